@@ -1,0 +1,41 @@
+// Enters: counts of elements or bytes. Leaves: their sums and products, or the knowledge that one of
+// them no longer fits 64 bits. Units: whatever the caller counts.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace gpumem::core {
+
+/// A non-negative 64-bit count that remembers overflow: once a step has left the range, every further
+/// step stays invalid, so a formula is written plainly and asked once at its end.
+class Checked {
+ public:
+  constexpr Checked() = default;
+  /// A negative start is already invalid: no count is below zero.
+  constexpr Checked(std::int64_t value) : value_(value), valid_(value >= 0) {}  // NOLINT: counts convert
+
+  constexpr Checked& operator+=(const Checked& other) {
+    valid_ = valid_ && other.valid_ && !__builtin_add_overflow(value_, other.value_, &value_);
+    return *this;
+  }
+  constexpr Checked& operator*=(const Checked& other) {
+    valid_ = valid_ && other.valid_ && !__builtin_mul_overflow(value_, other.value_, &value_);
+    return *this;
+  }
+  friend constexpr Checked operator+(Checked left, const Checked& right) { return left += right; }
+  friend constexpr Checked operator*(Checked left, const Checked& right) { return left *= right; }
+
+  [[nodiscard]] constexpr bool valid() const { return valid_; }
+
+  /// The count, or nothing if any step overflowed.
+  [[nodiscard]] constexpr std::optional<std::int64_t> value() const {
+    return valid_ ? std::optional<std::int64_t>(value_) : std::nullopt;
+  }
+
+ private:
+  std::int64_t value_ = 0;
+  bool valid_ = true;
+};
+
+}  // namespace gpumem::core

@@ -1,0 +1,20 @@
+// Enters: a path. Leaves: the file's bytes, or why they could not be had.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gpumem/core/result.hpp"
+
+namespace gpumem::core {
+
+/// The whole file; "-" reads standard input. Errors: unreadable_file with the system's reason, also for
+/// directories and for files beyond 4 GiB (no model summary is that long).
+[[nodiscard]] Result<std::string> read_file(const std::string& path);
+
+}  // namespace gpumem::core
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/file_inl.hpp"
+#endif

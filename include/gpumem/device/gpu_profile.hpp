@@ -1,0 +1,76 @@
+// Enters: a GPU's profile as JSON (models/gpus/*.json, or a user's own). Leaves: GpuProfile, pure data. Units
+// are in the names. A figure that nobody published is absent, never guessed; each one names its source.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/result.hpp"
+
+namespace gpumem::device {
+
+struct Figure {
+  std::int64_t value = 0;
+  std::string source;
+};
+
+/// What CUDA takes before the first tensor (context, driver, loaded libraries), on one software stack.
+struct ContextFigure {
+  std::string software;
+  std::int64_t bytes = 0;
+  std::string source;
+};
+
+struct GpuProfile {
+  std::string name;   ///< "a100-40gb"
+  std::string title;  ///< "NVIDIA A100 40GB"
+  std::vector<std::string> aliases;
+  std::string architecture;            ///< "ampere"
+  std::string compute_capability;      ///< "8.0"
+  std::string parent;                  ///< of a MIG slice: the whole GPU's name
+  Figure memory_bytes;                 ///< nominal capacity
+  std::optional<Figure> usable_bytes;  ///< what PyTorch reports as total_memory
+  std::optional<Figure> sm_count;
+  std::optional<Figure> memory_bandwidth_bytes_per_second;
+  std::optional<Figure> peak_fp32_flops;  ///< without tensor cores, a second
+  std::optional<Figure> cublas_workspace_bytes;
+  std::vector<ContextFigure> contexts;
+
+  /// The memory that jobs can have: usable_bytes where it is known, else the nominal capacity.
+  [[nodiscard]] core::Bytes capacity() const {
+    return core::Bytes(usable_bytes ? usable_bytes->value : memory_bytes.value);
+  }
+};
+
+/// A profile out of its JSON; strict: unknown fields are errors. Errors: malformed_input, naming the field;
+/// `file` is for messages.
+[[nodiscard]] core::Result<GpuProfile> parse_profile(std::string_view json, std::string_view file = {});
+
+/// A user's own profile. Errors: also unreadable_file.
+[[nodiscard]] core::Result<GpuProfile> load_profile(const std::string& path);
+
+/// The built-in profile of this name or alias, upper and lower case alike; a path (anything with a '/' or
+/// ending in .json) is loaded. Errors: unknown_gpu, and those of load_profile.
+[[nodiscard]] core::Result<GpuProfile> find_profile(std::string_view name);
+
+/// A built-in profile as the library carries it.
+struct BuiltinProfile {
+  std::string_view name;
+  std::string_view json;
+};
+
+/// All built-in profiles, by name. Empty if the headers are used without the generated
+/// gpumem/impl/builtin_gpus.hpp, which CMake writes from models/gpus/.
+[[nodiscard]] std::span<const BuiltinProfile> builtin_profiles();
+
+}  // namespace gpumem::device
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/gpu_profile_inl.hpp"
+#endif

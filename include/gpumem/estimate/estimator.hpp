@@ -1,0 +1,42 @@
+// Enters: a training job and a GPU. Leaves: a MemoryEstimate. The one interface behind which every method
+// stands.
+#pragma once
+
+#include <string_view>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::estimate {
+
+/// Immutable once made, so that one estimator serves any number of threads.
+class Estimator {
+ public:
+  Estimator() = default;
+  Estimator(const Estimator&) = delete;
+  Estimator& operator=(const Estimator&) = delete;
+  virtual ~Estimator() = default;
+
+  /// The name used on the command line and in JSON.
+  [[nodiscard]] virtual std::string_view name() const = 0;
+
+  /// The job's memory on this GPU. Errors: invalid_argument for a job out of range; overflow if a size does not
+  /// fit 64 bits; missing_information where the model says too little for this method.
+  [[nodiscard]] core::Result<MemoryEstimate> estimate(const model::TrainingJob& job,
+                                                      const device::GpuProfile& gpu) const;
+
+ private:
+  /// Fills figures and breakdown for a job that has been validated; estimate() adds coverage, provenance and
+  /// fits.
+  [[nodiscard]] virtual core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+                                                                 const device::GpuProfile& gpu) const = 0;
+};
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/estimator_inl.hpp"
+#endif

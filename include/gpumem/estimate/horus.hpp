@@ -1,0 +1,49 @@
+// Enters: a job. Leaves: Horus' estimate of its device memory, as published, faults included.
+//
+// Yeung et al., "Horus: Interference-Aware and Prediction-Based Scheduling in Deep Learning Systems",
+// IEEE TPDS 33(1), 2022:
+//
+//   M = ((B A + P) + B G + d) e
+//
+//   B  batch size                      A  activations of one sample, elements
+//   P  parameters, elements            G  gradients, elements (= P)
+//   d  initialisation overhead         e  bytes an element
+//
+// Its faults: gradients do not grow with the batch, the optimizer's state and workspaces are left out, and the
+// allocator's rounding is. It is the baseline that the other estimators are measured against.
+//
+// What the formula leaves open is set as in the implementation that CARMA evaluated: solving its published
+// estimates for VGG-16, ResNet-50 and MobileNetV2 (batch 32 and 128) gives d e = 800 MiB, and A as the
+// outputs of all layers that compute (convolution, linear, normalisation, activation, adaptive pooling, ...),
+// without dropout, window poolings and changes of shape.
+#pragma once
+
+#include <memory>
+
+#include "gpumem/estimate/estimator.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::estimate {
+
+class Horus final : public Estimator {
+ public:
+  static constexpr std::string_view kName = "horus";
+
+  /// With these ops to infer shapes where the summary prints none; they must outlive the estimator.
+  explicit Horus(const ops::Catalogue& ops = ops::catalogue()) : ops_(ops) {}
+
+  [[nodiscard]] std::string_view name() const override { return kName; }
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+                                                         const device::GpuProfile& gpu) const override;
+
+  const ops::Catalogue& ops_;
+};
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/horus_inl.hpp"
+#endif

@@ -1,0 +1,81 @@
+// Enters: what an estimator computed. Leaves: MemoryEstimate, the one answer that all estimators give.
+// Units: bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/checked.hpp"
+
+namespace gpumem::estimate {
+
+/// What the expected figure is made of. The parts sum to it exactly.
+struct Breakdown {
+  core::Bytes context;  ///< CUDA context, driver and loaded libraries
+  core::Bytes parameters;
+  core::Bytes gradients;
+  core::Bytes optimizer;      ///< the optimizer's state
+  core::Bytes activations;    ///< what the forward pass makes
+  core::Bytes workspace;      ///< scratch memory of cuBLAS and cuDNN
+  core::Bytes fragmentation;  ///< reserved by the allocator, not allocated
+
+  struct Part {
+    std::string_view name;
+    core::Bytes bytes;
+  };
+  /// The parts with their names, in the order in which people think of them.
+  [[nodiscard]] std::array<Part, 7> parts() const {
+    return {{{"context", context},
+             {"parameters", parameters},
+             {"gradients", gradients},
+             {"optimizer", optimizer},
+             {"activations", activations},
+             {"workspace", workspace},
+             {"fragmentation", fragmentation}}};
+  }
+  /// The sum of all parts; invalid if it does not fit 64 bits.
+  [[nodiscard]] core::Checked total() const {
+    core::Checked sum = 0;
+    for (const Part& part : parts()) sum += part.bytes.count();
+    return sum;
+  }
+};
+
+/// Which part of the model the estimate understood.
+struct Coverage {
+  std::int64_t layers_total = 0;
+  std::int64_t layers_unknown = 0;  ///< of no known op: counted by their printed sizes only
+  bool edges_inferred = false;      ///< the summary has no edges; layers were chained
+};
+
+/// Who made the estimate, and from what.
+struct Provenance {
+  std::string estimator;
+  std::string weights;  ///< the trained model, for learned estimators
+  std::string gpu;      ///< the profile's name
+};
+
+struct MemoryEstimate {
+  core::Bytes expected;  ///< the best single figure
+  core::Bytes lower;
+  core::Bytes upper;  ///< what a scheduler reserves
+  /// Share of measured runs that `upper` is known to cover; nothing for estimators that publish no range, whose
+  /// lower and upper equal expected.
+  std::optional<double> upper_coverage;
+
+  /// The three figures that people confuse, each at its peak, where the estimator tells them apart.
+  std::optional<core::Bytes> allocated;  ///< in live tensors: torch.cuda.max_memory_allocated
+  std::optional<core::Bytes> reserved;   ///< held by the caching allocator: torch.cuda.max_memory_reserved
+  std::optional<core::Bytes> device;     ///< context + reserved: what nvidia-smi shows
+
+  Breakdown breakdown;
+  Coverage coverage;
+  Provenance provenance;
+  bool fits = false;  ///< upper is within the GPU's capacity
+};
+
+}  // namespace gpumem::estimate

@@ -1,0 +1,46 @@
+// gpumem: how much GPU memory a deep-learning training job will take, before it runs and without a GPU.
+// The whole library in one header; never pulls libtorch. Names that programs use most stand in gpumem itself.
+#pragma once
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/config.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/estimate/estimators.hpp"
+#include "gpumem/estimate/horus.hpp"
+#include "gpumem/model/graph_builder.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/summary/graph_json.hpp"
+#include "gpumem/summary/read.hpp"
+
+namespace gpumem {
+
+using core::Bytes;
+using core::Error;
+using core::ErrorCode;
+using core::Result;
+using device::find_profile;
+using device::GpuProfile;
+using estimate::Estimator;
+using estimate::make_estimator;
+using estimate::MemoryEstimate;
+using model::GraphBuilder;
+using model::ModelGraph;
+using model::Optimizer;
+using model::Precision;
+using model::TrainingJob;
+using summary::to_graph_json;
+
+/// Reads a model summary in any format, with every op that gpumem knows; "-" is standard input. With `lenient`,
+/// unknown layers that hold parameters are counted instead of refused, and estimates are lower bounds.
+[[nodiscard]] inline Result<ModelGraph> read_summary(const std::string& path, bool lenient = false) {
+  return summary::read_file(path, {&ops::vocabulary(), path, lenient});
+}
+
+/// The same for a summary that is in memory.
+[[nodiscard]] inline Result<ModelGraph> parse_summary(std::string_view text, bool lenient = false) {
+  return summary::read(text, {&ops::vocabulary(), {}, lenient});
+}
+
+}  // namespace gpumem

@@ -1,0 +1,65 @@
+#pragma once
+
+#include "gpumem/ops/catalogue.hpp"
+
+#include "gpumem/ops/activation.hpp"
+#include "gpumem/ops/attention.hpp"
+#include "gpumem/ops/conv.hpp"
+#include "gpumem/ops/dropout.hpp"
+#include "gpumem/ops/embedding.hpp"
+#include "gpumem/ops/linear.hpp"
+#include "gpumem/ops/loss.hpp"
+#include "gpumem/ops/norm.hpp"
+#include "gpumem/ops/parameter.hpp"
+#include "gpumem/ops/pool.hpp"
+#include "gpumem/ops/recurrent.hpp"
+#include "gpumem/ops/tensor.hpp"
+
+namespace gpumem::ops {
+
+namespace catalogue_detail {
+
+/// The families, one row a file.
+inline constexpr std::array<std::span<const Op>, 12> kFamilies = {{
+    kActivationOps,
+    kAttentionOps,
+    kConvOps,
+    kDropoutOps,
+    kEmbeddingOps,
+    kLinearOps,
+    kLossOps,
+    kNormOps,
+    kParameterOps,
+    kPoolOps,
+    kRecurrentOps,
+    kTensorOps,
+}};
+
+GPUMEM_INLINE Catalogue all() {
+  Catalogue result;
+  for (const std::span<const Op> family : kFamilies) {
+    for (const Op& op : family) result.push_back(&op);
+  }
+  return result;
+}
+
+}  // namespace catalogue_detail
+
+GPUMEM_INLINE const Catalogue& catalogue() {
+  static const Catalogue kAll = catalogue_detail::all();
+  return kAll;
+}
+
+GPUMEM_INLINE model::Vocabulary vocabulary_of(const Catalogue& ops) {
+  std::vector<const model::OpTraits*> traits;
+  traits.reserve(ops.size());
+  for (const Op* op : ops) traits.push_back(&op->traits);
+  return model::Vocabulary(traits);
+}
+
+GPUMEM_INLINE const model::Vocabulary& vocabulary() {
+  static const model::Vocabulary kAll = vocabulary_of(catalogue());
+  return kAll;
+}
+
+}  // namespace gpumem::ops

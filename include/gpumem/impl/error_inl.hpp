@@ -1,0 +1,61 @@
+#pragma once
+
+#include "gpumem/core/error.hpp"
+
+namespace gpumem::core {
+
+GPUMEM_INLINE std::string_view to_string(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument: return "invalid_argument";
+    case ErrorCode::unknown_gpu: return "unknown_gpu";
+    case ErrorCode::unreadable_file: return "unreadable_file";
+    case ErrorCode::unknown_format: return "unknown_format";
+    case ErrorCode::malformed_input: return "malformed_input";
+    case ErrorCode::unknown_layer: return "unknown_layer";
+    case ErrorCode::missing_information: return "missing_information";
+    case ErrorCode::overflow: return "overflow";
+  }
+  return "unknown";
+}
+
+GPUMEM_INLINE int exit_code(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument:
+    case ErrorCode::unknown_gpu: return 2;
+    case ErrorCode::unreadable_file:
+    case ErrorCode::unknown_format:
+    case ErrorCode::malformed_input:
+    case ErrorCode::unknown_layer: return 3;
+    case ErrorCode::missing_information:
+    case ErrorCode::overflow: return 4;
+  }
+  return 4;
+}
+
+GPUMEM_INLINE std::string to_string(const Error& error) {
+  std::string text;
+  if (!error.place.file.empty()) {
+    text += error.place.file;
+    if (error.place.line > 0) text += ":" + std::to_string(error.place.line);
+    text += ": ";
+  } else if (error.place.line > 0) {
+    text += "line " + std::to_string(error.place.line) + ": ";
+  }
+  if (!error.place.element.empty()) text += error.place.element + ": ";
+  return text + error.message;
+}
+
+GPUMEM_INLINE std::string quoted(std::string_view text) {
+  constexpr std::size_t kLongest = 60;
+  const bool cut = text.size() > kLongest;
+  std::size_t length = cut ? kLongest : text.size();
+  // Never cut a UTF-8 sequence: what follows the cut must not be a continuation byte.
+  while (cut && length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
+  std::string result = "'";
+  for (const char byte : text.substr(0, length)) {
+    result += (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F) ? '?' : byte;
+  }
+  return result + (cut ? "...'" : "'");
+}
+
+}  // namespace gpumem::core

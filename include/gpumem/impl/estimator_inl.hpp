@@ -1,0 +1,24 @@
+#pragma once
+
+#include "gpumem/estimate/estimator.hpp"
+
+#include <cassert>
+
+namespace gpumem::estimate {
+
+GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::TrainingJob& job,
+                                                               const device::GpuProfile& gpu) const {
+  const core::Status valid = model::validate(job);
+  if (!valid) return valid.error();
+  core::Result<MemoryEstimate> estimate = do_estimate(job, gpu);
+  if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());
+  assert(estimate->breakdown.total().value() == estimate->expected.count());
+  estimate->coverage = {static_cast<std::int64_t>(job.graph->layers().size()), job.graph->unknown_layers(),
+                        job.graph->edges_inferred()};
+  estimate->provenance.estimator = name();
+  estimate->provenance.gpu = gpu.name;
+  estimate->fits = estimate->upper <= gpu.capacity();
+  return estimate;
+}
+
+}  // namespace gpumem::estimate

@@ -1,0 +1,37 @@
+#pragma once
+
+#include "gpumem/estimate/estimators.hpp"
+
+#include <array>
+
+#include "gpumem/estimate/horus.hpp"
+
+namespace gpumem::estimate {
+
+namespace estimators_detail {
+
+template <typename Kind>
+core::Result<std::unique_ptr<Estimator>> create() {
+  return std::unique_ptr<Estimator>(std::make_unique<Kind>());
+}
+
+inline constexpr std::array<EstimatorEntry, 1> kAll = {{
+    {Horus::kName, "Horus' published formula, faults included: the baseline", create<Horus>},
+}};
+
+}  // namespace estimators_detail
+
+GPUMEM_INLINE std::span<const EstimatorEntry> estimators() { return estimators_detail::kAll; }
+
+GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> make_estimator(std::string_view name) {
+  std::string names;
+  for (const EstimatorEntry& entry : estimators()) {
+    if (entry.name == name) return entry.create();
+    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "there is no estimator " + core::quoted(name) + "; choose one of " + names,
+                     {}};
+}
+
+}  // namespace gpumem::estimate

@@ -1,0 +1,189 @@
+#pragma once
+
+#include "gpumem/device/gpu_profile.hpp"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "gpumem/core/file.hpp"
+
+#if __has_include("gpumem/impl/builtin_gpus.hpp")
+#include "gpumem/impl/builtin_gpus.hpp"
+#else
+namespace gpumem::device::builtin {
+inline constexpr std::array<BuiltinProfile, 0> kProfiles = {};
+}
+#endif
+
+namespace gpumem::device {
+
+namespace gpu_profile_detail {
+
+using Json = nlohmann::json;
+
+GPUMEM_INLINE core::Error malformed(std::string message) {
+  return {core::ErrorCode::malformed_input, std::move(message), {}};
+}
+
+/// A positive 64-bit integer; figures are sizes, counts and rates, none of which is zero.
+GPUMEM_INLINE std::optional<std::int64_t> positive(const Json& json) {
+  if (!json.is_number_integer()) return std::nullopt;
+  if (json.is_number_unsigned() && json.get<std::uint64_t>() > INT64_MAX) return std::nullopt;
+  const auto value = json.get<std::int64_t>();
+  return value > 0 ? std::optional(value) : std::nullopt;
+}
+
+GPUMEM_INLINE core::Result<Figure> figure_from(const std::string& name, const Json& json) {
+  const bool shaped = json.is_object() && json.size() == 2 && json.contains("value") && json.contains("source") &&
+                      json["source"].is_string() && !json["source"].get_ref<const std::string&>().empty();
+  const auto value = shaped ? positive(json["value"]) : std::nullopt;
+  if (!value) return malformed("/figures/" + name + " must be {\"value\": a positive integer, \"source\": text}");
+  return Figure{*value, json["source"].get<std::string>()};
+}
+
+GPUMEM_INLINE core::Status read_figures(const Json& json, GpuProfile& profile) {
+  if (!json.is_object()) return malformed("/figures must be an object");
+  struct Slot {
+    std::string_view name;
+    std::optional<Figure>* figure;
+  };
+  std::optional<Figure> memory;
+  const std::array<Slot, 6> slots = {{{"memory_bytes", &memory},
+                                      {"usable_bytes", &profile.usable_bytes},
+                                      {"sm_count", &profile.sm_count},
+                                      {"memory_bandwidth_bytes_per_second", &profile.memory_bandwidth_bytes_per_second},
+                                      {"peak_fp32_flops", &profile.peak_fp32_flops},
+                                      {"cublas_workspace_bytes", &profile.cublas_workspace_bytes}}};
+  for (const auto& [name, item] : json.items()) {
+    std::optional<Figure>* slot = nullptr;
+    for (const Slot& candidate : slots) {
+      if (candidate.name == name) slot = candidate.figure;
+    }
+    if (slot == nullptr) return malformed("/figures/" + name + " is not a figure of a GPU profile");
+    core::Result<Figure> figure = figure_from(name, item);
+    if (!figure) return figure.error();
+    *slot = *std::move(figure);
+  }
+  if (!memory) return malformed("/figures/memory_bytes is missing");
+  profile.memory_bytes = *std::move(memory);
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status read_contexts(const Json& json, GpuProfile& profile) {
+  if (!json.is_array()) return malformed("/contexts must be a list");
+  for (const Json& item : json) {
+    const bool shaped = item.is_object() && item.size() == 3 && item.contains("software") && item.contains("bytes") &&
+                        item.contains("source") && item["software"].is_string() && item["source"].is_string();
+    const auto bytes = shaped ? positive(item["bytes"]) : std::nullopt;
+    if (!bytes) {
+      return malformed("/contexts must hold {\"software\": text, \"bytes\": a positive integer, \"source\": text}");
+    }
+    profile.contexts.push_back({item["software"].get<std::string>(), *bytes, item["source"].get<std::string>()});
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status read_aliases(const Json& json, GpuProfile& profile) {
+  if (!json.is_array()) return malformed("/aliases must be a list of names");
+  for (const Json& item : json) {
+    if (!item.is_string()) return malformed("/aliases must be a list of names");
+    profile.aliases.push_back(item.get<std::string>());
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status read_field(const std::string& name, const Json& json, GpuProfile& profile) {
+  struct Slot {
+    std::string_view name;
+    std::string* text;
+  };
+  const std::array<Slot, 5> texts = {{{"name", &profile.name},
+                                      {"title", &profile.title},
+                                      {"architecture", &profile.architecture},
+                                      {"compute_capability", &profile.compute_capability},
+                                      {"parent", &profile.parent}}};
+  for (const Slot& slot : texts) {
+    if (slot.name != name) continue;
+    if (!json.is_string()) return malformed("/" + name + " must be text");
+    *slot.text = json.get<std::string>();
+    return core::Done{};
+  }
+  if (name == "aliases") return read_aliases(json, profile);
+  if (name == "figures") return read_figures(json, profile);
+  if (name == "contexts") return read_contexts(json, profile);
+  if (name == "format" || name == "version") return core::Done{};
+  return malformed("/" + name + " is not a field of a GPU profile");
+}
+
+GPUMEM_INLINE core::Result<GpuProfile> profile_from(const Json& json) {
+  if (!json.is_object()) return malformed("must hold one JSON object");
+  if (!json.contains("format") || json["format"] != "gpumem-gpu") return malformed("/format must be \"gpumem-gpu\"");
+  if (!json.contains("version") || json["version"] != 1) return malformed("/version must be 1");
+  GpuProfile profile;
+  for (const auto& [name, item] : json.items()) {
+    const core::Status read = read_field(name, item, profile);
+    if (!read) return read.error();
+  }
+  if (profile.name.empty()) return malformed("/name is missing");
+  if (profile.memory_bytes.value == 0) return malformed("/figures is missing");
+  return profile;
+}
+
+GPUMEM_INLINE std::string lower_case(std::string_view text) {
+  std::string lower(text);
+  for (char& byte : lower) {
+    if (byte >= 'A' && byte <= 'Z') byte = static_cast<char>(byte - 'A' + 'a');
+  }
+  return lower;
+}
+
+}  // namespace gpu_profile_detail
+
+GPUMEM_INLINE core::Result<GpuProfile> parse_profile(std::string_view json, std::string_view file) {
+  namespace detail = gpu_profile_detail;
+  // A profile is a few KiB; the bound keeps a wrong file from becoming a tree of gigabytes.
+  constexpr std::size_t kLargest = std::size_t{1} << 20;
+  if (json.size() > kLargest) return detail::malformed("is larger than 1 MiB; no GPU profile is").in_file(file);
+  std::size_t depth = 0;
+  constexpr std::size_t kDeepest = 8;
+  const auto shallow = [&](int, detail::Json::parse_event_t event, detail::Json&) {
+    using Event = detail::Json::parse_event_t;
+    if (event == Event::object_start || event == Event::array_start) ++depth;
+    if (event == Event::object_end || event == Event::array_end) --depth;
+    return depth <= kDeepest;
+  };
+  const detail::Json parsed = detail::Json::parse(json, shallow, false);
+  if (parsed.is_discarded()) return detail::malformed("is not JSON; the file is cut off or edited").in_file(file);
+  core::Result<GpuProfile> profile = detail::profile_from(parsed);
+  if (!profile) return std::move(profile.error()).in_file(file);
+  return profile;
+}
+
+GPUMEM_INLINE core::Result<GpuProfile> load_profile(const std::string& path) {
+  const core::Result<std::string> text = core::read_file(path);
+  if (!text) return text.error();
+  return parse_profile(*text, path);
+}
+
+GPUMEM_INLINE std::span<const BuiltinProfile> builtin_profiles() { return builtin::kProfiles; }
+
+GPUMEM_INLINE core::Result<GpuProfile> find_profile(std::string_view name) {
+  if (name.find('/') != std::string_view::npos || name.ends_with(".json")) return load_profile(std::string(name));
+  const std::string wanted = gpu_profile_detail::lower_case(name);
+  for (const BuiltinProfile& builtin : builtin_profiles()) {
+    if (builtin.name == wanted) return parse_profile(builtin.json, builtin.name);
+  }
+  for (const BuiltinProfile& builtin : builtin_profiles()) {
+    core::Result<GpuProfile> profile = parse_profile(builtin.json, builtin.name);
+    if (!profile) return profile;
+    for (const std::string& alias : profile->aliases) {
+      if (alias == wanted) return profile;
+    }
+  }
+  return core::Error{core::ErrorCode::unknown_gpu,
+                     "there is no GPU profile " + core::quoted(name) +
+                         "; 'gpumem gpus' lists the built-in ones, and a path to a profile of your own works too",
+                     {}};
+}
+
+}  // namespace gpumem::device

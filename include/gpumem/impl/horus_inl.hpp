@@ -1,0 +1,88 @@
+#pragma once
+
+#include "gpumem/estimate/horus.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpumem/plan/output_shapes.hpp"
+
+namespace gpumem::estimate {
+
+namespace horus_detail {
+
+/// d e, from CARMA's published estimates (see horus.hpp).
+inline constexpr std::int64_t kOverheadBytes = std::int64_t{800} << 20;
+
+/// Ops whose outputs A leaves out.
+inline constexpr std::array<std::string_view, 13> kUncounted = {
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "contiguous", "dropout", "flatten", "identity",
+    "max_pool1d", "max_pool2d", "max_pool3d", "permute",    "reshape", "split"};
+
+/// Whether A counts an op, by the graph's op index.
+GPUMEM_INLINE std::vector<bool> counted_ops(const model::ModelGraph& graph) {
+  std::vector<bool> counted;
+  for (const std::string& op : graph.ops()) {
+    counted.push_back(std::find(kUncounted.begin(), kUncounted.end(), op) == kUncounted.end());
+  }
+  return counted;
+}
+
+GPUMEM_INLINE core::Error unknown_dimension(const model::ModelGraph& graph, const model::Layer& layer,
+                                            const core::Shape& shape) {
+  return {core::ErrorCode::missing_information,
+          "has the output shape " + core::to_string(shape) +
+              ", of which a dimension is not known; print the summary for a fixed input size",
+          core::Place{graph.file(), layer.line, graph.path(layer)}};
+}
+
+/// B A: elements of all counted outputs at this batch size.
+GPUMEM_INLINE core::Result<core::Checked> activations(const model::TrainingJob& job, const plan::OutputShapes& shapes) {
+  const model::ModelGraph& graph = *job.graph;
+  const std::vector<bool> counted = counted_ops(graph);
+  core::Checked elements = 0;
+  for (std::size_t index = 0; index < graph.layers().size(); ++index) {
+    const model::Layer& layer = graph.layers()[index];
+    if (!counted[layer.op]) continue;
+    for (const core::Shape& shape : shapes.of(index)) {
+      const auto outputs = shape.elements(job.batch_size);
+      if (!outputs) return unknown_dimension(graph, layer, shape);
+      elements += *outputs;
+    }
+  }
+  return elements;
+}
+
+}  // namespace horus_detail
+
+GPUMEM_INLINE core::Result<MemoryEstimate> Horus::do_estimate(const model::TrainingJob& job,
+                                                              const device::GpuProfile&) const {
+  const core::Result<plan::OutputShapes> shapes = plan::infer_output_shapes(job, ops_);
+  if (!shapes) return shapes.error();
+  const core::Result<core::Checked> activations = horus_detail::activations(job, *shapes);
+  if (!activations) return activations.error();
+
+  const core::Checked element = core::element_size(model::parameter_dtype(job.precision));
+  const core::Checked parameters = core::Checked(job.graph->parameters()) * element;
+  const core::Checked gradients = parameters * core::Checked(job.batch_size);
+  const core::Checked activation_bytes = *activations * element;
+  const core::Checked total = activation_bytes + parameters + gradients + horus_detail::kOverheadBytes;
+  if (!total.valid()) {
+    return core::Error{core::ErrorCode::overflow,
+                       "the job's memory at batch " + std::to_string(job.batch_size) + " does not fit 64 bits",
+                       {}};
+  }
+
+  MemoryEstimate estimate;
+  estimate.expected = core::Bytes(*total.value());
+  estimate.lower = estimate.expected;
+  estimate.upper = estimate.expected;
+  estimate.device = estimate.expected;
+  estimate.breakdown.context = core::Bytes(horus_detail::kOverheadBytes);
+  estimate.breakdown.parameters = core::Bytes(*parameters.value());
+  estimate.breakdown.gradients = core::Bytes(*gradients.value());
+  estimate.breakdown.activations = core::Bytes(*activation_bytes.value());
+  return estimate;
+}
+
+}  // namespace gpumem::estimate

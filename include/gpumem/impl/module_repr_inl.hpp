@@ -1,0 +1,175 @@
+#pragma once
+
+#include "gpumem/summary/module_repr.hpp"
+
+#include <charconv>
+
+#include "gpumem/summary/text.hpp"
+
+namespace gpumem::summary {
+
+namespace module_repr_detail {
+
+/// Position of the bracket that closes the one at `open`, minding quotes; npos if the line ends before.
+GPUMEM_INLINE std::size_t closing_bracket(std::string_view text, std::size_t open) {
+  std::int64_t depth = 0;
+  char quote = 0;
+  for (std::size_t at = open; at < text.size(); ++at) {
+    const char byte = text[at];
+    if (quote != 0) {
+      if (byte == quote) quote = 0;
+      continue;
+    }
+    if (byte == '\'' || byte == '"') quote = byte;
+    if (byte == '(' || byte == '[' || byte == '{') ++depth;
+    if ((byte == ')' || byte == ']' || byte == '}') && --depth == 0) return at;
+  }
+  return std::string_view::npos;
+}
+
+/// Reads ", 9,408 params" (or nothing) behind a closing bracket.
+GPUMEM_INLINE core::Result<std::optional<std::int64_t>> suffix_count(std::string_view suffix) {
+  suffix = trim(suffix);
+  constexpr std::string_view kUnit = " params";
+  if (suffix.empty() || suffix == ",") return std::optional<std::int64_t>();
+  if (!suffix.starts_with(",") || !suffix.ends_with(kUnit)) {
+    return core::Error{core::ErrorCode::malformed_input,
+                       core::quoted(suffix) + " behind a module is not ', N params'; the file is cut off or edited",
+                       {}};
+  }
+  suffix.remove_suffix(kUnit.size());
+  const core::Result<std::int64_t> count = parse_count(trim(suffix.substr(1)));
+  if (!count) return count.error();
+  return std::optional<std::int64_t>(*count);
+}
+
+/// Takes "12 x " off the front; 1 if it is not there, nothing if the number is no usable one.
+GPUMEM_INLINE std::optional<std::int64_t> take_repeats(std::string_view& rest) {
+  std::size_t at = 0;
+  const auto count = read_digits(rest, at);
+  if (at == 0 || !rest.substr(at).starts_with(" x ")) return 1;
+  rest.remove_prefix(at + 3);
+  return count && *count > 0 ? count : std::nullopt;
+}
+
+GPUMEM_INLINE std::optional<model::AttributeValue> scalar_value(std::string_view text) {
+  if (text == "True") return model::AttributeValue(true);
+  if (text == "False") return model::AttributeValue(false);
+  if (text.size() >= 2 && (text.front() == '\'' || text.front() == '"') && text.back() == text.front()) {
+    return model::AttributeValue(std::string(text.substr(1, text.size() - 2)));
+  }
+  std::int64_t integer = 0;
+  const char* end = text.data() + text.size();
+  if (const auto read = std::from_chars(text.data(), end, integer); read.ec == std::errc() && read.ptr == end) {
+    return model::AttributeValue(integer);
+  }
+  double real = 0.0;
+  if (const auto read = std::from_chars(text.data(), end, real); read.ec == std::errc() && read.ptr == end) {
+    return model::AttributeValue(real);
+  }
+  return std::nullopt;
+}
+
+/// "(3, 3)" or "[1, 2]" as a list of integers.
+GPUMEM_INLINE std::optional<model::AttributeValue> list_value(std::string_view text) {
+  std::vector<std::int64_t> values;
+  text = text.substr(1, text.size() - 2);
+  while (!text.empty()) {
+    const std::size_t comma = std::min(text.find(','), text.size());
+    const std::string_view item = trim(text.substr(0, comma));
+    text.remove_prefix(std::min(comma + 1, text.size()));
+    if (item.empty() && text.empty()) break;
+    const auto value = scalar_value(item);
+    const auto* integer = value ? std::get_if<std::int64_t>(&*value) : nullptr;
+    if (integer == nullptr) return std::nullopt;
+    values.push_back(*integer);
+  }
+  return model::AttributeValue(std::move(values));
+}
+
+GPUMEM_INLINE std::optional<model::AttributeValue> value_of(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  const bool list = (text.front() == '(' && text.back() == ')') || (text.front() == '[' && text.back() == ']');
+  return list ? list_value(text) : scalar_value(text);
+}
+
+/// Length of the argument at the front: up to the comma that is in no bracket and no quotes.
+GPUMEM_INLINE std::size_t argument_length(std::string_view text) {
+  std::int64_t depth = 0;
+  char quote = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char byte = text[at];
+    if (quote != 0) {
+      if (byte == quote) quote = 0;
+      continue;
+    }
+    if (byte == '\'' || byte == '"') quote = byte;
+    if (byte == '(' || byte == '[' || byte == '{') ++depth;
+    if (byte == ')' || byte == ']' || byte == '}') --depth;
+    if (byte == ',' && depth == 0) return at;
+  }
+  return text.size();
+}
+
+}  // namespace module_repr_detail
+
+GPUMEM_INLINE core::Result<ModuleLine> cut_module_line(std::string_view line) {
+  namespace detail = module_repr_detail;
+  ModuleLine result;
+  std::string_view rest = trim(line);
+  if (rest.starts_with(")")) {
+    const auto count = detail::suffix_count(rest.substr(1));
+    if (!count) return count.error();
+    result.kind = ModuleLine::Kind::closes;
+    result.parameters = *count;
+    return result;
+  }
+  if (rest.starts_with("(")) {
+    const std::size_t end = rest.find("): ");
+    if (end == std::string_view::npos) return result;
+    result.name = rest.substr(1, end - 1);
+    rest.remove_prefix(end + 3);
+    const auto repeats = detail::take_repeats(rest);
+    if (!repeats)
+      return core::Error{core::ErrorCode::malformed_input, "repeats a module an unusable number of times", {}};
+    result.repeats = *repeats;
+  }
+  const std::size_t open = rest.find('(');
+  if (open == std::string_view::npos || !is_identifier(rest.substr(0, open))) return result;
+  result.class_name = rest.substr(0, open);
+  const std::size_t close = detail::closing_bracket(rest, open);
+  if (close == std::string_view::npos) {
+    // Only a bracket at the line's end opens a module; "Linear(in_features=3, out" is cut off.
+    if (open + 1 == rest.size()) result.kind = ModuleLine::Kind::opens;
+    return result;
+  }
+  result.kind = ModuleLine::Kind::leaf;
+  result.arguments = rest.substr(open + 1, close - open - 1);
+  const auto count = detail::suffix_count(rest.substr(close + 1));
+  if (!count) return count.error();
+  result.parameters = *count;
+  return result;
+}
+
+GPUMEM_INLINE void parse_arguments(std::string_view arguments, model::Names positional,
+                                   std::vector<model::Attribute>& attributes) {
+  namespace detail = module_repr_detail;
+  std::size_t index = 0;
+  while (!trim(arguments).empty()) {
+    const std::size_t length = detail::argument_length(arguments);
+    std::string_view argument = trim(arguments.substr(0, length));
+    arguments.remove_prefix(std::min(length + 1, arguments.size()));
+    const std::size_t equals = argument.find('=');
+    std::string_view name;
+    if (equals != std::string_view::npos && is_identifier(argument.substr(0, equals))) {
+      name = argument.substr(0, equals);
+      argument = argument.substr(equals + 1);
+    } else if (index < positional.size()) {
+      name = positional[index++];
+    }
+    const auto value = detail::value_of(argument);
+    if (!name.empty() && value) attributes.push_back({std::string(name), *value});
+  }
+}
+
+}  // namespace gpumem::summary

@@ -1,0 +1,405 @@
+#pragma once
+
+#include "gpumem/summary/module_tree.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpumem/model/graph_builder.hpp"
+#include "gpumem/summary/module_repr.hpp"
+#include "gpumem/summary/text.hpp"
+
+namespace gpumem::summary {
+
+namespace module_tree_detail {
+
+/// Models whose transformers configuration ties the output layer to the input embedding by default. The tree
+/// shows both and does not tell. Source: transformers 4.x, tie_word_embeddings of each model's configuration.
+inline constexpr std::array<std::string_view, 19> kTiedModels = {"AlbertForMaskedLM",    "BartForConditionalGeneration",
+                                                                 "BertForMaskedLM",      "BertForPreTraining",
+                                                                 "BertLMHeadModel",      "BloomForCausalLM",
+                                                                 "DebertaV2ForMaskedLM", "DistilBertForMaskedLM",
+                                                                 "ElectraForMaskedLM",   "GPT2LMHeadModel",
+                                                                 "GPTNeoForCausalLM",    "GemmaForCausalLM",
+                                                                 "Gemma2ForCausalLM",    "MarianMTModel",
+                                                                 "OPTForCausalLM",       "RobertaForCausalLM",
+                                                                 "RobertaForMaskedLM",   "T5ForConditionalGeneration",
+                                                                 "XLNetLMHeadModel"};
+
+/// Heads whose own bias is their decoder's bias, printed twice.
+inline constexpr std::array<std::string_view, 5> kTiedBiasHeads = {"BertLMPredictionHead", "RobertaLMHead",
+                                                                   "AlbertMLMHead", "ElectraGeneratorPredictions",
+                                                                   "LegacyDebertaV2LMPredictionHead"};
+
+template <std::size_t Count>
+bool holds(const std::array<std::string_view, Count>& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+/// A container that is open.
+struct Frame {
+  std::string_view name;
+  std::string_view class_name;
+  std::int64_t line = 0;
+  Lines inside;                   ///< the place behind its first line, to read it again from
+  std::int64_t repeats_left = 0;  ///< how often it is still to be read again ("12 x")
+  std::int64_t times = 1;         ///< how often its parent counts it
+  core::Checked children = 0;     ///< parameters that its children print
+  bool counted = true;            ///< every child prints a count
+  std::size_t first_layer = 0;    ///< index of the first layer inside it
+  std::string_view arguments;     ///< printed above its children
+};
+
+class Reader {
+ public:
+  Reader(std::string_view text, std::size_t begin, const ReadOptions& options)
+      : text_(text), lines_(text, begin), options_(options), builder_("module_tree", options.file) {
+    builder_.infer_edges();
+  }
+
+  core::Result<model::ModelGraph> read() {
+    bool done = false;
+    while (!builder_.failed() && !done && lines_.next()) {
+      const std::string_view line = trim(lines_.line());
+      if (!line.empty()) done = read_line(line);
+    }
+    if (!done && !builder_.failed()) {
+      refuse("the tree ends with " + std::to_string(frames_.size()) + " modules still open; the file is cut off");
+    }
+    if (!builder_.failed()) read_foot();
+    return std::move(builder_).build();
+  }
+
+ private:
+  /// A tree of a few lines must not become a graph of gigabytes ("(0-99): 100 x A(", ten levels deep).
+  static constexpr std::size_t kMostLayers = 250'000;
+
+  void refuse(core::Error error) {
+    if (error.place.line == 0) error.place.line = lines_.number();
+    builder_.fail(std::move(error));
+  }
+  void refuse(std::string message) { refuse({core::ErrorCode::malformed_input, std::move(message), {}}); }
+
+  /// True once the root is closed.
+  bool read_line(std::string_view line) {
+    const core::Result<ModuleLine> cut = cut_module_line(line);
+    if (!cut) {
+      refuse(cut.error());
+      return false;
+    }
+    switch (cut->kind) {
+      case ModuleLine::Kind::leaf: leaf(*cut); return frames_.empty();
+      case ModuleLine::Kind::opens: open(*cut); return false;
+      case ModuleLine::Kind::closes: return close(*cut);
+      case ModuleLine::Kind::text: return text_line(line);
+    }
+    return false;
+  }
+
+  /// A module with children prints its own arguments on lines above them; anything below is no part of a tree.
+  bool text_line(std::string_view line) {
+    const bool arguments = !frames_.empty() && line.front() != '(';
+    if (!arguments) {
+      refuse(core::quoted(line) + " is not a line of a module tree; the file is cut off or edited");
+    } else if (frames_.back().arguments.empty()) {
+      frames_.back().arguments = line;
+    }
+    return false;
+  }
+
+  void open(const ModuleLine& line) {
+    Frame frame{.name = line.name,
+                .class_name = line.class_name,
+                .line = lines_.number(),
+                .inside = lines_,
+                .repeats_left = line.repeats - 1,
+                .times = line.repeats,
+                .first_layer = builder_.graph().layers().size(),
+                .arguments = {}};
+    if (frames_.empty()) root_class_ = line.class_name;
+    // DataParallel and its kin print the model inside as "module": a wrapper, not the model.
+    if (line.name == "module" && frames_.size() == 1) root_class_ = line.class_name;
+    frames_.push_back(frame);
+    builder_.open_scope(line.name, line.class_name);
+  }
+
+  void leaf(const ModuleLine& line) {
+    const model::OpTraits* op = options_.vocabulary->find_torch(line.class_name);
+    attributes_.clear();
+    parse_arguments(line.arguments, op == nullptr ? model::Names() : op->positional, attributes_);
+    count_child(line.parameters, line.repeats);
+    if (op == nullptr && line.parameters.value_or(0) > 0 && !options_.lenient) {
+      refuse({core::ErrorCode::unknown_layer,
+              "layer " + core::quoted(line.name) + " (" + core::quoted(line.class_name) + ") holds " +
+                  core::with_separators(*line.parameters) +
+                  " parameters, and no op of that name is known; lenient reading (--lenient) estimates a lower bound",
+              {}});
+      return;
+    }
+    if (op == nullptr && is_structural(line.class_name)) return;  // an empty container
+    if (line.class_name == "Conv1D" && !resolve_conv1d(line)) return;
+    if (op == nullptr && !line.parameters) {
+      builder_.warn("layer " + core::quoted(line.name) + " is of the unknown class " + core::quoted(line.class_name) +
+                        ", taken to hold no parameters",
+                    lines_.number());
+    }
+    for (std::int64_t copy = 0; copy < line.repeats && !builder_.failed(); ++copy) add(line, op, line.parameters);
+  }
+
+  static bool is_structural(std::string_view class_name) {
+    return class_name == "Sequential" || class_name == "ModuleList" || class_name == "ModuleDict";
+  }
+
+  void add(const ModuleLine& line, const model::OpTraits* op, std::optional<std::int64_t> parameters) {
+    if (builder_.graph().layers().size() >= kMostLayers) {
+      refuse("its repeated modules make more than " + core::with_separators(kMostLayers) + " layers");
+      return;
+    }
+    const bool unknown = op == nullptr;
+    const model::LayerIndex index = builder_.add({.name = line.name,
+                                                  .class_name = line.class_name,
+                                                  .op = op,
+                                                  .attributes = attributes_,
+                                                  .parameters = unknown ? parameters.value_or(0) : parameters,
+                                                  .line = lines_.number()});
+    if (!builder_.failed()) remember_widths(index);
+  }
+
+  /// Widths that a later Conv1D() may read or a tied output layer may share.
+  void remember_widths(model::LayerIndex index) {
+    const model::Attributes attributes(attributes_);
+    for (const std::string_view name : {"embedding_dim", "normalized_shape", "out_features"}) {
+      const auto width = attributes.per_axis(name, 0);
+      if (width && *width > 0 && (widths_.empty() || widths_.back() != *width)) widths_.push_back(*width);
+    }
+    const auto rows = attributes.integer("num_embeddings");
+    const auto width = attributes.integer("embedding_dim");
+    if (rows && width) embeddings_.push_back({*rows, *width});
+    const auto in = attributes.integer("in_features");
+    const auto out = attributes.integer("out_features");
+    const bool matches =
+        in && out && std::find(embeddings_.begin(), embeddings_.end(), std::pair(*out, *in)) != embeddings_.end();
+    if (matches) heads_.push_back({index, core::Checked(*in) * core::Checked(*out), lines_.number()});
+  }
+
+  /// HuggingFace's Conv1D prints neither of its sizes in older versions. It holds nx * nf weights and nf
+  /// biases, and reads a width that some layer before it made.
+  bool resolve_conv1d(const ModuleLine& line) {
+    const model::Attributes printed(attributes_);
+    const auto nf = printed.integer("nf");
+    const auto nx = printed.integer("nx");
+    if (nf && nx) {
+      attributes_.push_back({"in_features", *nx});
+      attributes_.push_back({"out_features", *nf});
+      return true;
+    }
+    constexpr std::size_t kMostTries = 64;
+    if (line.parameters) {
+      std::size_t tries = 0;
+      for (auto width = widths_.rbegin(); width != widths_.rend() && tries < kMostTries; ++width, ++tries) {
+        if (*line.parameters == 0 || *line.parameters % (*width + 1) != 0) continue;
+        attributes_.push_back({"in_features", *width});
+        attributes_.push_back({"out_features", *line.parameters / (*width + 1)});
+        return true;
+      }
+    }
+    refuse({core::ErrorCode::missing_information,
+            line.parameters ? "Conv1D() holds " + core::with_separators(*line.parameters) +
+                                  " parameters, which fit no width seen before it"
+                            : std::string("Conv1D() prints no sizes; print the tree with parameter counts"),
+            {}});
+    return false;
+  }
+
+  void count_child(std::optional<std::int64_t> parameters, std::int64_t times) {
+    if (frames_.empty()) return;
+    if (parameters) frames_.back().children += core::Checked(*parameters) * core::Checked(times);
+    if (!parameters) frames_.back().counted = false;
+  }
+
+  bool close(const ModuleLine& line) {
+    if (frames_.empty()) {
+      refuse("closes a module that was not opened");
+      return false;
+    }
+    settle(line);
+    builder_.close_scope();
+    Frame& frame = frames_.back();
+    if (frame.repeats_left > 0 && !builder_.failed()) {
+      --frame.repeats_left;
+      again(frame);
+      return false;
+    }
+    const std::int64_t times = frame.times;
+    frames_.pop_back();
+    count_child(line.parameters, times);
+    return frames_.empty();
+  }
+
+  /// Reads the lines of a repeated module once more, under the same name.
+  void again(Frame& frame) {
+    const std::size_t layers = builder_.graph().layers().size();
+    if (layers == frame.first_layer) frame.repeats_left = 0;  // it makes none: reading on changes nothing
+    frame.children = 0;
+    frame.counted = true;
+    frame.first_layer = layers;
+    lines_ = frame.inside;
+    builder_.open_scope(frame.name, frame.class_name);
+  }
+
+  /// What a closing container's own count tells beside its children's.
+  void settle(const ModuleLine& line) {
+    const Frame& frame = frames_.back();
+    const model::OpTraits* op = options_.vocabulary->find_torch(frame.class_name);
+    if (op != nullptr) return settle_op(frame, op, line);
+    if (!line.parameters || !frame.counted) return;
+    const auto children = frame.children.value();
+    if (!children) {
+      refuse({core::ErrorCode::overflow, "the parameters of its children do not fit 64 bits", {}});
+      return;
+    }
+    if (*line.parameters > *children) own_parameters(frame, *line.parameters - *children);
+    if (*line.parameters < *children) tied_within(frame, *children - *line.parameters);
+  }
+
+  /// A container whose class is an op (MultiheadAttention, ParameterList) is a layer as well.
+  void settle_op(const Frame& frame, const model::OpTraits* op, const ModuleLine& line) {
+    std::optional<std::int64_t> own;
+    if (line.parameters && frame.counted) own = *line.parameters - frame.children.value().value_or(0);
+    ModuleLine layer;
+    layer.name = "";
+    layer.class_name = frame.class_name;
+    const auto layers = builder_.graph().layers();
+    attributes_.clear();
+    parse_arguments(frame.arguments, op->positional, attributes_);
+    if (op->name == "multihead_attention" && layers.size() > frame.first_layer) {
+      // The tree prints its output projection only; the packed input projection has the same width.
+      const model::Attributes projection = builder_.graph().attributes(layers.back());
+      if (const auto width = projection.integer("in_features")) attributes_.push_back({"embed_dim", *width});
+      attributes_.push_back({"bias", projection.flag("bias", true)});
+    }
+    add(layer, op, own && *own >= 0 ? own : std::nullopt);
+  }
+
+  void own_parameters(const Frame& frame, std::int64_t own) {
+    const model::LayerIndex index = builder_.add({.name = "",
+                                                  .class_name = frame.class_name,
+                                                  .op = options_.vocabulary->find_op(model::kParameterOp),
+                                                  .parameters = own,
+                                                  .line = frame.line});
+    if (builder_.failed()) return;
+    if (holds(kTiedBiasHeads, frame.class_name)) {
+      builder_.tie(index, own);
+      return;
+    }
+    builder_.warn("container " + core::quoted(frame.name) + " (" + core::quoted(frame.class_name) + ") holds " +
+                      core::with_separators(own) + " parameters of its own; what it computes with them is not printed",
+                  frame.line);
+  }
+
+  /// PyTorch's parameters() counts a shared tensor once: a container that prints less than its children shows
+  /// that they share.
+  void tied_within(const Frame& frame, std::int64_t tied) {
+    for (auto head = heads_.rbegin(); head != heads_.rend(); ++head) {
+      if (static_cast<std::size_t>(head->layer) < frame.first_layer || head->weight.value() != tied || head->tied)
+        continue;
+      builder_.tie(head->layer, tied);
+      head->tied = true;
+      return;
+    }
+    builder_.warn("container " + core::quoted(frame.name) + " (" + core::quoted(frame.class_name) + ") prints " +
+                      core::with_separators(tied) +
+                      " parameters less than its children: some are shared, and are counted apiece",
+                  frame.line);
+  }
+
+  void tie_heads() {
+    const bool tied_model = holds(kTiedModels, root_class_);
+    for (const Head& head : heads_) {
+      const auto weight = head.weight.value();
+      if (head.tied || !weight) continue;
+      if (tied_model) builder_.tie(head.layer, *weight);
+      builder_.warn(
+          std::string("this layer has the sizes of an embedding; ") +
+              (tied_model ? std::string(root_class_) + " ties them by default: " + core::with_separators(*weight) +
+                                " parameters are counted once"
+                          : "if they are tied, " + core::with_separators(*weight) + " parameters are counted twice"),
+          head.line);
+    }
+  }
+
+  void read_foot() {
+    tie_heads();
+    if (const auto second = module_tree().sniff(text_, lines_.offset())) {
+      core::Error error{
+          core::ErrorCode::unknown_format, "a second summary begins here; keep one of them in the file", {}};
+      error.place.line = line_number(text_, *second);
+      refuse(std::move(error));
+      return;
+    }
+    while (lines_.next()) {
+      const auto total = parse_total(lines_.line());
+      if (!total) continue;
+      if (*total) builder_.printed_total(**total, lines_.number());
+      if (!*total) refuse(total->error());
+      return;
+    }
+  }
+
+  /// A layer with the transposed sizes of an embedding: most likely the output layer.
+  struct Head {
+    model::LayerIndex layer = 0;
+    core::Checked weight;
+    std::int64_t line = 0;
+    bool tied = false;
+  };
+
+  std::string_view text_;
+  Lines lines_;
+  const ReadOptions& options_;
+  model::GraphBuilder builder_;
+  std::vector<Frame> frames_;
+  std::vector<model::Attribute> attributes_;
+  std::vector<std::int64_t> widths_;
+  std::vector<std::pair<std::int64_t, std::int64_t>> embeddings_;
+  std::vector<Head> heads_;
+  std::string_view root_class_;
+};
+
+/// "Name(" alone on a line and a child or a closing bracket below it; or, in a text of one line, a leaf.
+GPUMEM_INLINE std::optional<std::size_t> sniff(std::string_view text, std::size_t from) {
+  std::size_t at = from;
+  while (at < text.size()) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string_view line = trim(text.substr(at, end - at));
+    const bool opens = line.ends_with("(") && is_identifier(line.substr(0, line.size() - 1));
+    if (opens) {
+      const std::size_t below = text.find_first_not_of(" \t\r\n", end);
+      if (below == std::string_view::npos || text[below] == '(' || text[below] == ')') return at;
+    }
+    at = end + 1;
+  }
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (from > 0 || first == std::string_view::npos) return std::nullopt;
+  const std::string_view whole = text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
+  const std::size_t open = whole.find('(');
+  const bool one_line = open != std::string_view::npos && whole.find('\n') == std::string_view::npos;
+  const bool leaf = one_line && whole.ends_with(")") && is_identifier(whole.substr(0, open));
+  if (leaf) return first;
+  return std::nullopt;
+}
+
+GPUMEM_INLINE core::Result<model::ModelGraph> parse(std::string_view text, std::size_t begin,
+                                                    const ReadOptions& options) {
+  return Reader(text, begin, options).read();
+}
+
+}  // namespace module_tree_detail
+
+GPUMEM_INLINE const Format& module_tree() {
+  static constexpr Format kFormat = {"module_tree", "print(model) in PyTorch", module_tree_detail::sniff,
+                                     module_tree_detail::parse};
+  return kFormat;
+}
+
+}  // namespace gpumem::summary

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "gpumem/model/op_traits.hpp"
+
+#include <utility>
+
+namespace gpumem::model {
+
+GPUMEM_INLINE Vocabulary::Vocabulary(std::span<const OpTraits* const> ops) {
+  for (const OpTraits* op : ops) {
+    ops_.emplace(op->name, op);
+    for (const std::string_view name : op->torch_classes) torch_.emplace(name, op);
+    for (const std::string_view name : op->keras_classes) keras_.emplace(name, op);
+  }
+}
+
+GPUMEM_INLINE const OpTraits* Vocabulary::find_keras_prefix(std::string_view beginning) const {
+  constexpr std::size_t kTooLittle = 3;
+  if (beginning.size() < kTooLittle) return nullptr;
+  const Index::value_type* shortest = nullptr;
+  for (const auto& entry : keras_) {
+    if (!entry.first.starts_with(beginning)) continue;
+    const bool better = shortest == nullptr ||
+                        std::pair(entry.first.size(), entry.first) < std::pair(shortest->first.size(), shortest->first);
+    if (better) shortest = &entry;
+  }
+  return shortest == nullptr ? nullptr : shortest->second;
+}
+
+}  // namespace gpumem::model

@@ -1,0 +1,219 @@
+#pragma once
+
+#include "gpumem/plan/output_shapes.hpp"
+
+#include <unordered_map>
+
+namespace gpumem::plan {
+
+namespace output_shapes_detail {
+
+using core::Shape;
+using ops::ExpectedWidth;
+
+GPUMEM_INLINE core::Place place_of(const model::ModelGraph& graph, const model::Layer& layer) {
+  return {graph.file(), layer.line, graph.path(layer)};
+}
+
+/// The rule of every op that occurs in the graph, by the graph's op index; null for unknown ops.
+GPUMEM_INLINE std::vector<const ops::Op*> resolve(const model::ModelGraph& graph, const ops::Catalogue& all) {
+  std::vector<const ops::Op*> rules(graph.ops().size(), nullptr);
+  for (std::size_t index = 0; index < rules.size(); ++index) {
+    for (const ops::Op* op : all) {
+      if (op->traits.name == graph.ops()[index]) rules[index] = op;
+    }
+  }
+  return rules;
+}
+
+GPUMEM_INLINE Shape with_batch(std::span<const std::int64_t> sample) {
+  Shape shape;
+  shape.push_back(core::Dim::batch());
+  for (const std::int64_t size : sample) shape.push_back(core::Dim::fixed(size));
+  return shape;
+}
+
+/// The width that the layer was built for, if it says one.
+GPUMEM_INLINE std::optional<std::int64_t> expected_width(const ops::Op& op, const model::Attributes& attributes) {
+  if (op.expects.axis == ExpectedWidth::Axis::none) return std::nullopt;
+  return attributes.integer(op.expects.attribute);
+}
+
+/// The width that a shape has on the axis in question; nothing if it has no such axis or it is not fixed.
+GPUMEM_INLINE std::optional<std::int64_t> width_of(const Shape& shape, ExpectedWidth::Axis axis) {
+  const std::size_t least = axis == ExpectedWidth::Axis::channels ? 2 : 1;
+  if (shape.rank() < least) return std::nullopt;
+  const core::Dim dim = shape[axis == ExpectedWidth::Axis::channels ? 1 : shape.rank() - 1];
+  return dim.kind == core::Dim::Kind::fixed ? std::optional(dim.size) : std::nullopt;
+}
+
+/// Everything behind the batch as one axis.
+GPUMEM_INLINE std::optional<Shape> flattened(const Shape& shape) {
+  if (shape.rank() < 2) return std::nullopt;
+  core::Checked size = 1;
+  for (std::size_t axis = 1; axis < shape.rank(); ++axis) {
+    if (shape[axis].kind != core::Dim::Kind::fixed) return std::nullopt;
+    size *= shape[axis].size;
+  }
+  if (!size.valid()) return std::nullopt;
+  Shape flat;
+  flat.push_back(shape[0]);
+  flat.push_back(core::Dim::fixed(*size.value()));
+  return flat;
+}
+
+GPUMEM_INLINE bool one_pixel(const Shape& shape) {
+  for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
+    if (shape[axis] != core::Dim::fixed(1)) return false;
+  }
+  return shape.rank() > 2;
+}
+
+/// Finds the input of each layer of a graph without edges, from the widths of what came before.
+class Chain {
+ public:
+  Chain(const model::TrainingJob& job, const model::ModelGraph& graph) : job_(job), graph_(graph) {
+    if (!job.input_shape.empty()) start(with_batch(job.input_shape));
+    if (job.input_shape.empty() && !graph.graph_inputs().empty()) start(graph.graph_inputs()[0].shape);
+  }
+
+  [[nodiscard]] core::Result<Shape> input_of(const model::Layer& layer, const ops::Op& op) {
+    if (op.reads_token_ids) return token_ids();
+    const auto width = expected_width(op, graph_.attributes(layer));
+    if (!current_) {
+      return missing("its input size is not printed; give one sample's shape (--input 3x224x224)");
+    }
+    if (!width || width_of(*current_, op.expects.axis) == width) return outside_gate(layer, op, *current_);
+    const bool last = op.expects.axis == ExpectedWidth::Axis::last;
+    if (last) {
+      const auto flat = flattened(*current_);
+      if (flat && width_of(*flat, op.expects.axis) == width) return *flat;
+    }
+    const auto& seen = last ? by_last_ : by_channels_;
+    const auto found = seen.find(*width);
+    if (found != seen.end()) return outside_gate(layer, op, found->second);
+    return missing("reads " + std::to_string(*width) + (last ? " features" : " channels") +
+                   ", and no earlier output has them; this summary has no edges: use graph JSON, or a summary "
+                   "that prints output shapes");
+  }
+
+  void produced(const model::Layer& layer, const Shape& shape) {
+    // A pooling to one pixel inside a block may be a gate (squeeze-and-excitation): what follows the block
+    // reads the gated tensor, which no row shows.
+    if (one_pixel(shape) && current_ && !one_pixel(*current_)) gate_ = layer.scope;
+    current_ = shape;
+    if (const auto width = width_of(shape, ExpectedWidth::Axis::channels)) by_channels_[*width] = shape;
+    if (const auto width = width_of(shape, ExpectedWidth::Axis::last)) by_last_[*width] = shape;
+  }
+
+ private:
+  void start(const Shape& shape) {
+    current_ = shape;
+    if (const auto width = width_of(shape, ExpectedWidth::Axis::channels)) by_channels_[*width] = shape;
+    if (const auto width = width_of(shape, ExpectedWidth::Axis::last)) by_last_[*width] = shape;
+  }
+
+  [[nodiscard]] static core::Error missing(std::string message) {
+    return {core::ErrorCode::missing_information, std::move(message), {}};
+  }
+
+  [[nodiscard]] core::Result<Shape> token_ids() const {
+    if (job_.sequence_length) return with_batch({&*job_.sequence_length, 1});
+    if (!graph_.graph_inputs().empty()) return graph_.graph_inputs()[0].shape;
+    if (job_.input_shape.size() == 1) return with_batch(job_.input_shape);
+    return missing("reads token ids, and their number is not printed; give the sequence length (--seq 512)");
+  }
+
+  [[nodiscard]] core::Result<Shape> outside_gate(const model::Layer& layer, const ops::Op& op,
+                                                 const Shape& input) const {
+    const bool spatial = op.expects.axis == ExpectedWidth::Axis::channels;
+    if (!spatial || !one_pixel(input) || !gate_ || graph_.within(layer.scope, *gate_)) return input;
+    return missing(
+        "follows a block that pools to one pixel, and no row shows what the block returns; use graph "
+        "JSON, or a summary that prints output shapes");
+  }
+
+  const model::TrainingJob& job_;
+  const model::ModelGraph& graph_;
+  std::optional<Shape> current_;
+  std::optional<std::uint32_t> gate_;                    ///< the scope that last pooled to one pixel
+  std::unordered_map<std::int64_t, Shape> by_channels_;  ///< the latest output of each width
+  std::unordered_map<std::int64_t, Shape> by_last_;
+};
+
+/// The shapes on a layer's edges; nothing (an empty list) if the graph has none for it.
+GPUMEM_INLINE core::Result<std::vector<Shape>> edge_shapes(const model::TrainingJob& job,
+                                                           const model::ModelGraph& graph, const model::Layer& layer,
+                                                           const std::vector<Shape>& outputs) {
+  std::vector<Shape> shapes;
+  for (const model::LayerIndex input : graph.inputs(layer)) {
+    if (input >= 0) {
+      shapes.push_back(outputs[static_cast<std::size_t>(input)]);
+      continue;
+    }
+    const auto index = static_cast<std::size_t>(model::kFirstGraphInput - input);
+    const bool given = index == 0 && !job.input_shape.empty();
+    shapes.push_back(given ? with_batch(job.input_shape) : graph.graph_inputs()[index].shape);
+  }
+  return shapes;
+}
+
+/// A width on an edge that is not the one the layer was built for, in words; nothing if all is well.
+GPUMEM_INLINE std::optional<core::Error> width_fault(const ops::Op& op, const model::Attributes& attributes,
+                                                     const Shape& input) {
+  const auto wanted = expected_width(op, attributes);
+  const auto found = wanted ? width_of(input, op.expects.axis) : std::nullopt;
+  if (!wanted || found == wanted) return std::nullopt;
+  return core::Error{core::ErrorCode::malformed_input,
+                     "has " + std::string(op.expects.attribute) + " " + std::to_string(*wanted) +
+                         ", but its input has the shape " + core::to_string(input),
+                     {}};
+}
+
+}  // namespace output_shapes_detail
+
+GPUMEM_INLINE std::span<const core::Shape> OutputShapes::of(std::size_t layer) const {
+  if (inferred_.empty()) return graph_->outputs(graph_->layers()[layer]);
+  return leaves_[layer] ? std::span<const core::Shape>(&inferred_[layer], 1) : std::span<const core::Shape>();
+}
+
+GPUMEM_INLINE core::Result<OutputShapes> infer_output_shapes(const model::TrainingJob& job, const ops::Catalogue& ops) {
+  namespace detail = output_shapes_detail;
+  const model::ModelGraph& graph = *job.graph;
+  OutputShapes shapes;
+  shapes.graph_ = &graph;
+  if (graph.shapes_printed()) return shapes;
+
+  const std::vector<const ops::Op*> rules = detail::resolve(graph, ops);
+  detail::Chain chain(job, graph);
+  shapes.inferred_.reserve(graph.layers().size());
+  shapes.leaves_.reserve(graph.layers().size());
+  for (const model::Layer& layer : graph.layers()) {
+    const ops::Op* op = rules[layer.op];
+    const bool leaves = op != nullptr && op->output_shape != nullptr;
+    shapes.leaves_.push_back(leaves);
+    shapes.inferred_.emplace_back();
+    if (!leaves) continue;
+
+    const auto at_layer = [&](core::Error error) {
+      error.place = detail::place_of(graph, layer);
+      return error;
+    };
+    auto inputs = detail::edge_shapes(job, graph, layer, shapes.inferred_);
+    if (!inputs) return at_layer(inputs.error());
+    if (inputs->empty()) {
+      core::Result<core::Shape> input = chain.input_of(layer, *op);
+      if (!input) return at_layer(input.error());
+      inputs->push_back(*input);
+    }
+    const model::Attributes attributes = graph.attributes(layer);
+    if (const auto fault = detail::width_fault(*op, attributes, inputs->front())) return at_layer(*fault);
+    core::Result<core::Shape> output = op->output_shape({attributes, *inputs});
+    if (!output) return at_layer(output.error());
+    shapes.inferred_.back() = *output;
+    chain.produced(layer, *output);
+  }
+  return shapes;
+}
+
+}  // namespace gpumem::plan

@@ -1,0 +1,117 @@
+#pragma once
+
+#include "gpumem/summary/read.hpp"
+
+#include <cstring>
+
+#include "gpumem/core/file.hpp"
+#include "gpumem/summary/text.hpp"
+
+namespace gpumem::summary {
+
+namespace read_detail {
+
+/// Length of the UTF-8 sequence at the front of `text`; 0 if it is none.
+GPUMEM_INLINE std::size_t sequence_length(std::string_view text) {
+  const auto byte = [&](std::size_t at) { return static_cast<unsigned char>(text[at]); };
+  std::size_t length = 1;
+  if (byte(0) >= 0x80) length = byte(0) < 0xC2 ? 0 : byte(0) < 0xE0 ? 2 : byte(0) < 0xF0 ? 3 : byte(0) < 0xF5 ? 4 : 0;
+  if (length > text.size()) return 0;
+  for (std::size_t at = 1; at < length; ++at) {
+    if ((byte(at) & 0xC0U) != 0x80U) return 0;
+  }
+  const bool overlong =
+      (length == 3 && byte(0) == 0xE0 && byte(1) < 0xA0) || (length == 4 && byte(0) == 0xF0 && byte(1) < 0x90);
+  const bool surrogate = length == 3 && byte(0) == 0xED && byte(1) >= 0xA0;
+  const bool beyond = length == 4 && byte(0) == 0xF4 && byte(1) >= 0x90;
+  return overlong || surrogate || beyond ? 0 : length;
+}
+
+/// Offset of the first byte that is not UTF-8; npos if all is.
+GPUMEM_INLINE std::size_t find_invalid_utf8(std::string_view text) {
+  std::size_t at = 0;
+  while (at < text.size()) {
+    // Summaries are ASCII but for tree glyphs: eight bytes at a time.
+    std::uint64_t word = 0;
+    while (at + sizeof word <= text.size()) {
+      std::memcpy(&word, text.data() + at, sizeof word);
+      if ((word & 0x8080808080808080U) != 0) break;
+      at += sizeof word;
+    }
+    if (at >= text.size()) break;
+    const std::size_t length = sequence_length(text.substr(at));
+    if (length == 0) return at;
+    at += length;
+  }
+  return std::string_view::npos;
+}
+
+/// What is wrong with the text whatever its format, or nothing.
+GPUMEM_INLINE std::optional<core::Error> fault_of(std::string_view text) {
+  const auto malformed = [&](std::string message, std::size_t offset) {
+    return core::Error{core::ErrorCode::malformed_input, std::move(message),
+                       core::Place{{}, line_number(text, offset), {}}};
+  };
+  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos) {
+    return malformed("is empty; it should hold a model summary", 0);
+  }
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    return malformed("is UTF-16, as PowerShell's '>' writes it; save it as UTF-8", 0);
+  }
+  if (const std::size_t at = text.find('\0'); at != std::string_view::npos) {
+    return malformed("is binary; it should hold a model summary as text", at);
+  }
+  if (const std::size_t at = find_invalid_utf8(text); at != std::string_view::npos) {
+    return malformed("holds bytes that are not UTF-8; the file is cut off, or in another encoding", at);
+  }
+  return std::nullopt;
+}
+
+GPUMEM_INLINE std::string names_of(const Formats& known) {
+  std::string names;
+  for (const Format* format : known) names += (names.empty() ? "" : ", ") + std::string(format->name);
+  return names;
+}
+
+}  // namespace read_detail
+
+GPUMEM_INLINE core::Result<model::ModelGraph> read(std::string_view text, const ReadOptions& options,
+                                                   const Formats& known) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  if (auto fault = read_detail::fault_of(text)) return std::move(*fault).in_file(options.file);
+
+  const Format* found = nullptr;
+  std::size_t begin = 0;
+  for (const Format* format : known) {
+    const auto at = format->sniff(text, 0);
+    if (!at) continue;
+    if (found != nullptr) {
+      const std::size_t later = std::max(begin, *at);
+      return core::Error{core::ErrorCode::unknown_format,
+                         "holds two summaries, " + std::string(found->name) + " in line " +
+                             std::to_string(line_number(text, begin)) + " and " + std::string(format->name) +
+                             " in line " + std::to_string(line_number(text, *at)) + "; keep one of them",
+                         core::Place{options.file, line_number(text, later), {}}};
+    }
+    found = format;
+    begin = *at;
+  }
+  if (found == nullptr) {
+    return core::Error{core::ErrorCode::unknown_format,
+                       "is none of the summaries that can be read (" + read_detail::names_of(known) + ")",
+                       core::Place{options.file, 1, {}}};
+  }
+  return found->parse(text, begin, options);
+}
+
+GPUMEM_INLINE core::Result<model::ModelGraph> read_file(const std::string& path, const ReadOptions& options,
+                                                        const Formats& known) {
+  ReadOptions named = options;
+  if (named.file.empty()) named.file = path;
+  const core::Result<std::string> text = core::read_file(path);
+  if (!text) return text.error();
+  return read(*text, named, known);
+}
+
+}  // namespace gpumem::summary

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "gpumem/summary/table_reader.hpp"
+
+namespace gpumem::summary {
+
+GPUMEM_INLINE TableReader::TableReader(const Format& format, std::string_view text, std::size_t begin,
+                                       const ReadOptions& options)
+    : format_(format), text_(text), lines_(text, begin), options_(options), builder_(format.name, options.file) {
+  builder_.infer_edges();
+  lines_.next();  // the header, found by sniff
+}
+
+GPUMEM_INLINE bool TableReader::refuse(std::int64_t line, core::Error error) {
+  error.place.line = line;
+  builder_.fail(std::move(error));
+  return false;
+}
+
+GPUMEM_INLINE bool TableReader::refuse(std::string message) {
+  return refuse(lines_.number(), {core::ErrorCode::malformed_input, std::move(message), {}});
+}
+
+GPUMEM_INLINE bool TableReader::refuse_unknown(std::int64_t line, std::string_view name, std::int64_t parameters,
+                                               std::string_view hint) {
+  return refuse(line, {core::ErrorCode::unknown_layer,
+                       "layer " + core::quoted(name) + " holds " + core::with_separators(parameters) +
+                           " parameters, and no op of that name is known; " + std::string(hint) +
+                           "lenient reading (--lenient) estimates a lower bound",
+                       {}});
+}
+
+GPUMEM_INLINE bool TableReader::refuse_cut_off() {
+  return refuse("the table ends without its closing line; the file is cut off");
+}
+
+GPUMEM_INLINE bool TableReader::read_rule(char of) {
+  if (!lines_.next()) return refuse_cut_off();
+  if (is_rule(lines_.line(), of)) return true;
+  return refuse("the line below the table's header should be a rule of '" + std::string(1, of) + "'");
+}
+
+GPUMEM_INLINE void TableReader::read_foot() {
+  if (const auto second = format_.sniff(text_, lines_.offset())) {
+    refuse(line_number(text_, *second),
+           {core::ErrorCode::unknown_format, "a second summary begins here; keep one of them in the file", {}});
+    return;
+  }
+  while (lines_.next()) {
+    const auto total = parse_total(lines_.line());
+    if (!total) continue;
+    if (*total) builder_.printed_total(**total, lines_.number());
+    if (!*total) refuse(lines_.number(), total->error());
+    return;
+  }
+}
+
+GPUMEM_INLINE void TableReader::learn_batch(std::string_view cell) {
+  if (batch_size_ < 0) batch_size_ = printed_batch(cell).value_or(0);
+}
+
+GPUMEM_INLINE bool TableReader::read_shapes(std::string_view cell, std::int64_t line) {
+  learn_batch(cell);
+  const core::Status shaped = parse_shapes(cell, batch_size_, shapes_);
+  return shaped ? true : refuse(line, shaped.error());
+}
+
+}  // namespace gpumem::summary

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::model {
+
+GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
+  const auto refuse = [](std::string message) {
+    return core::Error{core::ErrorCode::invalid_argument, std::move(message), {}};
+  };
+  const auto not_positive = [&](std::string_view what, std::int64_t value) {
+    return refuse(std::string(what) + " is " + std::to_string(value) + "; it must be at least 1");
+  };
+  if (job.graph == nullptr) return refuse("the job has no model; read a summary first");
+  if (job.batch_size < 1) return not_positive("the batch size", job.batch_size);
+  if (job.gradient_accumulation < 1) return not_positive("gradient accumulation", job.gradient_accumulation);
+  if (job.sequence_length && *job.sequence_length < 1) return not_positive("the sequence length", *job.sequence_length);
+  for (const std::int64_t dim : job.input_shape) {
+    if (dim < 1) return not_positive("an input dimension", dim);
+  }
+  if (job.input_shape.size() + 1 > core::Shape::kMaxRank) {
+    return refuse("the input shape has more than " + std::to_string(core::Shape::kMaxRank - 1) + " dimensions");
+  }
+  return core::Done{};
+}
+
+}  // namespace gpumem::model

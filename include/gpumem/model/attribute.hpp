@@ -1,0 +1,49 @@
+// Enters: what a summary says of a layer beyond its shape (kernel_size=(3, 3), bias=False, ...).
+// Leaves: named values, under PyTorch's keyword names whatever the format they came from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+namespace gpumem::model {
+
+using AttributeValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
+
+struct Attribute {
+  std::string name;
+  AttributeValue value;
+
+  friend bool operator==(const Attribute&, const Attribute&) = default;
+};
+
+/// A layer's attributes, read by name. Views the graph (or array) they come from.
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::span<const Attribute> all) : all_(all) {}  // NOLINT: a view converts
+
+  [[nodiscard]] std::span<const Attribute> all() const { return all_; }
+  [[nodiscard]] const AttributeValue* find(std::string_view name) const;
+
+  /// The value if it is there and an integer.
+  [[nodiscard]] std::optional<std::int64_t> integer(std::string_view name) const;
+  /// The value if it is there and a boolean; `otherwise` if not.
+  [[nodiscard]] bool flag(std::string_view name, bool otherwise) const;
+  /// Element `axis` of a list, or the integer that stands for every axis (kernel_size=3).
+  [[nodiscard]] std::optional<std::int64_t> per_axis(std::string_view name, std::size_t axis) const;
+
+ private:
+  std::span<const Attribute> all_;
+};
+
+}  // namespace gpumem::model
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/attribute_inl.hpp"
+#endif

@@ -1,0 +1,92 @@
+// Enters: layers, one after the other, from a format or from a program. Leaves: a ModelGraph in which
+// every edge points backwards, every size is positive and every total fits 64 bits, or the first error.
+#pragma once
+
+#include <optional>
+#include <unordered_map>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/model_graph.hpp"
+#include "gpumem/model/op_traits.hpp"
+
+namespace gpumem::model {
+
+/// One layer as its source describes it. Views need to live only until add() returns.
+struct LayerSpec {
+  std::string_view name;
+  std::string_view class_name = {};  ///< as printed; empty: the op's name
+  const OpTraits* op = nullptr;      ///< null: an unknown layer
+  std::span<const core::Shape> outputs = {};
+  std::span<const LayerIndex> inputs = {};
+  std::span<const Attribute> attributes = {};
+  std::optional<std::int64_t> parameters = {};  ///< as printed; empty: counted from the attributes
+  std::int64_t tied_parameters = 0;
+  bool frozen = false;
+  std::int64_t line = 0;
+};
+
+/// Remembers the first error and ignores what follows it, so that callers check once, in build().
+class GraphBuilder {
+ public:
+  /// `file` and `format` are kept for messages and results.
+  explicit GraphBuilder(std::string_view format, std::string_view file = {});
+
+  /// Adds a layer and returns its index. With an op that holds parameters, no printed count and attributes
+  /// that do not tell it, the graph is in error: unknown is not zero.
+  LayerIndex add(const LayerSpec& spec);
+
+  /// Layers added from now on stand in this container, until close_scope().
+  void open_scope(std::string_view name, std::string_view class_name);
+  void close_scope();
+
+  /// The container that is open now; 0 is the model itself.
+  [[nodiscard]] std::uint32_t current_scope() const { return scope_; }
+
+  void add_input(GraphInput input);
+  /// The source has no edges: layers follow each other as they were added.
+  void infer_edges() { graph_.edges_inferred_ = true; }
+  /// Marks parameters of an added layer as held by an earlier one.
+  void tie(LayerIndex layer, std::int64_t parameters);
+  /// What the source prints as its total; a disagreement with ours becomes a warning.
+  void printed_total(std::int64_t parameters, std::int64_t line);
+  /// After kMostWarnings only their number is kept.
+  void warn(std::string message, std::int64_t line);
+  /// Fails the graph, unless it has failed before.
+  void fail(core::Error error);
+
+  [[nodiscard]] bool failed() const { return error_.has_value(); }
+  [[nodiscard]] const ModelGraph& graph() const { return graph_; }
+
+  /// The finished graph. Errors: the first one met; malformed_input if it has no layers; overflow if the
+  /// parameters of all layers do not fit 64 bits.
+  [[nodiscard]] core::Result<ModelGraph> build() &&;
+
+ private:
+  static constexpr std::size_t kMostWarnings = 20;
+  using NameIndex = std::unordered_map<std::string, std::uint32_t>;
+
+  [[nodiscard]] core::Place place_of(const LayerSpec& spec) const;
+  [[nodiscard]] bool sound(const LayerSpec& spec);
+  [[nodiscard]] std::optional<std::int64_t> count_parameters(const LayerSpec& spec);
+  [[nodiscard]] Slice keep_text(std::string_view text);
+  static std::uint32_t intern(std::vector<std::string>& names, std::uint32_t& last, NameIndex& index,
+                              std::string_view name);
+
+  ModelGraph graph_;
+  NameIndex op_index_;
+  NameIndex class_index_;
+  std::uint32_t last_op_ = 0;
+  std::uint32_t last_class_ = 0;
+  std::uint32_t scope_ = 0;
+  std::int64_t more_warnings_ = 0;
+  std::optional<std::pair<std::int64_t, std::int64_t>> printed_total_;  ///< count, line
+  std::optional<core::Error> error_;
+};
+
+}  // namespace gpumem::model
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/graph_builder_inl.hpp"
+#endif

@@ -1,0 +1,145 @@
+// Enters: layers from a GraphBuilder. Leaves: ModelGraph, the one normal form that every format becomes
+// and every estimator reads. Units: parameters are elements, shapes are elements with batch size N.
+//
+// A million-row summary becomes a million layers, so a Layer is a small fixed record, and what varies in
+// length (names, shapes, edges, attributes) stands in arrays that the graph owns.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/dtype.hpp"
+#include "gpumem/core/error.hpp"
+#include "gpumem/core/shape.hpp"
+#include "gpumem/model/attribute.hpp"
+
+namespace gpumem::model {
+
+/// Index of a layer in execution order; negative values name graph inputs: -1 the first, -2 the second.
+using LayerIndex = std::int32_t;
+inline constexpr LayerIndex kFirstGraphInput = -1;
+
+/// A run of elements in one of the graph's arrays.
+struct Slice {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+/// The op of a layer that no op describes. Its parameters are counted as printed.
+inline constexpr std::string_view kUnknownOp = "unknown";
+/// Parameters that a container holds beside its children's: no computation of its own that we can see.
+inline constexpr std::string_view kParameterOp = "parameter";
+
+struct Layer {
+  Slice name;                    ///< the layer's own name, in the text array
+  std::uint32_t scope = 0;       ///< the container it stands in; 0 is the model itself
+  std::uint32_t class_name = 0;  ///< index into ModelGraph::class_names()
+  std::uint32_t op = 0;          ///< index into ModelGraph::ops()
+  std::uint32_t line = 0;        ///< 1-based line in the summary; 0: not from a file
+  Slice outputs;                 ///< printed output shapes; none: the summary prints none
+  Slice inputs;                  ///< edges; none: see ModelGraph::edges_inferred()
+  Slice attributes;
+  std::int64_t parameters = 0;       ///< elements that this layer holds, tied ones included
+  std::int64_t tied_parameters = 0;  ///< those of them that an earlier layer holds already
+  bool frozen = false;               ///< not trained: no gradient, no optimizer state
+};
+
+struct GraphInput {
+  std::string name;
+  core::Shape shape;
+  core::DType dtype = core::DType::float32;
+
+  friend bool operator==(const GraphInput&, const GraphInput&) = default;
+};
+
+/// A container that layers stand in; scope 0 is the model itself.
+struct Scope {
+  std::uint32_t parent = 0;
+  Slice name;
+  std::uint32_t class_name = 0;
+};
+
+/// Something the reader should know, though the summary could be read.
+struct Warning {
+  std::string message;
+  core::Place place;
+};
+
+class ModelGraph {
+ public:
+  [[nodiscard]] std::span<const Layer> layers() const { return layers_; }
+  [[nodiscard]] std::span<const GraphInput> graph_inputs() const { return graph_inputs_; }
+
+  [[nodiscard]] std::string_view name(const Layer& layer) const { return text(layer.name); }
+  [[nodiscard]] std::string_view op(const Layer& layer) const { return ops_[layer.op]; }
+  [[nodiscard]] std::string_view class_name(const Layer& layer) const { return class_names_[layer.class_name]; }
+  [[nodiscard]] std::span<const core::Shape> outputs(const Layer& layer) const { return view(shapes_, layer.outputs); }
+  [[nodiscard]] std::span<const LayerIndex> inputs(const Layer& layer) const { return view(edges_, layer.inputs); }
+  [[nodiscard]] Attributes attributes(const Layer& layer) const { return view(attributes_, layer.attributes); }
+
+  /// The ops and class names that occur, each once.
+  [[nodiscard]] std::span<const std::string> ops() const { return ops_; }
+  [[nodiscard]] std::span<const std::string> class_names() const { return class_names_; }
+
+  [[nodiscard]] const Scope& scope(std::uint32_t index) const { return scopes_[index]; }
+  [[nodiscard]] std::string_view scope_name(std::uint32_t index) const { return text(scopes_[index].name); }
+  /// Whether scope `inner` is `outer` or lies within it.
+  [[nodiscard]] bool within(std::uint32_t inner, std::uint32_t outer) const;
+  /// "encoder.layer.0.attention.query"; a path of more than 200 bytes is shortened at its front.
+  [[nodiscard]] std::string path(const Layer& layer) const;
+
+  /// Elements of all parameters, each tied one counted once.
+  [[nodiscard]] std::int64_t parameters() const { return parameters_; }
+  /// The trained part of parameters().
+  [[nodiscard]] std::int64_t trainable_parameters() const { return trainable_parameters_; }
+  /// Layers whose op is kUnknownOp.
+  [[nodiscard]] std::int64_t unknown_layers() const { return unknown_layers_; }
+
+  /// True if the source has no edges: each layer without inputs follows some earlier layer.
+  [[nodiscard]] bool edges_inferred() const { return edges_inferred_; }
+  /// True if the source prints output shapes.
+  [[nodiscard]] bool shapes_printed() const { return !shapes_.empty(); }
+
+  /// Where it came from: the file as the caller named it (empty: from memory), and the format.
+  [[nodiscard]] const std::string& file() const { return file_; }
+  [[nodiscard]] const std::string& format() const { return format_; }
+  [[nodiscard]] std::span<const Warning> warnings() const { return warnings_; }
+
+ private:
+  friend class GraphBuilder;
+
+  [[nodiscard]] std::string_view text(Slice slice) const {
+    return std::string_view(text_).substr(slice.first, slice.count);
+  }
+  template <typename T>
+  [[nodiscard]] static std::span<const T> view(const std::vector<T>& all, Slice slice) {
+    return std::span<const T>(all).subspan(slice.first, slice.count);
+  }
+
+  std::vector<Layer> layers_;
+  std::vector<GraphInput> graph_inputs_;
+  std::vector<Scope> scopes_;
+  std::vector<std::string> ops_;
+  std::vector<std::string> class_names_;
+  std::vector<core::Shape> shapes_;
+  std::vector<LayerIndex> edges_;
+  std::vector<Attribute> attributes_;
+  std::string text_;
+  std::vector<Warning> warnings_;
+  std::string file_;
+  std::string format_;
+  std::int64_t parameters_ = 0;
+  std::int64_t trainable_parameters_ = 0;
+  std::int64_t unknown_layers_ = 0;
+  bool edges_inferred_ = false;
+};
+
+}  // namespace gpumem::model
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/model_graph_inl.hpp"
+#endif

@@ -1,0 +1,108 @@
+// Enters: a model and how it is trained. Leaves: TrainingJob, all that an estimator may ask about a job.
+// Defaults are PyTorch's. Units: batch size in samples, sequence length in tokens.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/dtype.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/model_graph.hpp"
+
+namespace gpumem::model {
+
+enum class Optimizer : std::uint8_t { sgd, sgd_momentum, adam, adamw, adagrad, rmsprop, adafactor, lion };
+
+enum class Precision : std::uint8_t {
+  fp32,         ///< PyTorch's default: TF32 allowed in convolutions, not in matrix products
+  fp32_strict,  ///< no TF32 anywhere
+  amp_fp16,     ///< autocast to float16, parameters in float32
+  amp_bf16,     ///< autocast to bfloat16, parameters in float32
+  bf16,         ///< parameters and activations in bfloat16
+};
+
+enum class Loss : std::uint8_t { cross_entropy, mse, bce_with_logits };
+
+template <typename Enum>
+struct Named {
+  Enum value;
+  std::string_view name;
+};
+
+/// The names used on the command line and in JSON, one row a value.
+inline constexpr std::array<Named<Optimizer>, 8> kOptimizers = {{{Optimizer::sgd, "sgd"},
+                                                                 {Optimizer::sgd_momentum, "sgd-momentum"},
+                                                                 {Optimizer::adam, "adam"},
+                                                                 {Optimizer::adamw, "adamw"},
+                                                                 {Optimizer::adagrad, "adagrad"},
+                                                                 {Optimizer::rmsprop, "rmsprop"},
+                                                                 {Optimizer::adafactor, "adafactor"},
+                                                                 {Optimizer::lion, "lion"}}};
+inline constexpr std::array<Named<Precision>, 5> kPrecisions = {{{Precision::fp32, "fp32"},
+                                                                 {Precision::fp32_strict, "fp32-strict"},
+                                                                 {Precision::amp_fp16, "amp-fp16"},
+                                                                 {Precision::amp_bf16, "amp-bf16"},
+                                                                 {Precision::bf16, "bf16"}}};
+inline constexpr std::array<Named<Loss>, 3> kLosses = {
+    {{Loss::cross_entropy, "cross-entropy"}, {Loss::mse, "mse"}, {Loss::bce_with_logits, "bce-with-logits"}}};
+
+/// The name of a value in one of the lists above.
+template <typename Enum, std::size_t Count>
+[[nodiscard]] constexpr std::string_view name_of(const std::array<Named<Enum>, Count>& list, Enum value) {
+  for (const Named<Enum>& row : list) {
+    if (row.value == value) return row.name;
+  }
+  return "unknown";
+}
+
+/// The value of that name in one of the lists above.
+template <typename Enum, std::size_t Count>
+[[nodiscard]] constexpr std::optional<Enum> value_of(const std::array<Named<Enum>, Count>& list,
+                                                     std::string_view name) {
+  for (const Named<Enum>& row : list) {
+    if (row.name == name) return row.value;
+  }
+  return std::nullopt;
+}
+
+/// Element type of parameters, gradients and activations; under autocast that of the parameters.
+[[nodiscard]] constexpr core::DType parameter_dtype(Precision precision) {
+  return precision == Precision::bf16 ? core::DType::bfloat16 : core::DType::float32;
+}
+
+/// One training job on one GPU. Copies are cheap: the graph is shared and immutable.
+struct TrainingJob {
+  std::shared_ptr<const ModelGraph> graph;
+  std::int64_t batch_size = 0;
+  std::vector<std::int64_t> input_shape =
+      {};  ///< one sample without the batch: {3, 224, 224}; empty: as the graph says
+  std::optional<std::int64_t> sequence_length = {};  ///< tokens a sample, for models that read token ids
+  Optimizer optimizer = Optimizer::adam;
+  Precision precision = Precision::fp32;
+  Loss loss = Loss::cross_entropy;
+  bool foreach = true;                     ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
+  bool fused = false;                      ///< the optimizer's fused form
+  std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
+  bool activation_checkpointing = false;
+  bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
+
+  TrainingJob() = default;
+  TrainingJob(ModelGraph model, std::int64_t batch)
+      : graph(std::make_shared<const ModelGraph>(std::move(model))), batch_size(batch) {}
+  TrainingJob(std::shared_ptr<const ModelGraph> model, std::int64_t batch)
+      : graph(std::move(model)), batch_size(batch) {}
+};
+
+/// Done if every figure of the job is in range. Errors: invalid_argument, naming the field.
+[[nodiscard]] core::Status validate(const TrainingJob& job);
+
+}  // namespace gpumem::model
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/training_job_inl.hpp"
+#endif

@@ -1,0 +1,29 @@
+// Enters: nothing. Leaves: the list of all ops. Adding a family is one file beside this one and one row in
+// the list of catalogue_inl.hpp; a program with ops of its own passes a longer list where this one is taken.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "gpumem/ops/op.hpp"
+
+namespace gpumem::ops {
+
+/// Ops to choose from. Pointers must outlive the catalogue; the built-in ones always do.
+using Catalogue = std::vector<const Op*>;
+
+/// Every op that gpumem knows.
+[[nodiscard]] const Catalogue& catalogue();
+
+/// The names of these ops, for reading summaries.
+[[nodiscard]] model::Vocabulary vocabulary_of(const Catalogue& ops);
+
+/// The names of every op that gpumem knows.
+[[nodiscard]] const model::Vocabulary& vocabulary();
+
+}  // namespace gpumem::ops
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/catalogue_inl.hpp"
+#endif

@@ -1,0 +1,109 @@
+// Convolutions: torch.nn.functional.conv1d/2d/3d and conv_transpose1d/2d/3d, channels on axis 1.
+// A transposed convolution gives L_out = (L - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
+#pragma once
+
+#include <array>
+
+#include "gpumem/ops/window.hpp"
+
+namespace gpumem::ops {
+
+namespace conv_detail {
+
+/// The input's shape with the op's output channels, if it says enough.
+inline core::Result<core::Shape> with_channels(const OpInput& input) {
+  const auto channels = input.attributes.integer("out_channels");
+  if (!channels) return missing("out_channels");
+  if (input.attributes.find("kernel_size") == nullptr) return missing("kernel_size");
+  core::Shape shape = input.inputs[0];
+  if (shape.rank() < 2) return unfit(shape, "batch and channels");
+  shape.set(1, core::Dim::fixed(*channels));
+  return shape;
+}
+
+template <std::size_t Axes>
+core::Result<core::Shape> output_shape(const OpInput& input) {
+  const core::Result<core::Shape> shape = with_channels(input);
+  if (!shape) return shape.error();
+  return slid_shape<Axes>(*shape, [&](std::size_t axis, std::int64_t length) -> core::Result<std::int64_t> {
+    if (pads_to_same(input.attributes)) return length;
+    const Window window = Window::of(input.attributes, axis);
+    if (!window.sane()) return insane_window();
+    const auto result = slid_length(window, length);
+    if (!result) return unfit(input.inputs[0], "an input larger than its kernel");
+    return *result;
+  });
+}
+
+template <std::size_t Axes>
+core::Result<core::Shape> transposed_output_shape(const OpInput& input) {
+  const core::Result<core::Shape> shape = with_channels(input);
+  if (!shape) return shape.error();
+  return slid_shape<Axes>(*shape, [&](std::size_t axis, std::int64_t length) -> core::Result<std::int64_t> {
+    const Window window = Window::of(input.attributes, axis);
+    if (!window.sane()) return insane_window();
+    core::Checked grown = core::Checked(length - 1) * core::Checked(window.stride);
+    grown += window.reach() + input.attributes.per_axis("output_padding", axis).value_or(0) + 1;
+    if (!grown.valid() || *grown.value() <= 2 * window.padding) return unfit(input.inputs[0], "less padding");
+    return *grown.value() - 2 * window.padding;
+  });
+}
+
+/// A weight of [out, in / groups, kernel...] and a bias of [out].
+template <std::size_t Axes>
+std::optional<core::Checked> parameters(const model::Attributes& attributes) {
+  const auto in = attributes.integer("in_channels");
+  const auto out = attributes.integer("out_channels");
+  const std::int64_t groups = attributes.integer("groups").value_or(1);
+  if (!in || !out || attributes.find("kernel_size") == nullptr || groups < 1) return std::nullopt;
+  // A transposed convolution's weight is [in, out / groups, kernel...]: as many elements.
+  core::Checked weight = core::Checked(*out) * core::Checked(*in / groups);
+  for (std::size_t axis = 0; axis < Axes; ++axis) {
+    weight *= attributes.per_axis("kernel_size", axis).value_or(1);
+  }
+  return attributes.flag("bias", true) ? weight + core::Checked(*out) : weight;
+}
+
+inline constexpr std::array<std::string_view, 2> kPositional = {"in_channels", "out_channels"};
+inline constexpr ExpectedWidth kExpects = {ExpectedWidth::Axis::channels, "in_channels"};
+
+inline constexpr std::array<std::string_view, 2> kTorch1 = {"Conv1d", "LazyConv1d"};
+inline constexpr std::array<std::string_view, 5> kTorch2 = {"Conv2d", "LazyConv2d", "Conv2dSame", "StdConv2d",
+                                                            "ScaledStdConv2d"};
+inline constexpr std::array<std::string_view, 2> kTorch3 = {"Conv3d", "LazyConv3d"};
+inline constexpr std::array<std::string_view, 3> kKeras1 = {"Conv1D", "SeparableConv1D", "DepthwiseConv1D"};
+inline constexpr std::array<std::string_view, 3> kKeras2 = {"Conv2D", "SeparableConv2D", "DepthwiseConv2D"};
+inline constexpr std::array<std::string_view, 1> kKeras3 = {"Conv3D"};
+inline constexpr std::array<std::string_view, 1> kTransposed1 = {"ConvTranspose1d"};
+inline constexpr std::array<std::string_view, 1> kTransposed2 = {"ConvTranspose2d"};
+inline constexpr std::array<std::string_view, 1> kTransposed3 = {"ConvTranspose3d"};
+inline constexpr std::array<std::string_view, 1> kKerasTransposed1 = {"Conv1DTranspose"};
+inline constexpr std::array<std::string_view, 1> kKerasTransposed2 = {"Conv2DTranspose"};
+inline constexpr std::array<std::string_view, 1> kKerasTransposed3 = {"Conv3DTranspose"};
+
+}  // namespace conv_detail
+
+inline constexpr std::array<Op, 6> kConvOps = {
+    {{{"conv1d", conv_detail::kTorch1, conv_detail::kKeras1, conv_detail::kPositional, conv_detail::parameters<1>},
+      conv_detail::output_shape<1>,
+      conv_detail::kExpects},
+     {{"conv2d", conv_detail::kTorch2, conv_detail::kKeras2, conv_detail::kPositional, conv_detail::parameters<2>},
+      conv_detail::output_shape<2>,
+      conv_detail::kExpects},
+     {{"conv3d", conv_detail::kTorch3, conv_detail::kKeras3, conv_detail::kPositional, conv_detail::parameters<3>},
+      conv_detail::output_shape<3>,
+      conv_detail::kExpects},
+     {{"conv_transpose1d", conv_detail::kTransposed1, conv_detail::kKerasTransposed1, conv_detail::kPositional,
+       conv_detail::parameters<1>},
+      conv_detail::transposed_output_shape<1>,
+      conv_detail::kExpects},
+     {{"conv_transpose2d", conv_detail::kTransposed2, conv_detail::kKerasTransposed2, conv_detail::kPositional,
+       conv_detail::parameters<2>},
+      conv_detail::transposed_output_shape<2>,
+      conv_detail::kExpects},
+     {{"conv_transpose3d", conv_detail::kTransposed3, conv_detail::kKerasTransposed3, conv_detail::kPositional,
+       conv_detail::parameters<3>},
+      conv_detail::transposed_output_shape<3>,
+      conv_detail::kExpects}}};
+
+}  // namespace gpumem::ops

@@ -1,0 +1,63 @@
+// Embeddings: torch.nn.functional.embedding (ids of any shape -> that shape + [embedding_dim]) and
+// embedding_bag (a bag of ids a row -> [rows, embedding_dim]).
+#pragma once
+
+#include <array>
+
+#include "gpumem/ops/op.hpp"
+
+namespace gpumem::ops {
+
+namespace embedding_detail {
+
+inline core::Result<core::Shape> output_shape(const OpInput& input) {
+  const auto width = input.attributes.integer("embedding_dim");
+  if (!width) return missing("embedding_dim");
+  core::Shape shape = input.inputs[0];
+  if (!shape.push_back(core::Dim::fixed(*width))) return unfit(shape, "fewer axes");
+  return shape;
+}
+
+inline core::Result<core::Shape> bag_output_shape(const OpInput& input) {
+  const auto width = input.attributes.integer("embedding_dim");
+  if (!width) return missing("embedding_dim");
+  if (input.inputs[0].rank() == 0) return unfit(input.inputs[0], "at least one axis");
+  core::Shape shape;
+  shape.push_back(input.inputs[0][0]);
+  shape.push_back(core::Dim::fixed(*width));
+  return shape;
+}
+
+inline std::optional<core::Checked> parameters(const model::Attributes& attributes) {
+  const auto rows = attributes.integer("num_embeddings");
+  const auto width = attributes.integer("embedding_dim");
+  if (!rows || !width) return std::nullopt;
+  return core::Checked(*rows) * core::Checked(*width);
+}
+
+inline constexpr std::array<std::string_view, 8> kTorch = {"Embedding",
+                                                           "OPTLearnedPositionalEmbedding",
+                                                           "BartLearnedPositionalEmbedding",
+                                                           "MBartLearnedPositionalEmbedding",
+                                                           "BartScaledWordEmbedding",
+                                                           "MBartScaledWordEmbedding",
+                                                           "GemmaTextScaledWordEmbedding",
+                                                           "Gemma3TextScaledWordEmbedding"};
+inline constexpr std::array<std::string_view, 1> kKeras = {"Embedding"};
+inline constexpr std::array<std::string_view, 1> kBag = {"EmbeddingBag"};
+inline constexpr std::array<std::string_view, 2> kPositional = {"num_embeddings", "embedding_dim"};
+
+}  // namespace embedding_detail
+
+inline constexpr std::array<Op, 2> kEmbeddingOps = {
+    {{{"embedding", embedding_detail::kTorch, embedding_detail::kKeras, embedding_detail::kPositional,
+       embedding_detail::parameters},
+      embedding_detail::output_shape,
+      {},
+      true},
+     {{"embedding_bag", embedding_detail::kBag, {}, embedding_detail::kPositional, embedding_detail::parameters},
+      embedding_detail::bag_output_shape,
+      {},
+      true}}};
+
+}  // namespace gpumem::ops

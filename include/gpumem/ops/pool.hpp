@@ -1,0 +1,85 @@
+// Pooling: torch.nn.functional.max_pool1d/2d/3d, avg_pool1d/2d/3d and adaptive_max/avg_pool1d/2d/3d; Keras'
+// global poolings, which drop the spatial axes, are printed with their shapes and need no rule here.
+#pragma once
+
+#include <array>
+
+#include "gpumem/ops/window.hpp"
+
+namespace gpumem::ops {
+
+namespace pool_detail {
+
+template <std::size_t Axes>
+core::Result<core::Shape> output_shape(const OpInput& input) {
+  if (input.attributes.find("kernel_size") == nullptr) return missing("kernel_size");
+  return slid_shape<Axes>(input.inputs[0], [&](std::size_t axis, std::int64_t length) -> core::Result<std::int64_t> {
+    const Window window = Window::of(input.attributes, axis, true);
+    if (!window.sane()) return insane_window();
+    const auto result = slid_length(window, length, input.attributes.flag("ceil_mode", false));
+    if (!result || *result < 1) return unfit(input.inputs[0], "an input larger than its kernel");
+    return *result;
+  });
+}
+
+/// output_size is one integer for all axes or a list; None keeps the axis.
+template <std::size_t Axes>
+core::Result<core::Shape> adaptive_output_shape(const OpInput& input) {
+  if (input.attributes.find("output_size") == nullptr) return missing("output_size");
+  return slid_shape<Axes>(input.inputs[0], [&](std::size_t axis, std::int64_t length) -> core::Result<std::int64_t> {
+    const std::int64_t wanted = input.attributes.per_axis("output_size", axis).value_or(length);
+    if (wanted < 1) return core::Error{core::ErrorCode::malformed_input, "has an output_size below 1", {}};
+    return wanted;
+  });
+}
+
+inline constexpr std::array<std::string_view, 1> kKernel = {"kernel_size"};
+inline constexpr std::array<std::string_view, 1> kOutput = {"output_size"};
+inline constexpr std::array<std::string_view, 1> kMax1 = {"MaxPool1d"};
+inline constexpr std::array<std::string_view, 2> kMax2 = {"MaxPool2d", "MaxPool2dSame"};
+inline constexpr std::array<std::string_view, 1> kMax3 = {"MaxPool3d"};
+inline constexpr std::array<std::string_view, 1> kAvg1 = {"AvgPool1d"};
+inline constexpr std::array<std::string_view, 2> kAvg2 = {"AvgPool2d", "AvgPool2dSame"};
+inline constexpr std::array<std::string_view, 1> kAvg3 = {"AvgPool3d"};
+inline constexpr std::array<std::string_view, 1> kAdaptiveAvg1 = {"AdaptiveAvgPool1d"};
+inline constexpr std::array<std::string_view, 2> kAdaptiveAvg2 = {"AdaptiveAvgPool2d", "FastAdaptiveAvgPool2d"};
+inline constexpr std::array<std::string_view, 1> kAdaptiveAvg3 = {"AdaptiveAvgPool3d"};
+inline constexpr std::array<std::string_view, 1> kAdaptiveMax1 = {"AdaptiveMaxPool1d"};
+inline constexpr std::array<std::string_view, 1> kAdaptiveMax2 = {"AdaptiveMaxPool2d"};
+inline constexpr std::array<std::string_view, 1> kAdaptiveMax3 = {"AdaptiveMaxPool3d"};
+inline constexpr std::array<std::string_view, 1> kKerasMax1 = {"MaxPooling1D"};
+inline constexpr std::array<std::string_view, 1> kKerasMax2 = {"MaxPooling2D"};
+inline constexpr std::array<std::string_view, 1> kKerasMax3 = {"MaxPooling3D"};
+inline constexpr std::array<std::string_view, 1> kKerasAvg1 = {"AveragePooling1D"};
+inline constexpr std::array<std::string_view, 1> kKerasAvg2 = {"AveragePooling2D"};
+inline constexpr std::array<std::string_view, 1> kKerasAvg3 = {"AveragePooling3D"};
+inline constexpr std::array<std::string_view, 1> kKerasGlobalAvg1 = {"GlobalAveragePooling1D"};
+inline constexpr std::array<std::string_view, 1> kKerasGlobalAvg2 = {"GlobalAveragePooling2D"};
+inline constexpr std::array<std::string_view, 1> kKerasGlobalAvg3 = {"GlobalAveragePooling3D"};
+inline constexpr std::array<std::string_view, 1> kKerasGlobalMax1 = {"GlobalMaxPooling1D"};
+inline constexpr std::array<std::string_view, 1> kKerasGlobalMax2 = {"GlobalMaxPooling2D"};
+inline constexpr std::array<std::string_view, 1> kKerasGlobalMax3 = {"GlobalMaxPooling3D"};
+
+}  // namespace pool_detail
+
+inline constexpr std::array<Op, 12> kPoolOps = {
+    {{{"max_pool1d", pool_detail::kMax1, pool_detail::kKerasMax1, pool_detail::kKernel}, pool_detail::output_shape<1>},
+     {{"max_pool2d", pool_detail::kMax2, pool_detail::kKerasMax2, pool_detail::kKernel}, pool_detail::output_shape<2>},
+     {{"max_pool3d", pool_detail::kMax3, pool_detail::kKerasMax3, pool_detail::kKernel}, pool_detail::output_shape<3>},
+     {{"avg_pool1d", pool_detail::kAvg1, pool_detail::kKerasAvg1, pool_detail::kKernel}, pool_detail::output_shape<1>},
+     {{"avg_pool2d", pool_detail::kAvg2, pool_detail::kKerasAvg2, pool_detail::kKernel}, pool_detail::output_shape<2>},
+     {{"avg_pool3d", pool_detail::kAvg3, pool_detail::kKerasAvg3, pool_detail::kKernel}, pool_detail::output_shape<3>},
+     {{"adaptive_avg_pool1d", pool_detail::kAdaptiveAvg1, pool_detail::kKerasGlobalAvg1, pool_detail::kOutput},
+      pool_detail::adaptive_output_shape<1>},
+     {{"adaptive_avg_pool2d", pool_detail::kAdaptiveAvg2, pool_detail::kKerasGlobalAvg2, pool_detail::kOutput},
+      pool_detail::adaptive_output_shape<2>},
+     {{"adaptive_avg_pool3d", pool_detail::kAdaptiveAvg3, pool_detail::kKerasGlobalAvg3, pool_detail::kOutput},
+      pool_detail::adaptive_output_shape<3>},
+     {{"adaptive_max_pool1d", pool_detail::kAdaptiveMax1, pool_detail::kKerasGlobalMax1, pool_detail::kOutput},
+      pool_detail::adaptive_output_shape<1>},
+     {{"adaptive_max_pool2d", pool_detail::kAdaptiveMax2, pool_detail::kKerasGlobalMax2, pool_detail::kOutput},
+      pool_detail::adaptive_output_shape<2>},
+     {{"adaptive_max_pool3d", pool_detail::kAdaptiveMax3, pool_detail::kKerasGlobalMax3, pool_detail::kOutput},
+      pool_detail::adaptive_output_shape<3>}}};
+
+}  // namespace gpumem::ops

@@ -1,0 +1,29 @@
+// Enters: graph JSON ("format": "gpumem-graph", "version": 1), the normal form as a file. Leaves: the graph,
+// and, the other way, the file of any graph.
+//
+//   {"format": "gpumem-graph", "version": 1,
+//    "inputs": [{"name": "x", "shape": ["N", 3, 224, 224], "dtype": "float32"}],
+//    "nodes": [{"name": "conv1", "op": "conv2d", "inputs": ["x"],
+//               "attrs": {"in_channels": 3, "out_channels": 64, "kernel_size": [7, 7]}}]}
+//
+// Nodes stand in execution order; an input names a graph input or an earlier node. A dimension is a size, "N"
+// or "64N" (multiples of the batch size), or "?" (unknown). Optional: per node "class", "scope", "output" (a
+// shape or a list of shapes), "parameters", "tied_parameters", "frozen"; for the whole graph "edges":
+// "inferred", which says that nodes without "inputs" follow each other. No node may be missing its edges else.
+#pragma once
+
+#include "gpumem/summary/format.hpp"
+
+namespace gpumem::summary {
+
+[[nodiscard]] const Format& graph_json();
+
+/// The graph as graph JSON, one node a line. Reading it back gives an equal graph.
+[[nodiscard]] std::string to_graph_json(const model::ModelGraph& graph);
+
+}  // namespace gpumem::summary
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/graph_json_inl.hpp"
+#endif

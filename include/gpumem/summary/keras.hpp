@@ -1,0 +1,24 @@
+// Enters: what Keras' model.summary() prints, as Keras 2 (rules of '_' and '=') or Keras 3 (box drawing) does.
+// Leaves: its layers in printed order, shapes channels last.
+//
+//   Model: "vgg16"
+//   _________________________________________________________________
+//    Layer (type)                Output Shape              Param #
+//   =================================================================
+//    conv2d (Conv2D)             (None, 224, 224, 64)      1792
+//
+// Cells that are too long go on in the lines below, or are cut. A row with nested rows ("|") is a container.
+#pragma once
+
+#include "gpumem/summary/format.hpp"
+
+namespace gpumem::summary {
+
+[[nodiscard]] const Format& keras();
+
+}  // namespace gpumem::summary
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/keras_inl.hpp"
+#endif

@@ -1,0 +1,42 @@
+// Enters: one line of print(model). Leaves: what it says: a module opened, closed or both, its arguments and
+// its printed parameter count.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/op_traits.hpp"
+
+namespace gpumem::summary {
+
+/// One line, cut but not yet understood.
+struct ModuleLine {
+  enum class Kind : std::uint8_t {
+    leaf,    ///< (conv1): Conv2d(3, 64)
+    opens,   ///< (layer1): Sequential(
+    closes,  ///< )
+    text,    ///< anything else: arguments of a module that also has children
+  };
+  Kind kind = Kind::text;
+  std::string_view name;                   ///< "conv1"; empty for the root
+  std::string_view class_name;             ///< "Conv2d"
+  std::string_view arguments;              ///< "3, 64"
+  std::int64_t repeats = 1;                ///< 12 for "(0-11): 12 x BertLayer("
+  std::optional<std::int64_t> parameters;  ///< from ", 9,408 params"
+};
+
+/// Errors (without a place): malformed_input for a count that is not one, overflow.
+[[nodiscard]] core::Result<ModuleLine> cut_module_line(std::string_view line);
+
+/// The arguments as attributes: named ones by their names, the others by the op's positional names. What is
+/// neither number, list of numbers, boolean nor quoted text is left out.
+void parse_arguments(std::string_view arguments, model::Names positional, std::vector<model::Attribute>& attributes);
+
+}  // namespace gpumem::summary
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/module_repr_inl.hpp"
+#endif

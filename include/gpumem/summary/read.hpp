@@ -1,0 +1,23 @@
+// Enters: the text of a model summary in any format. Leaves: its ModelGraph.
+#pragma once
+
+#include "gpumem/summary/formats.hpp"
+
+namespace gpumem::summary {
+
+/// Finds the one format that the text is in and reads it. Text around the summary is prose and is ignored.
+/// Errors: unknown_format if no format or several fit; malformed_input for text that is empty, binary or not
+/// UTF-8; and those of the format. Each names the line, and options.file if given.
+[[nodiscard]] core::Result<model::ModelGraph> read(std::string_view text, const ReadOptions& options,
+                                                   const Formats& known = formats());
+
+/// read() of a file; "-" is standard input. Errors: also unreadable_file.
+[[nodiscard]] core::Result<model::ModelGraph> read_file(const std::string& path, const ReadOptions& options,
+                                                        const Formats& known = formats());
+
+}  // namespace gpumem::summary
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/read_inl.hpp"
+#endif

@@ -1,0 +1,19 @@
+// Enters: what the caller knows of a summary beyond its text. Leaves: the options that every format takes.
+#pragma once
+
+#include <string>
+
+#include "gpumem/model/op_traits.hpp"
+
+namespace gpumem::summary {
+
+struct ReadOptions {
+  /// The ops whose class names are layers; what is not among them and holds parameters is an error.
+  /// gpumem::read_summary passes ops::vocabulary(). Must outlive the call.
+  const model::Vocabulary* vocabulary = nullptr;
+  std::string file = {};  ///< the file's name, for messages
+  /// Take unknown layers that hold parameters as such: estimates become lower bounds, and say so.
+  bool lenient = false;
+};
+
+}  // namespace gpumem::summary

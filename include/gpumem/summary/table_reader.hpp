@@ -1,0 +1,56 @@
+// Enters: a text in which a table has been found. Leaves: what the readers of all tables share: refusing with
+// a line number, the rule below the header, and the totals below the table.
+#pragma once
+
+#include "gpumem/model/graph_builder.hpp"
+#include "gpumem/summary/format.hpp"
+#include "gpumem/summary/text.hpp"
+
+namespace gpumem::summary {
+
+class TableReader {
+ public:
+  TableReader(const Format& format, std::string_view text, std::size_t begin, const ReadOptions& options);
+
+ protected:
+  /// Fails the graph at this line and returns false, so that a reader can `return refuse(...)`.
+  bool refuse(std::int64_t line, core::Error error);
+  /// malformed_input at the current line.
+  bool refuse(std::string message);
+  /// The error for a layer of an unknown class that holds parameters.
+  bool refuse_unknown(std::int64_t line, std::string_view name, std::int64_t parameters, std::string_view hint = {});
+  /// The table ends before its closing line.
+  bool refuse_cut_off();
+
+  /// Steps over the rule below the header.
+  bool read_rule(char of);
+  /// Reads the printed total below the table; a second table is an error.
+  void read_foot();
+  /// Parses `cell` into shapes(), learning the batch size from the first one.
+  bool read_shapes(std::string_view cell, std::int64_t line);
+
+  [[nodiscard]] const std::vector<core::Shape>& shapes() const { return shapes_; }
+  [[nodiscard]] std::vector<core::Shape>& shapes() { return shapes_; }
+  [[nodiscard]] Lines& lines() { return lines_; }
+  [[nodiscard]] model::GraphBuilder& builder() { return builder_; }
+  [[nodiscard]] const ReadOptions& options() const { return options_; }
+
+  /// The first size printed anywhere is the model's own, and its first dimension the batch.
+  void learn_batch(std::string_view cell);
+
+ private:
+  const Format& format_;
+  std::string_view text_;
+  Lines lines_;
+  const ReadOptions& options_;
+  model::GraphBuilder builder_;
+  std::vector<core::Shape> shapes_;
+  std::int64_t batch_size_ = -1;  ///< the batch the summary was made with; 0: printed as -1 or None; -1: not seen
+};
+
+}  // namespace gpumem::summary
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/table_reader_inl.hpp"
+#endif

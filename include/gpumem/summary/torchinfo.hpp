@@ -1,0 +1,25 @@
+// Enters: the table that torchinfo's summary(model, ...) prints, with any choice of columns and row settings.
+// Leaves: its layers in execution order.
+//
+//   ==========================================================================================
+//   Layer (type:depth-idx)                   Output Shape              Param #
+//   ==========================================================================================
+//   ResNet                                   [32, 1000]                --
+//   ├─Conv2d: 1-1                            [32, 64, 112, 112]        9,408
+//
+// A row with deeper rows below it is a container; what it prints as Param # are parameters of its own beside
+// theirs. "(recursive)" is a layer seen before, its parameters counted there; "(9,408)" is frozen.
+#pragma once
+
+#include "gpumem/summary/format.hpp"
+
+namespace gpumem::summary {
+
+[[nodiscard]] const Format& torchinfo();
+
+}  // namespace gpumem::summary
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/torchinfo_inl.hpp"
+#endif

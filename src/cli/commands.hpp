@@ -1,0 +1,32 @@
+// The commands, one file each. A command reads its options, writes its answer to standard output and what
+// went wrong to standard error, and returns the exit code: 0, 2 usage, 3 bad input, 4 no estimate.
+#pragma once
+
+#include <string>
+
+#include "job_request.hpp"
+
+namespace gpumem::cli {
+
+struct EstimateOptions {
+  JobRequest request;
+  bool json = false;
+};
+int run_estimate(const EstimateOptions& options);
+
+struct BatchOptions {
+  std::string file = "-";  ///< one JSON job a line; "-" is standard input
+  JobRequest defaults;
+};
+int run_batch(const BatchOptions& options);
+
+struct GpusOptions {
+  std::string name;  ///< one profile in full; empty: the list
+  bool json = false;
+};
+int run_gpus(const GpusOptions& options);
+
+/// "gpumem: error: FILE:LINE: ..." on standard error; returns the exit code of its kind.
+int report_error(const Error& error);
+
+}  // namespace gpumem::cli

@@ -1,0 +1,60 @@
+#include "evaluation.hpp"
+
+#include <chrono>
+
+namespace gpumem::cli {
+
+Result<std::shared_ptr<const ModelGraph>> Evaluator::graph_of(const JobRequest& request) {
+  const std::string key = (request.lenient ? "lenient:" : "strict:") + request.summary;
+  if (const auto known = graphs_.find(key); known != graphs_.end()) return known->second;
+  Result<ModelGraph> graph = read_summary(request.summary, request.lenient);
+  if (!graph) return graph.error();
+  auto shared = std::make_shared<const ModelGraph>(*std::move(graph));
+  graphs_.emplace(key, shared);
+  return shared;
+}
+
+Result<const GpuProfile*> Evaluator::gpu_of(const std::string& name) {
+  if (const auto known = gpus_.find(name); known != gpus_.end()) return &known->second;
+  Result<GpuProfile> profile = find_profile(name);
+  if (!profile) return profile.error();
+  return &gpus_.emplace(name, *std::move(profile)).first->second;
+}
+
+Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string& name) {
+  std::vector<const Estimator*> chosen;
+  for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
+    if (name != "all" && name != entry.name) continue;
+    auto& slot = estimators_[std::string(entry.name)];
+    if (slot == nullptr) {
+      auto made = entry.create();
+      if (!made) return made.error();
+      slot = *std::move(made);
+    }
+    chosen.push_back(slot.get());
+  }
+  if (chosen.empty()) return make_estimator(name).error();
+  return chosen;
+}
+
+Result<Evaluation> Evaluator::evaluate(const JobRequest& request) {
+  const auto estimators = estimators_of(request.estimator);
+  if (!estimators) return estimators.error();
+  const auto gpu = gpu_of(request.gpu);
+  if (!gpu) return gpu.error();
+  const auto graph = graph_of(request);
+  if (!graph) return graph.error();
+  auto job = job_from(request, *graph);
+  if (!job) return job.error();
+
+  Evaluation evaluation{*graph, *std::move(job), *gpu, {}};
+  for (const Estimator* estimator : *estimators) {
+    const auto begin = std::chrono::steady_clock::now();
+    auto estimate = estimator->estimate(evaluation.job, *evaluation.gpu);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    evaluation.answers.push_back({estimator->name(), std::move(estimate), seconds.count()});
+  }
+  return evaluation;
+}
+
+}  // namespace gpumem::cli

@@ -1,0 +1,44 @@
+// Enters: a JobRequest. Leaves: every estimate it asks for, or why there is none. Keeps what jobs share: a
+// summary, a profile or an estimator that many jobs name is made once.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "job_request.hpp"
+
+namespace gpumem::cli {
+
+/// One estimator's answer.
+struct Answer {
+  std::string_view estimator;
+  Result<MemoryEstimate> estimate;
+  double seconds = 0.0;
+};
+
+struct Evaluation {
+  std::shared_ptr<const ModelGraph> graph;
+  TrainingJob job;
+  const GpuProfile* gpu = nullptr;  ///< views the evaluator that made it
+  std::vector<Answer> answers;      ///< at least one
+};
+
+class Evaluator {
+ public:
+  /// Errors: those of reading the summary, of the profile, and of the request; an estimator's own error stands
+  /// in its answer.
+  [[nodiscard]] Result<Evaluation> evaluate(const JobRequest& request);
+
+ private:
+  [[nodiscard]] Result<std::shared_ptr<const ModelGraph>> graph_of(const JobRequest& request);
+  [[nodiscard]] Result<const GpuProfile*> gpu_of(const std::string& name);
+  [[nodiscard]] Result<std::vector<const Estimator*>> estimators_of(const std::string& name);
+
+  std::unordered_map<std::string, std::shared_ptr<const ModelGraph>> graphs_;
+  std::unordered_map<std::string, GpuProfile> gpus_;
+  std::unordered_map<std::string, std::unique_ptr<Estimator>> estimators_;
+};
+
+}  // namespace gpumem::cli

@@ -1,0 +1,79 @@
+// gpumem: the command line. Reads the words, runs one command, returns its exit code.
+#include <CLI/CLI.hpp>
+
+#include "commands.hpp"
+
+namespace {
+
+using namespace gpumem::cli;
+
+std::string estimator_names() {
+  std::string names;
+  for (const auto& entry : gpumem::estimate::estimators()) names += std::string(entry.name) + ", ";
+  return names + "all";
+}
+
+/// The options that describe a job, shared by every command that takes one.
+void add_job_options(CLI::App& command, JobRequest& request) {
+  command.add_option("--input", request.input, "one sample's shape, such as 3x224x224");
+  command.add_option("--seq", request.sequence_length, "tokens a sample, for models that read token ids");
+  command.add_option("--gpu", request.gpu, "a name from 'gpumem gpus', or a path to a profile")->capture_default_str();
+  command.add_option("--optimizer", request.optimizer, "sgd, sgd-momentum, adam, adamw, adagrad, rmsprop, ...")
+      ->capture_default_str();
+  command.add_option("--precision", request.precision, "fp32, fp32-strict, amp-fp16, amp-bf16 or bf16")
+      ->capture_default_str();
+  command.add_option("--estimator", request.estimator, estimator_names())->capture_default_str();
+  command.add_flag("--lenient", request.lenient, "take unknown layers that hold parameters; gives a lower bound");
+}
+
+void add_estimate(CLI::App& app, EstimateOptions& options) {
+  CLI::App& command = *app.add_subcommand("estimate", "how much memory one training job will take");
+  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
+  command.add_option("--batch", options.request.batch_size, "the batch size")->required();
+  add_job_options(command, options.request);
+  command.add_flag("--json", options.json, "print one JSON object");
+}
+
+void add_batch(CLI::App& app, BatchOptions& options) {
+  CLI::App& command = *app.add_subcommand("batch", "one JSON job a line in, one estimate a line out");
+  command.add_option("jobs", options.file, "the file with the jobs; - is standard input")->capture_default_str();
+  command.add_option("--batch", options.defaults.batch_size, "the batch size of jobs that name none");
+  add_job_options(command, options.defaults);
+  command.footer(
+      "A job: {\"summary\": \"resnet50.txt\", \"batch_size\": 32, \"gpu\": \"a100-40gb\"}\n"
+      "The options are the defaults of what a job leaves out. A bad line is answered by an error object.");
+}
+
+void add_gpus(CLI::App& app, GpusOptions& options) {
+  CLI::App& command = *app.add_subcommand("gpus", "the GPUs that gpumem knows");
+  command.add_option("name", options.name, "show this profile in full, with the source of each figure");
+  command.add_flag("--json", options.json, "print the profiles as a JSON list");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
+               "gpumem");
+  app.set_version_flag("--version", "gpumem " GPUMEM_VERSION_STRING);
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made.");
+
+  EstimateOptions estimate;
+  BatchOptions batch;
+  GpusOptions gpus;
+  add_estimate(app, estimate);
+  add_batch(app, batch);
+  add_gpus(app, gpus);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::Success& asked) {  // --help, --version
+    return app.exit(asked);
+  } catch (const CLI::ParseError& wrong) {
+    std::cerr << "gpumem: error: " << wrong.what() << "; see gpumem --help\n";
+    return gpumem::core::exit_code(gpumem::ErrorCode::invalid_argument);
+  }
+  if (app.got_subcommand("estimate")) return run_estimate(estimate);
+  if (app.got_subcommand("batch")) return run_batch(batch);
+  return run_gpus(gpus);
+}

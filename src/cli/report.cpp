@@ -1,0 +1,169 @@
+#include "report.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace gpumem::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json optional_bytes(const std::optional<Bytes>& bytes) { return bytes ? Json(bytes->count()) : Json(nullptr); }
+
+Json to_json(const Answer& answer) {
+  if (!answer.estimate) return {{"estimator", answer.estimator}, {"error", cli::to_json(answer.estimate.error())}};
+  const MemoryEstimate& estimate = *answer.estimate;
+  Json breakdown = Json::object();
+  for (const auto& part : estimate.breakdown.parts()) breakdown[std::string(part.name)] = part.bytes.count();
+  Json json;
+  json["estimator"] = answer.estimator;
+  json["expected_bytes"] = estimate.expected.count();
+  json["lower_bytes"] = estimate.lower.count();
+  json["upper_bytes"] = estimate.upper.count();
+  json["upper_coverage"] = estimate.upper_coverage ? Json(*estimate.upper_coverage) : Json(nullptr);
+  json["allocated_bytes"] = optional_bytes(estimate.allocated);
+  json["reserved_bytes"] = optional_bytes(estimate.reserved);
+  json["device_bytes"] = optional_bytes(estimate.device);
+  json["fits"] = estimate.fits;
+  json["breakdown"] = std::move(breakdown);
+  json["coverage"] = {{"layers_total", estimate.coverage.layers_total},
+                      {"layers_unknown", estimate.coverage.layers_unknown},
+                      {"edges_inferred", estimate.coverage.edges_inferred}};
+  json["seconds"] = answer.seconds;
+  return json;
+}
+
+Json summary_json(const ModelGraph& graph) {
+  Json json = {{"file", graph.file()},
+               {"format", graph.format()},
+               {"layers", graph.layers().size()},
+               {"parameters", graph.parameters()},
+               {"trainable_parameters", graph.trainable_parameters()},
+               {"warnings", Json::array()}};
+  for (const model::Warning& warning : graph.warnings()) {
+    json["warnings"].push_back({{"line", warning.place.line}, {"message", warning.message}});
+  }
+  return json;
+}
+
+Json job_json(const TrainingJob& job) {
+  return {{"batch_size", job.batch_size},
+          {"input", job.input_shape.empty() ? Json(nullptr) : Json(job.input_shape)},
+          {"seq_length", job.sequence_length ? Json(*job.sequence_length) : Json(nullptr)},
+          {"optimizer", model::name_of(model::kOptimizers, job.optimizer)},
+          {"precision", model::name_of(model::kPrecisions, job.precision)}};
+}
+
+std::string padded(std::string_view text, std::size_t width, bool right) {
+  const std::string space(text.size() < width ? width - text.size() : 0, ' ');
+  return right ? space + std::string(text) : std::string(text) + space;
+}
+
+std::string headline(const Evaluation& evaluation) {
+  const ModelGraph& graph = *evaluation.graph;
+  const TrainingJob& job = evaluation.job;
+  std::string text = graph.file() + ": " + graph.format() + ", " +
+                     core::with_separators(static_cast<std::int64_t>(graph.layers().size())) + " layers, " +
+                     core::with_separators(graph.parameters()) + " parameters\n";
+  text += "batch " + core::with_separators(job.batch_size);
+  if (job.sequence_length) text += ", sequence " + core::with_separators(*job.sequence_length);
+  text += ", " + std::string(model::name_of(model::kPrecisions, job.precision)) + ", " +
+          std::string(model::name_of(model::kOptimizers, job.optimizer)) + ", on " + evaluation.gpu->name + " (" +
+          evaluation.gpu->title + ", " + core::to_string(evaluation.gpu->capacity()) + ")\n\n";
+  return text;
+}
+
+/// One line an estimator. An estimator without a published range shows none.
+std::string figures(const Evaluation& evaluation) {
+  constexpr std::size_t kName = 24;
+  constexpr std::size_t kFigure = 12;
+  std::string text = padded("estimator", kName, false);
+  for (const char* title : {"expected", "lower", "upper", "allocated", "reserved"})
+    text += padded(title, kFigure, true);
+  text += "   fits\n";
+  for (const Answer& answer : evaluation.answers) {
+    text += padded(answer.estimator, kName, false);
+    if (!answer.estimate) {
+      text += "   " + core::to_string(answer.estimate.error()) + "\n";
+      continue;
+    }
+    const MemoryEstimate& estimate = *answer.estimate;
+    const auto figure = [&](const std::optional<Bytes>& bytes) {
+      text += padded(bytes ? core::to_string(*bytes) : "-", kFigure, true);
+    };
+    const bool ranged = estimate.upper_coverage.has_value();
+    figure(estimate.expected);
+    figure(ranged ? std::optional(estimate.lower) : std::nullopt);
+    figure(ranged ? std::optional(estimate.upper) : std::nullopt);
+    figure(estimate.allocated);
+    figure(estimate.reserved);
+    text += estimate.fits ? "   yes\n" : "   no\n";
+  }
+  return text;
+}
+
+std::string breakdown(const Answer& answer, bool terminal) {
+  constexpr double kBarWidth = 40.0;
+  const MemoryEstimate& estimate = *answer.estimate;
+  std::string text = "\n" + std::string(answer.estimator) + " is made of\n";
+  for (const auto& part : estimate.breakdown.parts()) {
+    if (part.bytes.count() == 0) continue;
+    const double share = static_cast<double>(part.bytes.count()) / static_cast<double>(estimate.expected.count());
+    std::array<char, 16> percent{};
+    std::snprintf(percent.data(), percent.size(), "%5.1f %%", 100.0 * share);
+    text += "  " + padded(part.name, 14, false) + padded(core::to_string(part.bytes), 12, true) + "  " + percent.data();
+    if (terminal) {
+      text += "  ";
+      for (int cell = 0; cell < static_cast<int>(share * kBarWidth + 0.5); ++cell) text += "█";
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+std::string notes(const Evaluation& evaluation) {
+  std::string text;
+  const ModelGraph& graph = *evaluation.graph;
+  if (graph.unknown_layers() > 0) {
+    text += "\n" + core::with_separators(graph.unknown_layers()) + " of " +
+            core::with_separators(static_cast<std::int64_t>(graph.layers().size())) +
+            " layers are of unknown classes: the estimates are lower bounds.\n";
+  }
+  if (graph.edges_inferred() && !graph.shapes_printed()) {
+    text += "\nThe summary prints neither shapes nor edges: both were inferred from the order of its layers.\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+Json to_json(const Evaluation& evaluation) {
+  Json json;
+  json["schema"] = 1;
+  json["summary"] = summary_json(*evaluation.graph);
+  json["job"] = job_json(evaluation.job);
+  json["gpu"] = evaluation.gpu->name;
+  json["capacity_bytes"] = evaluation.gpu->capacity().count();
+  json["estimates"] = Json::array();
+  for (const Answer& answer : evaluation.answers) json["estimates"].push_back(to_json(answer));
+  return json;
+}
+
+Json to_json(const Error& error) {
+  Json json = {{"code", core::to_string(error.code)}, {"message", error.message}};
+  if (!error.place.file.empty()) json["file"] = error.place.file;
+  if (error.place.line > 0) json["line"] = error.place.line;
+  if (!error.place.element.empty()) json["element"] = error.place.element;
+  return json;
+}
+
+std::string to_table(const Evaluation& evaluation, bool terminal) {
+  std::string text = headline(evaluation) + figures(evaluation);
+  for (const Answer& answer : evaluation.answers) {
+    if (answer.estimate) text += breakdown(answer, terminal);
+  }
+  return text + notes(evaluation);
+}
+
+}  // namespace gpumem::cli

@@ -1,0 +1,21 @@
+# Install and export: find_package(gpumem) gives gpumem::gpumem and gpumem::headers; pkg-config gives gpumem.
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpumem)
+
+install(TARGETS gpumem gpumem_headers EXPORT gpumem-targets)
+if(GPUMEM_BUILD_CLI)
+  install(TARGETS gpumem_cli)
+endif()
+install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem/impl/builtin_gpus.hpp
+        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gpumem/impl)
+install(DIRECTORY models/gpus models/summaries DESTINATION ${CMAKE_INSTALL_DATADIR}/gpumem/models)
+install(EXPORT gpumem-targets NAMESPACE gpumem:: DESTINATION ${package_dir})
+
+configure_package_config_file(src/cmake/gpumem-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/gpumem-config.cmake
+                              INSTALL_DESTINATION ${package_dir})
+write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/gpumem-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gpumem-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/gpumem-config-version.cmake
+        DESTINATION ${package_dir})
+
+configure_file(src/cmake/gpumem.pc.in ${CMAKE_CURRENT_BINARY_DIR}/gpumem.pc @ONLY)
+install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gpumem.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
