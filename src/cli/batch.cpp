@@ -13,29 +13,21 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
-/// One line of at most kLongestLine bytes; what is longer is skipped, not kept.
-struct JobLine {
-  std::string text;
-  bool too_long = false;
-};
-
-/// False at the end of the stream.
-bool read_line(std::istream& stream, JobLine& line) {
-  line.text.clear();
-  line.too_long = false;
+/// Reads one line; of a longer one only the first kLongestLine bytes are kept. False at the end of the stream.
+bool read_line(std::istream& stream, std::string& line) {
+  line.clear();
   std::streambuf& buffer = *stream.rdbuf();
   bool any = false;
   for (int byte = buffer.sbumpc(); byte != std::char_traits<char>::eof(); byte = buffer.sbumpc()) {
     any = true;
     if (byte == '\n') return true;
-    if (line.text.size() < kLongestLine) line.text += static_cast<char>(byte);
-    else line.too_long = true;
+    if (line.size() < kLongestLine) line += static_cast<char>(byte);
   }
   return any;
 }
 
 /// JSON nested deeper than a job needs is refused before it becomes a tree.
-Json parse_shallow(const std::string& text) {
+Json parse_shallow(std::string_view text) {
   int depth = 0;
   constexpr int kDeepest = 4;
   for (const char byte : text) {
@@ -46,36 +38,23 @@ Json parse_shallow(const std::string& text) {
   return Json::parse(text, nullptr, false);
 }
 
-Json error_line(const Error& error) { return {{"schema", 1}, {"error", to_json(error)}}; }
+Json error_object(const Error& error) { return {{"schema", 1}, {"error", to_json(error)}}; }
 
-Json answer(Evaluator& evaluator, const JobLine& line, const JobRequest& defaults, Json& id) {
-  const auto malformed = [](std::string message) {
-    return error_line({ErrorCode::malformed_input, std::move(message), {}});
-  };
-  if (line.too_long) return malformed("the line is longer than 1 MiB; a job is one JSON object a line");
-  const Json json = parse_shallow(line.text);
-  if (json.is_discarded()) return malformed("the line is not JSON; a job is one JSON object a line");
-  if (json.is_object() && json.contains("id")) id = json["id"];
-  const Result<JobRequest> request = request_from(json, defaults);
-  if (!request) return error_line(request.error());
+Json evaluate(Evaluator& evaluator, const Json& job, const JobRequest& defaults) {
+  const Result<JobRequest> request = request_from(job, defaults);
+  if (!request) return error_object(request.error());
   const Result<Evaluation> evaluation = evaluator.evaluate(*request);
-  if (!evaluation) return error_line(evaluation.error());
+  if (!evaluation) return error_object(evaluation.error());
   const auto& answers = evaluation->answers;
-  if (answers.size() == 1 && !answers[0].estimate) return error_line(answers[0].estimate.error());
+  if (answers.size() == 1 && !answers[0].estimate) return error_object(answers[0].estimate.error());
   return to_json(*evaluation);
 }
 
 void run(std::istream& jobs, const JobRequest& defaults) {
-  Evaluator evaluator;
-  JobLine line;
-  std::int64_t number = 0;
+  BatchAnswers answers(defaults);
+  std::string line;
   while (read_line(jobs, line)) {
-    Json id;
-    Json result = answer(evaluator, line, defaults, id);
-    result["line"] = ++number;
-    if (!id.is_null()) result["id"] = std::move(id);
-    // What a job's own text puts into a message may be any bytes; output is always UTF-8.
-    const std::string text = result.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const std::string text = answers.answer(line) + "\n";
     std::fwrite(text.data(), 1, text.size(), stdout);
     // A caller that waits for this answer before it sends the next job must get it.
     if (jobs.rdbuf()->in_avail() <= 0) std::fflush(stdout);
@@ -83,6 +62,22 @@ void run(std::istream& jobs, const JobRequest& defaults) {
 }
 
 }  // namespace
+
+std::string BatchAnswers::answer(std::string_view line) {
+  const auto malformed = [](std::string message) {
+    return error_object({ErrorCode::malformed_input, std::move(message), {}});
+  };
+  const bool too_long = line.size() >= kLongestLine;
+  const Json job = too_long ? Json(Json::value_t::discarded) : parse_shallow(line);
+  Json result;
+  if (too_long) result = malformed("the line is longer than 1 MiB; a job is one JSON object a line");
+  else if (job.is_discarded()) result = malformed("the line is not JSON; a job is one JSON object a line");
+  else result = evaluate(evaluator_, job, defaults_);
+  result["line"] = ++number_;
+  if (job.is_object() && job.contains("id")) result["id"] = job["id"];
+  // What a job's own text puts into a message may be any bytes; output is always UTF-8.
+  return result.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
 
 int run_batch(const BatchOptions& options) {
   if (options.file == "-") {

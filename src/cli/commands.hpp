@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "job_request.hpp"
+#include "evaluation.hpp"
 
 namespace gpumem::cli {
 
@@ -19,6 +19,19 @@ struct BatchOptions {
   JobRequest defaults;
 };
 int run_batch(const BatchOptions& options);
+
+/// What `batch` answers, line by line.
+class BatchAnswers {
+ public:
+  explicit BatchAnswers(JobRequest defaults) : defaults_(std::move(defaults)) {}
+  /// One JSON object without a line end: the estimate of the job in `line`, or an error object.
+  [[nodiscard]] std::string answer(std::string_view line);
+
+ private:
+  JobRequest defaults_;
+  Evaluator evaluator_;
+  std::int64_t number_ = 0;
+};
 
 struct GpusOptions {
   std::string name;  ///< one profile in full; empty: the list

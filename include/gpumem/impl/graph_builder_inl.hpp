@@ -36,6 +36,13 @@ GPUMEM_INLINE GraphBuilder::GraphBuilder(std::string_view format, std::string_vi
   graph_.class_names_.emplace_back();
 }
 
+GPUMEM_INLINE void GraphBuilder::reserve(std::size_t layers) {
+  constexpr std::size_t kNameBytes = 16;
+  graph_.layers_.reserve(layers);
+  graph_.shapes_.reserve(layers);
+  graph_.text_.reserve(layers * kNameBytes);
+}
+
 GPUMEM_INLINE core::Place GraphBuilder::place_of(const LayerSpec& spec) const {
   return core::Place{graph_.file_, spec.line, std::string(spec.name.substr(0, 200))};
 }

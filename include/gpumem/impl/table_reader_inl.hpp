@@ -2,12 +2,19 @@
 
 #include "gpumem/summary/table_reader.hpp"
 
+#include <algorithm>
+
 namespace gpumem::summary {
 
 GPUMEM_INLINE TableReader::TableReader(const Format& format, std::string_view text, std::size_t begin,
                                        const ReadOptions& options)
     : format_(format), text_(text), lines_(text, begin), options_(options), builder_(format.name, options.file) {
   builder_.infer_edges();
+  // Shorter rows than this hold no layer, so no text can ask for more memory than a few times its size.
+  constexpr std::size_t kShortestRow = 32;
+  const std::string_view table = text.substr(begin);
+  const auto lines = static_cast<std::size_t>(std::count(table.begin(), table.end(), '\n'));
+  builder_.reserve(std::min(lines, table.size() / kShortestRow));
   lines_.next();  // the header, found by sniff
 }
 

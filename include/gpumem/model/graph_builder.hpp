@@ -32,6 +32,9 @@ class GraphBuilder {
   /// `file` and `format` are kept for messages and results.
   explicit GraphBuilder(std::string_view format, std::string_view file = {});
 
+  /// Makes room for this many layers of one output each: growing million-row arrays costs more than parsing.
+  void reserve(std::size_t layers);
+
   /// Adds a layer and returns its index. With an op that holds parameters, no printed count and attributes
   /// that do not tell it, the graph is in error: unknown is not zero.
   LayerIndex add(const LayerSpec& spec);

@@ -1,0 +1,25 @@
+# Sourced by the scripts that build: installs the Debian packages that are missing, and only those.
+
+say() { printf '\n== %s\n' "$*"; }
+
+install_missing() {
+  local package missing=()
+  if ! command -v dpkg-query >/dev/null 2>&1; then
+    echo "This is no Debian: make sure that the counterparts of these packages are installed: $*" >&2
+    return 0
+  fi
+  for package in "$@"; do
+    if [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" != installed ]; then
+      missing+=("$package")
+    fi
+  done
+  [ ${#missing[@]} -eq 0 ] && return 0
+  say "Installing ${missing[*]}"
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then as_root=(sudo); fi
+  "${as_root[@]}" apt-get update -q
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+# What the library and the command line are built with.
+core_packages=(g++ make cmake nlohmann-json3-dev libcli11-dev)

@@ -1,0 +1,45 @@
+// Estimates in process: one job from its text, and many jobs from cached summaries as `gpumem batch` has them.
+#include <benchmark/benchmark.h>
+
+#include "commands.hpp"
+#include "gpumem/core/file.hpp"
+
+namespace {
+
+void parse_and_horus_resnet50(benchmark::State& state) {
+  const auto text = gpumem::core::read_file(GPUMEM_RESNET50);
+  const auto gpu = gpumem::find_profile("a100-40gb");
+  const gpumem::estimate::Horus horus;
+  for (auto _ : state) {
+    auto graph = gpumem::parse_summary(*text);
+    auto estimate = horus.estimate({*std::move(graph), 32}, *gpu);
+    if (!estimate) state.SkipWithError("no estimate was made");
+    benchmark::DoNotOptimize(estimate);
+  }
+}
+BENCHMARK(parse_and_horus_resnet50)->Unit(benchmark::kMicrosecond);
+
+void horus_resnet50(benchmark::State& state) {
+  const gpumem::TrainingJob job(*gpumem::read_summary(GPUMEM_RESNET50), 32);
+  const auto gpu = gpumem::find_profile("a100-40gb");
+  const gpumem::estimate::Horus horus;
+  for (auto _ : state) {
+    auto estimate = horus.estimate(job, *gpu);
+    benchmark::DoNotOptimize(estimate);
+  }
+}
+BENCHMARK(horus_resnet50)->Unit(benchmark::kMicrosecond);
+
+/// One line of JSON in, one out: what `gpumem batch` does a line, without the streams.
+void batch_line(benchmark::State& state) {
+  gpumem::cli::BatchAnswers answers{gpumem::cli::JobRequest()};
+  const std::string line = R"({"summary": ")" GPUMEM_RESNET50 R"(", "batch_size": 32, "gpu": "a100-40gb"})";
+  for (auto _ : state) {
+    std::string answer = answers.answer(line);
+    benchmark::DoNotOptimize(answer);
+  }
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(batch_line)->Unit(benchmark::kMicrosecond);
+
+}  // namespace

@@ -1,0 +1,6 @@
+# Runs PROGRAM with ARGUMENT and fails unless it prints exactly what the file EXPECTED holds.
+execute_process(COMMAND ${PROGRAM} ${ARGUMENT} OUTPUT_VARIABLE printed RESULT_VARIABLE status)
+file(READ ${EXPECTED} expected)
+if(NOT status EQUAL 0 OR NOT printed STREQUAL expected)
+  message(FATAL_ERROR "exit code ${status}\nprinted:\n${printed}\nexpected:\n${expected}")
+endif()

@@ -1,0 +1,10 @@
+#include <cstdio>
+#include <gpumem/gpumem.hpp>
+
+std::int64_t parameters_of(const char* path);
+bool fits(const char* path);
+
+int main(int, char** argv) {
+  if (!fits(argv[1]) || gpumem::ops::catalogue().empty()) return 1;
+  std::printf("%lld parameters\n", static_cast<long long>(parameters_of(argv[1])));
+}

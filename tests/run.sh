@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# Builds gpumem and runs its tests. Installs what is missing first.
+#   tests/run.sh        the library, the command line, the examples: light and fast
+#   tests/run.sh --all  also sanitizers, fuzzers, benchmarks, format, lint, and the parts with heavy packages
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source .ci/packages.sh
+
+all=no
+case "${1:-}" in
+  "") ;;
+  --all) all=yes ;;
+  *) echo "usage: tests/run.sh [--all]" >&2; exit 2 ;;
+esac
+jobs=$(nproc)
+
+build_and_test() {  # PRESET
+  say "Building and testing: $1"
+  cmake --preset "$1"
+  cmake --build --preset "$1" --parallel "$jobs"
+  ctest --preset "$1" --parallel "$jobs"
+}
+
+install_missing "${core_packages[@]}" libgtest-dev pkg-config
+
+if [ "$all" = yes ]; then
+  install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev python3-torch python3-torchvision
+
+  say "clang-format"
+  git ls-files '*.hpp' '*.cpp' | xargs clang-format --dry-run -Werror
+
+  build_and_test asan
+  build_and_test tsan
+
+  say "clang-tidy"
+  ./tests/lint.sh
+
+  say "Fuzzing each target for a few seconds"
+  ./tests/fuzz/run.sh 10
+
+  say "Benchmarks, one short round: that they run, not what they measure"
+  cmake --preset bench
+  cmake --build --preset bench --parallel "$jobs"
+  ./build/bench/bench/gpumem_bench --benchmark_min_time=0.01
+  ./build/bench/bench/gpumem_process_bench --benchmark_min_time=0.01
+
+  say "The shipped summaries are what the script prints"
+  /usr/bin/python3 examples/pytorch/print_summaries.py --check
+fi
+
+# Last, so that its verdict closes the output.
+build_and_test tests
