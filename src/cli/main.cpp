@@ -1,5 +1,6 @@
 // gpumem: the command line. Reads the words, runs one command, returns its exit code.
 #include <CLI/CLI.hpp>
+#include <cstdio>
 
 #include "commands.hpp"
 
@@ -50,9 +51,7 @@ void add_gpus(CLI::App& app, GpusOptions& options) {
   command.add_flag("--json", options.json, "print the profiles as a JSON list");
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
                "gpumem");
   app.set_version_flag("--version", "gpumem " GPUMEM_VERSION_STRING);
@@ -70,10 +69,24 @@ int main(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const CLI::ParseError& wrong) {
-    std::cerr << "gpumem: error: " << wrong.what() << "; see gpumem --help\n";
+    std::fprintf(stderr, "gpumem: error: %s; see gpumem --help\n", wrong.what());
     return gpumem::core::exit_code(gpumem::ErrorCode::invalid_argument);
   }
   if (app.got_subcommand("estimate")) return run_estimate(estimate);
   if (app.got_subcommand("batch")) return run_batch(batch);
   return run_gpus(gpus);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int code = run(argc, argv);
+    // A full disk or a closed pipe must not look like success.
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    return report_error({gpumem::ErrorCode::unreadable_file, "standard output cannot be written", {}});
+  } catch (const std::exception& error) {  // gpumem throws nothing by design; memory may run out
+    std::fprintf(stderr, "gpumem: error: %s\n", error.what());
+    return gpumem::core::exit_code(gpumem::ErrorCode::overflow);
+  }
 }

@@ -1,6 +1,7 @@
 #include "report.hpp"
 
-#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 
 namespace gpumem::cli {
@@ -115,7 +116,7 @@ std::string breakdown(const Answer& answer, bool terminal) {
     text += "  " + padded(part.name, 14, false) + padded(core::to_string(part.bytes), 12, true) + "  " + percent.data();
     if (terminal) {
       text += "  ";
-      for (int cell = 0; cell < static_cast<int>(share * kBarWidth + 0.5); ++cell) text += "█";
+      for (std::int64_t cell = 0; cell < std::lround(share * kBarWidth); ++cell) text += "█";
     }
     text += "\n";
   }

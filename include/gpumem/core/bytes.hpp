@@ -18,7 +18,7 @@ class Bytes {
   [[nodiscard]] constexpr double mib() const { return static_cast<double>(count_) / (1024.0 * 1024.0); }
   [[nodiscard]] constexpr double gib() const { return mib() / 1024.0; }
 
-  friend constexpr auto operator<=>(const Bytes&, const Bytes&) = default;
+  friend constexpr auto operator<=>(const Bytes&, const Bytes&) = default;  // NOLINT(modernize-use-nullptr): its bug
 
  private:
   std::int64_t count_ = 0;

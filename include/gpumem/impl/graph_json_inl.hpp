@@ -269,6 +269,16 @@ class Handler : public nlohmann::json_sax<Json> {
       return fail(malformed("node " + core::quoted(node.name) +
                             " has no \"inputs\"; name them, or say \"edges\": \"inferred\" before \"nodes\""));
     }
+    // A shape that is missing among printed ones would count as no activation at all.
+    if (node.op != model::kParameterOp) {
+      if (outputs_given_.value_or(node.output_given) != node.output_given) {
+        return fail(malformed("node " + core::quoted(node.name) +
+                              (node.output_given ? " has an \"output\", which nodes before it have not"
+                                                 : " has no \"output\", which nodes before it have") +
+                              "; give it for all nodes ([] for one that never runs) or for none"));
+      }
+      outputs_given_ = node.output_given;
+    }
     if (op == nullptr && !node.parameters) node.parameters = 0;
     enter(node.scope);
     const model::LayerIndex index = builder_.add({.name = node.name,
@@ -301,6 +311,7 @@ class Handler : public nlohmann::json_sax<Json> {
     std::optional<std::int64_t> parameters;
     std::int64_t tied_parameters = 0;
     bool frozen = false;
+    bool output_given = false;
   };
 
   core::Status read_field(const std::string& name, const Json& field, Node& node) {
@@ -364,9 +375,11 @@ class Handler : public nlohmann::json_sax<Json> {
     return core::Done{};
   }
 
-  /// A list of lists is a list of shapes, else the list is one shape.
+  /// A list of lists is a list of shapes, an empty list is none, any other list is one shape.
   static core::Status read_outputs(const Json& field, Node& node) {
-    const bool several = !field.empty() && field[0].is_array();
+    node.output_given = true;
+    if (field.empty()) return core::Done{};
+    const bool several = field[0].is_array();
     for (std::size_t index = 0; index < (several ? field.size() : 1); ++index) {
       const core::Result<core::Shape> shape = shape_from(several ? field[index] : field);
       if (!shape) return shape.error();
@@ -398,6 +411,7 @@ class Handler : public nlohmann::json_sax<Json> {
   std::unordered_map<std::string, model::LayerIndex> names_;
   std::size_t names_inputs_ = 0;
   std::vector<std::pair<std::string, std::string>> open_;
+  std::optional<bool> outputs_given_;  ///< whether nodes have "output"; nothing before the first node
   bool format_seen_ = false;
   bool version_seen_ = false;
   bool nodes_seen_ = false;
@@ -445,8 +459,10 @@ GPUMEM_INLINE Json to_json(const model::ModelGraph& graph, const model::Layer& l
     std::visit([&](const auto& item) { node["attrs"][attribute.name] = item; }, attribute.value);
   }
   const auto outputs = graph.outputs(layer);
-  if (outputs.size() == 1) node["output"] = to_json(outputs[0]);
-  if (outputs.size() > 1) {
+  if (outputs.size() == 1 && outputs[0].rank() > 0) {
+    node["output"] = to_json(outputs[0]);
+  } else if (graph.shapes_printed()) {
+    node["output"] = Json::array();
     for (const core::Shape& shape : outputs) node["output"].push_back(to_json(shape));
   }
   node["parameters"] = layer.parameters;

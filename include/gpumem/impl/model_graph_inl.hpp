@@ -14,7 +14,10 @@ GPUMEM_INLINE std::string ModelGraph::path(const Layer& layer) const {
   std::string result(name(layer));
   for (std::uint32_t at = layer.scope; at != 0; at = scopes_[at].parent) {
     if (result.size() > kLongest) return "..." + result;
-    result.insert(0, std::string(text(scopes_[at].name)) + ".");
+    // The model's own scope and a container's own parameters have no name.
+    const std::string_view container = text(scopes_[at].name);
+    if (container.empty()) continue;
+    result.insert(0, std::string(container) + (result.empty() ? "" : "."));
   }
   return result;
 }

@@ -10,19 +10,33 @@ namespace gpumem::summary {
 
 namespace module_repr_detail {
 
-/// Position of the bracket that closes the one at `open`, minding quotes; npos if the line ends before.
-GPUMEM_INLINE std::size_t closing_bracket(std::string_view text, std::size_t open) {
-  std::int64_t depth = 0;
-  char quote = 0;
-  for (std::size_t at = open; at < text.size(); ++at) {
-    const char byte = text[at];
-    if (quote != 0) {
-      if (byte == quote) quote = 0;
-      continue;
+/// Follows brackets and quotes along a line.
+class Nesting {
+ public:
+  /// Takes the next byte in.
+  void step(char byte) {
+    if (quote_ != 0) {
+      if (byte == quote_) quote_ = 0;
+      return;
     }
-    if (byte == '\'' || byte == '"') quote = byte;
-    if (byte == '(' || byte == '[' || byte == '{') ++depth;
-    if ((byte == ')' || byte == ']' || byte == '}') && --depth == 0) return at;
+    if (byte == '\'' || byte == '"') quote_ = byte;
+    if (byte == '(' || byte == '[' || byte == '{') ++depth_;
+    if (byte == ')' || byte == ']' || byte == '}') --depth_;
+  }
+  /// Neither in a bracket nor in quotes.
+  [[nodiscard]] bool outside() const { return depth_ == 0 && quote_ == 0; }
+
+ private:
+  std::int64_t depth_ = 0;
+  char quote_ = 0;
+};
+
+/// Position of the bracket that closes the one at `open`; npos if the line ends before.
+GPUMEM_INLINE std::size_t closing_bracket(std::string_view text, std::size_t open) {
+  Nesting nesting;
+  for (std::size_t at = open; at < text.size(); ++at) {
+    nesting.step(text[at]);
+    if (nesting.outside()) return at;
   }
   return std::string_view::npos;
 }
@@ -95,18 +109,10 @@ GPUMEM_INLINE std::optional<model::AttributeValue> value_of(std::string_view tex
 
 /// Length of the argument at the front: up to the comma that is in no bracket and no quotes.
 GPUMEM_INLINE std::size_t argument_length(std::string_view text) {
-  std::int64_t depth = 0;
-  char quote = 0;
+  Nesting nesting;
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const char byte = text[at];
-    if (quote != 0) {
-      if (byte == quote) quote = 0;
-      continue;
-    }
-    if (byte == '\'' || byte == '"') quote = byte;
-    if (byte == '(' || byte == '[' || byte == '{') ++depth;
-    if (byte == ')' || byte == ']' || byte == '}') --depth;
-    if (byte == ',' && depth == 0) return at;
+    if (text[at] == ',' && nesting.outside()) return at;
+    nesting.step(text[at]);
   }
   return text.size();
 }

@@ -300,9 +300,11 @@ class Reader {
   /// PyTorch's parameters() counts a shared tensor once: a container that prints less than its children shows
   /// that they share.
   void tied_within(const Frame& frame, std::int64_t tied) {
-    for (auto head = heads_.rbegin(); head != heads_.rend(); ++head) {
-      if (static_cast<std::size_t>(head->layer) < frame.first_layer || head->weight.value() != tied || head->tied)
-        continue;
+    const auto shares = [&](const Head& head) {
+      return !head.tied && static_cast<std::size_t>(head.layer) >= frame.first_layer && head.weight.value() == tied;
+    };
+    const auto head = std::find_if(heads_.rbegin(), heads_.rend(), shares);
+    if (head != heads_.rend()) {
       builder_.tie(head->layer, tied);
       head->tied = true;
       return;

@@ -33,6 +33,17 @@ GPUMEM_INLINE Shape with_batch(std::span<const std::int64_t> sample) {
   return shape;
 }
 
+/// The shape of a graph input for this job: one sample's shape or the sequence length, where the job gives them,
+/// take the place of what the graph says.
+GPUMEM_INLINE Shape graph_input_shape(const model::TrainingJob& job, std::size_t index) {
+  const model::GraphInput& input = job.graph->graph_inputs()[index];
+  if (index == 0 && !job.input_shape.empty()) return with_batch(job.input_shape);
+  Shape shape = input.shape;
+  const bool token_ids = input.dtype == core::DType::int64 || input.dtype == core::DType::int32;
+  if (job.sequence_length && token_ids && shape.rank() >= 2) shape.set(1, core::Dim::fixed(*job.sequence_length));
+  return shape;
+}
+
 /// The width that the layer was built for, if it says one.
 GPUMEM_INLINE std::optional<std::int64_t> expected_width(const ops::Op& op, const model::Attributes& attributes) {
   if (op.expects.axis == ExpectedWidth::Axis::none) return std::nullopt;
@@ -73,8 +84,8 @@ GPUMEM_INLINE bool one_pixel(const Shape& shape) {
 class Chain {
  public:
   Chain(const model::TrainingJob& job, const model::ModelGraph& graph) : job_(job), graph_(graph) {
-    if (!job.input_shape.empty()) start(with_batch(job.input_shape));
-    if (job.input_shape.empty() && !graph.graph_inputs().empty()) start(graph.graph_inputs()[0].shape);
+    if (!graph.graph_inputs().empty()) remember(graph_input_shape(job, 0));
+    else if (!job.input_shape.empty()) remember(with_batch(job.input_shape));
   }
 
   [[nodiscard]] core::Result<Shape> input_of(const model::Layer& layer, const ops::Op& op) {
@@ -101,13 +112,11 @@ class Chain {
     // A pooling to one pixel inside a block may be a gate (squeeze-and-excitation): what follows the block
     // reads the gated tensor, which no row shows.
     if (one_pixel(shape) && current_ && !one_pixel(*current_)) gate_ = layer.scope;
-    current_ = shape;
-    if (const auto width = width_of(shape, ExpectedWidth::Axis::channels)) by_channels_[*width] = shape;
-    if (const auto width = width_of(shape, ExpectedWidth::Axis::last)) by_last_[*width] = shape;
+    remember(shape);
   }
 
  private:
-  void start(const Shape& shape) {
+  void remember(const Shape& shape) {
     current_ = shape;
     if (const auto width = width_of(shape, ExpectedWidth::Axis::channels)) by_channels_[*width] = shape;
     if (const auto width = width_of(shape, ExpectedWidth::Axis::last)) by_last_[*width] = shape;
@@ -119,7 +128,7 @@ class Chain {
 
   [[nodiscard]] core::Result<Shape> token_ids() const {
     if (job_.sequence_length) return with_batch({&*job_.sequence_length, 1});
-    if (!graph_.graph_inputs().empty()) return graph_.graph_inputs()[0].shape;
+    if (!graph_.graph_inputs().empty()) return graph_input_shape(job_, 0);
     if (job_.input_shape.size() == 1) return with_batch(job_.input_shape);
     return missing("reads token ids, and their number is not printed; give the sequence length (--seq 512)");
   }
@@ -151,9 +160,7 @@ GPUMEM_INLINE core::Result<std::vector<Shape>> edge_shapes(const model::Training
       shapes.push_back(outputs[static_cast<std::size_t>(input)]);
       continue;
     }
-    const auto index = static_cast<std::size_t>(model::kFirstGraphInput - input);
-    const bool given = index == 0 && !job.input_shape.empty();
-    shapes.push_back(given ? with_batch(job.input_shape) : graph.graph_inputs()[index].shape);
+    shapes.push_back(graph_input_shape(job, static_cast<std::size_t>(model::kFirstGraphInput - input)));
   }
   return shapes;
 }

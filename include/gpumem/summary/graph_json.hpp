@@ -7,9 +7,11 @@
 //               "attrs": {"in_channels": 3, "out_channels": 64, "kernel_size": [7, 7]}}]}
 //
 // Nodes stand in execution order; an input names a graph input or an earlier node. A dimension is a size, "N"
-// or "64N" (multiples of the batch size), or "?" (unknown). Optional: per node "class", "scope", "output" (a
-// shape or a list of shapes), "parameters", "tied_parameters", "frozen"; for the whole graph "edges":
-// "inferred", which says that nodes without "inputs" follow each other. No node may be missing its edges else.
+// or "64N" (multiples of the batch size), or "?" (unknown). Optional: per node "class", "scope" (the
+// containers around it, outermost first: [["encoder", "Encoder"]]), "output" (a shape or a list of shapes, []
+// for a node that never runs; for all nodes or for none), "parameters", "tied_parameters", "frozen"; for the
+// whole graph "edges": "inferred", which says that nodes without "inputs" follow each other. Without it every
+// node but a bare parameter names its inputs.
 #pragma once
 
 #include "gpumem/summary/format.hpp"
