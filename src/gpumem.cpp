@@ -12,6 +12,7 @@
 #include "gpumem/impl/gpu_profile_inl.hpp"
 #include "gpumem/impl/graph_builder_inl.hpp"
 #include "gpumem/impl/graph_json_inl.hpp"
+#include "gpumem/impl/graph_json_writer_inl.hpp"
 #include "gpumem/impl/horus_inl.hpp"
 #include "gpumem/impl/keras_inl.hpp"
 #include "gpumem/impl/model_graph_inl.hpp"

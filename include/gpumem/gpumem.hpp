@@ -11,7 +11,7 @@
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "gpumem/summary/graph_json.hpp"
+#include "gpumem/summary/graph_json_writer.hpp"
 #include "gpumem/summary/read.hpp"
 
 namespace gpumem {

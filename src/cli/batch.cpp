@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -71,7 +72,8 @@ std::string BatchAnswers::answer(std::string_view line) {
   const Json job = too_long ? Json(Json::value_t::discarded) : parse_shallow(line);
   Json result;
   if (too_long) result = malformed("the line is longer than 1 MiB; a job is one JSON object a line");
-  else if (job.is_discarded()) result = malformed("the line is not JSON; a job is one JSON object a line");
+  else if (job.is_discarded())
+    result = malformed("the line is not JSON, or nests deeper than a job; a job is one JSON object a line");
   else result = evaluate(evaluator_, job, defaults_);
   result["line"] = ++number_;
   if (job.is_object() && job.contains("id")) result["id"] = job["id"];
@@ -86,6 +88,9 @@ int run_batch(const BatchOptions& options) {
     return 0;
   }
   std::ifstream file(options.file, std::ios::binary);
+  if (std::filesystem::is_directory(options.file)) {
+    return report_error({ErrorCode::unreadable_file, "is a directory; name a file", {options.file, 0, {}}});
+  }
   if (!file) return report_error({ErrorCode::unreadable_file, "cannot be opened", {options.file, 0, {}}});
   run(file, options.defaults);
   return 0;

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "commands.hpp"
+#include "gpumem/summary/text.hpp"
 
 namespace {
 
@@ -14,10 +15,17 @@ std::string estimator_names() {
   return names + "all";
 }
 
+/// CLI11 cuts what exceeds 64 bits to the largest number; here it is an error.
+std::string within_64_bits(const std::string& text) {
+  std::size_t at = text.starts_with('-') ? 1 : 0;
+  return gpumem::summary::read_digits(text, at) ? "" : text + " does not fit 64 bits";
+}
+
 /// The options that describe a job, shared by every command that takes one.
 void add_job_options(CLI::App& command, JobRequest& request) {
   command.add_option("--input", request.input, "one sample's shape, such as 3x224x224");
-  command.add_option("--seq", request.sequence_length, "tokens a sample, for models that read token ids");
+  command.add_option("--seq", request.sequence_length, "tokens a sample, for models that read token ids")
+      ->check(within_64_bits);
   command.add_option("--gpu", request.gpu, "a name from 'gpumem gpus', or a path to a profile")->capture_default_str();
   command.add_option("--optimizer", request.optimizer, "sgd, sgd-momentum, adam, adamw, adagrad, rmsprop, ...")
       ->capture_default_str();
@@ -30,7 +38,7 @@ void add_job_options(CLI::App& command, JobRequest& request) {
 void add_estimate(CLI::App& app, EstimateOptions& options) {
   CLI::App& command = *app.add_subcommand("estimate", "how much memory one training job will take");
   command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
-  command.add_option("--batch", options.request.batch_size, "the batch size")->required();
+  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->check(within_64_bits);
   add_job_options(command, options.request);
   command.add_flag("--json", options.json, "print one JSON object");
 }
@@ -38,7 +46,8 @@ void add_estimate(CLI::App& app, EstimateOptions& options) {
 void add_batch(CLI::App& app, BatchOptions& options) {
   CLI::App& command = *app.add_subcommand("batch", "one JSON job a line in, one estimate a line out");
   command.add_option("jobs", options.file, "the file with the jobs; - is standard input")->capture_default_str();
-  command.add_option("--batch", options.defaults.batch_size, "the batch size of jobs that name none");
+  command.add_option("--batch", options.defaults.batch_size, "the batch size of jobs that name none")
+      ->check(within_64_bits);
   add_job_options(command, options.defaults);
   command.footer(
       "A job: {\"summary\": \"resnet50.txt\", \"batch_size\": 32, \"gpu\": \"a100-40gb\"}\n"

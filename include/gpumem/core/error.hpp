@@ -49,6 +49,9 @@ struct Error {
 /// "FILE:LINE: ELEMENT: message", leaving out what is unknown.
 [[nodiscard]] std::string to_string(const Error& error);
 
+/// The text, or its first `longest` bytes (no UTF-8 sequence cut in half) and "...".
+[[nodiscard]] std::string shortened(std::string_view text, std::size_t longest);
+
 /// A piece of untrusted text fit for a message: quoted, at most 60 bytes, control bytes replaced.
 [[nodiscard]] std::string quoted(std::string_view text);
 

@@ -32,6 +32,18 @@ GPUMEM_INLINE int exit_code(ErrorCode code) {
   return 4;
 }
 
+namespace error_detail {
+
+GPUMEM_INLINE std::string printable(std::string text) {
+  // A name out of an untrusted file must not speak to the terminal.
+  for (char& byte : text) {
+    if (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F) byte = '?';
+  }
+  return text;
+}
+
+}  // namespace error_detail
+
 GPUMEM_INLINE std::string to_string(const Error& error) {
   std::string text;
   if (!error.place.file.empty()) {
@@ -41,21 +53,21 @@ GPUMEM_INLINE std::string to_string(const Error& error) {
   } else if (error.place.line > 0) {
     text += "line " + std::to_string(error.place.line) + ": ";
   }
-  if (!error.place.element.empty()) text += error.place.element + ": ";
-  return text + error.message;
+  constexpr std::size_t kLongestElement = 250;
+  if (!error.place.element.empty()) text += shortened(error.place.element, kLongestElement) + ": ";
+  return error_detail::printable(text + error.message);
+}
+
+GPUMEM_INLINE std::string shortened(std::string_view text, std::size_t longest) {
+  if (text.size() <= longest) return std::string(text);
+  // What follows the cut must not be a continuation byte.
+  while (longest > 0 && (static_cast<unsigned char>(text[longest]) & 0xC0U) == 0x80U) --longest;
+  return std::string(text.substr(0, longest)) + "...";
 }
 
 GPUMEM_INLINE std::string quoted(std::string_view text) {
   constexpr std::size_t kLongest = 60;
-  const bool cut = text.size() > kLongest;
-  std::size_t length = cut ? kLongest : text.size();
-  // Never cut a UTF-8 sequence: what follows the cut must not be a continuation byte.
-  while (cut && length > 0 && (static_cast<unsigned char>(text[length]) & 0xC0U) == 0x80U) --length;
-  std::string result = "'";
-  for (const char byte : text.substr(0, length)) {
-    result += (static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F) ? '?' : byte;
-  }
-  return result + (cut ? "...'" : "'");
+  return "'" + error_detail::printable(shortened(text, kLongest)) + "'";
 }
 
 }  // namespace gpumem::core

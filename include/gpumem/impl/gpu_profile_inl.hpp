@@ -21,6 +21,8 @@ namespace gpu_profile_detail {
 
 using Json = nlohmann::json;
 
+inline constexpr std::size_t kLongestKey = 60;  // in messages
+
 GPUMEM_INLINE core::Error malformed(std::string message) {
   return {core::ErrorCode::malformed_input, std::move(message), {}};
 }
@@ -37,7 +39,9 @@ GPUMEM_INLINE core::Result<Figure> figure_from(const std::string& name, const Js
   const bool shaped = json.is_object() && json.size() == 2 && json.contains("value") && json.contains("source") &&
                       json["source"].is_string() && !json["source"].get_ref<const std::string&>().empty();
   const auto value = shaped ? positive(json["value"]) : std::nullopt;
-  if (!value) return malformed("/figures/" + name + " must be {\"value\": a positive integer, \"source\": text}");
+  if (!value)
+    return malformed("/figures/" + core::shortened(name, kLongestKey) +
+                     " must be {\"value\": a positive integer, \"source\": text}");
   return Figure{*value, json["source"].get<std::string>()};
 }
 
@@ -59,7 +63,8 @@ GPUMEM_INLINE core::Status read_figures(const Json& json, GpuProfile& profile) {
     for (const Slot& candidate : slots) {
       if (candidate.name == name) slot = candidate.figure;
     }
-    if (slot == nullptr) return malformed("/figures/" + name + " is not a figure of a GPU profile");
+    if (slot == nullptr)
+      return malformed("/figures/" + core::shortened(name, kLongestKey) + " is not a figure of a GPU profile");
     core::Result<Figure> figure = figure_from(name, item);
     if (!figure) return figure.error();
     *slot = *std::move(figure);
@@ -112,7 +117,7 @@ GPUMEM_INLINE core::Status read_field(const std::string& name, const Json& json,
   if (name == "figures") return read_figures(json, profile);
   if (name == "contexts") return read_contexts(json, profile);
   if (name == "format" || name == "version") return core::Done{};
-  return malformed("/" + name + " is not a field of a GPU profile");
+  return malformed("/" + core::shortened(name, kLongestKey) + " is not a field of a GPU profile");
 }
 
 GPUMEM_INLINE core::Result<GpuProfile> profile_from(const Json& json) {

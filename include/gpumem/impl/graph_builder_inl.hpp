@@ -44,7 +44,8 @@ GPUMEM_INLINE void GraphBuilder::reserve(std::size_t layers) {
 }
 
 GPUMEM_INLINE core::Place GraphBuilder::place_of(const LayerSpec& spec) const {
-  return core::Place{graph_.file_, spec.line, std::string(spec.name.substr(0, 200))};
+  constexpr std::size_t kLongestName = 200;
+  return core::Place{graph_.file_, spec.line, core::shortened(spec.name, kLongestName)};
 }
 
 GPUMEM_INLINE void GraphBuilder::fail(core::Error error) {
@@ -121,7 +122,9 @@ GPUMEM_INLINE std::optional<std::int64_t> GraphBuilder::count_parameters(const L
                   "neither its parameter count nor the sizes that give it are printed; use a summary with "
                   "parameter counts");
   }
-  if (!counted->valid()) return refuse(core::ErrorCode::overflow, "its parameter count does not fit 64 bits");
+  if (!counted->valid())
+    return refuse(core::ErrorCode::overflow,
+                  "its sizes give a parameter count that is negative or does not fit 64 bits");
   return counted->value();
 }
 

@@ -121,8 +121,8 @@ class Handler : public nlohmann::json_sax<Json> {
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
     const std::string what = error.what();
-    const std::size_t detail = what.find("syntax error");
-    refuse(malformed("is not JSON: " + (detail == std::string::npos ? what : what.substr(detail, 120)) +
+    const std::size_t at = what.find("syntax error");
+    refuse(malformed("is not JSON: " + core::shortened(at == std::string::npos ? what : what.substr(at), 120) +
                      "; the file is cut off or edited"));
     return false;
   }
@@ -432,76 +432,12 @@ GPUMEM_INLINE core::Result<model::ModelGraph> parse(std::string_view text, std::
   return handler.finish();
 }
 
-GPUMEM_INLINE Json to_json(const core::Shape& shape) {
-  Json json = Json::array();
-  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
-    const core::Dim dim = shape[axis];
-    json.push_back(dim.kind == core::Dim::Kind::fixed ? Json(dim.size) : Json(core::to_string(dim)));
-  }
-  return json;
-}
-
-GPUMEM_INLINE Json to_json(const model::ModelGraph& graph, const model::Layer& layer,
-                           const std::vector<std::string>& names) {
-  Json node = {{"name", names[static_cast<std::size_t>(&layer - graph.layers().data())]}, {"op", graph.op(layer)}};
-  if (graph.class_name(layer) != graph.op(layer)) node["class"] = graph.class_name(layer);
-  Json scope = Json::array();
-  for (std::uint32_t at = layer.scope; at != 0; at = graph.scope(at).parent) {
-    scope.push_back({graph.scope_name(at), graph.class_names()[graph.scope(at).class_name]});
-  }
-  std::reverse(scope.begin(), scope.end());
-  if (!scope.empty()) node["scope"] = scope;
-  for (const model::LayerIndex input : graph.inputs(layer)) {
-    node["inputs"].push_back(input >= 0 ? names[static_cast<std::size_t>(input)]
-                                        : graph.graph_inputs()[static_cast<std::size_t>(-1 - input)].name);
-  }
-  for (const model::Attribute& attribute : graph.attributes(layer).all()) {
-    std::visit([&](const auto& item) { node["attrs"][attribute.name] = item; }, attribute.value);
-  }
-  const auto outputs = graph.outputs(layer);
-  if (outputs.size() == 1 && outputs[0].rank() > 0) {
-    node["output"] = to_json(outputs[0]);
-  } else if (graph.shapes_printed()) {
-    node["output"] = Json::array();
-    for (const core::Shape& shape : outputs) node["output"].push_back(to_json(shape));
-  }
-  node["parameters"] = layer.parameters;
-  if (layer.tied_parameters > 0) node["tied_parameters"] = layer.tied_parameters;
-  if (layer.frozen) node["frozen"] = true;
-  return node;
-}
-
 }  // namespace graph_json_detail
 
 GPUMEM_INLINE const Format& graph_json() {
   static constexpr Format kFormat = {"graph_json", "gpumem's own graph JSON", graph_json_detail::sniff,
                                      graph_json_detail::parse};
   return kFormat;
-}
-
-GPUMEM_INLINE std::string to_graph_json(const model::ModelGraph& graph) {
-  using graph_json_detail::Json;
-  std::vector<std::string> names;
-  for (const model::Layer& layer : graph.layers()) {
-    // Containers' own parameters have no name of their own.
-    names.emplace_back(graph.name(layer).empty() ? std::string(graph.class_name(layer))
-                                                 : std::string(graph.name(layer)));
-  }
-  Json inputs = Json::array();
-  for (const model::GraphInput& input : graph.graph_inputs()) {
-    inputs.push_back({{"name", input.name},
-                      {"shape", graph_json_detail::to_json(input.shape)},
-                      {"dtype", std::string(core::to_string(input.dtype))}});
-  }
-  std::string text = "{\"format\": \"gpumem-graph\", \"version\": 1,\n";
-  if (graph.edges_inferred()) text += " \"edges\": \"inferred\",\n";
-  text += " \"inputs\": " + inputs.dump() + ",\n \"nodes\": [";
-  const char* separator = "\n  ";
-  for (const model::Layer& layer : graph.layers()) {
-    text += separator + graph_json_detail::to_json(graph, layer, names).dump();
-    separator = ",\n  ";
-  }
-  return text + "\n ]}\n";
 }
 
 }  // namespace gpumem::summary

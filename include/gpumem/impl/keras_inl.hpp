@@ -56,7 +56,9 @@ class Cutter {
  private:
   [[nodiscard]] Cells cut_plain(std::string_view line) const {
     const auto piece = [&](std::size_t from, std::size_t to) {
-      return from >= line.size() ? std::string_view() : trim(line.substr(from, to - from));
+      std::string_view cell = from >= line.size() ? std::string_view() : trim(line.substr(from, to - from));
+      if (cell.ends_with('|')) cell = trim(cell.substr(0, cell.size() - 1));  // a nested row's right bar
+      return cell;
     };
     return {piece(0, shape_at_), piece(shape_at_, count_at_), piece(count_at_, after_at_)};
   }
@@ -118,7 +120,8 @@ class Reader : private TableReader {
 
   [[nodiscard]] bool separates(std::string_view line) const {
     if (cutter_.boxed()) return trim_left(line).starts_with("├");
-    return is_rule(line, '_') || line.find("¯¯") != std::string_view::npos;
+    // Nested models stand between bars, with lines of bars and rules of their own.
+    return line.find_first_not_of("|_ ") == std::string_view::npos || line.find("¯¯") != std::string_view::npos;
   }
 
   /// A line with a parameter count begins a row; lines without one go on with the row above.
@@ -166,10 +169,10 @@ class Reader : private TableReader {
     // "0 (unused)" and "0 (unbuilt)" say more than the count.
     const core::Result<std::int64_t> count = parse_count(std::string_view(row.count).substr(0, row.count.find(' ')));
     if (!count) return refuse(row.line, count.error());
-    if (!read_shapes(tuples_of(row.shape), row.line)) return false;
+    if (!read_output(row)) return false;
     if (has_nested) return true;
     if (class_name == "InputLayer" || class_name == "Input") {
-      for (const core::Shape& shape : shapes()) builder().add_input({row.name, shape});
+      for (const core::Shape& shape : shapes()) builder().add_input({row.name.substr(0, row.name.rfind('(')), shape});
       return true;
     }
     const model::OpTraits* op = op_of(class_name, whole);
@@ -185,10 +188,13 @@ class Reader : private TableReader {
     return !builder().failed();
   }
 
-  /// "?" and "multiple" stand for a shape that Keras does not know.
-  static std::string_view tuples_of(const std::string& shape) {
-    if (shape == "?" || shape == "multiple") return {};
-    return shape;
+  /// "?" and "multiple" stand for a shape that Keras does not know: unknown, which is not none.
+  bool read_output(const Row& row) {
+    if (row.shape != "?" && row.shape != "multiple") return read_shapes(row.shape, row.line);
+    core::Shape unknown;
+    unknown.push_back(core::Dim::unknown());
+    shapes().assign(1, unknown);
+    return true;
   }
 
   Cutter cutter_;

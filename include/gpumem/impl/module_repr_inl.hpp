@@ -3,6 +3,7 @@
 #include "gpumem/summary/module_repr.hpp"
 
 #include <charconv>
+#include <cmath>
 
 #include "gpumem/summary/text.hpp"
 
@@ -79,12 +80,15 @@ GPUMEM_INLINE std::optional<model::AttributeValue> scalar_value(std::string_view
   }
   double real = 0.0;
   if (const auto read = std::from_chars(text.data(), end, real); read.ec == std::errc() && read.ptr == end) {
-    return model::AttributeValue(real);
+    // inf and nan are no sizes, and JSON has no word for them.
+    return std::isfinite(real) ? std::optional(model::AttributeValue(real)) : std::nullopt;
   }
+  // print() drops the quotes of some words: padding=same.
+  if (is_identifier(text) && text != "None") return model::AttributeValue(std::string(text));
   return std::nullopt;
 }
 
-/// "(3, 3)" or "[1, 2]" as a list of integers.
+/// "(3, 3)" or "[1, 2]" as a list of integers; None, which leaves an axis as it is, becomes -1.
 GPUMEM_INLINE std::optional<model::AttributeValue> list_value(std::string_view text) {
   std::vector<std::int64_t> values;
   text = text.substr(1, text.size() - 2);
@@ -93,7 +97,7 @@ GPUMEM_INLINE std::optional<model::AttributeValue> list_value(std::string_view t
     const std::string_view item = trim(text.substr(0, comma));
     text.remove_prefix(std::min(comma + 1, text.size()));
     if (item.empty() && text.empty()) break;
-    const auto value = scalar_value(item);
+    const auto value = item == "None" ? model::AttributeValue(std::int64_t{-1}) : scalar_value(item);
     const auto* integer = value ? std::get_if<std::int64_t>(&*value) : nullptr;
     if (integer == nullptr) return std::nullopt;
     values.push_back(*integer);
@@ -160,8 +164,9 @@ GPUMEM_INLINE core::Result<ModuleLine> cut_module_line(std::string_view line) {
 GPUMEM_INLINE void parse_arguments(std::string_view arguments, model::Names positional,
                                    std::vector<model::Attribute>& attributes) {
   namespace detail = module_repr_detail;
+  constexpr std::size_t kMostArguments = 64;  // no module has as many; a line of millions is no module
   std::size_t index = 0;
-  while (!trim(arguments).empty()) {
+  while (!trim(arguments).empty() && attributes.size() < kMostArguments) {
     const std::size_t length = detail::argument_length(arguments);
     std::string_view argument = trim(arguments.substr(0, length));
     arguments.remove_prefix(std::min(length + 1, arguments.size()));
@@ -174,7 +179,8 @@ GPUMEM_INLINE void parse_arguments(std::string_view arguments, model::Names posi
       name = positional[index++];
     }
     const auto value = detail::value_of(argument);
-    if (!name.empty() && value) attributes.push_back({std::string(name), *value});
+    const bool known = model::Attributes(attributes).find(name) != nullptr;
+    if (!name.empty() && value && !known) attributes.push_back({std::string(name), *value});
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/summary/module_repr.hpp"
@@ -59,7 +60,9 @@ class Reader {
 
   core::Result<model::ModelGraph> read() {
     bool done = false;
+    std::size_t budget = kMostRepeatedLines + static_cast<std::size_t>(line_number(text_, text_.size()));
     while (!builder_.failed() && !done && lines_.next()) {
+      if (budget-- == 0) refuse("its repeated modules make more lines than any model has");
       const std::string_view line = trim(lines_.line());
       if (!line.empty()) done = read_line(line);
     }
@@ -73,6 +76,7 @@ class Reader {
  private:
   /// A tree of a few lines must not become a graph of gigabytes ("(0-99): 100 x A(", ten levels deep).
   static constexpr std::size_t kMostLayers = 250'000;
+  static constexpr std::size_t kMostRepeatedLines = 1'000'000;
 
   void refuse(core::Error error) {
     if (error.place.line == 0) error.place.line = lines_.number();
@@ -174,11 +178,10 @@ class Reader {
     }
     const auto rows = attributes.integer("num_embeddings");
     const auto width = attributes.integer("embedding_dim");
-    if (rows && width) embeddings_.push_back({*rows, *width});
+    if (rows && width) embeddings_.emplace(*rows, *width);
     const auto in = attributes.integer("in_features");
     const auto out = attributes.integer("out_features");
-    const bool matches =
-        in && out && std::find(embeddings_.begin(), embeddings_.end(), std::pair(*out, *in)) != embeddings_.end();
+    const bool matches = in && out && embeddings_.contains({*out, *in});
     if (matches) heads_.push_back({index, core::Checked(*in) * core::Checked(*out), lines_.number()});
   }
 
@@ -225,7 +228,9 @@ class Reader {
     settle(line);
     builder_.close_scope();
     Frame& frame = frames_.back();
-    if (frame.repeats_left > 0 && !builder_.failed()) {
+    // A module that makes no layers makes none the second time either.
+    const bool made_layers = builder_.graph().layers().size() > frame.first_layer;
+    if (frame.repeats_left > 0 && made_layers && !builder_.failed()) {
       --frame.repeats_left;
       again(frame);
       return false;
@@ -238,11 +243,9 @@ class Reader {
 
   /// Reads the lines of a repeated module once more, under the same name.
   void again(Frame& frame) {
-    const std::size_t layers = builder_.graph().layers().size();
-    if (layers == frame.first_layer) frame.repeats_left = 0;  // it makes none: reading on changes nothing
     frame.children = 0;
     frame.counted = true;
-    frame.first_layer = layers;
+    frame.first_layer = builder_.graph().layers().size();
     lines_ = frame.inside;
     builder_.open_scope(frame.name, frame.class_name);
   }
@@ -363,7 +366,7 @@ class Reader {
   std::vector<Frame> frames_;
   std::vector<model::Attribute> attributes_;
   std::vector<std::int64_t> widths_;
-  std::vector<std::pair<std::int64_t, std::int64_t>> embeddings_;
+  std::set<std::pair<std::int64_t, std::int64_t>> embeddings_;  ///< rows and width
   std::vector<Head> heads_;
   std::string_view root_class_;
 };

@@ -42,8 +42,10 @@ core::Result<core::Shape> transposed_output_shape(const OpInput& input) {
   return slid_shape<Axes>(*shape, [&](std::size_t axis, std::int64_t length) -> core::Result<std::int64_t> {
     const Window window = Window::of(input.attributes, axis);
     if (!window.sane()) return insane_window();
+    const std::int64_t extra = input.attributes.per_axis("output_padding", axis).value_or(0);
+    if (extra < 0 || extra >= window.stride + window.dilation) return insane_window();
     core::Checked grown = core::Checked(length - 1) * core::Checked(window.stride);
-    grown += window.reach() + input.attributes.per_axis("output_padding", axis).value_or(0) + 1;
+    grown += window.reach() + extra + 1;
     if (!grown.valid() || *grown.value() <= 2 * window.padding) return unfit(input.inputs[0], "less padding");
     return *grown.value() - 2 * window.padding;
   });

@@ -22,12 +22,13 @@ core::Result<core::Shape> output_shape(const OpInput& input) {
   });
 }
 
-/// output_size is one integer for all axes or a list; None keeps the axis.
+/// output_size is one integer for all axes or a list; None (-1 in a list) keeps the axis.
 template <std::size_t Axes>
 core::Result<core::Shape> adaptive_output_shape(const OpInput& input) {
   if (input.attributes.find("output_size") == nullptr) return missing("output_size");
   return slid_shape<Axes>(input.inputs[0], [&](std::size_t axis, std::int64_t length) -> core::Result<std::int64_t> {
     const std::int64_t wanted = input.attributes.per_axis("output_size", axis).value_or(length);
+    if (wanted == -1) return length;
     if (wanted < 1) return core::Error{core::ErrorCode::malformed_input, "has an output_size below 1", {}};
     return wanted;
   });

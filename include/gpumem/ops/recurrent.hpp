@@ -27,7 +27,9 @@ template <std::int64_t Gates>
 std::optional<core::Checked> parameters(const model::Attributes& attributes) {
   const auto in = attributes.integer("input_size");
   const auto hidden = attributes.integer("hidden_size");
+  const std::int64_t layers = attributes.integer("num_layers").value_or(1);
   if (!in || !hidden) return std::nullopt;
+  if (layers < 1) return core::Checked(-1);
   const core::Checked directions = attributes.flag("bidirectional", false) ? 2 : 1;
   const std::int64_t projected = attributes.integer("proj_size").value_or(0);
   const core::Checked state = projected > 0 ? projected : *hidden;
@@ -35,7 +37,7 @@ std::optional<core::Checked> parameters(const model::Attributes& attributes) {
   const core::Checked bias = attributes.flag("bias", true) ? core::Checked(2) * rows : core::Checked(0);
   const core::Checked projection = projected > 0 ? core::Checked(*hidden) * state : core::Checked(0);
   const auto cell = [&](const core::Checked& input) { return rows * input + rows * state + bias + projection; };
-  const core::Checked deeper = core::Checked(attributes.integer("num_layers").value_or(1) - 1);
+  const core::Checked deeper = core::Checked(layers - 1);
   return directions * (cell(core::Checked(*in)) + deeper * cell(directions * state));
 }
 

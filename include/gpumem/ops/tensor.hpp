@@ -157,6 +157,7 @@ inline core::Result<core::Shape> upsample_shape(const OpInput& input) {
   for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
     double scale = 0.0;
     if (const auto size = input.attributes.per_axis("size", axis - 2)) {
+      if (*size < 1) return core::Error{core::ErrorCode::malformed_input, "has a size below 1", {}};
       shape.set(axis, core::Dim::fixed(*size));
       continue;
     }

@@ -49,6 +49,8 @@ struct Window {
 /// or its left padding, as torch.nn.functional.max_pool2d has it.
 [[nodiscard]] inline std::optional<std::int64_t> slid_length(const Window& window, std::int64_t length,
                                                              bool ceil_mode = false) {
+  constexpr std::int64_t kLongest = std::int64_t{1} << 40;  // far from overflow, and from any real input
+  if (length > kLongest) return std::nullopt;
   const std::int64_t room = length + 2 * window.padding - window.reach() - 1;
   if (room < 0) return std::nullopt;
   std::int64_t result = (room + (ceil_mode ? window.stride - 1 : 0)) / window.stride + 1;

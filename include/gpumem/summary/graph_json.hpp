@@ -1,5 +1,5 @@
-// Enters: graph JSON ("format": "gpumem-graph", "version": 1), the normal form as a file. Leaves: the graph,
-// and, the other way, the file of any graph.
+// Enters: graph JSON ("format": "gpumem-graph", "version": 1), the normal form as a file. Leaves: the graph.
+// graph_json_writer.hpp goes the other way.
 //
 //   {"format": "gpumem-graph", "version": 1,
 //    "inputs": [{"name": "x", "shape": ["N", 3, 224, 224], "dtype": "float32"}],
@@ -19,9 +19,6 @@
 namespace gpumem::summary {
 
 [[nodiscard]] const Format& graph_json();
-
-/// The graph as graph JSON, one node a line. Reading it back gives an equal graph.
-[[nodiscard]] std::string to_graph_json(const model::ModelGraph& graph);
 
 }  // namespace gpumem::summary
 

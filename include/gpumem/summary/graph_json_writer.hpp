@@ -1,0 +1,20 @@
+// Enters: any ModelGraph. Leaves: its graph JSON, as graph_json.hpp describes and reads it.
+#pragma once
+
+#include <string>
+
+#include "gpumem/model/model_graph.hpp"
+
+namespace gpumem::summary {
+
+/// The graph as graph JSON, one node a line. Reading it back gives an equal graph, but for two things that JSON
+/// cannot hold: of names that edges need and that are taken, the later ones get a number ("act#2"), and numbers
+/// that are not finite are left out.
+[[nodiscard]] std::string to_graph_json(const model::ModelGraph& graph);
+
+}  // namespace gpumem::summary
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/graph_json_writer_inl.hpp"
+#endif

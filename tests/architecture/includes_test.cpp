@@ -1,0 +1,312 @@
+// Reads every #include of the library and fails on an arrow that the house does not allow: a summary walks
+// through the rooms once, and a new file needs one row in its list, not a change elsewhere.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpumem {
+namespace {
+
+namespace fs = std::filesystem;
+using Names = std::set<std::string>;
+
+/// Room -> rooms it may include.
+const std::map<std::string, Names> kArrows = {
+    {"core", {}},
+    {"model", {"core"}},
+    {"device", {"core"}},
+    {"summary", {"core", "model"}},
+    {"ops", {"core", "model"}},
+    {"ml", {"core", "model"}},
+    {"plan", {"core", "model", "ops"}},
+    {"estimate", {"core", "model", "ops", "ml", "plan", "device"}},
+    {"place", {"core", "model", "device", "estimate"}},
+};
+
+/// What all files of a room share; every other file there is one of many siblings.
+const std::map<std::string, Names> kShared = {
+    {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
+    {"ops", {"op", "window"}},
+    {"estimate", {"estimator", "memory_estimate"}},
+};
+
+/// The lists and what reads through them: they include the siblings.
+const std::map<std::string, Names> kLists = {
+    {"summary", {"formats", "read"}},
+    {"ops", {"catalogue"}},
+    {"estimate", {"estimators"}},
+};
+
+struct Source {
+  std::string path;  ///< below include/gpumem or src: "ops/conv.hpp", "impl/horus_inl.hpp", "cli/main.cpp"
+  std::vector<std::string> includes;  ///< as written between the brackets or quotes
+};
+
+std::vector<std::string> includes_of(const fs::path& file) {
+  std::ifstream stream(file);
+  std::vector<std::string> all;
+  for (std::string line; std::getline(stream, line);) {
+    const std::size_t begin = line.find_first_not_of(" \t");
+    if (begin == std::string::npos || line[begin] != '#') continue;
+    const std::size_t word = line.find_first_not_of(" \t", begin + 1);
+    if (word == std::string::npos || line.compare(word, 7, "include") != 0) continue;
+    const std::size_t open = line.find_first_of("<\"", word);
+    const std::size_t close = open == std::string::npos ? open : line.find_first_of(">\"", open + 1);
+    if (close != std::string::npos) all.push_back(line.substr(open + 1, close - open - 1));
+  }
+  return all;
+}
+
+std::vector<Source> sources_below(const fs::path& folder) {
+  std::vector<Source> all;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    const bool code = entry.path().extension() == ".hpp" || entry.path().extension() == ".cpp";
+    if (entry.is_regular_file() && code) {
+      all.push_back({fs::relative(entry.path(), folder).generic_string(), includes_of(entry.path())});
+    }
+  }
+  return all;
+}
+
+const fs::path kRoot = GPUMEM_SOURCE_DIR;
+
+const std::vector<Source>& library() {
+  static const std::vector<Source> kAll = sources_below(kRoot / "include" / "gpumem");
+  return kAll;
+}
+
+const std::vector<Source>& programs() {
+  static const std::vector<Source> kAll = sources_below(kRoot / "src");
+  return kAll;
+}
+
+std::string stem_of(std::string_view path) {
+  std::string stem = fs::path(path).stem().string();
+  if (stem.ends_with("_inl")) stem.resize(stem.size() - 4);
+  return stem;
+}
+
+/// The room of a public header, "" for the umbrella. A body belongs to the room of the header whose it is.
+class House {
+ public:
+  explicit House(const std::vector<Source>& files) {
+    for (const Source& file : files) {
+      const std::string room = folder_of(file.path);
+      if (room != "impl" && !room.empty()) rooms_[stem_of(file.path)] = room;
+    }
+  }
+
+  [[nodiscard]] std::string room_of(const std::string& path) const {
+    const std::string folder = folder_of(path);
+    if (folder != "impl") return folder;
+    const auto known = rooms_.find(stem_of(path));
+    // The generated profiles are data of the header that declares them.
+    if (known == rooms_.end()) return stem_of(path) == "builtin_gpus" ? "device" : "";
+    return known->second;
+  }
+
+ private:
+  static std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
+
+  std::map<std::string, std::string> rooms_;
+};
+
+bool is_in(const std::map<std::string, Names>& table, const std::string& room, const std::string& stem) {
+  const auto row = table.find(room);
+  return row != table.end() && row->second.contains(stem);
+}
+
+/// Every include that the house does not allow, in words.
+std::vector<std::string> forbidden(const std::vector<Source>& files) {
+  const House house(files);
+  std::vector<std::string> faults;
+  for (const Source& file : files) {
+    if (file.path == "gpumem.hpp") continue;  // the umbrella has no room
+    const std::string room = house.room_of(file.path);
+    const auto allowed = kArrows.find(room);
+    if (allowed == kArrows.end()) {
+      faults.push_back(file.path + " is in no room");
+      continue;
+    }
+    const std::string stem = stem_of(file.path);
+    for (const std::string& include : file.includes) {
+      constexpr std::string_view kPrefix = "gpumem/";
+      if (!include.starts_with(kPrefix)) continue;
+      const std::string target = include.substr(kPrefix.size());
+      const std::string target_stem = stem_of(target);
+      const std::string target_room = house.room_of(target);
+      const std::string arrow = file.path + " includes " + target;
+      if (target_room != room && !allowed->second.contains(target_room)) faults.push_back(arrow);
+      const bool siblings = kShared.contains(room) && target_room == room && target_stem != stem;
+      const bool may = is_in(kShared, room, target_stem) || is_in(kLists, room, stem);
+      if (siblings && !may) faults.push_back(arrow + ", its sibling");
+      // A public header shows its own body only, and only behind GPUMEM_HEADER_ONLY.
+      const bool body = target.starts_with("impl/") && !file.path.starts_with("impl/");
+      if (body && target_stem != stem) faults.push_back(arrow + ", the body of another header");
+    }
+  }
+  return faults;
+}
+
+/// Stems of the files of a room that are neither shared nor lists.
+Names members(const std::string& room) {
+  Names all;
+  for (const Source& file : library()) {
+    const std::string stem = stem_of(file.path);
+    if (file.path.starts_with(room + "/") && !is_in(kShared, room, stem) && !is_in(kLists, room, stem)) {
+      all.insert(stem);
+    }
+  }
+  return all;
+}
+
+/// Stems of the files of that room which `list` includes, but for its own header.
+Names listed_in(const std::string& list, const std::string& room) {
+  Names all;
+  for (const Source& file : library()) {
+    if (file.path != list) continue;
+    for (const std::string& include : file.includes) {
+      if (include.starts_with("gpumem/" + room + "/") && stem_of(include) != stem_of(list))
+        all.insert(stem_of(include));
+    }
+  }
+  return all;
+}
+
+std::string text_of(const fs::path& file) {
+  std::ostringstream text;
+  text << std::ifstream(file).rdbuf();
+  return text.str();
+}
+
+TEST(Includes, AreFound) {
+  EXPECT_GT(library().size(), 50U);
+  EXPECT_GT(programs().size(), 5U);
+  const auto horus = std::find_if(library().begin(), library().end(),
+                                  [](const Source& file) { return file.path == "estimate/horus.hpp"; });
+  ASSERT_NE(horus, library().end());
+  EXPECT_NE(std::find(horus->includes.begin(), horus->includes.end(), "gpumem/ops/catalogue.hpp"),
+            horus->includes.end());
+}
+
+TEST(Includes, FollowTheArrows) { EXPECT_EQ(forbidden(library()), std::vector<std::string>()); }
+
+TEST(Includes, AForbiddenArrowIsFound) {
+  const std::vector<Source> house = {
+      {"core/bytes.hpp", {"cstdint", "gpumem/model/layer.hpp"}},
+      {"model/layer.hpp", {"gpumem/core/bytes.hpp"}},
+      {"ops/conv.hpp", {"gpumem/ops/op.hpp", "gpumem/ops/pool.hpp"}},
+      {"ops/pool.hpp", {"gpumem/ops/op.hpp", "gpumem/summary/text.hpp"}},
+      {"ops/op.hpp", {"gpumem/core/bytes.hpp"}},
+      {"summary/text.hpp", {"gpumem/core/bytes.hpp"}},
+      {"estimate/horus.hpp", {"gpumem/impl/pool_inl.hpp"}},
+      {"impl/pool_inl.hpp", {"gpumem/ops/pool.hpp", "gpumem/estimate/horus.hpp"}},
+      {"kitchen/sink.hpp", {}},
+      {"gpumem.hpp", {"gpumem/ops/conv.hpp", "gpumem/estimate/horus.hpp"}},
+  };
+  EXPECT_EQ(forbidden(house), (std::vector<std::string>{
+                                  "core/bytes.hpp includes model/layer.hpp",
+                                  "ops/conv.hpp includes ops/pool.hpp, its sibling",
+                                  "ops/pool.hpp includes summary/text.hpp",
+                                  "estimate/horus.hpp includes impl/pool_inl.hpp, the body of another header",
+                                  "impl/pool_inl.hpp includes estimate/horus.hpp",
+                                  "kitchen/sink.hpp is in no room",
+                              }));
+}
+
+TEST(Includes, EveryBodyHasItsHeader) {
+  const House house(library());
+  for (const Source& file : library()) {
+    if (file.path.starts_with("impl/")) {
+      EXPECT_NE(house.room_of(file.path), "") << file.path;
+    }
+  }
+}
+
+TEST(Includes, HeavyLibrariesStayOutOfPublicHeaders) {
+  for (const Source& file : library()) {
+    const bool body = file.path.starts_with("impl/");
+    for (const std::string& include : file.includes) {
+      EXPECT_NE(include, "regex") << file.path << ": libstdc++'s overflows the stack on long lines";
+      EXPECT_FALSE(include.starts_with("torch/") || include.starts_with("ATen/")) << file.path;
+      const bool heavy = include.starts_with("nlohmann/") || include.starts_with("Eigen/");
+      EXPECT_TRUE(body || !heavy) << file.path << " includes " << include;
+    }
+  }
+}
+
+TEST(Includes, ProgramsUseTheLibraryByItsPublicHeaders) {
+  for (const Source& file : programs()) {
+    const bool trainer = file.path.starts_with("train/");
+    for (const std::string& include : file.includes) {
+      EXPECT_NE(include, "regex") << file.path;
+      EXPECT_TRUE(trainer || !include.starts_with("torch/")) << file.path << " includes " << include;
+      EXPECT_TRUE(file.path == "gpumem.cpp" || !include.starts_with("gpumem/impl/"))
+          << file.path << " includes " << include;
+    }
+  }
+}
+
+TEST(Lists, HoldEveryOpFamily) { EXPECT_EQ(listed_in("impl/catalogue_inl.hpp", "ops"), members("ops")); }
+
+TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summary"), members("summary")); }
+
+TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
+
+TEST(Lists, EveryOpFamilyHasItsRow) {
+  const std::string list = text_of(kRoot / "include/gpumem/impl/catalogue_inl.hpp");
+  for (const std::string& family : members("ops")) {
+    std::string row = "k" + family + "Ops,";
+    row[1] = static_cast<char>(row[1] - 'a' + 'A');
+    EXPECT_NE(list.find(row), std::string::npos) << family << " is included, but " << row << " is not in the list";
+  }
+}
+
+TEST(Lists, EveryFormatHasItsRow) {
+  const std::string list = text_of(kRoot / "include/gpumem/impl/formats_inl.hpp");
+  for (const std::string& format : members("summary")) {
+    EXPECT_NE(list.find("&" + format + "(),"), std::string::npos) << format;
+  }
+}
+
+TEST(Lists, TheCompiledLibraryHoldsEveryBody) {
+  Names bodies;
+  for (const Source& file : library()) {
+    if (file.path.starts_with("impl/") && file.path.ends_with("_inl.hpp")) bodies.insert(file.path);
+  }
+  Names compiled;
+  for (const std::string& include : includes_of(kRoot / "src/gpumem.cpp")) {
+    if (include.starts_with("gpumem/impl/")) compiled.insert(include.substr(7));
+  }
+  EXPECT_EQ(compiled, bodies);
+}
+
+TEST(Headers, EveryBodyIsIncludedByItsHeaderForThoseWhoLinkNothing) {
+  for (const Source& file : library()) {
+    if (file.path.starts_with("impl/") || file.path == "gpumem.hpp") continue;
+    const std::string body = "impl/" + stem_of(file.path) + "_inl.hpp";
+    const bool has_body =
+        std::any_of(library().begin(), library().end(), [&](const Source& other) { return other.path == body; });
+    const auto& includes = file.includes;
+    const bool included = std::find(includes.begin(), includes.end(), "gpumem/" + body) != includes.end();
+    EXPECT_EQ(has_body, included) << file.path;
+  }
+}
+
+TEST(Headers, BeginWithPragmaOnce) {
+  for (const Source& file : library()) {
+    const std::string text = text_of(kRoot / "include/gpumem" / file.path);
+    EXPECT_NE(text.find("#pragma once\n"), std::string::npos) << file.path;
+  }
+}
+
+}  // namespace
+}  // namespace gpumem

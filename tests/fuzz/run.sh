@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Fuzzes every parser: tests/fuzz/run.sh SECONDS [TARGET...], so many seconds a target (all of them by default).
+# Needs clang and its libFuzzer (Debian: clang-14 libclang-rt-14-dev). What is found is left under build/fuzz/findings/;
+# minimised and moved to tests/fuzz/regressions/TARGET/, the test suite replays it for ever.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+
+seconds=${1:?"usage: tests/fuzz/run.sh SECONDS [TARGET...]"}
+shift
+targets=("$@")
+if [ ${#targets[@]} -eq 0 ]; then
+  targets=(torchsummary torchinfo module_tree keras graph_json read gpu_profile job_request)
+fi
+
+compiler=$(command -v clang++ || command -v clang++-14) || {
+  echo "tests/fuzz/run.sh: clang++ is missing; install clang-14 and libclang-rt-14-dev" >&2
+  exit 1
+}
+echo "building the fuzz targets with $compiler"
+cmake --preset fuzz -DCMAKE_CXX_COMPILER="$compiler"
+cmake --build --preset fuzz -j "$(nproc)" --target "${targets[@]/#/gpumem_fuzz_}"
+
+build=build/fuzz
+failed=()
+for target in "${targets[@]}"; do
+  echo "fuzzing $target for $seconds s"
+  # Mutations worth keeping go to the build folder; the seeds stay as they are.
+  mkdir -p "$build/corpus/$target" "$build/findings/$target"
+  options=(-max_total_time="$seconds" -rss_limit_mb=1024 -timeout=10 -max_len=65536 -print_final_stats=1
+           -artifact_prefix="$PWD/$build/findings/$target/")
+  [ -f "tests/fuzz/$target.dict" ] && options+=(-dict="tests/fuzz/$target.dict")
+  inputs=("$build/corpus/$target" "tests/fuzz/corpus/$target")
+  [ -d "tests/fuzz/regressions/$target" ] && inputs+=("tests/fuzz/regressions/$target")
+  log="$build/findings/$target.log"
+  if "$build/tests/fuzz/gpumem_fuzz_$target" "${options[@]}" "${inputs[@]}" >"$log" 2>&1; then
+    grep -E 'stat::number_of_executed_units|^Done' "$log" || true
+  else
+    failed+=("$target")
+    tail -n 40 "$log"
+    artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+    echo "tests/fuzz/run.sh: $target failed on ${artifact:-a stored input, see $log}" >&2
+    echo "  again: $build/tests/fuzz/gpumem_fuzz_$target ${artifact:-tests/fuzz/regressions/$target/*}" >&2
+  fi
+done
+
+if [ ${#failed[@]} -gt 0 ]; then
+  echo "tests/fuzz/run.sh: findings in: ${failed[*]}" >&2
+  exit 1
+fi
+echo "no findings in ${#targets[@]} targets"

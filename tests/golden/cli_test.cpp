@@ -1,0 +1,238 @@
+// The command line as a script sees it: what it prints, where, and its exit code.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "golden.hpp"
+#include "gpumem/gpumem.hpp"
+
+namespace gpumem {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int exit = -1;
+  std::string out;
+  std::string err;
+};
+
+/// Runs the command line with these words (as a shell takes them) in the root of the sources.
+Outcome run(const std::string& words, std::string_view input = "") {
+  const fs::path folder = fs::path(::testing::TempDir()) / ("gpumem_cli_" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  std::ofstream(folder / "in", std::ios::binary) << input;
+  const std::string command = "cd '" GPUMEM_SOURCE_DIR "' && '" GPUMEM_CLI "' " + words + " <'" +
+                              (folder / "in").string() + "' >'" + (folder / "out").string() + "' 2>'" +
+                              (folder / "err").string() + "'";
+  const int status = std::system(command.c_str());
+  Outcome result = {WIFEXITED(status) ? WEXITSTATUS(status) : -1, testing::text_of(folder / "out"),
+                    testing::text_of(folder / "err")};
+  fs::remove_all(folder);
+  return result;
+}
+
+/// The text with every time set to 0: it differs from run to run.
+std::string without_times(std::string text) {
+  constexpr std::string_view kMark = "\"seconds\":";
+  for (std::size_t at = text.find(kMark); at != std::string::npos; at = text.find(kMark, at)) {
+    at = text.find_first_not_of(' ', at + kMark.size());
+    text.replace(at, text.find_first_of(",}\n", at) - at, "0");
+  }
+  return text;
+}
+
+void expect_golden_run(const std::string& name, const std::string& words, std::string_view input = "") {
+  const Outcome result = run(words, input);
+  const std::string text = "$ gpumem " + words + "\nexit code " + std::to_string(result.exit) + "\n--- stdout\n" +
+                           without_times(result.out) + "--- stderr\n" + result.err;
+  testing::expect_golden(fs::path(GPUMEM_GOLDEN_DIR) / "cli" / (name + ".golden"), text);
+}
+
+constexpr const char* kResnet50 = "models/summaries/resnet50.torchsummary.txt";
+
+std::string resnet50(std::string_view options) {
+  return std::string("estimate ") + kResnet50 + " " + std::string(options);
+}
+
+TEST(CliEstimate, PrintsATable) { expect_golden_run("estimate_table", resnet50("--batch 32")); }
+
+TEST(CliEstimate, PrintsOneJsonObject) { expect_golden_run("estimate_json", resnet50("--batch 32 --json")); }
+
+TEST(CliEstimate, SaysThatAJobDoesNotFit) {
+  expect_golden_run("estimate_does_not_fit", resnet50("--batch 128 --gpu t4-16gb --precision fp32 --optimizer sgd"));
+}
+
+TEST(CliEstimate, EveryEstimatorAnswersForItself) {
+  const Outcome result = run(resnet50("--batch 32 --estimator all --json"));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["estimates"].size(), estimate::estimators().size());
+}
+
+TEST(CliEstimate, JsonHasTheDocumentedFields) {
+  const Outcome result = run(resnet50("--batch 32 --json"));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["summary"]["file"], kResnet50);
+  EXPECT_EQ(json["summary"]["format"], "torchsummary");
+  EXPECT_EQ(json["summary"]["parameters"], 25557032);
+  EXPECT_EQ(json["gpu"], "a100-40gb");
+  const auto& answer = json["estimates"][0];
+  for (const char* field : {"estimator", "expected_bytes", "lower_bytes", "upper_bytes", "allocated_bytes",
+                            "reserved_bytes", "fits", "breakdown", "coverage", "seconds"}) {
+    EXPECT_TRUE(answer.contains(field)) << field;
+  }
+  std::int64_t sum = 0;
+  for (const auto& part : answer["breakdown"]) sum += part.get<std::int64_t>();
+  EXPECT_EQ(sum, answer["expected_bytes"].get<std::int64_t>());
+  EXPECT_GE(answer["seconds"].get<double>(), 0.0);
+}
+
+TEST(CliEstimate, ReadsStandardInput) {
+  const Outcome result = run("estimate - --batch 4 --json", testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / kResnet50));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["summary"]["parameters"], 25557032);
+}
+
+TEST(CliEstimate, PrintsWarningsToStandardError) {
+  expect_golden_run("estimate_warning", "estimate tests/golden/cli/wrong_total.txt --batch 1");
+}
+
+TEST(CliEstimate, AnUnknownLayerIsCountedOnlyIfAsked) {
+  expect_golden_run("estimate_unknown_layer", "estimate tests/golden/cli/unknown_layer.txt --batch 1");
+  expect_golden_run("estimate_lenient", "estimate tests/golden/cli/unknown_layer.txt --batch 1 --lenient");
+}
+
+struct Failure {
+  const char* name;
+  std::string words;
+  int exit;
+  const char* part;  ///< of standard error
+};
+
+TEST(CliErrors, HaveTheDocumentedExitCodesAndNameThePlace) {
+  const std::vector<Failure> failures = {
+      {"nothing", "", 2, "A subcommand is required"},
+      {"unknown command", "frobnicate", 2, "gpumem: error: "},
+      {"no batch", std::string("estimate ") + kResnet50, 2, "--batch is required"},
+      {"batch not a number", resnet50("--batch many"), 2, "many"},
+      {"batch zero", resnet50("--batch 0"), 2, "the batch size is 0"},
+      {"batch negative", resnet50("--batch -1"), 2, "the batch size is -1"},
+      {"batch beyond 64 bits", resnet50("--batch 99999999999999999999"), 2, "gpumem: error: "},
+      {"unknown option", resnet50("--batch 1 --colour red"), 2, "--colour"},
+      {"unknown gpu", resnet50("--batch 1 --gpu gtx9999"), 2, "no GPU profile 'gtx9999'"},
+      {"unknown estimator", resnet50("--batch 1 --estimator horos"), 2, "no estimator 'horos'"},
+      {"unknown optimizer", resnet50("--batch 1 --optimizer adamm"), 2, "no optimizer 'adamm'; choose one of sgd, "},
+      {"unknown precision", resnet50("--batch 1 --precision fp8"), 2, "no precision 'fp8'"},
+      {"bad input", resnet50("--batch 1 --input 3x224x"), 2, "is not of the form 3x224x224"},
+      {"zero input", resnet50("--batch 1 --input 3x0x224"), 2, "an input dimension is 0"},
+      {"bad sequence", resnet50("--batch 1 --seq 0"), 2, "the sequence length is 0"},
+      {"missing file", "estimate nowhere.txt --batch 1", 3, "nowhere.txt: cannot open: No such file or directory"},
+      {"directory", "estimate models --batch 1", 3, "models: is a directory"},
+      {"no summary", "estimate LICENSE --batch 1", 3, "LICENSE:1: is none of the summaries"},
+      {"empty file", "estimate - --batch 1", 3, "-:1: is empty"},
+      {"bad profile", resnet50("--batch 1 --gpu ./LICENSE"), 3, "./LICENSE: is not JSON"},
+      {"missing profile", resnet50("--batch 1 --gpu ./nowhere.json"), 3, "./nowhere.json: cannot open"},
+      {"no shapes", "estimate models/summaries/resnet50.module_tree.txt --batch 1", 4, "module_tree.txt:2: conv1: "},
+      {"overflow", resnet50("--batch 9223372036854775807"), 4, "does not fit 64 bits"},
+      {"missing jobs", "batch nowhere.jsonl", 3, "nowhere.jsonl: cannot be opened"},
+      {"jobs in a directory", "batch models", 3, "models: "},
+      {"unknown profile", "gpus gtx9999", 2, "no GPU profile 'gtx9999'"},
+  };
+  for (const Failure& failure : failures) {
+    const Outcome result = run(failure.words);
+    EXPECT_EQ(result.exit, failure.exit) << failure.name;
+    EXPECT_EQ(result.out, "") << failure.name;
+    EXPECT_NE(result.err.find(failure.part), std::string::npos) << failure.name << ": " << result.err;
+    EXPECT_TRUE(result.err.starts_with("gpumem: error: ")) << failure.name << ": " << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << failure.name << ": " << result.err;
+  }
+}
+
+TEST(CliHelp, IsNoError) {
+  for (const char* words : {"--help", "estimate --help", "batch --help", "gpus --help"}) {
+    const Outcome result = run(words);
+    EXPECT_EQ(result.exit, 0) << words;
+    EXPECT_NE(result.out.find("Usage"), std::string::npos) << words;
+    EXPECT_EQ(result.err, "") << words;
+  }
+  const Outcome version = run("--version");
+  EXPECT_EQ(version.exit, 0);
+  EXPECT_EQ(version.out, "gpumem " GPUMEM_VERSION_STRING "\n");
+}
+
+TEST(CliGpus, ListsEveryProfile) {
+  const Outcome result = run("gpus");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  std::istringstream lines(result.out);
+  std::string line;
+  std::getline(lines, line);
+  EXPECT_EQ(line, "name                         memory   SMs  bandwidth   GPU");
+  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
+    ASSERT_TRUE(std::getline(lines, line));
+    EXPECT_TRUE(line.starts_with(std::string(builtin.name) + " ")) << line;
+  }
+  EXPECT_FALSE(std::getline(lines, line));
+  EXPECT_NE(result.out.find("a100-40gb                  40.0 GiB   108  1555 GB/s   NVIDIA A100 40GB\n"),
+            std::string::npos);
+}
+
+TEST(CliGpus, PrintsTheListAsJson) {
+  const Outcome result = run("gpus --json");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out).size(), device::builtin_profiles().size());
+}
+
+TEST(CliGpus, PrintsOneProfileAsItsFileHasIt) {
+  const Outcome result = run("gpus T4");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.out, testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / "models/gpus/t4-16gb.json"));
+}
+
+TEST(CliBatch, AnswersEveryLineInOrderAndBadLinesByErrors) {
+  expect_golden_run("batch_jobs", "batch tests/golden/cli/jobs.jsonl");
+}
+
+TEST(CliBatch, ReadsStandardInputAndTakesDefaults) {
+  expect_golden_run("batch_defaults", "batch --batch 8 --gpu t4-16gb --precision bf16",
+                    "{\"summary\": \"models/summaries/vgg16.torchsummary.txt\"}\n"
+                    "{\"summary\": \"models/summaries/vgg16.torchsummary.txt\", \"batch\": 16, \"gpu\": \"a100\"}");
+}
+
+TEST(CliBatch, OfNoJobsAnswersNothing) {
+  const Outcome result = run("batch");
+  EXPECT_EQ(result.exit, 0);
+  EXPECT_EQ(result.out, "");
+}
+
+TEST(CliBatch, ALineThatIsFarTooLongIsAnsweredAndTheRunGoesOn) {
+  const std::string job = std::string(R"({"summary": ")") + kResnet50 + R"(", "batch_size": 1})";
+  const Outcome result = run("batch", std::string(std::size_t{3} << 20, 'x') + "\n" + job + "\n");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  std::istringstream lines(result.out);
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(nlohmann::json::parse(line)["error"]["code"], "malformed_input");
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(nlohmann::json::parse(line)["line"], 2);
+  EXPECT_TRUE(nlohmann::json::parse(line).contains("estimates"));
+}
+
+TEST(CliBatch, AnswersBytesThatAreNotUtf8WithJson) {
+  const Outcome result = run("batch", "{\"summary\": \"\xFF\", \"batch_size\": 1}\n{\"id\": \"\xC3\"}\n");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  std::istringstream lines(result.out);
+  int answers = 0;
+  for (std::string line; std::getline(lines, line); ++answers) {
+    EXPECT_TRUE(nlohmann::json::accept(line)) << line;
+  }
+  EXPECT_EQ(answers, 2);
+}
+
+}  // namespace
+}  // namespace gpumem

@@ -1,0 +1,50 @@
+#include "gpumem/core/bytes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+
+namespace gpumem::core {
+namespace {
+
+using namespace literals;
+
+TEST(Bytes, LiteralsAreBinaryUnits) {
+  EXPECT_EQ((1_KiB).count(), 1024);
+  EXPECT_EQ((3_MiB).count(), 3 * 1024 * 1024);
+  EXPECT_EQ((80_GiB).count(), std::int64_t{85899345920});
+}
+
+TEST(Bytes, ConvertsToMebibytesAndGibibytes) {
+  EXPECT_DOUBLE_EQ(Bytes(1536 * 1024).mib(), 1.5);
+  EXPECT_DOUBLE_EQ((512_MiB).gib(), 0.5);
+}
+
+TEST(Bytes, Compares) {
+  EXPECT_LT(1_MiB, 1_GiB);
+  EXPECT_EQ(1024_KiB, 1_MiB);
+}
+
+TEST(Bytes, PrintsTheLargestUnitThatIsAtLeastOne) {
+  EXPECT_EQ(to_string(Bytes(0)), "0 B");
+  EXPECT_EQ(to_string(Bytes(1023)), "1023 B");
+  EXPECT_EQ(to_string(Bytes(1024)), "1.00 KiB");
+  EXPECT_EQ(to_string(Bytes(102236160)), "97.5 MiB");
+  EXPECT_EQ(to_string(Bytes(8287842304)), "7.72 GiB");
+  EXPECT_EQ(to_string(40_GiB), "40.0 GiB");
+  EXPECT_EQ(to_string(Bytes(std::int64_t{3} << 40)), "3.00 TiB");
+  EXPECT_EQ(to_string(Bytes(INT64_MAX)), "8.00 EiB");
+}
+
+TEST(Bytes, SeparatesThousands) {
+  EXPECT_EQ(with_separators(0), "0");
+  EXPECT_EQ(with_separators(999), "999");
+  EXPECT_EQ(with_separators(1000), "1,000");
+  EXPECT_EQ(with_separators(25557032), "25,557,032");
+  EXPECT_EQ(with_separators(-1000), "-1,000");
+  EXPECT_EQ(with_separators(-999), "-999");
+  EXPECT_EQ(with_separators(INT64_MAX), "9,223,372,036,854,775,807");
+}
+
+}  // namespace
+}  // namespace gpumem::core

@@ -1,0 +1,187 @@
+#include "gpumem/device/gpu_profile.hpp"
+
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "expect.hpp"
+
+namespace gpumem::device {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::succeeds;
+
+TEST(BuiltinProfiles, AreThoseUnderModels) {
+  std::set<std::string> files;
+  for (const auto& entry : std::filesystem::directory_iterator(GPUMEM_SOURCE_DIR "/models/gpus")) {
+    if (entry.path().extension() == ".json") files.insert(entry.path().stem().string());
+  }
+  std::set<std::string> names;
+  for (const BuiltinProfile& builtin : builtin_profiles()) names.emplace(builtin.name);
+  EXPECT_EQ(names, files);
+  EXPECT_GE(names.size(), 28U);
+}
+
+TEST(BuiltinProfiles, AreSoundAndNamedAsTheirFiles) {
+  for (const BuiltinProfile& builtin : builtin_profiles()) {
+    const auto profile = parse_profile(builtin.json, builtin.name);
+    ASSERT_TRUE(succeeds(profile));
+    EXPECT_EQ(profile->name, builtin.name);
+    EXPECT_FALSE(profile->title.empty()) << builtin.name;
+    EXPECT_FALSE(profile->architecture.empty()) << builtin.name;
+    EXPECT_FALSE(profile->compute_capability.empty()) << builtin.name;
+    EXPECT_GE(profile->memory_bytes.value, std::int64_t{4} << 30) << builtin.name;
+    if (profile->usable_bytes) {
+      EXPECT_LE(profile->usable_bytes->value, profile->memory_bytes.value) << builtin.name;
+    }
+  }
+}
+
+TEST(BuiltinProfiles, CublasTakesMoreFromHopperOn) {
+  for (const BuiltinProfile& builtin : builtin_profiles()) {
+    const auto profile = parse_profile(builtin.json, builtin.name);
+    ASSERT_TRUE(succeeds(profile));
+    if (!profile->cublas_workspace_bytes) continue;
+    const bool hopper = std::stod(profile->compute_capability) >= 9.0;
+    EXPECT_EQ(profile->cublas_workspace_bytes->value, hopper ? std::int64_t{32} << 20 : 8519680) << builtin.name;
+  }
+}
+
+TEST(BuiltinProfiles, NamesAndAliasesAreUniqueAndInLowerCase) {
+  std::map<std::string, std::string> seen;
+  for (const BuiltinProfile& builtin : builtin_profiles()) {
+    const auto profile = parse_profile(builtin.json, builtin.name);
+    ASSERT_TRUE(succeeds(profile));
+    std::vector<std::string> names = profile->aliases;
+    names.push_back(profile->name);
+    for (const std::string& name : names) {
+      EXPECT_TRUE(seen.emplace(name, profile->name).second)
+          << name << " is of " << seen[name] << " and " << profile->name;
+      EXPECT_EQ(name.find_first_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ"), std::string::npos) << name;
+    }
+  }
+}
+
+TEST(BuiltinProfiles, ASliceIsSmallerThanItsWholeGpu) {
+  int slices = 0;
+  for (const BuiltinProfile& builtin : builtin_profiles()) {
+    const auto profile = parse_profile(builtin.json, builtin.name);
+    ASSERT_TRUE(succeeds(profile));
+    EXPECT_EQ(profile->parent.empty(), builtin.name.find("-mig-") == std::string_view::npos) << builtin.name;
+    if (profile->parent.empty()) continue;
+    ++slices;
+    const auto whole = find_profile(profile->parent);
+    ASSERT_TRUE(succeeds(whole));
+    EXPECT_LE(profile->capacity(), whole->capacity()) << builtin.name;
+    EXPECT_TRUE(whole->parent.empty()) << builtin.name;
+  }
+  EXPECT_GE(slices, 12);
+}
+
+TEST(FindProfile, TakesNamesAndAliasesInAnyCase) {
+  for (const char* name : {"a100-40gb", "A100-40GB", "a100", "A100", "a100-sxm4-40gb"}) {
+    const auto profile = find_profile(name);
+    ASSERT_TRUE(succeeds(profile)) << name;
+    EXPECT_EQ(profile->name, "a100-40gb");
+  }
+}
+
+TEST(FindProfile, NamesWhereTheListIs) {
+  EXPECT_TRUE(fails(find_profile("a1000"), ErrorCode::unknown_gpu, 0, "no GPU profile 'a1000'; 'gpumem gpus' lists"));
+  EXPECT_FALSE(find_profile(""));
+}
+
+TEST(FindProfile, LoadsAPath) {
+  const auto profile = find_profile(GPUMEM_SOURCE_DIR "/models/gpus/t4-16gb.json");
+  ASSERT_TRUE(succeeds(profile));
+  EXPECT_EQ(profile->name, "t4-16gb");
+  EXPECT_TRUE(fails(find_profile("nowhere.json"), ErrorCode::unreadable_file, 0, "cannot open"));
+  EXPECT_TRUE(fails(find_profile("./nowhere"), ErrorCode::unreadable_file, 0, "cannot open"));
+}
+
+TEST(GpuProfile, CapacityIsWhatIsUsableWhereThatIsKnown) {
+  GpuProfile profile;
+  profile.memory_bytes.value = 100;
+  EXPECT_EQ(profile.capacity(), core::Bytes(100));
+  profile.usable_bytes = Figure{90, "measured"};
+  EXPECT_EQ(profile.capacity(), core::Bytes(90));
+}
+
+/// A profile with these fields behind its head.
+std::string profile_of(std::string_view fields) {
+  return R"({"format": "gpumem-gpu", "version": 1, )" + std::string(fields) + "}";
+}
+
+constexpr std::string_view kMemory = R"("figures": {"memory_bytes": {"value": 100, "source": "s"}})";
+
+TEST(ParseProfile, ReadsEveryField) {
+  const auto profile = parse_profile(profile_of(R"("name": "mine", "title": "Mine", "aliases": ["m"],
+    "architecture": "ampere", "compute_capability": "8.0", "parent": "whole",
+    "figures": {"memory_bytes": {"value": 100, "source": "a"}, "usable_bytes": {"value": 90, "source": "b"},
+                "sm_count": {"value": 8, "source": "c"}},
+    "contexts": [{"software": "PyTorch", "bytes": 7, "source": "d"}])"));
+  ASSERT_TRUE(succeeds(profile));
+  EXPECT_EQ(profile->title, "Mine");
+  EXPECT_EQ(profile->aliases, std::vector<std::string>{"m"});
+  EXPECT_EQ(profile->parent, "whole");
+  EXPECT_EQ(profile->usable_bytes->source, "b");
+  EXPECT_EQ(profile->sm_count->value, 8);
+  EXPECT_FALSE(profile->peak_fp32_flops.has_value()) << "what nobody published is absent";
+  ASSERT_EQ(profile->contexts.size(), 1U);
+  EXPECT_EQ(profile->contexts[0].bytes, 7);
+}
+
+TEST(ParseProfile, RefusesABadProfileAndPointsAtTheField) {
+  struct Case {
+    std::string json;
+    std::string_view part;
+  };
+  const std::string memory(kMemory);
+  const std::vector<Case> cases = {
+      {"", "is not JSON"},
+      {"{", "is not JSON"},
+      {"[]", "must hold one JSON object"},
+      {"{}", "/format must be"},
+      {R"({"format": "gpumem-gpu"})", "/version must be 1"},
+      {R"({"format": "gpumem-gpu", "version": 2})", "/version must be 1"},
+      {profile_of(memory), "/name is missing"},
+      {profile_of(R"("name": "x")"), "/figures is missing"},
+      {profile_of(R"("name": 3, )" + memory), "/name must be text"},
+      {profile_of(R"("name": "x", "aliases": "a", )" + memory), "/aliases must be a list"},
+      {profile_of(R"("name": "x", "aliases": [1], )" + memory), "/aliases must be a list"},
+      {profile_of(R"("name": "x", "colour": "red", )" + memory), "/colour is not a field"},
+      {profile_of(R"("name": "x", "figures": [])"), "/figures must be an object"},
+      {profile_of(R"("name": "x", "figures": {})"), "/figures/memory_bytes is missing"},
+      {profile_of(R"("name": "x", "figures": {"memory_bytes": 100})"), "/figures/memory_bytes must be"},
+      {profile_of(R"("name": "x", "figures": {"memory_bytes": {"value": 0, "source": "s"}})"), "/figures/memory_bytes"},
+      {profile_of(R"("name": "x", "figures": {"memory_bytes": {"value": -1, "source": "s"}})"),
+       "/figures/memory_bytes"},
+      {profile_of(R"("name": "x", "figures": {"memory_bytes": {"value": 1.5, "source": "s"}})"),
+       "/figures/memory_bytes"},
+      {profile_of(R"("name": "x", "figures": {"memory_bytes": {"value": 18446744073709551615, "source": "s"}})"),
+       "/figures/memory_bytes"},
+      {profile_of(R"("name": "x", "figures": {"memory_bytes": {"value": 1, "source": ""}})"), "/figures/memory_bytes"},
+      {profile_of(R"("name": "x", "figures": {"memory_bytes": {"value": 1}})"), "/figures/memory_bytes"},
+      {profile_of(R"("name": "x", "figures": {"tensor_flops": {"value": 1, "source": "s"}})"),
+       "/figures/tensor_flops is not a figure"},
+      {profile_of(R"("name": "x", "contexts": {}, )" + memory), "/contexts must be a list"},
+      {profile_of(R"("name": "x", "contexts": [{"software": "a", "bytes": -1, "source": "s"}], )" + memory),
+       "/contexts must hold"},
+      {std::string(100'000, '['), "is not JSON"},
+  };
+  for (const Case& row : cases) {
+    const auto profile = parse_profile(row.json, "mine.json");
+    ASSERT_TRUE(fails(profile, ErrorCode::malformed_input, 0, row.part)) << row.json.substr(0, 200);
+    EXPECT_EQ(profile.error().place.file, "mine.json");
+  }
+}
+
+TEST(ParseProfile, RefusesAFileThatIsFarTooLarge) {
+  EXPECT_TRUE(fails(parse_profile(std::string((std::size_t{1} << 20) + 1, ' ')), ErrorCode::malformed_input, 0,
+                    "larger than 1 MiB"));
+}
+
+}  // namespace
+}  // namespace gpumem::device

@@ -1,0 +1,74 @@
+#include "gpumem/estimate/estimator.hpp"
+
+#include "graphs.hpp"
+
+namespace gpumem::estimate {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::succeeds;
+
+/// Answers with a fixed figure, or with an error.
+class Fixed final : public Estimator {
+ public:
+  explicit Fixed(std::int64_t bytes) : bytes_(bytes) {}
+  [[nodiscard]] std::string_view name() const override { return "fixed"; }
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const TrainingJob& /*job*/,
+                                                         const GpuProfile& /*gpu*/) const override {
+    if (bytes_ < 0) return core::Error{ErrorCode::missing_information, "cannot tell", {}};
+    MemoryEstimate estimate;
+    estimate.expected = estimate.lower = estimate.upper = Bytes(bytes_);
+    estimate.breakdown.activations = Bytes(bytes_);
+    return estimate;
+  }
+  std::int64_t bytes_;
+};
+
+TrainingJob job() {
+  model::GraphBuilder builder("test", "model.txt");
+  builder.infer_edges();
+  builder.add({.name = "a", .parameters = 3});
+  builder.add({.name = "b", .op = ops::vocabulary().find_op("relu")});
+  return TrainingJob(*std::move(builder).build(), 1);
+}
+
+GpuProfile gpu() {
+  GpuProfile profile;
+  profile.name = "mine";
+  profile.memory_bytes.value = 1000;
+  return profile;
+}
+
+TEST(Estimator, StampsCoverageAndProvenance) {
+  const auto estimate = Fixed(10).estimate(job(), gpu());
+  ASSERT_TRUE(succeeds(estimate));
+  EXPECT_EQ(estimate->coverage.layers_total, 2);
+  EXPECT_EQ(estimate->coverage.layers_unknown, 1);
+  EXPECT_TRUE(estimate->coverage.edges_inferred);
+  EXPECT_EQ(estimate->provenance.estimator, "fixed");
+  EXPECT_EQ(estimate->provenance.gpu, "mine");
+}
+
+TEST(Estimator, AJobFitsIfItsUpperFigureDoes) {
+  EXPECT_TRUE(Fixed(1000).estimate(job(), gpu())->fits);
+  EXPECT_FALSE(Fixed(1001).estimate(job(), gpu())->fits);
+}
+
+TEST(Estimator, ChecksTheJobFirst) {
+  TrainingJob wrong = job();
+  wrong.batch_size = 0;
+  EXPECT_TRUE(fails(Fixed(1).estimate(wrong, gpu()), ErrorCode::invalid_argument, 0, "the batch size is 0"));
+  EXPECT_TRUE(fails(Fixed(1).estimate(TrainingJob(), gpu()), ErrorCode::invalid_argument, 0, "no model"));
+}
+
+TEST(Estimator, AnErrorNamesTheSummary) {
+  const auto estimate = Fixed(-1).estimate(job(), gpu());
+  ASSERT_TRUE(fails(estimate, ErrorCode::missing_information, 0, "cannot tell"));
+  EXPECT_EQ(estimate.error().place.file, "model.txt");
+}
+
+}  // namespace
+}  // namespace gpumem::estimate

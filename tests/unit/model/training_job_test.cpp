@@ -1,0 +1,76 @@
+#include "gpumem/model/training_job.hpp"
+
+#include <gtest/gtest.h>
+
+#include "graphs.hpp"
+
+namespace gpumem::model {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::succeeds;
+
+TrainingJob job() {
+  GraphBuilder builder("test");
+  builder.add({.name = "fc", .parameters = 3});
+  return TrainingJob(*std::move(builder).build(), 32);
+}
+
+TEST(TrainingJob, OfAModelAndABatchSizeIsValid) { EXPECT_TRUE(succeeds(validate(job()))); }
+
+TEST(TrainingJob, NeedsAModel) {
+  EXPECT_TRUE(fails(validate(TrainingJob()), ErrorCode::invalid_argument, 0, "no model"));
+}
+
+TEST(TrainingJob, RefusesABatchBelowOne) {
+  for (const std::int64_t batch : {std::int64_t{0}, std::int64_t{-1}, INT64_MIN}) {
+    TrainingJob wrong = job();
+    wrong.batch_size = batch;
+    EXPECT_TRUE(fails(validate(wrong), ErrorCode::invalid_argument, 0, "the batch size is " + std::to_string(batch)));
+  }
+}
+
+TEST(TrainingJob, RefusesFiguresOutOfRangeAndNamesThem) {
+  TrainingJob accumulation = job();
+  accumulation.gradient_accumulation = 0;
+  EXPECT_TRUE(fails(validate(accumulation), ErrorCode::invalid_argument, 0, "gradient accumulation is 0"));
+  TrainingJob sequence = job();
+  sequence.sequence_length = -5;
+  EXPECT_TRUE(fails(validate(sequence), ErrorCode::invalid_argument, 0, "the sequence length is -5"));
+  TrainingJob input = job();
+  input.input_shape = {3, 0, 224};
+  EXPECT_TRUE(fails(validate(input), ErrorCode::invalid_argument, 0, "an input dimension is 0"));
+}
+
+TEST(TrainingJob, TakesSevenInputDimensionsBesideTheBatch) {
+  TrainingJob seven = job();
+  seven.input_shape.assign(7, 2);
+  EXPECT_TRUE(succeeds(validate(seven)));
+  seven.input_shape.push_back(2);
+  EXPECT_TRUE(fails(validate(seven), ErrorCode::invalid_argument, 0, "more than 7 dimensions"));
+}
+
+TEST(TrainingJob, NamesAndValuesAgree) {
+  for (const auto& row : kOptimizers) EXPECT_EQ(value_of(kOptimizers, name_of(kOptimizers, row.value)), row.value);
+  for (const auto& row : kPrecisions) EXPECT_EQ(value_of(kPrecisions, name_of(kPrecisions, row.value)), row.value);
+  for (const auto& row : kLosses) EXPECT_EQ(value_of(kLosses, name_of(kLosses, row.value)), row.value);
+  EXPECT_EQ(value_of(kOptimizers, "Adam"), std::nullopt);
+}
+
+TEST(TrainingJob, ParametersStayInFloat32UnderAutocast) {
+  EXPECT_EQ(parameter_dtype(Precision::fp32), core::DType::float32);
+  EXPECT_EQ(parameter_dtype(Precision::fp32_strict), core::DType::float32);
+  EXPECT_EQ(parameter_dtype(Precision::amp_fp16), core::DType::float32);
+  EXPECT_EQ(parameter_dtype(Precision::amp_bf16), core::DType::float32);
+  EXPECT_EQ(parameter_dtype(Precision::bf16), core::DType::bfloat16);
+}
+
+TEST(TrainingJob, CopiesShareTheGraph) {
+  const TrainingJob first = job();
+  const TrainingJob second = first;  // NOLINT: the copy is the point
+  EXPECT_EQ(first.graph.get(), second.graph.get());
+}
+
+}  // namespace
+}  // namespace gpumem::model

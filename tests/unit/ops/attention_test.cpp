@@ -1,0 +1,27 @@
+#include "gpumem/ops/attention.hpp"
+
+#include "op_cases.hpp"
+
+namespace gpumem::ops {
+namespace {
+
+using testing::N;
+using testing::output_text;
+using testing::parameters;
+using testing::shape;
+
+TEST(MultiheadAttention, CountsItsPackedInputProjectionOnly) {
+  // PyTorch 1.13.1, MultiheadAttention(32, 4): in_proj_weight 3,072, in_proj_bias 96, and out_proj, a layer
+  // of its own.
+  EXPECT_EQ(parameters("multihead_attention", "embed_dim=32"), 3168);
+  EXPECT_EQ(parameters("multihead_attention", "embed_dim=32, bias=False"), 3072);
+  EXPECT_EQ(parameters("multihead_attention", ""), -1);
+}
+
+TEST(Attention, HasTheQuerysShape) {
+  EXPECT_EQ(output_text("multihead_attention", "", {shape({N, 5, 32}), shape({N, 9, 32})}), "[N, 5, 32]");
+  EXPECT_EQ(output_text("scaled_dot_product_attention", "", {shape({N, 4, 5, 8})}), "[N, 4, 5, 8]");
+}
+
+}  // namespace
+}  // namespace gpumem::ops

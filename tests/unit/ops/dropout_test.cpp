@@ -1,0 +1,14 @@
+#include "gpumem/ops/dropout.hpp"
+
+#include "op_cases.hpp"
+
+namespace gpumem::ops {
+namespace {
+
+TEST(Dropout, KeepsTheShapeAndHoldsNoParameters) {
+  EXPECT_EQ(testing::output_text("dropout", "p=0.5, inplace=False", {testing::shape({testing::N, 7})}), "[N, 7]");
+  EXPECT_EQ(testing::op("dropout").traits.parameters, nullptr);
+}
+
+}  // namespace
+}  // namespace gpumem::ops

@@ -1,0 +1,46 @@
+// Expected figures: PyTorch 1.13.1; RMSNorm as PyTorch 2.4 has it: one weight an element.
+#include "gpumem/ops/norm.hpp"
+
+#include "op_cases.hpp"
+
+namespace gpumem::ops {
+namespace {
+
+using testing::N;
+using testing::output_text;
+using testing::parameters;
+using testing::shape;
+
+TEST(Norm, KeepsTheShape) {
+  for (const char* name :
+       {"batch_norm", "instance_norm", "group_norm", "layer_norm", "rms_norm", "local_response_norm"}) {
+    EXPECT_EQ(output_text(name, "64", {shape({N, 64, 7, 7})}), "[N, 64, 7, 7]") << name;
+  }
+}
+
+TEST(Norm, CountsTheParametersThatPyTorchCounts) {
+  EXPECT_EQ(parameters("batch_norm", "64, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True"), 128);
+  EXPECT_EQ(parameters("batch_norm", "64, eps=1e-05, momentum=0.1, affine=False, track_running_stats=True"), 0);
+  EXPECT_EQ(parameters("instance_norm", "8, eps=1e-05, momentum=0.1, affine=False, track_running_stats=False"), 0);
+  EXPECT_EQ(parameters("instance_norm", "8"), 0) << "not affine by default";
+  EXPECT_EQ(parameters("instance_norm", "8, affine=True"), 16);
+  EXPECT_EQ(parameters("group_norm", "4, 32, eps=1e-05, affine=True"), 64);
+  EXPECT_EQ(parameters("group_norm", "4, 32, eps=1e-05, affine=False"), 0);
+  EXPECT_EQ(parameters("layer_norm", "(768,), eps=1e-05, elementwise_affine=True"), 1536);
+  EXPECT_EQ(parameters("layer_norm", "768"), 1536);
+  EXPECT_EQ(parameters("layer_norm", "(7, 9), eps=1e-05, elementwise_affine=True"), 126);
+  EXPECT_EQ(parameters("layer_norm", "(8,), eps=1e-05, elementwise_affine=False"), 0);
+  EXPECT_EQ(parameters("layer_norm", "(8,), eps=1e-05, elementwise_affine=True, bias=False"), 8);
+  EXPECT_EQ(parameters("rms_norm", "(512,), eps=1e-06"), 512);
+  EXPECT_EQ(parameters("rms_norm", "(512,), elementwise_affine=False"), 0);
+}
+
+TEST(Norm, CountsNothingFromTooLittle) {
+  EXPECT_EQ(parameters("batch_norm", ""), -1);
+  EXPECT_EQ(parameters("group_norm", "num_groups=4"), -1);
+  EXPECT_EQ(parameters("layer_norm", ""), -1);
+  EXPECT_EQ(parameters("layer_norm", "'text'"), -1);
+}
+
+}  // namespace
+}  // namespace gpumem::ops

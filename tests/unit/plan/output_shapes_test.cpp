@@ -1,0 +1,153 @@
+#include "gpumem/plan/output_shapes.hpp"
+
+#include "graphs.hpp"
+
+namespace gpumem::plan {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::succeeds;
+
+core::Result<OutputShapes> infer(const TrainingJob& job) {
+  if (job.graph == nullptr) return core::Error{ErrorCode::invalid_argument, "the summary could not be read", {}};
+  return infer_output_shapes(job, ops::catalogue());
+}
+
+/// The job's inferred shapes, one text a layer, or the error's message as the only one.
+testing::Described inferred(const TrainingJob& job) {
+  const auto shapes = infer(job);
+  if (!shapes) return {core::to_string(shapes.error())};
+  testing::Described all;
+  for (std::size_t layer = 0; layer < job.graph->layers().size(); ++layer) {
+    std::string text;
+    for (const core::Shape& shape : shapes->of(layer)) text += core::to_string(shape);
+    all.push_back(text);
+  }
+  return all;
+}
+
+TrainingJob job_of(std::string_view summary, std::vector<std::int64_t> input = {}) {
+  auto graph = parse_summary(summary);
+  EXPECT_TRUE(succeeds(graph));
+  if (!graph) return {};
+  TrainingJob job(*std::move(graph), 2);
+  job.input_shape = std::move(input);
+  return job;
+}
+
+TEST(OutputShapes, ChainALayerToTheOneBeforeIt) {
+  EXPECT_EQ(inferred(job_of(R"(Net(
+  (conv): Conv2d(3, 16, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))
+  (relu): ReLU()
+  (pool): AdaptiveAvgPool2d(output_size=(1, 1))
+  (fc): Linear(in_features=16, out_features=10, bias=True)
+)
+)",
+                            {3, 32, 32})),
+            (testing::Described{"[N, 16, 16, 16]", "[N, 16, 16, 16]", "[N, 16, 1, 1]", "[N, 10]"}));
+}
+
+TEST(OutputShapes, PadAConvolutionToTheSameSize) {
+  EXPECT_EQ(inferred(job_of("Net(\n  (conv): Conv2d(3, 16, kernel_size=(3, 3), stride=(1, 1), padding=same)\n)\n",
+                            {3, 32, 32})),
+            (testing::Described{"[N, 16, 32, 32]"}));
+}
+
+TEST(OutputShapes, AShortcutReadsTheLatestOutputOfItsWidth) {
+  EXPECT_EQ(inferred(job_of(R"(Block(
+  (stem): Conv2d(3, 8, kernel_size=(1, 1), stride=(1, 1))
+  (conv1): Conv2d(8, 4, kernel_size=(1, 1), stride=(2, 2))
+  (conv2): Conv2d(4, 16, kernel_size=(1, 1), stride=(1, 1))
+  (downsample): Conv2d(8, 16, kernel_size=(1, 1), stride=(2, 2))
+)
+)",
+                            {3, 32, 32})),
+            (testing::Described{"[N, 8, 32, 32]", "[N, 4, 16, 16]", "[N, 16, 16, 16]", "[N, 16, 16, 16]"}));
+}
+
+TEST(OutputShapes, TakeTokensFromTheSequenceLength) {
+  TrainingJob job = job_of("Net(\n  (e): Embedding(100, 8)\n  (fc): Linear(in_features=8, out_features=3)\n)\n");
+  EXPECT_EQ(inferred(job)[0],
+            "line 2: e: reads token ids, and their number is not printed; give the sequence length "
+            "(--seq 512)");
+  job.sequence_length = 12;
+  EXPECT_EQ(inferred(job), (testing::Described{"[N, 12, 8]", "[N, 12, 3]"}));
+}
+
+TEST(OutputShapes, AreThePrintedOnesWhereTheSummaryHasThem) {
+  const TrainingJob job = job_of(
+      "----------------------------------------------------------------\n"
+      "        Layer (type)               Output Shape         Param #\n"
+      "================================================================\n"
+      "            Linear-1                     [-1, 4]              16\n"
+      "================================================================\n");
+  EXPECT_EQ(inferred(job), (testing::Described{"[N, 4]"}));
+}
+
+TEST(OutputShapes, FollowTheEdgesOfAGraph) {
+  EXPECT_EQ(inferred(job_of(R"({"format": "gpumem-graph", "version": 1,
+ "inputs": [{"name": "x", "shape": ["N", 3, 8, 8]}, {"name": "ids", "shape": ["N", 5], "dtype": "int64"}],
+ "nodes": [
+  {"name": "a", "op": "conv2d", "inputs": ["x"], "attrs": {"in_channels": 3, "out_channels": 4, "kernel_size": 1}},
+  {"name": "b", "op": "conv2d", "inputs": ["x"], "attrs": {"in_channels": 3, "out_channels": 2, "kernel_size": 1}},
+  {"name": "both", "op": "concat", "inputs": ["a", "b"], "attrs": {"dim": 1}},
+  {"name": "e", "op": "embedding", "inputs": ["ids"], "attrs": {"num_embeddings": 9, "embedding_dim": 7}}
+ ]}
+)")),
+            (testing::Described{"[N, 4, 8, 8]", "[N, 2, 8, 8]", "[N, 6, 8, 8]", "[N, 5, 7]"}));
+}
+
+TEST(OutputShapes, AGivenInputReplacesTheGraphsFirst) {
+  EXPECT_EQ(
+      inferred(job_of(R"({"format": "gpumem-graph", "version": 1, "inputs": [{"name": "x", "shape": ["N", 3, 8, 8]}],
+ "nodes": [{"name": "a", "op": "relu", "inputs": ["x"]}]})",
+                      {3, 16, 16})),
+      (testing::Described{"[N, 3, 16, 16]"}));
+}
+
+TEST(OutputShapes, NeedTheInputSize) {
+  const TrainingJob job = job_of("Net(\n  (conv): Conv2d(3, 16, kernel_size=(3, 3))\n)\n");
+  const auto shapes = infer(job);
+  ASSERT_TRUE(fails(shapes, ErrorCode::missing_information, 2, "--input 3x224x224"));
+  EXPECT_EQ(shapes.error().place.element, "conv");
+}
+
+TEST(OutputShapes, NeverGuessAnInputThatFitsNothing) {
+  EXPECT_TRUE(fails(infer(job_of("Net(\n  (a): Linear(in_features=3, out_features=4)\n"
+                                 "  (b): Linear(in_features=9, out_features=4)\n)\n",
+                                 {3})),
+                    ErrorCode::missing_information, 3, "reads 9 features, and no earlier output has them"));
+}
+
+TEST(OutputShapes, NeverGuessWhatASqueezeAndExcitationBlockReturns) {
+  EXPECT_TRUE(fails(infer(job_of(R"(Net(
+  (conv): Conv2d(3, 16, kernel_size=(3, 3))
+  (se): SqueezeExcitation(
+    (avgpool): AdaptiveAvgPool2d(output_size=1)
+    (fc1): Conv2d(16, 4, kernel_size=(1, 1))
+    (fc2): Conv2d(4, 16, kernel_size=(1, 1))
+  )
+  (project): Conv2d(16, 8, kernel_size=(1, 1))
+)
+)",
+                                 {3, 32, 32})),
+                    ErrorCode::missing_information, 8, "follows a block that pools to one pixel"));
+}
+
+TEST(OutputShapes, RefuseAnEdgeOfTheWrongWidth) {
+  EXPECT_TRUE(fails(infer(job_of(R"({"format": "gpumem-graph", "version": 1,
+ "inputs": [{"name": "x", "shape": ["N", 5]}],
+ "nodes": [
+  {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 3, "out_features": 4}}]})")),
+                    ErrorCode::malformed_input, 4, "has in_features 3, but its input has the shape [N, 5]"));
+}
+
+TEST(OutputShapes, BareParametersHaveNone) {
+  EXPECT_EQ(
+      inferred(job_of("Net(\n  (w): ParameterList(), 12 params\n  (fc): Linear(3, 4), 16 params\n), 28 params\n", {3})),
+      (testing::Described{"", "[N, 4]"}));
+}
+
+}  // namespace
+}  // namespace gpumem::plan
