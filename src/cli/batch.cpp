@@ -27,16 +27,20 @@ bool read_line(std::istream& stream, std::string& line) {
   return any;
 }
 
-/// JSON nested deeper than a job needs is refused before it becomes a tree.
-Json parse_shallow(std::string_view text) {
-  int depth = 0;
+/// JSON that nests deeper than a job, or has more fields, is refused before it becomes a tree: an ordered object
+/// finds its keys one by one, so many of them take their square.
+Json parse_job(std::string_view text) {
   constexpr int kDeepest = 4;
-  for (const char byte : text) {
-    if (byte == '{' || byte == '[') ++depth;
-    if (depth > kDeepest) return Json(Json::value_t::discarded);
-    if (byte == '}' || byte == ']') --depth;
-  }
-  return Json::parse(text, nullptr, false);
+  constexpr int kMostFields = 64;
+  int fields = 0;
+  bool fits = true;
+  const auto keep = [&](int depth, Json::parse_event_t event, Json&) {
+    if (event == Json::parse_event_t::key) ++fields;
+    fits = fits && depth <= kDeepest && fields <= kMostFields;
+    return fits;
+  };
+  Json json = Json::parse(text, keep, false);
+  return fits ? json : Json(Json::value_t::discarded);
 }
 
 Json error_object(const Error& error) { return {{"schema", 1}, {"error", to_json(error)}}; }
@@ -44,6 +48,10 @@ Json error_object(const Error& error) { return {{"schema", 1}, {"error", to_json
 Json evaluate(Evaluator& evaluator, const Json& job, const JobRequest& defaults) {
   const Result<JobRequest> request = request_from(job, defaults);
   if (!request) return error_object(request.error());
+  // Jobs themselves may come from standard input, so that it cannot hold a summary as well.
+  if (request->summary == "-") {
+    return error_object({ErrorCode::malformed_input, "\"summary\" must name a file, not standard input", {}});
+  }
   const Result<Evaluation> evaluation = evaluator.evaluate(*request);
   if (!evaluation) return error_object(evaluation.error());
   const auto& answers = evaluation->answers;
@@ -69,9 +77,11 @@ std::string BatchAnswers::answer(std::string_view line) {
     return error_object({ErrorCode::malformed_input, std::move(message), {}});
   };
   const bool too_long = line.size() >= kLongestLine;
-  const Json job = too_long ? Json(Json::value_t::discarded) : parse_shallow(line);
+  const Json job = too_long ? Json(Json::value_t::discarded) : parse_job(line);
   Json result;
-  if (too_long) result = malformed("the line is longer than 1 MiB; a job is one JSON object a line");
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos)
+    result = malformed("the line is empty; a job is one JSON object a line");
+  else if (too_long) result = malformed("the line is longer than 1 MiB; a job is one JSON object a line");
   else if (job.is_discarded())
     result = malformed("the line is not JSON, or nests deeper than a job; a job is one JSON object a line");
   else result = evaluate(evaluator_, job, defaults_);

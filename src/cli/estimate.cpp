@@ -24,7 +24,8 @@ int run_estimate(const EstimateOptions& options) {
     std::fprintf(stderr, "gpumem: warning: %s\n", core::to_string(place).c_str());
   }
   const std::string text =
-      options.json ? to_json(*evaluation).dump(2) + "\n" : to_table(*evaluation, isatty(STDOUT_FILENO) != 0);
+      options.json ? to_json(*evaluation).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
+                   : to_table(*evaluation, isatty(STDOUT_FILENO) != 0);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }

@@ -7,18 +7,23 @@ namespace gpumem::cli {
 Result<std::shared_ptr<const ModelGraph>> Evaluator::graph_of(const JobRequest& request) {
   const std::string key = (request.lenient ? "lenient:" : "strict:") + request.summary;
   if (const auto known = graphs_.find(key); known != graphs_.end()) return known->second;
+  // A broken summary is remembered as well, for many jobs may name it; a file that is not there yet is not.
   Result<ModelGraph> graph = read_summary(request.summary, request.lenient);
-  if (!graph) return graph.error();
-  auto shared = std::make_shared<const ModelGraph>(*std::move(graph));
-  graphs_.emplace(key, shared);
-  return shared;
+  if (!graph && graph.error().code == ErrorCode::unreadable_file) return graph.error();
+  using Shared = Result<std::shared_ptr<const ModelGraph>>;
+  Shared shared = graph ? Shared(std::make_shared<const ModelGraph>(*std::move(graph))) : Shared(graph.error());
+  return graphs_.emplace(key, std::move(shared)).first->second;
 }
 
 Result<const GpuProfile*> Evaluator::gpu_of(const std::string& name) {
-  if (const auto known = gpus_.find(name); known != gpus_.end()) return &known->second;
-  Result<GpuProfile> profile = find_profile(name);
-  if (!profile) return profile.error();
-  return &gpus_.emplace(name, *std::move(profile)).first->second;
+  auto known = gpus_.find(name);
+  if (known == gpus_.end()) {
+    Result<GpuProfile> profile = find_profile(name);
+    if (!profile && profile.error().code == ErrorCode::unreadable_file) return profile.error();
+    known = gpus_.emplace(name, std::move(profile)).first;
+  }
+  if (!known->second) return known->second.error();
+  return &*known->second;
 }
 
 Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string& name) {

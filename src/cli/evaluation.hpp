@@ -36,8 +36,8 @@ class Evaluator {
   [[nodiscard]] Result<const GpuProfile*> gpu_of(const std::string& name);
   [[nodiscard]] Result<std::vector<const Estimator*>> estimators_of(const std::string& name);
 
-  std::unordered_map<std::string, std::shared_ptr<const ModelGraph>> graphs_;
-  std::unordered_map<std::string, GpuProfile> gpus_;
+  std::unordered_map<std::string, Result<std::shared_ptr<const ModelGraph>>> graphs_;
+  std::unordered_map<std::string, Result<GpuProfile>> gpus_;
   std::unordered_map<std::string, std::unique_ptr<Estimator>> estimators_;
 };
 

@@ -1,5 +1,8 @@
 #include "job_request.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "gpumem/core/error.hpp"
 #include "gpumem/summary/text.hpp"
 
@@ -59,6 +62,18 @@ bool take_input(const nlohmann::ordered_json& field, std::string& to) {
   return true;
 }
 
+constexpr std::array<std::string_view, 12> kFields = {"id",        "summary",    "batch_size", "batch",
+                                                      "input",     "seq_length", "seq",        "gpu",
+                                                      "optimizer", "precision",  "estimator",  "lenient"};
+
+bool is_field(const std::string& name) { return std::find(kFields.begin(), kFields.end(), name) != kFields.end(); }
+
+std::string field_names() {
+  std::string names;
+  for (const std::string_view field : kFields) names += (names.empty() ? "" : ", ") + std::string(field);
+  return names;
+}
+
 bool take_field(const std::string& name, const nlohmann::ordered_json& field, JobRequest& request) {
   if (name == "id") return true;
   if (name == "summary") return take_text(field, request.summary);
@@ -85,9 +100,9 @@ Result<JobRequest> request_from(const nlohmann::ordered_json& json, const JobReq
   if (!json.is_object()) return malformed("a job is one JSON object a line");
   JobRequest request = defaults;
   for (const auto& [name, field] : json.items()) {
-    if (!take_field(name, field, request)) {
-      return malformed("the field " + core::quoted(name) + " of a job is unknown or of the wrong type");
-    }
+    if (!is_field(name))
+      return malformed("a job has no field " + core::quoted(name) + "; its fields are " + field_names());
+    if (!take_field(name, field, request)) return malformed("the field " + core::quoted(name) + " has the wrong type");
   }
   if (request.summary.empty()) return malformed("the job names no \"summary\"");
   if (!json.contains("batch_size") && !json.contains("batch") && defaults.batch_size == 0) {

@@ -99,7 +99,8 @@ std::string figures(const Evaluation& evaluation) {
     figure(ranged ? std::optional(estimate.upper) : std::nullopt);
     figure(estimate.allocated);
     figure(estimate.reserved);
-    text += estimate.fits ? "   yes\n" : "   no\n";
+    const bool lower_bound = estimate.coverage.layers_unknown > 0 && estimate.upper <= evaluation.gpu->capacity();
+    text += estimate.fits ? "   yes\n" : lower_bound ? "   unknown\n" : "   no\n";
   }
   return text;
 }

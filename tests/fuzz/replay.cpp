@@ -1,11 +1,24 @@
 // Runs every file of the folders it is given, seeds first, through one fuzz target: what was found once is tested
 // for ever, without libFuzzer and in every build. Fails if the first folder holds no file that the library accepts:
 // seeds that are all refused test nothing.
+#include <sys/resource.h>
+
 #include <filesystem>
 #include <vector>
 
 #include "fuzz.hpp"
 #include "gpumem/core/file.hpp"
+
+namespace {
+
+/// The most memory that this process has held so far.
+long peak_kib() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+}  // namespace
 
 int main(int argc, char** argv) {
   std::size_t files = 0;
@@ -26,6 +39,9 @@ int main(int argc, char** argv) {
       std::printf("%s (%zu bytes)\n", path.c_str(), content->size());
       std::fflush(stdout);
       const bool accepted = gpumem::fuzz::fuzz_one(*content);
+      // run.sh sets libFuzzer the same limit: no file here is longer than 64 KiB.
+      constexpr long kMostKib = 1024L * 1024L;
+      gpumem::fuzz::require(peak_kib() < kMostKib, "memory stays in proportion to the input");
       accepted_seeds += index == 1 && accepted ? 1 : 0;
       ++files;
     }

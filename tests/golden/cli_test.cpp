@@ -134,7 +134,7 @@ TEST(CliErrors, HaveTheDocumentedExitCodesAndNameThePlace) {
       {"bad sequence", resnet50("--batch 1 --seq 0"), 2, "the sequence length is 0"},
       {"missing file", "estimate nowhere.txt --batch 1", 3, "nowhere.txt: cannot open: No such file or directory"},
       {"directory", "estimate models --batch 1", 3, "models: is a directory"},
-      {"no summary", "estimate LICENSE --batch 1", 3, "LICENSE:1: is none of the summaries"},
+      {"no summary", "estimate LICENSE --batch 1", 3, "LICENSE:1: holds none of the summaries"},
       {"empty file", "estimate - --batch 1", 3, "-:1: is empty"},
       {"bad profile", resnet50("--batch 1 --gpu ./LICENSE"), 3, "./LICENSE: is not JSON"},
       {"missing profile", resnet50("--batch 1 --gpu ./nowhere.json"), 3, "./nowhere.json: cannot open"},

@@ -75,7 +75,7 @@ struct MemoryEstimate {
   Breakdown breakdown;
   Coverage coverage;
   Provenance provenance;
-  bool fits = false;  ///< upper is within the GPU's capacity
+  bool fits = false;  ///< known to fit: upper is within the GPU's capacity, and no layer is unknown
 };
 
 }  // namespace gpumem::estimate

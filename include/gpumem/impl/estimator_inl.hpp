@@ -17,7 +17,8 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::Trai
                         job.graph->edges_inferred()};
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;
-  estimate->fits = estimate->upper <= gpu.capacity();
+  const bool lower_bound = estimate->coverage.layers_unknown > 0;
+  estimate->fits = !lower_bound && estimate->upper <= gpu.capacity();
   return estimate;
 }
 

@@ -154,12 +154,18 @@ GPUMEM_INLINE LayerIndex GraphBuilder::add(const LayerSpec& spec) {
 }
 
 GPUMEM_INLINE void GraphBuilder::open_scope(std::string_view name, std::string_view class_name) {
-  const Scope scope{scope_, keep_text(name), intern(graph_.class_names_, last_class_, class_index_, class_name)};
+  const Scope scope{.parent = scope_,
+                    .name = keep_text(name),
+                    .class_name = intern(graph_.class_names_, last_class_, class_index_, class_name)};
   scope_ = static_cast<std::uint32_t>(graph_.scopes_.size());
   graph_.scopes_.push_back(scope);
 }
 
-GPUMEM_INLINE void GraphBuilder::close_scope() { scope_ = graph_.scopes_[scope_].parent; }
+GPUMEM_INLINE void GraphBuilder::close_scope() {
+  Scope& scope = graph_.scopes_[scope_];
+  if (scope_ != 0) scope.last = static_cast<std::uint32_t>(graph_.scopes_.size() - 1);
+  scope_ = scope.parent;
+}
 
 GPUMEM_INLINE void GraphBuilder::add_input(GraphInput input) { graph_.graph_inputs_.push_back(std::move(input)); }
 

@@ -47,6 +47,11 @@ GPUMEM_INLINE core::Error malformed(std::string message) {
   return {core::ErrorCode::malformed_input, std::move(message), {}};
 }
 
+/// A value as a message shows it, whatever bytes it holds.
+GPUMEM_INLINE std::string shown(const Json& json) {
+  return core::quoted(json.dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
 /// "N", "64N", "?" or a positive number.
 GPUMEM_INLINE core::Result<core::Dim> dim_from(const Json& json) {
   if (json.is_number_integer() && !(json.is_number_unsigned() && json.get<std::uint64_t>() > INT64_MAX)) {
@@ -62,7 +67,7 @@ GPUMEM_INLINE core::Result<core::Dim> dim_from(const Json& json) {
     const auto factor = read_digits(text, at);
     if (at > 0 && text.substr(at) == "N" && factor && *factor > 0) return core::Dim::batch(*factor);
   }
-  return malformed("a dimension must be a size, \"N\", \"64N\" or \"?\", not " + core::quoted(json.dump()));
+  return malformed("a dimension must be a size, \"N\", \"64N\" or \"?\", not " + shown(json));
 }
 
 GPUMEM_INLINE core::Result<core::Shape> shape_from(const Json& json) {
@@ -89,7 +94,7 @@ GPUMEM_INLINE core::Result<model::AttributeValue> attribute_from(const Json& jso
   if (json.is_array() && std::all_of(json.begin(), json.end(), fits)) {
     return model::AttributeValue(json.get<std::vector<std::int64_t>>());
   }
-  return malformed("must be a boolean, number, text or list of integers, not " + core::quoted(json.dump()));
+  return malformed("must be a boolean, number, text or list of integers, not " + shown(json));
 }
 
 /// Builds the graph while the file is parsed: one node's JSON is in memory at a time, and nesting deeper than a
@@ -121,7 +126,8 @@ class Handler : public nlohmann::json_sax<Json> {
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
     const std::string what = error.what();
-    const std::size_t at = what.find("syntax error");
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: syntax error while ..."
+    const std::size_t at = std::min(what.find("syntax error"), what.find("number overflow"));
     refuse(malformed("is not JSON: " + core::shortened(at == std::string::npos ? what : what.substr(at), 120) +
                      "; the file is cut off or edited"));
     return false;
@@ -136,18 +142,25 @@ class Handler : public nlohmann::json_sax<Json> {
   void refuse(core::Error error) {
     if (error.place.line == 0) error.place.line = line();
     if (error.place.element.empty() && !top_key_.empty()) {
-      error.place.element = "/" + top_key_ + (depth_ > 1 || item_ > 0 ? "/" + std::to_string(item_) : "");
+      error.place.element =
+          "/" + core::shortened(top_key_, 60) + (depth_ > 1 || item_ > 0 ? "/" + std::to_string(item_) : "");
     }
     builder_.fail(std::move(error));
   }
 
  private:
   static constexpr std::size_t kDeepest = 6;  // file, nodes, node, attrs, list; one to spare
+  /// Fields of one object. An ordered object finds its keys one by one, so many of them take their square.
+  static constexpr std::size_t kMostFields = 1024;
 
-  [[nodiscard]] std::int64_t line() const {
+  /// Counts on from where it was asked last: every node asks, and counting from the top took their square.
+  [[nodiscard]] std::int64_t line() {
     // The parser has read one byte beyond what it reports.
     const auto reached = static_cast<std::size_t>(*reached_ - text_.data());
-    return line_number(text_, reached > 0 ? reached - 1 : 0);
+    const std::size_t end = std::max(reached > 0 ? reached - 1 : 0, counted_);
+    line_ += line_number(text_.substr(counted_), end - counted_) - 1;
+    counted_ = end;
+    return line_;
   }
 
   /// Depth 1 is the file's object, depth 2 a list such as "nodes", depth 3 one of its items.
@@ -179,6 +192,7 @@ class Handler : public nlohmann::json_sax<Json> {
       if (stack_.back().is_array()) {
         stack_.back().push_back(std::move(item));
       } else {
+        if (stack_.back().size() >= kMostFields) return refuse_here("has more fields than any node does");
         stack_.back()[keys_.back()] = std::move(item);
       }
       return true;
@@ -197,11 +211,11 @@ class Handler : public nlohmann::json_sax<Json> {
   bool take_field(const Json& item) {
     if (top_key_ == "format") {
       format_seen_ = item == "gpumem-graph";
-      return format_seen_ || refuse_here("must be \"gpumem-graph\", not " + core::quoted(item.dump()));
+      return format_seen_ || refuse_here("must be \"gpumem-graph\", not " + shown(item));
     }
     if (top_key_ == "version") {
       version_seen_ = item == 1;
-      return version_seen_ || refuse_here("must be 1, not " + core::quoted(item.dump()));
+      return version_seen_ || refuse_here("must be 1, not " + shown(item));
     }
     if (top_key_ == "edges") {
       if (item != "inferred" || nodes_seen_) return refuse_here("must be \"inferred\" and stand before \"nodes\"");
@@ -209,6 +223,7 @@ class Handler : public nlohmann::json_sax<Json> {
       return true;
     }
     if (top_key_ == "name") return item.is_string() || refuse_here("must be text");
+    if (top_key_ == "nodes" || top_key_ == "inputs") return refuse_here("must be a list of objects");
     return refuse_here("is not a field of graph JSON");
   }
 
@@ -407,6 +422,8 @@ class Handler : public nlohmann::json_sax<Json> {
   std::string top_key_;
   std::size_t depth_ = 0;
   std::size_t item_ = 0;
+  std::size_t counted_ = 0;  ///< the offset whose line is line_
+  std::int64_t line_ = 1;
   std::int64_t item_line_ = 0;
   std::unordered_map<std::string, model::LayerIndex> names_;
   std::size_t names_inputs_ = 0;
@@ -424,8 +441,34 @@ GPUMEM_INLINE std::optional<std::size_t> sniff(std::string_view text, std::size_
   return at;
 }
 
+/// Offset of the first text, number or stretch of white space beyond 1 MiB; npos if all are shorter. The JSON
+/// parser keeps several copies of the one it is in, and puts it whole into its message.
+GPUMEM_INLINE std::size_t find_overlong(std::string_view text) {
+  constexpr std::size_t kLongest = std::size_t{1} << 20;
+  std::size_t begin = 0;
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char byte = text[at];
+    if (quoted && byte == '\\') {
+      ++at;
+    } else if (byte == '"') {
+      quoted = !quoted;
+      begin = at;
+    } else if (!quoted && (byte == ',' || byte == ':' || byte == '{' || byte == '[' || byte == '}' || byte == ']')) {
+      begin = at;
+    }
+    if (at - begin > kLongest) return begin;
+  }
+  return std::string_view::npos;
+}
+
 GPUMEM_INLINE core::Result<model::ModelGraph> parse(std::string_view text, std::size_t begin,
                                                     const ReadOptions& options) {
+  if (const std::size_t at = find_overlong(text.substr(begin)); at != std::string_view::npos) {
+    core::Error error = malformed("holds a text, a number or white space of more than 1 MiB; no graph does");
+    error.place.line = line_number(text, begin + at);
+    return std::move(error).in_file(options.file);
+  }
   const char* reached = text.data() + begin;
   Handler handler(text, &reached, options);
   Json::sax_parse(Cursor(reached, &reached), Cursor(text.data() + text.size(), &reached), &handler);

@@ -12,6 +12,7 @@ namespace keras_detail {
 
 inline constexpr std::string_view kHeavyBar = "┃";
 inline constexpr std::string_view kBar = "│";
+inline constexpr std::string_view kBranch = "└";
 
 /// One layer's cells, gathered from all lines that it takes, without the spaces between the pieces.
 struct Row {
@@ -115,7 +116,7 @@ class Reader : private TableReader {
   }
 
   [[nodiscard]] bool closes(std::string_view line) const {
-    return cutter_.boxed() ? trim_left(line).starts_with("└") : is_rule(line, '=');
+    return cutter_.boxed() ? trim_left(line).starts_with(kBranch) : is_rule(line, '=');
   }
 
   [[nodiscard]] bool separates(std::string_view line) const {
@@ -142,14 +143,23 @@ class Reader : private TableReader {
       } else if (row.line == 0) {
         return refuse(core::quoted(trim(line)) + " is not a row of the table; the file is cut off or edited");
       }
-      append_dense(row.name, cells.name.substr(std::min(cells.name.find_first_not_of("| "), cells.name.size())));
+      append_dense(row.name, name_in(cells.name));
       append_dense(row.shape, cells.shape);
     }
     return refuse_cut_off();
   }
 
-  /// How many bars of nested models stand before the name.
+  /// The name without what is drawn before it.
+  static std::string_view name_in(std::string_view cell) {
+    if (cell.starts_with(kBranch)) cell.remove_prefix(kBranch.size());
+    return cell.substr(std::min(cell.find_first_not_of("| "), cell.size()));
+  }
+
+  /// How deep a row stands in nested models: the bars before its name (Keras 2), or the column of its branch
+  /// (Keras 3: "│    └ conv2d (Conv2D)").
   static std::size_t nesting_of(std::string_view line) {
+    const std::size_t branch = line.find(kBranch);
+    if (branch != std::string_view::npos) return branch;
     std::size_t bars = 0;
     for (const char byte : line) {
       if (byte == '|') ++bars;
@@ -169,12 +179,12 @@ class Reader : private TableReader {
     // "0 (unused)" and "0 (unbuilt)" say more than the count.
     const core::Result<std::int64_t> count = parse_count(std::string_view(row.count).substr(0, row.count.find(' ')));
     if (!count) return refuse(row.line, count.error());
-    if (!read_output(row)) return false;
-    if (has_nested) return true;
     if (class_name == "InputLayer" || class_name == "Input") {
-      for (const core::Shape& shape : shapes()) builder().add_input({row.name.substr(0, row.name.rfind('(')), shape});
+      add_input(row);
       return true;
     }
+    if (!read_output(row)) return false;
+    if (has_nested) return true;
     const model::OpTraits* op = op_of(class_name, whole);
     if (op == nullptr && *count > 0 && !options().lenient) {
       return refuse_unknown(row.line, row.name, *count, "if it is a nested model, print with expand_nested=True; ");
@@ -188,8 +198,27 @@ class Reader : private TableReader {
     return !builder().failed();
   }
 
+  /// TF 2.0 to 2.4 cut this one cell in most models, "[(None, 224, 224, 3)", so what it says is a help only.
+  void add_input(const Row& row) {
+    std::vector<core::Shape> printed;
+    std::string text = row.shape;
+    const auto count = [&](char bracket) { return std::count(text.begin(), text.end(), bracket); };
+    if (count('(') == count(')') && count('[') == count(']') + 1) text += ']';
+    if (!parse_shapes(text, 0, printed)) return;
+    learn_batch(text);
+    for (const core::Shape& shape : printed) builder().add_input({row.name.substr(0, row.name.rfind('(')), shape});
+  }
+
   /// "?" and "multiple" stand for a shape that Keras does not know: unknown, which is not none.
   bool read_output(const Row& row) {
+    const bool cut =
+        std::count(row.shape.begin(), row.shape.end(), '(') != std::count(row.shape.begin(), row.shape.end(), ')');
+    if (cut) {
+      return refuse(row.line, {core::ErrorCode::malformed_input,
+                               "the output shape " + core::quoted(row.shape) +
+                                   " is cut; print with model.summary(line_length=140)",
+                               {}});
+    }
     if (row.shape != "?" && row.shape != "multiple") return read_shapes(row.shape, row.line);
     core::Shape unknown;
     unknown.push_back(core::Dim::unknown());

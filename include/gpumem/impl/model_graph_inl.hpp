@@ -5,8 +5,8 @@
 namespace gpumem::model {
 
 GPUMEM_INLINE bool ModelGraph::within(std::uint32_t inner, std::uint32_t outer) const {
-  while (inner != outer && inner != 0) inner = scopes_[inner].parent;
-  return inner == outer;
+  // Scopes are numbered as they are opened: those inside one follow it without a gap.
+  return outer <= inner && inner <= scopes_[outer].last;
 }
 
 GPUMEM_INLINE std::string ModelGraph::path(const Layer& layer) const {

@@ -123,6 +123,20 @@ GPUMEM_INLINE std::size_t argument_length(std::string_view text) {
 
 }  // namespace module_repr_detail
 
+GPUMEM_INLINE core::Checked tensor_elements(std::string_view text) {
+  constexpr std::string_view kMark = " of size ";
+  core::Checked all = 0;
+  for (std::size_t at = text.find(kMark); at != std::string_view::npos; at = text.find(kMark, at)) {
+    at += kMark.size();
+    core::Checked elements = 1;
+    do {
+      elements *= core::Checked(read_digits(text, at).value_or(-1));
+    } while (at < text.size() && text[at++] == 'x');
+    all += elements;
+  }
+  return all;
+}
+
 GPUMEM_INLINE core::Result<ModuleLine> cut_module_line(std::string_view line) {
   namespace detail = module_repr_detail;
   ModuleLine result;
@@ -143,6 +157,13 @@ GPUMEM_INLINE core::Result<ModuleLine> cut_module_line(std::string_view line) {
     if (!repeats)
       return core::Error{core::ErrorCode::malformed_input, "repeats a module an unusable number of times", {}};
     result.repeats = *repeats;
+  }
+  if (rest.starts_with("Parameter containing:")) {
+    const auto elements = tensor_elements(rest).value();
+    if (!elements) return core::Error{core::ErrorCode::overflow, "holds a tensor beyond 64 bits", {}};
+    result.kind = ModuleLine::Kind::tensor;
+    result.parameters = *elements;
+    return result;
   }
   const std::size_t open = rest.find('(');
   if (open == std::string_view::npos || !is_identifier(rest.substr(0, open))) return result;

@@ -48,6 +48,7 @@ struct Frame {
   core::Checked children = 0;     ///< parameters that its children print
   bool counted = true;            ///< every child prints a count
   std::size_t first_layer = 0;    ///< index of the first layer inside it
+  core::Checked tensors = 0;      ///< elements of the parameters that it prints among its children
   std::string_view arguments;     ///< printed above its children
 };
 
@@ -60,9 +61,7 @@ class Reader {
 
   core::Result<model::ModelGraph> read() {
     bool done = false;
-    std::size_t budget = kMostRepeatedLines + static_cast<std::size_t>(line_number(text_, text_.size()));
     while (!builder_.failed() && !done && lines_.next()) {
-      if (budget-- == 0) refuse("its repeated modules make more lines than any model has");
       const std::string_view line = trim(lines_.line());
       if (!line.empty()) done = read_line(line);
     }
@@ -76,13 +75,24 @@ class Reader {
  private:
   /// A tree of a few lines must not become a graph of gigabytes ("(0-99): 100 x A(", ten levels deep).
   static constexpr std::size_t kMostLayers = 250'000;
-  static constexpr std::size_t kMostRepeatedLines = 1'000'000;
+  /// Nor may what is read again for it: twice what the largest mixture-of-experts models repeat.
+  static constexpr std::size_t kMostRepeatedBytes = std::size_t{16} << 20;
+  /// Smaller embeddings hold positions or types, not a vocabulary that an output layer could share.
+  static constexpr std::int64_t kFewestTokens = 64;
 
   void refuse(core::Error error) {
     if (error.place.line == 0) error.place.line = lines_.number();
     builder_.fail(std::move(error));
   }
   void refuse(std::string message) { refuse({core::ErrorCode::malformed_input, std::move(message), {}}); }
+
+  /// Takes bytes that are read again off the budget; false, and an error, if it is spent.
+  bool repeat(std::size_t bytes) {
+    repeated_bytes_ += bytes;
+    if (repeated_bytes_ <= kMostRepeatedBytes) return true;
+    refuse("its repeated modules make a tree of more than 16 MiB");
+    return false;
+  }
 
   /// True once the root is closed.
   bool read_line(std::string_view line) {
@@ -95,6 +105,9 @@ class Reader {
       case ModuleLine::Kind::leaf: leaf(*cut); return frames_.empty();
       case ModuleLine::Kind::opens: open(*cut); return false;
       case ModuleLine::Kind::closes: return close(*cut);
+      case ModuleLine::Kind::tensor:
+        if (!frames_.empty()) frames_.back().tensors += core::Checked(*cut->parameters) * core::Checked(cut->repeats);
+        return false;
       case ModuleLine::Kind::text: return text_line(line);
     }
     return false;
@@ -119,19 +132,21 @@ class Reader {
                 .repeats_left = line.repeats - 1,
                 .times = line.repeats,
                 .first_layer = builder_.graph().layers().size(),
+                .tensors = 0,
                 .arguments = {}};
-    if (frames_.empty()) root_class_ = line.class_name;
-    // DataParallel and its kin print the model inside as "module": a wrapper, not the model.
-    if (line.name == "module" && frames_.size() == 1) root_class_ = line.class_name;
+    // Not only the root: DataParallel, torch.compile and adapters wrap the model.
+    if (holds(kTiedModels, line.class_name)) tied_model_ = line.class_name;
     frames_.push_back(frame);
     builder_.open_scope(line.name, line.class_name);
   }
 
   void leaf(const ModuleLine& line) {
     const model::OpTraits* op = options_.vocabulary->find_torch(line.class_name);
+    static constexpr std::array<std::string_view, 4> kUnnamed = {"0", "1", "2", "3"};
     attributes_.clear();
-    parse_arguments(line.arguments, op == nullptr ? model::Names() : op->positional, attributes_);
+    parse_arguments(line.arguments, op == nullptr ? model::Names(kUnnamed) : op->positional, attributes_);
     count_child(line.parameters, line.repeats);
+    if (!line.parameters) counts_missing_ = true;
     if (op == nullptr && line.parameters.value_or(0) > 0 && !options_.lenient) {
       refuse({core::ErrorCode::unknown_layer,
               "layer " + core::quoted(line.name) + " (" + core::quoted(line.class_name) + ") holds " +
@@ -141,13 +156,45 @@ class Reader {
       return;
     }
     if (op == nullptr && is_structural(line.class_name)) return;  // an empty container
+    if (op == nullptr && !line.parameters && !options_.lenient && prints_sizes()) {
+      refuse({core::ErrorCode::unknown_layer,
+              "layer " + core::quoted(line.name) + " is of the unknown class " + core::quoted(line.class_name) +
+                  " and prints sizes, so it may hold parameters; print the tree with parameter counts, or read it "
+                  "leniently (--lenient) for a lower bound",
+              {}});
+      return;
+    }
+    if (op != nullptr && op->name == "rms_norm") default_norm_width();
+    std::optional<std::int64_t> parameters = line.parameters;
+    if (!parameters && op != nullptr && op->name == model::kParameterOp) {
+      // An empty ParameterDict(), or one that shows its tensors in one line.
+      parameters = tensor_elements(line.arguments).value();
+      attributes_.clear();
+    }
     if (line.class_name == "Conv1D" && !resolve_conv1d(line)) return;
     if (op == nullptr && !line.parameters) {
       builder_.warn("layer " + core::quoted(line.name) + " is of the unknown class " + core::quoted(line.class_name) +
                         ", taken to hold no parameters",
                     lines_.number());
     }
-    for (std::int64_t copy = 0; copy < line.repeats && !builder_.failed(); ++copy) add(line, op, line.parameters);
+    for (std::int64_t copy = 0; copy < line.repeats && !builder_.failed(); ++copy) {
+      if (copy > 0 && !repeat(1 + line.name.size() + line.arguments.size())) return;
+      add(line, op, parameters);
+    }
+  }
+
+  /// Whole numbers are what parameters are made of: "Linear4bit(in_features=64", as against "Snake(p=0.1)".
+  [[nodiscard]] bool prints_sizes() const {
+    return std::any_of(attributes_.begin(), attributes_.end(), [](const model::Attribute& attribute) {
+      return std::holds_alternative<std::int64_t>(attribute.value) ||
+             std::holds_alternative<std::vector<std::int64_t>>(attribute.value);
+    });
+  }
+
+  /// HuggingFace's older RMS norms print no size; they have that of the tensor that they read.
+  void default_norm_width() {
+    const bool sized = model::Attributes(attributes_).find("normalized_shape") != nullptr;
+    if (!sized && !widths_.empty()) attributes_.push_back({"normalized_shape", widths_.back()});
   }
 
   static bool is_structural(std::string_view class_name) {
@@ -155,7 +202,7 @@ class Reader {
   }
 
   void add(const ModuleLine& line, const model::OpTraits* op, std::optional<std::int64_t> parameters) {
-    if (builder_.graph().layers().size() >= kMostLayers) {
+    if (repeated_bytes_ > 0 && builder_.graph().layers().size() >= kMostLayers) {
       refuse("its repeated modules make more than " + core::with_separators(kMostLayers) + " layers");
       return;
     }
@@ -172,17 +219,29 @@ class Reader {
   /// Widths that a later Conv1D() may read or a tied output layer may share.
   void remember_widths(model::LayerIndex index) {
     const model::Attributes attributes(attributes_);
+    const auto rows = attributes.integer("num_embeddings");
+    if (rows && *rows < kFewestTokens) return;
     for (const std::string_view name : {"embedding_dim", "normalized_shape", "out_features"}) {
       const auto width = attributes.per_axis(name, 0);
       if (width && *width > 0 && (widths_.empty() || widths_.back() != *width)) widths_.push_back(*width);
     }
-    const auto rows = attributes.integer("num_embeddings");
     const auto width = attributes.integer("embedding_dim");
-    if (rows && width) embeddings_.emplace(*rows, *width);
+    if (rows && width) remember_embedding(index, *rows, *width);
     const auto in = attributes.integer("in_features");
     const auto out = attributes.integer("out_features");
     const bool matches = in && out && embeddings_.contains({*out, *in});
     if (matches) heads_.push_back({index, core::Checked(*in) * core::Checked(*out), lines_.number()});
+  }
+
+  /// Encoder-decoder models of HuggingFace print one embedding three times: "shared", and in the encoder and the
+  /// decoder as "embed_tokens".
+  void remember_embedding(model::LayerIndex index, std::int64_t rows, std::int64_t width) {
+    embeddings_.emplace(rows, width);
+    const model::Layer& layer = builder_.graph().layers()[static_cast<std::size_t>(index)];
+    if (builder_.graph().name(layer) == "shared") shared_ = {rows, width};
+    if (builder_.graph().name(layer) != "embed_tokens" || shared_ != std::pair(rows, width)) return;
+    builder_.tie(index, layer.parameters);
+    builder_.warn("this embedding has the sizes of the model's shared one and is counted with it", lines_.number());
   }
 
   /// HuggingFace's Conv1D prints neither of its sizes in older versions. It holds nx * nf weights and nf
@@ -243,7 +302,9 @@ class Reader {
 
   /// Reads the lines of a repeated module once more, under the same name.
   void again(Frame& frame) {
+    if (!repeat(lines_.offset() - frame.inside.offset())) return;
     frame.children = 0;
+    frame.tensors = 0;
     frame.counted = true;
     frame.first_layer = builder_.graph().layers().size();
     lines_ = frame.inside;
@@ -255,6 +316,10 @@ class Reader {
     const Frame& frame = frames_.back();
     const model::OpTraits* op = options_.vocabulary->find_torch(frame.class_name);
     if (op != nullptr) return settle_op(frame, op, line);
+    if (!line.parameters && frame.tensors.value() != 0) {
+      if (frame.tensors.valid()) return own_parameters(frame, *frame.tensors.value());
+      return refuse({core::ErrorCode::overflow, "its tensors do not fit 64 bits", {}});
+    }
     if (!line.parameters || !frame.counted) return;
     const auto children = frame.children.value();
     if (!children) {
@@ -268,6 +333,7 @@ class Reader {
   /// A container whose class is an op (MultiheadAttention, ParameterList) is a layer as well.
   void settle_op(const Frame& frame, const model::OpTraits* op, const ModuleLine& line) {
     std::optional<std::int64_t> own;
+    if (op->name == model::kParameterOp) own = frame.tensors.value();
     if (line.parameters && frame.counted) own = *line.parameters - frame.children.value().value_or(0);
     ModuleLine layer;
     layer.name = "";
@@ -306,8 +372,11 @@ class Reader {
     const auto shares = [&](const Head& head) {
       return !head.tied && static_cast<std::size_t>(head.layer) >= frame.first_layer && head.weight.value() == tied;
     };
-    const auto head = std::find_if(heads_.rbegin(), heads_.rend(), shares);
-    if (head != heads_.rend()) {
+    // The output layer is among the last; looking at all of them for each container would take their square.
+    constexpr std::size_t kMostTries = 64;
+    const auto end = heads_.rbegin() + static_cast<std::ptrdiff_t>(std::min(heads_.size(), kMostTries));
+    const auto head = std::find_if(heads_.rbegin(), end, shares);
+    if (head != end) {
       builder_.tie(head->layer, tied);
       head->tied = true;
       return;
@@ -319,14 +388,14 @@ class Reader {
   }
 
   void tie_heads() {
-    const bool tied_model = holds(kTiedModels, root_class_);
+    const bool tied_model = !tied_model_.empty();
     for (const Head& head : heads_) {
       const auto weight = head.weight.value();
       if (head.tied || !weight) continue;
       if (tied_model) builder_.tie(head.layer, *weight);
       builder_.warn(
           std::string("this layer has the sizes of an embedding; ") +
-              (tied_model ? std::string(root_class_) + " ties them by default: " + core::with_separators(*weight) +
+              (tied_model ? std::string(tied_model_) + " ties them by default: " + core::with_separators(*weight) +
                                 " parameters are counted once"
                           : "if they are tied, " + core::with_separators(*weight) + " parameters are counted twice"),
           head.line);
@@ -335,6 +404,12 @@ class Reader {
 
   void read_foot() {
     tie_heads();
+    if (counts_missing_) {
+      builder_.warn(
+          "print(model) shows each module once: further calls of it, functional calls, and parameters that "
+          "containers hold are not in it, and not in the estimate",
+          0);
+    }
     if (const auto second = module_tree().sniff(text_, lines_.offset())) {
       core::Error error{
           core::ErrorCode::unknown_format, "a second summary begins here; keep one of them in the file", {}};
@@ -368,7 +443,10 @@ class Reader {
   std::vector<std::int64_t> widths_;
   std::set<std::pair<std::int64_t, std::int64_t>> embeddings_;  ///< rows and width
   std::vector<Head> heads_;
-  std::string_view root_class_;
+  std::optional<std::pair<std::int64_t, std::int64_t>> shared_;  ///< rows and width of the embedding named so
+  std::string_view tied_model_;                                  ///< the class among kTiedModels that was met
+  bool counts_missing_ = false;
+  std::size_t repeated_bytes_ = 0;
 };
 
 /// "Name(" alone on a line and a child or a closing bracket below it; or, in a text of one line, a leaf.

@@ -11,7 +11,18 @@ GPUMEM_INLINE Vocabulary::Vocabulary(std::span<const OpTraits* const> ops) {
     ops_.emplace(op->name, op);
     for (const std::string_view name : op->torch_classes) torch_.emplace(name, op);
     for (const std::string_view name : op->keras_classes) keras_.emplace(name, op);
+    for (const std::string_view ending : op->torch_endings) torch_endings_.emplace_back(ending, op);
   }
+}
+
+GPUMEM_INLINE const OpTraits* Vocabulary::find_torch(std::string_view class_name) const {
+  if (const OpTraits* op = find(torch_, class_name)) return op;
+  constexpr std::string_view kParametrized = "Parametrized";
+  if (class_name.starts_with(kParametrized)) return find(torch_, class_name.substr(kParametrized.size()));
+  for (const auto& [ending, op] : torch_endings_) {
+    if (class_name.ends_with(ending)) return op;
+  }
+  return nullptr;
 }
 
 GPUMEM_INLINE const OpTraits* Vocabulary::find_keras_prefix(std::string_view beginning) const {

@@ -89,6 +89,8 @@ class Chain {
   }
 
   [[nodiscard]] core::Result<Shape> input_of(const model::Layer& layer, const ops::Op& op) {
+    if (auto fault = leave_branch(layer)) return std::move(*fault);
+    enter_scopes(layer);
     if (op.reads_token_ids) return token_ids();
     const auto width = expected_width(op, graph_.attributes(layer));
     if (!current_) {
@@ -100,22 +102,92 @@ class Chain {
       const auto flat = flattened(*current_);
       if (flat && width_of(*flat, op.expects.axis) == width) return *flat;
     }
-    const auto& seen = last ? by_last_ : by_channels_;
-    const auto found = seen.find(*width);
-    if (found != seen.end()) return outside_gate(layer, op, found->second);
+    if (!any_produced_) {
+      return missing("reads " + std::to_string(*width) + (last ? " features" : " channels") +
+                     ", and the input has the shape " + core::to_string(*current_) +
+                     (last ? "" : "; PyTorch has channels first, such as --input 3x224x224"));
+    }
+    const auto source = branch_source(layer, op, *width);
+    if (source) {
+      if (!branch_) open_branch(layer);
+      return outside_gate(layer, op, *source);
+    }
     return missing("reads " + std::to_string(*width) + (last ? " features" : " channels") +
-                   ", and no earlier output has them; this summary has no edges: use graph JSON, or a summary "
-                   "that prints output shapes");
+                   ", and no earlier output has them; this summary has no edges: use a summary "
+                   "that prints output shapes, such as torchinfo");
   }
 
   void produced(const model::Layer& layer, const Shape& shape) {
     // A pooling to one pixel inside a block may be a gate (squeeze-and-excitation): what follows the block
     // reads the gated tensor, which no row shows.
     if (one_pixel(shape) && current_ && !one_pixel(*current_)) gate_ = layer.scope;
+    producer_ = layer.scope;
+    any_produced_ = true;
     remember(shape);
+    if (branch_ && branch_->scope == layer.scope && branch_->single) branch_->done = true;
   }
 
  private:
+  /// A layer that does not read its predecessor begins a branch: what the branch leaves must meet the tensor it
+  /// left on every axis but the width, or else they can be neither added nor joined.
+  struct Branch {
+    std::uint32_t scope = 0;  ///< the branch's own container
+    bool single = false;      ///< it is one layer, in the container of the layers before it
+    bool done = false;
+    Shape left;  ///< what was current where it began
+    std::int64_t line = 0;
+  };
+
+  static bool meets(const Shape& one, const Shape& other) {
+    if (one.rank() < 3 || one.rank() != other.rank()) return true;
+    const bool channels_first = one.rank() > 3;
+    for (std::size_t axis = 0; axis < one.rank(); ++axis) {
+      const bool wide = axis == (channels_first ? 1 : one.rank() - 1);
+      if (!wide && one[axis] != other[axis]) return false;
+    }
+    return true;
+  }
+
+  std::optional<core::Error> leave_branch(const model::Layer& layer) {
+    if (!branch_) return std::nullopt;
+    const bool inside = branch_->single ? !branch_->done : graph_.within(layer.scope, branch_->scope);
+    if (inside) return std::nullopt;
+    const Branch branch = *branch_;
+    branch_.reset();
+    if (!current_ || meets(*current_, branch.left)) return std::nullopt;
+    return missing("follows a branch (from line " + std::to_string(branch.line) + ") that leaves " +
+                   core::to_string(*current_) + " beside " + core::to_string(branch.left) +
+                   ": what joins them is not printed; use a summary that prints output shapes, such as torchinfo");
+  }
+
+  void open_branch(const model::Layer& layer) {
+    // The outermost container of this layer that does not hold the layer before it.
+    std::uint32_t scope = layer.scope;
+    const bool single = graph_.within(producer_, scope);
+    while (!single && scope != 0 && !graph_.within(producer_, graph_.scope(scope).parent))
+      scope = graph_.scope(scope).parent;
+    branch_ = Branch{scope, single, false, *current_, layer.line};
+  }
+
+  void enter_scopes(const model::Layer& layer) {
+    for (std::uint32_t scope = layer.scope;; scope = graph_.scope(scope).parent) {
+      if (current_ && !entered_.try_emplace(scope, *current_).second) break;
+      if (scope == 0) break;
+    }
+  }
+
+  /// What a branch reads: its container's input, if it has the width, or else the latest output that has.
+  std::optional<Shape> branch_source(const model::Layer& layer, const ops::Op& op, std::int64_t width) const {
+    for (std::uint32_t scope = layer.scope;; scope = graph_.scope(scope).parent) {
+      const auto found = entered_.find(scope);
+      if (found != entered_.end() && width_of(found->second, op.expects.axis) == width) return found->second;
+      if (scope == 0) break;
+    }
+    const auto& seen = op.expects.axis == ExpectedWidth::Axis::last ? by_last_ : by_channels_;
+    const auto found = seen.find(width);
+    return found == seen.end() ? std::nullopt : std::optional(found->second);
+  }
+
   void remember(const Shape& shape) {
     current_ = shape;
     if (const auto width = width_of(shape, ExpectedWidth::Axis::channels)) by_channels_[*width] = shape;
@@ -145,6 +217,10 @@ class Chain {
   const model::TrainingJob& job_;
   const model::ModelGraph& graph_;
   std::optional<Shape> current_;
+  std::optional<Branch> branch_;
+  std::uint32_t producer_ = 0;                           ///< the container of the layer that made current_
+  bool any_produced_ = false;                            ///< false: current_ is the model's input
+  std::unordered_map<std::uint32_t, Shape> entered_;     ///< what was current where a container began
   std::optional<std::uint32_t> gate_;                    ///< the scope that last pooled to one pixel
   std::unordered_map<std::int64_t, Shape> by_channels_;  ///< the latest output of each width
   std::unordered_map<std::int64_t, Shape> by_last_;
@@ -175,6 +251,17 @@ GPUMEM_INLINE std::optional<core::Error> width_fault(const ops::Op& op, const mo
                      "has " + std::string(op.expects.attribute) + " " + std::to_string(*wanted) +
                          ", but its input has the shape " + core::to_string(input),
                      {}};
+}
+
+/// Attributes may be any numbers (out_features=-5): what they make of a shape must still be a tensor's.
+GPUMEM_INLINE std::optional<core::Error> size_fault(const Shape& shape) {
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis].kind == core::Dim::Kind::unknown || shape[axis].size > 0) continue;
+    return core::Error{core::ErrorCode::malformed_input,
+                       "its sizes give an output of shape " + core::to_string(shape) + "; each must be positive",
+                       {}};
+  }
+  return std::nullopt;
 }
 
 }  // namespace output_shapes_detail
@@ -217,6 +304,7 @@ GPUMEM_INLINE core::Result<OutputShapes> infer_output_shapes(const model::Traini
     if (const auto fault = detail::width_fault(*op, attributes, inputs->front())) return at_layer(*fault);
     core::Result<core::Shape> output = op->output_shape({attributes, *inputs});
     if (!output) return at_layer(output.error());
+    if (const auto fault = detail::size_fault(*output)) return at_layer(*fault);
     shapes.inferred_.back() = *output;
     chain.produced(layer, *output);
   }

@@ -69,7 +69,9 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(std::string_view text) {
 
 GPUMEM_INLINE std::string names_of(const Formats& known) {
   std::string names;
-  for (const Format* format : known) names += (names.empty() ? "" : ", ") + std::string(format->name);
+  for (const Format* format : known) {
+    names += (names.empty() ? "" : "; ") + std::string(format->name) + ", from " + std::string(format->description);
+  }
   return names;
 }
 
@@ -99,7 +101,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read(std::string_view text, const 
   }
   if (found == nullptr) {
     return core::Error{core::ErrorCode::unknown_format,
-                       "is none of the summaries that can be read (" + read_detail::names_of(known) + ")",
+                       "holds none of the summaries that can be read: " + read_detail::names_of(known),
                        core::Place{options.file, 1, {}}};
   }
   return found->parse(text, begin, options);

@@ -126,6 +126,7 @@ GPUMEM_INLINE core::Status parse_shapes(std::string_view text, std::int64_t batc
                                         std::vector<core::Shape>& shapes) {
   shapes.clear();
   std::int64_t depth = 0;
+  constexpr std::size_t kMostShapes = 1024;  // a layer that returns more tensors is a broken line
   core::Shape shape;
   bool open = false;  // the innermost list has begun and holds no list of its own
   for (std::size_t at = 0; at < text.size();) {
@@ -138,6 +139,7 @@ GPUMEM_INLINE core::Status parse_shapes(std::string_view text, std::int64_t batc
     } else if (byte == ']' || byte == ')') {
       if (--depth < 0) return text_detail::malformed("closes more brackets than it opens in " + core::quoted(text));
       if (open && shape.rank() > 0) shapes.push_back(shape);
+      if (shapes.size() > kMostShapes) return text_detail::malformed("has more than 1,024 shapes in one cell");
       shape = {};
       open = false;
       ++at;

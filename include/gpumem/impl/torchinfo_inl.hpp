@@ -234,7 +234,7 @@ class Reader : private TableReader {
     if (!holds && (structural || shapes().empty())) return true;
     if (holds && !options().lenient) {
       return refuse_unknown(row.line, row.name, count.parameters,
-                            "if it is a container, print the summary with a greater depth; ");
+                            row.depth == 0 ? "" : "if it is a container, print the summary with a greater depth; ");
     }
     return add(row, nullptr, count);
   }

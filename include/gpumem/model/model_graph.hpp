@@ -60,6 +60,7 @@ struct Scope {
   std::uint32_t parent = 0;
   Slice name;
   std::uint32_t class_name = 0;
+  std::uint32_t last = UINT32_MAX;  ///< the last scope opened inside it; UINT32_MAX: never closed
 };
 
 /// Something the reader should know, though the summary could be read.

@@ -8,6 +8,8 @@
 #include <span>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "gpumem/core/checked.hpp"
 #include "gpumem/model/attribute.hpp"
@@ -28,6 +30,7 @@ struct OpTraits {
   ParameterCount parameters = nullptr;  ///< null: the op never holds parameters
   /// Its parameters are not called weight and bias, so torchsummary prints 0 for them.
   bool parameters_of_other_names = false;
+  Names torch_endings = {};  ///< endings of class names that stand for it: "RMSNorm" in "Gemma3RMSNorm"
 };
 
 /// Finds ops by their own name or by a framework's class name. Immutable; views the traits it was made of,
@@ -38,7 +41,8 @@ class Vocabulary {
   explicit Vocabulary(std::span<const OpTraits* const> ops);
 
   [[nodiscard]] const OpTraits* find_op(std::string_view name) const { return find(ops_, name); }
-  [[nodiscard]] const OpTraits* find_torch(std::string_view class_name) const { return find(torch_, class_name); }
+  /// By the class name, by what torch.nn.utils.parametrize made of it ("ParametrizedLinear"), or by its ending.
+  [[nodiscard]] const OpTraits* find_torch(std::string_view class_name) const;
   [[nodiscard]] const OpTraits* find_keras(std::string_view class_name) const { return find(keras_, class_name); }
   /// The op of a Keras class whose name was cut: of all names that begin so, the shortest's.
   [[nodiscard]] const OpTraits* find_keras_prefix(std::string_view beginning) const;
@@ -54,6 +58,7 @@ class Vocabulary {
   Index ops_;
   Index torch_;
   Index keras_;
+  std::vector<std::pair<std::string_view, const OpTraits*>> torch_endings_;
 };
 
 }  // namespace gpumem::model

@@ -20,11 +20,12 @@ inline std::optional<core::Checked> in_projection(const model::Attributes& attri
 
 inline constexpr std::array<std::string_view, 1> kTorch = {"MultiheadAttention"};
 inline constexpr std::array<std::string_view, 1> kKeras = {"MultiHeadAttention"};
+inline constexpr std::array<std::string_view, 1> kRotaryEndings = {"RotaryEmbedding"};
 inline constexpr std::array<std::string_view, 2> kKerasScaled = {"Attention", "AdditiveAttention"};
 
 }  // namespace attention_detail
 
-inline constexpr std::array<Op, 2> kAttentionOps = {
+inline constexpr std::array<Op, 3> kAttentionOps = {
     {{{"multihead_attention",
        attention_detail::kTorch,
        attention_detail::kKeras,
@@ -32,6 +33,8 @@ inline constexpr std::array<Op, 2> kAttentionOps = {
        attention_detail::in_projection,
        true},
       same_shape},
-     {{"scaled_dot_product_attention", {}, attention_detail::kKerasScaled}, same_shape}}};
+     {{"scaled_dot_product_attention", {}, attention_detail::kKerasScaled}, same_shape},
+     // HuggingFace's rotary positions: two small tables, which no later row of a summary reads.
+     {{"rotary_embedding", {}, {}, {}, nullptr, false, attention_detail::kRotaryEndings}, nullptr}}};
 
 }  // namespace gpumem::ops

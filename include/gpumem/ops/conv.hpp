@@ -73,14 +73,16 @@ inline constexpr std::array<std::string_view, 2> kTorch1 = {"Conv1d", "LazyConv1
 inline constexpr std::array<std::string_view, 5> kTorch2 = {"Conv2d", "LazyConv2d", "Conv2dSame", "StdConv2d",
                                                             "ScaledStdConv2d"};
 inline constexpr std::array<std::string_view, 2> kTorch3 = {"Conv3d", "LazyConv3d"};
-inline constexpr std::array<std::string_view, 3> kKeras1 = {"Conv1D", "SeparableConv1D", "DepthwiseConv1D"};
-inline constexpr std::array<std::string_view, 3> kKeras2 = {"Conv2D", "SeparableConv2D", "DepthwiseConv2D"};
-inline constexpr std::array<std::string_view, 1> kKeras3 = {"Conv3D"};
+inline constexpr std::array<std::string_view, 4> kKeras1 = {"Conv1D", "Convolution1D", "SeparableConv1D",
+                                                            "DepthwiseConv1D"};
+inline constexpr std::array<std::string_view, 4> kKeras2 = {"Conv2D", "Convolution2D", "SeparableConv2D",
+                                                            "DepthwiseConv2D"};
+inline constexpr std::array<std::string_view, 2> kKeras3 = {"Conv3D", "Convolution3D"};
 inline constexpr std::array<std::string_view, 1> kTransposed1 = {"ConvTranspose1d"};
 inline constexpr std::array<std::string_view, 1> kTransposed2 = {"ConvTranspose2d"};
 inline constexpr std::array<std::string_view, 1> kTransposed3 = {"ConvTranspose3d"};
 inline constexpr std::array<std::string_view, 1> kKerasTransposed1 = {"Conv1DTranspose"};
-inline constexpr std::array<std::string_view, 1> kKerasTransposed2 = {"Conv2DTranspose"};
+inline constexpr std::array<std::string_view, 2> kKerasTransposed2 = {"Conv2DTranspose", "Deconvolution2D"};
 inline constexpr std::array<std::string_view, 1> kKerasTransposed3 = {"Conv3DTranspose"};
 
 }  // namespace conv_detail

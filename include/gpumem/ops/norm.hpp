@@ -69,9 +69,8 @@ inline constexpr std::array<std::string_view, 1> kGroupKeras = {"GroupNormalizat
 inline constexpr std::array<std::string_view, 5> kLayerTorch = {"LayerNorm", "LayerNorm2d", "FusedLayerNorm",
                                                                 "LayerNormAct2d", "ConvNextLayerNorm"};
 inline constexpr std::array<std::string_view, 1> kLayerKeras = {"LayerNormalization"};
-inline constexpr std::array<std::string_view, 12> kRmsTorch = {
-    "RMSNorm",      "LlamaRMSNorm",  "MistralRMSNorm", "MixtralRMSNorm", "Qwen2RMSNorm",      "Qwen3RMSNorm",
-    "GemmaRMSNorm", "Gemma2RMSNorm", "Phi3RMSNorm",    "T5LayerNorm",    "DeepseekV3RMSNorm", "OlmoeRMSNorm"};
+inline constexpr std::array<std::string_view, 2> kRmsTorch = {"RMSNorm", "T5LayerNorm"};
+inline constexpr std::array<std::string_view, 1> kRmsEndings = {"RMSNorm"};
 inline constexpr std::array<std::string_view, 1> kRmsKeras = {"RMSNormalization"};
 inline constexpr std::array<std::string_view, 2> kResponseTorch = {"LocalResponseNorm", "CrossMapLRN2d"};
 inline constexpr std::array<std::string_view, 1> kResponsePositional = {"size"};
@@ -91,7 +90,8 @@ inline constexpr std::array<Op, 6> kNormOps = {
       {ExpectedWidth::Axis::channels, "num_channels"}},
      {{"layer_norm", norm_detail::kLayerTorch, norm_detail::kLayerKeras, norm_detail::kShape, norm_detail::layer_norm},
       same_shape},
-     {{"rms_norm", norm_detail::kRmsTorch, norm_detail::kRmsKeras, norm_detail::kShape, norm_detail::rms_norm},
+     {{"rms_norm", norm_detail::kRmsTorch, norm_detail::kRmsKeras, norm_detail::kShape, norm_detail::rms_norm, false,
+       norm_detail::kRmsEndings},
       same_shape},
      {{"local_response_norm", norm_detail::kResponseTorch, {}, norm_detail::kResponsePositional}, same_shape}}};
 

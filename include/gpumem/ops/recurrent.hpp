@@ -42,9 +42,11 @@ std::optional<core::Checked> parameters(const model::Attributes& attributes) {
 }
 
 inline constexpr std::array<std::string_view, 2> kPositional = {"input_size", "hidden_size"};
-inline constexpr std::array<std::string_view, 1> kLstm = {"LSTM"};
-inline constexpr std::array<std::string_view, 1> kGru = {"GRU"};
-inline constexpr std::array<std::string_view, 1> kRnn = {"RNN"};
+inline constexpr std::array<std::string_view, 2> kLstm = {"LSTM", "LSTMCell"};
+inline constexpr std::array<std::string_view, 2> kGru = {"GRU", "GRUCell"};
+inline constexpr std::array<std::string_view, 2> kRnn = {"RNN", "RNNCell"};
+inline constexpr std::array<std::string_view, 3> kKerasLstm = {"LSTM", "CuDNNLSTM", "ConvLSTM2D"};
+inline constexpr std::array<std::string_view, 2> kKerasGru = {"GRU", "CuDNNGRU"};
 inline constexpr std::array<std::string_view, 1> kKerasRnn = {"SimpleRNN"};
 inline constexpr std::array<std::string_view, 1> kKerasBidirectional = {"Bidirectional"};
 inline constexpr ExpectedWidth kExpects = {ExpectedWidth::Axis::last, "input_size"};
@@ -52,11 +54,11 @@ inline constexpr ExpectedWidth kExpects = {ExpectedWidth::Axis::last, "input_siz
 }  // namespace recurrent_detail
 
 inline constexpr std::array<Op, 4> kRecurrentOps = {
-    {{{"lstm", recurrent_detail::kLstm, recurrent_detail::kLstm, recurrent_detail::kPositional,
+    {{{"lstm", recurrent_detail::kLstm, recurrent_detail::kKerasLstm, recurrent_detail::kPositional,
        recurrent_detail::parameters<4>, true},
       recurrent_detail::output_shape,
       recurrent_detail::kExpects},
-     {{"gru", recurrent_detail::kGru, recurrent_detail::kGru, recurrent_detail::kPositional,
+     {{"gru", recurrent_detail::kGru, recurrent_detail::kKerasGru, recurrent_detail::kPositional,
        recurrent_detail::parameters<3>, true},
       recurrent_detail::output_shape,
       recurrent_detail::kExpects},

@@ -258,7 +258,9 @@ inline constexpr std::array<std::string_view, 4> kKerasUpsample = {"UpSampling1D
                                                                    "Resizing"};
 inline constexpr std::array<std::string_view, 1> kShuffle = {"PixelShuffle"};
 inline constexpr std::array<std::string_view, 1> kShufflePositional = {"upscale_factor"};
-inline constexpr std::array<std::string_view, 1> kRescaling = {"Rescaling"};
+/// Keras' preprocessing layers that keep the image's size.
+inline constexpr std::array<std::string_view, 6> kRescaling = {"Rescaling",  "RandomFlip",        "RandomRotation",
+                                                               "RandomZoom", "RandomTranslation", "RandomContrast"};
 inline constexpr std::array<std::string_view, 1> kNormalization = {"Normalization"};
 inline constexpr std::array<std::string_view, 1> kTimeDistributed = {"TimeDistributed"};
 

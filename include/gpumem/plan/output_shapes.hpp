@@ -1,8 +1,10 @@
 // Enters: a job and the ops. Leaves: the output shapes of every layer, printed ones as the summary has them,
 // missing ones inferred from the graph's input on. Units: elements, with the batch size as N.
 //
-// A graph without edges (a module tree) is chained: a layer reads the latest earlier output that has the
-// width it was built for. What no earlier output fits is an error that names the layer, never a guess.
+// A graph without edges (a module tree) is chained: a layer reads its predecessor's output if that has the width
+// it was built for, else the input of a container that it stands in (a branch, such as a residual block's
+// down-sampling), else the latest output of that width. What nothing fits, and a branch that ends in another
+// size than the tensor it left, are errors that name the layer. Branches of equal widths cannot be seen.
 #pragma once
 
 #include <span>

@@ -17,6 +17,7 @@ struct ModuleLine {
     leaf,    ///< (conv1): Conv2d(3, 64)
     opens,   ///< (layer1): Sequential(
     closes,  ///< )
+    tensor,  ///< (0): Parameter containing: [torch.float32 of size 4x4]
     text,    ///< anything else: arguments of a module that also has children
   };
   Kind kind = Kind::text;
@@ -24,8 +25,11 @@ struct ModuleLine {
   std::string_view class_name;             ///< "Conv2d"
   std::string_view arguments;              ///< "3, 64"
   std::int64_t repeats = 1;                ///< 12 for "(0-11): 12 x BertLayer("
-  std::optional<std::int64_t> parameters;  ///< from ", 9,408 params"
+  std::optional<std::int64_t> parameters;  ///< from ", 9,408 params", or a tensor's elements
 };
+
+/// Elements of all tensors that a text shows as "... of size 4x4]"; invalid if they do not fit 64 bits.
+[[nodiscard]] core::Checked tensor_elements(std::string_view text);
 
 /// Errors (without a place): malformed_input for a count that is not one, overflow.
 [[nodiscard]] core::Result<ModuleLine> cut_module_line(std::string_view line);

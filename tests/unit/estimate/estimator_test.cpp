@@ -53,9 +53,15 @@ TEST(Estimator, StampsCoverageAndProvenance) {
 }
 
 TEST(Estimator, AJobFitsIfItsUpperFigureDoes) {
-  EXPECT_TRUE(Fixed(1000).estimate(job(), gpu())->fits);
-  EXPECT_FALSE(Fixed(1001).estimate(job(), gpu())->fits);
+  model::GraphBuilder builder("test");
+  builder.infer_edges();
+  builder.add({.name = "a", .op = ops::vocabulary().find_op("relu")});
+  const TrainingJob known(*std::move(builder).build(), 1);
+  EXPECT_TRUE(Fixed(1000).estimate(known, gpu())->fits);
+  EXPECT_FALSE(Fixed(1001).estimate(known, gpu())->fits);
 }
+
+TEST(Estimator, AJobWithAnUnknownLayerIsNotKnownToFit) { EXPECT_FALSE(Fixed(1).estimate(job(), gpu())->fits); }
 
 TEST(Estimator, ChecksTheJobFirst) {
   TrainingJob wrong = job();

@@ -1,8 +1,10 @@
 #include "gpumem/estimate/estimators.hpp"
 
 #include <set>
+#include <thread>
+#include <vector>
 
-#include "expect.hpp"
+#include "graphs.hpp"
 
 namespace gpumem::estimate {
 namespace {
@@ -17,6 +19,30 @@ TEST(Estimators, EachIsMadeUnderItsOwnName) {
     EXPECT_EQ((*made)->name(), entry.name);
   }
   EXPECT_TRUE(names.contains("horus"));
+}
+
+TEST(Estimators, EachServesManyThreads) {
+  constexpr int kThreads = 4;
+  const auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt");
+  const auto gpu = find_profile("a100-40gb");
+  ASSERT_TRUE(testing::succeeds(graph));
+  const TrainingJob job(*graph, 32);
+  for (const EstimatorEntry& entry : estimators()) {
+    const auto estimator = entry.create();
+    ASSERT_TRUE(testing::succeeds(estimator));
+    const Bytes alone = (*estimator)->estimate(job, *gpu)->expected;
+    std::vector<Bytes> together(kThreads);
+    std::vector<std::thread> threads;
+    for (Bytes& answer : together) {
+      // Reading shares the lists of ops and formats, which are made at first use.
+      threads.emplace_back([&] {
+        const auto own = read_summary(GPUMEM_SOURCE_DIR "/models/summaries/resnet50.module_tree.txt");
+        if (own) answer = (*estimator)->estimate(job, *gpu)->expected;
+      });
+    }
+    for (std::thread& thread : threads) thread.join();
+    EXPECT_EQ(together, std::vector<Bytes>(kThreads, alone)) << entry.name;
+  }
 }
 
 TEST(Estimators, NoneIsCalledAll) {

@@ -11,7 +11,8 @@ constexpr std::array<std::string_view, 1> kDropoutTorch = {"Dropout"};
 constexpr std::array<std::string_view, 2> kDropoutKeras = {"Dropout", "GaussianDropout"};
 constexpr std::array<std::string_view, 2> kNormKeras = {"BatchNormalization", "BatchNormalizationV1"};
 constexpr OpTraits kDropout = {"dropout", kDropoutTorch, kDropoutKeras};
-constexpr OpTraits kNorm = {"batch_norm", {}, kNormKeras};
+constexpr std::array<std::string_view, 1> kNormEndings = {"RMSNorm"};
+constexpr OpTraits kNorm = {"batch_norm", {}, kNormKeras, {}, nullptr, false, kNormEndings};
 constexpr std::array<const OpTraits*, 2> kOps = {&kDropout, &kNorm};
 const Vocabulary kVocabulary(kOps);
 
@@ -33,6 +34,16 @@ TEST(Vocabulary, CompletesACutClassName) {
 }
 
 TEST(Vocabulary, DoesNotGuessFromTooLittle) { EXPECT_EQ(kVocabulary.find_keras_prefix("Ba"), nullptr); }
+
+TEST(Vocabulary, FindsTorchClassesByTheirEnding) {
+  EXPECT_EQ(kVocabulary.find_torch("Gemma3RMSNorm"), &kNorm);
+  EXPECT_EQ(kVocabulary.find_torch("RMSNormal"), nullptr);
+}
+
+TEST(Vocabulary, FindsTheLayerThatWasParametrized) {
+  EXPECT_EQ(kVocabulary.find_torch("ParametrizedDropout"), &kDropout);
+  EXPECT_EQ(kVocabulary.find_torch("ParametrizedOther"), nullptr);
+}
 
 TEST(Vocabulary, EmptyKnowsNothing) { EXPECT_EQ(Vocabulary().find_op("dropout"), nullptr); }
 

@@ -66,6 +66,37 @@ TEST(OutputShapes, AShortcutReadsTheLatestOutputOfItsWidth) {
             (testing::Described{"[N, 8, 32, 32]", "[N, 4, 16, 16]", "[N, 16, 16, 16]", "[N, 16, 16, 16]"}));
 }
 
+TEST(OutputShapes, AShortcutReadsItsBlocksInputWhereTheInnerWidthIsTheSame) {
+  EXPECT_EQ(inferred(job_of(R"(Net(
+  (stem): Conv2d(3, 8, kernel_size=(1, 1), stride=(1, 1))
+  (block): Block(
+    (conv1): Conv2d(8, 8, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))
+    (conv2): Conv2d(8, 16, kernel_size=(1, 1), stride=(1, 1))
+    (down): Conv2d(8, 16, kernel_size=(1, 1), stride=(2, 2))
+  )
+)
+)",
+                            {3, 32, 32})),
+            (testing::Described{"[N, 8, 32, 32]", "[N, 8, 16, 16]", "[N, 16, 16, 16]", "[N, 16, 16, 16]"}));
+}
+
+TEST(OutputShapes, NeverGuessWhatABranchOfAnotherSizeIsJoinedWith) {
+  // A U-Net's second half reads the concatenation with the first half's output, which no row shows.
+  const auto shapes = inferred(job_of(R"(UNet(
+  (inc): Conv2d(3, 16, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))
+  (down): Conv2d(16, 32, kernel_size=(2, 2), stride=(2, 2))
+  (up): ConvTranspose2d(32, 16, kernel_size=(2, 2), stride=(2, 2))
+  (conv): Conv2d(32, 16, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))
+  (out): Conv2d(16, 2, kernel_size=(1, 1), stride=(1, 1))
+)
+)",
+                                      {3, 32, 32}));
+  ASSERT_EQ(shapes.size(), 1U);
+  EXPECT_NE(shapes[0].find("line 6: out: follows a branch (from line 5) that leaves [N, 16, 16, 16]"),
+            std::string::npos)
+      << shapes[0];
+}
+
 TEST(OutputShapes, TakeTokensFromTheSequenceLength) {
   TrainingJob job = job_of("Net(\n  (e): Embedding(100, 8)\n  (fc): Linear(in_features=8, out_features=3)\n)\n");
   EXPECT_EQ(inferred(job)[0],

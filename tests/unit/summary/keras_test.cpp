@@ -163,6 +163,34 @@ TEST(Keras, ADimensionThatIsNotFixedIsUnknown) {
             (Described{"embedding embedding [N, ?, 64] 640"}));
 }
 
+TEST(Keras, ANestedModelsRowIsAContainerInABoxToo) {
+  EXPECT_EQ(read_layers(R"(┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┓
+┃ Layer (type)                    ┃ Output Shape           ┃       Param # ┃
+┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━━━━━━┩
+│ block (Sequential)              │ (None, 30, 30, 8)      │           224 │
+├─────────────────────────────────┼────────────────────────┼───────────────┤
+│    └ conv2d (Conv2D)            │ (None, 30, 30, 8)      │           224 │
+├─────────────────────────────────┼────────────────────────┼───────────────┤
+│ dense (Dense)                   │ (None, 30, 30, 2)      │            18 │
+└─────────────────────────────────┴────────────────────────┴───────────────┘
+)"),
+            (Described{"conv2d conv2d [N, 30, 30, 8] 224", "linear dense [N, 30, 30, 2] 18"}));
+}
+
+TEST(Keras, ACutCellOfTheInputIsNoHarmAndOfALayerIsNamed) {
+  const std::string head =
+      "Layer (type)                    Output Shape         Param #\n"
+      "=================================================================\n"
+      "input_1 (InputLayer)            [(None, 224, 224, 3) 0\n";
+  const std::string tail = "=================================================================\n";
+  const auto graph = parse_summary(head + "relu (ReLU)                     (None, 224, 224, 3)  0\n" + tail);
+  ASSERT_TRUE(succeeds(graph));
+  ASSERT_EQ(graph->graph_inputs().size(), 1U);
+  EXPECT_EQ(core::to_string(graph->graph_inputs()[0].shape), "[N, 224, 224, 3]");
+  EXPECT_TRUE(fails(parse_summary(head + "lstm (ConvLSTM2D)               (None, 10, 224, 224, 0\n" + tail),
+                    ErrorCode::malformed_input, 4, "line_length=140"));
+}
+
 TEST(Keras, ReadsACountThatKeras3Remarks) {
   EXPECT_EQ(read_layers(R"(┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━━━━━━┓
 ┃ Layer (type)                    ┃ Output Shape           ┃       Param # ┃

@@ -126,7 +126,7 @@ TEST(ModuleTree, TiesTheHeadOfAModelThatTiesItByDefault) {
   ASSERT_TRUE(succeeds(graph));
   EXPECT_EQ(graph->parameters(), 50257 * 768 + 1024 * 768 + 1536);
   EXPECT_EQ(describe(*graph)[3], "linear lm_head 38597376 tied 38597376");
-  ASSERT_EQ(graph->warnings().size(), 1U);
+  ASSERT_EQ(graph->warnings().size(), 2U);
   EXPECT_EQ(graph->warnings()[0].place.line, 7);
   EXPECT_NE(graph->warnings()[0].message.find("GPT2LMHeadModel ties them by default: 38,597,376"), std::string::npos);
 }
@@ -144,7 +144,7 @@ TEST(ModuleTree, DoesNotTieTheHeadOfOtherModelsButSaysSo) {
   const auto graph = parse_summary(other);
   ASSERT_TRUE(succeeds(graph));
   EXPECT_EQ(graph->parameters(), 2 * 50257 * 768 + 1024 * 768 + 1536);
-  ASSERT_EQ(graph->warnings().size(), 1U);
+  ASSERT_EQ(graph->warnings().size(), 2U);
   EXPECT_NE(graph->warnings()[0].message.find("are counted twice"), std::string::npos);
 }
 
@@ -201,13 +201,13 @@ TEST(ModuleTree, AHeadsOwnBiasIsItsDecodersBias) {
 
 TEST(ModuleTree, TellsAConv1DFromItsParameterCount) {
   const auto graph = parse_summary(R"(GPT2Attention(
-  (wte): Embedding(10, 8), 80 params
+  (wte): Embedding(100, 8), 800 params
   (c_attn): Conv1D(), 216 params
   (c_proj): Conv1D(), 72 params
-), 368 params
+), 1,088 params
 )");
   ASSERT_TRUE(succeeds(graph));
-  EXPECT_EQ(describe(*graph), (Described{"embedding wte 80", "linear c_attn 216", "linear c_proj 72"}));
+  EXPECT_EQ(describe(*graph), (Described{"embedding wte 800", "linear c_attn 216", "linear c_proj 72"}));
   EXPECT_EQ(graph->attributes(graph->layers()[1]).integer("in_features"), 8);
   EXPECT_EQ(graph->attributes(graph->layers()[1]).integer("out_features"), 24);
 }
@@ -232,12 +232,84 @@ TEST(ModuleTree, AnUnknownLayerWithParametersIsAnError) {
   EXPECT_EQ(lenient->parameters(), 1234);
 }
 
-TEST(ModuleTree, AnUnknownLayerOfUnknownSizeIsWarnedOf) {
-  const auto graph = parse_summary("M(\n  (fc): Linear(3, 4)\n  (odd): OddLayer(x=3)\n)\n");
+TEST(ModuleTree, AnUnknownLayerThatPrintsSizesMayHoldParametersAndIsAnError) {
+  const std::string_view text = "M(\n  (fc): Linear(3, 4)\n  (odd): Linear4bit(in_features=64, out_features=64)\n)\n";
+  EXPECT_TRUE(fails(parse_summary(text), ErrorCode::unknown_layer, 3, "'Linear4bit' and prints sizes"));
+  EXPECT_TRUE(fails(parse_summary("M(\n  (odd): OddLayer((7, 7))\n)\n"), ErrorCode::unknown_layer, 2, "OddLayer"));
+  const auto lenient = parse_summary(text, true);
+  ASSERT_TRUE(succeeds(lenient));
+  EXPECT_EQ(lenient->unknown_layers(), 1);
+}
+
+TEST(ModuleTree, AnUnknownLayerWithoutSizesIsWarnedOf) {
+  const auto graph = parse_summary("M(\n  (fc): Linear(3, 4)\n  (odd): Snake(p=0.1)\n)\n");
   ASSERT_TRUE(succeeds(graph));
   EXPECT_EQ(graph->unknown_layers(), 1);
-  EXPECT_EQ(warnings(*graph), (Described{"3: layer 'odd' is of the unknown class 'OddLayer', taken to hold no "
-                                         "parameters"}));
+  ASSERT_EQ(warnings(*graph).size(), 2U);
+  EXPECT_EQ(warnings(*graph)[0], "3: layer 'odd' is of the unknown class 'Snake', taken to hold no parameters");
+}
+
+TEST(ModuleTree, SaysWhatATreeWithoutCountsCannotShow) {
+  const auto plain = parse_summary("M(\n  (fc): Linear(3, 4)\n)\n");
+  ASSERT_TRUE(succeeds(plain));
+  ASSERT_EQ(warnings(*plain).size(), 1U);
+  EXPECT_NE(warnings(*plain)[0].find("shows each module once"), std::string::npos);
+  const auto counted = parse_summary("M(\n  (fc): Linear(3, 4), 16 params\n), 16 params\n");
+  ASSERT_TRUE(succeeds(counted));
+  EXPECT_TRUE(warnings(*counted).empty());
+}
+
+TEST(ModuleTree, CountsASharedEmbeddingOnce) {
+  const auto graph = parse_summary(R"(T(
+  (shared): Embedding(1000, 64)
+  (encoder): Stack(
+    (embed_tokens): Embedding(1000, 64)
+    (embed_positions): Embedding(1000, 32)
+  )
+  (decoder): Stack(
+    (embed_tokens): Embedding(1000, 64)
+  )
+)
+)");
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->parameters(), 1000 * 64 + 1000 * 32);
+}
+
+TEST(ModuleTree, ANormThatPrintsNoSizeHasTheWidthBeforeIt) {
+  const auto graph = parse_summary(R"(M(
+  (o): Linear(in_features=16, out_features=64, bias=False)
+  (relative_attention_bias): Embedding(32, 8)
+  (layer_norm): T5LayerNorm()
+)
+)");
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->layers()[2].parameters, 64);
+  EXPECT_TRUE(fails(parse_summary("M(\n  (norm): LlamaRMSNorm()\n)\n"), ErrorCode::missing_information, 2,
+                    "use a summary with parameter counts"));
+}
+
+TEST(ModuleTree, CountsTheTensorsOfParameterListsAndDictionaries) {
+  EXPECT_EQ(read_layers(R"(M(
+  (list): ParameterList(
+      (0): Parameter containing: [torch.float32 of size 10x10]
+      (1): Parameter containing: [torch.cuda.FloatTensor of size 1x4 (GPU 0)]
+  )
+  (empty): ParameterDict()
+  (one): ParameterDict(  (default): Parameter containing: [torch.FloatTensor of size 8x2])
+)
+)"),
+            (Described{"parameter list 104", "parameter empty 0", "parameter one 16"}));
+}
+
+TEST(ModuleTree, AParametrizedLayerIsTheLayerThatItWas) {
+  EXPECT_EQ(read_layers(R"(M(
+  (fc): ParametrizedLinear(
+    in_features=8, out_features=4, bias=True
+    (parametrizations): ModuleDict()
+  )
+)
+)"),
+            (Described{"linear fc 36"}));
 }
 
 TEST(ModuleTree, EmptyContainersAreNoLayers) {
@@ -258,8 +330,9 @@ TEST(ModuleTree, ReadsTheArgumentsOfAModuleThatHasChildren) {
 TEST(ModuleTree, WarnsOfATotalThatDisagrees) {
   const auto graph = parse_summary(std::string(kNet) + "Total params: 3,000\n");
   ASSERT_TRUE(succeeds(graph));
-  EXPECT_EQ(warnings(*graph), (Described{"8: the summary prints a total of 3,000 parameters; its layers hold 618, "
-                                         "which is used"}));
+  ASSERT_EQ(warnings(*graph).size(), 2U);
+  EXPECT_EQ(warnings(*graph)[0],
+            "8: the summary prints a total of 3,000 parameters; its layers hold 618, which is used");
 }
 
 TEST(ModuleTree, RefusesATreeThatIsNotClosed) {
