@@ -15,17 +15,25 @@ std::string estimator_names() {
   return names + "all";
 }
 
-/// CLI11 cuts what exceeds 64 bits to the largest number; here it is an error.
-std::string within_64_bits(const std::string& text) {
-  std::size_t at = text.starts_with('-') ? 1 : 0;
-  return gpumem::summary::read_digits(text, at) ? "" : text + " does not fit 64 bits";
-}
+/// A whole number as people write it: decimal (CLI11 reads 010 as 8), and an error beyond 64 bits (CLI11 takes
+/// the largest number instead).
+const CLI::Validator kWholeNumber(
+    [](std::string& text) -> std::string {
+      const std::size_t sign = text.starts_with('-') ? 1 : 0;
+      std::size_t at = sign;
+      const auto value = gpumem::summary::read_digits(text, at);
+      if (at == sign || at != text.size()) return "must be a whole number, not '" + text + "'";
+      if (!value) return text + " does not fit 64 bits";
+      text = (sign == 1 ? "-" : "") + std::to_string(*value);
+      return "";
+    },
+    "");
 
 /// The options that describe a job, shared by every command that takes one.
 void add_job_options(CLI::App& command, JobRequest& request) {
   command.add_option("--input", request.input, "one sample's shape, such as 3x224x224");
   command.add_option("--seq", request.sequence_length, "tokens a sample, for models that read token ids")
-      ->check(within_64_bits);
+      ->transform(kWholeNumber);
   command.add_option("--gpu", request.gpu, "a name from 'gpumem gpus', or a path to a profile")->capture_default_str();
   command.add_option("--optimizer", request.optimizer, "sgd, sgd-momentum, adam, adamw, adagrad, rmsprop, ...")
       ->capture_default_str();
@@ -38,7 +46,7 @@ void add_job_options(CLI::App& command, JobRequest& request) {
 void add_estimate(CLI::App& app, EstimateOptions& options) {
   CLI::App& command = *app.add_subcommand("estimate", "how much memory one training job will take");
   command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
-  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->check(within_64_bits);
+  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
   add_job_options(command, options.request);
   command.add_flag("--json", options.json, "print one JSON object");
 }
@@ -47,7 +55,7 @@ void add_batch(CLI::App& app, BatchOptions& options) {
   CLI::App& command = *app.add_subcommand("batch", "one JSON job a line in, one estimate a line out");
   command.add_option("jobs", options.file, "the file with the jobs; - is standard input")->capture_default_str();
   command.add_option("--batch", options.defaults.batch_size, "the batch size of jobs that name none")
-      ->check(within_64_bits);
+      ->transform(kWholeNumber);
   add_job_options(command, options.defaults);
   command.footer(
       "A job: {\"summary\": \"resnet50.txt\", \"batch_size\": 32, \"gpu\": \"a100-40gb\"}\n"

@@ -41,6 +41,7 @@ Json summary_json(const ModelGraph& graph) {
                {"layers", graph.layers().size()},
                {"parameters", graph.parameters()},
                {"trainable_parameters", graph.trainable_parameters()},
+               {"batch_size", graph.printed_batch_size() ? Json(*graph.printed_batch_size()) : Json(nullptr)},
                {"warnings", Json::array()}};
   for (const model::Warning& warning : graph.warnings()) {
     json["warnings"].push_back({{"line", warning.place.line}, {"message", warning.message}});
@@ -66,7 +67,9 @@ std::string headline(const Evaluation& evaluation) {
   const TrainingJob& job = evaluation.job;
   std::string text = graph.file() + ": " + graph.format() + ", " +
                      core::with_separators(static_cast<std::int64_t>(graph.layers().size())) + " layers, " +
-                     core::with_separators(graph.parameters()) + " parameters\n";
+                     core::with_separators(graph.parameters()) + " parameters";
+  if (graph.printed_batch_size()) text += ", printed at batch " + core::with_separators(*graph.printed_batch_size());
+  text += "\n";
   text += "batch " + core::with_separators(job.batch_size);
   if (job.sequence_length) text += ", sequence " + core::with_separators(*job.sequence_length);
   text += ", " + std::string(model::name_of(model::kPrecisions, job.precision)) + ", " +

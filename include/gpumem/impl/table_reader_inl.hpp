@@ -63,13 +63,23 @@ GPUMEM_INLINE void TableReader::read_foot() {
 }
 
 GPUMEM_INLINE void TableReader::learn_batch(std::string_view cell) {
-  if (batch_size_ < 0) batch_size_ = printed_batch(cell).value_or(0);
+  if (batch_size_ >= 0) return;
+  batch_size_ = printed_batch(cell).value_or(0);
+  if (batch_size_ > 0) builder_.printed_batch_size(batch_size_);
 }
 
 GPUMEM_INLINE bool TableReader::read_shapes(std::string_view cell, std::int64_t line) {
   learn_batch(cell);
   const core::Status shaped = parse_shapes(cell, batch_size_, shapes_);
-  return shaped ? true : refuse(line, shaped.error());
+  if (!shaped) return refuse(line, shaped.error());
+  const auto several = [](const core::Shape& shape) { return shape.rank() > 0 && shape[0].size > 1; };
+  if (batch_size_ == 1 && !ambiguous_ && std::any_of(shapes_.begin(), shapes_.end(), several)) {
+    ambiguous_ = true;
+    builder_.warn("the summary is printed at batch 1, where every first axis looks like a multiple of the batch, as " +
+                      core::quoted(cell) + " does; print with batch 2 or more",
+                  line);
+  }
+  return true;
 }
 
 }  // namespace gpumem::summary

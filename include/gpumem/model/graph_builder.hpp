@@ -53,6 +53,8 @@ class GraphBuilder {
   void tie(LayerIndex layer, std::int64_t parameters);
   /// What the source prints as its total; a disagreement with ours becomes a warning.
   void printed_total(std::int64_t parameters, std::int64_t line);
+  /// The batch size that the source's shapes are printed at.
+  void printed_batch_size(std::int64_t batch_size) { graph_.printed_batch_size_ = batch_size; }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);
   /// Fails the graph, unless it has failed before.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -108,6 +109,8 @@ class ModelGraph {
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] const std::string& format() const { return format_; }
   [[nodiscard]] std::span<const Warning> warnings() const { return warnings_; }
+  /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
+  [[nodiscard]] std::optional<std::int64_t> printed_batch_size() const { return printed_batch_size_; }
 
  private:
   friend class GraphBuilder;
@@ -132,6 +135,7 @@ class ModelGraph {
   std::vector<Warning> warnings_;
   std::string file_;
   std::string format_;
+  std::optional<std::int64_t> printed_batch_size_;
   std::int64_t parameters_ = 0;
   std::int64_t trainable_parameters_ = 0;
   std::int64_t unknown_layers_ = 0;

@@ -45,6 +45,7 @@ class TableReader {
   const ReadOptions& options_;
   model::GraphBuilder builder_;
   std::vector<core::Shape> shapes_;
+  bool ambiguous_ = false;        ///< said once that batch 1 does not tell the batch axis
   std::int64_t batch_size_ = -1;  ///< the batch the summary was made with; 0: printed as -1 or None; -1: not seen
 };
 
