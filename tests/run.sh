@@ -36,7 +36,7 @@ if [ "$all" = yes ]; then
   ./tests/lint.sh
 
   say "Fuzzing each target for a few seconds"
-  ./tests/fuzz/run.sh 10
+  ./tests/fuzz/run.sh 20
 
   say "Benchmarks, one short round: that they run, not what they measure"
   cmake --preset bench
