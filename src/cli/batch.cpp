@@ -59,6 +59,13 @@ Json evaluate(Evaluator& evaluator, const Json& job, const JobRequest& defaults)
   return to_json(*evaluation);
 }
 
+/// What keeps a line from being JSON at all.
+std::optional<std::string> fault_of(std::string_view line) {
+  if (line.find_first_not_of(" \t\r") == std::string_view::npos) return "is empty";
+  if (line.size() >= kLongestLine) return "is longer than 1 MiB";
+  return std::nullopt;
+}
+
 void run(std::istream& jobs, const JobRequest& defaults) {
   BatchAnswers answers(defaults);
   std::string line;
@@ -73,18 +80,15 @@ void run(std::istream& jobs, const JobRequest& defaults) {
 }  // namespace
 
 std::string BatchAnswers::answer(std::string_view line) {
-  const auto malformed = [](std::string message) {
-    return error_object({ErrorCode::malformed_input, std::move(message), {}});
-  };
-  const bool too_long = line.size() >= kLongestLine;
-  const Json job = too_long ? Json(Json::value_t::discarded) : parse_job(line);
+  const std::optional<std::string> fault = fault_of(line);
+  const Json job = fault ? Json(Json::value_t::discarded) : parse_job(line);
   Json result;
-  if (line.find_first_not_of(" \t\r") == std::string_view::npos)
-    result = malformed("the line is empty; a job is one JSON object a line");
-  else if (too_long) result = malformed("the line is longer than 1 MiB; a job is one JSON object a line");
-  else if (job.is_discarded())
-    result = malformed("the line is not JSON, or nests deeper than a job; a job is one JSON object a line");
-  else result = evaluate(evaluator_, job, defaults_);
+  if (fault || job.is_discarded()) {
+    const std::string what = fault.value_or("is not JSON, or nests deeper than a job");
+    result = error_object({ErrorCode::malformed_input, "the line " + what + "; a job is one JSON object a line", {}});
+  } else {
+    result = evaluate(evaluator_, job, defaults_);
+  }
   result["line"] = ++number_;
   if (job.is_object() && job.contains("id")) result["id"] = job["id"];
   // What a job's own text puts into a message may be any bytes; output is always UTF-8.

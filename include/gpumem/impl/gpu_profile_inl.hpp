@@ -39,9 +39,10 @@ GPUMEM_INLINE core::Result<Figure> figure_from(const std::string& name, const Js
   const bool shaped = json.is_object() && json.size() == 2 && json.contains("value") && json.contains("source") &&
                       json["source"].is_string() && !json["source"].get_ref<const std::string&>().empty();
   const auto value = shaped ? positive(json["value"]) : std::nullopt;
-  if (!value)
+  if (!value) {
     return malformed("/figures/" + core::shortened(name, kLongestKey) +
                      " must be {\"value\": a positive integer, \"source\": text}");
+  }
   return Figure{*value, json["source"].get<std::string>()};
 }
 

@@ -122,9 +122,10 @@ GPUMEM_INLINE std::optional<std::int64_t> GraphBuilder::count_parameters(const L
                   "neither its parameter count nor the sizes that give it are printed; use a summary with "
                   "parameter counts");
   }
-  if (!counted->valid())
+  if (!counted->valid()) {
     return refuse(core::ErrorCode::overflow,
                   "its sizes give a parameter count that is negative or does not fit 64 bits");
+  }
   return counted->value();
 }
 
