@@ -35,8 +35,8 @@ if [ "$all" = yes ]; then
   say "clang-tidy"
   ./tests/lint.sh
 
-  say "Fuzzing each target for a few seconds"
-  ./tests/fuzz/run.sh 20
+  say "Fuzzing each target from a fixed seed"
+  GPUMEM_FUZZ_RUNS=2000 ./tests/fuzz/run.sh 30
 
   say "Benchmarks, one short round: that they run, not what they measure"
   cmake --preset bench

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Fuzzes every parser: tests/fuzz/run.sh SECONDS [TARGET...], so many seconds a target (all of them by default).
+# With GPUMEM_FUZZ_RUNS=N it is so many runs from a fixed seed instead: the same ones each time from a clean clone.
 # Needs clang and its libFuzzer (Debian: clang-14 libclang-rt-14-dev). What is found is left under build/fuzz/findings/;
 # minimised and moved to tests/fuzz/regressions/TARGET/, the test suite replays it for ever.
 set -euo pipefail
@@ -26,7 +27,9 @@ for target in "${targets[@]}"; do
   echo "fuzzing $target for $seconds s"
   # Mutations worth keeping go to the build folder; the seeds stay as they are.
   mkdir -p "$build/corpus/$target" "$build/findings/$target"
-  options=(-max_total_time="$seconds" -rss_limit_mb=1024 -timeout=10 -max_len=65536 -print_final_stats=1
+  length=(-max_total_time="$seconds")
+  [ -n "${GPUMEM_FUZZ_RUNS:-}" ] && length+=(-runs="$GPUMEM_FUZZ_RUNS" -seed=1)
+  options=("${length[@]}" -rss_limit_mb=1024 -timeout=10 -max_len=65536 -print_final_stats=1
            -artifact_prefix="$PWD/$build/findings/$target/")
   [ -f "tests/fuzz/$target.dict" ] && options+=(-dict="tests/fuzz/$target.dict")
   inputs=("$build/corpus/$target" "tests/fuzz/corpus/$target")

@@ -30,7 +30,9 @@ GPUMEM_INLINE Json to_json(const core::Shape& shape) {
 class Writer {
  public:
   explicit Writer(const model::ModelGraph& graph) : graph_(graph) {
-    for (const model::GraphInput& input : graph.graph_inputs()) inputs_.push_back(unique(input.name));
+    for (const model::GraphInput& input : graph.graph_inputs()) {
+      inputs_.push_back(unique(input.name.empty() ? "input" : input.name));
+    }
     for (const model::Layer& layer : graph.layers()) {
       // Containers' own parameters have no name of their own.
       const std::string_view own = graph.name(layer);
