@@ -8,7 +8,7 @@
 
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/summary/module_repr.hpp"
-#include "gpumem/summary/text.hpp"
+#include "gpumem/summary/table_reader.hpp"
 
 namespace gpumem::summary {
 
@@ -155,7 +155,7 @@ class Reader {
               {}});
       return;
     }
-    if (op == nullptr && is_structural(line.class_name)) return;  // an empty container
+    if (op == nullptr && is_bare_container(line.class_name)) return;  // an empty container
     if (op == nullptr && !line.parameters && !options_.lenient && prints_sizes()) {
       refuse({core::ErrorCode::unknown_layer,
               "layer " + core::quoted(line.name) + " is of the unknown class " + core::quoted(line.class_name) +
@@ -195,10 +195,6 @@ class Reader {
   void default_norm_width() {
     const bool sized = model::Attributes(attributes_).find("normalized_shape") != nullptr;
     if (!sized && !widths_.empty()) attributes_.push_back({"normalized_shape", widths_.back()});
-  }
-
-  static bool is_structural(std::string_view class_name) {
-    return class_name == "Sequential" || class_name == "ModuleList" || class_name == "ModuleDict";
   }
 
   void add(const ModuleLine& line, const model::OpTraits* op, std::optional<std::int64_t> parameters) {
@@ -410,20 +406,7 @@ class Reader {
           "containers hold are not in it, and not in the estimate",
           0);
     }
-    if (const auto second = module_tree().sniff(text_, lines_.offset())) {
-      core::Error error{
-          core::ErrorCode::unknown_format, "a second summary begins here; keep one of them in the file", {}};
-      error.place.line = line_number(text_, *second);
-      refuse(std::move(error));
-      return;
-    }
-    while (lines_.next()) {
-      const auto total = parse_total(lines_.line());
-      if (!total) continue;
-      if (*total) builder_.printed_total(**total, lines_.number());
-      if (!*total) refuse(total->error());
-      return;
-    }
+    summary::read_foot(module_tree(), text_, lines_, builder_);
   }
 
   /// A layer with the transposed sizes of an embedding: most likely the output layer.

@@ -6,6 +6,24 @@
 
 namespace gpumem::summary {
 
+GPUMEM_INLINE void read_foot(const Format& format, std::string_view text, Lines& lines, model::GraphBuilder& builder) {
+  const auto refuse = [&](std::int64_t line, core::Error error) {
+    error.place.line = line;
+    builder.fail(std::move(error));
+  };
+  if (const auto second = format.sniff(text, lines.offset())) {
+    return refuse(line_number(text, *second),
+                  {core::ErrorCode::unknown_format, "a second summary begins here; keep one of them in the file", {}});
+  }
+  while (lines.next()) {
+    const auto total = parse_total(lines.line());
+    if (!total) continue;
+    if (*total) builder.printed_total(**total, lines.number());
+    if (!*total) refuse(lines.number(), total->error());
+    return;
+  }
+}
+
 GPUMEM_INLINE TableReader::TableReader(const Format& format, std::string_view text, std::size_t begin,
                                        const ReadOptions& options)
     : format_(format), text_(text), lines_(text, begin), options_(options), builder_(format.name, options.file) {
@@ -45,21 +63,6 @@ GPUMEM_INLINE bool TableReader::read_rule(char of) {
   if (!lines_.next()) return refuse_cut_off();
   if (is_rule(lines_.line(), of)) return true;
   return refuse("the line below the table's header should be a rule of '" + std::string(1, of) + "'");
-}
-
-GPUMEM_INLINE void TableReader::read_foot() {
-  if (const auto second = format_.sniff(text_, lines_.offset())) {
-    refuse(line_number(text_, *second),
-           {core::ErrorCode::unknown_format, "a second summary begins here; keep one of them in the file", {}});
-    return;
-  }
-  while (lines_.next()) {
-    const auto total = parse_total(lines_.line());
-    if (!total) continue;
-    if (*total) builder_.printed_total(**total, lines_.number());
-    if (!*total) refuse(lines_.number(), total->error());
-    return;
-  }
 }
 
 GPUMEM_INLINE void TableReader::learn_batch(std::string_view cell) {

@@ -228,8 +228,7 @@ class Reader : private TableReader {
   }
 
   bool add_unknown(const Row& row, const Count& count) {
-    const bool structural = row.depth == 0 || row.class_name == "Sequential" || row.class_name == "ModuleList" ||
-                            row.class_name == "ModuleDict";
+    const bool structural = row.depth == 0 || is_bare_container(row.class_name);
     const bool holds = count.parameters > 0;
     if (!holds && (structural || shapes().empty())) return true;
     if (holds && !options().lenient) {

@@ -8,6 +8,9 @@
 
 namespace gpumem::summary {
 
+/// Reads the printed total below a summary, a table or a tree; a second summary of its format is an error.
+void read_foot(const Format& format, std::string_view text, Lines& lines, model::GraphBuilder& builder);
+
 class TableReader {
  public:
   TableReader(const Format& format, std::string_view text, std::size_t begin, const ReadOptions& options);
@@ -24,8 +27,7 @@ class TableReader {
 
   /// Steps over the rule below the header.
   bool read_rule(char of);
-  /// Reads the printed total below the table; a second table is an error.
-  void read_foot();
+  void read_foot() { summary::read_foot(format_, text_, lines_, builder_); }
   /// Parses `cell` into shapes(), learning the batch size from the first one.
   bool read_shapes(std::string_view cell, std::int64_t line);
 

@@ -44,6 +44,11 @@ class Lines {
 [[nodiscard]] std::string_view trim(std::string_view text);
 [[nodiscard]] std::string_view trim_left(std::string_view text);
 
+/// PyTorch's classes that only hold other modules; empty, they are no layers.
+[[nodiscard]] constexpr bool is_bare_container(std::string_view class_name) {
+  return class_name == "Sequential" || class_name == "ModuleList" || class_name == "ModuleDict";
+}
+
 /// A line of ten or more of one character, such as a table's "=====".
 [[nodiscard]] bool is_rule(std::string_view line, char of);
 
