@@ -15,6 +15,9 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   if (job.batch_size < 1) return not_positive("the batch size", job.batch_size);
   if (job.gradient_accumulation < 1) return not_positive("gradient accumulation", job.gradient_accumulation);
   if (job.sequence_length && *job.sequence_length < 1) return not_positive("the sequence length", *job.sequence_length);
+  if (job.samples_per_epoch && *job.samples_per_epoch < 1) {
+    return not_positive("the number of samples an epoch", *job.samples_per_epoch);
+  }
   for (const std::int64_t dim : job.input_shape) {
     if (dim < 1) return not_positive("an input dimension", dim);
   }

@@ -27,6 +27,14 @@ enum class Precision : std::uint8_t {
 
 enum class Loss : std::uint8_t { cross_entropy, mse, bce_with_logits };
 
+/// Where in an iteration optimizer.zero_grad() is called: it decides whether the last step's gradients still
+/// stand while the forward pass runs.
+enum class ZeroGrad : std::uint8_t {
+  step_start,       ///< first of all, before the batch arrives
+  before_backward,  ///< between forward and backward
+  step_end,         ///< after the optimizer's step
+};
+
 template <typename Enum>
 struct Named {
   Enum value;
@@ -49,6 +57,10 @@ inline constexpr std::array<Named<Precision>, 5> kPrecisions = {{{Precision::fp3
                                                                  {Precision::bf16, "bf16"}}};
 inline constexpr std::array<Named<Loss>, 3> kLosses = {
     {{Loss::cross_entropy, "cross-entropy"}, {Loss::mse, "mse"}, {Loss::bce_with_logits, "bce-with-logits"}}};
+
+inline constexpr std::array<Named<ZeroGrad>, 3> kZeroGrads = {{{ZeroGrad::step_start, "step-start"},
+                                                               {ZeroGrad::before_backward, "before-backward"},
+                                                               {ZeroGrad::step_end, "step-end"}}};
 
 /// The name of a value in one of the lists above.
 template <typename Enum, std::size_t Count>
@@ -89,6 +101,13 @@ struct TrainingJob {
   std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
   bool activation_checkpointing = false;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
+  ZeroGrad zero_grad = ZeroGrad::step_start;
+  /// Samples in an epoch: tells how large its last batch is. Nothing: every batch is full (drop_last).
+  std::optional<std::int64_t> samples_per_epoch = {};
+  /// A forward pass in training mode at batch size 2 before training, as torchsummary.summary() makes it.
+  bool summary_pass = false;
+  /// A pass without gradients over full batches after each epoch.
+  bool validation_pass = false;
 
   TrainingJob() = default;
   TrainingJob(ModelGraph model, std::int64_t batch)
