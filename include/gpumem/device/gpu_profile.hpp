@@ -19,10 +19,14 @@ struct Figure {
   std::string source;
 };
 
-/// What CUDA takes before the first tensor (context, driver, loaded libraries), on one software stack.
+/// What CUDA takes before the first tensor (context, driver, loaded libraries), on one software stack, and what the
+/// kernels of cuDNN add once they are loaded.
 struct ContextFigure {
+  std::string name;  ///< "lazy-loading": what a job calls the stack
   std::string software;
   std::int64_t bytes = 0;
+  std::int64_t convolution_bytes = 0;  ///< more, once a convolution has run
+  std::int64_t batch_norm_bytes = 0;   ///< more, once a batch normalisation has run
   std::string source;
 };
 
@@ -39,7 +43,7 @@ struct GpuProfile {
   std::optional<Figure> memory_bandwidth_bytes_per_second;
   std::optional<Figure> peak_fp32_flops;  ///< without tensor cores, a second
   std::optional<Figure> cublas_workspace_bytes;
-  std::vector<ContextFigure> contexts;
+  std::vector<ContextFigure> contexts;  ///< the first is the default
 
   /// The memory that jobs can have: usable_bytes where it is known, else the nominal capacity.
   [[nodiscard]] core::Bytes capacity() const {

@@ -32,6 +32,8 @@ class Estimator {
   /// fits.
   [[nodiscard]] virtual core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
                                                                  const device::GpuProfile& gpu) const = 0;
+  /// Whether do_estimate() finds out by itself if the job fits; if not, it fits where upper is within the capacity.
+  [[nodiscard]] virtual bool decides_fit() const { return false; }
 };
 
 }  // namespace gpumem::estimate

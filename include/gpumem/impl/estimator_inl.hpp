@@ -18,7 +18,8 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::Trai
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;
   const bool lower_bound = estimate->coverage.layers_unknown > 0;
-  estimate->fits = !lower_bound && estimate->upper <= gpu.capacity();
+  const bool fits = decides_fit() ? estimate->fits : estimate->upper <= gpu.capacity();
+  estimate->fits = fits && !lower_bound;
   return estimate;
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "gpumem/estimate/horus.hpp"
+#include "gpumem/estimate/replay.hpp"
 
 namespace gpumem::estimate {
 
@@ -15,7 +16,8 @@ core::Result<std::unique_ptr<Estimator>> create() {
   return std::unique_ptr<Estimator>(std::make_unique<Kind>());
 }
 
-inline constexpr std::array<EstimatorEntry, 1> kAll = {{
+inline constexpr std::array<EstimatorEntry, 2> kAll = {{
+    {Replay::kName, "replay of PyTorch's caching allocator over a plan of the training steps", create<Replay>},
     {Horus::kName, "Horus' published formula, faults included: the baseline", create<Horus>},
 }};
 

@@ -75,16 +75,39 @@ GPUMEM_INLINE core::Status read_figures(const Json& json, GpuProfile& profile) {
   return core::Done{};
 }
 
+GPUMEM_INLINE core::Result<ContextFigure> context_from(const Json& json) {
+  const core::Error fault = malformed(
+      "/contexts must hold {\"name\": text, \"software\": text, \"bytes\": a positive integer, \"source\": text}, and "
+      "may "
+      "hold \"convolution_bytes\" and \"batch_norm_bytes\"");
+  if (!json.is_object()) return fault;
+  ContextFigure context;
+  for (const auto& [name, item] : json.items()) {
+    const bool text = name == "name" || name == "software" || name == "source";
+    if (text) {
+      if (!item.is_string()) return fault;
+      (name == "name"       ? context.name
+       : name == "software" ? context.software
+                            : context.source) = item.get<std::string>();
+      continue;
+    }
+    const auto bytes = positive(item);
+    if (!bytes) return fault;
+    if (name == "bytes") context.bytes = *bytes;
+    else if (name == "convolution_bytes") context.convolution_bytes = *bytes;
+    else if (name == "batch_norm_bytes") context.batch_norm_bytes = *bytes;
+    else return fault;
+  }
+  if (context.name.empty() || context.software.empty() || context.source.empty() || context.bytes == 0) return fault;
+  return context;
+}
+
 GPUMEM_INLINE core::Status read_contexts(const Json& json, GpuProfile& profile) {
   if (!json.is_array()) return malformed("/contexts must be a list");
   for (const Json& item : json) {
-    const bool shaped = item.is_object() && item.size() == 3 && item.contains("software") && item.contains("bytes") &&
-                        item.contains("source") && item["software"].is_string() && item["source"].is_string();
-    const auto bytes = shaped ? positive(item["bytes"]) : std::nullopt;
-    if (!bytes) {
-      return malformed("/contexts must hold {\"software\": text, \"bytes\": a positive integer, \"source\": text}");
-    }
-    profile.contexts.push_back({item["software"].get<std::string>(), *bytes, item["source"].get<std::string>()});
+    const core::Result<ContextFigure> context = context_from(item);
+    if (!context) return context.error();
+    profile.contexts.push_back(*context);
   }
   return core::Done{};
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -31,6 +32,7 @@ enum class Loss : std::uint8_t { cross_entropy, mse, bce_with_logits };
 /// stand while the forward pass runs.
 enum class ZeroGrad : std::uint8_t {
   step_start,       ///< first of all, before the batch arrives
+  before_forward,   ///< when the batch has arrived
   before_backward,  ///< between forward and backward
   step_end,         ///< after the optimizer's step
 };
@@ -58,7 +60,8 @@ inline constexpr std::array<Named<Precision>, 5> kPrecisions = {{{Precision::fp3
 inline constexpr std::array<Named<Loss>, 3> kLosses = {
     {{Loss::cross_entropy, "cross-entropy"}, {Loss::mse, "mse"}, {Loss::bce_with_logits, "bce-with-logits"}}};
 
-inline constexpr std::array<Named<ZeroGrad>, 3> kZeroGrads = {{{ZeroGrad::step_start, "step-start"},
+inline constexpr std::array<Named<ZeroGrad>, 4> kZeroGrads = {{{ZeroGrad::step_start, "step-start"},
+                                                               {ZeroGrad::before_forward, "before-forward"},
                                                                {ZeroGrad::before_backward, "before-backward"},
                                                                {ZeroGrad::step_end, "step-end"}}};
 
@@ -101,7 +104,8 @@ struct TrainingJob {
   std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
   bool activation_checkpointing = false;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
-  ZeroGrad zero_grad = ZeroGrad::step_start;
+  ZeroGrad zero_grad = ZeroGrad::before_forward;
+  std::string software = {};  ///< the stack it runs on, as the GPU's profile names it; empty: the profile's first
   /// Samples in an epoch: tells how large its last batch is. Nothing: every batch is full (drop_last).
   std::optional<std::int64_t> samples_per_epoch = {};
   /// A forward pass in training mode at batch size 2 before training, as torchsummary.summary() makes it.

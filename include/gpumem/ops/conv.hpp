@@ -66,6 +66,54 @@ std::optional<core::Checked> parameters(const model::Attributes& attributes) {
   return attributes.flag("bias", true) ? weight + core::Checked(*out) : weight;
 }
 
+/// The number of pixels behind batch and channels; 0 if they are not all known.
+inline std::int64_t pixels(const core::Shape& shape) {
+  core::Checked count = 1;
+  for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
+    count *= shape[axis].kind == core::Dim::Kind::fixed ? shape[axis].size : 0;
+  }
+  return count.value().value_or(0);
+}
+
+/// aten::convolution: keeps its input; convolution_backward makes the gradients of input, weight and bias in this
+/// order, and cuDNN takes a workspace in each direction.
+template <std::size_t Axes, bool Transposed>
+core::Result<TensorId> record(const OpCall& call, Tape& tape) {
+  if (call.shapes[0].rank() < 2) return unfit(call.shapes[0], "batch and channels");
+  const auto& attributes = call.attributes;
+  Convolution convolution;
+  convolution.in_channels = call.shapes[0][1].size;
+  convolution.out_channels = call.output.rank() > 1 ? call.output[1].size : 1;
+  convolution.groups = attributes.integer("groups").value_or(1);
+  convolution.input_pixels = pixels(call.shapes[0]);
+  convolution.output_pixels = pixels(call.output);
+  convolution.axes = Axes;
+  convolution.transposed = Transposed;
+  for (std::size_t axis = 0; axis < Axes; ++axis) {
+    const Window window = Window::of(attributes, axis);
+    if (!window.sane()) return insane_window();
+    convolution.kernel_elements *= window.kernel;
+    convolution.kernel = window.kernel;
+    convolution.stride = window.stride;
+    convolution.dilation = window.dilation;
+  }
+  const auto with_bias = parameters<Axes>(attributes);
+  const bool bias = attributes.flag("bias", true);
+  const core::Checked channels = bias ? attributes.integer("out_channels").value_or(0) : 0;
+  core::Checked weight = call.parameters;
+  if (with_bias && with_bias->value() == call.parameters) weight = *with_bias->value() - channels.value().value_or(0);
+  add_parameters(call, tape, {weight, channels});
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .parameters = tape.layer_parameters(),
+                      .library = Library::convolution,
+                      .convolution = &convolution,
+                      .autocast = Autocast::lower,
+                      .contiguous_gradient = true});
+}
+
 inline constexpr std::array<std::string_view, 2> kPositional = {"in_channels", "out_channels"};
 inline constexpr ExpectedWidth kExpects = {ExpectedWidth::Axis::channels, "in_channels"};
 
@@ -90,24 +138,36 @@ inline constexpr std::array<std::string_view, 1> kKerasTransposed3 = {"Conv3DTra
 inline constexpr std::array<Op, 6> kConvOps = {
     {{{"conv1d", conv_detail::kTorch1, conv_detail::kKeras1, conv_detail::kPositional, conv_detail::parameters<1>},
       conv_detail::output_shape<1>,
-      conv_detail::kExpects},
+      conv_detail::kExpects,
+      false,
+      conv_detail::record<1, false>},
      {{"conv2d", conv_detail::kTorch2, conv_detail::kKeras2, conv_detail::kPositional, conv_detail::parameters<2>},
       conv_detail::output_shape<2>,
-      conv_detail::kExpects},
+      conv_detail::kExpects,
+      false,
+      conv_detail::record<2, false>},
      {{"conv3d", conv_detail::kTorch3, conv_detail::kKeras3, conv_detail::kPositional, conv_detail::parameters<3>},
       conv_detail::output_shape<3>,
-      conv_detail::kExpects},
+      conv_detail::kExpects,
+      false,
+      conv_detail::record<3, false>},
      {{"conv_transpose1d", conv_detail::kTransposed1, conv_detail::kKerasTransposed1, conv_detail::kPositional,
        conv_detail::parameters<1>},
       conv_detail::transposed_output_shape<1>,
-      conv_detail::kExpects},
+      conv_detail::kExpects,
+      false,
+      conv_detail::record<1, true>},
      {{"conv_transpose2d", conv_detail::kTransposed2, conv_detail::kKerasTransposed2, conv_detail::kPositional,
        conv_detail::parameters<2>},
       conv_detail::transposed_output_shape<2>,
-      conv_detail::kExpects},
+      conv_detail::kExpects,
+      false,
+      conv_detail::record<2, true>},
      {{"conv_transpose3d", conv_detail::kTransposed3, conv_detail::kKerasTransposed3, conv_detail::kPositional,
        conv_detail::parameters<3>},
       conv_detail::transposed_output_shape<3>,
-      conv_detail::kExpects}}};
+      conv_detail::kExpects,
+      false,
+      conv_detail::record<3, true>}}};
 
 }  // namespace gpumem::ops

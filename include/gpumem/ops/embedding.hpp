@@ -35,6 +35,24 @@ inline std::optional<core::Checked> parameters(const model::Attributes& attribut
   return core::Checked(*rows) * core::Checked(*width);
 }
 
+/// aten::embedding keeps the ids. embedding_dense_backward makes the whole table's gradient; beyond 3,072 ids it
+/// sorts them first (two copies of the ids and as much for the sort).
+inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
+  constexpr std::int64_t kSortedIds = 4;
+  const core::Checked sides = core::Checked(call.attributes.integer("num_embeddings").value_or(0)) +
+                              core::Checked(call.attributes.integer("embedding_dim").value_or(0));
+  add_parameters(call, tape, {{core::Checked(call.parameters), sides}});
+  const TensorSize ids = tape.tensor(call.tensors[0]).size.as(core::DType::int64);
+  const std::array<TensorSize, 1> sorted = {ids.times(kSortedIds)};
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .backward_scratch = tape.backend() == Backend::cuda ? std::span<const TensorSize>(sorted)
+                                                                          : std::span<const TensorSize>(),
+                      .parameters = tape.layer_parameters(),
+                      .no_gradient = ~0U});
+}
+
 inline constexpr std::array<std::string_view, 8> kTorch = {"Embedding",
                                                            "OPTLearnedPositionalEmbedding",
                                                            "BartLearnedPositionalEmbedding",
@@ -54,10 +72,12 @@ inline constexpr std::array<Op, 2> kEmbeddingOps = {
        embedding_detail::parameters},
       embedding_detail::output_shape,
       {},
-      true},
+      true,
+      embedding_detail::record},
      {{"embedding_bag", embedding_detail::kBag, {}, embedding_detail::kPositional, embedding_detail::parameters},
       embedding_detail::bag_output_shape,
       {},
-      true}}};
+      true,
+      embedding_detail::record}}};
 
 }  // namespace gpumem::ops

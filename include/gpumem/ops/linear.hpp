@@ -36,6 +36,40 @@ inline std::optional<core::Checked> bilinear_parameters(const model::Attributes&
   return attributes.flag("bias", true) ? weight + core::Checked(*out) : weight;
 }
 
+/// aten::addmm (mm without a bias) on the rows of the input, which it keeps; the gradients of input, weight and
+/// bias come in this order.
+inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
+  const auto in = call.attributes.integer("in_features");
+  const auto out = call.attributes.integer("out_features");
+  const core::Checked weight = in && out ? core::Checked(*in) * core::Checked(*out) : core::Checked(call.parameters);
+  const bool bias = call.parameters > 0 && weight.value() != call.parameters;
+  const core::Checked sides = core::Checked(in.value_or(0)) + core::Checked(out.value_or(0));
+  add_parameters(call, tape, {{weight, sides}, bias ? core::Checked(out.value_or(0)) : core::Checked(0)});
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .parameters = tape.layer_parameters(),
+                      .library = bias ? Library::gemm_bias : Library::gemm,
+                      .autocast = Autocast::lower});
+}
+
+/// aten::_trilinear: keeps both inputs; its kernels hold the outer product for a short time.
+inline core::Result<TensorId> record_bilinear(const OpCall& call, Tape& tape) {
+  add_parameters(call, tape, {core::Checked(call.parameters)});
+  const auto in = call.attributes.integer("in1_features");
+  if (!in) return missing("in1_features");
+  const std::array<TensorSize, 1> outer = {call.size.times(*in)};
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .saved_inputs = call.tensors.size() > 1 ? 3U : 1U,
+                      .scratch = outer,
+                      .backward_scratch = outer,
+                      .parameters = tape.layer_parameters(),
+                      .library = Library::gemm,
+                      .autocast = Autocast::lower});
+}
+
 inline constexpr std::array<std::string_view, 6> kTorch = {
     "Linear", "NonDynamicallyQuantizableLinear", "LazyLinear", "Conv1D", "FusedDense", "ScaledLinear"};
 inline constexpr std::array<std::string_view, 1> kKeras = {"Dense"};
@@ -47,9 +81,13 @@ inline constexpr std::array<std::string_view, 1> kBilinearTorch = {"Bilinear"};
 inline constexpr std::array<Op, 2> kLinearOps = {
     {{{"linear", linear_detail::kTorch, linear_detail::kKeras, linear_detail::kPositional, linear_detail::parameters},
       linear_detail::output_shape,
-      {ExpectedWidth::Axis::last, "in_features"}},
+      {ExpectedWidth::Axis::last, "in_features"},
+      false,
+      linear_detail::record},
      {{"bilinear", linear_detail::kBilinearTorch, {}, {}, linear_detail::bilinear_parameters},
       linear_detail::output_shape,
-      {ExpectedWidth::Axis::last, "in1_features"}}}};
+      {ExpectedWidth::Axis::last, "in1_features"},
+      false,
+      linear_detail::record_bilinear}}};
 
 }  // namespace gpumem::ops

@@ -12,14 +12,46 @@ namespace loss_detail {
 
 inline core::Result<core::Shape> scalar(const OpInput&) { return core::Shape{}; }
 
+inline constexpr TensorSize kScalar = {1, 0, core::DType::float32};
+
+/// aten::log_softmax, then nll_loss, which keeps the log-probabilities and the total weight.
+inline core::Result<TensorId> record_cross_entropy(const OpCall& call, Tape& tape) {
+  const TensorId log = elementwise(tape, contiguous(tape, call.tensors[0]), 0, true, Autocast::full);
+  return tape.record({.inputs = {&log, 1}, .output = kScalar, .saved_inputs = 1, .extras = {&kScalar, 1}});
+}
+
+/// aten::mse_loss keeps input and target; its kernel holds the squares before it averages them.
+inline core::Result<TensorId> record_mse(const OpCall& call, Tape& tape) {
+  const TensorId input = tape.cast(call.tensors[0], core::DType::float32);
+  const TensorSize squares = tape.tensor(input).size;
+  return tape.record({.inputs = {&input, 1},
+                      .output = kScalar,
+                      .saved_inputs = 1,
+                      .scratch = {&squares, 1},
+                      .autocast = Autocast::full});
+}
+
+/// aten::binary_cross_entropy_with_logits: two temporaries forward, one backward.
+inline core::Result<TensorId> record_bce(const OpCall& call, Tape& tape) {
+  const TensorId input = tape.cast(call.tensors[0], core::DType::float32);
+  const std::array<TensorSize, 2> temporaries = {tape.tensor(input).size, tape.tensor(input).size};
+  return tape.record({.inputs = {&input, 1},
+                      .output = kScalar,
+                      .saved_inputs = 1,
+                      .scratch = temporaries,
+                      .backward_scratch = std::span(temporaries).first(1),
+                      .autocast = Autocast::full});
+}
+
 inline constexpr std::array<std::string_view, 2> kCrossEntropy = {"CrossEntropyLoss", "NLLLoss"};
 inline constexpr std::array<std::string_view, 1> kMse = {"MSELoss"};
 inline constexpr std::array<std::string_view, 2> kBce = {"BCEWithLogitsLoss", "BCELoss"};
 
 }  // namespace loss_detail
 
-inline constexpr std::array<Op, 3> kLossOps = {{{{"cross_entropy", loss_detail::kCrossEntropy}, loss_detail::scalar},
-                                                {{"mse_loss", loss_detail::kMse}, loss_detail::scalar},
-                                                {{"bce_with_logits", loss_detail::kBce}, loss_detail::scalar}}};
+inline constexpr std::array<Op, 3> kLossOps = {
+    {{{"cross_entropy", loss_detail::kCrossEntropy}, loss_detail::scalar, {}, false, loss_detail::record_cross_entropy},
+     {{"mse_loss", loss_detail::kMse}, loss_detail::scalar, {}, false, loss_detail::record_mse},
+     {{"bce_with_logits", loss_detail::kBce}, loss_detail::scalar, {}, false, loss_detail::record_bce}}};
 
 }  // namespace gpumem::ops

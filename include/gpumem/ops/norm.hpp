@@ -55,6 +55,115 @@ inline std::optional<core::Checked> rms_norm(const model::Attributes& attributes
   return core::Checked(0);
 }
 
+/// The channels of a layer: as its attributes say, or axis 1 of what it reads.
+inline core::Checked channels_of(const OpCall& call, std::string_view attribute) {
+  if (const auto given = call.attributes.integer(attribute)) return *given;
+  return call.shapes[0].rank() > 1 ? call.shapes[0][1].size : 0;
+}
+
+/// aten::cudnn_batch_norm and native_batch_norm: keep the input, and mean and inverse deviation in float32.
+inline core::Result<TensorId> record_batch(const OpCall& call, Tape& tape) {
+  const core::Checked channels = channels_of(call, "num_features");
+  const TensorSize statistic{channels, 0, core::DType::float32};
+  add_parameters(call, tape, {channels, channels});
+  if (call.attributes.flag("track_running_stats", true)) {
+    tape.add_buffer(statistic);
+    tape.add_buffer(statistic);
+    tape.add_buffer({1, 0, core::DType::int64});
+  }
+  const std::array<TensorSize, 2> statistics = {statistic, statistic};
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .extras = statistics,
+                      .parameters = tape.layer_parameters(),
+                      .contiguous_gradient = true});
+}
+
+/// A normalisation that keeps its input and two figures a row in float32.
+inline core::Result<TensorId> record_rows(const OpCall& call, Tape& tape, const TensorSize& rows,
+                                          core::Checked parameters) {
+  add_parameters(call, tape, {parameters, parameters});
+  const std::array<TensorSize, 2> statistics = {rows, rows};
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .extras = statistics,
+                      .parameters = tape.layer_parameters(),
+                      .autocast = Autocast::full,
+                      .contiguous_gradient = true});
+}
+
+/// aten::native_layer_norm: mean and inverse deviation a row.
+inline core::Result<TensorId> record_layer(const OpCall& call, Tape& tape) {
+  const model::AttributeValue* shape = call.attributes.find("normalized_shape");
+  const auto* list = shape == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(shape);
+  const auto rows = rows_of(call.output, list == nullptr ? 1 : list->size());
+  if (!rows) return unfit(call.output, "known sizes");
+  return record_rows(call, tape, *rows, normalized_elements(call.attributes).value_or(call.parameters / 2));
+}
+
+/// aten::native_group_norm: mean and inverse deviation a sample and group.
+inline core::Result<TensorId> record_group(const OpCall& call, Tape& tape) {
+  const auto groups = call.attributes.integer("num_groups");
+  if (!groups) return missing("num_groups");
+  const auto samples = rows_of(call.output, call.output.rank() - 1);
+  if (!samples) return unfit(call.output, "a known batch axis");
+  return record_rows(call, tape, samples->times(*groups), channels_of(call, "num_channels"));
+}
+
+/// aten::instance_norm: a batch norm over [1, N C, ...] with its weights repeated for every sample.
+inline core::Result<TensorId> record_instance(const OpCall& call, Tape& tape) {
+  const auto planes = rows_of(call.output, call.output.rank() > 2 ? call.output.rank() - 2 : 0);
+  if (!planes) return unfit(call.output, "known sizes");
+  const core::Checked channels = channels_of(call, "num_features");
+  add_parameters(call, tape, {channels, channels});
+  const std::array<TensorSize, 4> extras = {*planes, *planes, *planes, *planes};
+  const bool affine = !tape.layer_parameters().empty();
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .extras = std::span(extras).first(affine ? 4 : 2),
+                      .parameters = tape.layer_parameters(),
+                      .contiguous_gradient = true});
+}
+
+/// aten::rms_norm and HuggingFace's RMSNorm: x · rsqrt(mean(x²) + ε) in float32, then · weight.
+inline core::Result<TensorId> record_rms(const OpCall& call, Tape& tape) {
+  const auto rows = rows_of(call.output);
+  if (!rows) return unfit(call.output, "known sizes");
+  add_parameters(call, tape, {core::Checked(call.parameters)});
+  const core::DType type = tape.tensor(call.tensors[0]).size.dtype;
+  const TensorId full = tape.cast(call.tensors[0], core::DType::float32);
+  const TensorId square = elementwise(tape, full, 1);
+  const TensorId mean = tape.record({.inputs = {&square, 1}, .output = *rows});
+  const TensorId shifted = elementwise(tape, mean);
+  const TensorId inverse = elementwise(tape, shifted, 0, true);
+  const TensorId scaled = product(tape, full, inverse);
+  const TensorId back = tape.cast(scaled, type);
+  if (tape.layer_parameters().empty()) return back;
+  const TensorSize whole = tape.tensor(back).size;
+  return tape.record({.inputs = {&back, 1},
+                      .output = whole,
+                      .saved_inputs = 1,
+                      .backward_scratch = {&whole, 1},
+                      .parameters = tape.layer_parameters()});
+}
+
+/// torch.nn.functional.local_response_norm: x / (k + α · pool(x²))^β, each factor kept.
+inline core::Result<TensorId> record_response(const OpCall& call, Tape& tape) {
+  const TensorId input = call.tensors[0];
+  const TensorId square = product(tape, input, input);
+  const TensorId padded = elementwise(tape, square);
+  const TensorId pooled = elementwise(tape, padded, 1);
+  const TensorId shifted = elementwise(tape, elementwise(tape, pooled));
+  const TensorId power = elementwise(tape, shifted, 1);
+  return product(tape, input, power);
+}
+
 inline constexpr std::array<std::string_view, 1> kFeatures = {"num_features"};
 inline constexpr std::array<std::string_view, 2> kGroups = {"num_groups", "num_channels"};
 inline constexpr std::array<std::string_view, 1> kShape = {"normalized_shape"};
@@ -81,18 +190,34 @@ inline constexpr std::array<Op, 6> kNormOps = {
     {{{"batch_norm", norm_detail::kBatchTorch, norm_detail::kBatchKeras, norm_detail::kFeatures,
        norm_detail::batch_norm},
       same_shape,
-      {ExpectedWidth::Axis::channels, "num_features"}},
+      {ExpectedWidth::Axis::channels, "num_features"},
+      false,
+      norm_detail::record_batch},
      {{"instance_norm", norm_detail::kInstanceTorch, {}, norm_detail::kFeatures, norm_detail::instance_norm},
       same_shape,
-      {ExpectedWidth::Axis::channels, "num_features"}},
+      {ExpectedWidth::Axis::channels, "num_features"},
+      false,
+      norm_detail::record_instance},
      {{"group_norm", norm_detail::kGroupTorch, norm_detail::kGroupKeras, norm_detail::kGroups, norm_detail::group_norm},
       same_shape,
-      {ExpectedWidth::Axis::channels, "num_channels"}},
+      {ExpectedWidth::Axis::channels, "num_channels"},
+      false,
+      norm_detail::record_group},
      {{"layer_norm", norm_detail::kLayerTorch, norm_detail::kLayerKeras, norm_detail::kShape, norm_detail::layer_norm},
-      same_shape},
+      same_shape,
+      {},
+      false,
+      norm_detail::record_layer},
      {{"rms_norm", norm_detail::kRmsTorch, norm_detail::kRmsKeras, norm_detail::kShape, norm_detail::rms_norm, false,
        norm_detail::kRmsEndings},
-      same_shape},
-     {{"local_response_norm", norm_detail::kResponseTorch, {}, norm_detail::kResponsePositional}, same_shape}}};
+      same_shape,
+      {},
+      false,
+      norm_detail::record_rms},
+     {{"local_response_norm", norm_detail::kResponseTorch, {}, norm_detail::kResponsePositional},
+      same_shape,
+      {},
+      false,
+      norm_detail::record_response}}};
 
 }  // namespace gpumem::ops

@@ -3,12 +3,15 @@
 // it follows.
 #pragma once
 
+#include <array>
+#include <initializer_list>
 #include <span>
 #include <string_view>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/op_traits.hpp"
+#include "gpumem/ops/tape.hpp"
 
 namespace gpumem::ops {
 
@@ -28,12 +31,96 @@ struct ExpectedWidth {
   std::string_view attribute = {};
 };
 
+/// One layer, ready to be recorded: its shapes are known, and its inputs stand on the tape.
+struct OpCall {
+  model::Attributes attributes;
+  std::string_view class_name;
+  std::span<const core::Shape> shapes;  ///< of the inputs
+  std::span<const TensorId> tensors;    ///< the inputs
+  core::Shape output;
+  TensorSize size;                   ///< of the output
+  std::int64_t parameters = 0;       ///< elements that the layer holds
+  std::int64_t tied_parameters = 0;  ///< those of them that an earlier layer holds already
+  bool frozen = false;
+};
+
+/// Records what the layer does in one training step, and returns its output; kNoTensor if none leaves it.
+using RecordRule = core::Result<TensorId> (*)(const OpCall&, Tape&);
+
 struct Op {
   model::OpTraits traits;
   ShapeRule output_shape = nullptr;  ///< null: no tensor leaves the op
   ExpectedWidth expects = {};
   bool reads_token_ids = false;  ///< its input is integer ids, so without edges it reads the graph's input
+  RecordRule record = nullptr;   ///< null: its memory is not known
 };
+
+/// One of a layer's parameters: its elements, and rows + columns if it is a matrix (Adafactor keeps only those).
+struct ParameterSize {
+  core::Checked elements;
+  core::Checked factored = 0;
+
+  ParameterSize(core::Checked count, core::Checked rows_and_columns = 0)  // NOLINT: counts convert
+      : elements(count), factored(rows_and_columns) {}
+};
+
+/// Adds the layer's parameters to the tape, as the tensors that its op holds them in. Where these do not sum to
+/// what the summary printed, the printed count stands, as one tensor.
+inline void add_parameters(const OpCall& call, Tape& tape, std::initializer_list<ParameterSize> tensors) {
+  core::Checked sum = 0;
+  for (const ParameterSize& tensor : tensors) sum += tensor.elements;
+  if (sum.value() != call.parameters) {
+    if (call.parameters == 0) return;
+    tape.add_parameter(call.parameters, call.tied_parameters >= call.parameters, call.frozen);
+    return;
+  }
+  core::Checked seen = 0;
+  for (const ParameterSize& tensor : tensors) {
+    if (tensor.elements.value() == 0) continue;
+    seen += tensor.elements;
+    tape.add_parameter(tensor.elements, seen.value() <= call.tied_parameters, call.frozen, tensor.factored);
+  }
+}
+
+/// The tensor laid out in order: itself, or a copy (Tensor.contiguous).
+inline TensorId contiguous(Tape& tape, TensorId tensor) {
+  if (tape.tensor(tensor).layout.dense()) return tensor;
+  return tape.record({.inputs = {&tensor, 1}, .output = tape.tensor(tensor).size, .gradient = Gradient::passed});
+}
+
+/// One elementwise kernel over one tensor.
+inline TensorId elementwise(Tape& tape, TensorId input, std::uint32_t saved_inputs = 0, bool saves_output = false,
+                            Autocast autocast = Autocast::as_is) {
+  return tape.record({.inputs = {&input, 1},
+                      .output = tape.tensor(input).size.as(core::DType::float32),
+                      .layout = tape.tensor(input).layout,
+                      .saved_inputs = saved_inputs,
+                      .saves_output = saves_output,
+                      .autocast = autocast});
+}
+
+/// One elementwise product of two tensors of the first one's size (aten::mul keeps both).
+inline TensorId product(Tape& tape, TensorId left, TensorId right) {
+  const std::array<TensorId, 2> inputs = {left, right};
+  const std::uint32_t saved =
+      (tape.tensor(right).requires_grad ? 1U : 0U) | (tape.tensor(left).requires_grad ? 2U : 0U);
+  return tape.record({.inputs = inputs,
+                      .output = tape.tensor(left).size.as(core::DType::float32),
+                      .layout = tape.tensor(left).layout,
+                      .saved_inputs = saved});
+}
+
+/// One elementwise sum of two tensors of one size.
+inline TensorId sum_of(Tape& tape, TensorId left, TensorId right) {
+  const std::array<TensorId, 2> inputs = {left, right};
+  return tape.record({.inputs = inputs,
+                      .output = tape.tensor(left).size.as(core::DType::float32),
+                      .layout = tape.tensor(left).layout,
+                      .gradient = Gradient::passed});
+}
+
+/// A record rule for what only changes how memory is looked at (identity).
+inline core::Result<TensorId> record_nothing(const OpCall& call, Tape&) { return call.tensors[0]; }
 
 /// The input's shape, unchanged: activations, dropout, normalisation.
 [[nodiscard]] inline core::Result<core::Shape> same_shape(const OpInput& input) { return input.inputs[0]; }

@@ -14,11 +14,20 @@ namespace parameter_detail {
 /// Only a printed count tells.
 inline std::optional<core::Checked> parameters(const model::Attributes&) { return std::nullopt; }
 
+inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
+  add_parameters(call, tape, {core::Checked(call.parameters)});
+  return kNoTensor;
+}
+
 inline constexpr std::array<std::string_view, 2> kTorch = {"ParameterList", "ParameterDict"};
 
 }  // namespace parameter_detail
 
 inline constexpr std::array<Op, 1> kParameterOps = {
-    {{{model::kParameterOp, parameter_detail::kTorch, {}, {}, parameter_detail::parameters, true}, nullptr}}};
+    {{{model::kParameterOp, parameter_detail::kTorch, {}, {}, parameter_detail::parameters, true},
+      nullptr,
+      {},
+      false,
+      parameter_detail::record}}};
 
 }  // namespace gpumem::ops

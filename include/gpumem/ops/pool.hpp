@@ -34,6 +34,27 @@ core::Result<core::Shape> adaptive_output_shape(const OpInput& input) {
   });
 }
 
+/// aten::max_pool2d_with_indices: keeps its input and an int64 index an output.
+inline core::Result<TensorId> record_max(const OpCall& call, Tape& tape) {
+  const TensorSize indices = call.size.as(core::DType::int64);
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1, .extras = {&indices, 1}});
+}
+
+/// aten::avg_pool2d and adaptive_avg_pool2d keep their input.
+inline core::Result<TensorId> record_average(const OpCall& call, Tape& tape) {
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1});
+}
+
+/// Adaptive pooling to one element is aten::mean in PyTorch, which keeps nothing.
+inline core::Result<TensorId> record_adaptive_average(const OpCall& call, Tape& tape) {
+  bool single = true;  // Keras prints the output of its global pooling without spatial axes
+  for (std::size_t axis = 2; axis < call.output.rank(); ++axis) single &= call.output[axis] == core::Dim::fixed(1);
+  if (!single) return record_average(call, tape);
+  return tape.record({.inputs = call.tensors.first(1), .output = call.size});
+}
+
 inline constexpr std::array<std::string_view, 1> kKernel = {"kernel_size"};
 inline constexpr std::array<std::string_view, 1> kOutput = {"output_size"};
 inline constexpr std::array<std::string_view, 1> kMax1 = {"MaxPool1d"};
@@ -64,23 +85,65 @@ inline constexpr std::array<std::string_view, 1> kKerasGlobalMax3 = {"GlobalMaxP
 }  // namespace pool_detail
 
 inline constexpr std::array<Op, 12> kPoolOps = {
-    {{{"max_pool1d", pool_detail::kMax1, pool_detail::kKerasMax1, pool_detail::kKernel}, pool_detail::output_shape<1>},
-     {{"max_pool2d", pool_detail::kMax2, pool_detail::kKerasMax2, pool_detail::kKernel}, pool_detail::output_shape<2>},
-     {{"max_pool3d", pool_detail::kMax3, pool_detail::kKerasMax3, pool_detail::kKernel}, pool_detail::output_shape<3>},
-     {{"avg_pool1d", pool_detail::kAvg1, pool_detail::kKerasAvg1, pool_detail::kKernel}, pool_detail::output_shape<1>},
-     {{"avg_pool2d", pool_detail::kAvg2, pool_detail::kKerasAvg2, pool_detail::kKernel}, pool_detail::output_shape<2>},
-     {{"avg_pool3d", pool_detail::kAvg3, pool_detail::kKerasAvg3, pool_detail::kKernel}, pool_detail::output_shape<3>},
+    {{{"max_pool1d", pool_detail::kMax1, pool_detail::kKerasMax1, pool_detail::kKernel},
+      pool_detail::output_shape<1>,
+      {},
+      false,
+      pool_detail::record_max},
+     {{"max_pool2d", pool_detail::kMax2, pool_detail::kKerasMax2, pool_detail::kKernel},
+      pool_detail::output_shape<2>,
+      {},
+      false,
+      pool_detail::record_max},
+     {{"max_pool3d", pool_detail::kMax3, pool_detail::kKerasMax3, pool_detail::kKernel},
+      pool_detail::output_shape<3>,
+      {},
+      false,
+      pool_detail::record_max},
+     {{"avg_pool1d", pool_detail::kAvg1, pool_detail::kKerasAvg1, pool_detail::kKernel},
+      pool_detail::output_shape<1>,
+      {},
+      false,
+      pool_detail::record_average},
+     {{"avg_pool2d", pool_detail::kAvg2, pool_detail::kKerasAvg2, pool_detail::kKernel},
+      pool_detail::output_shape<2>,
+      {},
+      false,
+      pool_detail::record_average},
+     {{"avg_pool3d", pool_detail::kAvg3, pool_detail::kKerasAvg3, pool_detail::kKernel},
+      pool_detail::output_shape<3>,
+      {},
+      false,
+      pool_detail::record_average},
      {{"adaptive_avg_pool1d", pool_detail::kAdaptiveAvg1, pool_detail::kKerasGlobalAvg1, pool_detail::kOutput},
-      pool_detail::adaptive_output_shape<1>},
+      pool_detail::adaptive_output_shape<1>,
+      {},
+      false,
+      pool_detail::record_adaptive_average},
      {{"adaptive_avg_pool2d", pool_detail::kAdaptiveAvg2, pool_detail::kKerasGlobalAvg2, pool_detail::kOutput},
-      pool_detail::adaptive_output_shape<2>},
+      pool_detail::adaptive_output_shape<2>,
+      {},
+      false,
+      pool_detail::record_adaptive_average},
      {{"adaptive_avg_pool3d", pool_detail::kAdaptiveAvg3, pool_detail::kKerasGlobalAvg3, pool_detail::kOutput},
-      pool_detail::adaptive_output_shape<3>},
+      pool_detail::adaptive_output_shape<3>,
+      {},
+      false,
+      pool_detail::record_adaptive_average},
      {{"adaptive_max_pool1d", pool_detail::kAdaptiveMax1, pool_detail::kKerasGlobalMax1, pool_detail::kOutput},
-      pool_detail::adaptive_output_shape<1>},
+      pool_detail::adaptive_output_shape<1>,
+      {},
+      false,
+      pool_detail::record_max},
      {{"adaptive_max_pool2d", pool_detail::kAdaptiveMax2, pool_detail::kKerasGlobalMax2, pool_detail::kOutput},
-      pool_detail::adaptive_output_shape<2>},
+      pool_detail::adaptive_output_shape<2>,
+      {},
+      false,
+      pool_detail::record_max},
      {{"adaptive_max_pool3d", pool_detail::kAdaptiveMax3, pool_detail::kKerasGlobalMax3, pool_detail::kOutput},
-      pool_detail::adaptive_output_shape<3>}}};
+      pool_detail::adaptive_output_shape<3>,
+      {},
+      false,
+      pool_detail::record_max}}};
 
 }  // namespace gpumem::ops

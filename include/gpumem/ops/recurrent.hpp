@@ -41,6 +41,25 @@ std::optional<core::Checked> parameters(const model::Attributes& attributes) {
   return directions * (cell(core::Checked(*in)) + deeper * cell(directions * state));
 }
 
+/// aten::_cudnn_rnn: all weights in one buffer; keeps its input, its output and a reserve of the gates' values. The
+/// reserve's size is cuDNN's own; Gates + 1 states a step, layer and direction is an approximation of ours.
+template <std::int64_t Gates>
+core::Result<TensorId> record(const OpCall& call, Tape& tape) {
+  add_parameters(call, tape, {core::Checked(call.parameters)});
+  const std::int64_t layers = std::max<std::int64_t>(call.attributes.integer("num_layers").value_or(1), 1);
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  const std::array<TensorSize, 1> reserve = {call.size.times(layers).times(Gates + 1)};
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .saves_output = true,
+                      .extras = reserve,
+                      .parameters = tape.layer_parameters(),
+                      .library = Library::gemm,
+                      .autocast = Autocast::lower,
+                      .contiguous_gradient = true});
+}
+
 inline constexpr std::array<std::string_view, 2> kPositional = {"input_size", "hidden_size"};
 inline constexpr std::array<std::string_view, 2> kLstm = {"LSTM", "LSTMCell"};
 inline constexpr std::array<std::string_view, 2> kGru = {"GRU", "GRUCell"};
@@ -57,17 +76,26 @@ inline constexpr std::array<Op, 4> kRecurrentOps = {
     {{{"lstm", recurrent_detail::kLstm, recurrent_detail::kKerasLstm, recurrent_detail::kPositional,
        recurrent_detail::parameters<4>, true},
       recurrent_detail::output_shape,
-      recurrent_detail::kExpects},
+      recurrent_detail::kExpects,
+      false,
+      recurrent_detail::record<4>},
      {{"gru", recurrent_detail::kGru, recurrent_detail::kKerasGru, recurrent_detail::kPositional,
        recurrent_detail::parameters<3>, true},
       recurrent_detail::output_shape,
-      recurrent_detail::kExpects},
+      recurrent_detail::kExpects,
+      false,
+      recurrent_detail::record<3>},
      {{"rnn", recurrent_detail::kRnn, recurrent_detail::kKerasRnn, recurrent_detail::kPositional,
        recurrent_detail::parameters<1>, true},
       recurrent_detail::output_shape,
-      recurrent_detail::kExpects},
+      recurrent_detail::kExpects,
+      false,
+      recurrent_detail::record<1>},
      // Keras wraps the recurrent layer and prints neither its kind nor its size beside the parameter count.
      {{"bidirectional", {}, recurrent_detail::kKerasBidirectional, {}, recurrent_detail::parameters<4>},
-      recurrent_detail::output_shape}}};
+      recurrent_detail::output_shape,
+      {},
+      false,
+      recurrent_detail::record<4>}}};
 
 }  // namespace gpumem::ops

@@ -233,6 +233,132 @@ inline core::Result<core::Shape> matmul_shape(const OpInput& input) {
   return shape;
 }
 
+/// Another look at the same memory, or a copy where the axes do not lie in order (flatten, reshape, view).
+inline core::Result<TensorId> record_view(const OpCall& call, Tape& tape) {
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  return tape.record({.inputs = {&input, 1}, .output = call.size, .kind = Output::view, .gradient = Gradient::passed});
+}
+
+/// Tensor.permute: the same memory with its axes renamed.
+inline core::Result<TensorId> record_permute(const OpCall& call, Tape& tape) {
+  std::array<std::size_t, core::Shape::kMaxRank> dims{};
+  for (std::size_t axis = 0; axis < call.output.rank(); ++axis) {
+    const auto dim = call.attributes.per_axis("dims", axis);
+    dims[axis] = dim ? axis_of(call.shapes[0], *dim).value_or(axis) : axis;
+  }
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .kind = Output::view,
+                      .layout = tape.tensor(call.tensors[0]).layout.permuted(std::span(dims).first(call.output.rank())),
+                      .gradient = Gradient::passed});
+}
+
+/// Tensor.contiguous: a copy, unless the axes lie in order already.
+inline core::Result<TensorId> record_contiguous(const OpCall& call, Tape& tape) {
+  return contiguous(tape, call.tensors[0]);
+}
+
+/// torch.cat: its backward hands out views of the gradient.
+inline core::Result<TensorId> record_concat(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors, .output = call.size, .gradient = Gradient::part});
+}
+
+/// torch.split: views, whose gradients are copied together.
+inline core::Result<TensorId> record_split(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = tape.tensor(call.tensors[0]).size,
+                      .kind = Output::view,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .gradient = Gradient::joined});
+}
+
+/// A part of a tensor, with gaps: a view.
+inline TensorId part_of(const OpCall& call, Tape& tape, Gradient gradient) {
+  const Layout whole = tape.tensor(call.tensors[0]).layout;
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .kind = Output::view,
+                      .layout = {whole.order, true},
+                      .gradient = gradient});
+}
+
+/// One part of a split: its gradient waits for the others'.
+inline core::Result<TensorId> record_item(const OpCall& call, Tape& tape) {
+  return part_of(call, tape, Gradient::passed);
+}
+
+/// Tensor.narrow and select: backward copies the gradient into zeros of the whole's size.
+inline core::Result<TensorId> record_slice(const OpCall& call, Tape& tape) {
+  return part_of(call, tape, Gradient::fresh);
+}
+
+/// Tensor.expand: backward sums.
+inline core::Result<TensorId> record_expand(const OpCall& call, Tape& tape) {
+  return tape.record(
+      {.inputs = call.tensors.first(1), .output = call.size, .kind = Output::view, .layout = {Layout::kInOrder, true}});
+}
+
+/// aten::add and sub: the gradient goes to both unchanged.
+inline core::Result<TensorId> record_add(const OpCall& call, Tape& tape) {
+  const bool in_place = call.attributes.flag("inplace", false);
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .kind = in_place ? Output::in_place : Output::fresh,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .gradient = Gradient::passed});
+}
+
+/// aten::mul, div, maximum: each input is kept for the other's gradient; by a number, nothing is.
+inline core::Result<TensorId> record_product(const OpCall& call, Tape& tape) {
+  const bool in_place = call.attributes.flag("inplace", false);
+  std::uint32_t saved = 0;
+  bool spreads = false;
+  if (call.tensors.size() == 2) {
+    saved =
+        (tape.tensor(call.tensors[1]).requires_grad ? 1U : 0U) | (tape.tensor(call.tensors[0]).requires_grad ? 2U : 0U);
+    spreads = !(call.shapes[0] == call.shapes[1]);
+  }
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .kind = in_place ? Output::in_place : Output::fresh,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .saved_inputs = saved,
+                      .backward_scratch = {&call.size, spreads ? 1U : 0U}});
+}
+
+/// One axis in front of the rows and columns is a batch of matrices; more are folded, with a copy if they cannot be.
+inline TensorId folded(Tape& tape, TensorId tensor, std::size_t rank) {
+  return rank < 4 || tape.tensor(tensor).layout.leading_axes_merge(rank - 2) ? tensor : contiguous(tape, tensor);
+}
+
+/// aten::matmul: keeps both inputs.
+inline core::Result<TensorId> record_matmul(const OpCall& call, Tape& tape) {
+  if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
+  const std::array<TensorId, 2> inputs = {folded(tape, call.tensors[0], call.shapes[0].rank()),
+                                          folded(tape, call.tensors[1], call.shapes[1].rank())};
+  return tape.record({.inputs = inputs,
+                      .output = call.size,
+                      .saved_inputs = 3,
+                      .library = Library::gemm,
+                      .autocast = Autocast::lower});
+}
+
+/// A kernel that reads its input once and keeps nothing (mean, pad, upsample, pixel_shuffle).
+inline core::Result<TensorId> record_plain(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1), .output = call.size});
+}
+
+/// aten::sum: its gradient is a view that repeats one figure.
+inline core::Result<TensorId> record_sum(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1), .output = call.size, .gradient = Gradient::spread});
+}
+
+/// What a printed count holds, beside an elementwise kernel.
+inline core::Result<TensorId> record_normalize(const OpCall& call, Tape& tape) {
+  add_parameters(call, tape, {core::Checked(call.parameters)});
+  return record_plain(call, tape);
+}
+
 inline constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
 inline constexpr std::array<std::string_view, 1> kFlatten = {"Flatten"};
 inline constexpr std::array<std::string_view, 2> kKerasReshape = {"Reshape", "RepeatVector"};
@@ -270,30 +396,60 @@ inline std::optional<core::Checked> printed_only(const model::Attributes&) { ret
 }  // namespace tensor_detail
 
 inline constexpr std::array<Op, 23> kTensorOps = {
-    {{{"identity", tensor_detail::kIdentity}, same_shape},
-     {{"flatten", tensor_detail::kFlatten, tensor_detail::kFlatten}, tensor_detail::flatten_shape},
-     {{"reshape", {}, tensor_detail::kKerasReshape}, tensor_detail::reshape_shape},
+    {{{"identity", tensor_detail::kIdentity}, same_shape, {}, false, record_nothing},
+     {{"flatten", tensor_detail::kFlatten, tensor_detail::kFlatten},
+      tensor_detail::flatten_shape,
+      {},
+      false,
+      tensor_detail::record_view},
+     {{"reshape", {}, tensor_detail::kKerasReshape},
+      tensor_detail::reshape_shape,
+      {},
+      false,
+      tensor_detail::record_view},
      {{"permute", tensor_detail::kPermute, tensor_detail::kPermute, tensor_detail::kPermutePositional},
-      tensor_detail::permute_shape},
-     {{"concat", {}, tensor_detail::kConcat}, tensor_detail::concat_shape},
-     {{"split"}, tensor_detail::split_shape},
-     {{"add", {}, tensor_detail::kAdd}, tensor_detail::broadcast_shape},
-     {{"sub", {}, tensor_detail::kSub}, tensor_detail::broadcast_shape},
-     {{"mul", {}, tensor_detail::kMul}, tensor_detail::broadcast_shape},
-     {{"div"}, tensor_detail::broadcast_shape},
-     {{"maximum", {}, tensor_detail::kKerasMax}, tensor_detail::broadcast_shape},
-     {{"average", {}, tensor_detail::kMean}, tensor_detail::broadcast_shape},
-     {{"matmul", {}, tensor_detail::kMatmul}, tensor_detail::matmul_shape},
-     {{"mean"}, tensor_detail::reduce_shape},
-     {{"sum"}, tensor_detail::reduce_shape},
-     {{"pad", tensor_detail::kPad, tensor_detail::kKerasPad, tensor_detail::kPadPositional}, tensor_detail::pad_shape},
-     {{"crop", {}, tensor_detail::kCrop}, printed_shape_only},
-     {{"upsample", tensor_detail::kUpsample, tensor_detail::kKerasUpsample}, tensor_detail::upsample_shape},
+      tensor_detail::permute_shape,
+      {},
+      false,
+      tensor_detail::record_permute},
+     {{"concat", {}, tensor_detail::kConcat}, tensor_detail::concat_shape, {}, false, tensor_detail::record_concat},
+     {{"split"}, tensor_detail::split_shape, {}, false, tensor_detail::record_split},
+     {{"add", {}, tensor_detail::kAdd}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_add},
+     {{"sub", {}, tensor_detail::kSub}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_add},
+     {{"mul", {}, tensor_detail::kMul}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_product},
+     {{"div"}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_product},
+     {{"maximum", {}, tensor_detail::kKerasMax},
+      tensor_detail::broadcast_shape,
+      {},
+      false,
+      tensor_detail::record_product},
+     {{"average", {}, tensor_detail::kMean}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_add},
+     {{"matmul", {}, tensor_detail::kMatmul}, tensor_detail::matmul_shape, {}, false, tensor_detail::record_matmul},
+     {{"mean"}, tensor_detail::reduce_shape, {}, false, tensor_detail::record_plain},
+     {{"sum"}, tensor_detail::reduce_shape, {}, false, tensor_detail::record_sum},
+     {{"pad", tensor_detail::kPad, tensor_detail::kKerasPad, tensor_detail::kPadPositional},
+      tensor_detail::pad_shape,
+      {},
+      false,
+      tensor_detail::record_plain},
+     {{"crop", {}, tensor_detail::kCrop}, printed_shape_only, {}, false, tensor_detail::record_slice},
+     {{"upsample", tensor_detail::kUpsample, tensor_detail::kKerasUpsample},
+      tensor_detail::upsample_shape,
+      {},
+      false,
+      tensor_detail::record_plain},
      {{"pixel_shuffle", tensor_detail::kShuffle, {}, tensor_detail::kShufflePositional},
-      tensor_detail::pixel_shuffle_shape},
-     {{"rescale", {}, tensor_detail::kRescaling}, same_shape},
-     {{"normalize", {}, tensor_detail::kNormalization, {}, tensor_detail::printed_only}, same_shape},
+      tensor_detail::pixel_shuffle_shape,
+      {},
+      false,
+      tensor_detail::record_plain},
+     {{"rescale", {}, tensor_detail::kRescaling}, same_shape, {}, false, tensor_detail::record_plain},
+     {{"normalize", {}, tensor_detail::kNormalization, {}, tensor_detail::printed_only},
+      same_shape,
+      {},
+      false,
+      tensor_detail::record_normalize},
      {{"time_distributed", {}, tensor_detail::kTimeDistributed, {}, tensor_detail::printed_only}, printed_shape_only},
-     {{"contiguous"}, same_shape}}};
+     {{"contiguous"}, same_shape, {}, false, tensor_detail::record_contiguous}}};
 
 }  // namespace gpumem::ops

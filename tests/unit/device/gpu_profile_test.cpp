@@ -121,7 +121,7 @@ TEST(ParseProfile, ReadsEveryField) {
     "architecture": "ampere", "compute_capability": "8.0", "parent": "whole",
     "figures": {"memory_bytes": {"value": 100, "source": "a"}, "usable_bytes": {"value": 90, "source": "b"},
                 "sm_count": {"value": 8, "source": "c"}},
-    "contexts": [{"software": "PyTorch", "bytes": 7, "source": "d"}])"));
+    "contexts": [{"name": "lazy", "software": "PyTorch", "bytes": 7, "convolution_bytes": 3, "source": "d"}])"));
   ASSERT_TRUE(succeeds(profile));
   EXPECT_EQ(profile->title, "Mine");
   EXPECT_EQ(profile->aliases, std::vector<std::string>{"m"});
@@ -130,7 +130,10 @@ TEST(ParseProfile, ReadsEveryField) {
   EXPECT_EQ(profile->sm_count->value, 8);
   EXPECT_FALSE(profile->peak_fp32_flops.has_value()) << "what nobody published is absent";
   ASSERT_EQ(profile->contexts.size(), 1U);
+  EXPECT_EQ(profile->contexts[0].name, "lazy");
   EXPECT_EQ(profile->contexts[0].bytes, 7);
+  EXPECT_EQ(profile->contexts[0].convolution_bytes, 3);
+  EXPECT_EQ(profile->contexts[0].batch_norm_bytes, 0);
 }
 
 TEST(ParseProfile, RefusesABadProfileAndPointsAtTheField) {

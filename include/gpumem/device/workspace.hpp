@@ -1,0 +1,53 @@
+// Enters: a library call's sizes and the GPU. Leaves: the bytes of workspace that it takes from PyTorch's allocator.
+// Units: bytes, pixels a sample and channel. Source of the rule: fitted by this project to GPUMemNet's published CNN
+// runs (A100-40GB, PyTorch 2.x, TF32 allowed); bench/fit says how.
+//
+// cuDNN's tensor-core kernels work on channels-last tensors whose channels are a multiple of four elements. For
+// tensors laid out otherwise the workspace holds copies:
+//
+//   x', y', w'   bytes of input, output and weight with their channels rounded up
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "gpumem/device/gpu_profile.hpp"
+
+namespace gpumem::device {
+
+enum class ConvolutionPass : std::uint8_t { forward, data_gradient, weight_gradient };
+
+struct ConvolutionCall {
+  std::int64_t batch_size = 0;
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  std::int64_t groups = 1;
+  std::int64_t input_pixels = 0;
+  std::int64_t output_pixels = 0;
+  std::int64_t kernel_elements = 1;
+  std::int64_t stride = 1;
+  std::int64_t element_bytes = 4;
+  ConvolutionPass pass = ConvolutionPass::forward;
+};
+
+/// What cuDNN asks for first, and what it falls back to when that cannot be had (0: a kernel that needs none).
+struct WorkspaceChoice {
+  std::int64_t first = 0;
+  std::int64_t fallback = 0;
+};
+
+/// Sizes must fit 64 bits, which a recorded model's do.
+[[nodiscard]] WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const ConvolutionCall& call);
+
+/// cuBLAS' workspace, which each thread that calls it takes once.
+[[nodiscard]] std::int64_t cublas_workspace(const GpuProfile& gpu);
+
+/// cublasLt's, for a matrix product with a bias, for the length of the call.
+inline constexpr std::int64_t kCublasLtWorkspace = std::int64_t{1} << 20;
+
+}  // namespace gpumem::device
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/workspace_inl.hpp"
+#endif

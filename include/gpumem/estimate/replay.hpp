@@ -1,0 +1,41 @@
+// Enters: a job and a GPU. Leaves: what the job will take on it, by replaying its training steps through a model of
+// PyTorch's caching allocator: the step plan's allocations and frees, the libraries' workspaces, and the context.
+// Figures: allocated, reserved (each at its peak), device = context + reserved. Units: bytes.
+//
+// `lower` and `upper`: kLowerShare and the shares in replay_detail around the reserved figure, beside a constant for
+// the context; how they were calibrated stands there.
+#pragma once
+
+#include "gpumem/device/allocator_options.hpp"
+#include "gpumem/estimate/estimator.hpp"
+#include "gpumem/estimate/plan_replay.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::estimate {
+
+class Replay final : public Estimator {
+ public:
+  static constexpr std::string_view kName = "replay";
+
+  /// With these ops, which must outlive the estimator, and these allocator options (a capacity among them is
+  /// ignored: the GPU has one).
+  explicit Replay(const ops::Catalogue& ops = ops::catalogue(), device::AllocatorOptions options = {})
+      : ops_(ops), options_(options) {}
+
+  [[nodiscard]] std::string_view name() const override { return kName; }
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+                                                         const device::GpuProfile& gpu) const override;
+  [[nodiscard]] bool decides_fit() const override { return true; }
+
+  const ops::Catalogue& ops_;
+  device::AllocatorOptions options_;
+};
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/replay_inl.hpp"
+#endif

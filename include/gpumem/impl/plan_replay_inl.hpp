@@ -1,0 +1,127 @@
+#pragma once
+
+#include <vector>
+
+#include "gpumem/device/workspace.hpp"
+#include "gpumem/estimate/plan_replay.hpp"
+
+namespace gpumem::estimate {
+
+namespace plan_replay_detail {
+
+class Replayer {
+ public:
+  Replayer(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
+           const device::AllocatorOptions& options)
+      : plan_(plan), tape_(tape), gpu_(gpu), allocator_(options), held_(plan.slots) {}
+
+  PlanReplay run(ReplayObserver* observer) {
+    const std::size_t events = plan_.events.size();
+    for (std::size_t index = 0; index < events; ++index) {
+      const std::int64_t reserved = allocator_.peak_reserved();
+      if (!apply(plan_.events[index])) {
+        result_.out_of_memory = true;
+        result_.peak_event = index;
+        result_.at_peak = allocated_;
+        break;
+      }
+      if (allocator_.peak_reserved() > reserved) {
+        result_.peak_event = index;
+        result_.at_peak = at_growth_;
+      }
+      if (observer != nullptr) observer->after(index, allocated_, allocator_.reserved());
+    }
+    result_.peak_allocated = allocator_.peak_allocated();
+    result_.peak_reserved = allocator_.peak_reserved();
+    result_.retries = allocator_.retries();
+    return result_;
+  }
+
+ private:
+  struct Held {
+    device::BlockId block = device::kNoBlock;
+    plan::Category category = plan::Category::activation;
+  };
+
+  bool apply(const plan::Event& event) {
+    switch (event.kind) {
+      case plan::Event::Kind::allocate: {
+        const auto block = allocator_.allocate(event.bytes);
+        if (!block) return false;
+        held_[event.slot] = {*block, event.category};
+        allocated_[static_cast<std::size_t>(event.category)] += allocator_.size_of(*block);
+        at_growth_ = allocated_;
+        return true;
+      }
+      case plan::Event::Kind::release: {
+        const Held& held = held_[event.slot];
+        allocated_[static_cast<std::size_t>(held.category)] -= allocator_.size_of(held.block);
+        allocator_.free(held.block);
+        return true;
+      }
+      case plan::Event::Kind::call: return call(plan_.calls[static_cast<std::size_t>(event.bytes)]);
+    }
+    return true;
+  }
+
+  bool call(const plan::LibraryCall& call) {
+    if (call.library == ops::Library::convolution) return convolve(call);
+    bool& taken = cublas_[call.backward_thread ? 1 : 0];
+    if (!taken) {
+      taken = true;
+      const auto block = allocator_.allocate(device::cublas_workspace(gpu_));
+      if (!block) return false;
+      allocated_[kWorkspaceCategory] += allocator_.size_of(*block);
+      at_growth_ = allocated_;
+    }
+    const bool lt = call.library == ops::Library::gemm_bias && call.direction == plan::Direction::forward;
+    return !lt || take_for_a_moment(device::kCublasLtWorkspace);
+  }
+
+  bool convolve(const plan::LibraryCall& call) {
+    const ops::Convolution& shape = tape_.convolutions()[static_cast<std::size_t>(call.convolution)];
+    const device::ConvolutionCall sizes = {
+        .batch_size = call.batch_size,
+        .in_channels = shape.in_channels,
+        .out_channels = shape.out_channels,
+        .groups = shape.groups,
+        .input_pixels = shape.input_pixels,
+        .output_pixels = shape.output_pixels,
+        .kernel_elements = shape.kernel_elements,
+        .stride = shape.stride,
+        .element_bytes = core::element_size(shape.dtype),
+        .pass = static_cast<device::ConvolutionPass>(call.direction),
+    };
+    const device::WorkspaceChoice choice = device::convolution_workspace(gpu_, sizes);
+    return take_for_a_moment(choice.first) || take_for_a_moment(choice.fallback);
+  }
+
+  bool take_for_a_moment(std::int64_t bytes) {
+    if (bytes == 0) return true;
+    const auto block = allocator_.allocate(bytes);
+    if (!block) return false;
+    at_growth_ = allocated_;
+    at_growth_[kWorkspaceCategory] += allocator_.size_of(*block);
+    allocator_.free(*block);
+    return true;
+  }
+
+  const plan::StepPlan& plan_;
+  const ops::Tape& tape_;
+  const device::GpuProfile& gpu_;
+  device::CachingAllocator allocator_;
+  std::vector<Held> held_;
+  ByCategory allocated_{};
+  ByCategory at_growth_{};  ///< what was allocated when the last block was
+  std::array<bool, 2> cublas_{};
+  PlanReplay result_;
+};
+
+}  // namespace plan_replay_detail
+
+GPUMEM_INLINE PlanReplay replay_plan(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
+                                     const device::AllocatorOptions& options, ReplayObserver* observer) {
+  return plan_replay_detail::Replayer(plan, tape, gpu, options).run(observer);
+}
+
+}  // namespace gpumem::estimate

@@ -1,0 +1,578 @@
+#pragma once
+
+#include <algorithm>
+
+#include "gpumem/plan/step_plan.hpp"
+
+namespace gpumem::plan {
+
+namespace step_plan_detail {
+
+using ops::Function;
+using ops::Gradient;
+using ops::kNoTensor;
+using ops::Library;
+using ops::Output;
+using ops::Tape;
+using ops::TensorId;
+
+using Slot = std::uint32_t;
+inline constexpr Slot kNoSlot = UINT32_MAX;
+
+/// Writes events, and knows which slots are taken and how many hold them.
+class EventLog {
+ public:
+  Slot allocate(std::int64_t bytes, Category category, std::uint32_t layer) {
+    Slot slot = 0;
+    if (free_.empty()) {
+      slot = plan_.slots++;
+      holders_.push_back(1);
+    } else {
+      slot = free_.back();
+      free_.pop_back();
+      holders_[slot] = 1;
+    }
+    plan_.events.push_back({bytes, slot, layer, Event::Kind::allocate, category});
+    return slot;
+  }
+  void hold(Slot slot) { ++holders_[slot]; }
+  void drop(Slot slot) {
+    if (slot == kNoSlot || --holders_[slot] != 0) return;
+    plan_.events.push_back({0, slot, kNoLayer, Event::Kind::release, Category::temporary});
+    free_.push_back(slot);
+  }
+  [[nodiscard]] bool sole(Slot slot) const { return holders_[slot] == 1; }
+  void temporary(std::int64_t bytes, Category category, std::uint32_t layer) { drop(allocate(bytes, category, layer)); }
+  void call(const LibraryCall& call, std::uint32_t layer) {
+    plan_.events.push_back(
+        {static_cast<std::int64_t>(plan_.calls.size()), 0, layer, Event::Kind::call, Category::temporary});
+    plan_.calls.push_back(call);
+  }
+  void mark(Phase phase, std::int32_t step, std::int64_t batch_size) {
+    plan_.phases.push_back({plan_.events.size(), phase, step, batch_size});
+  }
+  StepPlan& plan() { return plan_; }
+
+ private:
+  StepPlan plan_;
+  std::vector<std::uint32_t> holders_;
+  std::vector<Slot> free_;
+};
+
+/// What an optimizer keeps and takes, in tensors of a parameter's size.
+struct OptimizerMemory {
+  model::Optimizer optimizer;
+  int states = 0;                  ///< kept from the first step on
+  int foreach_temporaries = 0;     ///< of all parameters at once
+  int single_temporaries = 0;      ///< of one parameter at a time
+  bool factored = false;           ///< the state of a matrix is its rows and columns
+  bool state_at_creation = false;  ///< before the first step
+};
+
+/// torch.optim (2.x), the foreach and the single-tensor forms; lion: the lion-pytorch package. The fused forms take
+/// no temporaries.
+inline constexpr std::array<OptimizerMemory, 8> kOptimizers = {{
+    {model::Optimizer::sgd, 0, 0, 0},
+    {model::Optimizer::sgd_momentum, 1, 0, 0},
+    {model::Optimizer::adam, 2, 1, 2},
+    {model::Optimizer::adamw, 2, 1, 2},
+    {model::Optimizer::adagrad, 1, 2, 1, false, true},
+    {model::Optimizer::rmsprop, 1, 1, 1},
+    {model::Optimizer::adafactor, 1, 0, 3, true},
+    {model::Optimizer::lion, 1, 0, 2},
+}};
+
+/// The bytes of every tensor on the tape at one batch size.
+class Sizes {
+ public:
+  static core::Result<Sizes> at(const Tape& tape, std::int64_t batch_size, const model::ModelGraph& graph) {
+    Sizes sizes;
+    sizes.batch_size_ = batch_size;
+    sizes.bytes_.reserve(tape.tensors().size());
+    for (const ops::TapeTensor& tensor : tape.tensors()) {
+      const auto bytes = tensor.size.bytes(batch_size).value();
+      if (!bytes) {
+        const model::Layer& layer = graph.layers()[tensor.layer];
+        return core::Error{core::ErrorCode::overflow,
+                           "a tensor of it does not fit 64 bits at batch size " + std::to_string(batch_size),
+                           {graph.file(), layer.line, graph.path(layer)}};
+      }
+      sizes.bytes_.push_back(*bytes);
+    }
+    return sizes;
+  }
+
+  [[nodiscard]] std::int64_t of(TensorId tensor) const { return bytes_[static_cast<std::size_t>(tensor)]; }
+  [[nodiscard]] std::int64_t batch_size() const { return batch_size_; }
+
+ private:
+  std::vector<std::int64_t> bytes_;
+  std::int64_t batch_size_ = 0;
+};
+
+/// Runs the tape as PyTorch runs the program, and writes what it allocates and frees.
+class Runner {
+ public:
+  Runner(const model::TrainingJob& job, const Recording& recording)
+      : job_(job), recording_(recording), tape_(recording.tape) {
+    const std::size_t tensors = tape_.tensors().size();
+    slot_of_.assign(tensors, kNoSlot);
+    gradient_of_.assign(tensors, {});
+    cast_of_.assign(tensors, kNoSlot);
+    find_last_uses();
+    find_tied();
+    log_.plan().events.reserve(tape_.functions().size() * 40);
+    log_.plan().calls.reserve(tape_.functions().size() * 12);
+  }
+
+  void construct(const Sizes& sizes) {
+    log_.mark(Phase::construction, 0, 0);
+    const auto parameters = tape_.parameters();
+    const auto buffers = tape_.buffers();
+    std::size_t buffer = 0;
+    for (const Tape::Parameter& parameter : parameters) {
+      while (buffer < buffers.size() && buffers[buffer] < parameter.tensor)
+        add(buffers[buffer++], sizes, Category::buffer);
+      if (!parameter.tied) add(parameter.tensor, sizes, Category::parameter);
+    }
+    while (buffer < buffers.size()) add(buffers[buffer++], sizes, Category::buffer);
+    if (memory().state_at_creation) create_state(sizes);
+  }
+
+  void summary_pass(const Sizes& sizes) {
+    log_.mark(Phase::summary, 0, sizes.batch_size());
+    for (const TensorId input : model_inputs()) add(input, sizes, Category::input);
+    forward(sizes, true, false);
+    drop_outputs();
+    drop_saved();
+    for (const TensorId input : model_inputs()) let_go(input);
+  }
+
+  void validation_pass(const Sizes& sizes) {
+    drop_batch();
+    log_.mark(Phase::validation, step_, sizes.batch_size());
+    for (const TensorId input : tape_.inputs()) add(input, sizes, Category::input);
+    forward(sizes, false, true);
+    hold_outputs();
+  }
+
+  void train_step(const Sizes& sizes) {
+    ++step_;
+    for (std::int64_t pass = 0; pass < job_.gradient_accumulation; ++pass) {
+      const bool first = pass == 0;
+      const bool last = pass + 1 == job_.gradient_accumulation;
+      drop_batch();
+      log_.mark(Phase::batch, step_, sizes.batch_size());
+      if (first && job_.zero_grad == model::ZeroGrad::step_start) zero_grad();
+      for (const TensorId input : tape_.inputs()) add(input, sizes, Category::input);
+      if (first && job_.zero_grad == model::ZeroGrad::before_forward) zero_grad();
+      log_.mark(Phase::forward, step_, sizes.batch_size());
+      forward(sizes, true, true);
+      if (first && job_.zero_grad == model::ZeroGrad::before_backward) zero_grad();
+      log_.mark(Phase::backward, step_, sizes.batch_size());
+      backward(sizes);
+      hold_outputs();
+      if (!last) continue;
+      log_.mark(Phase::optimizer, step_, sizes.batch_size());
+      optimizer_step(sizes);
+      if (job_.zero_grad == model::ZeroGrad::step_end) zero_grad();
+    }
+  }
+
+  StepPlan take() && { return std::move(log_.plan()); }
+
+ private:
+  /// A gradient on its way through backward.
+  struct Flow {
+    Slot slot = kNoSlot;
+    bool dense = true;
+  };
+  struct Part {
+    TensorId of;
+    Slot slot;
+  };
+
+  [[nodiscard]] const OptimizerMemory& memory() const { return kOptimizers[static_cast<std::size_t>(job_.optimizer)]; }
+  [[nodiscard]] const ops::TapeTensor& tensor(TensorId id) const { return tape_.tensor(id); }
+  [[nodiscard]] TensorId root(TensorId id) const { return tensor(id).storage; }
+  Slot& slot(TensorId id) { return slot_of_[static_cast<std::size_t>(root(id))]; }
+  Flow& gradient(TensorId id) { return gradient_of_[static_cast<std::size_t>(id)]; }
+
+  /// A name goes out of use behind the last function that reads it.
+  void find_last_uses() {
+    const auto functions = tape_.functions();
+    std::vector<std::int32_t> last(tape_.tensors().size(), -1);
+    for (std::size_t index = 0; index < functions.size(); ++index) {
+      const Function& function = functions[index];
+      last[static_cast<std::size_t>(function.output)] = static_cast<std::int32_t>(index);
+      for (const TensorId input : tape_.list(function.inputs)) {
+        last[static_cast<std::size_t>(input)] = static_cast<std::int32_t>(index);
+      }
+    }
+    for (const TensorId held : recording_.held) last[static_cast<std::size_t>(held)] = -1;
+    for (const TensorId input : tape_.inputs()) last[static_cast<std::size_t>(input)] = -1;
+    dies_from_.assign(functions.size() + 1, 0);
+    for (const std::int32_t at : last) {
+      if (at >= 0) ++dies_from_[static_cast<std::size_t>(at) + 1];
+    }
+    for (std::size_t index = 1; index < dies_from_.size(); ++index) dies_from_[index] += dies_from_[index - 1];
+    dying_.resize(dies_from_.back());
+    std::vector<std::uint32_t> next(dies_from_.begin(), dies_from_.end() - 1);
+    for (std::size_t id = 0; id < last.size(); ++id) {
+      if (last[id] >= 0) dying_[next[static_cast<std::size_t>(last[id])]++] = static_cast<TensorId>(id);
+    }
+  }
+
+  /// The parameter that a tied one shares its memory and gradient with: the first of its size.
+  void find_tied() {
+    for (const Tape::Parameter& parameter : tape_.parameters()) {
+      if (!parameter.tied) continue;
+      for (const Tape::Parameter& other : tape_.parameters()) {
+        const bool same =
+            !other.tied && tensor(other.tensor).size.elements.value() == tensor(parameter.tensor).size.elements.value();
+        if (!same) continue;
+        tied_to_.push_back({parameter.tensor, other.tensor});
+        break;
+      }
+    }
+  }
+
+  [[nodiscard]] TensorId owner(TensorId parameter) const {
+    for (const auto& [tied, to] : tied_to_) {
+      if (tied == parameter) return to;
+    }
+    return parameter;
+  }
+
+  /// The inputs without the labels, which the losses added behind them.
+  [[nodiscard]] std::span<const TensorId> model_inputs() const { return tape_.inputs().first(recording_.model_inputs); }
+
+  void add(TensorId id, const Sizes& sizes, Category category) {
+    slot(id) = log_.allocate(sizes.of(id), category, category == Category::input ? kNoLayer : tensor(id).layer);
+  }
+  void let_go(TensorId id) {
+    if (slot(id) == kNoSlot) return;
+    const Slot old = slot(id);
+    if (log_.sole(old)) slot(id) = kNoSlot;
+    log_.drop(old);
+  }
+
+  void call(const Function& function, Direction direction, const Sizes& sizes) {
+    if (function.library == Library::none) return;
+    log_.call({function.library, direction, direction != Direction::forward, function.convolution, sizes.batch_size()},
+              function.layer);
+  }
+
+  void forward(const Sizes& sizes, bool with_gradients, bool with_loss) {
+    const auto functions = tape_.functions();
+    const std::size_t count = with_loss ? functions.size() : recording_.model_functions;
+    for (std::size_t index = 0; index < count; ++index) {
+      run_forward(functions[index], sizes, with_gradients);
+      for (std::uint32_t at = dies_from_[index]; at < dies_from_[index + 1]; ++at) let_go(dying_[at]);
+      // `outputs = model(inputs)` and `loss = criterion(...)` let go of the last step's.
+      if (index + 1 == recording_.model_functions) drop_held(false);
+    }
+    if (with_loss) drop_held(true);
+    for (const Slot copy : cast_copies_) log_.drop(copy);  // autocast ends
+    cast_copies_.clear();
+  }
+
+  void run_forward(const Function& function, const Sizes& sizes, bool with_gradients) {
+    for (const TensorId parameter :
+         function.casts_parameters ? tape_.list(function.parameters) : std::span<const TensorId>()) {
+      const Slot copy = log_.allocate(sizes.of(parameter) / 2, Category::activation, function.layer);
+      cast_copies_.push_back(copy);
+      if (!with_gradients) continue;
+      cast_of_[static_cast<std::size_t>(parameter)] = copy;
+      log_.hold(copy);
+    }
+    if (function.kind == Output::fresh) {
+      add(function.output, sizes, Category::activation);
+    } else if (slot(function.output) != kNoSlot) {
+      log_.hold(slot(function.output));
+    }
+    const bool keeps = with_gradients && tensor(function.output).requires_grad;
+    for (const TensorId extra : tape_.list(function.extras)) add(extra, sizes, Category::activation);
+    call(function, Direction::forward, sizes);
+    for (const TensorId scratch : tape_.list(function.scratch)) add(scratch, sizes, Category::temporary);
+    for (const TensorId scratch : tape_.list(function.scratch)) let_go(scratch);
+    if (keeps) {
+      for (const TensorId saved : tape_.list(function.saved)) {
+        if (slot(saved) != kNoSlot) log_.hold(slot(saved));
+      }
+    }
+    for (const TensorId extra : tape_.list(function.extras)) let_go(extra);
+  }
+
+  void drop_saved_of(const Function& function) {
+    for (const TensorId saved : tape_.list(function.saved)) let_go(saved);
+  }
+  void drop_saved() {
+    for (std::size_t index = 0; index < recording_.model_functions; ++index) {
+      const Function& function = tape_.functions()[index];
+      if (tensor(function.output).requires_grad) drop_saved_of(function);
+    }
+  }
+
+  void backward(const Sizes& sizes) {
+    const auto functions = tape_.functions();
+    gradient(recording_.loss).slot = log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
+    for (std::size_t index = functions.size(); index-- > 0;) {
+      if (tensor(functions[index].output).requires_grad) run_backward(functions[index], sizes);
+    }
+    // Parameters that no call reads (a summary shows that they are there, not what with) have gradients all the same.
+    for (const Tape::Parameter& parameter : tape_.parameters()) {
+      if (!parameter.frozen && !parameter.tied && gradient(parameter.tensor).slot == kNoSlot) {
+        add_parameter_gradient(parameter.tensor, sizes);
+      }
+    }
+  }
+
+  void run_backward(const Function& function, const Sizes& sizes) {
+    Flow output = gradient(function.output);
+    gradient(function.output) = {};
+    const bool joined = function.gradient == Gradient::joined;
+    const bool reached = output.slot != kNoSlot || (joined && has_parts(function.output));
+    if (!reached) {
+      drop_saved_of(function);
+      return;
+    }
+    Slot copy = kNoSlot;
+    if (function.contiguous_gradient && !output.dense) {
+      copy = log_.allocate(sizes.of(function.output), Category::activation_gradient, function.layer);
+    }
+    flows_.clear();
+    make_input_gradients(function, output, sizes);
+    for (const TensorId scratch : tape_.list(function.backward_scratch)) add(scratch, sizes, Category::temporary);
+    make_parameter_gradients(function, sizes);
+    for (const TensorId scratch : tape_.list(function.backward_scratch)) let_go(scratch);
+    log_.drop(copy);
+    log_.drop(output.slot);
+    if (joined) drop_parts(function.output);
+    drop_saved_of(function);
+    drop_casts(function);
+    const auto inputs = tape_.list(function.inputs);
+    for (std::size_t at = 0; at < flows_.size(); ++at) {
+      if (flows_[at].slot != kNoSlot) accumulate(inputs[at], flows_[at], sizes);
+    }
+  }
+
+  void make_input_gradients(const Function& function, const Flow& output, const Sizes& sizes) {
+    const auto inputs = tape_.list(function.inputs);
+    bool called = false;
+    for (std::size_t at = 0; at < inputs.size(); ++at) {
+      const bool flows = (at >= 32 || (function.no_gradient >> at & 1U) == 0) && tensor(inputs[at]).requires_grad;
+      flows_.push_back(flows ? input_gradient(function, inputs[at], output, sizes) : Flow{});
+      if (flows && !called && function.library != Library::none) {
+        call(function, Direction::data_gradient, sizes);
+        called = true;
+      }
+    }
+  }
+
+  Flow input_gradient(const Function& function, TensorId input, const Flow& output, const Sizes& sizes) {
+    const bool same_size = sizes.of(input) == sizes.of(function.output);
+    switch (function.gradient) {
+      case Gradient::passed:
+        if (!same_size) break;  // the input was broadcast: its gradient is a sum
+        log_.hold(output.slot);
+        return output;
+      case Gradient::part:
+      case Gradient::spread: log_.hold(output.slot); return {output.slot, false};
+      case Gradient::none: return {};
+      case Gradient::fresh:
+      case Gradient::joined: break;
+    }
+    return {log_.allocate(sizes.of(input), Category::activation_gradient, function.layer), true};
+  }
+
+  void make_parameter_gradients(const Function& function, const Sizes& sizes) {
+    bool called = false;
+    for (const TensorId parameter : tape_.list(function.parameters)) {
+      if (!tensor(parameter).requires_grad) continue;
+      Slot lower = kNoSlot;
+      if (function.casts_parameters) {
+        lower = log_.allocate(sizes.of(parameter) / 2, Category::activation_gradient, function.layer);
+      }
+      if (!called && lower != kNoSlot) call(function, Direction::weight_gradient, sizes);
+      add_parameter_gradient(parameter, sizes);
+      if (!called && lower == kNoSlot) call(function, Direction::weight_gradient, sizes);
+      called = true;
+      log_.drop(lower);
+    }
+  }
+
+  /// AccumulateGrad takes a first gradient as it is, and adds a further one in place.
+  void add_parameter_gradient(TensorId parameter, const Sizes& sizes) {
+    const TensorId of = owner(parameter);
+    const Slot fresh = log_.allocate(sizes.of(parameter), Category::gradient, tensor(parameter).layer);
+    if (gradient(of).slot == kNoSlot) {
+      gradient(of).slot = fresh;
+    } else {
+      log_.drop(fresh);
+    }
+  }
+
+  void accumulate(TensorId input, const Flow& flow, const Sizes& sizes) {
+    if (is_split(input)) {
+      parts_.push_back({input, flow.slot});
+      return;
+    }
+    Flow& old = gradient(input);
+    if (old.slot == kNoSlot) {
+      old = flow;
+      return;
+    }
+    if (old.dense && log_.sole(old.slot)) {  // InputBuffer adds in place
+      log_.drop(flow.slot);
+      return;
+    }
+    const Slot sum = log_.allocate(sizes.of(input), Category::activation_gradient, tensor(input).layer);
+    log_.drop(old.slot);
+    log_.drop(flow.slot);
+    old = {sum, true};
+  }
+
+  [[nodiscard]] bool is_split(TensorId id) const {
+    return std::binary_search(recording_.splits.begin(), recording_.splits.end(), id);
+  }
+  [[nodiscard]] bool has_parts(TensorId id) const {
+    return std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.of == id; });
+  }
+  void drop_parts(TensorId id) {
+    for (const Part& part : parts_) {
+      if (part.of == id) log_.drop(part.slot);
+    }
+    std::erase_if(parts_, [&](const Part& part) { return part.of == id; });
+  }
+  void drop_casts(const Function& function) {
+    if (!function.casts_parameters) return;
+    for (const TensorId parameter : tape_.list(function.parameters)) {
+      Slot& copy = cast_of_[static_cast<std::size_t>(parameter)];
+      log_.drop(copy);
+      copy = kNoSlot;
+    }
+  }
+
+  void zero_grad() {
+    if (!job_.zero_grad_to_none) return;
+    for (const Tape::Parameter& parameter : tape_.parameters()) {
+      Flow& flow = gradient(parameter.tensor);
+      log_.drop(flow.slot);
+      flow = {};
+    }
+  }
+
+  void create_state(const Sizes& sizes) {
+    if (has_state_) return;
+    has_state_ = true;
+    for (const Tape::Parameter& parameter : tape_.parameters()) {
+      if (parameter.frozen || parameter.tied) continue;
+      const auto factored = memory().factored ? parameter.factored.value().value_or(0) : 0;
+      const std::int64_t bytes =
+          factored > 0 ? factored * core::element_size(core::DType::float32) : sizes.of(parameter.tensor);
+      for (int state = 0; state < memory().states; ++state) {
+        log_.allocate(bytes, Category::optimizer, tensor(parameter.tensor).layer);
+      }
+    }
+  }
+
+  void optimizer_step(const Sizes& sizes) {
+    create_state(sizes);
+    if (job_.fused) return;
+    const int at_once = job_.foreach ? memory().foreach_temporaries : 0;
+    const int one_by_one = job_.foreach && memory().foreach_temporaries > 0 ? 0 : memory().single_temporaries;
+    std::vector<Slot> taken;
+    for (int temporary = 0; temporary < at_once; ++temporary) {
+      for_each_trained([&](TensorId parameter) {
+        taken.push_back(log_.allocate(sizes.of(parameter), Category::temporary, tensor(parameter).layer));
+      });
+    }
+    for (const Slot slot : taken) log_.drop(slot);
+    if (one_by_one == 0) return;
+    for_each_trained([&](TensorId parameter) {
+      taken.clear();
+      for (int temporary = 0; temporary < one_by_one; ++temporary) {
+        taken.push_back(log_.allocate(sizes.of(parameter), Category::temporary, tensor(parameter).layer));
+      }
+      for (const Slot slot : taken) log_.drop(slot);
+    });
+  }
+
+  template <typename Visit>
+  void for_each_trained(Visit visit) {
+    for (const Tape::Parameter& parameter : tape_.parameters()) {
+      if (!parameter.frozen && !parameter.tied) visit(parameter.tensor);
+    }
+  }
+
+  void drop_batch() {
+    for (const TensorId input : tape_.inputs()) let_go(input);
+  }
+
+  /// The outputs and the loss stay under their names until the next step makes new ones.
+  void hold_outputs() {
+    for (const TensorId held : recording_.held) {
+      (held == recording_.loss ? held_loss_ : held_outputs_).push_back(slot(held));
+      slot(held) = kNoSlot;
+    }
+  }
+  void drop_outputs() {
+    for (const TensorId held : recording_.held) {
+      if (held != recording_.loss) let_go(held);
+    }
+  }
+  void drop_held(bool loss) {
+    std::vector<Slot>& held = loss ? held_loss_ : held_outputs_;
+    for (const Slot slot : held) log_.drop(slot);
+    held.clear();
+  }
+
+  const model::TrainingJob& job_;
+  const Recording& recording_;
+  const Tape& tape_;
+  EventLog log_;
+  std::vector<Slot> slot_of_;      ///< by the tensor that owns the memory
+  std::vector<Flow> gradient_of_;  ///< by tensor; a parameter's stays until zero_grad
+  std::vector<Slot> cast_of_;      ///< autocast's copy of a parameter, for backward
+  std::vector<Slot> cast_copies_;  ///< autocast's cache
+  std::vector<std::uint32_t> dies_from_;
+  std::vector<TensorId> dying_;  ///< behind function f: dies_from_[f] to dies_from_[f + 1]
+  std::vector<std::pair<TensorId, TensorId>> tied_to_;
+  std::vector<Flow> flows_;
+  std::vector<Part> parts_;
+  std::vector<Slot> held_outputs_;
+  std::vector<Slot> held_loss_;
+  std::int32_t step_ = 0;
+  bool has_state_ = false;
+};
+
+}  // namespace step_plan_detail
+
+GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording) {
+  using step_plan_detail::Sizes;
+  constexpr std::int64_t kSummaryBatch = 2;  // torchsummary's
+  const auto sizes_at = [&](std::int64_t batch_size) { return Sizes::at(recording.tape, batch_size, *job.graph); };
+  const core::Result<Sizes> full = sizes_at(job.batch_size);
+  if (!full) return full.error();
+  step_plan_detail::Runner runner(job, recording);
+  runner.construct(*full);
+  if (job.summary_pass) {
+    const core::Result<Sizes> summary = sizes_at(kSummaryBatch);
+    if (!summary) return summary.error();
+    runner.summary_pass(*summary);
+  }
+  const std::int64_t last_batch = job.samples_per_epoch ? *job.samples_per_epoch % job.batch_size : 0;
+  runner.train_step(*full);
+  runner.train_step(*full);
+  if (last_batch > 0) {
+    const core::Result<Sizes> last = sizes_at(last_batch);
+    if (!last) return last.error();
+    runner.train_step(*last);
+  }
+  if (job.validation_pass) runner.validation_pass(*full);
+  if (last_batch > 0 || job.validation_pass) runner.train_step(*full);
+  return std::move(runner).take();
+}
+
+}  // namespace gpumem::plan

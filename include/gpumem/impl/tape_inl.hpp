@@ -1,0 +1,172 @@
+#pragma once
+
+#include "gpumem/ops/tape.hpp"
+
+namespace gpumem::ops {
+
+namespace tape_detail {
+
+GPUMEM_INLINE std::optional<TensorSize> product(const core::Shape& shape, std::size_t axes, core::DType dtype) {
+  TensorSize size{1, 0, dtype};
+  for (std::size_t axis = 0; axis < axes; ++axis) {
+    const core::Dim dim = shape[axis];
+    if (dim.kind == core::Dim::Kind::unknown) return std::nullopt;
+    size.elements *= dim.size;
+    if (dim.kind == core::Dim::Kind::batch) ++size.batch_power;
+  }
+  return size;
+}
+
+}  // namespace tape_detail
+
+GPUMEM_INLINE std::optional<TensorSize> size_of(const core::Shape& shape, core::DType dtype) {
+  return tape_detail::product(shape, shape.rank(), dtype);
+}
+
+GPUMEM_INLINE std::optional<TensorSize> rows_of(const core::Shape& shape, std::size_t count) {
+  return tape_detail::product(shape, shape.rank() - std::min(count, shape.rank()), core::DType::float32);
+}
+
+GPUMEM_INLINE Layout Layout::permuted(std::span<const std::size_t> dims) const {
+  Layout result{0, gaps};
+  for (std::size_t place = 0; place < core::Shape::kMaxRank; ++place) {
+    std::uint32_t axis = axis_at(place);
+    for (std::size_t renamed = 0; renamed < dims.size(); ++renamed) {
+      if (dims[renamed] == axis_at(place)) axis = static_cast<std::uint32_t>(renamed);
+    }
+    result.order |= axis << (4 * place);
+  }
+  return result;
+}
+
+GPUMEM_INLINE bool Layout::leading_axes_merge(std::size_t count) const {
+  if (gaps) return false;
+  std::size_t first = 0;
+  while (first < core::Shape::kMaxRank && axis_at(first) != 0) ++first;
+  for (std::size_t axis = 1; axis < count; ++axis) {
+    if (first + axis >= core::Shape::kMaxRank || axis_at(first + axis) != axis) return false;
+  }
+  return true;
+}
+
+GPUMEM_INLINE TensorId Tape::add(const TensorSize& size) {
+  const auto id = static_cast<TensorId>(tensors_.size());
+  tensors_.push_back({size, id, layer_, false, {}});
+  return id;
+}
+
+GPUMEM_INLINE TensorId Tape::add_input(const TensorSize& size) {
+  inputs_.push_back(add(size));
+  return inputs_.back();
+}
+
+GPUMEM_INLINE TensorId Tape::add_parameter(core::Checked elements, bool tied, bool frozen, core::Checked factored) {
+  const TensorId id = add({elements, 0, dtype()});
+  tensors_[static_cast<std::size_t>(id)].requires_grad = !frozen;
+  parameters_.push_back({id, tied, frozen, factored});
+  layer_parameters_.push_back(id);
+  return id;
+}
+
+GPUMEM_INLINE void Tape::add_buffer(const TensorSize& size) { buffers_.push_back(add(size)); }
+
+GPUMEM_INLINE model::Slice Tape::keep(std::span<const TensorId> ids) {
+  const model::Slice slice{static_cast<std::uint32_t>(lists_.size()), static_cast<std::uint32_t>(ids.size())};
+  lists_.insert(lists_.end(), ids.begin(), ids.end());
+  return slice;
+}
+
+GPUMEM_INLINE model::Slice Tape::add_all(std::span<const TensorSize> sizes) {
+  const auto first = static_cast<std::uint32_t>(lists_.size());
+  for (const TensorSize& size : sizes) lists_.push_back(add(size));
+  return {first, static_cast<std::uint32_t>(sizes.size())};
+}
+
+GPUMEM_INLINE core::DType Tape::computing_type(const Call& call) const {
+  const bool autocast = precision_ == model::Precision::amp_fp16 || precision_ == model::Precision::amp_bf16;
+  if (autocast && call.autocast == Autocast::lower) {
+    return precision_ == model::Precision::amp_fp16 ? core::DType::float16 : core::DType::bfloat16;
+  }
+  if (autocast && call.autocast == Autocast::full) return core::DType::float32;
+  // Floating-point inputs promote each other; ids and masks do not count.
+  core::DType widest = dtype();
+  bool any = false;
+  for (const TensorId input : call.inputs) {
+    const core::DType type = tensor(input).size.dtype;
+    if (type != core::DType::float32 && type != core::DType::float16 && type != core::DType::bfloat16) continue;
+    if (!any || core::element_size(type) > core::element_size(widest)) widest = type;
+    any = true;
+  }
+  return widest;
+}
+
+GPUMEM_INLINE TensorId Tape::cast(TensorId id, core::DType dtype) {
+  const TapeTensor from = tensor(id);
+  const bool floating = from.size.dtype == core::DType::float32 || from.size.dtype == core::DType::float16 ||
+                        from.size.dtype == core::DType::bfloat16;
+  if (!floating || from.size.dtype == dtype) return id;
+  // aten::_to_copy: keeps nothing; its gradient is cast back.
+  const TensorId to = add(from.size.as(dtype));
+  tensors_.back().requires_grad = from.requires_grad;
+  Function function;
+  function.layer = layer_;
+  function.output = to;
+  function.inputs = keep({&id, 1});
+  functions_.push_back(function);
+  return to;
+}
+
+GPUMEM_INLINE TensorId Tape::record(const Call& call) {
+  const core::DType type = computing_type(call);
+  std::span<const TensorId> inputs = call.inputs;
+  if (call.autocast != Autocast::as_is) {
+    cast_inputs_.assign(inputs.begin(), inputs.end());
+    for (TensorId& input : cast_inputs_) input = cast(input, type);
+    inputs = cast_inputs_;
+  }
+
+  Function function;
+  function.layer = layer_;
+  function.inputs = keep(inputs);
+  function.parameters = keep(call.parameters);
+  function.no_gradient = call.no_gradient;
+  function.kind = call.kind;
+  function.gradient = call.gradient;
+  function.library = call.library;
+  function.contiguous_gradient = call.contiguous_gradient;
+  function.casts_parameters = call.autocast == Autocast::lower && type != dtype();
+  if (call.convolution != nullptr) {
+    function.convolution = static_cast<std::int32_t>(convolutions_.size());
+    convolutions_.push_back(*call.convolution);
+    convolutions_.back().dtype = type;
+  }
+
+  bool requires_grad = false;
+  for (std::size_t index = 0; index < inputs.size(); ++index) {
+    const bool flows = index >= 32 || (call.no_gradient >> index & 1U) == 0;
+    requires_grad = requires_grad || (flows && tensor(inputs[index]).requires_grad);
+  }
+  for (const TensorId parameter : call.parameters) requires_grad = requires_grad || tensor(parameter).requires_grad;
+
+  const bool own_type = call.output.dtype != core::DType::float32;  // ids and masks keep theirs
+  function.output = add(own_type ? call.output : call.output.as(type));
+  TapeTensor& output = tensors_.back();
+  output.requires_grad = requires_grad && call.differentiable && call.gradient != Gradient::none;
+  output.layout = call.layout;
+  if (call.kind != Output::fresh) output.storage = tensor(inputs[0]).storage;
+
+  function.extras = add_all(call.extras);
+  function.scratch = add_all(call.scratch);
+  function.backward_scratch = add_all(call.backward_scratch);
+  const auto first_saved = static_cast<std::uint32_t>(lists_.size());
+  for (std::size_t index = 0; index < inputs.size() && index < 32; ++index) {
+    if ((call.saved_inputs >> index & 1U) != 0) lists_.push_back(inputs[index]);
+  }
+  if (call.saves_output) lists_.push_back(function.output);
+  for (std::uint32_t at = 0; at < function.extras.count; ++at) lists_.push_back(lists_[function.extras.first + at]);
+  function.saved = {first_saved, static_cast<std::uint32_t>(lists_.size()) - first_saved};
+  functions_.push_back(function);
+  return function.output;
+}
+
+}  // namespace gpumem::ops

@@ -1,0 +1,234 @@
+// Enters: what one layer computes, call by call, as its op's rule tells it. Leaves: Tape, the autograd graph of
+// a whole model as PyTorch would record it: tensors, and functions with what each keeps for its backward and
+// what it allocates in either direction. Units: elements, for any batch size N; bytes(N) turns them into bytes.
+// Source: torch.autograd (derivatives.yaml, FunctionsManual.cpp); each op names the function it follows.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/checked.hpp"
+#include "gpumem/core/dtype.hpp"
+#include "gpumem/core/shape.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::ops {
+
+/// How large a tensor is for any batch size: elements · N^batch_power · element size.
+struct TensorSize {
+  core::Checked elements = 0;
+  std::uint8_t batch_power = 0;
+  core::DType dtype = core::DType::float32;
+
+  [[nodiscard]] core::Checked bytes(std::int64_t batch_size) const {
+    core::Checked result = elements * core::Checked(core::element_size(dtype));
+    for (std::uint8_t power = 0; power < batch_power; ++power) result *= batch_size;
+    return result;
+  }
+  /// The same elements in another type.
+  [[nodiscard]] TensorSize as(core::DType other) const { return {elements, batch_power, other}; }
+  /// `count` such tensors in one.
+  [[nodiscard]] TensorSize times(std::int64_t count) const { return {elements * count, batch_power, dtype}; }
+};
+
+/// The size of a tensor of this shape; nothing if a dimension is unknown.
+[[nodiscard]] std::optional<TensorSize> size_of(const core::Shape& shape, core::DType dtype = core::DType::float32);
+
+/// The product of all axes but the last `count`: the rows that a normalisation or softmax works on.
+[[nodiscard]] std::optional<TensorSize> rows_of(const core::Shape& shape, std::size_t count = 1);
+
+using TensorId = std::int32_t;
+inline constexpr TensorId kNoTensor = -1;
+
+/// In what order a tensor's axes lie in memory, outermost first; a view may also leave gaps between its rows.
+struct Layout {
+  static constexpr std::uint32_t kInOrder = 0x76543210;  ///< four bits a place: the axis that lies there
+
+  std::uint32_t order = kInOrder;
+  bool gaps = false;
+
+  [[nodiscard]] bool dense() const { return order == kInOrder && !gaps; }
+  [[nodiscard]] std::uint32_t axis_at(std::size_t place) const { return order >> (4 * place) & 0xFU; }
+  /// The layout after the axes are renamed: new axis j is old axis dims[j].
+  [[nodiscard]] Layout permuted(std::span<const std::size_t> dims) const;
+  /// Whether the first `count` axes are one run in memory, so that a view can make them one axis.
+  [[nodiscard]] bool leading_axes_merge(std::size_t count) const;
+};
+
+/// One tensor on the tape.
+struct TapeTensor {
+  TensorSize size;
+  TensorId storage = kNoTensor;  ///< the tensor whose memory it uses: itself, or what it is a view of
+  std::uint32_t layer = 0;
+  bool requires_grad = false;
+  Layout layout = {};
+};
+
+/// A library that takes memory of its own while a function runs.
+enum class Library : std::uint8_t {
+  none,
+  gemm,         ///< cuBLAS: one workspace a thread, kept
+  gemm_bias,    ///< cuBLASLt with the bias in its epilogue: also a transient workspace a call (forward)
+  convolution,  ///< cuDNN: a transient workspace a call, in each direction
+};
+
+/// What the gradient of an input is made of.
+enum class Gradient : std::uint8_t {
+  fresh,   ///< a tensor of its own, of the input's size
+  passed,  ///< the output's gradient itself (add, view, flatten)
+  part,    ///< a view of part of the output's gradient (concat)
+  spread,  ///< a view that repeats the output's gradient (sum)
+  joined,  ///< the parts' gradients, copied into one fresh tensor (split)
+  none,    ///< no gradient flows back
+};
+
+/// Whether a call allocates its output, or looks at or overwrites the memory of its first input.
+enum class Output : std::uint8_t { fresh, view, in_place };
+
+/// Which type autocast computes in.
+enum class Autocast : std::uint8_t {
+  as_is,  ///< the widest of its inputs
+  lower,  ///< float16 or bfloat16: matrix products and convolutions
+  full,   ///< float32: normalisation over rows, softmax, losses, powers
+};
+
+/// A convolution as cuDNN sees it: spatial sizes of input and output, three axes at most.
+struct Convolution {
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  std::int64_t groups = 1;
+  std::int64_t input_pixels = 0;   ///< a sample and channel
+  std::int64_t output_pixels = 0;  ///< a sample and channel
+  std::int64_t kernel_elements = 1;
+  std::int64_t kernel = 1;  ///< on the last axis
+  std::int64_t stride = 1;
+  std::int64_t dilation = 1;
+  std::uint8_t axes = 2;
+  bool transposed = false;
+  core::DType dtype = core::DType::float32;
+};
+
+/// One call of an autograd function, to be recorded. Sizes have the element type of the call, which autocast
+/// may change, but for `extras` and scratch marked with a type of their own.
+struct Call {
+  std::span<const TensorId> inputs = {};
+  TensorSize output = {};
+  Output kind = Output::fresh;
+  Layout layout = {};              ///< of the output
+  std::uint32_t saved_inputs = 0;  ///< bit i: backward keeps input i
+  bool saves_output = false;
+  std::span<const TensorSize> extras = {};            ///< made beside the output, kept for backward
+  std::span<const TensorSize> scratch = {};           ///< forward's, given back when the call ends
+  std::span<const TensorSize> backward_scratch = {};  ///< backward's, given back when it ends
+  std::span<const TensorId> parameters = {};          ///< read, and given gradients
+  Gradient gradient = Gradient::fresh;
+  std::uint32_t no_gradient = 0;  ///< bit i: input i gets none (indices, masks)
+  Library library = Library::none;
+  const Convolution* convolution = nullptr;
+  Autocast autocast = Autocast::as_is;
+  bool contiguous_gradient = false;  ///< backward copies an output gradient that is not dense
+  bool differentiable = true;        ///< false: the output needs no gradient whatever the inputs
+};
+
+/// A recorded call.
+struct Function {
+  std::uint32_t layer = 0;
+  TensorId output = kNoTensor;
+  model::Slice inputs;
+  model::Slice saved;  ///< its extras among them
+  model::Slice extras;
+  model::Slice scratch;
+  model::Slice backward_scratch;
+  model::Slice parameters;
+  std::uint32_t no_gradient = 0;
+  std::int32_t convolution = -1;
+  Output kind = Output::fresh;
+  Gradient gradient = Gradient::fresh;
+  Library library = Library::none;
+  bool contiguous_gradient = false;
+  bool casts_parameters = false;  ///< autocast makes a lower-precision copy of each, once a forward pass
+};
+
+/// Whose memory behaviour is recorded: kernels differ in what they keep.
+enum class Backend : std::uint8_t {
+  cuda,
+  cpu,  ///< what FakeTensorMode shows on a machine without a GPU
+};
+
+class Tape {
+ public:
+  explicit Tape(model::Precision precision = model::Precision::fp32, Backend backend = Backend::cuda)
+      : precision_(precision), backend_(backend) {}
+
+  [[nodiscard]] Backend backend() const { return backend_; }
+  [[nodiscard]] model::Precision precision() const { return precision_; }
+  /// The type that tensors of the model have, unless autocast lowers it.
+  [[nodiscard]] core::DType dtype() const { return model::parameter_dtype(precision_); }
+
+  /// Calls recorded from now on belong to this layer.
+  void begin_layer(std::uint32_t layer) {
+    layer_ = layer;
+    layer_parameters_.clear();
+  }
+
+  /// A tensor from outside: a batch of inputs or labels.
+  TensorId add_input(const TensorSize& size);
+  /// A parameter of the current layer; a tied one is held by an earlier layer, a frozen one gets no gradient.
+  /// `factored` is rows + columns of what Adafactor keeps of its second moment; 0: as many elements as it has.
+  TensorId add_parameter(core::Checked elements, bool tied = false, bool frozen = false, core::Checked factored = 0);
+  /// Something the layer holds that is not trained: running statistics, masks.
+  void add_buffer(const TensorSize& size);
+  /// Records a call and returns its output.
+  TensorId record(const Call& call);
+  /// The tensor in another type: itself if it has that type already (torch.Tensor.to).
+  TensorId cast(TensorId id, core::DType dtype);
+  /// Parameters added to the current layer.
+  [[nodiscard]] std::span<const TensorId> layer_parameters() const { return layer_parameters_; }
+  [[nodiscard]] const TapeTensor& tensor(TensorId id) const { return tensors_[static_cast<std::size_t>(id)]; }
+
+  struct Parameter {
+    TensorId tensor = kNoTensor;
+    bool tied = false;
+    bool frozen = false;
+    core::Checked factored = 0;
+  };
+
+  [[nodiscard]] std::span<const TapeTensor> tensors() const { return tensors_; }
+  [[nodiscard]] std::span<const Function> functions() const { return functions_; }
+  [[nodiscard]] std::span<const TensorId> list(model::Slice slice) const {
+    return std::span<const TensorId>(lists_).subspan(slice.first, slice.count);
+  }
+  [[nodiscard]] std::span<const Convolution> convolutions() const { return convolutions_; }
+  [[nodiscard]] std::span<const Parameter> parameters() const { return parameters_; }
+  [[nodiscard]] std::span<const TensorId> buffers() const { return buffers_; }
+  [[nodiscard]] std::span<const TensorId> inputs() const { return inputs_; }
+
+ private:
+  TensorId add(const TensorSize& size);
+  [[nodiscard]] core::DType computing_type(const Call& call) const;
+  model::Slice keep(std::span<const TensorId> ids);
+  model::Slice add_all(std::span<const TensorSize> sizes);
+
+  model::Precision precision_;
+  Backend backend_;
+  std::uint32_t layer_ = 0;
+  std::vector<TapeTensor> tensors_;
+  std::vector<Function> functions_;
+  std::vector<TensorId> lists_;
+  std::vector<Convolution> convolutions_;
+  std::vector<Parameter> parameters_;
+  std::vector<TensorId> buffers_;
+  std::vector<TensorId> inputs_;
+  std::vector<TensorId> layer_parameters_;
+  std::vector<TensorId> cast_inputs_;
+};
+
+}  // namespace gpumem::ops
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/tape_inl.hpp"
+#endif

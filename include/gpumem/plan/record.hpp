@@ -1,0 +1,35 @@
+// Enters: a job whose graph has edges, and the ops. Leaves: its autograd graph for any batch size, with the loss:
+// what forward computes and what backward will read again. Units: elements.
+#pragma once
+
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/ops/tape.hpp"
+
+namespace gpumem::plan {
+
+struct Recording {
+  ops::Tape tape;
+  std::vector<ops::TensorId> held;  ///< what the training loop's names hold until the next step: outputs, loss
+  ops::TensorId loss = ops::kNoTensor;
+  std::size_t model_inputs = 0;       ///< of the tape's inputs; the rest are labels
+  std::size_t model_functions = 0;    ///< of the tape's functions; the rest are the loss
+  std::vector<ops::TensorId> splits;  ///< tuples: their parts' gradients wait for each other; ascending
+  bool convolves = false;             ///< calls cuDNN's convolutions
+  bool normalises = false;            ///< calls cuDNN's batch normalisation
+};
+
+/// Errors: those of infer_output_shapes; missing_information for an op whose memory is not known, or a size that is
+/// not; overflow if a size does not fit 64 bits. Each names its layer.
+[[nodiscard]] core::Result<Recording> record(const model::TrainingJob& job, const ops::Catalogue& ops,
+                                             ops::Backend backend = ops::Backend::cuda);
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/record_inl.hpp"
+#endif

@@ -1,0 +1,79 @@
+// Enters: a recorded model and how it is trained. Leaves: StepPlan, the ordered allocations and frees of a training
+// run, from the model's construction to a step that repeats. Units: bytes as the program asks for them; rounding
+// is the allocator's business. Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, torch/optim.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/plan/record.hpp"
+
+namespace gpumem::plan {
+
+/// What a tensor is for.
+enum class Category : std::uint8_t {
+  parameter,
+  buffer,
+  input,
+  activation,           ///< outputs and what backward keeps
+  activation_gradient,  ///< alive within backward
+  gradient,             ///< of parameters
+  optimizer,            ///< its state
+  temporary,            ///< given back by the call that took it
+};
+inline constexpr std::size_t kCategories = 8;
+
+enum class Phase : std::uint8_t { construction, summary, batch, forward, backward, optimizer, validation };
+
+/// Memory is known by its slot from its allocation to its release; then the slot serves again.
+struct Event {
+  enum class Kind : std::uint8_t { allocate, release, call };
+
+  std::int64_t bytes = 0;   ///< call: which of the plan's library calls
+  std::uint32_t slot = 0;   ///< call: unused
+  std::uint32_t layer = 0;  ///< kNoLayer: of no layer (optimizer, inputs)
+  Kind kind = Kind::allocate;
+  Category category = Category::activation;
+};
+inline constexpr std::uint32_t kNoLayer = UINT32_MAX;
+
+/// Which pass of a layer calls a library: the workspace differs.
+enum class Direction : std::uint8_t { forward, data_gradient, weight_gradient };
+
+/// A call that takes a library's workspace; how much is the device's business.
+struct LibraryCall {
+  ops::Library library = ops::Library::gemm;
+  Direction direction = Direction::forward;
+  bool backward_thread = false;   ///< PyTorch runs backward on a thread of its own, with a cuBLAS handle of its own
+  std::int32_t convolution = -1;  ///< index into the tape's convolutions
+  std::int64_t batch_size = 0;
+};
+
+/// Where a phase of the run begins.
+struct PhaseMark {
+  std::size_t first_event = 0;
+  Phase phase = Phase::construction;
+  std::int32_t step = 0;  ///< 1 for the first training step
+  std::int64_t batch_size = 0;
+};
+
+struct StepPlan {
+  std::vector<Event> events;
+  std::vector<LibraryCall> calls;
+  std::vector<PhaseMark> phases;
+  std::uint32_t slots = 0;  ///< how many slots the events name
+};
+
+/// The run: construction, an optional summary pass, the first two steps, then, if batches differ, the last batch of
+/// an epoch, a validation pass and one step more. Errors: overflow, naming the layer whose tensor does not fit.
+[[nodiscard]] core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording);
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/step_plan_inl.hpp"
+#endif
