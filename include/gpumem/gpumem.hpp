@@ -11,6 +11,7 @@
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/runs/read_runs.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
 #include "gpumem/summary/read.hpp"
 
@@ -41,6 +42,14 @@ using summary::to_graph_json;
 /// The same for a summary that is in memory.
 [[nodiscard]] inline Result<ModelGraph> parse_summary(std::string_view text, bool lenient = false) {
   return summary::read(text, {&ops::vocabulary(), {}, lenient});
+}
+
+/// Reads a table of measured runs in any form (see runs/read_runs.hpp). `summaries` is the folder with the summaries
+/// of models that the table only names.
+[[nodiscard]] inline Result<runs::MeasuredRuns> read_runs(const std::string& path, const std::string& summaries = {}) {
+  return runs::read_runs(path, {.vocabulary = &ops::vocabulary(),
+                                .read_summary = [](const std::string& summary) { return read_summary(summary); },
+                                .summaries = summaries});
 }
 
 }  // namespace gpumem

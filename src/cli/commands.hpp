@@ -39,6 +39,17 @@ struct GpusOptions {
 };
 int run_gpus(const GpusOptions& options);
 
+struct EvaluateOptions {
+  std::string runs;  ///< a table of measured runs
+  std::string estimator = kDefaultEstimator;
+  std::string summaries;  ///< folder with the summaries of models that the table only names
+  std::string gpu;        ///< profile for all runs; empty: as the table says
+  std::string out;        ///< file for the predictions, one row a run; empty: none
+  std::string filter;     ///< only runs whose name holds this
+  bool json = false;
+};
+int run_evaluate(const EvaluateOptions& options);
+
 /// "gpumem: error: FILE:LINE: ..." on standard error; returns the exit code of its kind.
 int report_error(const Error& error);
 

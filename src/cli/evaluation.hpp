@@ -31,10 +31,13 @@ class Evaluator {
   /// in its answer.
   [[nodiscard]] Result<Evaluation> evaluate(const JobRequest& request);
 
+  /// The profile of this name or path, which views the evaluator.
+  [[nodiscard]] Result<const GpuProfile*> gpu_of(const std::string& name);
+  /// The estimator of this name, or with "all" every one; at least one. They view the evaluator.
+  [[nodiscard]] Result<std::vector<const Estimator*>> estimators_of(const std::string& name);
+
  private:
   [[nodiscard]] Result<std::shared_ptr<const ModelGraph>> graph_of(const JobRequest& request);
-  [[nodiscard]] Result<const GpuProfile*> gpu_of(const std::string& name);
-  [[nodiscard]] Result<std::vector<const Estimator*>> estimators_of(const std::string& name);
 
   std::unordered_map<std::string, Result<std::shared_ptr<const ModelGraph>>> graphs_;
   std::unordered_map<std::string, Result<GpuProfile>> gpus_;

@@ -68,6 +68,20 @@ void add_gpus(CLI::App& app, GpusOptions& options) {
   command.add_flag("--json", options.json, "print the profiles as a JSON list");
 }
 
+void add_evaluate(CLI::App& app, EvaluateOptions& options) {
+  CLI::App& command = *app.add_subcommand("evaluate", "predicted against measured, over a table of runs");
+  command.add_option("runs", options.runs, "the table of measured runs (CSV)")->required();
+  command.add_option("--estimator", options.estimator, estimator_names())->capture_default_str();
+  command.add_option("--summaries", options.summaries, "folder with the summaries of models that the table only names");
+  command.add_option("--gpu", options.gpu, "profile for all runs; default: as the table says");
+  command.add_option("--out", options.out, "write each prediction to this CSV file");
+  command.add_option("--filter", options.filter, "only runs whose name holds this");
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(
+      "A table: summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib and one run a row, the\n"
+      "summary's path relative to the table. GPUMemNet's and xMem's published tables are read as they are.");
+}
+
 int run(int argc, char** argv) {
   CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
                "gpumem");
@@ -77,9 +91,11 @@ int run(int argc, char** argv) {
 
   EstimateOptions estimate;
   BatchOptions batch;
+  EvaluateOptions evaluate;
   GpusOptions gpus;
   add_estimate(app, estimate);
   add_batch(app, batch);
+  add_evaluate(app, evaluate);
   add_gpus(app, gpus);
   try {
     app.parse(argc, argv);
@@ -91,6 +107,7 @@ int run(int argc, char** argv) {
   }
   if (app.got_subcommand("estimate")) return run_estimate(estimate);
   if (app.got_subcommand("batch")) return run_batch(batch);
+  if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);
   return run_gpus(gpus);
 }
 

@@ -29,6 +29,7 @@ const std::map<std::string, Names> kArrows = {
     {"plan", {"core", "model", "ops"}},
     {"estimate", {"core", "model", "ops", "ml", "plan", "device"}},
     {"place", {"core", "model", "device", "estimate"}},
+    {"runs", {"core", "model"}},
 };
 
 /// What all files of a room share; every other file there is one of many siblings.
@@ -36,6 +37,7 @@ const std::map<std::string, Names> kShared = {
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
     {"ops", {"op", "window"}},
     {"estimate", {"estimator", "memory_estimate"}},
+    {"runs", {"csv", "measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
 /// The lists and what reads through them: they include the siblings.
@@ -43,6 +45,7 @@ const std::map<std::string, Names> kLists = {
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
     {"estimate", {"estimators"}},
+    {"runs", {"read_runs"}},
 };
 
 struct Source {
@@ -261,6 +264,8 @@ TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summ
 
 TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
 
+TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
+
 TEST(Lists, EveryOpFamilyHasItsRow) {
   const std::string list = text_of(kRoot / "include/gpumem/impl/catalogue_inl.hpp");
   for (const std::string& family : members("ops")) {
@@ -273,6 +278,13 @@ TEST(Lists, EveryOpFamilyHasItsRow) {
 TEST(Lists, EveryFormatHasItsRow) {
   const std::string list = text_of(kRoot / "include/gpumem/impl/formats_inl.hpp");
   for (const std::string& format : members("summary")) {
+    EXPECT_NE(list.find("&" + format + "(),"), std::string::npos) << format;
+  }
+}
+
+TEST(Lists, EveryTableOfRunsHasItsRow) {
+  const std::string list = text_of(kRoot / "include/gpumem/impl/read_runs_inl.hpp");
+  for (const std::string& format : members("runs")) {
     EXPECT_NE(list.find("&" + format + "(),"), std::string::npos) << format;
   }
 }

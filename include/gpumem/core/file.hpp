@@ -1,4 +1,4 @@
-// Enters: a path. Leaves: the file's bytes, or why they could not be had.
+// Enters: a path. Leaves: the file's bytes, or why they could not be had; or a file with these bytes.
 #pragma once
 
 #include <string>
@@ -11,6 +11,10 @@ namespace gpumem::core {
 /// The whole file; "-" reads standard input. Errors: unreadable_file with the system's reason, also for
 /// directories and for files beyond 4 GiB (no model summary is that long).
 [[nodiscard]] Result<std::string> read_file(const std::string& path);
+
+/// Makes a file of these bytes, or replaces the one that is there, in one step: it is written beside it and renamed,
+/// so that nobody ever sees half of it. Errors: unreadable_file with the system's reason; the old file then stands.
+[[nodiscard]] Status write_file(const std::string& path, std::string_view content);
 
 }  // namespace gpumem::core
 

@@ -3,6 +3,7 @@
 #include "gpumem/core/file.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cerrno>
@@ -53,6 +54,23 @@ GPUMEM_INLINE Result<std::string> read_file(const std::string& path) {
   }
   if (std::ferror(file) != 0) return file_detail::system_failure(path, "read");
   return content;
+}
+
+GPUMEM_INLINE Status write_file(const std::string& path, std::string_view content) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) {
+    return file_detail::failure(path, "is a directory; name a file");
+  }
+  // In the same folder, for a rename does not reach across file systems.
+  const std::string beside = path + ".tmp" + std::to_string(getpid());
+  std::FILE* file = std::fopen(beside.c_str(), "wb");
+  if (file == nullptr) return file_detail::system_failure(path, "write");
+  const bool written = std::fwrite(content.data(), 1, content.size(), file) == content.size();
+  const bool closed = std::fclose(file) == 0;
+  if (written && closed && std::rename(beside.c_str(), path.c_str()) == 0) return Done{};
+  Error error = file_detail::system_failure(path, "write");
+  std::remove(beside.c_str());
+  return error;
 }
 
 }  // namespace gpumem::core

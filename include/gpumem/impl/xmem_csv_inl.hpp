@@ -1,0 +1,127 @@
+#pragma once
+
+#include "gpumem/runs/xmem_csv.hpp"
+
+#include <algorithm>
+
+#include "gpumem/runs/summary_shelf.hpp"
+
+namespace gpumem::runs {
+
+namespace xmem_csv_detail {
+
+/// The profile of a card as the table names it: "RTX 3060" is rtx3060, an alias of rtx3060-12gb.
+GPUMEM_INLINE std::string profile_of(std::string_view card) {
+  std::string name = lower_case(card);
+  name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
+  // "A100-SXM4-40GB": the set has no other A100.
+  return name.starts_with("a100") ? "a100-40gb" : name;
+}
+
+GPUMEM_INLINE bool is_transformer(const CsvCells& cells) {
+  const std::string_view set = cells.text("set");
+  if (set.ends_with("transformer")) return true;
+  if (set.ends_with("cnn")) return false;
+  const std::string_view model = cells.text("model");
+  return model.find('/') != std::string_view::npos || lower_case(model).starts_with("t5");
+}
+
+GPUMEM_INLINE core::Status take_zero_grad(const CsvCells& cells, model::ZeroGrad& to) {
+  const std::string_view position = cells.text("zero_grad_position_or_variant");
+  if (position.empty() || position == "null" || position == "0") {
+    to = model::ZeroGrad::step_start;
+  } else if (position == "1") {
+    to = model::ZeroGrad::before_backward;
+  } else if (position == "2") {
+    to = model::ZeroGrad::step_end;
+  } else {
+    return cells.malformed("zero_grad_position_or_variant is " + core::quoted(position) +
+                           "; it must be null, 0, 1 or 2");
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status take_job(const CsvCells& cells, model::TrainingJob& job) {
+  const auto optimizer = model::value_of(model::kOptimizers, lower_case(cells.text("optimizer")));
+  if (!optimizer) return cells.malformed("there is no optimizer " + core::quoted(cells.text("optimizer")));
+  job.optimizer = *optimizer;
+  const auto batch = cells.whole("batch_size");
+  if (!batch) return batch.error();
+  job.batch_size = batch->value_or(0);
+  constexpr std::int64_t kImage = 86;
+  constexpr std::int64_t kTokens = 128;
+  if (is_transformer(cells)) job.sequence_length = kTokens;
+  else job.input_shape = {3, kImage, kImage};
+  return take_zero_grad(cells, job.zero_grad);
+}
+
+GPUMEM_INLINE core::Status take_model(const CsvCells& cells, const std::string& folder, SummaryShelf& shelf,
+                                      model::TrainingJob& job) {
+  if (folder.empty()) {
+    return cells.malformed("names a model without its summary; name the folder with the summaries (--summaries DIR)");
+  }
+  std::string stem(cells.text("model"));
+  std::replace(stem.begin(), stem.end(), '/', '_');
+  const std::string path = folder + "/" + stem;
+  auto graph = shelf.take(path + ".json");
+  if (!graph && graph.error().code == core::ErrorCode::unreadable_file) graph = shelf.take(path + ".txt");
+  if (!graph && graph.error().code == core::ErrorCode::unreadable_file) {
+    return core::Error{core::ErrorCode::unreadable_file, "there is no summary " + stem + ".json or .txt",
+                       core::Place{folder, 0, {}}};
+  }
+  if (!graph) return graph.error();
+  job.graph = *std::move(graph);
+  core::Status valid = model::validate(job);
+  if (!valid) return cells.malformed(valid.error().message);
+  return valid;
+}
+
+GPUMEM_INLINE core::Status take_measurement(const CsvCells& cells, std::optional<double>& measured_mib) {
+  constexpr double kMib = 1024.0 * 1024.0;
+  const auto bytes = cells.number("ground_truth_peak_bytes");
+  if (!bytes) return bytes.error();
+  if (*bytes) measured_mib = **bytes / kMib;
+  return core::Done{};
+}
+
+GPUMEM_INLINE MeasuredRun run_of(const CsvCells& cells, const RunsOptions& options, SummaryShelf& shelf) {
+  MeasuredRun run;
+  run.line = cells.line();
+  run.name = std::string(cells.text("model")) + " " + std::string(cells.text("optimizer")) + " " +
+             std::string(cells.text("batch_size"));
+  run.gpu = profile_of(cells.text("gpu"));
+  run.figure = Figure::growth;
+  const auto failed = cells.flag("real_oom");
+  core::Status read = failed ? take_measurement(cells, run.measured_mib) : core::Status(failed.error());
+  if (read) read = take_job(cells, run.job);
+  if (read) read = take_model(cells, options.summaries, shelf, run.job);
+  if (!read) run.error = read.error();
+  return run;
+}
+
+GPUMEM_INLINE bool sniff(const CsvTable& table) {
+  return table.has("model") && table.has("real_oom") && table.has("ground_truth_peak_bytes");
+}
+
+GPUMEM_INLINE core::Result<MeasuredRuns> read(const CsvTable& table, const RunsOptions& options) {
+  SummaryShelf shelf(options);
+  MeasuredRuns all;
+  all.format = xmem_csv().name;
+  for (const CsvRow& row : table.rows) {
+    const CsvCells cells(table, row);
+    const auto failed = cells.flag("real_oom");
+    if (failed && failed->value_or(false)) ++all.dropped;
+    else all.runs.push_back(run_of(cells, options, shelf));
+  }
+  return all;
+}
+
+}  // namespace xmem_csv_detail
+
+GPUMEM_INLINE const RunsFormat& xmem_csv() {
+  static constexpr RunsFormat kFormat = {"xmem", "xMem's published runs (model,optimizer,...,ground_truth_peak_bytes)",
+                                         &xmem_csv_detail::sniff, &xmem_csv_detail::read};
+  return kFormat;
+}
+
+}  // namespace gpumem::runs

@@ -1,0 +1,47 @@
+// Enters: one row of a file of measured runs. Leaves: MeasuredRun, a training job with what it was measured to take.
+// Units: MiB (2^20 bytes), as nvidia-smi prints.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpumem/core/error.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::runs {
+
+/// What was measured, each at its peak.
+enum class Figure : std::uint8_t {
+  device,     ///< all used memory of the device: CUDA context + what the allocator holds, as nvidia-smi shows
+  reserved,   ///< torch.cuda.max_memory_reserved
+  allocated,  ///< torch.cuda.max_memory_allocated
+  growth,     ///< device less what was in use before the model came: without the bare context
+};
+
+inline constexpr std::array<model::Named<Figure>, 4> kFigures = {{{Figure::device, "device"},
+                                                                  {Figure::reserved, "reserved"},
+                                                                  {Figure::allocated, "allocated"},
+                                                                  {Figure::growth, "growth"}}};
+
+struct MeasuredRun {
+  std::string name;
+  model::TrainingJob job;
+  std::string gpu;        ///< a profile's name, or a path to one
+  std::int64_t gpus = 1;  ///< devices that the job ran on; the figure is of the fullest
+  std::optional<double> measured_mib;
+  bool out_of_memory = false;  ///< the run did not fit; a measured figure is then where it failed
+  Figure figure = Figure::device;
+  std::int64_t line = 0;             ///< 1-based line in the file
+  std::optional<core::Error> error;  ///< why there is no job; the run is reported, not dropped
+};
+
+struct MeasuredRuns {
+  std::string format;  ///< the file's, such as "runs"
+  std::vector<MeasuredRun> runs;
+  std::int64_t dropped = 0;  ///< rows that measure no need, by the format's own rules
+};
+
+}  // namespace gpumem::runs

@@ -1,0 +1,28 @@
+// Enters: a table of measured runs in gpumem's own form, one run a row. Leaves: MeasuredRuns.
+//
+// Columns that must be there (a cell may be empty, but for the first two):
+//   summary       the model summary's path, relative to the table's
+//   batch_size    samples
+//   input         one sample's shape, such as 3x224x224; empty: as the summary says
+//   seq_length    tokens a sample
+//   optimizer     adam, adamw, sgd, ...; empty: adam
+//   precision     fp32, amp-fp16, ...; empty: fp32
+//   gpu           a profile's name
+//   measured_mib  the measured peak; empty: the run was not measured
+// Columns that may be there: name, gpus, zero_grad (step-start, before-backward, step-end), samples_per_epoch,
+// summary_pass, validation_pass, loss, gradient_accumulation, checkpointing, figure (device, reserved, allocated,
+// growth), status (ok, or oom for a run that did not fit). All others are ignored.
+#pragma once
+
+#include "gpumem/runs/runs_format.hpp"
+
+namespace gpumem::runs {
+
+[[nodiscard]] const RunsFormat& runs_csv();
+
+}  // namespace gpumem::runs
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/runs_csv_inl.hpp"
+#endif

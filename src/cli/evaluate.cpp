@@ -1,0 +1,355 @@
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "commands.hpp"
+#include "gpumem/core/file.hpp"
+#include "gpumem/runs/accuracy.hpp"
+#include "report.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using runs::Accuracy;
+using runs::MeasuredRun;
+
+/// What one estimator says of one run, in terms of the figure that was measured.
+struct Prediction {
+  const MeasuredRun* run = nullptr;
+  double expected_mib = 0.0;
+  double lower_mib = 0.0;
+  double upper_mib = 0.0;
+  bool fits = false;
+  bool ranged = false;  ///< the estimator publishes a range
+  std::optional<Error> error;
+};
+
+/// All predictions of one estimator, and how well they agree with what was measured.
+struct Verdict {
+  std::string_view estimator;
+  std::vector<Prediction> predictions;
+  std::vector<const Prediction*> judged;  ///< of runs on one GPU
+  Accuracy accuracy;
+  Accuracy several_gpus;
+  std::vector<const Prediction*> failed;
+  bool ranged = false;
+};
+
+/// The runs that are asked for, and what the others were.
+struct Selection {
+  std::vector<const MeasuredRun*> runs;
+  std::int64_t without_measurement = 0;
+  std::int64_t filtered_out = 0;
+};
+
+Selection select(const std::vector<MeasuredRun>& all, const std::string& filter) {
+  Selection selection;
+  for (const MeasuredRun& run : all) {
+    const bool measured = run.out_of_memory || run.error || run.measured_mib.value_or(0.0) > 0.0;
+    if (run.name.find(filter) == std::string::npos) ++selection.filtered_out;
+    else if (!measured) ++selection.without_measurement;
+    else selection.runs.push_back(&run);
+  }
+  return selection;
+}
+
+/// The part of the estimate that this figure measures; nothing if the estimator does not tell it.
+std::optional<Bytes> figure_of(const MemoryEstimate& estimate, runs::Figure figure) {
+  switch (figure) {
+    case runs::Figure::device: return estimate.device.value_or(estimate.expected);
+    case runs::Figure::growth: return estimate.reserved.value_or(estimate.expected);
+    case runs::Figure::reserved: return estimate.reserved;
+    case runs::Figure::allocated: return estimate.allocated;
+  }
+  return std::nullopt;
+}
+
+Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, const GpuProfile& gpu) {
+  const auto estimate = estimator.estimate(run.job, gpu);
+  if (!estimate) return estimate.error();
+  const auto figure = figure_of(*estimate, run.figure);
+  if (!figure) {
+    const std::string name(model::name_of(runs::kFigures, run.figure));
+    return Error{ErrorCode::missing_information, "this estimator does not tell " + name + " memory", {}};
+  }
+  // The range is of the whole estimate; what the figure leaves out, it leaves out at both ends.
+  const double moved = figure->mib() - estimate->expected.mib();
+  Prediction prediction;
+  prediction.run = &run;
+  prediction.expected_mib = figure->mib();
+  prediction.lower_mib = std::max(0.0, estimate->lower.mib() + moved);
+  prediction.upper_mib = std::max(0.0, estimate->upper.mib() + moved);
+  prediction.ranged = estimate->upper_coverage.has_value();
+  // Of a model with unknown layers no estimate is known to fit: the expected figure must do.
+  prediction.fits = estimate->coverage.layers_unknown > 0 ? estimate->expected <= gpu.capacity() : estimate->fits;
+  return prediction;
+}
+
+Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, Evaluator& evaluator,
+                           const std::string& gpu_for_all) {
+  if (run.error) return *run.error;
+  const auto gpu = evaluator.gpu_of(gpu_for_all.empty() ? run.gpu : gpu_for_all);
+  if (!gpu) return gpu.error();
+  return predict(run, estimator, **gpu);
+}
+
+/// Shows on a terminal how far the work has come.
+class Progress {
+ public:
+  explicit Progress(std::size_t all) : all_(all), shown_(isatty(STDERR_FILENO) != 0) {}
+  void step() {
+    constexpr std::size_t kEvery = 100;
+    if (shown_ && ++done_ % kEvery == 0) std::fprintf(stderr, "\r%zu of %zu", done_, all_);
+  }
+  ~Progress() {
+    if (shown_) std::fprintf(stderr, "\r\033[K");
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+ private:
+  std::size_t all_;
+  std::size_t done_ = 0;
+  bool shown_;
+};
+
+runs::Judged judged(const Prediction& prediction) {
+  return {.measured_mib = prediction.run->measured_mib.value_or(0.0),
+          .expected_mib = prediction.expected_mib,
+          .upper_mib = prediction.upper_mib,
+          .out_of_memory = prediction.run->out_of_memory,
+          .fits = prediction.fits};
+}
+
+void judge(Verdict& verdict) {
+  std::vector<runs::Judged> one;
+  std::vector<runs::Judged> several;
+  for (const Prediction& prediction : verdict.predictions) {
+    if (prediction.error) {
+      verdict.failed.push_back(&prediction);
+      continue;
+    }
+    verdict.ranged = verdict.ranged || prediction.ranged;
+    if (prediction.run->gpus == 1) verdict.judged.push_back(&prediction);
+    (prediction.run->gpus == 1 ? one : several).push_back(judged(prediction));
+  }
+  verdict.accuracy = runs::accuracy_of(one);
+  verdict.several_gpus = runs::accuracy_of(several);
+}
+
+std::vector<Verdict> judge_all(const Selection& selection, const std::vector<const Estimator*>& estimators,
+                               Evaluator& evaluator, const std::string& gpu) {
+  std::vector<Verdict> verdicts(estimators.size());
+  Progress progress(selection.runs.size() * estimators.size());
+  for (std::size_t index = 0; index < estimators.size(); ++index) {
+    Verdict& verdict = verdicts[index];
+    verdict.estimator = estimators[index]->name();
+    for (const MeasuredRun* run : selection.runs) {
+      auto prediction = predict(*run, *estimators[index], evaluator, gpu);
+      if (!prediction) prediction = Prediction{.run = run, .error = prediction.error()};
+      verdict.predictions.push_back(*std::move(prediction));
+      progress.step();
+    }
+    judge(verdict);
+  }
+  return verdicts;
+}
+
+// The table.
+
+std::string text_of(const char* format, double value) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, value);
+  return text.data();
+}
+std::string percent(double share) { return text_of("%.2f %%", 100.0 * share); }
+std::string mib(double value) { return core::with_separators(static_cast<std::int64_t>(value + 0.5)); }
+
+std::string row(std::string_view title, std::initializer_list<std::string> cells) {
+  constexpr std::size_t kTitle = 34;
+  constexpr std::size_t kCell = 12;
+  std::string text = "  " + std::string(title);
+  text.resize(std::max(text.size(), kTitle), ' ');
+  for (const std::string& cell : cells) text += std::string(cell.size() < kCell ? kCell - cell.size() : 1, ' ') + cell;
+  return text + "\n";
+}
+
+std::string name_of(const MeasuredRun& run) {
+  constexpr std::size_t kLongest = 160;
+  std::string name = core::shortened(run.name, kLongest);
+  std::replace_if(
+      name.begin(), name.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x20; }, '?');
+  return name + " (line " + std::to_string(run.line) + ")";
+}
+
+std::string errors_table(const Verdict& verdict) {
+  const Accuracy& accuracy = verdict.accuracy;
+  const runs::Spread& relative = accuracy.relative_error;
+  const runs::Spread& absolute = accuracy.absolute_error_mib;
+  const Prediction& worst = *verdict.judged[*accuracy.worst];
+  std::string text = row("", {"mean", "median", "p90", "p99"});
+  text += row("relative error",
+              {percent(relative.mean), percent(relative.median), percent(relative.p90), percent(relative.p99)});
+  text += row("absolute error, MiB", {mib(absolute.mean), mib(absolute.median), mib(absolute.p90), mib(absolute.p99)});
+  text += row("signed relative error", {percent(accuracy.signed_relative_error)});
+  text += row("in the right class of 8,000 MiB", {percent(accuracy.right_class)});
+  text += row("underestimated", {percent(accuracy.underestimated)});
+  if (verdict.ranged) {
+    text += row("covered by upper", {percent(accuracy.covered)});
+    text += row("upper / measured", {text_of("%.3f", accuracy.upper_ratio)});
+  }
+  text += "  worst: " + name_of(*worst.run) + ": expected " + mib(worst.expected_mib) + " MiB, measured " +
+          mib(worst.run->measured_mib.value_or(0.0)) + " MiB\n";
+  return text;
+}
+
+std::string failures(const Verdict& verdict) {
+  constexpr std::size_t kMost = 5;
+  std::string text;
+  for (std::size_t index = 0; index < std::min(kMost, verdict.failed.size()); ++index) {
+    const Prediction& prediction = *verdict.failed[index];
+    text += "  failed: " + name_of(*prediction.run) + ": " + core::to_string(*prediction.error) + "\n";
+  }
+  if (verdict.failed.size() > kMost) text += "  and " + std::to_string(verdict.failed.size() - kMost) + " more\n";
+  return text;
+}
+
+std::string count(std::int64_t value) { return core::with_separators(value); }
+
+std::string to_table(const Verdict& verdict) {
+  const Accuracy& accuracy = verdict.accuracy;
+  const auto failed = static_cast<std::int64_t>(verdict.failed.size());
+  std::string text = "\n" + std::string(verdict.estimator) + ": " + count(accuracy.fitted) + " runs that fitted, " +
+                     count(accuracy.out_of_memory) + " out of memory, " + count(failed) + " failed\n";
+  if (accuracy.fitted > 0) text += errors_table(verdict);
+  text += "  out of memory: " + count(accuracy.caught) + " caught, " + count(accuracy.out_of_memory - accuracy.caught) +
+          " missed; " + count(accuracy.false_alarms) + " false alarms\n";
+  if (verdict.several_gpus.fitted > 0) {
+    text += "  on several GPUs: " + count(verdict.several_gpus.fitted) + " runs, relative error " +
+            percent(verdict.several_gpus.relative_error.mean) + " in the mean, " +
+            percent(verdict.several_gpus.relative_error.median) + " in the median\n";
+  }
+  return text + failures(verdict);
+}
+
+std::string headline(const EvaluateOptions& options, const runs::MeasuredRuns& all, const Selection& selection) {
+  std::string text =
+      options.runs + ": " + all.format + ", " + count(static_cast<std::int64_t>(selection.runs.size())) + " runs";
+  if (selection.without_measurement > 0) text += ", " + count(selection.without_measurement) + " without a measurement";
+  if (all.dropped > 0) text += ", " + count(all.dropped) + " dropped that measure no need";
+  if (selection.filtered_out > 0) text += ", " + count(selection.filtered_out) + " filtered out";
+  return text + "\n";
+}
+
+// JSON.
+
+Json to_json(const runs::Spread& spread) {
+  return {{"mean", spread.mean}, {"median", spread.median}, {"p90", spread.p90}, {"p99", spread.p99}};
+}
+
+Json to_json(const Verdict& verdict) {
+  const Accuracy& accuracy = verdict.accuracy;
+  Json json = {
+      {"estimator", verdict.estimator},
+      {"fitted", accuracy.fitted},
+      {"out_of_memory", accuracy.out_of_memory},
+      {"failed", verdict.failed.size()},
+      {"relative_error", to_json(accuracy.relative_error)},
+      {"absolute_error_mib", to_json(accuracy.absolute_error_mib)},
+      {"signed_relative_error", accuracy.signed_relative_error},
+      {"right_class", accuracy.right_class},
+      {"underestimated", accuracy.underestimated},
+      {"covered", verdict.ranged ? Json(accuracy.covered) : Json(nullptr)},
+      {"upper_ratio", verdict.ranged ? Json(accuracy.upper_ratio) : Json(nullptr)},
+      {"caught", accuracy.caught},
+      {"missed", accuracy.out_of_memory - accuracy.caught},
+      {"false_alarms", accuracy.false_alarms},
+      {"several_gpus",
+       {{"fitted", verdict.several_gpus.fitted}, {"relative_error", to_json(verdict.several_gpus.relative_error)}}}};
+  if (accuracy.worst) {
+    const Prediction& worst = *verdict.judged[*accuracy.worst];
+    json["worst"] = {{"name", worst.run->name},
+                     {"line", worst.run->line},
+                     {"expected_mib", worst.expected_mib},
+                     {"measured_mib", worst.run->measured_mib.value_or(0.0)}};
+  }
+  json["failures"] = Json::array();
+  for (const Prediction* prediction : verdict.failed) {
+    json["failures"].push_back({{"name", prediction->run->name},
+                                {"line", prediction->run->line},
+                                {"error", cli::to_json(*prediction->error)}});
+  }
+  return json;
+}
+
+Json to_json(const EvaluateOptions& options, const runs::MeasuredRuns& all, const Selection& selection,
+             const std::vector<Verdict>& verdicts) {
+  Json json = {{"schema", 1},
+               {"file", options.runs},
+               {"format", all.format},
+               {"runs", selection.runs.size()},
+               {"without_measurement", selection.without_measurement},
+               {"dropped", all.dropped},
+               {"filtered_out", selection.filtered_out},
+               {"estimators", Json::array()}};
+  for (const Verdict& verdict : verdicts) json["estimators"].push_back(to_json(verdict));
+  return json;
+}
+
+// The predictions, one row each.
+
+std::string to_csv(const std::vector<Verdict>& verdicts) {
+  std::string text = "estimator,line,name,gpus,measured_mib,expected_mib,lower_mib,upper_mib,fits,status\n";
+  const auto figure = [](double value) { return text_of("%.1f", value); };
+  for (const Verdict& verdict : verdicts) {
+    for (const Prediction& prediction : verdict.predictions) {
+      const MeasuredRun& run = *prediction.run;
+      text += std::string(verdict.estimator) + "," + std::to_string(run.line) + "," + runs::csv_field(run.name) + "," +
+              std::to_string(run.gpus) + "," + (run.measured_mib ? figure(*run.measured_mib) : "") + ",";
+      if (prediction.error) {
+        text += ",,,,failed\n";
+        continue;
+      }
+      text += figure(prediction.expected_mib) + "," + figure(prediction.lower_mib) + "," +
+              figure(prediction.upper_mib) + "," + (prediction.fits ? "yes" : "no") + "," +
+              (run.out_of_memory ? "oom" : "ok") + "\n";
+    }
+  }
+  return text;
+}
+
+bool has_answer(const Verdict& verdict) { return verdict.failed.size() < verdict.predictions.size(); }
+
+}  // namespace
+
+int run_evaluate(const EvaluateOptions& options) {
+  Evaluator evaluator;
+  const auto estimators = evaluator.estimators_of(options.estimator);
+  if (!estimators) return report_error(estimators.error());
+  if (!options.gpu.empty()) {
+    if (const auto gpu = evaluator.gpu_of(options.gpu); !gpu) return report_error(gpu.error());
+  }
+  const auto all = read_runs(options.runs, options.summaries);
+  if (!all) return report_error(all.error());
+  const Selection selection = select(all->runs, options.filter);
+  const std::vector<Verdict> verdicts = judge_all(selection, *estimators, evaluator, options.gpu);
+  if (!options.out.empty()) {
+    if (const auto written = core::write_file(options.out, to_csv(verdicts)); !written) {
+      return report_error(written.error());
+    }
+  }
+  std::string text = headline(options, *all, selection);
+  for (const Verdict& verdict : verdicts) text += to_table(verdict);
+  if (options.json) {
+    text = to_json(options, *all, selection, verdicts).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (std::any_of(verdicts.begin(), verdicts.end(), has_answer)) return 0;
+  return report_error({ErrorCode::missing_information, "none of its runs could be judged", {options.runs, 0, {}}});
+}
+
+}  // namespace gpumem::cli
