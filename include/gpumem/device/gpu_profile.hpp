@@ -26,7 +26,7 @@ struct ContextFigure {
   std::string software;
   std::int64_t bytes = 0;
   std::int64_t convolution_bytes = 0;  ///< more, once a convolution has run
-  std::int64_t batch_norm_bytes = 0;   ///< more, once a batch normalisation has run
+  std::int64_t batch_norm_bytes = 0;   ///< more, once a batch normalisation has run beside convolutions
   std::string source;
 };
 

@@ -90,6 +90,7 @@ GPUMEM_INLINE core::Status take_job(const CsvCells& cells, const RunsOptions& op
   job = model::TrainingJob(*std::move(graph), batch->value_or(0));
   job.samples_per_epoch = kSamples;
   job.summary_pass = true;
+  job.software = "eager-loading";
   core::Status valid = model::validate(job);
   if (!valid) return cells.malformed(valid.error().message);
   return valid;

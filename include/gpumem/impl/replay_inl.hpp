@@ -20,7 +20,7 @@ GPUMEM_INLINE core::Result<std::int64_t> context_bytes(const model::TrainingJob&
     names += (names.empty() ? "" : ", ") + context.name;
     if (!job.software.empty() && job.software != context.name) continue;
     return context.bytes + (recording.convolves ? context.convolution_bytes : 0) +
-           (recording.normalises ? context.batch_norm_bytes : 0);
+           (recording.convolves && recording.normalises ? context.batch_norm_bytes : 0);
   }
   if (job.software.empty()) return kAssumedContext;
   return core::Error{core::ErrorCode::invalid_argument,
