@@ -46,6 +46,9 @@ if [ "$all" = yes ]; then
 
   say "The shipped summaries are what the script prints"
   /usr/bin/python3 examples/pytorch/print_summaries.py --check
+
+  say "The reference peaks of live tensor storage are what FakeTensorMode gives"
+  /usr/bin/python3 bench/references/fake_tensor.py --check
 fi
 
 # Last, so that its verdict closes the output.
