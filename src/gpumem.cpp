@@ -1,8 +1,10 @@
 // The compiled library: every body of the headers, once.
 #include "gpumem/gpumem.hpp"
 
+#include "gpumem/impl/allocator_options_inl.hpp"
 #include "gpumem/impl/attribute_inl.hpp"
 #include "gpumem/impl/bytes_inl.hpp"
+#include "gpumem/impl/caching_allocator_inl.hpp"
 #include "gpumem/impl/catalogue_inl.hpp"
 #include "gpumem/impl/error_inl.hpp"
 #include "gpumem/impl/estimator_inl.hpp"
