@@ -10,12 +10,14 @@ namespace gpumem::ops {
 
 namespace attention_detail {
 
-/// The packed input projection: weight [3 E, E], bias [3 E]. The output projection is a layer of its own.
+/// The packed input projection: weight [3 E, E], bias [3 E]. The output projection is a layer of its own, unless
+/// graph JSON says "out_proj": true: then it counts here, weight [E, E], bias [E].
 inline std::optional<core::Checked> in_projection(const model::Attributes& attributes) {
   const auto width = attributes.integer("embed_dim");
   if (!width) return std::nullopt;
-  const core::Checked weight = core::Checked(3) * core::Checked(*width) * core::Checked(*width);
-  return attributes.flag("bias", true) ? weight + core::Checked(3) * core::Checked(*width) : weight;
+  const core::Checked projections = attributes.flag("out_proj", false) ? 4 : 3;
+  const core::Checked weight = projections * core::Checked(*width) * core::Checked(*width);
+  return attributes.flag("bias", true) ? weight + projections * core::Checked(*width) : weight;
 }
 
 inline constexpr std::array<std::string_view, 1> kTorch = {"MultiheadAttention"};

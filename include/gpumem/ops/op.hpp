@@ -14,7 +14,7 @@ namespace gpumem::ops {
 
 struct OpInput {
   model::Attributes attributes;
-  std::span<const core::Shape> inputs;  ///< at least one
+  std::span<const core::Shape> inputs;  ///< at least one, unless the op reads nothing
 };
 
 /// The output shape for these inputs. Errors carry no place: the caller knows the layer.
@@ -33,6 +33,7 @@ struct Op {
   ShapeRule output_shape = nullptr;  ///< null: no tensor leaves the op
   ExpectedWidth expects = {};
   bool reads_token_ids = false;  ///< its input is integer ids, so without edges it reads the graph's input
+  bool reads_nothing = false;    ///< its tensor's shape is its attribute "shape"; without one no tensor leaves it
 };
 
 /// The input's shape, unchanged: activations, dropout, normalisation.
