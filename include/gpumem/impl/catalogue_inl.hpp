@@ -11,6 +11,7 @@
 #include "gpumem/ops/loss.hpp"
 #include "gpumem/ops/norm.hpp"
 #include "gpumem/ops/parameter.hpp"
+#include "gpumem/ops/pointwise.hpp"
 #include "gpumem/ops/pool.hpp"
 #include "gpumem/ops/recurrent.hpp"
 #include "gpumem/ops/tensor.hpp"
@@ -20,7 +21,7 @@ namespace gpumem::ops {
 namespace catalogue_detail {
 
 /// The families, one row a file.
-inline constexpr std::array<std::span<const Op>, 12> kFamilies = {{
+inline constexpr std::array<std::span<const Op>, 13> kFamilies = {{
     kActivationOps,
     kAttentionOps,
     kConvOps,
@@ -30,6 +31,7 @@ inline constexpr std::array<std::span<const Op>, 12> kFamilies = {{
     kLossOps,
     kNormOps,
     kParameterOps,
+    kPointwiseOps,
     kPoolOps,
     kRecurrentOps,
     kTensorOps,

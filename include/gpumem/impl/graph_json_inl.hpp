@@ -83,6 +83,18 @@ GPUMEM_INLINE core::Result<core::Shape> shape_from(const Json& json) {
   return shape;
 }
 
+/// ["N", 3, -1]: what an op is told about the dimensions of its output, -1 where it keeps one.
+GPUMEM_INLINE std::optional<std::vector<core::Dim>> dims_from(const Json& json) {
+  if (!json.is_array()) return std::nullopt;
+  std::vector<core::Dim> dims;
+  for (const Json& item : json) {
+    const core::Result<core::Dim> dim = item == -1 ? core::Result<core::Dim>(core::Dim::fixed(-1)) : dim_from(item);
+    if (!dim || dim->kind == core::Dim::Kind::unknown) return std::nullopt;
+    dims.push_back(*dim);
+  }
+  return dims;
+}
+
 GPUMEM_INLINE core::Result<model::AttributeValue> attribute_from(const Json& json) {
   if (json.is_boolean()) return model::AttributeValue(json.get<bool>());
   if (json.is_string()) return model::AttributeValue(json.get<std::string>());
@@ -94,7 +106,8 @@ GPUMEM_INLINE core::Result<model::AttributeValue> attribute_from(const Json& jso
   if (json.is_array() && std::all_of(json.begin(), json.end(), fits)) {
     return model::AttributeValue(json.get<std::vector<std::int64_t>>());
   }
-  return malformed("must be a boolean, number, text or list of integers, not " + shown(json));
+  if (const auto dims = dims_from(json)) return model::AttributeValue(*dims);
+  return malformed("must be a boolean, number, text, list of integers or list of dimensions, not " + shown(json));
 }
 
 /// Builds the graph while the file is parsed: one node's JSON is in memory at a time, and nesting deeper than a
@@ -280,7 +293,8 @@ class Handler : public nlohmann::json_sax<Json> {
                        "; lenient reading (--lenient) estimates a lower bound",
                    {}});
     }
-    if (node.inputs.empty() && !builder_.graph().edges_inferred() && node.op != model::kParameterOp) {
+    const bool reads_nothing = node.op == model::kParameterOp || node.op == model::kConstantOp;
+    if (node.inputs.empty() && !builder_.graph().edges_inferred() && !reads_nothing) {
       return fail(malformed("node " + core::quoted(node.name) +
                             " has no \"inputs\"; name them, or say \"edges\": \"inferred\" before \"nodes\""));
     }

@@ -18,13 +18,27 @@ GPUMEM_INLINE std::string line_of(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+GPUMEM_INLINE Json to_json(const core::Dim& dim) {
+  return dim.kind == core::Dim::Kind::fixed ? Json(dim.size) : Json(core::to_string(dim));
+}
+
 GPUMEM_INLINE Json to_json(const core::Shape& shape) {
   Json json = Json::array();
-  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
-    const core::Dim dim = shape[axis];
-    json.push_back(dim.kind == core::Dim::Kind::fixed ? Json(dim.size) : Json(core::to_string(dim)));
-  }
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) json.push_back(to_json(shape[axis]));
   return json;
+}
+
+GPUMEM_INLINE Json to_json(const model::AttributeValue& value) {
+  const auto written = [](const auto& plain) {
+    if constexpr (std::is_same_v<decltype(plain), const std::vector<core::Dim>&>) {
+      Json json = Json::array();
+      for (const core::Dim& dim : plain) json.push_back(to_json(dim));
+      return json;
+    } else {
+      return Json(plain);
+    }
+  };
+  return std::visit(written, value);
 }
 
 class Writer {
@@ -95,7 +109,7 @@ class Writer {
     for (const model::Attribute& attribute : graph_.attributes(layer).all()) {
       const auto* real = std::get_if<double>(&attribute.value);
       if (real != nullptr && !std::isfinite(*real)) continue;
-      std::visit([&](const auto& value) { json["attrs"][attribute.name] = value; }, attribute.value);
+      json["attrs"][attribute.name] = to_json(attribute.value);
     }
     if (graph_.shapes_printed()) json["output"] = output(layer);
     json["parameters"] = layer.parameters;

@@ -15,9 +15,10 @@ namespace horus_detail {
 inline constexpr std::int64_t kOverheadBytes = std::int64_t{800} << 20;
 
 /// Ops whose outputs A leaves out.
-inline constexpr std::array<std::string_view, 13> kUncounted = {
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "contiguous", "dropout", "flatten", "identity",
-    "max_pool1d", "max_pool2d", "max_pool3d", "permute",    "reshape", "split"};
+inline constexpr std::array<std::string_view, 23> kUncounted = {
+    "avg_pool1d", "avg_pool2d", "avg_pool3d", "constant",   "contiguous",       "dropout",   "expand",   "flatten",
+    "identity",   "item",       "max_pool1d", "max_pool2d", "max_pool3d",       "parameter", "permute",  "reshape",
+    "select",     "slice",      "split",      "squeeze",    "stochastic_depth", "unflatten", "unsqueeze"};
 
 /// Whether A counts an op, by the graph's op index.
 GPUMEM_INLINE std::vector<bool> counted_ops(const model::ModelGraph& graph) {

@@ -284,7 +284,9 @@ GPUMEM_INLINE core::Result<OutputShapes> infer_output_shapes(const model::Traini
   shapes.leaves_.reserve(graph.layers().size());
   for (const model::Layer& layer : graph.layers()) {
     const ops::Op* op = rules[layer.op];
-    const bool leaves = op != nullptr && op->output_shape != nullptr;
+    const model::Attributes attributes = graph.attributes(layer);
+    const bool no_tensor = op != nullptr && op->reads_nothing && attributes.find("shape") == nullptr;
+    const bool leaves = op != nullptr && op->output_shape != nullptr && !no_tensor;
     shapes.leaves_.push_back(leaves);
     shapes.inferred_.emplace_back();
     if (!leaves) continue;
@@ -295,18 +297,18 @@ GPUMEM_INLINE core::Result<OutputShapes> infer_output_shapes(const model::Traini
     };
     auto inputs = detail::edge_shapes(job, graph, layer, shapes.inferred_);
     if (!inputs) return at_layer(inputs.error());
-    if (inputs->empty()) {
+    if (inputs->empty() && !op->reads_nothing) {
       core::Result<core::Shape> input = chain.input_of(layer, *op);
       if (!input) return at_layer(input.error());
       inputs->push_back(*input);
     }
-    const model::Attributes attributes = graph.attributes(layer);
-    if (const auto fault = detail::width_fault(*op, attributes, inputs->front())) return at_layer(*fault);
+    if (const auto fault = inputs->empty() ? std::nullopt : detail::width_fault(*op, attributes, inputs->front()))
+      return at_layer(*fault);
     core::Result<core::Shape> output = op->output_shape({attributes, *inputs});
     if (!output) return at_layer(output.error());
     if (const auto fault = detail::size_fault(*output)) return at_layer(*fault);
     shapes.inferred_.back() = *output;
-    chain.produced(layer, *output);
+    if (!op->reads_nothing) chain.produced(layer, *output);
   }
   return shapes;
 }

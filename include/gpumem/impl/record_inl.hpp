@@ -84,8 +84,7 @@ class Recorder {
       }
     }
     if (!input_tensors_.empty() || op.output_shape == nullptr) return std::nullopt;
-    const bool holds_tensor = op.traits.name == model::kParameterOp || op.traits.name == "constant";
-    if (holds_tensor) return std::nullopt;
+    if (op.reads_nothing) return std::nullopt;
     if (op.reads_token_ids || latest_ == kNoLayer) {
       if (input_shapes_.empty()) {
         return core::Error{core::ErrorCode::missing_information,

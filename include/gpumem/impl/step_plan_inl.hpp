@@ -211,6 +211,8 @@ class Runner {
     }
     for (const TensorId held : recording_.held) last[static_cast<std::size_t>(held)] = -1;
     for (const TensorId input : tape_.inputs()) last[static_cast<std::size_t>(input)] = -1;
+    for (const TensorId buffer : tape_.buffers()) last[static_cast<std::size_t>(buffer)] = -1;
+    for (const Tape::Parameter& parameter : tape_.parameters()) last[static_cast<std::size_t>(parameter.tensor)] = -1;
     dies_from_.assign(functions.size() + 1, 0);
     for (const std::int32_t at : last) {
       if (at >= 0) ++dies_from_[static_cast<std::size_t>(at) + 1];

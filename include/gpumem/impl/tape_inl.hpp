@@ -68,7 +68,10 @@ GPUMEM_INLINE TensorId Tape::add_parameter(core::Checked elements, bool tied, bo
   return id;
 }
 
-GPUMEM_INLINE void Tape::add_buffer(const TensorSize& size) { buffers_.push_back(add(size)); }
+GPUMEM_INLINE TensorId Tape::add_buffer(const TensorSize& size) {
+  buffers_.push_back(add(size));
+  return buffers_.back();
+}
 
 GPUMEM_INLINE model::Slice Tape::keep(std::span<const TensorId> ids) {
   const model::Slice slice{static_cast<std::uint32_t>(lists_.size()), static_cast<std::uint32_t>(ids.size())};

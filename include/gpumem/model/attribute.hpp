@@ -10,9 +10,13 @@
 #include <variant>
 #include <vector>
 
+#include "gpumem/core/shape.hpp"
+
 namespace gpumem::model {
 
-using AttributeValue = std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>>;
+/// A list of dimensions is one in which at least one grows with the batch size; others are lists of integers.
+using AttributeValue =
+    std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<core::Dim>>;
 
 struct Attribute {
   std::string name;

@@ -31,8 +31,11 @@ struct Slice {
 
 /// The op of a layer that no op describes. Its parameters are counted as printed.
 inline constexpr std::string_view kUnknownOp = "unknown";
-/// Parameters that a container holds beside its children's: no computation of its own that we can see.
+/// Parameters that a container holds beside its children's: no computation of its own that we can see. With an
+/// attribute "shape" it is the tensor itself, which other layers read.
 inline constexpr std::string_view kParameterOp = "parameter";
+/// A tensor that stands beside the parameters and gets no gradient: a buffer, a mask, token positions.
+inline constexpr std::string_view kConstantOp = "constant";
 
 struct Layer {
   Slice name;                    ///< the layer's own name, in the text array

@@ -10,12 +10,14 @@ namespace gpumem::ops {
 
 namespace attention_detail {
 
-/// The packed input projection: weight [3 E, E], bias [3 E]. The output projection is a layer of its own.
+/// The packed input projection: weight [3 E, E], bias [3 E]. The output projection is a layer of its own, unless
+/// graph JSON says "out_proj": true: then it counts here, weight [E, E], bias [E].
 inline std::optional<core::Checked> in_projection(const model::Attributes& attributes) {
   const auto width = attributes.integer("embed_dim");
   if (!width) return std::nullopt;
-  const core::Checked weight = core::Checked(3) * core::Checked(*width) * core::Checked(*width);
-  return attributes.flag("bias", true) ? weight + core::Checked(3) * core::Checked(*width) : weight;
+  const core::Checked projections = attributes.flag("out_proj", false) ? 4 : 3;
+  const core::Checked weight = projections * core::Checked(*width) * core::Checked(*width);
+  return attributes.flag("bias", true) ? weight + projections * core::Checked(*width) : weight;
 }
 
 /// softmax(Q Kᵀ / √d) V written out (aten::_scaled_dot_product_attention_math): the scores, their softmax and the
@@ -136,19 +138,13 @@ inline constexpr std::array<Op, 3> kAttentionOps = {
        attention_detail::in_projection,
        true},
       same_shape,
-      {},
-      false,
       attention_detail::record_multihead},
      {{"scaled_dot_product_attention", {}, attention_detail::kKerasScaled},
       same_shape,
-      {},
-      false,
       attention_detail::record_scaled},
      // HuggingFace's rotary positions: two small tables, which no later row of a summary reads.
      {{"rotary_embedding", {}, {}, {}, nullptr, false, attention_detail::kRotaryEndings},
       nullptr,
-      {},
-      false,
       attention_detail::record_tables}}};
 
 }  // namespace gpumem::ops

@@ -1,5 +1,5 @@
-// Dropout: torch.nn.functional.dropout and its channel-wise, alpha and stochastic-depth forms (timm's
-// DropPath, torchvision's StochasticDepth); Keras' noise and spatial forms.
+// Dropout: torch.nn.functional.dropout and its channel-wise and alpha forms; Keras' noise and spatial forms.
+// Stochastic depth: torchvision.ops.stochastic_depth and timm's DropPath, which draw one number a sample.
 #pragma once
 
 #include <array>
@@ -30,16 +30,27 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
                       .extras = {&mask, 1}});
 }
 
-inline constexpr std::array<std::string_view, 9> kTorch = {"Dropout",   "Dropout1d",       "Dropout2d",
-                                                           "Dropout3d", "AlphaDropout",    "FeatureAlphaDropout",
-                                                           "DropPath",  "StochasticDepth", "StableDropout"};
+/// Stochastic depth: one factor a sample (mode "row"), by which the input is multiplied.
+inline core::Result<TensorId> record_depth(const OpCall& call, Tape& tape) {
+  const auto factors = rows_of(call.output, call.output.rank() - 1);
+  if (!factors) return unfit(call.output, "a known batch axis");
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .extras = {&*factors, 1}});
+}
+
+inline constexpr std::array<std::string_view, 7> kTorch = {
+    "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout", "StableDropout"};
+inline constexpr std::array<std::string_view, 2> kDepth = {"StochasticDepth", "DropPath"};
 inline constexpr std::array<std::string_view, 7> kKeras = {"Dropout",          "SpatialDropout1D", "SpatialDropout2D",
                                                            "SpatialDropout3D", "AlphaDropout",     "GaussianDropout",
                                                            "GaussianNoise"};
 
 }  // namespace dropout_detail
 
-inline constexpr std::array<Op, 1> kDropoutOps = {
-    {{{"dropout", dropout_detail::kTorch, dropout_detail::kKeras}, same_shape, {}, false, dropout_detail::record}}};
+inline constexpr std::array<Op, 2> kDropoutOps = {
+    {{{"dropout", dropout_detail::kTorch, dropout_detail::kKeras}, same_shape, dropout_detail::record},
+     {{"stochastic_depth", dropout_detail::kDepth}, same_shape, dropout_detail::record_depth}}};
 
 }  // namespace gpumem::ops

@@ -71,13 +71,13 @@ inline constexpr std::array<Op, 2> kEmbeddingOps = {
     {{{"embedding", embedding_detail::kTorch, embedding_detail::kKeras, embedding_detail::kPositional,
        embedding_detail::parameters},
       embedding_detail::output_shape,
+      embedding_detail::record,
       {},
-      true,
-      embedding_detail::record},
+      true},
      {{"embedding_bag", embedding_detail::kBag, {}, embedding_detail::kPositional, embedding_detail::parameters},
       embedding_detail::bag_output_shape,
+      embedding_detail::record,
       {},
-      true,
-      embedding_detail::record}}};
+      true}}};
 
 }  // namespace gpumem::ops

@@ -81,13 +81,11 @@ inline constexpr std::array<std::string_view, 1> kBilinearTorch = {"Bilinear"};
 inline constexpr std::array<Op, 2> kLinearOps = {
     {{{"linear", linear_detail::kTorch, linear_detail::kKeras, linear_detail::kPositional, linear_detail::parameters},
       linear_detail::output_shape,
-      {ExpectedWidth::Axis::last, "in_features"},
-      false,
-      linear_detail::record},
+      linear_detail::record,
+      {ExpectedWidth::Axis::last, "in_features"}},
      {{"bilinear", linear_detail::kBilinearTorch, {}, {}, linear_detail::bilinear_parameters},
       linear_detail::output_shape,
-      {ExpectedWidth::Axis::last, "in1_features"},
-      false,
-      linear_detail::record_bilinear}}};
+      linear_detail::record_bilinear,
+      {ExpectedWidth::Axis::last, "in1_features"}}}};
 
 }  // namespace gpumem::ops

@@ -50,8 +50,8 @@ inline constexpr std::array<std::string_view, 2> kBce = {"BCEWithLogitsLoss", "B
 }  // namespace loss_detail
 
 inline constexpr std::array<Op, 3> kLossOps = {
-    {{{"cross_entropy", loss_detail::kCrossEntropy}, loss_detail::scalar, {}, false, loss_detail::record_cross_entropy},
-     {{"mse_loss", loss_detail::kMse}, loss_detail::scalar, {}, false, loss_detail::record_mse},
-     {{"bce_with_logits", loss_detail::kBce}, loss_detail::scalar, {}, false, loss_detail::record_bce}}};
+    {{{"cross_entropy", loss_detail::kCrossEntropy}, loss_detail::scalar, loss_detail::record_cross_entropy},
+     {{"mse_loss", loss_detail::kMse}, loss_detail::scalar, loss_detail::record_mse},
+     {{"bce_with_logits", loss_detail::kBce}, loss_detail::scalar, loss_detail::record_bce}}};
 
 }  // namespace gpumem::ops

@@ -17,7 +17,7 @@ namespace gpumem::ops {
 
 struct OpInput {
   model::Attributes attributes;
-  std::span<const core::Shape> inputs;  ///< at least one
+  std::span<const core::Shape> inputs;  ///< at least one, unless the op reads nothing
 };
 
 /// The output shape for these inputs. Errors carry no place: the caller knows the layer.
@@ -50,9 +50,10 @@ using RecordRule = core::Result<TensorId> (*)(const OpCall&, Tape&);
 struct Op {
   model::OpTraits traits;
   ShapeRule output_shape = nullptr;  ///< null: no tensor leaves the op
+  RecordRule record = nullptr;       ///< null: its memory is not known
   ExpectedWidth expects = {};
   bool reads_token_ids = false;  ///< its input is integer ids, so without edges it reads the graph's input
-  RecordRule record = nullptr;   ///< null: its memory is not known
+  bool reads_nothing = false;    ///< its tensor's shape is its attribute "shape"; without one no tensor leaves it
 };
 
 /// One of a layer's parameters: its elements, and rows + columns if it is a matrix (Adafactor keeps only those).

@@ -1,5 +1,7 @@
 // Bare parameters: torch.nn.Parameter held by a container beside its children (relative-attention biases,
-// class tokens), torch.nn.ParameterList and ParameterDict. No tensor leaves them.
+// class tokens), torch.nn.ParameterList and ParameterDict. Graph JSON gives the "shape" of one that other layers
+// read, and that tensor leaves it; what summaries print of parameters names no tensor. Constants: buffers and
+// tensors that the model makes of nothing.
 #pragma once
 
 #include <array>
@@ -11,23 +13,59 @@ namespace gpumem::ops {
 
 namespace parameter_detail {
 
-/// Only a printed count tells.
-inline std::optional<core::Checked> parameters(const model::Attributes&) { return std::nullopt; }
+/// Attribute "shape" if it is a list of sizes; null if not.
+inline const std::vector<std::int64_t>* shape_attribute(const model::Attributes& attributes) {
+  const model::AttributeValue* shape = attributes.find("shape");
+  return shape == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(shape);
+}
 
+/// Without a shape only a printed count tells.
+inline std::optional<core::Checked> parameters(const model::Attributes& attributes) {
+  const auto* sizes = shape_attribute(attributes);
+  if (sizes == nullptr) return std::nullopt;
+  core::Checked elements = 1;
+  for (const std::int64_t size : *sizes) elements *= size;
+  return elements;
+}
+
+inline core::Result<core::Shape> own_shape(const OpInput& input) {
+  const auto* sizes = shape_attribute(input.attributes);
+  if (sizes == nullptr) return missing("shape");
+  core::Shape shape;
+  for (const std::int64_t size : *sizes) {
+    if (!shape.push_back(core::Dim::fixed(size))) {
+      return core::Error{core::ErrorCode::malformed_input, "has a shape of too many axes", {}};
+    }
+  }
+  return shape;
+}
+
+/// With a shape the parameter is itself the tensor that leaves; without one nobody knows who reads it.
 inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   add_parameters(call, tape, {core::Checked(call.parameters)});
-  return kNoTensor;
+  const bool leaves = shape_attribute(call.attributes) != nullptr && tape.layer_parameters().size() == 1;
+  return leaves ? tape.layer_parameters()[0] : kNoTensor;
+}
+
+/// A buffer of the model, which no gradient reaches.
+inline core::Result<TensorId> record_constant(const OpCall& call, Tape& tape) {
+  const model::AttributeValue* named = call.attributes.find("dtype");
+  const auto* name = named == nullptr ? nullptr : std::get_if<std::string>(named);
+  const auto dtype = name == nullptr ? std::optional(core::DType::float32) : core::dtype_from(*name);
+  return tape.add_buffer(call.size.as(dtype.value_or(core::DType::float32)));
 }
 
 inline constexpr std::array<std::string_view, 2> kTorch = {"ParameterList", "ParameterDict"};
 
 }  // namespace parameter_detail
 
-inline constexpr std::array<Op, 1> kParameterOps = {
+inline constexpr std::array<Op, 2> kParameterOps = {
     {{{model::kParameterOp, parameter_detail::kTorch, {}, {}, parameter_detail::parameters, true},
-      nullptr,
+      parameter_detail::own_shape,
+      parameter_detail::record,
       {},
       false,
-      parameter_detail::record}}};
+      true},
+     {{model::kConstantOp}, parameter_detail::own_shape, parameter_detail::record_constant, {}, false, true}}};
 
 }  // namespace gpumem::ops

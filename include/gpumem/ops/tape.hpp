@@ -180,7 +180,7 @@ class Tape {
   /// `factored` is rows + columns of what Adafactor keeps of its second moment; 0: as many elements as it has.
   TensorId add_parameter(core::Checked elements, bool tied = false, bool frozen = false, core::Checked factored = 0);
   /// Something the layer holds that is not trained: running statistics, masks.
-  void add_buffer(const TensorSize& size);
+  TensorId add_buffer(const TensorSize& size);
   /// Records a call and returns its output.
   TensorId record(const Call& call);
   /// The tensor in another type: itself if it has that type already (torch.Tensor.to).

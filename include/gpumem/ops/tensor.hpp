@@ -1,11 +1,14 @@
-// Tensor operations without parameters: identity, flatten (torch.flatten), reshape (Tensor.view), permute,
-// cat, split, add, sub, mul, matmul, mean, sum, pad (torch.nn.functional.pad), up-sampling
-// (torch.nn.functional.interpolate) and pixel_shuffle.
+// Tensor operations without parameters: identity, flatten (torch.flatten), reshape (Tensor.view), unflatten,
+// permute, squeeze, unsqueeze, expand, cat, split and the items of it, slice, select, index (torch.index_select,
+// x[ids]), roll, clone, add, sub, mul, matmul, mean, sum, pad (torch.nn.functional.pad), up-sampling
+// (torch.nn.functional.interpolate) and pixel_shuffle. One-input forms of add, sub, mul and div are those with a
+// Python number.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
-#include "gpumem/ops/op.hpp"
+#include "gpumem/ops/broadcast.hpp"
 
 namespace gpumem::ops {
 
@@ -16,6 +19,12 @@ inline std::optional<std::size_t> axis_of(const core::Shape& shape, std::int64_t
   const auto rank = static_cast<std::int64_t>(shape.rank());
   if (axis < -rank || axis >= rank) return std::nullopt;
   return static_cast<std::size_t>(axis < 0 ? axis + rank : axis);
+}
+
+/// The attribute if it is a list of integers; null if not.
+inline const std::vector<std::int64_t>* list_of(const model::Attributes& attributes, std::string_view name) {
+  const model::AttributeValue* value = attributes.find(name);
+  return value == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(value);
 }
 
 /// Axes start_dim..end_dim become one; the batch factor of the first of them is kept.
@@ -44,8 +53,7 @@ inline core::Result<core::Shape> flatten_shape(const OpInput& input) {
 
 /// Attribute "shape" without the batch; one -1 stands for what is left.
 inline core::Result<core::Shape> reshape_shape(const OpInput& input) {
-  const model::AttributeValue* wanted = input.attributes.find("shape");
-  const auto* sizes = wanted == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(wanted);
+  const auto* sizes = list_of(input.attributes, "shape");
   if (sizes == nullptr) return missing("shape");
   const core::Shape& shape = input.inputs[0];
   core::Result<core::Shape> flat = flatten_shape({{}, input.inputs});
@@ -74,8 +82,7 @@ inline core::Result<core::Shape> reshape_shape(const OpInput& input) {
 }
 
 inline core::Result<core::Shape> permute_shape(const OpInput& input) {
-  const model::AttributeValue* dims = input.attributes.find("dims");
-  const auto* order = dims == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(dims);
+  const auto* order = list_of(input.attributes, "dims");
   if (order == nullptr) return missing("dims");
   const core::Shape& shape = input.inputs[0];
   core::Shape result;
@@ -106,26 +113,6 @@ inline core::Result<core::Shape> concat_shape(const OpInput& input) {
   }
   if (!size.valid()) return unfit(result, "sizes on axis dim that add up");
   result.set(*axis, {*size.value(), result[*axis].kind});
-  return result;
-}
-
-/// NumPy's rules, as PyTorch has them: axes align at the end, and a 1 stretches.
-inline core::Result<core::Shape> broadcast_shape(const OpInput& input) {
-  core::Shape result = input.inputs[0];
-  for (const core::Shape& next : input.inputs.subspan(1)) {
-    const core::Shape& longer = next.rank() > result.rank() ? next : result;
-    const core::Shape& shorter = next.rank() > result.rank() ? result : next;
-    core::Shape joined = longer;
-    const std::size_t offset = longer.rank() - shorter.rank();
-    for (std::size_t axis = 0; axis < shorter.rank(); ++axis) {
-      const core::Dim left = longer[axis + offset];
-      const core::Dim right = shorter[axis];
-      if (left == right || right == core::Dim::fixed(1)) continue;
-      if (left != core::Dim::fixed(1)) return unfit(next, "a shape that broadcasts with " + core::to_string(result));
-      joined.set(axis + offset, right);
-    }
-    result = joined;
-  }
   return result;
 }
 
@@ -210,26 +197,190 @@ inline core::Result<core::Shape> reduce_shape(const OpInput& input) {
   return result;
 }
 
-/// One part of "split_size" on axis "dim" (1 by default).
+/// A tuple of parts, of "sizes" on axis "dim": it stands for the whole input, and "item" takes a part of it.
 inline core::Result<core::Shape> split_shape(const OpInput& input) {
-  core::Shape shape = input.inputs[0];
-  const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(1));
-  const auto size = input.attributes.integer("split_size");
-  if (!axis || !size) return missing("split_size");
-  if (*size < 1 || *size > shape[*axis].size) return unfit(shape, "at least split_size on axis dim");
-  shape.set(*axis, core::Dim::fixed(*size));
+  const core::Shape& shape = input.inputs[0];
+  const auto* sizes = list_of(input.attributes, "sizes");
+  if (sizes == nullptr) return missing("sizes");
+  const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
+  core::Checked total = 0;
+  for (const std::int64_t size : *sizes) total += size;
+  const auto negative = [](std::int64_t size) { return size < 0; };
+  const bool sound = axis && total.valid() && std::none_of(sizes->begin(), sizes->end(), negative);
+  if (!sound || shape[*axis] != core::Dim::fixed(*total.value())) return unfit(shape, "sizes that add up on axis dim");
   return shape;
 }
 
-/// [.., M, K] x [.., K, P] -> [.., M, P].
-inline core::Result<core::Shape> matmul_shape(const OpInput& input) {
+/// How many elements "start", "length" and "step" leave of an axis of this size; without a length all that follow
+/// the start. Nothing if the axis is shorter.
+inline std::optional<std::int64_t> narrowed(const model::Attributes& attributes, std::int64_t size,
+                                            std::optional<std::int64_t> length) {
+  const std::int64_t start = attributes.integer("start").value_or(0);
+  const std::int64_t step = attributes.integer("step").value_or(1);
+  if (start < 0 || start >= size || step < 1) return std::nullopt;
+  const std::int64_t most = (size - start - 1) / step + 1;
+  if (length.value_or(most) < 1 || length.value_or(most) > most) return std::nullopt;
+  return length.value_or(most);
+}
+
+/// "start", "length" and "step" on axis "dim". With a second input the length is that one's size on "like_dim":
+/// position tables are cut to the length of the tokens.
+inline core::Result<core::Shape> slice_shape(const OpInput& input) {
   core::Shape shape = input.inputs[0];
-  if (input.inputs.size() != 2) return unfit(shape, "two inputs");
+  const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
+  if (!axis || shape[*axis].kind != core::Dim::Kind::fixed) return unfit(shape, "a known size on axis dim");
+  std::optional<std::int64_t> length = input.attributes.integer("length");
+  if (input.inputs.size() > 1) {
+    const core::Shape& like = input.inputs[1];
+    const auto other = axis_of(like, input.attributes.integer("like_dim").value_or(0));
+    if (!other || like[*other].kind != core::Dim::Kind::fixed) return unfit(like, "a known size on axis like_dim");
+    length = like[*other].size;
+  }
+  const auto left = narrowed(input.attributes, shape[*axis].size, length);
+  if (!left) {
+    return unfit(shape, "at least start + length elements on axis dim" +
+                            (length ? " (the length is " + std::to_string(*length) + ")" : std::string()));
+  }
+  shape.set(*axis, core::Dim::fixed(*left));
+  return shape;
+}
+
+/// The shape without an axis.
+inline core::Shape without(const core::Shape& shape, std::size_t gone) {
+  core::Shape result;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (axis != gone) result.push_back(shape[axis]);
+  }
+  return result;
+}
+
+/// Element "index" of axis "dim", which is dropped.
+inline core::Result<core::Shape> select_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
+  const auto index = input.attributes.integer("index");
+  if (!index) return missing("index");
+  const bool beyond = axis && shape[*axis].kind == core::Dim::Kind::fixed &&
+                      (*index >= shape[*axis].size || *index < -shape[*axis].size);
+  if (!axis || beyond) return unfit(shape, "the element index on axis dim");
+  return without(shape, *axis);
+}
+
+/// The rows that the second input names on axis "dim": its axes take the place of that one.
+inline core::Result<core::Shape> index_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
+  if (!axis || input.inputs.size() != 2) return unfit(shape, "the axis dim and a second input of indices");
+  core::Shape result;
+  bool fits = true;
+  for (std::size_t at = 0; at < shape.rank(); ++at) {
+    if (at != *axis) fits = result.push_back(shape[at]) && fits;
+    for (std::size_t other = 0; at == *axis && other < input.inputs[1].rank(); ++other) {
+      fits = result.push_back(input.inputs[1][other]) && fits;
+    }
+  }
+  return fits ? core::Result<core::Shape>(result) : unfit(shape, "fewer axes");
+}
+
+inline core::Result<core::Shape> squeeze_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  const auto dim = input.attributes.integer("dim");
+  if (!dim) return missing("dim");
+  const auto axis = axis_of(shape, *dim);
+  if (!axis || shape[*axis] != core::Dim::fixed(1)) return unfit(shape, "an axis dim of size 1");
+  return without(shape, *axis);
+}
+
+inline core::Result<core::Shape> unsqueeze_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  const auto dim = input.attributes.integer("dim");
+  if (!dim) return missing("dim");
+  const auto rank = static_cast<std::int64_t>(shape.rank());
+  const std::int64_t place = *dim < 0 ? *dim + rank + 1 : *dim;
+  if (place < 0 || place > rank || shape.rank() == core::Shape::kMaxRank) return unfit(shape, "a place for axis dim");
+  core::Shape result;
+  for (std::int64_t axis = 0; axis <= rank; ++axis) {
+    if (axis == place) result.push_back(core::Dim::fixed(1));
+    if (axis < rank) result.push_back(shape[static_cast<std::size_t>(axis)]);
+  }
+  return result;
+}
+
+/// Axis "dim" becomes axes of "sizes"; one -1 stands for what is left, and for the batch if the axis grows with it.
+inline core::Result<core::Shape> unflatten_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  const auto* sizes = list_of(input.attributes, "sizes");
+  const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
+  if (sizes == nullptr) return missing("sizes");
+  if (!axis || shape[*axis].kind == core::Dim::Kind::unknown) return unfit(shape, "a known size on axis dim");
+  core::Checked product = 1;
+  std::size_t open = 0;
+  for (const std::int64_t size : *sizes) {
+    if (size != -1) product *= size;
+    if (size == -1) ++open;
+    if (size == 0 || size < -1) return core::Error{core::ErrorCode::malformed_input, "has sizes below 1", {}};
+  }
+  const core::Dim whole = shape[*axis];
+  const std::int64_t given = product.value().value_or(0);
+  const bool divides = given > 0 && whole.size % given == 0;
+  const bool exact = open == 1 || (open == 0 && whole == core::Dim::fixed(given));
+  if (!divides || !exact) return unfit(shape, "sizes that multiply to that of axis dim");
+  core::Shape result;
+  bool fits = true;
+  for (std::size_t at = 0; at < shape.rank(); ++at) {
+    if (at != *axis) fits = result.push_back(shape[at]) && fits;
+    for (std::size_t part = 0; at == *axis && part < sizes->size(); ++part) {
+      const std::int64_t size = (*sizes)[part];
+      fits = result.push_back(size == -1 ? core::Dim{whole.size / given, whole.kind} : core::Dim::fixed(size)) && fits;
+    }
+  }
+  return fits ? core::Result<core::Shape>(result) : unfit(shape, "fewer sizes");
+}
+
+/// The dimensions of attribute "shape": a list of integers, or one with "N" in it.
+inline std::optional<std::vector<core::Dim>> wanted_dims(const model::Attributes& attributes) {
+  const model::AttributeValue* shape = attributes.find("shape");
+  if (shape == nullptr) return std::nullopt;
+  if (const auto* dims = std::get_if<std::vector<core::Dim>>(shape)) return *dims;
+  const auto* sizes = std::get_if<std::vector<std::int64_t>>(shape);
+  if (sizes == nullptr) return std::nullopt;
+  std::vector<core::Dim> dims;
+  for (const std::int64_t size : *sizes) dims.push_back(core::Dim::fixed(size));
+  return dims;
+}
+
+/// Axes of size 1, and new ones in front, stretch to "shape"; -1 keeps an axis.
+inline core::Result<core::Shape> expand_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  const auto wanted = wanted_dims(input.attributes);
+  if (!wanted) return missing("shape");
+  if (wanted->size() < shape.rank()) return unfit(shape, "a shape of as many axes");
+  const std::size_t added = wanted->size() - shape.rank();
+  core::Shape result;
+  for (std::size_t axis = 0; axis < wanted->size(); ++axis) {
+    const core::Dim to = (*wanted)[axis];
+    const bool keeps = to == core::Dim::fixed(-1);
+    const bool stretches = axis < added || shape[axis - added] == core::Dim::fixed(1) || shape[axis - added] == to;
+    if (keeps ? axis < added : !stretches) return unfit(shape, "axes of size 1 where its shape says another size");
+    if (!result.push_back(keeps ? shape[axis - added] : to)) return unfit(shape, "a shape of fewer axes");
+  }
+  return result;
+}
+
+/// [.., M, K] x [.., K, P] -> [.., M, P]; the axes before them broadcast.
+inline core::Result<core::Shape> matmul_shape(const OpInput& input) {
+  const core::Shape& left = input.inputs[0];
+  if (input.inputs.size() != 2) return unfit(left, "two inputs");
   const core::Shape& right = input.inputs[1];
-  if (shape.rank() < 2 || right.rank() < 2 || shape[shape.rank() - 1] != right[right.rank() - 2]) {
+  if (left.rank() < 2 || right.rank() < 2 || left[left.rank() - 1] != right[right.rank() - 2]) {
     return unfit(right, "a matrix whose rows match the left one's columns");
   }
-  shape.set(shape.rank() - 1, right[right.rank() - 1]);
+  const std::array<core::Shape, 2> before = {without(without(left, left.rank() - 1), left.rank() - 2),
+                                             without(without(right, right.rank() - 1), right.rank() - 2)};
+  core::Result<core::Shape> shape = broadcast_shape({{}, before});
+  if (!shape) return unfit(right, "a shape that broadcasts with " + core::to_string(left));
+  shape->push_back(left[left.rank() - 2]);
+  shape->push_back(right[right.rank() - 1]);
   return shape;
 }
 
@@ -237,6 +388,20 @@ inline core::Result<core::Shape> matmul_shape(const OpInput& input) {
 inline core::Result<TensorId> record_view(const OpCall& call, Tape& tape) {
   const TensorId input = contiguous(tape, call.tensors[0]);
   return tape.record({.inputs = {&input, 1}, .output = call.size, .kind = Output::view, .gradient = Gradient::passed});
+}
+
+/// Tensor.unflatten, squeeze and unsqueeze: always a view, of a memory order that we take as in order.
+inline core::Result<TensorId> record_regrouped(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .kind = Output::view,
+                      .layout = {Layout::kInOrder, tape.tensor(call.tensors[0]).layout.gaps},
+                      .gradient = Gradient::passed});
+}
+
+/// Tensor.clone.
+inline core::Result<TensorId> record_clone(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1), .output = call.size, .gradient = Gradient::passed});
 }
 
 /// Tensor.permute: the same memory with its axes renamed.
@@ -395,61 +560,51 @@ inline std::optional<core::Checked> printed_only(const model::Attributes&) { ret
 
 }  // namespace tensor_detail
 
-inline constexpr std::array<Op, 23> kTensorOps = {
-    {{{"identity", tensor_detail::kIdentity}, same_shape, {}, false, record_nothing},
+inline constexpr std::array<Op, 33> kTensorOps = {
+    {{{"identity", tensor_detail::kIdentity}, same_shape, record_nothing},
      {{"flatten", tensor_detail::kFlatten, tensor_detail::kFlatten},
       tensor_detail::flatten_shape,
-      {},
-      false,
       tensor_detail::record_view},
-     {{"reshape", {}, tensor_detail::kKerasReshape},
-      tensor_detail::reshape_shape,
-      {},
-      false,
-      tensor_detail::record_view},
+     {{"reshape", {}, tensor_detail::kKerasReshape}, tensor_detail::reshape_shape, tensor_detail::record_view},
      {{"permute", tensor_detail::kPermute, tensor_detail::kPermute, tensor_detail::kPermutePositional},
       tensor_detail::permute_shape,
-      {},
-      false,
       tensor_detail::record_permute},
-     {{"concat", {}, tensor_detail::kConcat}, tensor_detail::concat_shape, {}, false, tensor_detail::record_concat},
-     {{"split"}, tensor_detail::split_shape, {}, false, tensor_detail::record_split},
-     {{"add", {}, tensor_detail::kAdd}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_add},
-     {{"sub", {}, tensor_detail::kSub}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_add},
-     {{"mul", {}, tensor_detail::kMul}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_product},
-     {{"div"}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_product},
-     {{"maximum", {}, tensor_detail::kKerasMax},
-      tensor_detail::broadcast_shape,
-      {},
-      false,
-      tensor_detail::record_product},
-     {{"average", {}, tensor_detail::kMean}, tensor_detail::broadcast_shape, {}, false, tensor_detail::record_add},
-     {{"matmul", {}, tensor_detail::kMatmul}, tensor_detail::matmul_shape, {}, false, tensor_detail::record_matmul},
-     {{"mean"}, tensor_detail::reduce_shape, {}, false, tensor_detail::record_plain},
-     {{"sum"}, tensor_detail::reduce_shape, {}, false, tensor_detail::record_sum},
+     {{"concat", {}, tensor_detail::kConcat}, tensor_detail::concat_shape, tensor_detail::record_concat},
+     {{"split"}, tensor_detail::split_shape, tensor_detail::record_split},
+     {{"item"}, tensor_detail::slice_shape, tensor_detail::record_item},
+     {{"slice"}, tensor_detail::slice_shape, tensor_detail::record_slice},
+     {{"select"}, tensor_detail::select_shape, tensor_detail::record_slice},
+     {{"index"}, tensor_detail::index_shape, tensor_detail::record_slice},
+     {{"unflatten"}, tensor_detail::unflatten_shape, tensor_detail::record_regrouped},
+     {{"squeeze"}, tensor_detail::squeeze_shape, tensor_detail::record_regrouped},
+     {{"unsqueeze"}, tensor_detail::unsqueeze_shape, tensor_detail::record_regrouped},
+     {{"expand"}, tensor_detail::expand_shape, tensor_detail::record_expand},
+     {{"roll"}, same_shape, tensor_detail::record_plain},
+     {{"clone"}, same_shape, tensor_detail::record_clone},
+     {{"add", {}, tensor_detail::kAdd}, broadcast_shape, tensor_detail::record_add},
+     {{"sub", {}, tensor_detail::kSub}, broadcast_shape, tensor_detail::record_add},
+     {{"mul", {}, tensor_detail::kMul}, broadcast_shape, tensor_detail::record_product},
+     {{"div"}, broadcast_shape, tensor_detail::record_product},
+     {{"maximum", {}, tensor_detail::kKerasMax}, broadcast_shape, tensor_detail::record_product},
+     {{"average", {}, tensor_detail::kMean}, broadcast_shape, tensor_detail::record_add},
+     {{"matmul", {}, tensor_detail::kMatmul}, tensor_detail::matmul_shape, tensor_detail::record_matmul},
+     {{"mean"}, tensor_detail::reduce_shape, tensor_detail::record_plain},
+     {{"sum"}, tensor_detail::reduce_shape, tensor_detail::record_sum},
      {{"pad", tensor_detail::kPad, tensor_detail::kKerasPad, tensor_detail::kPadPositional},
       tensor_detail::pad_shape,
-      {},
-      false,
       tensor_detail::record_plain},
-     {{"crop", {}, tensor_detail::kCrop}, printed_shape_only, {}, false, tensor_detail::record_slice},
+     {{"crop", {}, tensor_detail::kCrop}, printed_shape_only, tensor_detail::record_slice},
      {{"upsample", tensor_detail::kUpsample, tensor_detail::kKerasUpsample},
       tensor_detail::upsample_shape,
-      {},
-      false,
       tensor_detail::record_plain},
      {{"pixel_shuffle", tensor_detail::kShuffle, {}, tensor_detail::kShufflePositional},
       tensor_detail::pixel_shuffle_shape,
-      {},
-      false,
       tensor_detail::record_plain},
-     {{"rescale", {}, tensor_detail::kRescaling}, same_shape, {}, false, tensor_detail::record_plain},
+     {{"rescale", {}, tensor_detail::kRescaling}, same_shape, tensor_detail::record_plain},
      {{"normalize", {}, tensor_detail::kNormalization, {}, tensor_detail::printed_only},
       same_shape,
-      {},
-      false,
       tensor_detail::record_normalize},
      {{"time_distributed", {}, tensor_detail::kTimeDistributed, {}, tensor_detail::printed_only}, printed_shape_only},
-     {{"contiguous"}, same_shape, {}, false, tensor_detail::record_contiguous}}};
+     {{"contiguous"}, same_shape, tensor_detail::record_contiguous}}};
 
 }  // namespace gpumem::ops

@@ -1,0 +1,52 @@
+// Element by element, without parameters: torch.pow, sqrt, rsqrt, exp, square, neg, abs, sin, cos and log;
+// Tensor.to(dtype) as "cast"; torch.where and Tensor.masked_fill, whose inputs broadcast.
+#pragma once
+
+#include <array>
+
+#include "gpumem/ops/broadcast.hpp"
+
+namespace gpumem::ops {
+
+namespace pointwise_detail {
+
+/// What backward reads again (derivatives.yaml): the input, the output or nothing.
+template <bool KeepsInput, bool KeepsOutput>
+core::Result<TensorId> record(const OpCall& call, Tape& tape) {
+  return elementwise(tape, call.tensors[0], KeepsInput ? 1U : 0U, KeepsOutput);
+}
+
+/// Tensor.to(dtype).
+inline core::Result<TensorId> record_cast(const OpCall& call, Tape& tape) {
+  const model::AttributeValue* named = call.attributes.find("dtype");
+  const auto* name = named == nullptr ? nullptr : std::get_if<std::string>(named);
+  const auto dtype = name == nullptr ? std::nullopt : core::dtype_from(*name);
+  if (!dtype) return missing("dtype");
+  return tape.cast(call.tensors[0], *dtype);
+}
+
+/// A choice between two tensors, or a tensor and a number, by a mask of one byte an element, which is kept.
+inline core::Result<TensorId> record_choice(const OpCall& call, Tape& tape) {
+  const TensorSize mask = call.size.as(core::DType::boolean);
+  return tape.record({.inputs = call.tensors, .output = call.size, .extras = {&mask, 1}});
+}
+
+}  // namespace pointwise_detail
+
+inline constexpr std::array<Op, 13> kPointwiseOps = {{
+    {{"pow"}, broadcast_shape, pointwise_detail::record<true, false>},
+    {{"sqrt"}, same_shape, pointwise_detail::record<false, true>},
+    {{"rsqrt"}, same_shape, pointwise_detail::record<false, true>},
+    {{"exp"}, same_shape, pointwise_detail::record<false, true>},
+    {{"square"}, same_shape, pointwise_detail::record<true, false>},
+    {{"neg"}, same_shape, pointwise_detail::record<false, false>},
+    {{"abs"}, same_shape, pointwise_detail::record<true, false>},
+    {{"sin"}, same_shape, pointwise_detail::record<true, false>},
+    {{"cos"}, same_shape, pointwise_detail::record<true, false>},
+    {{"log"}, same_shape, pointwise_detail::record<true, false>},
+    {{"cast"}, same_shape, pointwise_detail::record_cast},
+    {{"masked_fill"}, broadcast_shape, pointwise_detail::record_choice},
+    {{"where"}, broadcast_shape, pointwise_detail::record_choice},
+}};
+
+}  // namespace gpumem::ops
