@@ -26,8 +26,9 @@ const std::map<std::string, Names> kArrows = {
     {"summary", {"core", "model"}},
     {"ops", {"core", "model"}},
     {"ml", {"core", "model"}},
+    {"connect", {"core", "model", "ops"}},
     {"plan", {"core", "model", "ops"}},
-    {"estimate", {"core", "model", "ops", "ml", "plan", "device"}},
+    {"estimate", {"core", "model", "ops", "connect", "ml", "plan", "device"}},
     {"place", {"core", "model", "device", "estimate"}},
     {"runs", {"core", "model"}},
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "gpumem/connect/connect.hpp"
 #include "gpumem/estimate/replay.hpp"
 #include "gpumem/plan/record.hpp"
 
@@ -53,11 +54,15 @@ inline constexpr std::int64_t kLargestReserved = std::int64_t{1} << 60;
 
 GPUMEM_INLINE core::Result<MemoryEstimate> Replay::do_estimate(const model::TrainingJob& job,
                                                                const device::GpuProfile& gpu) const {
-  const core::Result<plan::Recording> recording = plan::record(job, ops_);
+  const auto connected = connect::connect(job, ops_);
+  if (!connected) return connected.error();
+  model::TrainingJob wired = job;
+  wired.graph = *connected;
+  const core::Result<plan::Recording> recording = plan::record(wired, ops_);
   if (!recording) return recording.error();
   const core::Result<std::int64_t> context = replay_detail::context_bytes(job, *recording, gpu);
   if (!context) return context.error();
-  const core::Result<plan::StepPlan> steps = plan::make_step_plan(job, *recording);
+  const core::Result<plan::StepPlan> steps = plan::make_step_plan(wired, *recording);
   if (!steps) return steps.error();
 
   device::AllocatorOptions options = options_;

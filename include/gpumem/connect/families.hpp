@@ -1,0 +1,19 @@
+// Enters: nothing. Leaves: the list of model families that gpumem knows how to wire. Adding one is one file beside
+// this one and one row in the list of families_inl.hpp.
+#pragma once
+
+#include <span>
+
+#include "gpumem/connect/family.hpp"
+
+namespace gpumem::connect {
+
+/// In the order in which they are asked.
+[[nodiscard]] std::span<const Family* const> families();
+
+}  // namespace gpumem::connect
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/families_inl.hpp"
+#endif
