@@ -170,7 +170,7 @@ std::string text_of(const char* format, double value) {
   return text.data();
 }
 std::string percent(double share) { return text_of("%.2f %%", 100.0 * share); }
-std::string mib(double value) { return core::with_separators(static_cast<std::int64_t>(value + 0.5)); }
+std::string mib(double value) { return core::with_separators(std::llround(value)); }
 
 std::string row(std::string_view title, std::initializer_list<std::string> cells) {
   constexpr std::size_t kTitle = 34;

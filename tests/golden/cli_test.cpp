@@ -111,6 +111,8 @@ TEST(CliEstimate, AnUnknownLayerIsCountedOnlyIfAsked) {
 /// Its figures are invented for this test: they measure nothing.
 constexpr const char* kEvaluate = "evaluate tests/golden/cli/evaluate_runs_made_up.csv";
 
+constexpr const char* kCalibrate = "calibrate tests/golden/cli/evaluate_runs_made_up.csv --estimator horus";
+
 struct Failure {
   const char* name;
   std::string words;
@@ -151,6 +153,9 @@ TEST(CliErrors, HaveTheDocumentedExitCodesAndNameThePlace) {
       {"evaluated by nobody", std::string(kEvaluate) + " --estimator horos", 2, "no estimator 'horos'"},
       {"evaluated on no GPU", std::string(kEvaluate) + " --gpu gtx9999", 2, "no GPU profile 'gtx9999'"},
       {"predictions to nowhere", std::string(kEvaluate) + " --out nowhere/x.csv", 3, "nowhere/x.csv: cannot write"},
+      {"calibrated by nothing", std::string(kCalibrate) + " -o /dev/null/x.json", 4, "does not tell reserved memory"},
+      {"calibrated to no profile", std::string(kCalibrate) + " -o x.txt", 2, "'x.txt' must end in .json"},
+      {"calibrated on no GPU", std::string(kCalibrate) + " -o x.json --gpu gtx9999", 2, "no GPU profile 'gtx9999'"},
       {"unknown profile", "gpus gtx9999", 2, "no GPU profile 'gtx9999'"},
   };
   for (const Failure& failure : failures) {
@@ -193,7 +198,8 @@ TEST(CliEvaluate, OfRunsThatAllFailIsAnError) {
 }
 
 TEST(CliHelp, IsNoError) {
-  for (const char* words : {"--help", "estimate --help", "batch --help", "evaluate --help", "gpus --help"}) {
+  for (const char* words :
+       {"--help", "estimate --help", "batch --help", "evaluate --help", "calibrate --help", "gpus --help"}) {
     const Outcome result = run(words);
     EXPECT_EQ(result.exit, 0) << words;
     EXPECT_NE(result.out.find("Usage"), std::string::npos) << words;
