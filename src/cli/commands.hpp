@@ -50,6 +50,15 @@ struct EvaluateOptions {
 };
 int run_evaluate(const EvaluateOptions& options);
 
+struct CalibrateOptions {
+  std::string runs;  ///< a table of measured runs
+  std::string gpu = kDefaultGpu;
+  std::string estimator;  ///< one that tells reserved memory
+  std::string summaries;  ///< as of EvaluateOptions
+  std::string out;        ///< the profile to write
+};
+int run_calibrate(const CalibrateOptions& options);
+
 /// "gpumem: error: FILE:LINE: ..." on standard error; returns the exit code of its kind.
 int report_error(const Error& error);
 

@@ -82,6 +82,15 @@ void add_evaluate(CLI::App& app, EvaluateOptions& options) {
       "summary's path relative to the table. GPUMemNet's and xMem's published tables are read as they are.");
 }
 
+void add_calibrate(CLI::App& app, CalibrateOptions& options) {
+  CLI::App& command = *app.add_subcommand("calibrate", "a GPU profile with the context that your own runs show");
+  command.add_option("runs", options.runs, "the table of measured runs (CSV), as for evaluate")->required();
+  command.add_option("--gpu", options.gpu, "the profile to begin with")->capture_default_str();
+  command.add_option("--estimator", options.estimator, "an estimator that tells reserved memory")->required();
+  command.add_option("--summaries", options.summaries, "folder with the summaries of models that the table only names");
+  command.add_option("-o,--out", options.out, "the profile to write, ending in .json")->required();
+}
+
 int run(int argc, char** argv) {
   CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
                "gpumem");
@@ -92,10 +101,12 @@ int run(int argc, char** argv) {
   EstimateOptions estimate;
   BatchOptions batch;
   EvaluateOptions evaluate;
+  CalibrateOptions calibrate;
   GpusOptions gpus;
   add_estimate(app, estimate);
   add_batch(app, batch);
   add_evaluate(app, evaluate);
+  add_calibrate(app, calibrate);
   add_gpus(app, gpus);
   try {
     app.parse(argc, argv);
@@ -108,6 +119,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("estimate")) return run_estimate(estimate);
   if (app.got_subcommand("batch")) return run_batch(batch);
   if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);
+  if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
   return run_gpus(gpus);
 }
 

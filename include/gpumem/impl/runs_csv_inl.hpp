@@ -96,7 +96,7 @@ GPUMEM_INLINE core::Status take_model(const CsvCells& cells, const std::filesyst
                                       model::TrainingJob& job) {
   const std::string_view summary = cells.text("summary");
   if (summary.empty()) return cells.malformed("names no summary");
-  auto graph = shelf.take((folder / summary).string());
+  auto graph = shelf.take((folder / summary).lexically_normal().string());
   if (!graph) return graph.error();
   job.graph = *std::move(graph);
   core::Status valid = model::validate(job);
