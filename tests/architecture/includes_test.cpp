@@ -34,7 +34,7 @@ const std::map<std::string, Names> kArrows = {
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
-    {"ops", {"op", "window"}},
+    {"ops", {"broadcast", "op", "window"}},
     {"estimate", {"estimator", "memory_estimate"}},
 };
 
