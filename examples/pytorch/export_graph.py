@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Writes PyTorch models as gpumem's graph JSON: every operation of a training step's forward pass, with
-its attributes, its inputs and its parameters.
+"""Writes PyTorch models as gpumem's graph JSON: every operation of a training step's forward pass,
+with its attributes, its inputs and its parameters.
 
-  export_graph.py                          remakes every file in models/graphs and tests/golden/graphs
-  export_graph.py --check                  exits 1 and names the files that differ from these
+  export_graph.py                          remakes models/graphs and tests/golden/graphs
+  export_graph.py --check                  exits 1 and names the files there that differ
   export_graph.py --model MODEL -o FILE    writes one graph (without -o: to stdout)
-  export_graph.py --model MODEL --shapes   prints the shape of every node at two sizes, as PyTorch has them
+  export_graph.py --model MODEL --shapes   the shape of every node at two sizes, as PyTorch has them
 
-MODEL is bert_like or gpt_like (plain transformers of the sizes of BERT-base and GPT-2 small, defined
-here), torchvision.NAME (torchvision.resnet50), or package.module.NAME: a class or function that makes a
-module when it is called without arguments. From Python: export_graph(module, [example]).
+MODEL is bert_like or gpt_like (plain transformers of the sizes of BERT-base and GPT-2 small, made
+here), torchvision.NAME (torchvision.resnet50), or package.module.NAME: a class or function that
+makes a module when called without arguments. From Python: export_graph(module, [example]).
 
 The model is traced by torch.fx in training mode on PyTorch's "meta" device, which works out shapes
-without computing or allocating anything; so what Python decides by shapes while it runs is decided as
-in a real run. It is traced at several batch sizes and, where the model takes them, at two input sizes:
-what grows with them is left open in the graph. What the graph cannot say is an error, never left out.
+without computing or allocating anything; so what Python decides by shapes is decided as in a real
+run. It is traced at several batch sizes and, where the model takes them, at two input sizes: what
+grows with them is left open in the graph. What the graph cannot say is an error, never left out.
 
 It needs PyTorch 1.13 or later; torchvision 0.14 or later for its models.
 """
@@ -222,7 +222,7 @@ class GptLike(nn.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One sample of a model's input, without the batch, and another size to try (None: no other)."""
+    """One sample of a model's input, without the batch, and another size to try (or None)."""
 
     shape: tuple
     other: tuple | None = None
@@ -361,7 +361,7 @@ class ShapeTracer(torch.fx.Tracer):
         self.running = False
 
     def trace_model(self, model):
-        # Functions that libraries hide from torch.fx, as they compute with shapes, can be traced here.
+        # What libraries hide from torch.fx, as it computes with shapes, can be traced here.
         # A list of them in PyTorch 1, a dictionary in 2.
         hidden = torch.fx._symbolic_trace._wrapped_fns_to_patch
         kept = copy.copy(hidden)
@@ -578,8 +578,8 @@ def first_tensor(value):
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """A module that is one op. Attributes are named as print(module) names them; those in `unless` are
-    left out where they have that value, PyTorch's default."""
+    """A module that is one op. Attributes are named as print(module) names them; those in `unless`
+    are left out where they have that value, PyTorch's default."""
 
     op: str
     always: tuple = ()
@@ -691,8 +691,8 @@ STOCHASTIC_DEPTH = {
 
 
 def leaf_of(module):
-    """The op that a module is, or None: it is traced into. A class that derives from torch.nn's and has
-    a forward function of its own is no longer that op."""
+    """The op that a module is, or None: it is traced into. A class that derives from torch.nn's and
+    has a forward function of its own is no longer that op."""
     for base in type(module).__mro__:
         leaf = leaf_by_class().get(base)
         if leaf is not None:
@@ -772,7 +772,7 @@ class Exporter:
         self.index = {node: index for index, node in enumerate(trace.nodes)}
         self.graph = Graph()
         self.emitted = {}  # fx node -> name of the graph's node that holds its tensor
-        self.shape_lines = []  # (name, index of the fx node) where a node has the shape of an fx node
+        self.shape_lines = []  # (name, index of the fx node whose shape the node has)
         self.held = set()  # ids of parameters that a node holds
         self.modules = dict(trace.model.named_modules())
 
@@ -858,7 +858,7 @@ class Exporter:
     def input_name(self, node):
         if node not in self.emitted:
             if node.op != "get_attr":
-                refuse(node, "is an output beside a layer's first one, which graph JSON does not have")
+                refuse(node, "is not its layer's first output; graph JSON has no others")
             self.add_attribute(node)
         return self.emitted[node]
 
@@ -883,7 +883,9 @@ class Exporter:
     def alias(self, node, source):
         self.emitted[node] = self.input_name(source)
 
-    def add(self, node, op, inputs, attributes, name=None, class_name=None, parameters=(), last=True):
+    def add(
+        self, node, op, inputs, attributes, name=None, class_name=None, parameters=(), last=True
+    ):
         """Adds a node; the fx node's tensor is the last one added for it."""
         entry = {"name": None, "op": op}
         if class_name is not None:
@@ -1167,7 +1169,7 @@ def item(exporter, node, source, index):
         return
     if source.op == "call_module" or source not in exporter.emitted:
         return  # Graph JSON has the first output of a layer only: an error if another one is read.
-    if function_name(source) not in ("split", "chunk", "tensor_split", "unbind", "split_with_sizes"):
+    if HANDLERS.get(function_name(source)) is not split:
         refuse(node, f"reads a part of what {target_name(source)} gives")
     entry = next(n for n in exporter.graph.nodes if n["name"] == exporter.emitted[source])
     sizes, dim = entry["attrs"]["sizes"], entry["attrs"]["dim"]
@@ -1317,8 +1319,8 @@ def product(dims):
 
 
 def add_reshape(steps, before, after):
-    """The steps from one shape to another of as many elements. A graph's reshape leaves the first axis
-    alone; where that changes, flatten joins it with what follows, or unflatten takes it apart."""
+    """The steps from one shape to another of as many elements. A graph's reshape leaves the first
+    axis alone; where that changes, flatten joins it with others, or unflatten takes it apart."""
     if before == after:
         return True
     if not before or not after:
@@ -1340,7 +1342,7 @@ def add_reshape(steps, before, after):
 def add_inner_reshape(steps, before, after):
     open_axes = [axis for axis, dim in enumerate(after[1:]) if not dim.fixed]
     if len(open_axes) > 1:
-        # Only one size can be left open, but flatten and unflatten leave the axes beside them alone.
+        # Only one size can be left open; flatten and unflatten leave other axes alone.
         first = same_axes(before, after)
         last = same_axes(before[::-1], after[::-1])
         left, right = before[first : len(before) - last], after[first : len(after) - last]
@@ -1582,7 +1584,7 @@ def first_difference(texts):
 
 
 def export_graph(model, examples, name="model"):
-    """The graph JSON of a module, for examples of its inputs: tensors whose first axis is the batch."""
+    """The graph JSON of a module, for examples of its inputs, whose first axis is the batch."""
     samples = [Sample(tuple(example.shape[1:]), None, example.dtype) for example in examples]
     return export(model, samples)[0].text(name)
 
