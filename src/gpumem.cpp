@@ -1,6 +1,7 @@
 // The compiled library: every body of the headers, once.
 #include "gpumem/gpumem.hpp"
 
+#include "gpumem/impl/allocation_trace_inl.hpp"
 #include "gpumem/impl/allocator_options_inl.hpp"
 #include "gpumem/impl/attribute_inl.hpp"
 #include "gpumem/impl/bytes_inl.hpp"

@@ -66,7 +66,8 @@ class CachingAllocator {
   [[nodiscard]] std::int64_t peak_reserved() const { return reserved_.peak; }
   [[nodiscard]] std::int64_t peak_requested() const { return requested_.peak; }
   /// Segments that hold memory; an expandable one counts once however many pages it has.
-  [[nodiscard]] std::int64_t segments() const { return segments_; }
+  [[nodiscard]] std::int64_t segments() const { return segments_.now; }
+  [[nodiscard]] std::int64_t peak_segments() const { return segments_.peak; }
   /// How often all cached segments were released to make room: "num_alloc_retries" of torch.cuda.memory_stats().
   [[nodiscard]] std::int64_t retries() const { return retries_; }
 
@@ -87,11 +88,11 @@ class CachingAllocator {
   struct Level {
     std::int64_t now = 0;
     std::int64_t peak = 0;
-    void raise(std::int64_t bytes) {
-      now += bytes;
+    void raise(std::int64_t by) {
+      now += by;
       peak = now > peak ? now : peak;
     }
-    void lower(std::int64_t bytes) { now -= bytes; }
+    void lower(std::int64_t by) { now -= by; }
   };
 
   [[nodiscard]] std::int64_t rounded(std::int64_t bytes) const;
@@ -142,7 +143,7 @@ class CachingAllocator {
   Level allocated_;
   Level reserved_;
   Level requested_;
-  std::int64_t segments_ = 0;
+  Level segments_;
   std::int64_t retries_ = 0;
 };
 
