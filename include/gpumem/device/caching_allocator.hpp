@@ -1,6 +1,6 @@
 // Enters: the requests and frees that a training job makes, in order. Leaves: what PyTorch's caching allocator would
 // have allocated and reserved for them, now and at its peak. Units: bytes. Source: c10/cuda/CUDACachingAllocator.cpp,
-// whose constants are the same from PyTorch 1.13 to 2.9:
+// whose constants have not changed since PyTorch 1.13:
 //   - a request is rounded up to 512 B; up to 1 MiB it is served from the small pool, else from the large one;
 //   - the free block of the request's stream and pool that is the smallest large enough, at the lowest address among
 //     equals, is taken; what it has too much becomes a free block if that is at least 512 B (small pool, expandable
