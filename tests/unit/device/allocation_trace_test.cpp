@@ -179,7 +179,8 @@ TEST(AllocationTrace, SyntaxErrorsNameTheirLine) {
 }
 
 TEST(AllocationTrace, OtherJsonIsRefused) {
-  for (const char* json : {"{}", "7", "\"traceEvents\"", R"({"traceEvents": 1})", R"({"device_traces": [1]})", R"({"a": {"traceEvents": [{}]}})"}) {
+  for (const char* json : {"{}", "7", "\"traceEvents\"", R"({"traceEvents": 1})", R"({"device_traces": [1]})",
+                           R"({"a": {"traceEvents": [{}]}})"}) {
     EXPECT_TRUE(fails(read_allocation_trace(json), ErrorCode::unknown_format, 0, "neither")) << json;
   }
 }
