@@ -110,8 +110,10 @@ Result<std::string> calibrated_profile(std::string_view json, const std::string&
   if (!profile.is_object()) return Error{ErrorCode::malformed_input, "the profile is not JSON", {}};
   profile["name"] = name;
   profile["aliases"] = Json::array();
-  profile["contexts"] =
-      Json::array({{{"software", "as measured"}, {"bytes", std::llround(fit.median_mib * kMib)}, {"source", source}}});
+  profile["contexts"] = Json::array({{{"name", "as-measured"},
+                                      {"software", "as measured"},
+                                      {"bytes", std::llround(fit.median_mib * kMib)},
+                                      {"source", source}}});
   std::string text = profile.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   const Result<GpuProfile> valid = device::parse_profile(text);
   if (!valid) return valid.error();

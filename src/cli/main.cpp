@@ -91,6 +91,19 @@ void add_calibrate(CLI::App& app, CalibrateOptions& options) {
   command.add_option("-o,--out", options.out, "the profile to write, ending in .json")->required();
 }
 
+void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
+  CLI::App& command = *app.add_subcommand("replay-trace", "what PyTorch's caching allocator makes of a recorded run");
+  command.add_option("trace", options.trace, "the recording, as JSON; - is standard input")->required();
+  command.add_option("--gpu", options.gpu, "say whether it fits there: a name from 'gpumem gpus', or a profile");
+  command.add_option("--alloc-conf", options.allocator, "as PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
+  command.add_option("--device", options.device, "which GPU of the recording; the first that it holds")
+      ->transform(kWholeNumber);
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(
+      "A recording is torch.cuda.memory._snapshot() written with json.dump, or the chrome trace of torch.profiler\n"
+      "with profile_memory=True, from a GPU or a CPU; examples/pytorch/record_trace.py makes one.");
+}
+
 int run(int argc, char** argv) {
   CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
                "gpumem");
@@ -103,11 +116,13 @@ int run(int argc, char** argv) {
   EvaluateOptions evaluate;
   CalibrateOptions calibrate;
   GpusOptions gpus;
+  ReplayTraceOptions replay_trace;
   add_estimate(app, estimate);
   add_batch(app, batch);
   add_evaluate(app, evaluate);
   add_calibrate(app, calibrate);
   add_gpus(app, gpus);
+  add_replay_trace(app, replay_trace);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -120,6 +135,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("batch")) return run_batch(batch);
   if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);
   if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
+  if (app.got_subcommand("replay-trace")) return run_replay_trace(replay_trace);
   return run_gpus(gpus);
 }
 

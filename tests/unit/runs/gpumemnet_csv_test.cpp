@@ -42,7 +42,7 @@ TEST(GpumemnetCsv, ReadsAnMlp) {
   EXPECT_EQ(run.job.optimizer, model::Optimizer::adam);
   EXPECT_EQ(run.job.precision, model::Precision::fp32);
   EXPECT_EQ(run.job.loss, model::Loss::cross_entropy);
-  EXPECT_EQ(run.job.zero_grad, model::ZeroGrad::step_start);
+  EXPECT_EQ(run.job.zero_grad, model::ZeroGrad::before_forward);
   EXPECT_EQ(run.job.samples_per_epoch, 4096);
   EXPECT_TRUE(run.job.summary_pass);
   EXPECT_EQ(run.job.graph->parameters(), 26);
