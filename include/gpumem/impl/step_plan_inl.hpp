@@ -288,13 +288,19 @@ class Runner {
       cast_of_[static_cast<std::size_t>(parameter)] = copy;
       log_.hold(copy);
     }
+    const auto extras = tape_.list(function.extras);
+    for (const TensorId extra : extras) {
+      if (function.extras_first) add(extra, sizes, Category::activation);
+    }
     if (function.kind == Output::fresh) {
       add(function.output, sizes, Category::activation);
     } else if (slot(function.output) != kNoSlot) {
       log_.hold(slot(function.output));
     }
     const bool keeps = with_gradients && tensor(function.output).requires_grad;
-    for (const TensorId extra : tape_.list(function.extras)) add(extra, sizes, Category::activation);
+    for (const TensorId extra : extras) {
+      if (!function.extras_first) add(extra, sizes, Category::activation);
+    }
     call(function, Direction::forward, sizes);
     for (const TensorId scratch : tape_.list(function.scratch)) add(scratch, sizes, Category::temporary);
     for (const TensorId scratch : tape_.list(function.scratch)) let_go(scratch);
@@ -303,7 +309,7 @@ class Runner {
         if (slot(saved) != kNoSlot) log_.hold(slot(saved));
       }
     }
-    for (const TensorId extra : tape_.list(function.extras)) let_go(extra);
+    for (const TensorId extra : extras) let_go(extra);
   }
 
   void drop_saved_of(const Function& function) {
@@ -380,7 +386,7 @@ class Runner {
         log_.hold(output.slot);
         return output;
       case Gradient::part:
-      case Gradient::spread: log_.hold(output.slot); return {output.slot, false};
+      case Gradient::spread: log_.hold(output.slot); return {output.slot, output.dense && same_size};
       case Gradient::none: return {};
       case Gradient::fresh:
       case Gradient::joined: break;

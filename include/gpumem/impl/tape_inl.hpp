@@ -136,6 +136,7 @@ GPUMEM_INLINE TensorId Tape::record(const Call& call) {
   function.kind = call.kind;
   function.gradient = call.gradient;
   function.library = call.library;
+  function.extras_first = call.extras_first;
   function.contiguous_gradient = call.contiguous_gradient;
   function.casts_parameters = call.autocast == Autocast::lower && type != dtype();
   if (call.convolution != nullptr) {

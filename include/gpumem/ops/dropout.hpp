@@ -10,8 +10,8 @@ namespace gpumem::ops {
 
 namespace dropout_detail {
 
-/// aten::native_dropout on CUDA: a mask of one byte an element. Its in-place form, and dropout on a CPU, multiply
-/// by a noise tensor of the input's type instead; feature dropout by one factor a channel.
+/// aten::native_dropout on CUDA: a mask of one byte an element, made before the output. Its in-place form, and dropout
+/// on a CPU, multiply by a noise tensor of the input's type instead; feature dropout by one factor a channel.
 inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   const model::AttributeValue* p = call.attributes.find("p");
   const auto* probability = p == nullptr ? nullptr : std::get_if<double>(p);
@@ -27,7 +27,8 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
                       .output = call.size,
                       .kind = in_place ? Output::in_place : Output::fresh,
                       .layout = tape.tensor(call.tensors[0]).layout,
-                      .extras = {&mask, 1}});
+                      .extras = {&mask, 1},
+                      .extras_first = true});
 }
 
 /// Stochastic depth: one factor a sample (mode "row"), by which the input is multiplied.

@@ -121,6 +121,7 @@ struct Call {
   std::uint32_t saved_inputs = 0;  ///< bit i: backward keeps input i
   bool saves_output = false;
   std::span<const TensorSize> extras = {};            ///< made beside the output, kept for backward
+  bool extras_first = false;                          ///< made before the output, not behind it
   std::span<const TensorSize> scratch = {};           ///< forward's, given back when the call ends
   std::span<const TensorSize> backward_scratch = {};  ///< backward's, given back when it ends
   std::span<const TensorId> parameters = {};          ///< read, and given gradients
@@ -148,6 +149,7 @@ struct Function {
   Output kind = Output::fresh;
   Gradient gradient = Gradient::fresh;
   Library library = Library::none;
+  bool extras_first = false;
   bool contiguous_gradient = false;
   bool casts_parameters = false;  ///< autocast makes a lower-precision copy of each, once a forward pass
 };
