@@ -65,22 +65,36 @@ struct OptimizerMemory {
   int states = 0;                  ///< kept from the first step on
   int foreach_temporaries = 0;     ///< of all parameters at once
   int single_temporaries = 0;      ///< of one parameter at a time
+  bool keeps_last = false;         ///< a name holds the last of these until the next parameter's is made
+  bool counts_steps = false;       ///< its state has a float32 scalar besides
   bool factored = false;           ///< the state of a matrix is its rows and columns
   bool state_at_creation = false;  ///< before the first step
 };
 
-/// torch.optim (2.x), the foreach and the single-tensor forms; lion: the lion-pytorch package. The fused forms take
-/// no temporaries.
+/// torch.optim (2.x), the foreach and the single-tensor forms (1.13 has the same single-tensor ones); lion: the
+/// lion-pytorch package. The fused forms take no temporaries.
 inline constexpr std::array<OptimizerMemory, 8> kOptimizers = {{
-    {model::Optimizer::sgd, 0, 0, 0},
-    {model::Optimizer::sgd_momentum, 1, 0, 0},
-    {model::Optimizer::adam, 2, 1, 2},
-    {model::Optimizer::adamw, 2, 1, 2},
-    {model::Optimizer::adagrad, 1, 2, 1, false, true},
-    {model::Optimizer::rmsprop, 1, 1, 1},
-    {model::Optimizer::adafactor, 1, 0, 3, true},
+    {model::Optimizer::sgd},
+    {model::Optimizer::sgd_momentum, 1},
+    {model::Optimizer::adam, 2, 1, 2, true, true},
+    {model::Optimizer::adamw, 2, 1, 2, true, true},
+    {model::Optimizer::adagrad, 1, 2, 1, true, true, false, true},
+    {model::Optimizer::rmsprop, 1, 1, 1, true},
+    {model::Optimizer::adafactor, 1, 0, 3, false, false, true},
     {model::Optimizer::lion, 1, 0, 2},
 }};
+
+/// Where a GPU's run and one under FakeTensorMode on the CPU differ beyond single ops, whose record rules know.
+struct Dialect {
+  bool adds_gradients_in_place;  ///< where they meet; engine.cpp asks for the sole holder, which fake tensors never are
+  bool multi_tensor_optimizers;  ///< foreach and fused: the default where all parameters are on a GPU
+  bool step_counts_on_device;    ///< the optimizer's step counts are CPU tensors
+
+  static constexpr Dialect of(ops::Backend backend) {
+    if (backend == ops::Backend::cpu) return {false, false, true};
+    return {true, true, false};
+  }
+};
 
 /// The bytes of every tensor on the tape at one batch size.
 class Sizes {
@@ -114,7 +128,7 @@ class Sizes {
 class Runner {
  public:
   Runner(const model::TrainingJob& job, const Recording& recording)
-      : job_(job), recording_(recording), tape_(recording.tape) {
+      : job_(job), recording_(recording), tape_(recording.tape), dialect_(Dialect::of(recording.tape.backend())) {
     const std::size_t tensors = tape_.tensors().size();
     slot_of_.assign(tensors, kNoSlot);
     gradient_of_.assign(tensors, {});
@@ -318,7 +332,10 @@ class Runner {
 
   void backward(const Sizes& sizes) {
     const auto functions = tape_.functions();
-    gradient(recording_.loss).slot = log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
+    // Tensor.backward() holds the ones that it starts from until it returns.
+    const Slot ones = log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
+    gradient(recording_.loss).slot = ones;
+    log_.hold(ones);
     for (std::size_t index = functions.size(); index-- > 0;) {
       if (tensor(functions[index].output).requires_grad) run_backward(functions[index], sizes);
     }
@@ -328,6 +345,7 @@ class Runner {
         add_parameter_gradient(parameter.tensor, sizes);
       }
     }
+    log_.drop(ones);
   }
 
   void run_backward(const Function& function, const Sizes& sizes) {
@@ -425,7 +443,7 @@ class Runner {
       old = flow;
       return;
     }
-    if (old.dense && log_.sole(old.slot)) {  // InputBuffer adds in place
+    if (dialect_.adds_gradients_in_place && old.dense && log_.sole(old.slot)) {
       log_.drop(flow.slot);
       return;
     }
@@ -476,29 +494,53 @@ class Runner {
       for (int state = 0; state < memory().states; ++state) {
         log_.allocate(bytes, Category::optimizer, tensor(parameter.tensor).layer);
       }
+      if (memory().counts_steps && dialect_.step_counts_on_device) {
+        log_.allocate(core::element_size(core::DType::float32), Category::optimizer, tensor(parameter.tensor).layer);
+      }
     }
   }
 
   void optimizer_step(const Sizes& sizes) {
     create_state(sizes);
-    if (job_.fused) return;
-    const int at_once = job_.foreach ? memory().foreach_temporaries : 0;
-    const int one_by_one = job_.foreach && memory().foreach_temporaries > 0 ? 0 : memory().single_temporaries;
+    const bool foreach = job_.foreach && dialect_.multi_tensor_optimizers && memory().foreach_temporaries > 0;
+    if (job_.fused && dialect_.multi_tensor_optimizers) return;
+    if (foreach) {
+      take_for_all(sizes);
+    } else {
+      take_one_by_one(sizes);
+    }
+  }
+
+  void take_for_all(const Sizes& sizes) {
     std::vector<Slot> taken;
-    for (int temporary = 0; temporary < at_once; ++temporary) {
-      for_each_trained([&](TensorId parameter) {
-        taken.push_back(log_.allocate(sizes.of(parameter), Category::temporary, tensor(parameter).layer));
-      });
+    for (int temporary = 0; temporary < memory().foreach_temporaries; ++temporary) {
+      for_each_trained([&](TensorId parameter) { taken.push_back(take(parameter, sizes)); });
     }
     for (const Slot slot : taken) log_.drop(slot);
-    if (one_by_one == 0) return;
+  }
+
+  void take_one_by_one(const Sizes& sizes) {
+    if (memory().single_temporaries == 0) return;
+    Slot last = kNoSlot;
+    std::vector<Slot> taken;
     for_each_trained([&](TensorId parameter) {
       taken.clear();
-      for (int temporary = 0; temporary < one_by_one; ++temporary) {
-        taken.push_back(log_.allocate(sizes.of(parameter), Category::temporary, tensor(parameter).layer));
+      for (int temporary = 0; temporary < memory().single_temporaries; ++temporary) {
+        taken.push_back(take(parameter, sizes));
+      }
+      log_.drop(last);
+      last = kNoSlot;
+      if (memory().keeps_last) {
+        last = taken.back();
+        taken.pop_back();
       }
       for (const Slot slot : taken) log_.drop(slot);
     });
+    log_.drop(last);
+  }
+
+  Slot take(TensorId parameter, const Sizes& sizes) {
+    return log_.allocate(sizes.of(parameter), Category::temporary, tensor(parameter).layer);
   }
 
   template <typename Visit>
@@ -533,6 +575,7 @@ class Runner {
   const model::TrainingJob& job_;
   const Recording& recording_;
   const Tape& tape_;
+  Dialect dialect_;
   EventLog log_;
   std::vector<Slot> slot_of_;      ///< by the tensor that owns the memory
   std::vector<Flow> gradient_of_;  ///< by tensor; a parameter's stays until zero_grad
