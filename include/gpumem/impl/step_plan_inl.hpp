@@ -135,6 +135,8 @@ class Runner {
     cast_of_.assign(tensors, kNoSlot);
     find_last_uses();
     find_tied();
+    met_of_.assign(tensors, kNoSlot);
+    count_readers();
     log_.plan().events.reserve(tape_.functions().size() * 40);
     log_.plan().calls.reserve(tape_.functions().size() * 12);
   }
@@ -205,6 +207,11 @@ class Runner {
     TensorId of;
     Slot slot;
   };
+  struct Meeting {
+    Slot first = kNoSlot;
+    Slot second = kNoSlot;
+    bool first_dense = true;
+  };
 
   [[nodiscard]] const OptimizerMemory& memory() const { return kOptimizers[static_cast<std::size_t>(job_.optimizer)]; }
   [[nodiscard]] const ops::TapeTensor& tensor(TensorId id) const { return tape_.tensor(id); }
@@ -258,6 +265,17 @@ class Runner {
       if (tied == parameter) return to;
     }
     return parameter;
+  }
+
+  /// How many gradients each parameter gets in a pass.
+  void count_readers() {
+    readers_of_.assign(tape_.tensors().size(), 0);
+    for (const Function& function : tape_.functions()) {
+      if (!tensor(function.output).requires_grad) continue;
+      for (const TensorId parameter : tape_.list(function.parameters)) {
+        ++readers_of_[static_cast<std::size_t>(owner(parameter))];
+      }
+    }
   }
 
   /// The inputs without the labels, which the losses added behind them.
@@ -335,14 +353,17 @@ class Runner {
     // Tensor.backward() holds the ones that it starts from until it returns.
     const Slot ones = log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
     gradient(recording_.loss).slot = ones;
+    awaited_ = readers_of_;
     log_.hold(ones);
     for (std::size_t index = functions.size(); index-- > 0;) {
       if (tensor(functions[index].output).requires_grad) run_backward(functions[index], sizes);
     }
     // Parameters that no call reads (a summary shows that they are there, not what with) have gradients all the same.
     for (const Tape::Parameter& parameter : tape_.parameters()) {
+      deliver(parameter.tensor);
       if (!parameter.frozen && !parameter.tied && gradient(parameter.tensor).slot == kNoSlot) {
         add_parameter_gradient(parameter.tensor, sizes);
+        deliver(parameter.tensor);
       }
     }
     log_.drop(ones);
@@ -394,7 +415,7 @@ class Runner {
     const bool same_size = sizes.of(input) == sizes.of(function.output);
     switch (function.gradient) {
       case Gradient::passed:
-        if (!same_size) break;  // the input was broadcast: its gradient is a sum
+        if (!same_size && !is_split(input)) break;  // the input was broadcast: its gradient is a sum
         log_.hold(output.slot);
         return output;
       case Gradient::part:
@@ -422,15 +443,39 @@ class Runner {
     }
   }
 
-  /// AccumulateGrad takes a first gradient as it is, and adds a further one in place.
+  /// The gradients of a parameter that several calls read meet before AccumulateGrad, which takes a first one as it is
+  /// and adds one to what stands from an earlier pass in place.
   void add_parameter_gradient(TensorId parameter, const Sizes& sizes) {
     const TensorId of = owner(parameter);
+    Slot& met = met_of_[static_cast<std::size_t>(of)];
     const Slot fresh = log_.allocate(sizes.of(parameter), Category::gradient, tensor(parameter).layer);
-    if (gradient(of).slot == kNoSlot) {
-      gradient(of).slot = fresh;
+    if (met == kNoSlot) {
+      met = fresh;
     } else {
-      log_.drop(fresh);
+      met = sum_of({met, fresh, true}, sizes.of(parameter), Category::gradient, tensor(parameter).layer);
     }
+    if (--awaited_[static_cast<std::size_t>(of)] == 0) deliver(of);
+  }
+
+  void deliver(TensorId parameter) {
+    Slot& met = met_of_[static_cast<std::size_t>(parameter)];
+    if (met == kNoSlot) return;
+    Slot& stands = gradient(parameter).slot;
+    if (stands == kNoSlot) {
+      stands = met;
+    } else {
+      log_.drop(met);
+    }
+    met = kNoSlot;
+  }
+
+  /// Two gradients that meet become one (InputBuffer): in the place of the first, where that may be written to.
+  Slot sum_of(const Meeting& meeting, std::int64_t bytes, Category category, std::uint32_t layer) {
+    const bool in_place = dialect_.adds_gradients_in_place && meeting.first_dense && log_.sole(meeting.first);
+    const Slot sum = in_place ? meeting.first : log_.allocate(bytes, category, layer);
+    if (!in_place) log_.drop(meeting.first);
+    log_.drop(meeting.second);
+    return sum;
   }
 
   void accumulate(TensorId input, const Flow& flow, const Sizes& sizes) {
@@ -443,14 +488,8 @@ class Runner {
       old = flow;
       return;
     }
-    if (dialect_.adds_gradients_in_place && old.dense && log_.sole(old.slot)) {
-      log_.drop(flow.slot);
-      return;
-    }
-    const Slot sum = log_.allocate(sizes.of(input), Category::activation_gradient, tensor(input).layer);
-    log_.drop(old.slot);
-    log_.drop(flow.slot);
-    old = {sum, true};
+    const Meeting meeting = {old.slot, flow.slot, old.dense};
+    old = {sum_of(meeting, sizes.of(input), Category::activation_gradient, tensor(input).layer), true};
   }
 
   [[nodiscard]] bool is_split(TensorId id) const {
@@ -579,6 +618,9 @@ class Runner {
   EventLog log_;
   std::vector<Slot> slot_of_;      ///< by the tensor that owns the memory
   std::vector<Flow> gradient_of_;  ///< by tensor; a parameter's stays until zero_grad
+  std::vector<Slot> met_of_;       ///< by parameter: what its readers' gradients sum to so far in this pass
+  std::vector<std::int32_t> readers_of_;
+  std::vector<std::int32_t> awaited_;
   std::vector<Slot> cast_of_;      ///< autocast's copy of a parameter, for backward
   std::vector<Slot> cast_copies_;  ///< autocast's cache
   std::vector<std::uint32_t> dies_from_;

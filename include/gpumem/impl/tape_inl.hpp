@@ -120,6 +120,23 @@ GPUMEM_INLINE TensorId Tape::cast(TensorId id, core::DType dtype) {
 }
 
 GPUMEM_INLINE TensorId Tape::record(const Call& call) {
+  const bool rewrites = call.kind == Output::in_place && tensor(call.inputs[0]).view;
+  if (!rewrites) return record_call(call);
+  std::vector<TensorSize> scratch(call.backward_scratch.begin(), call.backward_scratch.end());
+  const TensorSize part = tensor(call.inputs[0]).size;
+  scratch.insert(scratch.end(), {part, part});
+  Call written = call;
+  written.backward_scratch = scratch;
+  if (written.gradient == Gradient::passed) written.gradient = Gradient::fresh;
+  const TensorId base = record_call(written);
+  const TensorId view = record_call({.inputs = {&base, 1},
+                                     .output = tensor(base).size.as(core::DType::float32),
+                                     .kind = Output::view,
+                                     .layout = call.layout});
+  return view;
+}
+
+GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   const core::DType type = computing_type(call);
   std::span<const TensorId> inputs = call.inputs;
   if (call.autocast != Autocast::as_is) {
@@ -156,6 +173,7 @@ GPUMEM_INLINE TensorId Tape::record(const Call& call) {
   TapeTensor& output = tensors_.back();
   output.requires_grad = requires_grad && call.differentiable && call.gradient != Gradient::none;
   output.layout = call.layout;
+  output.view = call.kind == Output::view || (call.kind == Output::in_place && tensor(inputs[0]).view);
   if (call.kind != Output::fresh) output.storage = tensor(inputs[0]).storage;
 
   function.extras = add_all(call.extras);

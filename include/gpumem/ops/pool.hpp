@@ -47,12 +47,12 @@ inline core::Result<TensorId> record_average(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1});
 }
 
-/// Adaptive pooling to one element is aten::mean in PyTorch, which keeps nothing.
+/// Adaptive pooling to one element is aten::mean in PyTorch.
 inline core::Result<TensorId> record_adaptive_average(const OpCall& call, Tape& tape) {
   bool single = true;  // Keras prints the output of its global pooling without spatial axes
   for (std::size_t axis = 2; axis < call.output.rank(); ++axis) single &= call.output[axis] == core::Dim::fixed(1);
   if (!single) return record_average(call, tape);
-  return tape.record({.inputs = call.tensors.first(1), .output = call.size});
+  return mean_of(call, tape);
 }
 
 inline constexpr std::array<std::string_view, 1> kKernel = {"kernel_size"};
