@@ -362,8 +362,7 @@ class Runner {
     for (const Tape::Parameter& parameter : tape_.parameters()) {
       deliver(parameter.tensor);
       if (!parameter.frozen && !parameter.tied && gradient(parameter.tensor).slot == kNoSlot) {
-        add_parameter_gradient(parameter.tensor, sizes);
-        deliver(parameter.tensor);
+        gradient(parameter.tensor).slot = parameter_gradient(parameter.tensor, sizes);
       }
     }
     log_.drop(ones);
@@ -383,6 +382,7 @@ class Runner {
       copy = log_.allocate(sizes.of(function.output), Category::activation_gradient, function.layer);
     }
     flows_.clear();
+    parameter_flows_.clear();
     make_input_gradients(function, output, sizes);
     for (const TensorId scratch : tape_.list(function.backward_scratch)) add(scratch, sizes, Category::temporary);
     make_parameter_gradients(function, sizes);
@@ -396,6 +396,7 @@ class Runner {
     for (std::size_t at = 0; at < flows_.size(); ++at) {
       if (flows_[at].slot != kNoSlot) accumulate(inputs[at], flows_[at], sizes);
     }
+    for (const auto& [parameter, slot] : parameter_flows_) meet(parameter, slot, sizes);
   }
 
   void make_input_gradients(const Function& function, const Flow& output, const Sizes& sizes) {
@@ -436,19 +437,22 @@ class Runner {
         lower = log_.allocate(sizes.of(parameter) / 2, Category::activation_gradient, function.layer);
       }
       if (!called && lower != kNoSlot) call(function, Direction::weight_gradient, sizes);
-      add_parameter_gradient(parameter, sizes);
+      parameter_flows_.push_back({parameter, parameter_gradient(parameter, sizes)});
       if (!called && lower == kNoSlot) call(function, Direction::weight_gradient, sizes);
       called = true;
       log_.drop(lower);
     }
   }
 
+  Slot parameter_gradient(TensorId parameter, const Sizes& sizes) {
+    return log_.allocate(sizes.of(parameter), Category::gradient, tensor(parameter).layer);
+  }
+
   /// The gradients of a parameter that several calls read meet before AccumulateGrad, which takes a first one as it is
   /// and adds one to what stands from an earlier pass in place.
-  void add_parameter_gradient(TensorId parameter, const Sizes& sizes) {
+  void meet(TensorId parameter, Slot fresh, const Sizes& sizes) {
     const TensorId of = owner(parameter);
     Slot& met = met_of_[static_cast<std::size_t>(of)];
-    const Slot fresh = log_.allocate(sizes.of(parameter), Category::gradient, tensor(parameter).layer);
     if (met == kNoSlot) {
       met = fresh;
     } else {
@@ -626,7 +630,8 @@ class Runner {
   std::vector<std::uint32_t> dies_from_;
   std::vector<TensorId> dying_;  ///< behind function f: dies_from_[f] to dies_from_[f + 1]
   std::vector<std::pair<TensorId, TensorId>> tied_to_;
-  std::vector<Flow> flows_;
+  std::vector<Flow> flows_;  ///< what a function has made, of its inputs and of its parameters
+  std::vector<std::pair<TensorId, Slot>> parameter_flows_;
   std::vector<Part> parts_;
   std::vector<Slot> held_outputs_;
   std::vector<Slot> held_loss_;

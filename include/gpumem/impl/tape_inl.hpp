@@ -79,10 +79,11 @@ GPUMEM_INLINE model::Slice Tape::keep(std::span<const TensorId> ids) {
   return slice;
 }
 
-GPUMEM_INLINE model::Slice Tape::add_all(std::span<const TensorSize> sizes) {
+GPUMEM_INLINE model::Slice Tape::add_all(std::span<const TensorSize> sizes, std::span<const TensorSize> more) {
   const auto first = static_cast<std::uint32_t>(lists_.size());
   for (const TensorSize& size : sizes) lists_.push_back(add(size));
-  return {first, static_cast<std::uint32_t>(sizes.size())};
+  for (const TensorSize& size : more) lists_.push_back(add(size));
+  return {first, static_cast<std::uint32_t>(sizes.size() + more.size())};
 }
 
 GPUMEM_INLINE core::DType Tape::computing_type(const Call& call) const {
@@ -177,8 +178,11 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   if (call.kind != Output::fresh) output.storage = tensor(inputs[0]).storage;
 
   function.extras = add_all(call.extras);
-  function.scratch = add_all(call.scratch);
-  function.backward_scratch = add_all(call.backward_scratch);
+  const bool copies = call.own_copy && !tensor(inputs[0]).layout.dense();
+  const TensorSize copy = copies ? tensor(inputs[0]).size : TensorSize{};
+  const std::span<const TensorSize> copied = own_scratch({&copy, copies ? 1U : 0U});
+  function.scratch = add_all(call.scratch, copied);
+  function.backward_scratch = add_all(call.backward_scratch, copied);
   const auto first_saved = static_cast<std::uint32_t>(lists_.size());
   for (std::size_t index = 0; index < inputs.size() && index < 32; ++index) {
     if ((call.saved_inputs >> index & 1U) != 0) lists_.push_back(inputs[index]);

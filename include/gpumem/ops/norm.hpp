@@ -72,13 +72,14 @@ inline core::Result<TensorId> record_batch(const OpCall& call, Tape& tape) {
     tape.add_buffer({1, 0, core::DType::int64});
   }
   const std::array<TensorSize, 2> statistics = {statistic, statistic};
-  const TensorId input = contiguous(tape, call.tensors[0]);
+  const TensorId input = call.tensors[0];
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
                       .saved_inputs = 1,
                       .extras = statistics,
                       .parameters = tape.layer_parameters(),
-                      .contiguous_gradient = true});
+                      .contiguous_gradient = true,
+                      .own_copy = true});
 }
 
 /// A normalisation that keeps its input and two figures a row in float32.
@@ -86,14 +87,15 @@ inline core::Result<TensorId> record_rows(const OpCall& call, Tape& tape, const 
                                           core::Checked parameters) {
   add_parameters(call, tape, {parameters, parameters});
   const std::array<TensorSize, 2> statistics = {rows, rows};
-  const TensorId input = contiguous(tape, call.tensors[0]);
+  const TensorId input = call.tensors[0];
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
                       .saved_inputs = 1,
                       .extras = statistics,
                       .parameters = tape.layer_parameters(),
                       .autocast = Autocast::full,
-                      .contiguous_gradient = true});
+                      .contiguous_gradient = true,
+                      .own_copy = true});
 }
 
 /// aten::native_layer_norm: mean and inverse deviation a row.

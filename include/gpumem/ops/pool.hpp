@@ -37,14 +37,14 @@ core::Result<core::Shape> adaptive_output_shape(const OpInput& input) {
 /// aten::max_pool2d_with_indices: keeps its input and an int64 index an output.
 inline core::Result<TensorId> record_max(const OpCall& call, Tape& tape) {
   const TensorSize indices = call.size.as(core::DType::int64);
-  const TensorId input = contiguous(tape, call.tensors[0]);
-  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1, .extras = {&indices, 1}});
+  const TensorId input = call.tensors[0];
+  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1, .extras = {&indices, 1}, .own_copy = true});
 }
 
 /// aten::avg_pool2d and adaptive_avg_pool2d keep their input.
 inline core::Result<TensorId> record_average(const OpCall& call, Tape& tape) {
-  const TensorId input = contiguous(tape, call.tensors[0]);
-  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1});
+  const TensorId input = call.tensors[0];
+  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1, .own_copy = true});
 }
 
 /// Adaptive pooling to one element is aten::mean in PyTorch.

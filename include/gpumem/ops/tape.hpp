@@ -136,6 +136,7 @@ struct Call {
   const Convolution* convolution = nullptr;
   Autocast autocast = Autocast::as_is;
   bool contiguous_gradient = false;  ///< backward copies an output gradient that is not dense
+  bool own_copy = false;             ///< the kernels copy a first input that is not dense, each for itself
   bool differentiable = true;        ///< false: the output needs no gradient whatever the inputs
 };
 
@@ -223,7 +224,7 @@ class Tape {
   TensorId record_call(const Call& call);
   [[nodiscard]] core::DType computing_type(const Call& call) const;
   model::Slice keep(std::span<const TensorId> ids);
-  model::Slice add_all(std::span<const TensorSize> sizes);
+  model::Slice add_all(std::span<const TensorSize> sizes, std::span<const TensorSize> more = {});
 
   model::Precision precision_;
   Backend backend_;
