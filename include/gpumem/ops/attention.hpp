@@ -77,9 +77,8 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const auto* named = backend == nullptr ? nullptr : std::get_if<std::string>(backend);
   const bool math = tape.backend() == Backend::cpu || (named != nullptr && *named == "math");
   if (!math) return record_fused(tape, qkv, call.size, *rows);
-  const model::AttributeValue* dropout = call.attributes.find("dropout_p");
-  const auto* probability = dropout == nullptr ? nullptr : std::get_if<double>(dropout);
-  return record_math(tape, qkv, call.size, rows->times(keys_count), probability != nullptr && *probability > 0.0);
+  const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
+  return record_math(tape, qkv, call.size, rows->times(keys_count), drops);
 }
 
 /// What MultiheadAttention is called with.
@@ -104,10 +103,8 @@ inline TensorId record_multihead_written_out(const OpCall& call, Tape& tape, con
   if (of.batch_first) input = tape.record({.inputs = {&input, 1}, .output = call.size, .gradient = Gradient::passed});
   const std::size_t rank = of.batch_first ? 4 : 3;  // four: multiplied and added apart, as what is turned is
   const TensorId projected = linear(tape, input, call.size.times(3), tape.layer_parameters().first(2), rank, true);
-  const TensorId parts = tape.record({.inputs = {&projected, 1},
-                                      .output = call.size.times(3),
-                                      .kind = Output::view,
-                                      .gradient = Gradient::joined});
+  const TensorId parts = tape.record(
+      {.inputs = {&projected, 1}, .output = call.size.times(3), .kind = Output::view, .gradient = Gradient::joined});
   std::array<TensorId, 3> qkv{};
   for (TensorId& part : qkv) {
     part = tape.record({.inputs = {&parts, 1},
@@ -126,8 +123,8 @@ inline TensorId record_multihead_written_out(const OpCall& call, Tape& tape, con
   const TensorId heads = tape.record({.inputs = weighted, .output = call.size, .saved_inputs = 3});
   // The function's name for the query outlives the scaled one.
   const std::array<TensorId, 2> copied = {heads, qkv[0]};
-  TensorId attended = tape.record(
-      {.inputs = copied, .output = call.size, .gradient = Gradient::passed, .no_gradient = 2});
+  TensorId attended =
+      tape.record({.inputs = copied, .output = call.size, .gradient = Gradient::passed, .no_gradient = 2});
   if (of.projects) return project_out(call, tape, attended, of);
   if (!of.batch_first) return attended;
   const std::array<std::size_t, 2> exchanged = {1, 0};
@@ -154,9 +151,7 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
   Multihead of;
   of.projects = call.attributes.flag("out_proj", false);
   of.batch_first = call.attributes.flag("batch_first", false);
-  const model::AttributeValue* dropout = call.attributes.find("dropout");
-  const auto* probability = dropout == nullptr ? nullptr : std::get_if<double>(dropout);
-  of.drops = probability != nullptr && *probability > 0.0;
+  of.drops = probability(call.attributes, "dropout").value_or(0.0) > 0.0;
   of.scores = tokens->times(heads.value_or(1)).times(shape[shape.rank() - 2].size);
   if (of.projects) {
     add_parameters(call, tape, {three * square, three * core::Checked(*width), square, core::Checked(*width)});
@@ -185,8 +180,7 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
   }
   const TensorSize rows = tokens->times(heads.value_or(1));
   const TensorId attended = record_fused(tape, qkv, call.size, rows);
-  const TensorId output =
-      tape.record({.inputs = {&attended, 1}, .output = call.size, .gradient = Gradient::passed});
+  const TensorId output = tape.record({.inputs = {&attended, 1}, .output = call.size, .gradient = Gradient::passed});
   return project_out(call, tape, output, of);
 }
 

@@ -167,7 +167,8 @@ inline core::Result<TensorId> record_response(const OpCall& call, Tape& tape) {
   const core::Shape& shape = call.shapes[0];
   if (shape.rank() < 2 || shape[1].kind != core::Dim::Kind::fixed) return unfit(shape, "known channels");
   core::Shape wider = shape;
-  const core::Checked channels = core::Checked(shape[1].size) + core::Checked(call.attributes.integer("size").value_or(1) - 1);
+  const core::Checked channels =
+      core::Checked(shape[1].size) + core::Checked(call.attributes.integer("size").value_or(1) - 1);
   if (!channels.valid()) return core::Error{core::ErrorCode::malformed_input, "has a size below 1", {}};
   wider.set(1, core::Dim::fixed(*channels.value()));
   const auto padded_size = size_of(wider);

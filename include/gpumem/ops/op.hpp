@@ -83,6 +83,15 @@ inline void add_parameters(const OpCall& call, Tape& tape, std::initializer_list
   }
 }
 
+/// A probability among the attributes, which print() gives as 0.5 or 0; nothing if it is not given.
+inline std::optional<double> probability(const model::Attributes& attributes, std::string_view name) {
+  const model::AttributeValue* value = attributes.find(name);
+  if (value == nullptr) return std::nullopt;
+  if (const auto* real = std::get_if<double>(value)) return *real;
+  if (const auto* whole = std::get_if<std::int64_t>(value)) return static_cast<double>(*whole);
+  return std::nullopt;
+}
+
 /// The tensor laid out in order: itself, or a copy (Tensor.contiguous).
 inline TensorId contiguous(Tape& tape, TensorId tensor) {
   if (tape.tensor(tensor).layout.dense()) return tensor;
@@ -149,9 +158,8 @@ inline TensorId sum_of(Tape& tape, TensorId left, TensorId right) {
 
 /// aten::mean: needs nothing in backward but how many elements there were; PyTorch 1.13 keeps the input to count them.
 inline TensorId mean_of(const OpCall& call, Tape& tape) {
-  return tape.record({.inputs = call.tensors.first(1),
-                      .output = call.size,
-                      .saved_inputs = tape.backend() == Backend::cpu ? 1U : 0U});
+  return tape.record(
+      {.inputs = call.tensors.first(1), .output = call.size, .saved_inputs = tape.backend() == Backend::cpu ? 1U : 0U});
 }
 
 /// A record rule for what only changes how memory is looked at (identity).

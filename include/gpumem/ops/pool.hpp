@@ -38,7 +38,8 @@ core::Result<core::Shape> adaptive_output_shape(const OpInput& input) {
 inline core::Result<TensorId> record_max(const OpCall& call, Tape& tape) {
   const TensorSize indices = call.size.as(core::DType::int64);
   const TensorId input = call.tensors[0];
-  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1, .extras = {&indices, 1}, .own_copy = true});
+  return tape.record(
+      {.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1, .extras = {&indices, 1}, .own_copy = true});
 }
 
 /// aten::avg_pool2d and adaptive_avg_pool2d keep their input.

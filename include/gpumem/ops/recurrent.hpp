@@ -73,9 +73,7 @@ inline std::optional<Recurrence> recurrence_of(const OpCall& call, std::int64_t 
   of.directions = call.attributes.flag("bidirectional", false) ? 2 : 1;
   of.bias = call.attributes.flag("bias", true);
   of.batch_first = call.attributes.flag("batch_first", false);
-  const model::AttributeValue* dropout = call.attributes.find("dropout");
-  const auto* probability = dropout == nullptr ? nullptr : std::get_if<double>(dropout);
-  of.drops = probability != nullptr && *probability > 0.0;
+  of.drops = probability(call.attributes, "dropout").value_or(0.0) > 0.0;
   const core::Shape& shape = call.shapes[0];
   if (shape.rank() != 3 || of.hidden < 1 || call.attributes.integer("proj_size").value_or(0) > 0) return std::nullopt;
   const core::Dim time = shape[of.batch_first ? 1 : 0];
@@ -248,10 +246,8 @@ class Unrolled {
                          .gradient = Gradient::passed});
   }
   TensorId activated(TensorId gate) {
-    return tape_.record({.inputs = {&gate, 1},
-                         .output = of_.step(of_.hidden),
-                         .kind = Output::in_place,
-                         .saves_output = true});
+    return tape_.record(
+        {.inputs = {&gate, 1}, .output = of_.step(of_.hidden), .kind = Output::in_place, .saves_output = true});
   }
   TensorId scaled(TensorId value, TensorId by) {
     const std::array<TensorId, 2> inputs = {value, by};

@@ -512,7 +512,8 @@ inline core::Result<TensorId> record_mean(const OpCall& call, Tape& tape) { retu
 
 /// aten::div; by a number it keeps nothing.
 inline core::Result<TensorId> record_quotient(const OpCall& call, Tape& tape) {
-  const bool plain = call.tensors.size() == 2 && call.shapes[0] == call.output && !call.attributes.flag("inplace", false);
+  const bool plain =
+      call.tensors.size() == 2 && call.shapes[0] == call.output && !call.attributes.flag("inplace", false);
   return plain ? quotient(tape, call.tensors[0], call.tensors[1]) : record_product(call, tape);
 }
 
