@@ -26,17 +26,17 @@ inline TrainingJob job_of(std::string_view inputs, std::string_view nodes, std::
 }
 
 struct Planned {
-  plan::Recording recording;
+  plan::Recording recording{ops::Tape(), {}, ops::kNoTensor, 0, 0, {}, false, false};
   plan::StepPlan plan;
 };
 
 inline Planned planned(const TrainingJob& job, ops::Backend backend = ops::Backend::cuda) {
   auto recording = plan::record(job, ops::catalogue(), backend);
   EXPECT_TRUE(succeeds(recording));
-  if (!recording) return {};
+  if (!recording) return Planned();
   auto plan = plan::make_step_plan(job, *recording);
   EXPECT_TRUE(succeeds(plan));
-  if (!plan) return {};
+  if (!plan) return Planned();
   return {*std::move(recording), *std::move(plan)};
 }
 
@@ -90,7 +90,7 @@ inline std::vector<std::string> events(const TrainingJob& job, const plan::StepP
     if (allocates) live.apply(event);
     if (within && event.kind != plan::Event::Kind::call) {
       const plan::Event& held = live.held(event.slot);
-      const std::string layer = held.layer == plan::kNoLayer ? "" : job.graph->name(job.graph->layers()[held.layer]);
+      const std::string layer(held.layer == plan::kNoLayer ? "" : job.graph->name(job.graph->layers()[held.layer]));
       all.push_back((allocates ? "+" : "-") + std::to_string(held.bytes) + (layer.empty() ? "" : " ") + layer + " " +
                     std::string(name_of(held.category)));
     }

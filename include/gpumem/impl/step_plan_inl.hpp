@@ -165,8 +165,8 @@ class Runner {
   }
 
   void validation_pass(const Sizes& sizes) {
-    drop_batch();
     log_.mark(Phase::validation, step_, sizes.batch_size());
+    drop_batch();
     for (const TensorId input : tape_.inputs()) add(input, sizes, Category::input);
     forward(sizes, false, true);
     hold_outputs();
@@ -177,8 +177,8 @@ class Runner {
     for (std::int64_t pass = 0; pass < job_.gradient_accumulation; ++pass) {
       const bool first = pass == 0;
       const bool last = pass + 1 == job_.gradient_accumulation;
-      drop_batch();
       log_.mark(Phase::batch, step_, sizes.batch_size());
+      drop_batch();
       if (first && job_.zero_grad == model::ZeroGrad::step_start) zero_grad();
       for (const TensorId input : tape_.inputs()) add(input, sizes, Category::input);
       if (first && job_.zero_grad == model::ZeroGrad::before_forward) zero_grad();
@@ -270,10 +270,17 @@ class Runner {
   /// How many gradients each parameter gets in a pass.
   void count_readers() {
     readers_of_.assign(tape_.tensors().size(), 0);
+    is_parameter_.assign(tape_.tensors().size(), false);
+    for (const Tape::Parameter& parameter : tape_.parameters()) {
+      is_parameter_[static_cast<std::size_t>(parameter.tensor)] = true;
+    }
     for (const Function& function : tape_.functions()) {
       if (!tensor(function.output).requires_grad) continue;
       for (const TensorId parameter : tape_.list(function.parameters)) {
         ++readers_of_[static_cast<std::size_t>(owner(parameter))];
+      }
+      for (const TensorId input : tape_.list(function.inputs)) {
+        if (is_parameter(input)) ++readers_of_[static_cast<std::size_t>(owner(input))];
       }
     }
   }
@@ -425,7 +432,8 @@ class Runner {
       case Gradient::fresh:
       case Gradient::joined: break;
     }
-    return {log_.allocate(sizes.of(input), Category::activation_gradient, function.layer), true};
+    const Category category = is_parameter(input) ? Category::gradient : Category::activation_gradient;
+    return {log_.allocate(sizes.of(input), category, function.layer), true};
   }
 
   void make_parameter_gradients(const Function& function, const Sizes& sizes) {
@@ -487,6 +495,10 @@ class Runner {
       parts_.push_back({input, flow.slot});
       return;
     }
+    if (is_parameter(input)) {  // one that other calls read as a tensor
+      meet(input, own_gradient(input, flow, sizes), sizes);
+      return;
+    }
     Flow& old = gradient(input);
     if (old.slot == kNoSlot) {
       old = flow;
@@ -496,6 +508,15 @@ class Runner {
     old = {sum_of(meeting, sizes.of(input), Category::activation_gradient, tensor(input).layer), true};
   }
 
+  /// A gradient that a parameter may keep: AccumulateGrad copies one that others hold, or that is not dense.
+  Slot own_gradient(TensorId parameter, const Flow& flow, const Sizes& sizes) {
+    if (flow.dense && log_.sole(flow.slot)) return flow.slot;
+    const Slot copy = parameter_gradient(parameter, sizes);
+    log_.drop(flow.slot);
+    return copy;
+  }
+
+  [[nodiscard]] bool is_parameter(TensorId id) const { return is_parameter_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] bool is_split(TensorId id) const {
     return std::binary_search(recording_.splits.begin(), recording_.splits.end(), id);
   }
@@ -623,6 +644,7 @@ class Runner {
   std::vector<Slot> slot_of_;      ///< by the tensor that owns the memory
   std::vector<Flow> gradient_of_;  ///< by tensor; a parameter's stays until zero_grad
   std::vector<Slot> met_of_;       ///< by parameter: what its readers' gradients sum to so far in this pass
+  std::vector<bool> is_parameter_;
   std::vector<std::int32_t> readers_of_;
   std::vector<std::int32_t> awaited_;
   std::vector<Slot> cast_of_;      ///< autocast's copy of a parameter, for backward

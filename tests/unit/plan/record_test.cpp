@@ -106,7 +106,7 @@ TEST(Record, NotesConvolutionsNormalisationsAndSplits) {
 }
 
 TEST(Record, TokenIdsAreEightBytesEach) {
-  TrainingJob job = job_of(R"({"name": "ids", "shape": ["N", "S"], "dtype": "int64"})",
+  TrainingJob job = job_of(R"({"name": "ids", "shape": ["N", "?"], "dtype": "int64"})",
                            R"({"name": "e", "op": "embedding", "inputs": ["ids"],
                                "attrs": {"num_embeddings": 10, "embedding_dim": 4}})",
                            2);
