@@ -2,6 +2,7 @@
 #include "gpumem/gpumem.hpp"
 
 #include "gpumem/impl/accuracy_inl.hpp"
+#include "gpumem/impl/allocation_trace_inl.hpp"
 #include "gpumem/impl/allocator_options_inl.hpp"
 #include "gpumem/impl/attribute_inl.hpp"
 #include "gpumem/impl/bytes_inl.hpp"
