@@ -13,6 +13,7 @@
 #include "gpumem/impl/error_inl.hpp"
 #include "gpumem/impl/estimator_inl.hpp"
 #include "gpumem/impl/estimators_inl.hpp"
+#include "gpumem/impl/fake_tensor_inl.hpp"
 #include "gpumem/impl/families_inl.hpp"
 #include "gpumem/impl/file_inl.hpp"
 #include "gpumem/impl/formats_inl.hpp"
