@@ -47,6 +47,8 @@ class Module {
   [[nodiscard]] std::optional<std::uint32_t> layer(std::string_view name) const;
   [[nodiscard]] bool has_layer(std::string_view name) const { return layer(name).has_value(); }
   [[nodiscard]] std::span<const std::uint32_t> layers() const;
+  /// Whether an earlier layer holds this one's parameters, or some of them.
+  [[nodiscard]] bool tied(std::string_view layer) const;
   /// An integer that the layer of that name prints.
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view layer, std::string_view attribute) const;
 

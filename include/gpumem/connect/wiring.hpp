@@ -57,6 +57,8 @@ class Wiring {
   Tensor constant(std::string_view name, std::vector<std::int64_t> shape, core::DType dtype);
   /// A parameter that the module holds beside its children.
   Tensor parameter(std::string_view name, std::vector<std::int64_t> shape);
+  /// A linear layer of parameters that the module holds itself.
+  Tensor projection(std::string_view name, Tensor input, std::int64_t in, std::int64_t out);
   /// The module's own parameters were emitted by parameter(), or are counted in a layer of it: where the tree counts
   /// them, they are not to be taken again.
   void own_parameters_taken(const Module& module);
@@ -74,6 +76,8 @@ class Wiring {
   Tensor split_heads(Tensor tensor, std::int64_t heads, std::int64_t width);
   /// [N, heads, S, d] -> [N, S, heads d]: a view if the kernel left it so, otherwise a copy.
   Tensor merge_heads(Tensor tensor, std::int64_t width);
+  /// The additive mask [N, 1, 1, S] of an attention mask [N, S].
+  Tensor row_mask(Tensor attention_mask);
   /// The additive mask [N, 1, S, S] of an attention mask [N, S].
   Tensor expanded_mask(Tensor attention_mask, std::int64_t rows);
   /// The fused kernel on [N, heads, S, d]; `mask` kNoMask: none.
@@ -93,6 +97,7 @@ class Wiring {
   [[nodiscard]] core::Result<model::ModelGraph> finish() &&;
 
  private:
+  Tensor mask_view(Tensor attention_mask);
   void check_all_taken();
   std::string unique(std::string_view name);
 

@@ -4,11 +4,14 @@
 
 #include "gpumem/connect/families.hpp"
 #include "gpumem/connect/gpt2.hpp"
+#include "gpumem/connect/gpt_neo.hpp"
+#include "gpumem/connect/opt.hpp"
+#include "gpumem/connect/t5.hpp"
 
 namespace gpumem::connect {
 
 GPUMEM_INLINE std::span<const Family* const> families() {
-  static const std::array<const Family*, 1> kFamilies = {&gpt2()};
+  static const std::array<const Family*, 4> kFamilies = {&gpt2(), &gpt_neo(), &opt(), &t5()};
   return kFamilies;
 }
 

@@ -74,6 +74,11 @@ GPUMEM_INLINE std::optional<std::uint32_t> Module::layer(std::string_view name) 
   return found_at == all.end() ? std::nullopt : std::optional(*found_at);
 }
 
+GPUMEM_INLINE bool Module::tied(std::string_view layer_name) const {
+  const auto index = layer(layer_name);
+  return index && index_->graph().layers()[*index].tied_parameters > 0;
+}
+
 GPUMEM_INLINE std::optional<std::int64_t> Module::integer(std::string_view layer_name,
                                                           std::string_view attribute) const {
   const auto index = layer(layer_name);

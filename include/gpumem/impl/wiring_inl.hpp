@@ -2,6 +2,8 @@
 
 #include "gpumem/connect/wiring.hpp"
 
+#include <array>
+
 namespace gpumem::connect {
 
 namespace wiring_detail {
@@ -132,6 +134,16 @@ GPUMEM_INLINE Tensor Wiring::parameter(std::string_view name, std::vector<std::i
       {.name = own_name, .op = vocabulary_.find_op(model::kParameterOp), .attributes = attributes});
 }
 
+GPUMEM_INLINE Tensor Wiring::projection(std::string_view name, Tensor input, std::int64_t in, std::int64_t out) {
+  const std::array<model::Attribute, 3> attributes = {
+      {{"in_features", in}, {"out_features", out}, {"bias", false}}};
+  const std::string own_name = unique(name);
+  return builder_.add({.name = own_name,
+                       .op = vocabulary_.find_op("linear"),
+                       .inputs = {&input, 1},
+                       .attributes = attributes});
+}
+
 GPUMEM_INLINE void Wiring::own_parameters_taken(const Module& module) {
   if (const auto own = module.layer("")) taken_[*own] = true;
 }
@@ -159,10 +171,18 @@ GPUMEM_INLINE Tensor Wiring::merge_heads(Tensor tensor, std::int64_t width) {
   return reshape(permute(tensor, {0, 2, 1, 3}), {-1, width});
 }
 
-GPUMEM_INLINE Tensor Wiring::expanded_mask(Tensor attention_mask, std::int64_t rows) {
+GPUMEM_INLINE Tensor Wiring::mask_view(Tensor attention_mask) {
   const auto axis = [](std::int64_t dim) { return model::Attribute{"dim", dim}; };
-  const Tensor row = node("unsqueeze", {node("unsqueeze", {attention_mask}, {axis(1)})}, {axis(1)});
-  const Tensor whole = node("expand", {row}, {wiring_detail::list("shape", {-1, 1, rows, -1})});
+  return node("unsqueeze", {node("unsqueeze", {attention_mask}, {axis(1)})}, {axis(1)});
+}
+
+GPUMEM_INLINE Tensor Wiring::row_mask(Tensor attention_mask) {
+  return node("masked_fill", {mask_view(attention_mask)});
+}
+
+GPUMEM_INLINE Tensor Wiring::expanded_mask(Tensor attention_mask, std::int64_t rows) {
+  const Tensor whole =
+      node("expand", {mask_view(attention_mask)}, {wiring_detail::list("shape", {-1, 1, rows, -1})});
   return node("masked_fill", {whole});
 }
 
