@@ -111,7 +111,7 @@ def gpt_neo(width, layers, vocabulary=50257, positions=2048):
 
 def opt(width, layers, vocabulary=50272, positions=2048):
     projections = {name: linear(width, width) for name in ("k_proj", "v_proj", "q_proj", "out_proj")}
-    layer = Module("OPTDecoderLayer", self_attn=Module("OPTAttention", **projections), activation_fn="ReLU()",
+    layer = Module("OPTDecoderLayer", self_attn=Module("OPTSdpaAttention", **projections), activation_fn="ReLU()",
                    self_attn_layer_norm=layer_norm(width), fc1=linear(width, 4 * width), fc2=linear(4 * width, width),
                    final_layer_norm=layer_norm(width))
     decoder = Module("OPTDecoder", embed_tokens=embedding(vocabulary, width, 1),

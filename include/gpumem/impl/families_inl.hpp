@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "gpumem/connect/bert.hpp"
+#include "gpumem/connect/distilbert.hpp"
 #include "gpumem/connect/families.hpp"
 #include "gpumem/connect/gpt2.hpp"
 #include "gpumem/connect/gpt_neo.hpp"
@@ -11,7 +13,7 @@
 namespace gpumem::connect {
 
 GPUMEM_INLINE std::span<const Family* const> families() {
-  static const std::array<const Family*, 4> kFamilies = {&gpt2(), &gpt_neo(), &opt(), &t5()};
+  static const std::array<const Family*, 6> kFamilies = {&bert(), &distilbert(), &gpt2(), &gpt_neo(), &opt(), &t5()};
   return kFamilies;
 }
 
