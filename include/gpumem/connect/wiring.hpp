@@ -76,6 +76,10 @@ class Wiring {
   Tensor split_heads(Tensor tensor, std::int64_t heads, std::int64_t width);
   /// [N, heads, S, d] -> [N, S, heads d]: a view if the kernel left it so, otherwise a copy.
   Tensor merge_heads(Tensor tensor, std::int64_t width);
+  /// x cos + rotate_half(x) sin: rotary positions, of tables [1, 1, S, d].
+  Tensor rotate(Tensor tensor, Tensor cosines, Tensor sines, std::int64_t width);
+  /// Elements [start, start + length) of the last axis of a tensor [N, heads, S, d]: a view.
+  Tensor part(Tensor tensor, std::int64_t start, std::int64_t length);
   /// The additive mask [N, 1, 1, S] of an attention mask [N, S].
   Tensor row_mask(Tensor attention_mask);
   /// The additive mask [N, 1, S, S] of an attention mask [N, S].
@@ -105,7 +109,7 @@ class Wiring {
   const model::ModelGraph& source_;
   model::Vocabulary vocabulary_;
   model::GraphBuilder builder_;
-  std::vector<bool> taken_;                       ///< by layer of the source
+  std::vector<bool> taken_;                        ///< by layer of the source
   std::vector<std::map<std::string, int>> names_;  ///< how often a name was given, a map an open module
   Tensor next_input_ = model::kFirstGraphInput;
 };

@@ -10,12 +10,16 @@ namespace gpumem::connect {
 
 namespace bert_detail {
 
-inline constexpr std::array<std::string_view, 10> kModels = {
-    "BertForMaskedLM",    "RobertaForMaskedLM",
-    "BertLMHeadModel",    "BertForSequenceClassification",
-    "BertForQuestionAnswering", "RobertaForSequenceClassification",
-    "BertForTokenClassification", "RobertaForTokenClassification",
-    "BertModel",          "RobertaModel"};
+inline constexpr std::array<std::string_view, 10> kModels = {"BertForMaskedLM",
+                                                             "RobertaForMaskedLM",
+                                                             "BertLMHeadModel",
+                                                             "BertForSequenceClassification",
+                                                             "BertForQuestionAnswering",
+                                                             "RobertaForSequenceClassification",
+                                                             "BertForTokenClassification",
+                                                             "RobertaForTokenClassification",
+                                                             "BertModel",
+                                                             "RobertaModel"};
 inline constexpr std::int64_t kHeadWidth = 64;
 
 GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, Tensor mask) {
@@ -46,7 +50,8 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, T
   {
     const Module outer = module.child("attention");
     const InModule within(wiring, outer);
-    attended = sublayer_output(wiring, outer.child("output"), attention(wiring, outer.child("self"), input, mask), input);
+    attended =
+        sublayer_output(wiring, outer.child("output"), attention(wiring, outer.child("self"), input, mask), input);
   }
   Tensor hidden = 0;
   {
@@ -65,8 +70,7 @@ GPUMEM_INLINE Tensor embeddings(Wiring& wiring, const Module& module, bool count
   const Tensor types = wiring.layer(module, "token_type_embeddings", {wiring.token_input("token_type_ids")});
   const Tensor sum = wiring.add(words, types);
   const Tensor numbers =
-      counts_positions ? ids
-                       : wiring.constant("position_ids", {1, wiring.sequence_length()}, core::DType::int64);
+      counts_positions ? ids : wiring.constant("position_ids", {1, wiring.sequence_length()}, core::DType::int64);
   const Tensor positions = wiring.layer(module, "position_embeddings", {numbers});
   const Tensor embedded = wiring.node("add", {sum, positions}, {{"inplace", true}});
   return wiring.optional_layer(module, "dropout", {wiring.layer(module, "LayerNorm", {embedded})});

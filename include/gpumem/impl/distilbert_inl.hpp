@@ -63,8 +63,8 @@ GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
 GPUMEM_INLINE void head(Wiring& wiring, const Module& model, Tensor hidden) {
   if (model.has_layer("vocab_projector")) {
     Tensor changed = wiring.layer(model, "vocab_transform", {hidden});
-    changed = model.has_layer("activation") ? wiring.layer(model, "activation", {changed})
-                                            : wiring.node("gelu", {changed});
+    changed =
+        model.has_layer("activation") ? wiring.layer(model, "activation", {changed}) : wiring.node("gelu", {changed});
     wiring.layer(model, "vocab_projector", {wiring.layer(model, "vocab_layer_norm", {changed})});
     return;
   }

@@ -26,17 +26,16 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
                                     {{"dim", std::int64_t{2}}, {"sizes", std::vector<std::int64_t>(3, width)}});
   std::array<Tensor, 3> parts{};
   for (std::size_t part = 0; part < parts.size(); ++part) {
-    const Tensor item = wiring.node("item", {packed},
-                                    {{"dim", std::int64_t{2}},
-                                     {"start", static_cast<std::int64_t>(part) * width},
-                                     {"length", width}});
+    const Tensor item =
+        wiring.node("item", {packed},
+                    {{"dim", std::int64_t{2}}, {"start", static_cast<std::int64_t>(part) * width}, {"length", width}});
     parts[part] = wiring.split_heads(item, width / kHeadWidth, kHeadWidth);
   }
   wiring.returned(parts[1]);
   wiring.returned(parts[2]);
-  const Tensor attended = wiring.fused_attention({parts[0], parts[1], parts[2]}, mask,
-                                                 wiring.probability(module, "attn_dropout"),
-                                                 !calls_kernel_on_views(module.class_name()));
+  const Tensor attended =
+      wiring.fused_attention({parts[0], parts[1], parts[2]}, mask, wiring.probability(module, "attn_dropout"),
+                             !calls_kernel_on_views(module.class_name()));
   const Tensor output = wiring.layer(module, "c_proj", {wiring.merge_heads(attended, width)});
   return wiring.optional_layer(module, "resid_dropout", {output});
 }
@@ -57,8 +56,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, T
 
 GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
   const InModule inside(wiring, model);
-  const Sizes sizes = {wiring.required(model, "wte", "embedding_dim"),
-                       wiring.required(model, "wpe", "num_embeddings")};
+  const Sizes sizes = {wiring.required(model, "wte", "embedding_dim"), wiring.required(model, "wpe", "num_embeddings")};
   const std::int64_t tokens = wiring.sequence_length();
   const Tensor ids = wiring.token_input("input_ids");
   const Tensor attention_mask = wiring.token_input("attention_mask");

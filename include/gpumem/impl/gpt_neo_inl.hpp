@@ -62,8 +62,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, T
 
 GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
   const InModule inside(wiring, model);
-  const Sizes sizes = {wiring.required(model, "wte", "embedding_dim"),
-                       wiring.required(model, "wpe", "num_embeddings")};
+  const Sizes sizes = {wiring.required(model, "wte", "embedding_dim"), wiring.required(model, "wpe", "num_embeddings")};
   const std::int64_t tokens = wiring.sequence_length();
   const Tensor ids = wiring.token_input("input_ids");
   const Tensor attention_mask = wiring.token_input("attention_mask");

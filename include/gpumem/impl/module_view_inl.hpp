@@ -67,9 +67,7 @@ GPUMEM_INLINE std::span<const std::uint32_t> Module::layers() const {
 
 GPUMEM_INLINE std::optional<std::uint32_t> Module::layer(std::string_view name) const {
   const auto all = layers();
-  const auto named = [&](std::uint32_t index) {
-    return index_->graph().name(index_->graph().layers()[index]) == name;
-  };
+  const auto named = [&](std::uint32_t index) { return index_->graph().name(index_->graph().layers()[index]) == name; };
   const auto found_at = std::find_if(all.begin(), all.end(), named);
   return found_at == all.end() ? std::nullopt : std::optional(*found_at);
 }
@@ -95,9 +93,8 @@ GPUMEM_INLINE std::optional<Module> find_model(const ModuleIndex& index, std::sp
 
 GPUMEM_INLINE bool holds_class(const model::ModelGraph& graph, std::span<const std::string_view> classes) {
   const auto known = graph.class_names();
-  return std::any_of(classes.begin(), classes.end(), [&](std::string_view name) {
-    return std::find(known.begin(), known.end(), name) != known.end();
-  });
+  return std::any_of(classes.begin(), classes.end(),
+                     [&](std::string_view name) { return std::find(known.begin(), known.end(), name) != known.end(); });
 }
 
 }  // namespace gpumem::connect

@@ -75,8 +75,8 @@ GPUMEM_INLINE Tensor part(Wiring& wiring, const Module& module, Tensor input, St
   const double dropout = wiring.probability(module, "dropout");
   Tensor result = 0;
   if (module.has_child("SelfAttention")) {
-    result = attention(wiring, module.child("SelfAttention"), normed, normed, stack.mask, stack.self_bias, stack,
-                       dropout);
+    result =
+        attention(wiring, module.child("SelfAttention"), normed, normed, stack.mask, stack.self_bias, stack, dropout);
   } else if (module.has_child("EncDecAttention")) {
     result = attention(wiring, module.child("EncDecAttention"), normed, stack.encoded, stack.cross_mask,
                        stack.cross_bias, stack, dropout);
@@ -139,8 +139,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::Trainin
     const InModule inside(wiring, model);
     const Tensor encoded = encoder(wiring, model, ids, attention_mask);
     if (model.has_child("decoder")) {
-      const Tensor decoded =
-          decoder(wiring, model, wiring.token_input("decoder_input_ids"), attention_mask, encoded);
+      const Tensor decoded = decoder(wiring, model, wiring.token_input("decoder_input_ids"), attention_mask, encoded);
       wiring.returned(encoded);
       // Where the output layer is the embedding, its input is scaled.
       wiring.layer(model, "lm_head", {model.tied("lm_head") ? wiring.scale(decoded) : decoded});

@@ -121,27 +121,21 @@ GPUMEM_INLINE Tensor Wiring::constant(std::string_view name, std::vector<std::in
   const std::vector<model::Attribute> attributes = {wiring_detail::list("shape", std::move(shape)),
                                                     {"dtype", std::string(core::to_string(dtype))}};
   const std::string own_name = unique(name);
-  return builder_.add({.name = own_name,
-                       .op = vocabulary_.find_op(model::kConstantOp),
-                       .attributes = attributes,
-                       .parameters = 0});
+  return builder_.add(
+      {.name = own_name, .op = vocabulary_.find_op(model::kConstantOp), .attributes = attributes, .parameters = 0});
 }
 
 GPUMEM_INLINE Tensor Wiring::parameter(std::string_view name, std::vector<std::int64_t> shape) {
   const std::vector<model::Attribute> attributes = {wiring_detail::list("shape", std::move(shape))};
   const std::string own_name = unique(name);
-  return builder_.add(
-      {.name = own_name, .op = vocabulary_.find_op(model::kParameterOp), .attributes = attributes});
+  return builder_.add({.name = own_name, .op = vocabulary_.find_op(model::kParameterOp), .attributes = attributes});
 }
 
 GPUMEM_INLINE Tensor Wiring::projection(std::string_view name, Tensor input, std::int64_t in, std::int64_t out) {
-  const std::array<model::Attribute, 3> attributes = {
-      {{"in_features", in}, {"out_features", out}, {"bias", false}}};
+  const std::array<model::Attribute, 3> attributes = {{{"in_features", in}, {"out_features", out}, {"bias", false}}};
   const std::string own_name = unique(name);
-  return builder_.add({.name = own_name,
-                       .op = vocabulary_.find_op("linear"),
-                       .inputs = {&input, 1},
-                       .attributes = attributes});
+  return builder_.add(
+      {.name = own_name, .op = vocabulary_.find_op("linear"), .inputs = {&input, 1}, .attributes = attributes});
 }
 
 GPUMEM_INLINE void Wiring::own_parameters_taken(const Module& module) {
@@ -171,6 +165,19 @@ GPUMEM_INLINE Tensor Wiring::merge_heads(Tensor tensor, std::int64_t width) {
   return reshape(permute(tensor, {0, 2, 1, 3}), {-1, width});
 }
 
+GPUMEM_INLINE Tensor Wiring::part(Tensor tensor, std::int64_t start, std::int64_t length) {
+  return node("slice", {tensor}, {{"dim", std::int64_t{3}}, {"start", start}, {"length", length}});
+}
+
+GPUMEM_INLINE Tensor Wiring::rotate(Tensor tensor, Tensor cosines, Tensor sines, std::int64_t width) {
+  const std::int64_t half = width / 2;
+  const Tensor straight = node("mul", {tensor, cosines});
+  const Tensor first = part(tensor, 0, half);
+  const Tensor second = node("neg", {part(tensor, half, half)});
+  const Tensor turned = node("concat", {second, first}, {{"dim", std::int64_t{3}}});
+  return add(straight, node("mul", {turned, sines}));
+}
+
 GPUMEM_INLINE Tensor Wiring::mask_view(Tensor attention_mask) {
   const auto axis = [](std::int64_t dim) { return model::Attribute{"dim", dim}; };
   return node("unsqueeze", {node("unsqueeze", {attention_mask}, {axis(1)})}, {axis(1)});
@@ -181,8 +188,7 @@ GPUMEM_INLINE Tensor Wiring::row_mask(Tensor attention_mask) {
 }
 
 GPUMEM_INLINE Tensor Wiring::expanded_mask(Tensor attention_mask, std::int64_t rows) {
-  const Tensor whole =
-      node("expand", {mask_view(attention_mask)}, {wiring_detail::list("shape", {-1, 1, rows, -1})});
+  const Tensor whole = node("expand", {mask_view(attention_mask)}, {wiring_detail::list("shape", {-1, 1, rows, -1})});
   return node("masked_fill", {whole});
 }
 
