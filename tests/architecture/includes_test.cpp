@@ -37,7 +37,7 @@ const std::map<std::string, Names> kArrows = {
 const std::map<std::string, Names> kShared = {
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
     {"ops", {"op", "window", "tape", "broadcast"}},
-    {"connect", {"family", "families"}},
+    {"connect", {"family", "families", "module_view", "wiring"}},
     {"estimate", {"estimator", "memory_estimate", "plan_replay"}},
     {"runs", {"csv", "measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
@@ -46,6 +46,7 @@ const std::map<std::string, Names> kShared = {
 const std::map<std::string, Names> kLists = {
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
+    {"connect", {"families", "connect"}},
     {"estimate", {"estimators"}},
     {"runs", {"read_runs"}},
 };

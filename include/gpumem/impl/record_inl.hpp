@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "gpumem/plan/output_shapes.hpp"
 #include "gpumem/plan/record.hpp"
 
@@ -146,8 +148,15 @@ class Recorder {
     recording_.convolves = recording_.convolves || op->traits.name.starts_with("conv");
     recording_.normalises = recording_.normalises || op->traits.name == "batch_norm";
     tensors_[index] = *output;
+    if (layer.returned && *output != kNoTensor) hold(*output);
     if (*output != kNoTensor) latest_ = static_cast<std::uint32_t>(index);
     return std::nullopt;
+  }
+
+  /// Each tensor once: a model may return one under two names.
+  void hold(TensorId tensor) {
+    auto& held = recording_.held;
+    if (std::find(held.begin(), held.end(), tensor) == held.end()) held.push_back(tensor);
   }
 
   /// A loss for every output that nothing else reads.
@@ -160,10 +169,10 @@ class Recorder {
       if (op->traits.name == name) loss = op;
     }
     for (std::size_t index = 0; index < tensors_.size(); ++index) {
-      const bool output =
-          tensors_[index] != kNoTensor && !consumed_[index] && tape().tensor(tensors_[index]).requires_grad;
+      const bool output = tensors_[index] != kNoTensor && !consumed_[index] && !graph_.layers()[index].returned &&
+                          tape().tensor(tensors_[index]).requires_grad;
       if (!output) continue;
-      recording_.held.push_back(tensors_[index]);
+      hold(tensors_[index]);
       const core::Shape shape = shapes_.of(index)[0];
       tape().begin_layer(static_cast<std::uint32_t>(index));
       const TensorId value = shape.rank() == 0 ? tensors_[index] : add_loss(*loss, tensors_[index], shape);

@@ -626,10 +626,11 @@ class Runner {
 
   /// The outputs and the loss stay under their names until the next step makes new ones.
   void hold_outputs() {
+    // Two of them may be views of one tensor, which each holds.
     for (const TensorId held : recording_.held) {
       (held == recording_.loss ? held_loss_ : held_outputs_).push_back(slot(held));
-      slot(held) = kNoSlot;
     }
+    for (const TensorId held : recording_.held) slot(held) = kNoSlot;
   }
   void drop_outputs() {
     for (const TensorId held : recording_.held) {

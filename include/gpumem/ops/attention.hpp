@@ -43,7 +43,8 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
 }
 
 /// Memory-efficient attention (float32) and flash attention (half precision, no mask): keep Q, K, V, the output and
-/// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient.
+/// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient. A fourth
+/// input is a mask, kept as well.
 inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
                              const TensorSize& rows) {
   const bool half = core::element_size(tape.tensor(qkv[0]).size.dtype) == 2;
@@ -54,10 +55,11 @@ inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const Te
   return tape.record({.inputs = qkv,
                       .output = output,
                       .layout = Layout{}.permuted(heads_first),
-                      .saved_inputs = 7,
+                      .saved_inputs = qkv.size() > 3 ? 15U : 7U,
                       .saves_output = true,
                       .extras = extras,
                       .backward_scratch = std::span(scratch).first(half ? 2 : 1),
+                      .no_gradient = 8,
                       .autocast = Autocast::lower});
 }
 
@@ -76,6 +78,7 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const model::AttributeValue* backend = call.attributes.find("backend");
   const auto* named = backend == nullptr ? nullptr : std::get_if<std::string>(backend);
   const bool math = tape.backend() == Backend::cpu || (named != nullptr && *named == "math");
+  if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows);
   if (!math) return record_fused(tape, qkv, call.size, *rows);
   const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
   return record_math(tape, qkv, call.size, rows->times(keys_count), drops);
