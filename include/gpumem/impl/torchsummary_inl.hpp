@@ -64,7 +64,10 @@ class Reader : private TableReader {
     if (!read_shapes(row->shape, lines().number())) return false;
     const model::OpTraits* op = options().vocabulary->find_torch(row->class_name);
     const bool container = op == nullptr && *count == 0;
-    if (container) return true;
+    if (container) {
+      builder().mark_block(row->class_name);
+      return true;
+    }
     if (op == nullptr && !options().lenient) return refuse_unknown(lines().number(), row->name, *count);
     if (op != nullptr && op->parameters_of_other_names && *count == 0) {
       return refuse(lines().number(), {core::ErrorCode::missing_information,

@@ -67,6 +67,12 @@ struct Scope {
   std::uint32_t last = UINT32_MAX;  ///< the last scope opened inside it; UINT32_MAX: never closed
 };
 
+/// A container whose row stands behind those of its layers (torchsummary): its last layer is known, its first is not.
+struct BlockMark {
+  std::uint32_t class_name = 0;  ///< index into ModelGraph::class_names()
+  std::uint32_t layers = 0;      ///< how many layers of the graph stand before the row
+};
+
 /// Something the reader should know, though the summary could be read.
 struct Warning {
   std::string message;
@@ -95,6 +101,13 @@ class ModelGraph {
   [[nodiscard]] bool within(std::uint32_t inner, std::uint32_t outer) const;
   /// "encoder.layer.0.attention.query"; a path of more than 200 bytes is shortened at its front.
   [[nodiscard]] std::string path(const Layer& layer) const;
+
+  /// Containers printed behind their layers, in this order; none where scopes tell.
+  [[nodiscard]] std::span<const BlockMark> block_marks() const { return block_marks_; }
+  [[nodiscard]] std::string_view class_name(const BlockMark& mark) const { return class_names_[mark.class_name]; }
+  /// The number of scopes, the model itself among them.
+  [[nodiscard]] std::size_t scopes() const { return scopes_.size(); }
+  [[nodiscard]] std::string_view class_name(const Scope& scope) const { return class_names_[scope.class_name]; }
 
   /// Elements of all parameters, each tied one counted once.
   [[nodiscard]] std::int64_t parameters() const { return parameters_; }
@@ -129,6 +142,7 @@ class ModelGraph {
   std::vector<Layer> layers_;
   std::vector<GraphInput> graph_inputs_;
   std::vector<Scope> scopes_;
+  std::vector<BlockMark> block_marks_;
   std::vector<std::string> ops_;
   std::vector<std::string> class_names_;
   std::vector<core::Shape> shapes_;

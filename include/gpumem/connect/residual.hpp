@@ -1,0 +1,144 @@
+// Blocks that add their input to what they compute: torchvision's and timm's ResNet (BasicBlock, Bottleneck: out +=
+// identity, then the activation), MobileNetV2 and V3, MnasNet and EfficientNet (InvertedResidual, MBConv, FusedMBConv,
+// where input and output have one shape), RegNet (ResBottleneckBlock). Source: torchvision.models, timm.models.
+#pragma once
+
+#include <array>
+
+#include "gpumem/connect/block_rule.hpp"
+
+namespace gpumem::connect {
+
+namespace residual_detail {
+
+inline bool is_activation(std::string_view op) {
+  constexpr std::array<std::string_view, 8> kActivations = {"relu", "relu6",      "silu", "hardswish",
+                                                            "gelu", "leaky_relu", "mish", "hardtanh"};
+  return std::find(kActivations.begin(), kActivations.end(), op) != kActivations.end();
+}
+
+/// How many parts stand before the activation that ends the block, if one does.
+inline std::size_t before_activation(const Wiring& wiring, const Container& block) {
+  const std::size_t count = block.parts.size();
+  return count > 0 && is_activation(wiring.op(block.parts.back())) ? count - 1 : count;
+}
+
+/// The block's parts in a table: a part that can read the block's input, and not its predecessor, begins the shortcut.
+struct Sides {
+  Tensor main = 0;
+  std::optional<Tensor> shortcut;
+};
+inline Sides walk(Wiring& wiring, std::span<const Part> parts, Tensor input) {
+  Sides sides{input, std::nullopt};
+  for (const Part& part : parts) {
+    Tensor& side = sides.shortcut ? *sides.shortcut : sides.main;
+    const bool first = &part == parts.data();
+    const bool begins = !sides.shortcut && !first && !wiring.fits(part, side) && wiring.fits(part, input);
+    if (begins) {
+      sides.shortcut = wiring.call(part, input);
+    } else {
+      side = wiring.call(part, side);
+    }
+  }
+  return sides;
+}
+
+/// main + shortcut where there is one, main + input where they have one shape; else what the main path leaves.
+inline Tensor joined(Wiring& wiring, const Sides& sides, Tensor input, bool in_place) {
+  if (sides.shortcut) return wiring.add(sides.main, *sides.shortcut, in_place);
+  if (wiring.shape(sides.main) == wiring.shape(input)) return wiring.add(sides.main, input, in_place);
+  return sides.main;
+}
+
+/// A tree declares one relu for all of its calls, and the shortcut last.
+inline Tensor wire_declared_resnet(Wiring& wiring, const Container& block, Tensor input) {
+  constexpr std::array<std::string_view, 2> kShortcuts = {"downsample", "shortcut"};
+  Sides sides{input, std::nullopt};
+  const auto relu = wiring.child(block, "relu");
+  const auto last = wiring.child(block, "conv3") ? wiring.child(block, "bn3") : wiring.child(block, "bn2");
+  for (const Part& part : block.parts) {
+    const std::string_view name = wiring.name(part);
+    if (name == "relu" || name == "act2" || name == "act3") continue;
+    if (std::find(kShortcuts.begin(), kShortcuts.end(), name) != kShortcuts.end()) {
+      sides.shortcut = wiring.call(part, input);
+      continue;
+    }
+    sides.main = wiring.call(part, sides.main);
+    const bool norm = name.starts_with("bn") && !(last && last->index == part.index);
+    if (norm && relu) sides.main = wiring.call(*relu, sides.main);
+    if (name == "bn2" && last && last->index != part.index) {
+      if (const auto act = wiring.child(block, "act2")) sides.main = wiring.call(*act, sides.main);
+    }
+  }
+  const Tensor sum = joined(wiring, sides, input, true);
+  if (relu) return wiring.call(*relu, sum);
+  const auto act = wiring.child(block, wiring.child(block, "conv3") ? "act3" : "act2");
+  return act ? wiring.call(*act, sum) : sum;
+}
+
+/// out = main(x); out += shortcut(x); activation(out).
+inline Tensor wire_resnet(Wiring& wiring, const Container& block, Tensor input) {
+  if (!wiring.called()) return wire_declared_resnet(wiring, block, input);
+  const std::span<const Part> parts = block.parts;
+  const std::size_t main = before_activation(wiring, block);
+  const Tensor sum = joined(wiring, walk(wiring, parts.first(main), input), input, true);
+  return wiring.chain(parts.subspan(main), sum);
+}
+
+/// x + main(x) where the shapes allow it; a tree declares a StochasticDepth that only then is called.
+template <bool InPlace>
+Tensor wire_inverted(Wiring& wiring, const Container& block, Tensor input) {
+  if (wiring.called()) return joined(wiring, walk(wiring, block.parts, input), input, InPlace);
+  std::optional<Part> depth = wiring.child(block, "stochastic_depth");
+  Tensor main = input;
+  for (const Part& part : block.parts) {
+    if (!depth || part.index != depth->index || part.container != depth->container) main = wiring.call(part, main);
+  }
+  if (!(wiring.shape(main) == wiring.shape(input))) return main;
+  if (depth) main = wiring.call(*depth, main);
+  return wiring.add(main, input, InPlace);
+}
+
+/// Whether rows from `begin` on can be a block whose sum is possible: each reads its predecessor or, once, the
+/// block's input, and what is added has one shape.
+inline bool adds_up(const OpenRows& rows, std::size_t begin) {
+  const core::Shape& input = rows.shapes[begin];
+  const core::Shape& output = rows.shapes.back();
+  const auto fits = [&](std::size_t part, const core::Shape& shape) {
+    return readable(rows.graph, rows.containers, rows.parts[part], shape);
+  };
+  if (!fits(begin, input)) return false;
+  for (std::size_t part = begin + 1; part < rows.parts.size(); ++part) {
+    if (rows.op(part).starts_with("conv") && !fits(part, rows.shapes[part]) && fits(part, input)) {
+      return rows.shapes[part] == output;
+    }
+  }
+  return input == output;
+}
+
+/// The first convolution from which on the rows add up.
+inline std::optional<std::size_t> begin_resnet(const OpenRows& rows) {
+  for (std::size_t part = rows.after_block; part < rows.parts.size(); ++part) {
+    if (rows.op(part).starts_with("conv") && adds_up(rows, part)) return part;
+  }
+  return std::nullopt;
+}
+
+/// Behind another such block it begins at once; the first one is looked for.
+inline std::optional<std::size_t> begin_inverted(const OpenRows& rows) {
+  if (rows.any_block) return rows.after_block;
+  return begin_resnet(rows);
+}
+
+inline constexpr std::array<std::string_view, 3> kResnet = {"BasicBlock", "Bottleneck", "ResBottleneckBlock"};
+inline constexpr std::array<std::string_view, 2> kInverted = {"InvertedResidual", "_InvertedResidual"};
+inline constexpr std::array<std::string_view, 2> kMobile = {"MBConv", "FusedMBConv"};
+
+}  // namespace residual_detail
+
+inline constexpr std::array<BlockRule, 3> kResidualBlocks = {
+    {{residual_detail::kResnet, residual_detail::wire_resnet, residual_detail::begin_resnet},
+     {residual_detail::kInverted, residual_detail::wire_inverted<false>, residual_detail::begin_inverted},
+     {residual_detail::kMobile, residual_detail::wire_inverted<true>, residual_detail::begin_inverted}}};
+
+}  // namespace gpumem::connect
