@@ -111,7 +111,8 @@ GPUMEM_INLINE std::optional<Found> of_elements(const Asked& asked, std::int64_t 
   if (side > 0 && (kernels == Kernels::any || side % 2 == 1)) {
     if (auto found = with_kernel(asked, Sizes(axes, side), groups, bias)) return found;
   }
-  if (kernels == Kernels::odd || axes < 2 || elements > 64) return std::nullopt;
+  constexpr std::int64_t kLongest = 15;
+  if (kernels == Kernels::odd || axes < 2 || elements > kLongest || groups > 1) return std::nullopt;
   for (const std::size_t along : {axes - 1, axes - 2}) {  // 1x7, 7x1
     Sizes kernel(axes, 1);
     kernel[along] = elements;
