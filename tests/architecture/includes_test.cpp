@@ -35,6 +35,7 @@ const std::map<std::string, Names> kArrows = {
 
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
+    {"connect", {"family", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
     {"ops", {"op", "window"}},
     {"estimate", {"estimator", "memory_estimate"}},
@@ -43,6 +44,7 @@ const std::map<std::string, Names> kShared = {
 
 /// The lists and what reads through them: they include the siblings.
 const std::map<std::string, Names> kLists = {
+    {"connect", {"families", "block_rules", "chain", "connect"}},
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
     {"estimate", {"estimators"}},

@@ -23,6 +23,10 @@ struct OpenRows {
   [[nodiscard]] std::string_view op(std::size_t part) const {
     return parts[part].container ? std::string_view() : graph.op(graph.layers()[parts[part].index]);
   }
+  /// The class of a container.
+  [[nodiscard]] std::string_view class_name(std::size_t part) const {
+    return parts[part].container ? containers[parts[part].index].class_name : std::string_view();
+  }
 };
 
 struct BlockRule {

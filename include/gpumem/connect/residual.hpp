@@ -3,6 +3,7 @@
 // where input and output have one shape), RegNet (ResBottleneckBlock). Source: torchvision.models, timm.models.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "gpumem/connect/block_rule.hpp"
@@ -43,11 +44,11 @@ inline Sides walk(Wiring& wiring, std::span<const Part> parts, Tensor input) {
   return sides;
 }
 
-/// main + shortcut where there is one, main + input where they have one shape; else what the main path leaves.
+/// main + shortcut where there is one, input + main where they have one shape; else what the main path leaves.
 inline Tensor joined(Wiring& wiring, const Sides& sides, Tensor input, bool in_place) {
   if (sides.shortcut) return wiring.add(sides.main, *sides.shortcut, in_place);
-  if (wiring.shape(sides.main) == wiring.shape(input)) return wiring.add(sides.main, input, in_place);
-  return sides.main;
+  if (!(wiring.shape(sides.main) == wiring.shape(input))) return sides.main;
+  return in_place ? wiring.add(sides.main, input, true) : wiring.add(input, sides.main, false);
 }
 
 /// A tree declares one relu for all of its calls, and the shortcut last.
@@ -96,7 +97,7 @@ Tensor wire_inverted(Wiring& wiring, const Container& block, Tensor input) {
   }
   if (!(wiring.shape(main) == wiring.shape(input))) return main;
   if (depth) main = wiring.call(*depth, main);
-  return wiring.add(main, input, InPlace);
+  return joined(wiring, {main, std::nullopt}, input, InPlace);
 }
 
 /// Whether rows from `begin` on can be a block whose sum is possible: each reads its predecessor or, once, the

@@ -86,8 +86,11 @@ class Wiring {
   Tensor call_printed(const model::Layer& layer, const ops::Op& op, Tensor input);
   Tensor call_declared(const model::Layer& layer, const ops::Op& op, Tensor input);
   void hold_parameters(const model::Layer& layer);
-  /// The input with the pooling and flattening that must stand between it and this layer.
-  Tensor bridged(const model::Layer& layer, const ops::Op& op, Tensor input);
+  /// The input with what must stand between it and a layer that reads a row of these many features a sample: pooling
+  /// and flattening of images, the first token of a sequence. `biased`: one feature less does too.
+  Tensor bridged(Tensor input, std::int64_t features, bool biased = false);
+  /// The features that a layer of a tree, or what follows the dropouts from it on, reads of each row.
+  [[nodiscard]] std::optional<std::int64_t> declared_features(const model::Layer& layer) const;
   Tensor emit(const model::Layer& layer, const ops::Op& op, std::span<const Tensor> inputs,
               std::span<const core::Shape> outputs, std::vector<model::Attribute> attributes);
   [[nodiscard]] bool overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const;

@@ -5,17 +5,23 @@
 #include <algorithm>
 #include <array>
 
+#include "gpumem/connect/dense.hpp"
 #include "gpumem/connect/gate.hpp"
+#include "gpumem/connect/inception.hpp"
 #include "gpumem/connect/residual.hpp"
+#include "gpumem/connect/transformer.hpp"
 
 namespace gpumem::connect {
 
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 2> kFamilies = {{
+inline constexpr std::array<std::span<const BlockRule>, 5> kFamilies = {{
+    kDenseBlocks,
     kGateBlocks,
+    kInceptionBlocks,
     kResidualBlocks,
+    kTransformerBlocks,
 }};
 
 }  // namespace block_rules_detail

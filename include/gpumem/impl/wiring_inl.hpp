@@ -170,20 +170,31 @@ GPUMEM_INLINE Tensor Wiring::call_layer(std::uint32_t index, Tensor input) {
   return called() ? call_printed(layer, *op, input) : call_declared(layer, *op, input);
 }
 
-GPUMEM_INLINE Tensor Wiring::bridged(const model::Layer& layer, const ops::Op& op, Tensor input) {
+GPUMEM_INLINE Tensor Wiring::bridged(Tensor input, std::int64_t features, bool biased) {
   const core::Shape from = shape(input);
-  const PrintedLayer printed = wiring_detail::printed_layer(graph_, layer);
-  const auto features = wiring_detail::row_features(printed, op.output_shape == ops::same_shape);
   const auto elements = wiring_detail::sample_elements(from);
-  if (from.rank() < 3 || !features || !elements || from[1].kind != core::Dim::Kind::fixed) return input;
-  const auto wanted = [&](std::int64_t size) {
-    const bool biased = op.traits.name == "linear" && *features == size + 1;
-    return *features == size || biased;
-  };
+  const bool fixed = from.rank() >= 3 && elements && from[1].kind == core::Dim::Kind::fixed;
+  if (!fixed) return input;
+  const auto wanted = [&](std::int64_t size) { return size == features || (biased && size + 1 == features); };
+  if (!wanted(*elements) && from.rank() == 3 && wanted(from[2].size)) {  // a transformer's class token
+    return operation("select", {&input, 1}, {{"dim", std::int64_t{1}}, {"index", std::int64_t{0}}});
+  }
   const bool pooled = !wanted(*elements) && wanted(from[1].size) && from.rank() == 4;
   if (!wanted(*elements) && !pooled) return input;
+  // A last batch norm has its activation in forward() too (DenseNet).
+  if (pooled && made(input).op == "batch_norm") input = operation("relu", {&input, 1}, {{"inplace", true}});
   if (pooled) input = operation("adaptive_avg_pool2d", {&input, 1}, {{"output_size", std::int64_t{1}}});
   return operation("flatten", {&input, 1}, {{"start_dim", std::int64_t{1}}});
+}
+
+GPUMEM_INLINE std::optional<std::int64_t> Wiring::declared_features(const model::Layer& layer) const {
+  for (auto index = static_cast<std::size_t>(&layer - graph_.layers().data()); index < graph_.layers().size();
+       ++index) {
+    const model::Layer& next = graph_.layers()[index];
+    if (graph_.op(next) == "linear") return graph_.attributes(next).integer("in_features");
+    if (graph_.op(next) != "dropout") break;
+  }
+  return std::nullopt;
 }
 
 GPUMEM_INLINE bool Wiring::overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const {
@@ -193,9 +204,10 @@ GPUMEM_INLINE bool Wiring::overwrites(const model::Layer& layer, const ops::Op& 
 }
 
 GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::Op& op, Tensor input) {
-  input = bridged(layer, op, input);
   const auto outputs = graph_.outputs(layer);
   const PrintedLayer printed = wiring_detail::printed_layer(graph_, layer);
+  const auto features = wiring_detail::row_features(printed, op.output_shape == ops::same_shape);
+  if (features) input = bridged(input, *features, op.traits.name == "linear");
   auto attributes = complete(printed, shape(input));
   const bool same = op.output_shape != ops::same_shape || shape(input) == outputs[0];
   if (!attributes || !same) {
@@ -227,10 +239,11 @@ GPUMEM_INLINE Tensor Wiring::call_declared(const model::Layer& layer, const ops:
     const core::Dim dim = from[op.expects.axis == Axis::channels ? 1 : from.rank() - 1];
     return dim.kind == core::Dim::Kind::fixed ? std::optional(dim.size) : std::nullopt;
   };
-  if (wanted && width() != wanted && op.expects.axis == Axis::last && shape(input).rank() > 2 &&
-      wiring_detail::sample_elements(shape(input)) == wanted) {
-    input = operation("flatten", {&input, 1}, {{"start_dim", std::int64_t{1}}});
-  }
+  // A linear layer on images reads them flat, or pooled; on one pixel a dropout before it may see it as it is.
+  const auto features = declared_features(layer);
+  const bool images = shape(input).rank() == 4;
+  const bool flat = op.traits.name == "linear" || !wiring_detail::one_pixel(shape(input));
+  if (features && images && flat && width() != features) input = bridged(input, *features);
   const auto gate = made(input).gate;
   const bool leaves_gate = gate && op.expects.axis == Axis::channels && !graph_.within(layer.scope, *gate);
   if (wanted && (width() != wanted || leaves_gate)) {
