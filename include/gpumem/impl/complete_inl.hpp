@@ -227,7 +227,12 @@ GPUMEM_INLINE std::optional<std::vector<Attribute>> layer_norm(const PrintedLaye
 GPUMEM_INLINE std::optional<std::vector<Attribute>> attention(const PrintedLayer& layer, const core::Shape& input) {
   Completed attributes(layer.attributes);
   if (input.rank() > 1 && input[input.rank() - 1].kind == core::Dim::Kind::fixed) {
-    attributes.set("embed_dim", input[input.rank() - 1].size);
+    const core::Checked width = input[input.rank() - 1].size;
+    attributes.set("embed_dim", *width.value());
+    const core::Checked projections = core::Checked(4) * width * width;
+    const bool whole =
+        projections.value() == layer.parameters || (projections + core::Checked(4) * width).value() == layer.parameters;
+    if (whole) attributes.set("out_proj", true);
   }
   return std::move(attributes).take();
 }

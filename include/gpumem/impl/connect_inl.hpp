@@ -19,6 +19,7 @@ GPUMEM_INLINE std::string described(const Chained& chained) {
   if (chained.misfits > 0) {
     text += count(chained.misfits, " layer does not fit what precedes it", " layers do not fit what precedes them");
   }
+  if (!chained.inferred_input.empty()) text += ", input " + chained.inferred_input + " inferred";
   return text;
 }
 

@@ -113,7 +113,11 @@ class Reader : private TableReader {
 
   core::Result<model::ModelGraph> read() {
     columns_ = columns_of(lines().line());
-    if (read_head() && read_rows()) read_foot();
+    constexpr std::int64_t kMegabyte = 1000 * 1000;
+    if (read_head() && read_rows()) {
+      read_foot();
+      read_input_size(kMegabyte);
+    }
     return std::move(builder()).build();
   }
 

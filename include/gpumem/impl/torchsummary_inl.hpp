@@ -38,7 +38,11 @@ class Reader : private TableReader {
   using TableReader::TableReader;
 
   core::Result<model::ModelGraph> read() {
-    if (read_rule('=') && read_rows()) read_foot();
+    constexpr std::int64_t kMegabyte = 1024 * 1024;
+    if (read_rule('=') && read_rows()) {
+      read_foot();
+      read_input_size(kMegabyte);
+    }
     return std::move(builder()).build();
   }
 

@@ -63,11 +63,23 @@ GPUMEM_INLINE bool before_batch_norm(const model::ModelGraph& graph, const model
 }
 
 GPUMEM_INLINE PrintedLayer printed_layer(const model::ModelGraph& graph, const model::Layer& layer) {
-  return {graph.op(layer), graph.attributes(layer), graph.outputs(layer)[0], layer.parameters,
+  return {graph.op(layer), graph.attributes(layer), printed_shape(graph, layer), layer.parameters,
           before_batch_norm(graph, layer)};
 }
 
 }  // namespace wiring_detail
+
+GPUMEM_INLINE core::Shape channels_first(const model::ModelGraph& graph, core::Shape shape) {
+  if (!graph.format().starts_with("keras") || shape.rank() < 4) return shape;
+  const core::Dim channels = shape[shape.rank() - 1];
+  for (std::size_t axis = shape.rank() - 1; axis > 1; --axis) shape.set(axis, shape[axis - 1]);
+  shape.set(1, channels);
+  return shape;
+}
+
+GPUMEM_INLINE core::Shape printed_shape(const model::ModelGraph& graph, const model::Layer& layer) {
+  return channels_first(graph, graph.outputs(layer)[0]);
+}
 
 GPUMEM_INLINE bool readable(const model::ModelGraph& graph, const Containers& containers, Part part,
                             const core::Shape& shape) {
@@ -200,20 +212,19 @@ GPUMEM_INLINE std::optional<std::int64_t> Wiring::declared_features(const model:
 GPUMEM_INLINE bool Wiring::overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const {
   const Made& read = made(made(input).memory);
   return wiring_detail::holds(wiring_detail::kOverwriting, op.traits.name) && read.reads == 0 &&
-         wiring_detail::holds(wiring_detail::kOverwritten, read.op) && graph_.outputs(layer)[0] == read.shape;
+         wiring_detail::holds(wiring_detail::kOverwritten, read.op) && printed_shape(graph_, layer) == read.shape;
 }
 
 GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::Op& op, Tensor input) {
-  const auto outputs = graph_.outputs(layer);
   const PrintedLayer printed = wiring_detail::printed_layer(graph_, layer);
   const auto features = wiring_detail::row_features(printed, op.output_shape == ops::same_shape);
   if (features) input = bridged(input, *features, op.traits.name == "linear");
   auto attributes = complete(printed, shape(input));
-  const bool same = op.output_shape != ops::same_shape || shape(input) == outputs[0];
+  const bool same = op.output_shape != ops::same_shape || shape(input) == printed.output;
   if (!attributes || !same) {
-    if (printed.op.starts_with("conv") && graph_.unknown_layers() == 0) {
+    if (printed.op.starts_with("conv") && graph_.unknown_layers() == 0 && !graph_.format().starts_with("keras")) {
       fail_at(layer, {core::ErrorCode::missing_information,
-                      "leaves " + core::to_string(outputs[0]) + " with " + core::with_separators(layer.parameters) +
+                      "leaves " + core::to_string(printed.output) + " with " + core::with_separators(layer.parameters) +
                           " parameters, which does not follow from " + core::to_string(shape(input)) +
                           " before it: what it reads is not printed; use graph JSON",
                       {}});
@@ -225,6 +236,8 @@ GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::
   }
   const bool says = printed.attributes.find("inplace") != nullptr;
   if (!says && overwrites(layer, op, input)) attributes->push_back({"inplace", true});
+  const auto all = graph_.outputs(layer);
+  const std::span<const core::Shape> outputs = all.size() == 1 ? std::span(&printed.output, 1) : all;
   return emit(layer, op, {&input, 1}, outputs, *std::move(attributes));
 }
 

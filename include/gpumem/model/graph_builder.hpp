@@ -58,6 +58,7 @@ class GraphBuilder {
   void printed_total(std::int64_t parameters, std::int64_t line);
   /// The batch size that the source's shapes are printed at.
   void printed_batch_size(std::int64_t batch_size) { graph_.printed_batch_size_ = batch_size; }
+  void printed_input(PrintedInput input) { graph_.printed_input_ = input; }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);
   /// Fails the graph, unless it has failed before.

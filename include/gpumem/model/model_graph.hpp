@@ -73,6 +73,12 @@ struct BlockMark {
   std::uint32_t layers = 0;      ///< how many layers of the graph stand before the row
 };
 
+/// What a summary's foot says of one sample of the model's input: "Input size (MB): 0.57", rounded as it is.
+struct PrintedInput {
+  std::int64_t least_bytes = 0;
+  std::int64_t most_bytes = 0;
+};
+
 /// Something the reader should know, though the summary could be read.
 struct Warning {
   std::string message;
@@ -127,6 +133,7 @@ class ModelGraph {
   [[nodiscard]] std::span<const Warning> warnings() const { return warnings_; }
   /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
   [[nodiscard]] std::optional<std::int64_t> printed_batch_size() const { return printed_batch_size_; }
+  [[nodiscard]] const std::optional<PrintedInput>& printed_input() const { return printed_input_; }
 
  private:
   friend class GraphBuilder;
@@ -153,6 +160,7 @@ class ModelGraph {
   std::string file_;
   std::string format_;
   std::optional<std::int64_t> printed_batch_size_;
+  std::optional<PrintedInput> printed_input_;
   std::int64_t parameters_ = 0;
   std::int64_t trainable_parameters_ = 0;
   std::int64_t unknown_layers_ = 0;
