@@ -94,6 +94,9 @@ class Wiring {
   /// The input with what must stand between it and a layer that reads a row of these many features a sample: pooling
   /// and flattening of images, the first token of a sequence. `biased`: one feature less does too.
   Tensor bridged(Tensor input, std::int64_t features, bool biased = false);
+  /// Images [N, D, h, w] as the sequence [N, T, D] that this layer leaves: h w tokens, and one more in front where T
+  /// counts it, which a vision transformer learns (its parameters are counted where the table has them).
+  Tensor as_sequence(Tensor input, const core::Shape& sequence);
   /// The features that a layer of a tree, or what follows the dropouts from it on, reads of each row.
   [[nodiscard]] std::optional<std::int64_t> declared_features(const model::Layer& layer) const;
   Tensor emit(const model::Layer& layer, const ops::Op& op, std::span<const Tensor> inputs,

@@ -100,10 +100,10 @@ GPUMEM_INLINE int roundness(std::int64_t size) {
 
 /// The square image that a convolution reads, by the bytes of one sample.
 GPUMEM_INLINE std::optional<core::Shape> image_of(const PrintedLayer& layer, const model::PrintedInput& bytes) {
-  constexpr std::int64_t kMostStride = 4;
+  constexpr std::int64_t kMostStride = 32;
   constexpr std::int64_t kMostChannels = 16;
   if (layer.output.rank() != 4 || layer.output[2] != layer.output[3]) return std::nullopt;
-  if (layer.output[2].kind != core::Dim::Kind::fixed || layer.output[2].size > (1 << 16)) return std::nullopt;
+  if (layer.output[2].kind != core::Dim::Kind::fixed || layer.output[2].size > (1 << 12)) return std::nullopt;
   const std::int64_t side = layer.output[2].size;
   std::optional<core::Shape> best;
   for (std::int64_t size = side; size <= side * kMostStride; ++size) {

@@ -199,6 +199,25 @@ GPUMEM_INLINE Tensor Wiring::bridged(Tensor input, std::int64_t features, bool b
   return operation("flatten", {&input, 1}, {{"start_dim", std::int64_t{1}}});
 }
 
+GPUMEM_INLINE Tensor Wiring::as_sequence(Tensor input, const core::Shape& sequence) {
+  const core::Shape from = shape(input);
+  const auto elements = wiring_detail::sample_elements(from);
+  const bool images =
+      from.rank() == 4 && sequence.rank() == 3 && elements && from[1] == sequence[2] && from[1].size > 0;
+  if (!images || sequence[1].kind != core::Dim::Kind::fixed) return input;
+  const std::int64_t width = from[1].size;
+  const std::int64_t pixels = *elements / width;
+  const std::int64_t more = sequence[1].size - pixels;
+  if (more != 0 && more != 1) return input;
+  input = operation("reshape", {&input, 1}, {{"shape", std::vector<std::int64_t>{width, pixels}}});
+  input = operation("permute", {&input, 1}, {{"dims", std::vector<std::int64_t>{0, 2, 1}}});
+  if (more == 0) return input;
+  Tensor token = operation(model::kConstantOp, {}, {{"shape", std::vector<std::int64_t>{1, 1, width}}});
+  const std::vector<core::Dim> every = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+  token = operation("expand", {&token, 1}, {{"shape", every}});
+  return concatenate(std::array<Tensor, 2>{token, input});
+}
+
 GPUMEM_INLINE std::optional<std::int64_t> Wiring::declared_features(const model::Layer& layer) const {
   for (auto index = static_cast<std::size_t>(&layer - graph_.layers().data()); index < graph_.layers().size();
        ++index) {
@@ -219,6 +238,7 @@ GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::
   const PrintedLayer printed = wiring_detail::printed_layer(graph_, layer);
   const auto features = wiring_detail::row_features(printed, op.output_shape == ops::same_shape);
   if (features) input = bridged(input, *features, op.traits.name == "linear");
+  if (op.output_shape == ops::same_shape) input = as_sequence(input, printed.output);
   auto attributes = complete(printed, shape(input));
   const bool same = op.output_shape != ops::same_shape || shape(input) == printed.output;
   if (!attributes || !same) {
@@ -309,7 +329,8 @@ GPUMEM_INLINE Tensor Wiring::emit(const model::Layer& layer, const ops::Op& op, 
 
 GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Tensor> inputs,
                                        std::vector<model::Attribute> attributes) {
-  if (failed()) return inputs[0];
+  const Tensor first = inputs.empty() ? model::kFirstGraphInput : inputs[0];
+  if (failed()) return first;
   const ops::Op* op = wiring_detail::find(ops_, name);
   std::vector<core::Shape> shapes;
   for (const Tensor input : inputs) shapes.push_back(shape(input));
@@ -320,7 +341,7 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
     error.message = "an operation between the layers, " + std::string(name) + ", " + error.message;
     error.place = {graph_.file(), 0, {}};
     fail(std::move(error));
-    return inputs[0];
+    return first;
   }
   const Tensor result = builder_.add({.name = name,
                                       .op = &op->traits,
@@ -328,7 +349,7 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
                                       .inputs = inputs,
                                       .attributes = attributes,
                                       .parameters = 0});
-  if (failed()) return inputs[0];
+  if (failed()) return first;
   for (const Tensor input : inputs) ++made(made(input).memory).reads;
   made_.push_back({*output, op->traits.name, result, 0, std::nullopt});
   return result;
