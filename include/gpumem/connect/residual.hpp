@@ -1,10 +1,12 @@
 // Blocks that add their input to what they compute: torchvision's and timm's ResNet (BasicBlock, Bottleneck: out +=
 // identity, then the activation), MobileNetV2 and V3, MnasNet and EfficientNet (InvertedResidual, MBConv, FusedMBConv,
-// where input and output have one shape), RegNet (ResBottleneckBlock). Source: torchvision.models, timm.models.
+// where input and output have one shape), RegNet (ResBottleneckBlock). ShuffleNetV2's InvertedResidual joins its
+// branches side by side. Source: torchvision.models, timm.models.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "gpumem/connect/block_rule.hpp"
 
@@ -86,10 +88,63 @@ inline Tensor wire_resnet(Wiring& wiring, const Container& block, Tensor input) 
   return wiring.chain(parts.subspan(main), sum);
 }
 
-/// x + main(x) where the shapes allow it; a tree declares a StochasticDepth that only then is called.
-template <bool InPlace>
+/// RegNet: shortcut(x) + main(x), the shortcut called first.
+inline Tensor wire_regnet(Wiring& wiring, const Container& block, Tensor input) {
+  const std::size_t main = before_activation(wiring, block);
+  const std::span<const Part> parts = block.parts;
+  if (wiring.called()) {
+    return wiring.chain(parts.subspan(main), joined(wiring, walk(wiring, parts.first(main), input), input, false));
+  }
+  const auto shortcut = wiring.child(block, "proj");
+  const auto transform = wiring.child(block, "f");
+  const auto activation = wiring.child(block, "activation");
+  if (!transform || !activation) return wiring.chain(parts, input);
+  const Tensor left = shortcut ? wiring.call(*shortcut, input) : input;
+  return wiring.call(*activation, wiring.add(left, wiring.call(*transform, input), false));
+}
+
+/// Whether a layer of this op stands in the container.
+inline bool contains(const Wiring& wiring, const Container& container, std::string_view op) {
+  const auto has = [&](const Part& part) {
+    return part.container ? contains(wiring, wiring.container(part), op) : wiring.op(part) == op;
+  };
+  return std::any_of(container.parts.begin(), container.parts.end(), has);
+}
+
+/// ShuffleNetV2's groups of channels, taken in turns (channel_shuffle with two groups).
+inline Tensor shuffled(Wiring& wiring, Tensor input) {
+  const std::int64_t half = wiring.shape(input)[1].size / 2;
+  Tensor parted = wiring.operation("unflatten", {&input, 1},
+                                   {{"dim", std::int64_t{1}}, {"sizes", std::vector<std::int64_t>{2, half}}});
+  parted = wiring.operation("permute", {&parted, 1}, {{"dims", std::vector<std::int64_t>{0, 2, 1, 3, 4}}});
+  parted = wiring.operation("contiguous", {&parted, 1});
+  return wiring.operation("flatten", {&parted, 1}, {{"start_dim", std::int64_t{1}}, {"end_dim", std::int64_t{2}}});
+}
+
+/// ShuffleNetV2's block of the same name, in a tree: two branches side by side, or one on half of the channels.
+inline Tensor wire_shuffle(Wiring& wiring, const Container& block, Part branch, Tensor input) {
+  if (const auto other = wiring.child(block, "branch1")) {
+    const Tensor left = wiring.call(*other, input);
+    return shuffled(wiring, wiring.concatenate(std::array<Tensor, 2>{left, wiring.call(branch, input)}));
+  }
+  const std::int64_t half = wiring.shape(input)[1].size / 2;
+  const std::vector<std::int64_t> sizes = {half, half};
+  const Tensor split = wiring.operation("split", {&input, 1}, {{"sizes", sizes}, {"dim", std::int64_t{1}}});
+  const auto item = [&](std::int64_t start) {
+    return wiring.operation("item", {&split, 1}, {{"dim", std::int64_t{1}}, {"start", start}, {"length", half}});
+  };
+  const Tensor left = item(0);
+  const Tensor right = item(half);
+  return shuffled(wiring, wiring.concatenate(std::array<Tensor, 2>{left, wiring.call(branch, right)}));
+}
+
+/// Where the shapes allow it MobileNetV2, whose activation is relu6, makes a new tensor of its sum, MobileNetV3 not.
+/// A tree declares a StochasticDepth that only then is called.
+template <bool EverInPlace>
 Tensor wire_inverted(Wiring& wiring, const Container& block, Tensor input) {
-  if (wiring.called()) return joined(wiring, walk(wiring, block.parts, input), input, InPlace);
+  const bool in_place = EverInPlace && !contains(wiring, block, "relu6");
+  if (wiring.called()) return joined(wiring, walk(wiring, block.parts, input), input, in_place);
+  if (const auto branch = wiring.child(block, "branch2")) return wire_shuffle(wiring, block, *branch, input);
   std::optional<Part> depth = wiring.child(block, "stochastic_depth");
   Tensor main = input;
   for (const Part& part : block.parts) {
@@ -97,7 +152,7 @@ Tensor wire_inverted(Wiring& wiring, const Container& block, Tensor input) {
   }
   if (!(wiring.shape(main) == wiring.shape(input))) return main;
   if (depth) main = wiring.call(*depth, main);
-  return joined(wiring, {main, std::nullopt}, input, InPlace);
+  return joined(wiring, {main, std::nullopt}, input, in_place);
 }
 
 /// Whether rows from `begin` on can be a block whose sum is possible: each reads its predecessor or, once, the
@@ -131,15 +186,17 @@ inline std::optional<std::size_t> begin_inverted(const OpenRows& rows) {
   return begin_resnet(rows);
 }
 
-inline constexpr std::array<std::string_view, 3> kResnet = {"BasicBlock", "Bottleneck", "ResBottleneckBlock"};
-inline constexpr std::array<std::string_view, 2> kInverted = {"InvertedResidual", "_InvertedResidual"};
-inline constexpr std::array<std::string_view, 2> kMobile = {"MBConv", "FusedMBConv"};
+inline constexpr std::array<std::string_view, 2> kResnet = {"BasicBlock", "Bottleneck"};
+inline constexpr std::array<std::string_view, 1> kRegnet = {"ResBottleneckBlock"};
+inline constexpr std::array<std::string_view, 1> kMnasnet = {"_InvertedResidual"};
+inline constexpr std::array<std::string_view, 3> kMobile = {"InvertedResidual", "MBConv", "FusedMBConv"};
 
 }  // namespace residual_detail
 
-inline constexpr std::array<BlockRule, 3> kResidualBlocks = {
+inline constexpr std::array<BlockRule, 4> kResidualBlocks = {
     {{residual_detail::kResnet, residual_detail::wire_resnet, residual_detail::begin_resnet},
-     {residual_detail::kInverted, residual_detail::wire_inverted<false>, residual_detail::begin_inverted},
+     {residual_detail::kRegnet, residual_detail::wire_regnet, residual_detail::begin_resnet},
+     {residual_detail::kMnasnet, residual_detail::wire_inverted<false>, residual_detail::begin_inverted},
      {residual_detail::kMobile, residual_detail::wire_inverted<true>, residual_detail::begin_inverted}}};
 
 }  // namespace gpumem::connect

@@ -14,6 +14,8 @@ inline Tensor wire_encoder_block(Wiring& wiring, const Container& block, Tensor 
   constexpr std::size_t kParts = 5;  // ln_1, self_attention, dropout, ln_2, mlp
   const std::span<const Part> parts = block.parts;
   if (parts.size() != kParts) return wiring.chain(parts, input);
+  const core::Shape images = wiring.shape(input);  // a tree shows nothing between the projection and the first block
+  if (images.rank() == 4) input = wiring.as_sequence(input, images[2].size * images[3].size + 1, images[1].size);
   const Tensor attended = wiring.chain(parts.first(3), input);
   const Tensor sum = wiring.add(attended, input, false);
   return wiring.add(sum, wiring.chain(parts.subspan(3), sum), false);

@@ -60,6 +60,10 @@ class Wiring {
   Tensor multiply(Tensor left, Tensor right);
   Tensor concatenate(std::span<const Tensor> tensors);
 
+  /// Images [N, D, h, w] as a sequence of so many tokens, [N, T, D]: h w of them, and one more in front where T counts
+  /// it, which a vision transformer learns (its parameters are counted where the table has them). Else the input.
+  Tensor as_sequence(Tensor images, std::int64_t tokens, std::int64_t width);
+
   /// Whether the rows stand in the order of their calls, one a call (tables); a tree has one a module.
   [[nodiscard]] bool called() const { return graph_.shapes_printed(); }
   [[nodiscard]] const core::Shape& shape(Tensor tensor) const;
@@ -90,13 +94,12 @@ class Wiring {
   Tensor call_layer(std::uint32_t index, Tensor input);
   Tensor call_printed(const model::Layer& layer, const ops::Op& op, Tensor input);
   Tensor call_declared(const model::Layer& layer, const ops::Op& op, Tensor input);
+  /// LayerNorm2d: a layer norm with the channels behind the pixels, and back.
+  Tensor call_channels_last(const model::Layer& layer, const ops::Op& op, Tensor input);
   void hold_parameters(const model::Layer& layer);
   /// The input with what must stand between it and a layer that reads a row of these many features a sample: pooling
   /// and flattening of images, the first token of a sequence. `biased`: one feature less does too.
   Tensor bridged(Tensor input, std::int64_t features, bool biased = false);
-  /// Images [N, D, h, w] as the sequence [N, T, D] that this layer leaves: h w tokens, and one more in front where T
-  /// counts it, which a vision transformer learns (its parameters are counted where the table has them).
-  Tensor as_sequence(Tensor input, const core::Shape& sequence);
   /// The features that a layer of a tree, or what follows the dropouts from it on, reads of each row.
   [[nodiscard]] std::optional<std::int64_t> declared_features(const model::Layer& layer) const;
   Tensor emit(const model::Layer& layer, const ops::Op& op, std::span<const Tensor> inputs,

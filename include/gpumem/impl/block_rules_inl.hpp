@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 
+#include "gpumem/connect/convnext.hpp"
 #include "gpumem/connect/dense.hpp"
+#include "gpumem/connect/fire.hpp"
 #include "gpumem/connect/gate.hpp"
 #include "gpumem/connect/inception.hpp"
 #include "gpumem/connect/residual.hpp"
@@ -16,8 +18,10 @@ namespace gpumem::connect {
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 5> kFamilies = {{
+inline constexpr std::array<std::span<const BlockRule>, 7> kFamilies = {{
+    kConvnextBlocks,
     kDenseBlocks,
+    kFireBlocks,
     kGateBlocks,
     kInceptionBlocks,
     kResidualBlocks,

@@ -179,6 +179,9 @@ GPUMEM_INLINE Tensor Wiring::call_layer(std::uint32_t index, Tensor input) {
     return input;
   }
   if (op->reads_token_ids) input = model::kFirstGraphInput;
+  if (graph_.class_name(layer) == "LayerNorm2d" && shape(input).rank() == 4) {
+    return call_channels_last(layer, *op, input);
+  }
   return called() ? call_printed(layer, *op, input) : call_declared(layer, *op, input);
 }
 
@@ -199,15 +202,12 @@ GPUMEM_INLINE Tensor Wiring::bridged(Tensor input, std::int64_t features, bool b
   return operation("flatten", {&input, 1}, {{"start_dim", std::int64_t{1}}});
 }
 
-GPUMEM_INLINE Tensor Wiring::as_sequence(Tensor input, const core::Shape& sequence) {
+GPUMEM_INLINE Tensor Wiring::as_sequence(Tensor input, std::int64_t tokens, std::int64_t width) {
   const core::Shape from = shape(input);
   const auto elements = wiring_detail::sample_elements(from);
-  const bool images =
-      from.rank() == 4 && sequence.rank() == 3 && elements && from[1] == sequence[2] && from[1].size > 0;
-  if (!images || sequence[1].kind != core::Dim::Kind::fixed) return input;
-  const std::int64_t width = from[1].size;
+  if (from.rank() != 4 || !elements || width <= 0 || from[1] != core::Dim::fixed(width)) return input;
   const std::int64_t pixels = *elements / width;
-  const std::int64_t more = sequence[1].size - pixels;
+  const std::int64_t more = tokens - pixels;
   if (more != 0 && more != 1) return input;
   input = operation("reshape", {&input, 1}, {{"shape", std::vector<std::int64_t>{width, pixels}}});
   input = operation("permute", {&input, 1}, {{"dims", std::vector<std::int64_t>{0, 2, 1}}});
@@ -228,17 +228,34 @@ GPUMEM_INLINE std::optional<std::int64_t> Wiring::declared_features(const model:
   return std::nullopt;
 }
 
+GPUMEM_INLINE Tensor Wiring::call_channels_last(const model::Layer& layer, const ops::Op& op, Tensor input) {
+  const core::Dim channels = shape(input)[1];
+  input = operation("permute", {&input, 1}, {{"dims", std::vector<std::int64_t>{0, 2, 3, 1}}});
+  if (failed()) return input;
+  const core::Shape last = shape(input);
+  const auto known = graph_.attributes(layer).all();
+  std::vector<model::Attribute> attributes(known.begin(), known.end());
+  if (graph_.attributes(layer).find("normalized_shape") == nullptr) {
+    attributes.push_back({"normalized_shape", std::vector<std::int64_t>{channels.size}});
+  }
+  const Tensor normal = emit(layer, op, {&input, 1}, {&last, 1}, std::move(attributes));
+  return operation("permute", {&normal, 1}, {{"dims", std::vector<std::int64_t>{0, 3, 1, 2}}});
+}
+
 GPUMEM_INLINE bool Wiring::overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const {
   const Made& read = made(made(input).memory);
   return wiring_detail::holds(wiring_detail::kOverwriting, op.traits.name) && read.reads == 0 &&
-         wiring_detail::holds(wiring_detail::kOverwritten, read.op) && printed_shape(graph_, layer) == read.shape;
+         wiring_detail::holds(wiring_detail::kOverwritten, read.op) &&
+         (!called() || printed_shape(graph_, layer) == read.shape);
 }
 
 GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::Op& op, Tensor input) {
   const PrintedLayer printed = wiring_detail::printed_layer(graph_, layer);
   const auto features = wiring_detail::row_features(printed, op.output_shape == ops::same_shape);
   if (features) input = bridged(input, *features, op.traits.name == "linear");
-  if (op.output_shape == ops::same_shape) input = as_sequence(input, printed.output);
+  if (op.output_shape == ops::same_shape && printed.output.rank() == 3) {
+    input = as_sequence(input, printed.output[1].size, printed.output[2].size);
+  }
   auto attributes = complete(printed, shape(input));
   const bool same = op.output_shape != ops::same_shape || shape(input) == printed.output;
   if (!attributes || !same) {
@@ -296,7 +313,11 @@ GPUMEM_INLINE Tensor Wiring::call_declared(const model::Layer& layer, const ops:
   }
   const bool pools = wiring_detail::one_pixel(*output) && !wiring_detail::one_pixel(shape(input));
   const auto all = attributes.all();
-  const Tensor result = emit(layer, op, {&input, 1}, {&*output, 1}, {all.begin(), all.end()});
+  std::vector<model::Attribute> known(all.begin(), all.end());
+  // PyTorch prints Hardswish() whether it is in place or not.
+  const bool silent = op.traits.name == "hardswish" && attributes.find("inplace") == nullptr;
+  if (silent && overwrites(layer, op, input)) known.push_back({"inplace", true});
+  const Tensor result = emit(layer, op, {&input, 1}, {&*output, 1}, std::move(known));
   if (pools) made(result).gate = layer.scope;
   if (gate && wiring_detail::one_pixel(*output)) made(result).gate = gate;
   return result;
@@ -343,12 +364,8 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
     fail(std::move(error));
     return first;
   }
-  const Tensor result = builder_.add({.name = name,
-                                      .op = &op->traits,
-                                      .outputs = {&*output, 1},
-                                      .inputs = inputs,
-                                      .attributes = attributes,
-                                      .parameters = 0});
+  const Tensor result = builder_.add(
+      {.name = name, .op = &op->traits, .outputs = {&*output, 1}, .inputs = inputs, .attributes = attributes});
   if (failed()) return first;
   for (const Tensor input : inputs) ++made(made(input).memory).reads;
   made_.push_back({*output, op->traits.name, result, 0, std::nullopt});
