@@ -68,7 +68,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(const model::
   const auto connected = connect::connect(job, ops_);
   if (!connected) return connected.error();
   model::TrainingJob wired = job;
-  wired.graph = *connected;
+  wired.graph = connected->graph;
   const bool first = step_ == Step::forward_backward;
   if (first) wired.optimizer = model::Optimizer::sgd;  // the one that keeps nothing and takes nothing
   const core::Result<plan::Recording> recording = plan::record(wired, ops_, ops::Backend::cpu);
@@ -82,6 +82,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(const model::
                        {}};
   }
   MemoryEstimate estimate;
+  estimate.coverage.edges = connected->edges;
   estimate.expected = core::Bytes(peak->bytes);
   estimate.lower = estimate.expected;
   estimate.upper = estimate.expected;

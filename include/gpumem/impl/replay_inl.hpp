@@ -75,7 +75,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Replay::do_estimate(const model::Trai
   const auto connected = connect::connect(job, ops_);
   if (!connected) return connected.error();
   model::TrainingJob wired = job;
-  wired.graph = *connected;
+  wired.graph = connected->graph;
   const core::Result<plan::Recording> recording = plan::record(wired, ops_);
   if (!recording) return recording.error();
   const core::Result<std::int64_t> context = replay_detail::context_bytes(job, *recording, gpu);
@@ -111,6 +111,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Replay::do_estimate(const model::Trai
   estimate.reserved = core::Bytes(replay.peak_reserved);
   estimate.device = estimate.expected;
   estimate.fits = fits;
+  estimate.coverage.edges = connected->edges;
   return estimate;
 }
 
