@@ -36,7 +36,7 @@ const std::map<std::string, Names> kArrows = {
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
-    {"ops", {"op", "window", "tape", "broadcast"}},
+    {"ops", {"op", "window", "tape", "broadcast", "matrix"}},
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"estimate", {"estimator", "memory_estimate", "plan_replay"}},
