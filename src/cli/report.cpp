@@ -31,6 +31,7 @@ Json to_json(const Answer& answer) {
   json["coverage"] = {{"layers_total", estimate.coverage.layers_total},
                       {"layers_unknown", estimate.coverage.layers_unknown},
                       {"edges_inferred", estimate.coverage.edges_inferred}};
+  if (!estimate.coverage.edges.empty()) json["coverage"]["edges"] = estimate.coverage.edges;
   json["seconds"] = answer.seconds;
   return json;
 }
@@ -124,6 +125,7 @@ std::string breakdown(const Answer& answer, bool terminal) {
     }
     text += "\n";
   }
+  if (!estimate.coverage.edges.empty()) text += "  " + padded("edges", 14, false) + estimate.coverage.edges + "\n";
   return text;
 }
 

@@ -36,17 +36,18 @@ const std::map<std::string, Names> kArrows = {
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
-    {"ops", {"op", "window"}},
-    {"connect", {"family", "module_view", "wiring"}},
-    {"estimate", {"estimator", "memory_estimate"}},
+    {"ops", {"op", "window", "tape", "broadcast"}},
+    {"connect",
+     {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
+    {"estimate", {"estimator", "memory_estimate", "plan_replay"}},
     {"runs", {"csv", "measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
 /// The lists and what reads through them: they include the siblings.
 const std::map<std::string, Names> kLists = {
+    {"connect", {"families", "block_rules", "chain", "connect"}},
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
-    {"connect", {"families", "connect"}},
     {"estimate", {"estimators"}},
     {"runs", {"read_runs"}},
 };

@@ -1,18 +1,20 @@
-// Enters: a job whose graph is a module tree, and a family rule that walks it as the model's forward() does. Leaves:
-// the graph with edges: layers of the tree, copied, and the operations between them.
+// Enters: a graph without edges, part by part in the order in which they are called, each with the tensor that it
+// reads. Leaves: the same layers with edges and shapes, and the operations between them that no row shows.
 //
-// Attention follows transformers 4.48 to 4.52, with PyTorch 2.2 or newer: a class name with "Sdpa" in it (older
-// versions, and BERT's and DistilBERT's own) calls the fused kernel on views; any other one of these families calls
-// it through sdpa_attention_forward, which first copies queries, keys and values. Attention masks are taken to hold
-// padding, so the additive mask [N, 1, S, S] exists (where all tokens count, those versions leave it out).
+// A layer in a table is completed from its shapes; one in a tree gets its shape from its op's rule. Where a row of
+// one axis per sample follows images, the pooling and flattening between them are added, which models do in
+// forward(). An activation overwrites what it reads (inplace=True, as torchvision's models have it) where a table does
+// not say: if it reads a convolution, a batch norm or a sum, and nothing else has read that before.
 #pragma once
 
-#include <initializer_list>
-#include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
-#include "gpumem/connect/module_view.hpp"
+#include "gpumem/connect/containers.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"
@@ -20,115 +22,106 @@
 
 namespace gpumem::connect {
 
-/// What a layer or operation leaves: its index in the new graph.
+/// A tensor of the wired graph: the layer that makes it, or a graph input.
 using Tensor = model::LayerIndex;
 
-/// Queries, keys and values.
-struct Heads {
-  Tensor query = 0;
-  Tensor key = 0;
-  Tensor value = 0;
-};
+/// The shape of a layer's first output as the table prints it, channels in front of pixels as PyTorch has them.
+[[nodiscard]] core::Shape printed_shape(const model::ModelGraph& graph, const model::Layer& layer);
+/// A shape of a format that has channels last (Keras), as PyTorch has it.
+[[nodiscard]] core::Shape channels_first(const model::ModelGraph& graph, core::Shape shape);
 
-/// Remembers the first fault, as GraphBuilder does, so that a rule reads like the forward() that it follows.
+/// Whether the first layer of a part, as a table prints it, can read this shape, in the usual way (see complete.hpp).
+[[nodiscard]] bool readable(const model::ModelGraph& graph, const Containers& containers, Part part,
+                            const core::Shape& shape);
+
+class Wiring;
+
+/// Wires one container, called with this input; returns what it returns.
+using WireContainer = Tensor (*)(Wiring&, const Container&, Tensor input);
+/// The rule for containers of a class; null: their parts are called one after the other.
+using WireRules = WireContainer (*)(std::string_view class_name);
+
+/// Remembers the first error and does nothing after it, so that rules need not look.
 class Wiring {
  public:
-  Wiring(const model::TrainingJob& job, const ops::Catalogue& ops);
+  Wiring(const model::TrainingJob& job, const ops::Catalogue& ops, const Containers& containers, WireRules rules,
+         model::GraphInput input);
 
-  /// Nodes added from now on stand in this module, until leave().
-  void enter(const Module& module);
-  void leave();
+  /// Calls a layer, or a container by its rule.
+  Tensor call(Part part, Tensor input);
+  /// Calls parts one after the other.
+  Tensor chain(std::span<const Part> parts, Tensor input);
+  /// Calls the children of these names that the container has, one after the other.
+  Tensor chain_named(const Container& container, std::span<const std::string_view> names, Tensor input);
+  /// An operation that no row shows; its shape follows from its inputs.
+  Tensor operation(std::string_view op, std::span<const Tensor> inputs, std::vector<model::Attribute> attributes = {});
+  /// Two tensors made one: a join. `in_place`: left += right.
+  Tensor add(Tensor left, Tensor right, bool in_place);
+  Tensor multiply(Tensor left, Tensor right);
+  Tensor concatenate(std::span<const Tensor> tensors);
 
-  /// Tokens a sample; a fault if the job does not say.
-  [[nodiscard]] std::int64_t sequence_length();
-  /// The token ids of the batch [N, S], or another integer input of that size.
-  Tensor token_input(std::string_view name);
-  /// The images of the batch.
-  Tensor image_input(std::string_view name);
+  /// Images [N, D, h, w] as a sequence of so many tokens, [N, T, D]: h w of them, and one more in front where T counts
+  /// it, which a vision transformer learns (its parameters are counted where the table has them). Else the input.
+  Tensor as_sequence(Tensor images, std::int64_t tokens, std::int64_t width);
 
-  /// A layer of the tree that reads these tensors; its parameters are taken the first time, and tied after that.
-  Tensor layer(const Module& module, std::string_view name, std::initializer_list<Tensor> inputs);
-  /// The same if the tree has it, otherwise the first input.
-  Tensor optional_layer(const Module& module, std::string_view name, std::initializer_list<Tensor> inputs);
-  /// An operation that no module shows.
-  Tensor node(std::string_view op, std::initializer_list<Tensor> inputs,
-              std::initializer_list<model::Attribute> attributes = {}, bool returned = false);
-  /// A buffer, or a tensor that the model makes of nothing.
-  Tensor constant(std::string_view name, std::vector<std::int64_t> shape, core::DType dtype);
-  /// A parameter that the module holds beside its children.
-  Tensor parameter(std::string_view name, std::vector<std::int64_t> shape);
-  /// A linear layer of parameters that the module holds itself.
-  Tensor projection(std::string_view name, Tensor input, std::int64_t in, std::int64_t out);
-  /// The module's own parameters were emitted by parameter(), or are counted in a layer of it: where the tree counts
-  /// them, they are not to be taken again.
-  void own_parameters_taken(const Module& module);
+  /// Whether the rows stand in the order of their calls, one a call (tables); a tree has one a module.
+  [[nodiscard]] bool called() const { return graph_.shapes_printed(); }
+  [[nodiscard]] const core::Shape& shape(Tensor tensor) const;
+  [[nodiscard]] const Container& container(Part part) const { return containers_[part.index]; }
+  [[nodiscard]] std::optional<Part> child(const Container& container, std::string_view name) const;
+  [[nodiscard]] std::string_view name(Part part) const;
+  /// The op of a layer; empty for a container or an unknown layer.
+  [[nodiscard]] std::string_view op(Part part) const;
+  /// Whether the part's first layer can read this tensor.
+  [[nodiscard]] bool fits(Part part, Tensor tensor) const { return readable(graph_, containers_, part, shape(tensor)); }
 
-  // Shorthands. Shapes are without the batch.
-  Tensor add(Tensor left, Tensor right) { return node("add", {left, right}); }
-  Tensor scale(Tensor tensor) { return node("mul", {tensor}); }
-  Tensor dropout(Tensor tensor, double probability);
-  Tensor reshape(Tensor tensor, std::vector<std::int64_t> shape);
-  Tensor permute(Tensor tensor, std::vector<std::int64_t> dims);
-  /// The tensor is among what the model returns.
-  Tensor returned(Tensor tensor);
-
-  /// [N, S, heads d] -> [N, heads, S, d]: a view.
-  Tensor split_heads(Tensor tensor, std::int64_t heads, std::int64_t width);
-  /// [N, heads, S, d] -> [N, S, heads d]: a view if the kernel left it so, otherwise a copy.
-  Tensor merge_heads(Tensor tensor, std::int64_t width);
-  /// x cos + rotate_half(x) sin: rotary positions, of tables [1, 1, S, d].
-  Tensor rotate(Tensor tensor, Tensor cosines, Tensor sines, std::int64_t width);
-  /// Elements [start, start + length) of the last axis of a tensor [N, heads, S, d]: a view.
-  Tensor part(Tensor tensor, std::int64_t start, std::int64_t length);
-  /// The additive mask [N, 1, 1, S] of an attention mask [N, S].
-  Tensor row_mask(Tensor attention_mask);
-  /// The additive mask [N, 1, S, S] of an attention mask [N, S].
-  Tensor expanded_mask(Tensor attention_mask, std::int64_t rows);
-  /// The fused kernel on [N, heads, S, d]; `mask` kNoMask: none.
-  Tensor fused_attention(const Heads& heads, Tensor mask, double dropout, bool copies);
-
-  static constexpr Tensor kNoMask = INT32_MIN;
-
-  /// The dropout probability that a layer prints; 0 if it is not there.
-  [[nodiscard]] double probability(const Module& module, std::string_view name) const;
-  /// An integer that a layer prints; a fault if it does not.
-  [[nodiscard]] std::int64_t required(const Module& module, std::string_view layer, std::string_view attribute);
-
-  void fail(std::string message);
-  void missing(const Module& module, std::string_view name);
-
-  /// The graph. Errors: the first fault; missing_information if a layer that holds parameters was left out.
-  [[nodiscard]] core::Result<model::ModelGraph> finish() &&;
+  void fail(core::Error error);
+  [[nodiscard]] bool failed() const { return builder_.failed(); }
+  [[nodiscard]] std::int64_t joins() const { return joins_; }
+  /// Layers whose printed shape does not follow from what they were chained to.
+  [[nodiscard]] std::int64_t misfits() const { return misfits_; }
+  [[nodiscard]] core::Result<model::ModelGraph> build() && { return std::move(builder_).build(); }
 
  private:
-  Tensor mask_view(Tensor attention_mask);
-  void check_all_taken();
-  std::string unique(std::string_view name);
+  struct Made {
+    core::Shape shape;
+    std::string_view op;  ///< of the layer whose memory it is
+    Tensor memory = 0;    ///< the tensor whose memory it is: itself, or what an identity looks at
+    std::int64_t reads = 0;
+    std::optional<std::uint32_t> gate;  ///< made of a pooling to one pixel in this scope of the source
+  };
 
-  const model::TrainingJob& job_;
-  const model::ModelGraph& source_;
-  model::Vocabulary vocabulary_;
+  Tensor call_layer(std::uint32_t index, Tensor input);
+  Tensor call_printed(const model::Layer& layer, const ops::Op& op, Tensor input);
+  Tensor call_declared(const model::Layer& layer, const ops::Op& op, Tensor input);
+  /// LayerNorm2d: a layer norm with the channels behind the pixels, and back.
+  Tensor call_channels_last(const model::Layer& layer, const ops::Op& op, Tensor input);
+  void hold_parameters(const model::Layer& layer);
+  /// The input with what must stand between it and a layer that reads a row of these many features a sample: pooling
+  /// and flattening of images, the first token of a sequence. `biased`: one feature less does too.
+  Tensor bridged(Tensor input, std::int64_t features, bool biased = false);
+  /// The features that a layer of a tree, or what follows the dropouts from it on, reads of each row.
+  [[nodiscard]] std::optional<std::int64_t> declared_features(const model::Layer& layer) const;
+  Tensor emit(const model::Layer& layer, const ops::Op& op, std::span<const Tensor> inputs,
+              std::span<const core::Shape> outputs, std::vector<model::Attribute> attributes);
+  [[nodiscard]] bool overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const;
+  void fail_at(const model::Layer& layer, core::Error error);
+  Made& made(Tensor tensor) { return tensor < 0 ? input_ : made_[static_cast<std::size_t>(tensor)]; }
+  [[nodiscard]] const Made& made(Tensor tensor) const {
+    return tensor < 0 ? input_ : made_[static_cast<std::size_t>(tensor)];
+  }
+
+  const model::ModelGraph& graph_;
+  const ops::Catalogue& ops_;
+  const Containers& containers_;
+  WireRules container_rule_;
+  std::vector<const ops::Op*> rules_;  ///< by the graph's op index
   model::GraphBuilder builder_;
-  std::vector<bool> taken_;                        ///< by layer of the source
-  std::vector<std::map<std::string, int>> names_;  ///< how often a name was given, a map an open module
-  Tensor next_input_ = model::kFirstGraphInput;
-};
-
-/// Whether the class calls the fused kernel on views (see above).
-[[nodiscard]] inline bool calls_kernel_on_views(std::string_view class_name) {
-  return class_name.find("Sdpa") != std::string_view::npos;
-}
-
-/// Nodes stand in the module while this lives.
-class InModule {
- public:
-  InModule(Wiring& wiring, const Module& module) : wiring_(wiring) { wiring_.enter(module); }
-  ~InModule() { wiring_.leave(); }
-  InModule(const InModule&) = delete;
-  InModule& operator=(const InModule&) = delete;
-
- private:
-  Wiring& wiring_;
+  Made input_;
+  std::vector<Made> made_;  ///< one a layer of the wired graph
+  std::int64_t joins_ = 0;
+  std::int64_t misfits_ = 0;
+  std::int64_t depth_ = 0;
 };
 
 }  // namespace gpumem::connect

@@ -4,7 +4,7 @@
 #include <array>
 
 #include "gpumem/connect/bert.hpp"
-#include "gpumem/connect/wiring.hpp"
+#include "gpumem/connect/forward.hpp"
 
 namespace gpumem::connect {
 
@@ -22,7 +22,7 @@ inline constexpr std::array<std::string_view, 10> kModels = {"BertForMaskedLM",
                                                              "RobertaModel"};
 inline constexpr std::int64_t kHeadWidth = 64;
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, Tensor mask) {
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask) {
   const InModule inside(wiring, module);
   const std::int64_t width = wiring.required(module, "query", "out_features");
   const std::int64_t heads = std::max<std::int64_t>(width / kHeadWidth, 1);
@@ -38,13 +38,13 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
 }
 
 /// Projection, dropout, and the norm of the sum with what the block read.
-GPUMEM_INLINE Tensor sublayer_output(Wiring& wiring, const Module& module, Tensor hidden, Tensor residual) {
+GPUMEM_INLINE Tensor sublayer_output(ForwardWiring& wiring, const Module& module, Tensor hidden, Tensor residual) {
   const InModule inside(wiring, module);
   const Tensor projected = wiring.optional_layer(module, "dropout", {wiring.layer(module, "dense", {hidden})});
   return wiring.layer(module, "LayerNorm", {wiring.add(projected, residual)});
 }
 
-GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, Tensor mask) {
+GPUMEM_INLINE Tensor block(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask) {
   const InModule inside(wiring, module);
   Tensor attended = 0;
   {
@@ -63,7 +63,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, T
 }
 
 /// BERT numbers positions once for all samples; RoBERTa counts the tokens of each sample that are no padding.
-GPUMEM_INLINE Tensor embeddings(Wiring& wiring, const Module& module, bool counts_positions) {
+GPUMEM_INLINE Tensor embeddings(ForwardWiring& wiring, const Module& module, bool counts_positions) {
   const InModule inside(wiring, module);
   const Tensor ids = wiring.token_input("input_ids");
   const Tensor words = wiring.layer(module, "word_embeddings", {ids});
@@ -76,12 +76,12 @@ GPUMEM_INLINE Tensor embeddings(Wiring& wiring, const Module& module, bool count
   return wiring.optional_layer(module, "dropout", {wiring.layer(module, "LayerNorm", {embedded})});
 }
 
-GPUMEM_INLINE Tensor first_token(Wiring& wiring, Tensor hidden) {
+GPUMEM_INLINE Tensor first_token(ForwardWiring& wiring, Tensor hidden) {
   return wiring.node("select", {hidden}, {{"dim", std::int64_t{1}}, {"index", std::int64_t{0}}});
 }
 
 /// The last hidden state, or what the pooler made of its first token.
-GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
+GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   const InModule inside(wiring, model);
   Tensor hidden = embeddings(wiring, model.child("embeddings"), model.class_name().starts_with("Roberta"));
   const Tensor mask = wiring.expanded_mask(wiring.token_input("attention_mask"), wiring.sequence_length());
@@ -97,7 +97,7 @@ GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
   return wiring.layer(pooler, "activation", {wiring.layer(pooler, "dense", {first_token(wiring, hidden)})});
 }
 
-GPUMEM_INLINE void masked_lm_head(Wiring& wiring, const Module& head, Tensor hidden) {
+GPUMEM_INLINE void masked_lm_head(ForwardWiring& wiring, const Module& head, Tensor hidden) {
   const InModule inside(wiring, head);
   const Module module = head.child("predictions");
   const InModule within(wiring, module);
@@ -111,20 +111,20 @@ GPUMEM_INLINE void masked_lm_head(Wiring& wiring, const Module& head, Tensor hid
   wiring.layer(module, "decoder", {changed});
 }
 
-GPUMEM_INLINE void roberta_lm_head(Wiring& wiring, const Module& head, Tensor hidden) {
+GPUMEM_INLINE void roberta_lm_head(ForwardWiring& wiring, const Module& head, Tensor hidden) {
   const InModule inside(wiring, head);
   const Tensor changed = wiring.node("gelu", {wiring.layer(head, "dense", {hidden})});
   wiring.layer(head, "decoder", {wiring.layer(head, "layer_norm", {changed})});
 }
 
-GPUMEM_INLINE void roberta_classifier(Wiring& wiring, const Module& head, Tensor hidden) {
+GPUMEM_INLINE void roberta_classifier(ForwardWiring& wiring, const Module& head, Tensor hidden) {
   const InModule inside(wiring, head);
   const Tensor first = wiring.optional_layer(head, "dropout", {first_token(wiring, hidden)});
   const Tensor changed = wiring.node("tanh", {wiring.layer(head, "dense", {first})});
   wiring.layer(head, "out_proj", {wiring.optional_layer(head, "dropout", {changed})});
 }
 
-GPUMEM_INLINE void head(Wiring& wiring, const Module& model, Tensor hidden) {
+GPUMEM_INLINE void head(ForwardWiring& wiring, const Module& model, Tensor hidden) {
   if (model.has_child("cls")) return masked_lm_head(wiring, model.child("cls"), hidden);
   if (model.has_child("lm_head")) return roberta_lm_head(wiring, model.child("lm_head"), hidden);
   if (model.has_child("classifier")) return roberta_classifier(wiring, model.child("classifier"), hidden);
@@ -137,7 +137,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   if (model.class_name().ends_with("Model") && !model.class_name().ends_with("HeadModel")) {
     body(wiring, model);
   } else {

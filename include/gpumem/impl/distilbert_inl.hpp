@@ -3,7 +3,7 @@
 #include <array>
 
 #include "gpumem/connect/distilbert.hpp"
-#include "gpumem/connect/wiring.hpp"
+#include "gpumem/connect/forward.hpp"
 
 namespace gpumem::connect {
 
@@ -14,7 +14,7 @@ inline constexpr std::array<std::string_view, 4> kModels = {"DistilBertForMasked
                                                             "DistilBertForTokenClassification", "DistilBertModel"};
 inline constexpr std::int64_t kHeadWidth = 64;
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, Tensor mask) {
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask) {
   const InModule inside(wiring, module);
   const std::int64_t width = wiring.required(module, "q_lin", "out_features");
   const auto parted = [&](std::string_view name) {
@@ -28,13 +28,13 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
   return wiring.layer(module, "out_lin", {wiring.merge_heads(attended, width)});
 }
 
-GPUMEM_INLINE Tensor feed_forward(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor feed_forward(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   const Tensor hidden = wiring.layer(module, "activation", {wiring.layer(module, "lin1", {input})});
   return wiring.optional_layer(module, "dropout", {wiring.layer(module, "lin2", {hidden})});
 }
 
-GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, Tensor mask) {
+GPUMEM_INLINE Tensor block(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask) {
   const InModule inside(wiring, module);
   const Tensor attended = attention(wiring, module.child("attention"), input, mask);
   const Tensor normed = wiring.layer(module, "sa_layer_norm", {wiring.add(attended, input)});
@@ -42,7 +42,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, T
   return wiring.layer(module, "output_layer_norm", {wiring.add(changed, normed)});
 }
 
-GPUMEM_INLINE Tensor embeddings(Wiring& wiring, const Module& module) {
+GPUMEM_INLINE Tensor embeddings(ForwardWiring& wiring, const Module& module) {
   const InModule inside(wiring, module);
   const Tensor words = wiring.layer(module, "word_embeddings", {wiring.token_input("input_ids")});
   const Tensor numbers = wiring.constant("position_ids", {1, wiring.sequence_length()}, core::DType::int64);
@@ -50,7 +50,7 @@ GPUMEM_INLINE Tensor embeddings(Wiring& wiring, const Module& module) {
   return wiring.optional_layer(module, "dropout", {wiring.layer(module, "LayerNorm", {sum})});
 }
 
-GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
+GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   const InModule inside(wiring, model);
   Tensor hidden = embeddings(wiring, model.child("embeddings"));
   const Tensor mask = wiring.expanded_mask(wiring.token_input("attention_mask"), wiring.sequence_length());
@@ -60,7 +60,7 @@ GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
   return hidden;
 }
 
-GPUMEM_INLINE void head(Wiring& wiring, const Module& model, Tensor hidden) {
+GPUMEM_INLINE void head(ForwardWiring& wiring, const Module& model, Tensor hidden) {
   if (model.has_layer("vocab_projector")) {
     Tensor changed = wiring.layer(model, "vocab_transform", {hidden});
     changed =
@@ -80,7 +80,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   if (model.class_name() == "DistilBertModel") {
     body(wiring, model);
   } else {

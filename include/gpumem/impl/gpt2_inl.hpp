@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "gpumem/connect/forward.hpp"
 #include "gpumem/connect/gpt2.hpp"
-#include "gpumem/connect/wiring.hpp"
 
 namespace gpumem::connect {
 
@@ -18,7 +18,8 @@ struct Sizes {
   std::int64_t positions = 0;
 };
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, Tensor mask, const Sizes& sizes) {
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask,
+                               const Sizes& sizes) {
   const InModule inside(wiring, module);
   const std::int64_t width = sizes.width;
   wiring.constant("bias", {1, 1, sizes.positions, sizes.positions}, core::DType::boolean);
@@ -40,13 +41,13 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
   return wiring.optional_layer(module, "resid_dropout", {output});
 }
 
-GPUMEM_INLINE Tensor feed_forward(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor feed_forward(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   const Tensor hidden = wiring.layer(module, "act", {wiring.layer(module, "c_fc", {input})});
   return wiring.optional_layer(module, "dropout", {wiring.layer(module, "c_proj", {hidden})});
 }
 
-GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, Tensor mask, const Sizes& sizes) {
+GPUMEM_INLINE Tensor block(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask, const Sizes& sizes) {
   const InModule inside(wiring, module);
   const Tensor normed = wiring.layer(module, "ln_1", {input});
   const Tensor attended = wiring.add(attention(wiring, module.child("attn"), normed, mask, sizes), input);
@@ -54,7 +55,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, T
   return wiring.add(attended, feed_forward(wiring, module.child("mlp"), again));
 }
 
-GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
+GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   const InModule inside(wiring, model);
   const Sizes sizes = {wiring.required(model, "wte", "embedding_dim"), wiring.required(model, "wpe", "num_embeddings")};
   const std::int64_t tokens = wiring.sequence_length();
@@ -75,7 +76,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   if (model.class_name() == "GPT2Model") {
     body(wiring, model);
   } else {

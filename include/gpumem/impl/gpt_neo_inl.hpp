@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "gpumem/connect/forward.hpp"
 #include "gpumem/connect/gpt_neo.hpp"
-#include "gpumem/connect/wiring.hpp"
 
 namespace gpumem::connect {
 
@@ -23,7 +23,8 @@ GPUMEM_INLINE std::int64_t head_width(std::int64_t width) {
   return width >= 2048 && width % kWide == 0 ? kWide : kNarrow;
 }
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, Tensor mask, const Sizes& sizes) {
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask,
+                               const Sizes& sizes) {
   const InModule inside(wiring, module);
   const std::int64_t each = head_width(sizes.width);
   wiring.constant("bias", {1, 1, sizes.positions, sizes.positions}, core::DType::boolean);
@@ -45,13 +46,13 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
   return wiring.optional_layer(module, "resid_dropout", {output});
 }
 
-GPUMEM_INLINE Tensor feed_forward(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor feed_forward(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   const Tensor hidden = wiring.layer(module, "act", {wiring.layer(module, "c_fc", {input})});
   return wiring.optional_layer(module, "dropout", {wiring.layer(module, "c_proj", {hidden})});
 }
 
-GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, Tensor mask, const Sizes& sizes) {
+GPUMEM_INLINE Tensor block(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask, const Sizes& sizes) {
   const InModule inside(wiring, module);
   const Tensor normed = wiring.layer(module, "ln_1", {input});
   const Module outer = module.child("attn");
@@ -60,7 +61,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, T
   return wiring.add(attended, feed_forward(wiring, module.child("mlp"), again));
 }
 
-GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
+GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   const InModule inside(wiring, model);
   const Sizes sizes = {wiring.required(model, "wte", "embedding_dim"), wiring.required(model, "wpe", "num_embeddings")};
   const std::int64_t tokens = wiring.sequence_length();
@@ -80,7 +81,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   if (model.class_name() == "GPTNeoModel") {
     body(wiring, model);
   } else {

@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "gpumem/connect/forward.hpp"
 #include "gpumem/connect/gpt_neox.hpp"
-#include "gpumem/connect/wiring.hpp"
 
 namespace gpumem::connect {
 
@@ -16,7 +16,7 @@ struct Shared {
   std::int64_t width = 0;
   std::int64_t head_width = 0;
   std::int64_t rotary_width = 0;
-  Tensor mask = Wiring::kNoMask;
+  Tensor mask = ForwardWiring::kNoMask;
   Tensor cosines = 0;
   Tensor sines = 0;
 };
@@ -30,14 +30,14 @@ GPUMEM_INLINE std::int64_t head_width(std::int64_t width) {
 }
 
 /// Rotates the first part of each head, and joins the rest to it: a fresh tensor.
-GPUMEM_INLINE Tensor rotated(Wiring& wiring, Tensor tensor, const Shared& shared) {
+GPUMEM_INLINE Tensor rotated(ForwardWiring& wiring, Tensor tensor, const Shared& shared) {
   const Tensor turned =
       wiring.rotate(wiring.part(tensor, 0, shared.rotary_width), shared.cosines, shared.sines, shared.rotary_width);
   const Tensor rest = wiring.part(tensor, shared.rotary_width, shared.head_width - shared.rotary_width);
   return wiring.node("concat", {turned, rest}, {{"dim", std::int64_t{3}}});
 }
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, const Shared& shared) {
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input, const Shared& shared) {
   const InModule inside(wiring, module);
   const std::int64_t each = shared.head_width;
   const Tensor packed =
@@ -57,13 +57,13 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
   return wiring.layer(module, "dense", {wiring.merge_heads(attended, shared.width)});
 }
 
-GPUMEM_INLINE Tensor feed_forward(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor feed_forward(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   const Tensor hidden = wiring.layer(module, "act", {wiring.layer(module, "dense_h_to_4h", {input})});
   return wiring.layer(module, "dense_4h_to_h", {hidden});
 }
 
-GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, const Shared& shared) {
+GPUMEM_INLINE Tensor block(ForwardWiring& wiring, const Module& module, Tensor input, const Shared& shared) {
   const InModule inside(wiring, module);
   const Tensor normed = wiring.layer(module, "input_layernorm", {input});
   const Tensor attended = wiring.optional_layer(module, "post_attention_dropout",
@@ -74,7 +74,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, c
   return wiring.add(wiring.add(changed, attended), input);
 }
 
-GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
+GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   const InModule inside(wiring, model);
   const std::int64_t tokens = wiring.sequence_length();
   Shared shared{.width = wiring.required(model, "embed_in", "embedding_dim")};
@@ -94,7 +94,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   if (model.class_name() == "GPTNeoXModel") {
     body(wiring, model);
   } else {

@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "gpumem/connect/forward.hpp"
 #include "gpumem/connect/llama.hpp"
-#include "gpumem/connect/wiring.hpp"
 
 namespace gpumem::connect {
 
@@ -29,12 +29,12 @@ inline constexpr std::array<std::string_view, 15> kModels = {"LlamaForCausalLM",
 struct Shared {
   std::int64_t tokens = 0;
   std::int64_t head_width = 0;
-  Tensor mask = Wiring::kNoMask;
+  Tensor mask = ForwardWiring::kNoMask;
   Tensor cosines = 0;
   Tensor sines = 0;
 };
 
-GPUMEM_INLINE std::int64_t head_width(Wiring& wiring, const Module& attention) {
+GPUMEM_INLINE std::int64_t head_width(ForwardWiring& wiring, const Module& attention) {
   if (const auto printed = attention.integer("q_norm", "normalized_shape")) return *printed;
   const std::int64_t queries = wiring.required(attention, "q_proj", "out_features");
   const std::int64_t keys = wiring.required(attention, "k_proj", "out_features");
@@ -48,7 +48,7 @@ GPUMEM_INLINE std::int64_t head_width(Wiring& wiring, const Module& attention) {
 }
 
 /// repeat_kv: an expanded view, then a copy.
-GPUMEM_INLINE Tensor repeated(Wiring& wiring, Tensor tensor, std::int64_t times, std::int64_t heads,
+GPUMEM_INLINE Tensor repeated(ForwardWiring& wiring, Tensor tensor, std::int64_t times, std::int64_t heads,
                               const Shared& shared) {
   if (times == 1) return tensor;
   const Tensor view = wiring.node("unsqueeze", {tensor}, {{"dim", std::int64_t{2}}});
@@ -56,7 +56,7 @@ GPUMEM_INLINE Tensor repeated(Wiring& wiring, Tensor tensor, std::int64_t times,
   return wiring.reshape(expanded, {heads, shared.tokens, shared.head_width});
 }
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, const Shared& shared) {
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input, const Shared& shared) {
   const InModule inside(wiring, module);
   const std::int64_t each = shared.head_width;
   const std::int64_t width = wiring.required(module, "q_proj", "out_features");
@@ -85,14 +85,14 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
   return wiring.layer(module, "o_proj", {wiring.merge_heads(attended, width)});
 }
 
-GPUMEM_INLINE Tensor feed_forward(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor feed_forward(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   const Tensor gate = wiring.layer(module, "act_fn", {wiring.layer(module, "gate_proj", {input})});
   const Tensor gated = wiring.node("mul", {gate, wiring.layer(module, "up_proj", {input})});
   return wiring.layer(module, "down_proj", {gated});
 }
 
-GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, const Shared& shared) {
+GPUMEM_INLINE Tensor block(ForwardWiring& wiring, const Module& module, Tensor input, const Shared& shared) {
   const InModule inside(wiring, module);
   const Tensor normed = wiring.layer(module, "input_layernorm", {input});
   const Tensor attended = wiring.add(input, attention(wiring, module.child("self_attn"), normed, shared));
@@ -100,7 +100,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, c
   return wiring.add(attended, feed_forward(wiring, module.child("mlp"), again));
 }
 
-GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
+GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   const InModule inside(wiring, model);
   const auto layers = model.child("layers").children();
   if (layers.empty()) return wiring.missing(model, "layers"), 0;
@@ -120,7 +120,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   if (model.class_name().ends_with("Model")) {
     body(wiring, model);
   } else {

@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "gpumem/connect/forward.hpp"
 #include "gpumem/connect/opt.hpp"
-#include "gpumem/connect/wiring.hpp"
 
 namespace gpumem::connect {
 
@@ -21,7 +21,7 @@ GPUMEM_INLINE std::int64_t head_width(std::int64_t width) {
   return width == 2560 ? kMiddle : kNarrow;
 }
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, Tensor mask) {
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask) {
   const InModule inside(wiring, module);
   const std::int64_t width = wiring.required(module, "q_proj", "out_features");
   const std::int64_t each = head_width(width);
@@ -36,12 +36,12 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
   return wiring.layer(module, "out_proj", {wiring.merge_heads(attended, width)});
 }
 
-GPUMEM_INLINE Tensor feed_forward(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor feed_forward(ForwardWiring& wiring, const Module& module, Tensor input) {
   const Tensor hidden = wiring.layer(module, "activation_fn", {wiring.layer(module, "fc1", {input})});
   return wiring.dropout(wiring.layer(module, "fc2", {hidden}), kDropout);
 }
 
-GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, Tensor mask, bool norm_first) {
+GPUMEM_INLINE Tensor block(ForwardWiring& wiring, const Module& module, Tensor input, Tensor mask, bool norm_first) {
   const InModule inside(wiring, module);
   const auto norm = [&](std::string_view name, Tensor tensor, bool here) {
     return here ? wiring.layer(module, name, {tensor}) : tensor;
@@ -53,7 +53,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input, T
   return norm("final_layer_norm", wiring.add(sum, feed_forward(wiring, module, again)), !norm_first);
 }
 
-GPUMEM_INLINE Tensor decoder(Wiring& wiring, const Module& module) {
+GPUMEM_INLINE Tensor decoder(ForwardWiring& wiring, const Module& module) {
   const InModule inside(wiring, module);
   const Tensor ids = wiring.token_input("input_ids");
   const Tensor attention_mask = wiring.token_input("attention_mask");
@@ -70,7 +70,7 @@ GPUMEM_INLINE Tensor decoder(Wiring& wiring, const Module& module) {
   return wiring.optional_layer(module, "project_out", {hidden});
 }
 
-GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
+GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   if (model.class_name() == "OPTDecoder") return decoder(wiring, model);
   const InModule inside(wiring, model);
   return decoder(wiring, model.child("decoder"));
@@ -81,7 +81,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   if (!model.class_name().starts_with("OPTFor")) {
     body(wiring, model);
   } else {

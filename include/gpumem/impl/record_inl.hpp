@@ -188,12 +188,22 @@ class Recorder {
   }
 
   TensorId add_loss(const ops::Op& loss, TensorId output, const core::Shape& shape) {
-    tape().add_input(labels_of(shape));
+    add_labels(labels_of(shape));
     ops::OpCall call;
     call.shapes = {&shape, 1};
     call.tensors = {&output, 1};
     call.size = {1, 0, core::DType::float32};
     return *loss.record(call, tape());
+  }
+
+  /// Outputs of one size are compared with the same labels.
+  void add_labels(const ops::TensorSize& size) {
+    for (const TensorId input : tape().inputs().subspan(recording_.model_inputs)) {
+      const ops::TensorSize& other = tape().tensor(input).size;
+      const bool same = other.elements.value() == size.elements.value() && other.batch_power == size.batch_power;
+      if (same && other.dtype == size.dtype) return;
+    }
+    tape().add_input(size);
   }
 
   /// Class ids lose the class axis: the last one of rows and of sequences, axis 1 of images.

@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "gpumem/connect/forward.hpp"
 #include "gpumem/connect/t5.hpp"
-#include "gpumem/connect/wiring.hpp"
 
 namespace gpumem::connect {
 
@@ -17,15 +17,15 @@ struct Stack {
   bool decoder = false;
   std::int64_t tokens = 0;
   std::int64_t heads = 0;
-  Tensor mask = Wiring::kNoMask;
-  Tensor self_bias = Wiring::kNoMask;   ///< made by the first block
-  Tensor cross_bias = Wiring::kNoMask;  ///< made by the first block
-  Tensor cross_mask = Wiring::kNoMask;
+  Tensor mask = ForwardWiring::kNoMask;
+  Tensor self_bias = ForwardWiring::kNoMask;   ///< made by the first block
+  Tensor cross_bias = ForwardWiring::kNoMask;  ///< made by the first block
+  Tensor cross_mask = ForwardWiring::kNoMask;
   Tensor encoded = 0;
 };
 
 /// [1, heads, S, S] of a table of 32 distances; without a table, zeros.
-GPUMEM_INLINE Tensor position_bias(Wiring& wiring, const Module& module, const Stack& stack) {
+GPUMEM_INLINE Tensor position_bias(ForwardWiring& wiring, const Module& module, const Stack& stack) {
   if (!module.has_layer("relative_attention_bias")) {
     return wiring.constant("position_bias", {1, stack.heads, stack.tokens, stack.tokens}, core::DType::float32);
   }
@@ -34,7 +34,7 @@ GPUMEM_INLINE Tensor position_bias(Wiring& wiring, const Module& module, const S
   return wiring.node("unsqueeze", {wiring.permute(values, {2, 0, 1})}, {{"dim", std::int64_t{0}}});
 }
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, Tensor source, Tensor mask,
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input, Tensor source, Tensor mask,
                                Tensor& bias, const Stack& stack, double dropout) {
   const InModule inside(wiring, module);
   const std::int64_t width = wiring.required(module, "q", "out_features");
@@ -49,14 +49,14 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
     wiring.returned(value);
   }
   const Tensor scores = wiring.node("matmul", {query, wiring.permute(key, {0, 1, 3, 2})});
-  if (bias == Wiring::kNoMask) bias = wiring.add(position_bias(wiring, module, stack), mask);
+  if (bias == ForwardWiring::kNoMask) bias = wiring.add(position_bias(wiring, module, stack), mask);
   const Tensor biased = wiring.node("add", {scores, bias}, {{"inplace", true}});
   const Tensor weights = wiring.dropout(wiring.node("softmax", {biased}), dropout);
   const Tensor attended = wiring.node("matmul", {weights, value});
   return wiring.layer(module, "o", {wiring.merge_heads(attended, width)});
 }
 
-GPUMEM_INLINE Tensor dense(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor dense(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   Tensor hidden = 0;
   if (module.has_layer("wi_0")) {
@@ -69,7 +69,7 @@ GPUMEM_INLINE Tensor dense(Wiring& wiring, const Module& module, Tensor input) {
 }
 
 /// One of a block's parts: norm, what it is about, dropout, and the sum with what it read.
-GPUMEM_INLINE Tensor part(Wiring& wiring, const Module& module, Tensor input, Stack& stack) {
+GPUMEM_INLINE Tensor part(ForwardWiring& wiring, const Module& module, Tensor input, Stack& stack) {
   const InModule inside(wiring, module);
   const Tensor normed = wiring.layer(module, "layer_norm", {input});
   const double dropout = wiring.probability(module, "dropout");
@@ -86,7 +86,7 @@ GPUMEM_INLINE Tensor part(Wiring& wiring, const Module& module, Tensor input, St
   return wiring.add(input, wiring.optional_layer(module, "dropout", {result}));
 }
 
-GPUMEM_INLINE Tensor run_stack(Wiring& wiring, const Module& module, Tensor embedded, Stack& stack) {
+GPUMEM_INLINE Tensor run_stack(ForwardWiring& wiring, const Module& module, Tensor embedded, Stack& stack) {
   Tensor hidden = wiring.optional_layer(module, "dropout", {embedded});
   for (const Module& block : module.child("block").children()) {
     const InModule inside(wiring, block);
@@ -97,7 +97,7 @@ GPUMEM_INLINE Tensor run_stack(Wiring& wiring, const Module& module, Tensor embe
 }
 
 /// Heads: as many as the table of distances has columns, or 64 wide.
-GPUMEM_INLINE std::int64_t heads_of(Wiring& wiring, const Module& stack) {
+GPUMEM_INLINE std::int64_t heads_of(ForwardWiring& wiring, const Module& stack) {
   const auto blocks = stack.child("block").children();
   if (blocks.empty()) return wiring.missing(stack, "block"), 1;
   const auto parts = blocks.front().child("layer").children();
@@ -107,7 +107,7 @@ GPUMEM_INLINE std::int64_t heads_of(Wiring& wiring, const Module& stack) {
   return std::max<std::int64_t>(wiring.required(attention, "q", "out_features") / kHeadWidth, 1);
 }
 
-GPUMEM_INLINE Tensor encoder(Wiring& wiring, const Module& model, Tensor ids, Tensor attention_mask) {
+GPUMEM_INLINE Tensor encoder(ForwardWiring& wiring, const Module& model, Tensor ids, Tensor attention_mask) {
   const Module module = model.child("encoder");
   const Tensor embedded = wiring.layer(model, "shared", {ids});
   const InModule inside(wiring, module);
@@ -116,7 +116,8 @@ GPUMEM_INLINE Tensor encoder(Wiring& wiring, const Module& model, Tensor ids, Te
   return run_stack(wiring, module, embedded, stack);
 }
 
-GPUMEM_INLINE Tensor decoder(Wiring& wiring, const Module& model, Tensor ids, Tensor attention_mask, Tensor encoded) {
+GPUMEM_INLINE Tensor decoder(ForwardWiring& wiring, const Module& model, Tensor ids, Tensor attention_mask,
+                             Tensor encoded) {
   const Module module = model.child("decoder");
   const InModule inside(wiring, module);
   const Tensor embedded = wiring.layer(module, "embed_tokens", {ids});
@@ -132,7 +133,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   const Tensor ids = wiring.token_input("input_ids");
   const Tensor attention_mask = wiring.token_input("attention_mask");
   {

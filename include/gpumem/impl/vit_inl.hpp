@@ -2,8 +2,8 @@
 
 #include <array>
 
+#include "gpumem/connect/forward.hpp"
 #include "gpumem/connect/vit.hpp"
-#include "gpumem/connect/wiring.hpp"
 
 namespace gpumem::connect {
 
@@ -16,7 +16,7 @@ GPUMEM_INLINE std::int64_t head_width(std::int64_t width) {
   return width == kHuge ? 80 : 64;
 }
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   const std::int64_t width = wiring.required(module, "query", "out_features");
   const std::int64_t each = head_width(width);
@@ -27,17 +27,17 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
   const Tensor value = parted("value");
   const Tensor query = parted("query");
   const Tensor attended =
-      wiring.fused_attention({query, key, value}, Wiring::kNoMask, wiring.probability(module, "dropout"),
+      wiring.fused_attention({query, key, value}, ForwardWiring::kNoMask, wiring.probability(module, "dropout"),
                              !calls_kernel_on_views(module.class_name()));
   return wiring.merge_heads(attended, width);
 }
 
-GPUMEM_INLINE Tensor projected(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor projected(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   return wiring.optional_layer(module, "dropout", {wiring.layer(module, "dense", {input})});
 }
 
-GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor block(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   const Tensor normed = wiring.layer(module, "layernorm_before", {input});
   Tensor attended = 0;
@@ -58,7 +58,7 @@ GPUMEM_INLINE Tensor block(Wiring& wiring, const Module& module, Tensor input) {
 }
 
 /// Patches in rows, the class token before them, and the positions.
-GPUMEM_INLINE Tensor embeddings(Wiring& wiring, const Module& module, const model::TrainingJob& job) {
+GPUMEM_INLINE Tensor embeddings(ForwardWiring& wiring, const Module& module, const model::TrainingJob& job) {
   const InModule inside(wiring, module);
   const Module patches = module.child("patch_embeddings");
   Tensor rows = 0;
@@ -82,11 +82,11 @@ GPUMEM_INLINE Tensor embeddings(Wiring& wiring, const Module& module, const mode
   return wiring.optional_layer(module, "dropout", {wiring.add(joined, positions)});
 }
 
-GPUMEM_INLINE Tensor first_token(Wiring& wiring, Tensor hidden) {
+GPUMEM_INLINE Tensor first_token(ForwardWiring& wiring, Tensor hidden) {
   return wiring.node("select", {hidden}, {{"dim", std::int64_t{1}}, {"index", std::int64_t{0}}});
 }
 
-GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model, const model::TrainingJob& job) {
+GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model, const model::TrainingJob& job) {
   const InModule inside(wiring, model);
   Tensor hidden = embeddings(wiring, model.child("embeddings"), job);
   {
@@ -107,7 +107,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   if (model.class_name() == "ViTModel") {
     body(wiring, model, job);
   } else {

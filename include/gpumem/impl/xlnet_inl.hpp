@@ -2,7 +2,7 @@
 
 #include <array>
 
-#include "gpumem/connect/wiring.hpp"
+#include "gpumem/connect/forward.hpp"
 #include "gpumem/connect/xlnet.hpp"
 
 namespace gpumem::connect {
@@ -21,7 +21,7 @@ struct Shared {
 };
 
 /// (q + bias) kᵀ.
-GPUMEM_INLINE Tensor scores(Wiring& wiring, std::string_view bias, Tensor query, Tensor key, std::int64_t keys,
+GPUMEM_INLINE Tensor scores(ForwardWiring& wiring, std::string_view bias, Tensor query, Tensor key, std::int64_t keys,
                             const Shared& shared) {
   const std::int64_t heads = shared.width / kHeadWidth;
   const Tensor biased = wiring.add(query, wiring.parameter(bias, {shared.width}));
@@ -30,7 +30,7 @@ GPUMEM_INLINE Tensor scores(Wiring& wiring, std::string_view bias, Tensor query,
 }
 
 /// rel_shift: [N, heads, S, 2 S] seen one step aside, of which the first S columns are taken.
-GPUMEM_INLINE Tensor shifted(Wiring& wiring, Tensor tensor, const Shared& shared) {
+GPUMEM_INLINE Tensor shifted(ForwardWiring& wiring, Tensor tensor, const Shared& shared) {
   const std::int64_t heads = shared.width / kHeadWidth;
   const std::int64_t tokens = shared.tokens;
   const Tensor turned = wiring.reshape(tensor, {heads, 2 * tokens, tokens});
@@ -40,7 +40,7 @@ GPUMEM_INLINE Tensor shifted(Wiring& wiring, Tensor tensor, const Shared& shared
   return wiring.node("contiguous", {taken});
 }
 
-GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor input, const Shared& shared) {
+GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tensor input, const Shared& shared) {
   const InModule inside(wiring, module);
   const std::int64_t width = shared.width;
   const std::int64_t tokens = shared.tokens;
@@ -66,7 +66,7 @@ GPUMEM_INLINE Tensor attention(Wiring& wiring, const Module& module, Tensor inpu
   return wiring.layer(module, "layer_norm", {wiring.add(output, input)});
 }
 
-GPUMEM_INLINE Tensor feed_forward(Wiring& wiring, const Module& module, Tensor input) {
+GPUMEM_INLINE Tensor feed_forward(ForwardWiring& wiring, const Module& module, Tensor input) {
   const InModule inside(wiring, module);
   Tensor hidden = wiring.layer(module, "activation_function", {wiring.layer(module, "layer_1", {input})});
   hidden = wiring.optional_layer(module, "dropout", {hidden});
@@ -74,7 +74,7 @@ GPUMEM_INLINE Tensor feed_forward(Wiring& wiring, const Module& module, Tensor i
   return wiring.layer(module, "layer_norm", {wiring.add(hidden, input)});
 }
 
-GPUMEM_INLINE Tensor body(Wiring& wiring, const Module& model) {
+GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   const InModule inside(wiring, model);
   Shared shared{.width = wiring.required(model, "word_embedding", "embedding_dim"), .tokens = wiring.sequence_length()};
   wiring.own_parameters_taken(model);
@@ -100,7 +100,7 @@ GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_cla
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const ModuleIndex index(*job.graph);
   const Module model = *find_model(index, kModels);
-  Wiring wiring(job, ops);
+  ForwardWiring wiring(job, ops);
   if (model.class_name() == "XLNetModel") {
     body(wiring, model);
   } else {
