@@ -102,6 +102,11 @@ TEST(Gpt2Family, NeedsTheSequenceLength) {
   EXPECT_TRUE(fails(wired(job_of(kTree, 0)), ErrorCode::missing_information, 0, "--seq 512"));
 }
 
+TEST(Gpt2Family, ReadsNoMoreTokensThanItHasPositions) {
+  EXPECT_TRUE(succeeds(wired(job_of(kTree, 16))));
+  EXPECT_TRUE(fails(wired(job_of(kTree, 17)), ErrorCode::missing_information, 0, "has 16 positions"));
+}
+
 TEST(Gpt2Family, SaysWhichModuleIsMissing) {
   std::string tree(kTree);
   tree.replace(tree.find("(ln_2)"), 6, "(ln_9)");
