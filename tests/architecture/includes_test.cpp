@@ -270,6 +270,12 @@ TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp",
 
 TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
 
+TEST(Lists, HoldEveryFamilyOfModels) {
+  Names wired = listed_in("impl/families_inl.hpp", "connect");
+  wired.merge(listed_in("impl/block_rules_inl.hpp", "connect"));
+  EXPECT_EQ(wired, members("connect"));
+}
+
 TEST(Lists, EveryOpFamilyHasItsRow) {
   const std::string list = text_of(kRoot / "include/gpumem/impl/catalogue_inl.hpp");
   for (const std::string& family : members("ops")) {
