@@ -263,6 +263,8 @@ TEST(Includes, ProgramsUseTheLibraryByItsPublicHeaders) {
 
 TEST(Lists, HoldEveryOpFamily) { EXPECT_EQ(listed_in("impl/catalogue_inl.hpp", "ops"), members("ops")); }
 
+TEST(Lists, HoldEveryBlock) { EXPECT_EQ(listed_in("impl/block_rules_inl.hpp", "connect"), members("connect")); }
+
 TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summary"), members("summary")); }
 
 TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
