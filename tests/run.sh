@@ -44,8 +44,9 @@ if [ "$all" = yes ]; then
   ./build/bench/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/bench/bench/gpumem_process_bench --benchmark_min_time=0.01
 
-  say "The shipped summaries are what the script prints"
+  say "The shipped summaries and graphs are what the scripts make"
   /usr/bin/python3 examples/pytorch/print_summaries.py --check
+  /usr/bin/python3 examples/pytorch/export_graph.py --check
 
   say "The reference peaks of live tensor storage are what FakeTensorMode gives"
   /usr/bin/python3 bench/references/fake_tensor.py --check

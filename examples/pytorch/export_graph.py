@@ -1,20 +1,20 @@
 #!/usr/bin/env python3
-"""Writes PyTorch models as gpumem's graph JSON: every operation of a training step's forward pass, with
-its attributes, its inputs and its parameters.
+"""Writes PyTorch models as gpumem's graph JSON: every operation of a training step's forward pass,
+with its attributes, its inputs and its parameters.
 
-  export_graph.py                          remakes every file in models/graphs and tests/golden/graphs
-  export_graph.py --check                  exits 1 and names the files that differ from these
+  export_graph.py                          remakes models/graphs and tests/golden/graphs
+  export_graph.py --check                  exits 1 and names the files there that differ
   export_graph.py --model MODEL -o FILE    writes one graph (without -o: to stdout)
-  export_graph.py --model MODEL --shapes   prints the shape of every node at two sizes, as PyTorch has them
+  export_graph.py --model MODEL --shapes   the shape of every node at two sizes, as PyTorch has them
 
-MODEL is bert_like or gpt_like (plain transformers of the sizes of BERT-base and GPT-2 small, defined
-here), torchvision.NAME (torchvision.resnet50), or package.module.NAME: a class or function that makes a
-module when it is called without arguments. From Python: export_graph(module, [example]).
+MODEL is bert_like or gpt_like (plain transformers of the sizes of BERT-base and GPT-2 small, made
+here), torchvision.NAME (torchvision.resnet50), or package.module.NAME: a class or function that
+makes a module when called without arguments. From Python: export_graph(module, [example]).
 
 The model is traced by torch.fx in training mode on PyTorch's "meta" device, which works out shapes
-without computing or allocating anything; so what Python decides by shapes while it runs is decided as
-in a real run. It is traced at several batch sizes and, where the model takes them, at two input sizes:
-what grows with them is left open in the graph. What the graph cannot say is an error, never left out.
+without computing or allocating anything; so what Python decides by shapes is decided as in a real
+run. It is traced at several batch sizes and, where the model takes them, at two input sizes: what
+grows with them is left open in the graph. What the graph cannot say is an error, never left out.
 
 It needs PyTorch 1.13 or later; torchvision 0.14 or later for its models.
 """
@@ -222,7 +222,7 @@ class GptLike(nn.Module):
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """One sample of a model's input, without the batch, and another size to try (None: there is none)."""
+    """One sample of a model's input, without the batch, and another size to try (or None)."""
 
     shape: tuple
     other: tuple | None = None
@@ -254,7 +254,7 @@ def build_model(name, num_classes=None):
         if package == "torchvision":
             return build_torchvision(attribute, options)
         return getattr(importlib.import_module(package), attribute)(**options)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise ExportError(
             f"--model {name}: {error}; expected bert_like, gpt_like, torchvision.NAME or "
             "package.module.NAME"
@@ -291,9 +291,9 @@ def on_meta(model):
 def mapped(value, function):
     """The same nest of lists, tuples, dicts and slices with function applied to what is in it."""
     if isinstance(value, (list, tuple)):
-        return type(value)(mapped(item, function) for item in value) if not hasattr(
-            value, "_fields"
-        ) else type(value)(*(mapped(item, function) for item in value))
+        items = [mapped(item, function) for item in value]
+        # A named tuple takes its items one by one.
+        return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     if isinstance(value, dict):
         return {key: mapped(item, function) for key, item in value.items()}
     if isinstance(value, slice):
@@ -361,7 +361,8 @@ class ShapeTracer(torch.fx.Tracer):
         self.running = False
 
     def trace_model(self, model):
-        # Functions that libraries hide from torch.fx because they compute with shapes can be traced here.
+        # What libraries hide from torch.fx, as it computes with shapes, can be traced here.
+        # A list of them in PyTorch 1, a dictionary in 2.
         hidden = torch.fx._symbolic_trace._wrapped_fns_to_patch
         kept = copy.copy(hidden)
         hidden.clear()
@@ -369,7 +370,7 @@ class ShapeTracer(torch.fx.Tracer):
             with torch.no_grad():
                 return self.trace(model)
         finally:
-            hidden.update(kept) if isinstance(hidden, dict) else hidden.extend(kept)
+            (hidden.update if isinstance(hidden, dict) else hidden.extend)(kept)
 
     def is_leaf_module(self, module, name):
         return leaf_of(module) is not None
@@ -395,7 +396,7 @@ class ShapeTracer(torch.fx.Tracer):
 
     def to_bool(self, obj):
         raise ExportError(
-            f"node {obj.node.name}: Python branches on the values of this tensor, which no graph can hold"
+            f"node {obj.node.name}: Python branches on this tensor's values, which no graph holds"
         )
 
     def create_proxy(self, kind, target, args, kwargs, *rest, **named):
@@ -407,8 +408,7 @@ class ShapeTracer(torch.fx.Tracer):
             return value
         named.pop("proxy_factory_fn", None)
         node = super().create_proxy(kind, target, args, kwargs, *rest[:2], **named).node
-        # Shapes alone are kept: the tensor may be changed in place.
-        self.values[node] = mapped(value, lambda item: item)
+        self.values[node] = value
         return ShapedProxy(node, self, value)
 
     @staticmethod
@@ -530,7 +530,7 @@ class Traces:
             self.all.append(self.trace(model, 5, False))
 
     def trace(self, model, batch, other):
-        return trace(model, [sample.tensor(batch, other and sample.other) for sample in self.samples])
+        return trace(model, [s.tensor(batch, other and s.other) for s in self.samples])
 
     def add_other_size(self, model):
         try:
@@ -563,7 +563,8 @@ class Traces:
         ranks = {tensor.dim() for tensor in tensors}
         if len(ranks) > 1:
             raise ExportError(f"node {self.first.nodes[index].name} changes its rank")
-        return [dim_of([t.shape[i] for t in tensors], self.batches, self.names) for i in range(ranks.pop())]
+        sizes = zip(*(tensor.shape for tensor in tensors))
+        return [dim_of(size, self.batches, self.names) for size in sizes]
 
 
 def first_tensor(value):
@@ -577,8 +578,8 @@ def first_tensor(value):
 
 @dataclasses.dataclass(frozen=True)
 class Leaf:
-    """A module that is one op. Attributes are named as print(module) does; those in `unless` are left
-    out where they have that value, PyTorch's default."""
+    """A module that is one op. Attributes are named as print(module) names them; those in `unless`
+    are left out where they have that value, PyTorch's default."""
 
     op: str
     always: tuple = ()
@@ -589,7 +590,13 @@ INPLACE = {"inplace": False}
 CONV = ("in_channels", "out_channels", "kernel_size", "stride")
 POOL = ("kernel_size", "stride")
 NORM = {"affine": True, "track_running_stats": True}
-RECURRENT = {"num_layers": 1, "bias": True, "batch_first": False, "dropout": 0.0, "bidirectional": False}
+RECURRENT = {
+    "num_layers": 1,
+    "bias": True,
+    "batch_first": False,
+    "dropout": 0.0,
+    "bidirectional": False,
+}
 
 
 def conv_leaf(op, axes, **more):
@@ -602,9 +609,13 @@ def leaves():
     """By class of torch.nn."""
     table = {
         nn.Linear: Leaf("linear", ("in_features", "out_features"), {"bias": True}),
-        nn.Bilinear: Leaf("bilinear", ("in1_features", "in2_features", "out_features"), {"bias": True}),
+        nn.Bilinear: Leaf(
+            "bilinear", ("in1_features", "in2_features", "out_features"), {"bias": True}
+        ),
         nn.Embedding: Leaf("embedding", ("num_embeddings", "embedding_dim"), {"padding_idx": None}),
-        nn.LayerNorm: Leaf("layer_norm", ("normalized_shape",), {"elementwise_affine": True, "bias": True}),
+        nn.LayerNorm: Leaf(
+            "layer_norm", ("normalized_shape",), {"elementwise_affine": True, "bias": True}
+        ),
         nn.GroupNorm: Leaf("group_norm", ("num_groups", "num_channels"), {"affine": True}),
         nn.LocalResponseNorm: Leaf("local_response_norm", ("size",)),
         nn.MultiheadAttention: Leaf(
@@ -660,15 +671,11 @@ def leaves():
             f"max_pool{axes}d", POOL, {"padding": 0, "dilation": 1, "ceil_mode": False}
         )
         table[of("AvgPool")] = Leaf(
-            f"avg_pool{axes}d", POOL, {"padding": axes_of(0, axes), "ceil_mode": False}
+            f"avg_pool{axes}d", POOL, {"padding": [0] * axes, "ceil_mode": False}
         )
         table[of("AdaptiveAvgPool")] = Leaf(f"adaptive_avg_pool{axes}d", ("output_size",))
         table[of("AdaptiveMaxPool")] = Leaf(f"adaptive_max_pool{axes}d", ("output_size",))
     return table
-
-
-def axes_of(value, axes):
-    return [value] * axes
 
 
 @functools.lru_cache(maxsize=None)
@@ -684,8 +691,8 @@ STOCHASTIC_DEPTH = {
 
 
 def leaf_of(module):
-    """The op that a module is, or None: it is traced into. A class that derives from torch.nn's and has a
-    forward function of its own is no longer that op."""
+    """The op that a module is, or None: it is traced into. A class that derives from torch.nn's and
+    has a forward function of its own is no longer that op."""
     for base in type(module).__mro__:
         leaf = leaf_by_class().get(base)
         if leaf is not None:
@@ -765,9 +772,9 @@ class Exporter:
         self.index = {node: index for index, node in enumerate(trace.nodes)}
         self.graph = Graph()
         self.emitted = {}  # fx node -> name of the graph's node that holds its tensor
-        self.shape_lines = []  # (name, index of the fx node) where a node has the shape of an fx node
+        self.shape_lines = []  # (name, index of the fx node whose shape the node has)
         self.held = set()  # ids of parameters that a node holds
-        self.modules = dict(trace.model.named_modules(remove_duplicate=False))
+        self.modules = dict(trace.model.named_modules())
 
     def run(self):
         for node in self.trace.nodes:
@@ -832,8 +839,7 @@ class Exporter:
         handler = HANDLERS.get(key[:-1] if in_place else key)
         if handler is None:
             raise ExportError(
-                f"node {node.name}: the function {target_name(node)} has no op in graph JSON; "
-                "wrap it in a module that has, or add an op"
+                f"node {node.name}: the function {target_name(node)} has no op in graph JSON"
             )
         handler(self, node, Arguments(node, handler.names), in_place)
 
@@ -852,7 +858,7 @@ class Exporter:
     def input_name(self, node):
         if node not in self.emitted:
             if node.op != "get_attr":
-                raise ExportError(f"node {node.name} gives no tensor that a graph can name")
+                refuse(node, "is not its layer's first output; graph JSON has no others")
             self.add_attribute(node)
         return self.emitted[node]
 
@@ -870,14 +876,16 @@ class Exporter:
         if node is None:
             return None
         tensor = self.value(node) if isinstance(node, torch.fx.Node) else None
-        if isinstance(node, torch.fx.Node) and node.op == "get_attr" and isinstance(tensor, nn.Parameter):
+        if tensor is not None and node.op == "get_attr" and isinstance(tensor, nn.Parameter):
             return tensor
-        raise ExportError(f"node {node}: a weight that is computed from other tensors has no op in graph JSON")
+        raise ExportError(f"node {node}: a weight that is computed has no op in graph JSON")
 
     def alias(self, node, source):
         self.emitted[node] = self.input_name(source)
 
-    def add(self, node, op, inputs, attributes, name=None, class_name=None, parameters=(), last=True):
+    def add(
+        self, node, op, inputs, attributes, name=None, class_name=None, parameters=(), last=True
+    ):
         """Adds a node; the fx node's tensor is the last one added for it."""
         entry = {"name": None, "op": op}
         if class_name is not None:
@@ -905,9 +913,8 @@ class Exporter:
             entry["tied_parameters"] = tied
         trained = {parameter.requires_grad for parameter in distinct.values()}
         if len(trained) > 1:
-            raise ExportError(
-                f"node {entry['name']}: a part of its parameters is frozen; graph JSON freezes whole nodes"
-            )
+            name = entry["name"]
+            raise ExportError(f"node {name}: some of its parameters are frozen, not all of them")
         if trained == {False}:
             entry["frozen"] = True
         self.held.update(distinct)
@@ -938,25 +945,24 @@ def dim_json(dim):
 
 def target_name(node):
     target = node.target
-    return target if isinstance(target, str) else f"{target.__module__}.{target.__name__}"
+    if isinstance(target, str):
+        return target
+    return f"{getattr(target, '__module__', None) or 'torch'}.{getattr(target, '__name__', target)}"
 
 
-OPERATORS = {
-    "iadd": "add_", "isub": "sub_", "imul": "mul_", "itruediv": "div_", "truediv": "div",
-    "getattr": "getattr",
-}  # fmt: skip
+OPERATORS = {"iadd": "add_", "isub": "sub_", "imul": "mul_", "itruediv": "div_", "truediv": "div"}
 
 
 def function_key(node):
+    """The name that handlers are registered by; of functions of PyTorch and Python only."""
     target = node.target
-    module = getattr(target, "__module__", None) or ""
     name = getattr(target, "__name__", str(target))
-    if module in ("_operator", "operator", "builtins"):
+    package = (getattr(target, "__module__", None) or "torch").partition(".")[0]
+    if package in ("_operator", "operator"):
         return OPERATORS.get(name, name)
-    known = module.startswith(("torch.", "torch")) and not module.startswith("torchvision")
-    if known or target is scaled_dot_product_attention or type(target).__name__ == "builtin_function_or_method":
+    if package == "torch" or target is scaled_dot_product_attention:
         return name
-    raise ExportError(f"node {node.name}: the function {target_name(node)} has no op in graph JSON")
+    return target_name(node)
 
 
 # ---------------------------------------------------------------------------------- functions
@@ -1014,8 +1020,12 @@ def keeps_shape(op, names="input", keep=(), defaults=None):
     def handler(exporter, node, arguments, in_place):
         if arguments.get("dtype") is not None:
             refuse(node, "casts as well; cast first")
-        attributes = {name: plain(arguments[name]) for name in keep if arguments.get(name) is not None}
-        attributes = {k: v for k, v in attributes.items() if v != (defaults or {}).get(k)}
+        given = {name: plain(arguments.get(name)) for name in keep}
+        attributes = {
+            name: value
+            for name, value in given.items()
+            if value is not None and value != (defaults or {}).get(name)
+        }
         if in_place or arguments.get("inplace") is True:
             attributes["inplace"] = True
         exporter.add(node, op, [arguments[handler.names[0]]], attributes)
@@ -1025,8 +1035,8 @@ def keeps_shape(op, names="input", keep=(), defaults=None):
 
 
 for same_name in (
-    "selu", "softplus", "softsign", "tanh", "sigmoid", "exp", "sqrt", "rsqrt", "square", "neg", "abs",
-    "sin", "cos", "log", "clone",
+    "selu", "softplus", "softsign", "tanh", "sigmoid", "exp", "sqrt", "rsqrt", "square", "neg",
+    "abs", "sin", "cos", "log", "clone",
 ):  # fmt: skip
     HANDLERS[same_name] = keeps_shape(same_name)
 for same_name in ("relu", "relu6", "silu", "mish", "hardswish", "hardsigmoid"):
@@ -1034,7 +1044,9 @@ for same_name in ("relu", "relu6", "silu", "mish", "hardswish", "hardsigmoid"):
 HANDLERS["logsigmoid"] = keeps_shape("log_sigmoid")
 HANDLERS["contiguous"] = keeps_shape("contiguous")
 HANDLERS["gelu"] = keeps_shape("gelu", "input", ("approximate",), {"approximate": "none"})
-HANDLERS["leaky_relu"] = keeps_shape("leaky_relu", "input negative_slope inplace", ("negative_slope",))
+HANDLERS["leaky_relu"] = keeps_shape(
+    "leaky_relu", "input negative_slope inplace", ("negative_slope",)
+)
 HANDLERS["elu"] = keeps_shape("elu", "input alpha inplace", ("alpha",))
 HANDLERS["hardtanh"] = keeps_shape(
     "hardtanh", "input min_val max_val inplace", ("min_val", "max_val")
@@ -1042,12 +1054,15 @@ HANDLERS["hardtanh"] = keeps_shape(
 HANDLERS["softmax"] = keeps_shape("softmax", "input dim", ("dim",))
 HANDLERS["log_softmax"] = keeps_shape("log_softmax", "input dim", ("dim",))
 HANDLERS["glu"] = keeps_shape("glu", "input dim", ("dim",))
-HANDLERS["pixel_shuffle"] = keeps_shape("pixel_shuffle", "input upscale_factor", ("upscale_factor",))
+HANDLERS["pixel_shuffle"] = keeps_shape(
+    "pixel_shuffle", "input upscale_factor", ("upscale_factor",)
+)
 
 
-@handles("input p training inplace", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout")
+@handles(
+    "input p training inplace", "dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout"
+)
 def dropout(exporter, node, arguments, in_place):
-    # As a method and a torch function it has no default for training, as torch.nn.functional's it is True.
     if arguments.named.get("training", True) is False:
         exporter.alias(node, arguments["input"])
         return
@@ -1092,7 +1107,9 @@ def where(exporter, node, arguments, _):
     exporter.add(node, "where", [item for item in inputs if isinstance(item, torch.fx.Node)], {})
 
 
-@handles("input", "to", "type", "type_as", "float", "half", "bfloat16", "double", "long", "int", "bool")
+@handles(
+    "input", "to", "type", "type_as", "float", "half", "bfloat16", "double", "long", "int", "bool"
+)
 def cast(exporter, node, arguments, _):
     source, wanted = exporter.value(arguments["input"]), exporter.value(node)
     if source.dtype == wanted.dtype:
@@ -1147,14 +1164,12 @@ def split(exporter, node, arguments, _):
 
 def item(exporter, node, source, index):
     """One part of a split, or the tensor of a layer that returns more."""
-    if source.op == "call_module":
-        if index != 0:
-            if node.users:
-                refuse(node, f"reads output {index} of {source.target}; graph JSON has its first one only")
-            return
+    if source.op == "call_module" and index == 0:
         exporter.alias(node, source)
         return
-    if function_name(source) not in ("split", "chunk", "tensor_split", "unbind", "split_with_sizes"):
+    if source.op == "call_module" or source not in exporter.emitted:
+        return  # Graph JSON has the first output of a layer only: an error if another one is read.
+    if HANDLERS.get(function_name(source)) is not split:
         refuse(node, f"reads a part of what {target_name(source)} gives")
     entry = next(n for n in exporter.graph.nodes if n["name"] == exporter.emitted[source])
     sizes, dim = entry["attrs"]["sizes"], entry["attrs"]["dim"]
@@ -1193,11 +1208,11 @@ def getitem(exporter, node, arguments, _):
         item(exporter, node, source, index)
         return
     index = list(index) if isinstance(index, (list, tuple)) else [index]
-    shape = exporter.value(source).dim()
+    rank = exporter.value(source).dim()
     used = sum(part is not None and part is not Ellipsis for part in index)
     if Ellipsis in [part for part in index if not isinstance(part, torch.fx.Node)]:
         at = next(i for i, part in enumerate(index) if part is Ellipsis)
-        index[at : at + 1] = [slice(None)] * (shape - used)
+        index[at : at + 1] = [slice(None)] * (rank - used)
     dims = exporter.dims(source)
     steps = Steps(exporter, node, source)
     axis = from_axis = 0
@@ -1257,7 +1272,8 @@ def like_input(exporter, node, length):
 
 @handles("input dim index", "select")
 def select(exporter, node, arguments, _):
-    exporter.add(node, "select", [arguments["input"]], {"dim": arguments["dim"], "index": arguments["index"]})
+    attributes = {name: arguments[name] for name in ("dim", "index")}
+    exporter.add(node, "select", [arguments["input"]], attributes)
 
 
 @handles("input dim start length", "narrow")
@@ -1277,8 +1293,8 @@ def index_select(exporter, node, arguments, _):
 
 @handles("input start_dim end_dim", "flatten")
 def flatten(exporter, node, arguments, _):
-    attributes = {"start_dim": arguments.get("start_dim", 0), "end_dim": arguments.get("end_dim", -1)}
-    exporter.add(node, "flatten", [arguments["input"]], attributes)
+    start, end = arguments.get("start_dim", 0), arguments.get("end_dim", -1)
+    exporter.add(node, "flatten", [arguments["input"]], {"start_dim": start, "end_dim": end})
 
 
 @handles("input dim sizes", "unflatten")
@@ -1303,8 +1319,8 @@ def product(dims):
 
 
 def add_reshape(steps, before, after):
-    """The steps from one shape to another of as many elements. A graph's reshape leaves the first axis alone;
-    where that changes, flatten joins it with what follows, or unflatten takes it apart."""
+    """The steps from one shape to another of as many elements. A graph's reshape leaves the first
+    axis alone; where that changes, flatten joins it with others, or unflatten takes it apart."""
     if before == after:
         return True
     if not before or not after:
@@ -1326,11 +1342,9 @@ def add_reshape(steps, before, after):
 def add_inner_reshape(steps, before, after):
     open_axes = [axis for axis, dim in enumerate(after[1:]) if not dim.fixed]
     if len(open_axes) > 1:
-        # Only one size can be left open, but an axis that is taken apart or joined leaves the others alone.
-        first = next(i for i, (left, right) in enumerate(zip(before, after)) if left != right)
-        last = next(
-            i for i, (left, right) in enumerate(zip(reversed(before), reversed(after))) if left != right
-        )
+        # Only one size can be left open; flatten and unflatten leave other axes alone.
+        first = same_axes(before, after)
+        last = same_axes(before[::-1], after[::-1])
         left, right = before[first : len(before) - last], after[first : len(after) - last]
         if len(right) == 1:
             steps.then("flatten", {"start_dim": first, "end_dim": first + len(left) - 1})
@@ -1342,6 +1356,11 @@ def add_inner_reshape(steps, before, after):
     if len(open_axes) == 1:
         sizes[open_axes[0]] = -1
     steps.then("reshape", {"shape": sizes})
+
+
+def same_axes(one, other):
+    """How many axes two shapes begin with alike."""
+    return next(i for i, (left, right) in enumerate(zip(one, other)) if left != right)
 
 
 def add_unflatten(steps, axis, dims):
@@ -1489,7 +1508,8 @@ def convolution(axes):
                 attributes[name] = value
         if bias is None:
             attributes["bias"] = False
-        exporter.add(node, f"conv{axes}d", [arguments["input"]], attributes, parameters=[weight, bias])
+        inputs = [arguments["input"]]
+        exporter.add(node, f"conv{axes}d", inputs, attributes, parameters=[weight, bias])
 
     handler.names = "input weight bias stride padding dilation groups".split()
     return handler
@@ -1537,33 +1557,34 @@ def export(model, samples):
     """(Graph, Traces, the shape lines) of a model."""
     try:
         traces = Traces(model, samples)
-    except RuntimeError as error:
+    except (AssertionError, RuntimeError, TypeError, ValueError) as error:
         shapes = ", ".join("x".join(map(str, sample.shape)) for sample in samples)
-        raise ExportError(f"{type(model).__name__} does not run on samples of {shapes}: {error}") from error
+        name = type(model).__name__
+        raise ExportError(f"{name} does not run on samples of {shapes}: {error}") from error
     graphs = [Exporter(traces, trace) for trace in traces.all]
     texts = [exporter.run().text("") for exporter in graphs]
     first = graphs[0]
     if traces.open_size and (traces.note or len(set(texts)) > 1):
-        difference = traces.note or first_difference(texts[0], next(t for t in texts if t != texts[0]))
+        difference = first_difference(texts) if len(set(texts)) > 1 else ""
         traces.fix_size()
         graphs = [Exporter(traces, trace) for trace in traces.all]
         texts = [exporter.run().text("") for exporter in graphs]
         first = graphs[0]
-        traces.note = difference
+        traces.note = traces.note or f"only for this input size: {difference}"
     if len(set(texts)) > 1:
-        difference = first_difference(texts[0], next(t for t in texts if t != texts[0]))
-        raise ExportError(f"an attribute changes with the batch size: {difference}")
+        raise ExportError(f"something changes with the batch size: {first_difference(texts)}")
     return first.graph, traces, first.shape_lines
 
 
-def first_difference(one, other):
-    pairs = zip(one.splitlines(), other.splitlines())
-    left = next(left for left, right in pairs if left != right)
-    return f"only for this input size: {left.strip()}"
+def first_difference(texts):
+    """The first line of the first text that another one has not."""
+    other = next(text for text in texts if text != texts[0])
+    lines = zip(texts[0].splitlines(), other.splitlines())
+    return next(line.strip() for line, another in lines if line != another)
 
 
 def export_graph(model, examples, name="model"):
-    """The graph JSON of a module, for examples of its inputs: tensors whose first axis is the batch."""
+    """The graph JSON of a module, for examples of its inputs, whose first axis is the batch."""
     samples = [Sample(tuple(example.shape[1:]), None, example.dtype) for example in examples]
     return export(model, samples)[0].text(name)
 
@@ -1644,7 +1665,7 @@ def parse_arguments(arguments):
     add("--model", metavar="MODEL", help="the one model to export")
     add("-o", "--output", metavar="FILE", type=pathlib.Path, help="where to write it")
     add("--num-classes", type=int, help="classes of MODEL's head")
-    add("--input", metavar="SIZES", help="one sample's shape: 3x224x224; the graph is for that alone")
+    add("--input", metavar="SIZES", help="one sample's shape (3x224x224), to trace at that alone")
     add("--tokens", action="store_true", help="the input is integer ids: --input 128 --tokens")
     add("--shapes", action="store_true", help="write the shapes instead of the graph")
     add("--check", action="store_true", help="compare with the files instead of writing them")

@@ -5,6 +5,7 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/config.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/device/allocation_trace.hpp"
 #include "gpumem/device/caching_allocator.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/estimators.hpp"

@@ -2,6 +2,7 @@
 // went wrong to standard error, and returns the exit code: 0, 2 usage, 3 bad input, 4 no estimate.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "evaluation.hpp"
@@ -49,6 +50,23 @@ struct EvaluateOptions {
   bool json = false;
 };
 int run_evaluate(const EvaluateOptions& options);
+
+struct CalibrateOptions {
+  std::string runs;  ///< a table of measured runs
+  std::string gpu = kDefaultGpu;
+  std::string estimator;  ///< one that tells reserved memory
+  std::string summaries;  ///< as of EvaluateOptions
+  std::string out;        ///< the profile to write
+};
+int run_calibrate(const CalibrateOptions& options);
+struct ReplayTraceOptions {
+  std::string trace;                        ///< the recording; "-" is standard input
+  std::string gpu;                          ///< empty: no limit
+  std::string allocator;                    ///< as PYTORCH_CUDA_ALLOC_CONF
+  std::optional<std::int64_t> device = {};  ///< which GPU of the recording; nothing: the first
+  bool json = false;
+};
+int run_replay_trace(const ReplayTraceOptions& options);
 
 /// "gpumem: error: FILE:LINE: ..." on standard error; returns the exit code of its kind.
 int report_error(const Error& error);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 
 #include "commands.hpp"
@@ -92,7 +93,9 @@ Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, c
 Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, Evaluator& evaluator,
                            const std::string& gpu_for_all) {
   if (run.error) return *run.error;
-  const auto gpu = evaluator.gpu_of(gpu_for_all.empty() ? run.gpu : gpu_for_all);
+  const std::string& name = gpu_for_all.empty() ? run.gpu : gpu_for_all;
+  if (name.empty()) return Error{ErrorCode::missing_information, "the run names no GPU; name one with --gpu", {}};
+  const auto gpu = evaluator.gpu_of(name);
   if (!gpu) return gpu.error();
   return predict(run, estimator, **gpu);
 }
@@ -167,7 +170,7 @@ std::string text_of(const char* format, double value) {
   return text.data();
 }
 std::string percent(double share) { return text_of("%.2f %%", 100.0 * share); }
-std::string mib(double value) { return core::with_separators(static_cast<std::int64_t>(value + 0.5)); }
+std::string mib(double value) { return core::with_separators(std::llround(value)); }
 
 std::string row(std::string_view title, std::initializer_list<std::string> cells) {
   constexpr std::size_t kTitle = 34;
@@ -219,17 +222,18 @@ std::string failures(const Verdict& verdict) {
 }
 
 std::string count(std::int64_t value) { return core::with_separators(value); }
+std::string count_of_runs(std::int64_t value) { return count(value) + (value == 1 ? " run" : " runs"); }
 
 std::string to_table(const Verdict& verdict) {
   const Accuracy& accuracy = verdict.accuracy;
   const auto failed = static_cast<std::int64_t>(verdict.failed.size());
-  std::string text = "\n" + std::string(verdict.estimator) + ": " + count(accuracy.fitted) + " runs that fitted, " +
+  std::string text = "\n" + std::string(verdict.estimator) + ": " + count_of_runs(accuracy.fitted) + " that fitted, " +
                      count(accuracy.out_of_memory) + " out of memory, " + count(failed) + " failed\n";
   if (accuracy.fitted > 0) text += errors_table(verdict);
   text += "  out of memory: " + count(accuracy.caught) + " caught, " + count(accuracy.out_of_memory - accuracy.caught) +
           " missed; " + count(accuracy.false_alarms) + " false alarms\n";
   if (verdict.several_gpus.fitted > 0) {
-    text += "  on several GPUs: " + count(verdict.several_gpus.fitted) + " runs, relative error " +
+    text += "  on several GPUs: " + count_of_runs(verdict.several_gpus.fitted) + ", relative error " +
             percent(verdict.several_gpus.relative_error.mean) + " in the mean, " +
             percent(verdict.several_gpus.relative_error.median) + " in the median\n";
   }
@@ -238,7 +242,7 @@ std::string to_table(const Verdict& verdict) {
 
 std::string headline(const EvaluateOptions& options, const runs::MeasuredRuns& all, const Selection& selection) {
   std::string text =
-      options.runs + ": " + all.format + ", " + count(static_cast<std::int64_t>(selection.runs.size())) + " runs";
+      options.runs + ": " + all.format + ", " + count_of_runs(static_cast<std::int64_t>(selection.runs.size()));
   if (selection.without_measurement > 0) text += ", " + count(selection.without_measurement) + " without a measurement";
   if (all.dropped > 0) text += ", " + count(all.dropped) + " dropped that measure no need";
   if (selection.filtered_out > 0) text += ", " + count(selection.filtered_out) + " filtered out";
@@ -247,8 +251,17 @@ std::string headline(const EvaluateOptions& options, const runs::MeasuredRuns& a
 
 // JSON.
 
+/// To six decimals: the rest differs between machines.
+double rounded(double value) {
+  constexpr double kDecimals = 1e6;
+  return std::round(value * kDecimals) / kDecimals;
+}
+
 Json to_json(const runs::Spread& spread) {
-  return {{"mean", spread.mean}, {"median", spread.median}, {"p90", spread.p90}, {"p99", spread.p99}};
+  return {{"mean", rounded(spread.mean)},
+          {"median", rounded(spread.median)},
+          {"p90", rounded(spread.p90)},
+          {"p99", rounded(spread.p99)}};
 }
 
 Json to_json(const Verdict& verdict) {
@@ -260,11 +273,11 @@ Json to_json(const Verdict& verdict) {
       {"failed", verdict.failed.size()},
       {"relative_error", to_json(accuracy.relative_error)},
       {"absolute_error_mib", to_json(accuracy.absolute_error_mib)},
-      {"signed_relative_error", accuracy.signed_relative_error},
-      {"right_class", accuracy.right_class},
-      {"underestimated", accuracy.underestimated},
-      {"covered", verdict.ranged ? Json(accuracy.covered) : Json(nullptr)},
-      {"upper_ratio", verdict.ranged ? Json(accuracy.upper_ratio) : Json(nullptr)},
+      {"signed_relative_error", rounded(accuracy.signed_relative_error)},
+      {"right_class", rounded(accuracy.right_class)},
+      {"underestimated", rounded(accuracy.underestimated)},
+      {"covered", verdict.ranged ? Json(rounded(accuracy.covered)) : Json(nullptr)},
+      {"upper_ratio", verdict.ranged ? Json(rounded(accuracy.upper_ratio)) : Json(nullptr)},
       {"caught", accuracy.caught},
       {"missed", accuracy.out_of_memory - accuracy.caught},
       {"false_alarms", accuracy.false_alarms},
@@ -274,8 +287,8 @@ Json to_json(const Verdict& verdict) {
     const Prediction& worst = *verdict.judged[*accuracy.worst];
     json["worst"] = {{"name", worst.run->name},
                      {"line", worst.run->line},
-                     {"expected_mib", worst.expected_mib},
-                     {"measured_mib", worst.run->measured_mib.value_or(0.0)}};
+                     {"expected_mib", rounded(worst.expected_mib)},
+                     {"measured_mib", rounded(worst.run->measured_mib.value_or(0.0))}};
   }
   json["failures"] = Json::array();
   for (const Prediction* prediction : verdict.failed) {
@@ -303,7 +316,7 @@ Json to_json(const EvaluateOptions& options, const runs::MeasuredRuns& all, cons
 // The predictions, one row each.
 
 std::string to_csv(const std::vector<Verdict>& verdicts) {
-  std::string text = "estimator,line,name,gpus,measured_mib,expected_mib,lower_mib,upper_mib,fits,status\n";
+  std::string text = "estimator,line,name,gpus,measured_mib,expected_mib,lower_mib,upper_mib,fits,status,error\n";
   const auto figure = [](double value) { return text_of("%.1f", value); };
   for (const Verdict& verdict : verdicts) {
     for (const Prediction& prediction : verdict.predictions) {
@@ -311,12 +324,12 @@ std::string to_csv(const std::vector<Verdict>& verdicts) {
       text += std::string(verdict.estimator) + "," + std::to_string(run.line) + "," + runs::csv_field(run.name) + "," +
               std::to_string(run.gpus) + "," + (run.measured_mib ? figure(*run.measured_mib) : "") + ",";
       if (prediction.error) {
-        text += ",,,,failed\n";
+        text += ",,,,failed," + runs::csv_field(core::to_string(*prediction.error)) + "\n";
         continue;
       }
       text += figure(prediction.expected_mib) + "," + figure(prediction.lower_mib) + "," +
               figure(prediction.upper_mib) + "," + (prediction.fits ? "yes" : "no") + "," +
-              (run.out_of_memory ? "oom" : "ok") + "\n";
+              (run.out_of_memory ? "oom" : "ok") + ",\n";
     }
   }
   return text;

@@ -82,6 +82,28 @@ void add_evaluate(CLI::App& app, EvaluateOptions& options) {
       "summary's path relative to the table. GPUMemNet's and xMem's published tables are read as they are.");
 }
 
+void add_calibrate(CLI::App& app, CalibrateOptions& options) {
+  CLI::App& command = *app.add_subcommand("calibrate", "a GPU profile with the context that your own runs show");
+  command.add_option("runs", options.runs, "the table of measured runs (CSV), as for evaluate")->required();
+  command.add_option("--gpu", options.gpu, "the profile to begin with")->capture_default_str();
+  command.add_option("--estimator", options.estimator, "an estimator that tells reserved memory")->required();
+  command.add_option("--summaries", options.summaries, "folder with the summaries of models that the table only names");
+  command.add_option("-o,--out", options.out, "the profile to write, ending in .json")->required();
+}
+
+void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
+  CLI::App& command = *app.add_subcommand("replay-trace", "what PyTorch's caching allocator makes of a recorded run");
+  command.add_option("trace", options.trace, "the recording, as JSON; - is standard input")->required();
+  command.add_option("--gpu", options.gpu, "say whether it fits there: a name from 'gpumem gpus', or a profile");
+  command.add_option("--alloc-conf", options.allocator, "as PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
+  command.add_option("--device", options.device, "which GPU of the recording; the first that it holds")
+      ->transform(kWholeNumber);
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(
+      "A recording is torch.cuda.memory._snapshot() written with json.dump, or the chrome trace of torch.profiler\n"
+      "with profile_memory=True, from a GPU or a CPU; examples/pytorch/record_trace.py makes one.");
+}
+
 int run(int argc, char** argv) {
   CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
                "gpumem");
@@ -92,11 +114,15 @@ int run(int argc, char** argv) {
   EstimateOptions estimate;
   BatchOptions batch;
   EvaluateOptions evaluate;
+  CalibrateOptions calibrate;
   GpusOptions gpus;
+  ReplayTraceOptions replay_trace;
   add_estimate(app, estimate);
   add_batch(app, batch);
   add_evaluate(app, evaluate);
+  add_calibrate(app, calibrate);
   add_gpus(app, gpus);
+  add_replay_trace(app, replay_trace);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -108,6 +134,8 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("estimate")) return run_estimate(estimate);
   if (app.got_subcommand("batch")) return run_batch(batch);
   if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);
+  if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
+  if (app.got_subcommand("replay-trace")) return run_replay_trace(replay_trace);
   return run_gpus(gpus);
 }
 

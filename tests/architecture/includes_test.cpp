@@ -35,10 +35,11 @@ const std::map<std::string, Names> kArrows = {
 
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
-    {"connect", {"family", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
-    {"ops", {"op", "window"}},
-    {"estimate", {"estimator", "memory_estimate"}},
+    {"ops", {"op", "window", "tape", "broadcast"}},
+    {"connect",
+     {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
+    {"estimate", {"estimator", "memory_estimate", "plan_replay"}},
     {"runs", {"csv", "measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 

@@ -48,11 +48,12 @@ class Random {
     return result;
   }
   model::AttributeValue value() {
-    switch (number(0, 4)) {
+    switch (number(0, 5)) {
       case 0: return chance(50);
       case 1: return number(INT64_MIN, INT64_MAX);
       case 2: return static_cast<double>(number(-1000, 1000)) / 7.0;
       case 3: return word() + "\"\\\n\t│";
+      case 4: return std::vector<core::Dim>{core::Dim::batch(number(1, 64)), core::Dim::fixed(-1), core::Dim::fixed(7)};
       default: break;
     }
     std::vector<std::int64_t> list;

@@ -1,6 +1,6 @@
 // Enters: the requests and frees that a training job makes, in order. Leaves: what PyTorch's caching allocator would
 // have allocated and reserved for them, now and at its peak. Units: bytes. Source: c10/cuda/CUDACachingAllocator.cpp,
-// whose constants are the same from PyTorch 1.13 to 2.9:
+// whose constants have not changed since PyTorch 1.13:
 //   - a request is rounded up to 512 B; up to 1 MiB it is served from the small pool, else from the large one;
 //   - the free block of the request's stream and pool that is the smallest large enough, at the lowest address among
 //     equals, is taken; what it has too much becomes a free block if that is at least 512 B (small pool, expandable
@@ -66,7 +66,8 @@ class CachingAllocator {
   [[nodiscard]] std::int64_t peak_reserved() const { return reserved_.peak; }
   [[nodiscard]] std::int64_t peak_requested() const { return requested_.peak; }
   /// Segments that hold memory; an expandable one counts once however many pages it has.
-  [[nodiscard]] std::int64_t segments() const { return segments_; }
+  [[nodiscard]] std::int64_t segments() const { return segments_.now; }
+  [[nodiscard]] std::int64_t peak_segments() const { return segments_.peak; }
   /// How often all cached segments were released to make room: "num_alloc_retries" of torch.cuda.memory_stats().
   [[nodiscard]] std::int64_t retries() const { return retries_; }
 
@@ -87,11 +88,11 @@ class CachingAllocator {
   struct Level {
     std::int64_t now = 0;
     std::int64_t peak = 0;
-    void raise(std::int64_t bytes) {
-      now += bytes;
+    void raise(std::int64_t by) {
+      now += by;
       peak = now > peak ? now : peak;
     }
-    void lower(std::int64_t bytes) { now -= bytes; }
+    void lower(std::int64_t by) { now -= by; }
   };
 
   [[nodiscard]] std::int64_t rounded(std::int64_t bytes) const;
@@ -142,7 +143,7 @@ class CachingAllocator {
   Level allocated_;
   Level reserved_;
   Level requested_;
-  std::int64_t segments_ = 0;
+  Level segments_;
   std::int64_t retries_ = 0;
 };
 

@@ -90,7 +90,7 @@ GPUMEM_INLINE core::Status read_division_list(Tokens& tokens, AllocatorOptions& 
     }
     const auto mib = number<std::uint64_t>(size);
     if (!mib || !std::has_single_bit(*mib)) return fault;
-    const std::size_t index = std::min<std::size_t>(std::countr_zero(*mib), divisions.size() - 1);
+    const std::size_t index = std::min(static_cast<std::size_t>(std::countr_zero(*mib)), divisions.size() - 1);
     if (first) std::fill(divisions.begin(), divisions.begin() + static_cast<std::ptrdiff_t>(index), *value);
     divisions[index] = *value;
     begin = index + 1;

@@ -247,14 +247,14 @@ GPUMEM_INLINE BlockId CachingAllocator::new_segment(std::uint32_t pool, std::int
   const BlockId id = new_block(pool, next_address_, bytes);
   next_address_ += bytes;
   reserved_.raise(bytes);
-  ++segments_;
+  segments_.raise(1);
   return id;
 }
 
 GPUMEM_INLINE void CachingAllocator::release_segment(BlockId id) {
   take_out(id);
   reserved_.lower(blocks_[id].size);
-  --segments_;
+  segments_.lower(1);
   forget(id);
 }
 
@@ -380,7 +380,7 @@ GPUMEM_INLINE BlockId CachingAllocator::map(BlockId id, std::int64_t size) {
   namespace detail = caching_allocator_detail;
   const std::int64_t bytes = detail::rounded_up(size, detail::page_size(pools_[blocks_[id].pool].small));
   if (bytes > capacity_ - reserved_.now) return kNoBlock;
-  if (!blocks_[id].is_split()) ++segments_;  // its first pages
+  if (!blocks_[id].is_split()) segments_.raise(1);  // its first pages
   unlist_unmapped(id);
   if (bytes < blocks_[id].size) list_unmapped(split_off(id, bytes));
   reserved_.raise(bytes);
@@ -404,7 +404,7 @@ GPUMEM_INLINE void CachingAllocator::unmap(BlockId id) {
   reserved_.lower(end - begin);
   id = merge_unmapped(id);
   if (blocks_[id].is_split()) return list_unmapped(id);
-  --segments_;
+  segments_.lower(1);
   forget(id);
 }
 
@@ -436,7 +436,7 @@ GPUMEM_INLINE void CachingAllocator::unlist_unmapped(BlockId id) {
 // --- Inspection -------------------------------------------------------------------------------------------------
 
 GPUMEM_INLINE void CachingAllocator::reset_peaks() {
-  for (Level* level : {&allocated_, &reserved_, &requested_}) level->peak = level->now;
+  for (Level* level : {&allocated_, &reserved_, &requested_, &segments_}) level->peak = level->now;
 }
 
 GPUMEM_INLINE std::vector<SegmentView> CachingAllocator::snapshot() const {

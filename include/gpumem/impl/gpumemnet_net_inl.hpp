@@ -111,7 +111,8 @@ class NetWriter {
       : net_(net), vocabulary_(vocabulary), file_(file), line_(line), builder_("gpumemnet", file) {}
 
   core::Result<model::ModelGraph> write() && {
-    if (!plausible()) fail("its input is of no usable size");
+    if (net_.layers.empty()) fail("is all it holds");
+    if (!plausible()) fail("follows an input of no usable size");
     const Tensor input{model::kFirstGraphInput, net_.channels, net_.side};
     if (!builder_.failed()) builder_.add_input({"input", input.shape(), core::DType::float32});
     if (net_.side == 0) mlp(input);
@@ -121,9 +122,11 @@ class NetWriter {
   }
 
  private:
+  /// Far beyond any net of the sets, and far from overflow.
+  static constexpr std::int64_t kLargest = std::int64_t{1} << 24;
+
   [[nodiscard]] bool plausible() const {
-    constexpr std::int64_t kMost = std::int64_t{1} << 24;
-    return net_.channels >= 1 && net_.channels <= kMost && net_.side >= 0 && net_.side <= kMost;
+    return net_.channels >= 1 && net_.channels <= kLargest && net_.side >= 0 && net_.side <= kLargest;
   }
 
   // The list.
@@ -185,7 +188,7 @@ class NetWriter {
     if (!going()) return input;
     const std::int64_t per_output = input.channels * kernel * kernel + 1;
     Tensor output{0, row.parameters / per_output, side_of(row.activations)};
-    if (output.channels < 1 || row.parameters % per_output != 0) {
+    if (output.channels < 1 || output.channels > kLargest || row.parameters % per_output != 0) {
       fail_taken("has parameters that no number of output channels gives");
     }
     const std::int64_t stride = output.side == input.side ? 1 : 2;
@@ -205,7 +208,7 @@ class NetWriter {
     if (!going()) return input;
     const Tensor output{0, row.activations, 0};
     const core::Checked parameters = core::Checked(output.channels) * (core::Checked(input.channels) + 1);
-    if (output.channels < 1 || parameters.value() != row.parameters)
+    if (output.channels < 1 || output.channels > kLargest || parameters.value() != row.parameters)
       fail_taken("has parameters that its sizes do not give");
     const model::Attribute attributes[] = {{"in_features", input.channels}, {"out_features", output.channels}};
     return add("linear", input, output, attributes, row.parameters);
@@ -323,8 +326,6 @@ class NetWriter {
       else if (net_.architecture == "dense") tensor = dense_group(tensor);
       else if (type() == "d" || type() == "max_pool2d") tensor = pooling("max_pool2d", tensor);
       else tensor = block(tensor, 3);
-      constexpr std::int64_t kMostChannels = std::int64_t{1} << 24;
-      if (tensor.channels > kMostChannels) fail("follows a layer of more than 2^24 channels");
     }
     return tensor;
   }

@@ -70,6 +70,12 @@ core::Status all_of(Steps... steps) {
   return status;
 }
 
+/// The software stack's name in the GPU's profile.
+GPUMEM_INLINE core::Status take_software(const CsvCells& cells, model::TrainingJob& job) {
+  job.software = cells.text("software");
+  return core::Done{};
+}
+
 GPUMEM_INLINE core::Status take_settings(const CsvCells& cells, model::TrainingJob& job) {
   return all_of([&] { return take(cells.whole("batch_size"), job.batch_size); },
                 [&] { return take_shape(cells, job.input_shape); },
@@ -78,6 +84,7 @@ GPUMEM_INLINE core::Status take_settings(const CsvCells& cells, model::TrainingJ
                 [&] { return choose(cells, "precision", model::kPrecisions, job.precision); },
                 [&] { return choose(cells, "loss", model::kLosses, job.loss); },
                 [&] { return choose(cells, "zero_grad", model::kZeroGrads, job.zero_grad); },
+                [&] { return take_software(cells, job); },
                 [&] { return take(cells.whole("samples_per_epoch"), job.samples_per_epoch); },
                 [&] { return take(cells.flag("summary_pass"), job.summary_pass); },
                 [&] { return take(cells.flag("validation_pass"), job.validation_pass); },
@@ -96,7 +103,7 @@ GPUMEM_INLINE core::Status take_model(const CsvCells& cells, const std::filesyst
                                       model::TrainingJob& job) {
   const std::string_view summary = cells.text("summary");
   if (summary.empty()) return cells.malformed("names no summary");
-  auto graph = shelf.take((folder / summary).string());
+  auto graph = shelf.take((folder / summary).lexically_normal().string());
   if (!graph) return graph.error();
   job.graph = *std::move(graph);
   core::Status valid = model::validate(job);

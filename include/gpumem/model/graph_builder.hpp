@@ -23,6 +23,7 @@ struct LayerSpec {
   std::optional<std::int64_t> parameters = {};  ///< as printed; empty: counted from the attributes
   std::int64_t tied_parameters = 0;
   bool frozen = false;
+  bool returned = false;
   std::int64_t line = 0;
 };
 

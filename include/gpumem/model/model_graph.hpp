@@ -49,6 +49,8 @@ struct Layer {
   std::int64_t parameters = 0;       ///< elements that this layer holds, tied ones included
   std::int64_t tied_parameters = 0;  ///< those of them that an earlier layer holds already
   bool frozen = false;               ///< not trained: no gradient, no optimizer state
+  /// The model hands it out beside what the loss reads (keys and values of a cache): it lives as long as the outputs.
+  bool returned = false;
 };
 
 struct GraphInput {
@@ -102,6 +104,7 @@ class ModelGraph {
   [[nodiscard]] std::span<const std::string> ops() const { return ops_; }
   [[nodiscard]] std::span<const std::string> class_names() const { return class_names_; }
 
+  [[nodiscard]] std::size_t scopes() const { return scopes_.size(); }
   [[nodiscard]] const Scope& scope(std::uint32_t index) const { return scopes_[index]; }
   [[nodiscard]] std::string_view scope_name(std::uint32_t index) const { return text(scopes_[index].name); }
   /// Whether scope `inner` is `outer` or lies within it.
@@ -112,8 +115,6 @@ class ModelGraph {
   /// Containers printed behind their layers, in this order; none where scopes tell.
   [[nodiscard]] std::span<const BlockMark> block_marks() const { return block_marks_; }
   [[nodiscard]] std::string_view class_name(const BlockMark& mark) const { return class_names_[mark.class_name]; }
-  /// The number of scopes, the model itself among them.
-  [[nodiscard]] std::size_t scopes() const { return scopes_.size(); }
   [[nodiscard]] std::string_view class_name(const Scope& scope) const { return class_names_[scope.class_name]; }
 
   /// Elements of all parameters, each tied one counted once.

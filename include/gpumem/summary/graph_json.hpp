@@ -9,9 +9,14 @@
 // Nodes stand in execution order; an input names a graph input or an earlier node. A dimension is a size, "N"
 // or "64N" (multiples of the batch size), or "?" (unknown). Optional: per node "class", "scope" (the
 // containers around it, outermost first: [["encoder", "Encoder"]]), "output" (a shape or a list of shapes, []
-// for a node that never runs; for all nodes or for none), "parameters", "tied_parameters", "frozen"; for the
-// whole graph "edges": "inferred", which says that nodes without "inputs" follow each other. Without it every
-// node but a bare parameter names its inputs.
+// for a node that never runs; for all nodes or for none), "parameters", "tied_parameters", "frozen",
+// "returned" (the model hands it out beside what the loss reads, such as keys and values of a cache); for the
+// whole graph "name", and "edges": "inferred", which says that nodes without "inputs" follow each other. Without
+// it every node but parameters and constants names its inputs.
+//
+// Attributes have PyTorch's names: booleans, numbers, texts, lists of integers, and lists of dimensions, in which
+// -1 keeps one ({"name": "tokens", "op": "expand", "inputs": ["token"], "attrs": {"shape": ["N", -1, -1]}}). A
+// "parameter" with a "shape", and a "constant", are tensors that other nodes read.
 #pragma once
 
 #include "gpumem/summary/format.hpp"

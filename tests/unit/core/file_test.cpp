@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdio>
+#include <filesystem>
 
 #include "expect.hpp"
 
@@ -34,6 +35,28 @@ TEST(ReadFile, SaysWhyAMissingFileCannotBeRead) {
 
 TEST(ReadFile, RefusesADirectory) {
   EXPECT_TRUE(fails(read_file(::testing::TempDir()), ErrorCode::unreadable_file, 0, "is a directory"));
+}
+
+TEST(WriteFile, MakesAFileAndReplacesIt) {
+  const std::string folder = ::testing::TempDir() + "gpumem_write_file_test";
+  std::filesystem::remove_all(folder);
+  std::filesystem::create_directory(folder);
+  const std::string path = folder + "/out.csv";
+  for (const std::string& content : {std::string("first, longer\n"), std::string("a\0\xFF", 3), std::string()}) {
+    ASSERT_TRUE(succeeds(write_file(path, content)));
+    const Result<std::string> read = read_file(path);
+    ASSERT_TRUE(succeeds(read));
+    EXPECT_EQ(*read, content);
+  }
+  const auto files = std::distance(std::filesystem::directory_iterator(folder), {});
+  EXPECT_EQ(files, 1) << "what was written beside it is gone";
+  std::filesystem::remove_all(folder);
+}
+
+TEST(WriteFile, SaysWhyItCannotWrite) {
+  EXPECT_TRUE(fails(write_file("/nowhere/out.csv", ""), ErrorCode::unreadable_file, 0,
+                    "cannot write: No such file or directory"));
+  EXPECT_TRUE(fails(write_file(::testing::TempDir(), ""), ErrorCode::unreadable_file, 0, "is a directory"));
 }
 
 }  // namespace

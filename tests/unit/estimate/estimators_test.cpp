@@ -23,7 +23,7 @@ TEST(Estimators, EachIsMadeUnderItsOwnName) {
 
 TEST(Estimators, EachServesManyThreads) {
   constexpr int kThreads = 4;
-  const auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt");
+  const auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/graphs/resnet50.json");
   const auto gpu = find_profile("a100-40gb");
   ASSERT_TRUE(testing::succeeds(graph));
   const TrainingJob job(*graph, 32);
@@ -51,7 +51,7 @@ TEST(Estimators, NoneIsCalledAll) {
 
 TEST(MakeEstimator, ListsTheNames) {
   EXPECT_TRUE(testing::fails(make_estimator("horos"), core::ErrorCode::invalid_argument, 0,
-                             "no estimator 'horos'; choose one of horus"));
+                             "no estimator 'horos'; choose one of replay, horus"));
 }
 
 }  // namespace

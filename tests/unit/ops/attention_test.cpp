@@ -18,6 +18,12 @@ TEST(MultiheadAttention, CountsItsPackedInputProjectionOnly) {
   EXPECT_EQ(parameters("multihead_attention", ""), -1);
 }
 
+TEST(MultiheadAttention, CountsItsOutputProjectionWhereItSaysSo) {
+  // PyTorch 1.13.1, all parameters of MultiheadAttention(32, 4), with and without bias.
+  EXPECT_EQ(parameters("multihead_attention", "embed_dim=32, out_proj=True"), 4224);
+  EXPECT_EQ(parameters("multihead_attention", "embed_dim=32, out_proj=True, bias=False"), 4096);
+}
+
 TEST(Attention, HasTheQuerysShape) {
   EXPECT_EQ(output_text("multihead_attention", "", {shape({N, 5, 32}), shape({N, 9, 32})}), "[N, 5, 32]");
   EXPECT_EQ(output_text("scaled_dot_product_attention", "", {shape({N, 4, 5, 8})}), "[N, 4, 5, 8]");

@@ -10,5 +10,11 @@ TEST(Dropout, KeepsTheShapeAndHoldsNoParameters) {
   EXPECT_EQ(testing::op("dropout").traits.parameters, nullptr);
 }
 
+TEST(StochasticDepth, IsAnOpOfItsOwn) {
+  EXPECT_EQ(testing::output_text("stochastic_depth", "p=0.2, mode=row", {testing::shape({testing::N, 7, 7})}),
+            "[N, 7, 7]");
+  EXPECT_EQ(testing::op("stochastic_depth").traits.parameters, nullptr);
+}
+
 }  // namespace
 }  // namespace gpumem::ops

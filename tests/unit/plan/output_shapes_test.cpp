@@ -174,6 +174,25 @@ TEST(OutputShapes, RefuseAnEdgeOfTheWrongWidth) {
                     ErrorCode::malformed_input, 4, "has in_features 3, but its input has the shape [N, 5]"));
 }
 
+TEST(OutputShapes, ParametersAndConstantsOfAShapeHaveIt) {
+  EXPECT_EQ(inferred(job_of(R"({"format": "gpumem-graph", "version": 1,
+ "inputs": [{"name": "ids", "shape": ["N", 6], "dtype": "int64"}],
+ "nodes": [
+  {"name": "token", "op": "parameter", "attrs": {"shape": [1, 1, 4]}},
+  {"name": "unused", "op": "parameter", "parameters": 5},
+  {"name": "positions", "op": "constant", "attrs": {"shape": [1, 9], "dtype": "int64"}},
+  {"name": "cut", "op": "slice", "inputs": ["positions", "ids"], "attrs": {"dim": 1, "start": 0, "like_dim": 1}},
+  {"name": "tokens", "op": "expand", "inputs": ["token"], "attrs": {"shape": ["N", -1, -1]}}
+ ]})")),
+            (testing::Described{"[1, 1, 4]", "", "[1, 9]", "[1, 6]", "[N, 1, 4]"}));
+}
+
+TEST(OutputShapes, AParametersSizesMustBePositive) {
+  EXPECT_TRUE(fails(infer(job_of(R"({"format": "gpumem-graph", "version": 1, "inputs": [], "nodes": [
+  {"name": "token", "op": "parameter", "attrs": {"shape": [1, 0]}}]})")),
+                    ErrorCode::malformed_input, 2, "must be positive"));
+}
+
 TEST(OutputShapes, BareParametersHaveNone) {
   EXPECT_EQ(
       inferred(job_of("Net(\n  (w): ParameterList(), 12 params\n  (fc): Linear(3, 4), 16 params\n), 28 params\n", {3})),

@@ -45,6 +45,24 @@ TEST(GraphJson, ReadsEverythingThatANodeMaySay) {
             (Described{"split a [N, 1] [N, 2] 0"}));
 }
 
+TEST(GraphJson, ReadsParametersAndConstantsThatReadNothing) {
+  EXPECT_EQ(read_layers(graph_of(R"({"name": "token", "op": "parameter", "attrs": {"shape": [1, 3]}, "frozen": true},
+      {"name": "bare", "op": "parameter", "parameters": 7},
+      {"name": "mask", "op": "constant", "attrs": {"shape": [3], "dtype": "bool"}},
+      {"name": "sum", "op": "add", "inputs": ["x", "token", "mask"]})")),
+            (Described{"parameter token 3 frozen", "parameter bare 7", "constant mask 0", "add sum 0"}));
+}
+
+TEST(GraphJson, ReadsAListOfDimensions) {
+  const auto graph = parse_summary(
+      graph_of(R"({"name": "a", "op": "expand", "inputs": ["x"], "attrs": {"shape": ["N", -1, "8N", 4]}})"));
+  ASSERT_TRUE(succeeds(graph));
+  const model::AttributeValue* shape = graph->attributes(graph->layers()[0]).find("shape");
+  ASSERT_NE(shape, nullptr);
+  EXPECT_EQ(*shape, model::AttributeValue(std::vector<core::Dim>{testing::N, core::Dim::fixed(-1), core::Dim::batch(8),
+                                                                 core::Dim::fixed(4)}));
+}
+
 TEST(GraphJson, NamesTheLineOfANodeThatIsWrong) {
   struct Case {
     std::string_view node;
@@ -79,6 +97,12 @@ TEST(GraphJson, NamesTheLineOfANodeThatIsWrong) {
        "attribute 'k' must be"},
       {R"({"name": "a", "op": "relu", "inputs": ["x"], "attrs": {"k": [1.5]}})", ErrorCode::malformed_input,
        "attribute 'k' must be"},
+      {R"({"name": "a", "op": "expand", "inputs": ["x"], "attrs": {"shape": ["N", 0]}})", ErrorCode::malformed_input,
+       "list of dimensions"},
+      {R"({"name": "a", "op": "expand", "inputs": ["x"], "attrs": {"shape": ["N", "?"]}})", ErrorCode::malformed_input,
+       "list of dimensions"},
+      {R"({"name": "a", "op": "expand", "inputs": ["x"], "attrs": {"shape": ["N", "M"]}})", ErrorCode::malformed_input,
+       "list of dimensions"},
       {R"({"name": "a", "op": "linear", "inputs": ["x"]})", ErrorCode::missing_information, "neither its parameter"},
       {R"({"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 9223372036854775807, "out_features": 9}})",
        ErrorCode::overflow, "does not fit 64 bits"},

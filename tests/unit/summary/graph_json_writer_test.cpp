@@ -36,6 +36,19 @@ TEST(ToGraphJson, WritesOneNodeALine) {
             " ]}\n");
 }
 
+TEST(ToGraphJson, WritesAListOfDimensions) {
+  model::GraphBuilder builder("test");
+  builder.infer_edges();
+  const std::array<model::Attribute, 1> attributes = {
+      {{"shape", std::vector<core::Dim>{testing::N, core::Dim::fixed(-1)}}}};
+  builder.add({.name = "token", .op = ops::vocabulary().find_op("expand"), .attributes = attributes});
+  const std::string text = to_graph_json(*std::move(builder).build());
+  EXPECT_NE(text.find(R"("attrs":{"shape":["N",-1]})"), std::string::npos) << text;
+  const auto again = parse_summary(text);
+  ASSERT_TRUE(succeeds(again));
+  EXPECT_EQ(again->attributes(again->layers()[0]).all()[0], attributes[0]);
+}
+
 TEST(ToGraphJson, LeavesOutNumbersThatAreNotFinite) {
   model::GraphBuilder builder("test");
   builder.infer_edges();

@@ -1,0 +1,31 @@
+// Enters: measured runs on one GPU and an estimator that tells reserved memory. Leaves: what the CUDA context and the
+// loaded libraries take on the machine that the runs were made on, and a profile that says so. Units: MiB.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "evaluation.hpp"
+#include "gpumem/runs/measured_run.hpp"
+
+namespace gpumem::cli {
+
+/// Measured device memory less what the allocator is estimated to hold, over all runs that tell it.
+struct ContextFit {
+  std::int64_t runs = 0;
+  std::int64_t unusable = 0;  ///< runs without a device figure, on other or several GPUs, or without an estimate
+  double median_mib = 0.0;
+  double p10_mib = 0.0;
+  double p90_mib = 0.0;
+};
+
+/// Errors: missing_information if no run tells the context, with the reason of the first one that does not, or if
+/// the estimator takes more than was measured.
+[[nodiscard]] Result<ContextFit> fit_context(const std::vector<runs::MeasuredRun>& runs, const Estimator& estimator,
+                                             const GpuProfile& gpu);
+
+/// The profile `json` under another name, with this context and no other. Errors: those of device::parse_profile.
+[[nodiscard]] Result<std::string> calibrated_profile(std::string_view json, const std::string& name,
+                                                     const ContextFit& fit, const std::string& source);
+
+}  // namespace gpumem::cli
