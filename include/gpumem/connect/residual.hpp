@@ -177,7 +177,8 @@ inline std::optional<std::size_t> begin_resnet(const OpenRows& rows) {
   constexpr std::size_t kLongest = 64;  // parts of one block
   const std::size_t count = rows.parts.size();
   for (std::size_t part = std::max(rows.after_block, count - std::min(count, kLongest)); part < count; ++part) {
-    if (rows.op(part).starts_with("conv") && adds_up(rows, part)) return part;
+    const bool behind_gate = part > rows.after_block && rows.parts[part - 1].container;  // the middle of a block
+    if (!behind_gate && rows.op(part).starts_with("conv") && adds_up(rows, part)) return part;
   }
   return std::nullopt;
 }
