@@ -36,7 +36,7 @@ const std::map<std::string, Names> kArrows = {
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
-    {"ops", {"op", "window", "tape", "broadcast"}},
+    {"ops", {"op", "window", "tape", "broadcast", "matrix"}},
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"estimate", {"estimator", "memory_estimate", "plan_replay"}},
@@ -277,6 +277,12 @@ TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summ
 TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
 
 TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
+
+TEST(Lists, HoldEveryFamilyOfModels) {
+  Names wired = listed_in("impl/families_inl.hpp", "connect");
+  wired.merge(listed_in("impl/block_rules_inl.hpp", "connect"));
+  EXPECT_EQ(wired, members("connect"));
+}
 
 TEST(Lists, EveryOpFamilyHasItsRow) {
   const std::string list = text_of(kRoot / "include/gpumem/impl/catalogue_inl.hpp");
