@@ -264,6 +264,14 @@ TEST(Includes, ProgramsUseTheLibraryByItsPublicHeaders) {
 
 TEST(Lists, HoldEveryOpFamily) { EXPECT_EQ(listed_in("impl/catalogue_inl.hpp", "ops"), members("ops")); }
 
+TEST(Lists, HoldEveryFamilyAndBlock) {
+  Names listed = listed_in("impl/families_inl.hpp", "connect");
+  listed.merge(listed_in("impl/block_rules_inl.hpp", "connect"));
+  listed.erase("families");
+  listed.erase("block_rules");
+  EXPECT_EQ(listed, members("connect"));
+}
+
 TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summary"), members("summary")); }
 
 TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }

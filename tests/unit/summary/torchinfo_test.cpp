@@ -33,9 +33,8 @@ TEST(Torchinfo, ReadsTheLeavesOfTheTree) {
   const auto graph = parse_summary(table(kHeader, kRows, "Total params: 10,698\nTrainable params: 10,698\n"));
   ASSERT_TRUE(succeeds(graph));
   EXPECT_EQ(graph->format(), "torchinfo");
-  EXPECT_EQ(describe(*graph),
-            (Described{"conv2d Sequential: 1-1.Conv2d: 2-1 [N, 16, 8, 8] 448",
-                       "relu Sequential: 1-1.ReLU: 2-2 [N, 16, 8, 8] 0", "linear Linear: 1-2 [N, 10] 10250"}));
+  EXPECT_EQ(describe(*graph), (Described{"conv2d Conv2d: 2-1 [N, 16, 8, 8] 448", "relu ReLU: 2-2 [N, 16, 8, 8] 0",
+                                         "linear Linear: 1-2 [N, 10] 10250"}));
   EXPECT_EQ(graph->parameters(), 10698);
   EXPECT_TRUE(graph->warnings().empty());
   EXPECT_EQ(graph->layers()[0].line, 6U);
