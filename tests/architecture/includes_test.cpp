@@ -38,7 +38,7 @@ const std::map<std::string, Names> kShared = {
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
     {"ops", {"op", "window", "tape", "broadcast"}},
     {"connect", {"family", "families"}},
-    {"estimate", {"estimator", "memory_estimate", "plan_replay"}},
+    {"estimate", {"estimator", "memory_estimate", "plan_replay", "planned_job", "fit", "timeline"}},
     {"runs", {"csv", "measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
