@@ -169,7 +169,7 @@ int run(int argc, char** argv) {
   }
   if (app.got_subcommand("estimate")) return run_estimate(estimate);
   if (app.got_subcommand("fit")) return run_fit(fit);
-  // TIMELINE
+  if (app.got_subcommand("timeline")) return run_timeline(timeline);
   if (app.got_subcommand("batch")) return run_batch(batch);
   if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);
   if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
