@@ -81,7 +81,7 @@ std::string unusual(const TrainingJob& job, const std::string& alloc_conf) {
 
 std::string peak_line(const MemoryEstimate& estimate) {
   const estimate::PeakLayer& peak = *estimate.peak_layer;
-  std::string text = "  peak of live tensors: " + peak.phase;
+  std::string text = "  " + padded("peak", 14, false) + peak.phase;
   if (peak.step > 0) text += " of step " + std::to_string(peak.step);
   if (!peak.path.empty()) text += ", at " + peak.path + " (" + peak.class_name + ")";
   return text + "\n";
@@ -89,7 +89,7 @@ std::string peak_line(const MemoryEstimate& estimate) {
 
 /// One line an estimator. An estimator without a published range shows none.
 std::string figures(const Evaluation& evaluation) {
-  constexpr std::size_t kName = 16;
+  constexpr std::size_t kName = 24;
   constexpr std::size_t kFigure = 12;
   std::string text = padded("estimator", kName, false);
   for (const char* title : {"expected", "lower", "upper", "allocated", "reserved", "device"})
@@ -135,6 +135,7 @@ std::string breakdown(const Answer& answer, bool terminal) {
     text += "\n";
   }
   if (estimate.peak_layer) text += peak_line(estimate);
+  if (!estimate.coverage.edges.empty()) text += "  " + padded("edges", 14, false) + estimate.coverage.edges + "\n";
   return text;
 }
 
@@ -171,6 +172,7 @@ Json to_json(const MemoryEstimate& estimate) {
   json["coverage"] = {{"layers_total", estimate.coverage.layers_total},
                       {"layers_unknown", estimate.coverage.layers_unknown},
                       {"edges_inferred", estimate.coverage.edges_inferred}};
+  if (!estimate.coverage.edges.empty()) json["coverage"]["edges"] = estimate.coverage.edges;
   return json;
 }
 

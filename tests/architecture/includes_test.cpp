@@ -37,13 +37,15 @@ const std::map<std::string, Names> kArrows = {
 const std::map<std::string, Names> kShared = {
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
     {"ops", {"op", "window", "tape", "broadcast"}},
-    {"connect", {"family", "families"}},
+    {"connect",
+     {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"estimate", {"estimator", "memory_estimate", "plan_replay", "planned_job", "fit", "timeline"}},
     {"runs", {"csv", "measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
 /// The lists and what reads through them: they include the siblings.
 const std::map<std::string, Names> kLists = {
+    {"connect", {"families", "block_rules", "chain", "connect"}},
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
     {"estimate", {"estimators"}},

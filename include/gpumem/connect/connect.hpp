@@ -3,14 +3,20 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "gpumem/connect/families.hpp"
 
 namespace gpumem::connect {
 
+struct Connected {
+  std::shared_ptr<const model::ModelGraph> graph;
+  /// How the edges came about: "given", "family: gpt2", "chained, 16 joins inferred".
+  std::string edges;
+};
+
 /// Errors: those of the family; missing_information where a chain finds no input for a layer.
-[[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> connect(const model::TrainingJob& job,
-                                                                             const ops::Catalogue& ops);
+[[nodiscard]] core::Result<Connected> connect(const model::TrainingJob& job, const ops::Catalogue& ops);
 
 }  // namespace gpumem::connect
 

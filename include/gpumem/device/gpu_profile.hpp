@@ -30,6 +30,18 @@ struct ContextFigure {
   std::string source;
 };
 
+/// How much workspace cuDNN takes for a convolution on channels-first tensors (workspace.hpp has the rule).
+struct ConvolutionWorkspaceRule {
+  std::int64_t channel_multiple = 4;              ///< of the kernels, in float32; twice that in half precision
+  std::int64_t first_layer_channels = 112;        ///< an image's first layer with more output channels takes copies
+  std::int64_t narrow_channels = 200;             ///< layers up to here are narrow
+  std::int64_t narrow_least_inputs = 40;          ///< narrow layers with more input channels split the weight gradient
+  std::int64_t narrow_split_bytes = 5 << 20;      ///< in slices of about this many bytes together
+  std::int64_t wide_slices = 4;                   ///< into so many slices in wider layers
+  std::int64_t wide_split_most_bytes = 12 << 20;  ///< whose weight has at most this many bytes
+  std::string source = "assumed: as fitted for the A100";
+};
+
 struct GpuProfile {
   std::string name;   ///< "a100-40gb"
   std::string title;  ///< "NVIDIA A100 40GB"
@@ -43,6 +55,7 @@ struct GpuProfile {
   std::optional<Figure> memory_bandwidth_bytes_per_second;
   std::optional<Figure> peak_fp32_flops;  ///< without tensor cores, a second
   std::optional<Figure> cublas_workspace_bytes;
+  ConvolutionWorkspaceRule convolution_workspace;
   std::vector<ContextFigure> contexts;  ///< the first is the default
 
   /// The memory that jobs can have: usable_bytes where it is known, else the nominal capacity.

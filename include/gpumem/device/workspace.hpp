@@ -3,9 +3,19 @@
 // runs (A100-40GB, PyTorch 2.x, TF32 allowed); bench/fit says how.
 //
 // cuDNN's tensor-core kernels work on channels-last tensors whose channels are a multiple of four elements. For
-// tensors laid out otherwise the workspace holds copies:
+// tensors laid out otherwise the workspace holds copies, and a weight gradient also holds the slices that it is
+// summed from (x', y', w': bytes of input, output and weight with their channels rounded up; m: the wider side):
 //
-//   x', y', w'   bytes of input, output and weight with their channels rounded up
+//   forward            0 if the channels are aligned, else x' + y' + w'
+//   data gradient      x' + y' + w'
+//   weight gradient    x' + y' + s w', with s slices: narrow layers (m <= 200) about 5 MiB of them, at least two;
+//                      wider ones 4, or 1 once the weight is large
+//   first layer        an image's (up to 3 channels): weight gradient x' + y' if it has many outputs, else nothing
+//   1 x 1, aligned     nothing: a matrix product
+//   depthwise          nothing: PyTorch's own kernels
+//
+// It is a rule of thumb for what a heuristic of cuDNN's decides per shape: kernels, slices and so the workspace of
+// single layers differ from it. GpuProfile::convolution_workspace holds its constants.
 #pragma once
 
 #include <array>

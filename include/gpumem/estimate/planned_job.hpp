@@ -2,6 +2,8 @@
 // records, the plan of its steps, and what the context takes; and its replay within the GPU's memory. Units: bytes.
 #pragma once
 
+#include <string>
+
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/device/gpu_profile.hpp"
@@ -18,6 +20,7 @@ struct PlannedJob {
   plan::Recording recording;
   plan::StepPlan steps;
   core::Bytes context;
+  std::string edges;  ///< how the graph came by its edges, as in Coverage
 };
 
 /// Errors: those of connecting, recording and planning; invalid_argument for a software stack that the GPU's profile

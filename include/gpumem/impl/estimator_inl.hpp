@@ -13,8 +13,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::Trai
   core::Result<MemoryEstimate> estimate = do_estimate(job, gpu);
   if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());
   assert(estimate->breakdown.total().value() == estimate->expected.count());
-  estimate->coverage = {static_cast<std::int64_t>(job.graph->layers().size()), job.graph->unknown_layers(),
-                        job.graph->edges_inferred()};
+  estimate->coverage.layers_total = static_cast<std::int64_t>(job.graph->layers().size());
+  estimate->coverage.layers_unknown = job.graph->unknown_layers();
+  estimate->coverage.edges_inferred = job.graph->edges_inferred();
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;
   const bool lower_bound = estimate->coverage.layers_unknown > 0;

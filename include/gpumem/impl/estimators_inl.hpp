@@ -5,6 +5,7 @@
 #include <array>
 #include <type_traits>
 
+#include "gpumem/estimate/fake_tensor.hpp"
 #include "gpumem/estimate/horus.hpp"
 #include "gpumem/estimate/replay.hpp"
 
@@ -21,9 +22,18 @@ core::Result<std::unique_ptr<Estimator>> create(const EstimatorOptions& options)
   }
 }
 
-inline constexpr std::array<EstimatorEntry, 2> kAll = {{
+template <FakeTensor::Step Step>
+core::Result<std::unique_ptr<Estimator>> create_fake_tensor(const EstimatorOptions& /*options*/) {
+  return std::unique_ptr<Estimator>(std::make_unique<FakeTensor>(Step));
+}
+
+inline constexpr std::array<EstimatorEntry, 4> kAll = {{
     {Replay::kName, "replay of PyTorch's caching allocator over a plan of the training steps", create<Replay>},
     {Horus::kName, "Horus' published formula, faults included: the baseline", create<Horus>},
+    {FakeTensor::kName, "peak of live tensors in forward and backward, as FakeTensorMode counts it without a GPU",
+     create_fake_tensor<FakeTensor::Step::forward_backward>},
+    {FakeTensor::kOptimizerName, "the same in the second step, with the optimizer",
+     create_fake_tensor<FakeTensor::Step::with_optimizer>},
 }};
 
 }  // namespace estimators_detail

@@ -2,6 +2,7 @@
 
 #include "gpumem/device/gpu_profile.hpp"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -112,6 +113,36 @@ GPUMEM_INLINE core::Status read_contexts(const Json& json, GpuProfile& profile) 
   return core::Done{};
 }
 
+GPUMEM_INLINE core::Status read_convolution_workspace(const Json& json, ConvolutionWorkspaceRule& rule) {
+  struct Slot {
+    std::string_view name;
+    std::int64_t* value;
+  };
+  const std::array<Slot, 7> slots = {{{"channel_multiple", &rule.channel_multiple},
+                                      {"first_layer_channels", &rule.first_layer_channels},
+                                      {"narrow_channels", &rule.narrow_channels},
+                                      {"narrow_least_inputs", &rule.narrow_least_inputs},
+                                      {"narrow_split_bytes", &rule.narrow_split_bytes},
+                                      {"wide_slices", &rule.wide_slices},
+                                      {"wide_split_most_bytes", &rule.wide_split_most_bytes}}};
+  constexpr std::int64_t kLargest = std::int64_t{1} << 40;  // products of these with sizes must stay within 64 bits
+  const core::Error fault = malformed(
+      "/convolution_workspace must hold a text \"source\" and positive integers of up to 2^40, under the names of a "
+      "built-in profile");
+  if (!json.is_object() || !json.contains("source") || !json["source"].is_string()) return fault;
+  for (const auto& [name, item] : json.items()) {
+    if (name == "source") {
+      rule.source = item.get<std::string>();
+      continue;
+    }
+    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& known) { return known.name == name; });
+    const auto value = positive(item);
+    if (slot == slots.end() || !value || *value > kLargest) return fault;
+    *slot->value = *value;
+  }
+  return core::Done{};
+}
+
 GPUMEM_INLINE core::Status read_aliases(const Json& json, GpuProfile& profile) {
   if (!json.is_array()) return malformed("/aliases must be a list of names");
   for (const Json& item : json) {
@@ -139,6 +170,7 @@ GPUMEM_INLINE core::Status read_field(const std::string& name, const Json& json,
   }
   if (name == "aliases") return read_aliases(json, profile);
   if (name == "figures") return read_figures(json, profile);
+  if (name == "convolution_workspace") return read_convolution_workspace(json, profile.convolution_workspace);
   if (name == "contexts") return read_contexts(json, profile);
   if (name == "format" || name == "version") return core::Done{};
   return malformed("/" + core::shortened(name, kLongestKey) + " is not a field of a GPU profile");

@@ -149,6 +149,7 @@ GPUMEM_INLINE LayerIndex GraphBuilder::add(const LayerSpec& spec) {
   layer.parameters = *parameters;
   layer.tied_parameters = spec.tied_parameters;
   layer.frozen = spec.frozen;
+  layer.returned = spec.returned;
   if (spec.op == nullptr) ++graph_.unknown_layers_;
   graph_.layers_.push_back(layer);
   return index;
@@ -166,6 +167,11 @@ GPUMEM_INLINE void GraphBuilder::close_scope() {
   Scope& scope = graph_.scopes_[scope_];
   if (scope_ != 0) scope.last = static_cast<std::uint32_t>(graph_.scopes_.size() - 1);
   scope_ = scope.parent;
+}
+
+GPUMEM_INLINE void GraphBuilder::mark_block(std::string_view class_name) {
+  graph_.block_marks_.push_back({.class_name = intern(graph_.class_names_, last_class_, class_index_, class_name),
+                                 .layers = static_cast<std::uint32_t>(graph_.layers_.size())});
 }
 
 GPUMEM_INLINE void GraphBuilder::add_input(GraphInput input) { graph_.graph_inputs_.push_back(std::move(input)); }

@@ -319,6 +319,7 @@ class Handler : public nlohmann::json_sax<Json> {
                                                   .parameters = node.parameters,
                                                   .tied_parameters = node.tied_parameters,
                                                   .frozen = node.frozen,
+                                                  .returned = node.returned,
                                                   .line = item_line_});
     // Names need to be unique only where edges are looked up by them.
     const bool added = names_.try_emplace(node.name, index).second;
@@ -340,6 +341,7 @@ class Handler : public nlohmann::json_sax<Json> {
     std::optional<std::int64_t> parameters;
     std::int64_t tied_parameters = 0;
     bool frozen = false;
+    bool returned = false;
     bool output_given = false;
   };
 
@@ -365,6 +367,10 @@ class Handler : public nlohmann::json_sax<Json> {
     }
     if (name == "frozen" && field.is_boolean()) {
       node.frozen = field.get<bool>();
+      return core::Done{};
+    }
+    if (name == "returned" && field.is_boolean()) {
+      node.returned = field.get<bool>();
       return core::Done{};
     }
     if (name == "scope" && field.is_array()) {

@@ -115,6 +115,7 @@ class Writer {
     json["parameters"] = layer.parameters;
     if (layer.tied_parameters > 0) json["tied_parameters"] = layer.tied_parameters;
     if (layer.frozen) json["frozen"] = true;
+    if (layer.returned) json["returned"] = true;
     return json;
   }
 

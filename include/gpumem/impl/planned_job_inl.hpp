@@ -47,7 +47,8 @@ GPUMEM_INLINE core::Result<PlannedJob> plan_job(const model::TrainingJob& job, c
   if (!connected) return connected.error();
   PlannedJob planned;
   planned.job = job;
-  planned.job.graph = *std::move(connected);
+  planned.job.graph = std::move(connected->graph);
+  planned.edges = std::move(connected->edges);
   core::Result<plan::Recording> recording = plan::record(planned.job, ops);
   if (!recording) return recording.error();
   planned.recording = *std::move(recording);

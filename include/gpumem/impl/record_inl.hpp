@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+
 #include "gpumem/plan/output_shapes.hpp"
 #include "gpumem/plan/record.hpp"
 
@@ -146,8 +148,15 @@ class Recorder {
     recording_.convolves = recording_.convolves || op->traits.name.starts_with("conv");
     recording_.normalises = recording_.normalises || op->traits.name == "batch_norm";
     tensors_[index] = *output;
+    if (layer.returned && *output != kNoTensor) hold(*output);
     if (*output != kNoTensor) latest_ = static_cast<std::uint32_t>(index);
     return std::nullopt;
+  }
+
+  /// Each tensor once: a model may return one under two names.
+  void hold(TensorId tensor) {
+    auto& held = recording_.held;
+    if (std::find(held.begin(), held.end(), tensor) == held.end()) held.push_back(tensor);
   }
 
   /// A loss for every output that nothing else reads.
@@ -160,10 +169,10 @@ class Recorder {
       if (op->traits.name == name) loss = op;
     }
     for (std::size_t index = 0; index < tensors_.size(); ++index) {
-      const bool output =
-          tensors_[index] != kNoTensor && !consumed_[index] && tape().tensor(tensors_[index]).requires_grad;
+      const bool output = tensors_[index] != kNoTensor && !consumed_[index] && !graph_.layers()[index].returned &&
+                          tape().tensor(tensors_[index]).requires_grad;
       if (!output) continue;
-      recording_.held.push_back(tensors_[index]);
+      hold(tensors_[index]);
       const core::Shape shape = shapes_.of(index)[0];
       tape().begin_layer(static_cast<std::uint32_t>(index));
       const TensorId value = shape.rank() == 0 ? tensors_[index] : add_loss(*loss, tensors_[index], shape);
@@ -179,12 +188,22 @@ class Recorder {
   }
 
   TensorId add_loss(const ops::Op& loss, TensorId output, const core::Shape& shape) {
-    tape().add_input(labels_of(shape));
+    add_labels(labels_of(shape));
     ops::OpCall call;
     call.shapes = {&shape, 1};
     call.tensors = {&output, 1};
     call.size = {1, 0, core::DType::float32};
     return *loss.record(call, tape());
+  }
+
+  /// Outputs of one size are compared with the same labels.
+  void add_labels(const ops::TensorSize& size) {
+    for (const TensorId input : tape().inputs().subspan(recording_.model_inputs)) {
+      const ops::TensorSize& other = tape().tensor(input).size;
+      const bool same = other.elements.value() == size.elements.value() && other.batch_power == size.batch_power;
+      if (same && other.dtype == size.dtype) return;
+    }
+    tape().add_input(size);
   }
 
   /// Class ids lose the class axis: the last one of rows and of sequences, axis 1 of images.

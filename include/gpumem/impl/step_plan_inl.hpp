@@ -65,22 +65,36 @@ struct OptimizerMemory {
   int states = 0;                  ///< kept from the first step on
   int foreach_temporaries = 0;     ///< of all parameters at once
   int single_temporaries = 0;      ///< of one parameter at a time
+  bool keeps_last = false;         ///< a name holds the last of these until the next parameter's is made
+  bool counts_steps = false;       ///< its state has a float32 scalar besides
   bool factored = false;           ///< the state of a matrix is its rows and columns
   bool state_at_creation = false;  ///< before the first step
 };
 
-/// torch.optim (2.x), the foreach and the single-tensor forms; lion: the lion-pytorch package. The fused forms take
-/// no temporaries.
+/// torch.optim (2.x), the foreach and the single-tensor forms (1.13 has the same single-tensor ones); lion: the
+/// lion-pytorch package. The fused forms take no temporaries.
 inline constexpr std::array<OptimizerMemory, 8> kOptimizers = {{
-    {model::Optimizer::sgd, 0, 0, 0},
-    {model::Optimizer::sgd_momentum, 1, 0, 0},
-    {model::Optimizer::adam, 2, 1, 2},
-    {model::Optimizer::adamw, 2, 1, 2},
-    {model::Optimizer::adagrad, 1, 2, 1, false, true},
-    {model::Optimizer::rmsprop, 1, 1, 1},
-    {model::Optimizer::adafactor, 1, 0, 3, true},
+    {model::Optimizer::sgd},
+    {model::Optimizer::sgd_momentum, 1},
+    {model::Optimizer::adam, 2, 1, 2, true, true},
+    {model::Optimizer::adamw, 2, 1, 2, true, true},
+    {model::Optimizer::adagrad, 1, 2, 1, true, true, false, true},
+    {model::Optimizer::rmsprop, 1, 1, 1, true},
+    {model::Optimizer::adafactor, 1, 0, 3, false, false, true},
     {model::Optimizer::lion, 1, 0, 2},
 }};
+
+/// Where a GPU's run and one under FakeTensorMode on the CPU differ beyond single ops, whose record rules know.
+struct Dialect {
+  bool adds_gradients_in_place;  ///< where they meet; engine.cpp asks for the sole holder, which fake tensors never are
+  bool multi_tensor_optimizers;  ///< foreach and fused: the default where all parameters are on a GPU
+  bool step_counts_on_device;    ///< the optimizer's step counts are CPU tensors
+
+  static constexpr Dialect of(ops::Backend backend) {
+    if (backend == ops::Backend::cpu) return {false, false, true};
+    return {true, true, false};
+  }
+};
 
 /// The bytes of every tensor on the tape at one batch size.
 class Sizes {
@@ -114,13 +128,15 @@ class Sizes {
 class Runner {
  public:
   Runner(const model::TrainingJob& job, const Recording& recording)
-      : job_(job), recording_(recording), tape_(recording.tape) {
+      : job_(job), recording_(recording), tape_(recording.tape), dialect_(Dialect::of(recording.tape.backend())) {
     const std::size_t tensors = tape_.tensors().size();
     slot_of_.assign(tensors, kNoSlot);
     gradient_of_.assign(tensors, {});
     cast_of_.assign(tensors, kNoSlot);
     find_last_uses();
     find_tied();
+    met_of_.assign(tensors, kNoSlot);
+    count_readers();
     log_.plan().events.reserve(tape_.functions().size() * 40);
     log_.plan().calls.reserve(tape_.functions().size() * 12);
   }
@@ -149,8 +165,8 @@ class Runner {
   }
 
   void validation_pass(const Sizes& sizes) {
-    drop_batch();
     log_.mark(Phase::validation, step_, sizes.batch_size());
+    drop_batch();
     for (const TensorId input : tape_.inputs()) add(input, sizes, Category::input);
     forward(sizes, false, true);
     hold_outputs();
@@ -161,8 +177,8 @@ class Runner {
     for (std::int64_t pass = 0; pass < job_.gradient_accumulation; ++pass) {
       const bool first = pass == 0;
       const bool last = pass + 1 == job_.gradient_accumulation;
-      drop_batch();
       log_.mark(Phase::batch, step_, sizes.batch_size());
+      drop_batch();
       if (first && job_.zero_grad == model::ZeroGrad::step_start) zero_grad();
       for (const TensorId input : tape_.inputs()) add(input, sizes, Category::input);
       if (first && job_.zero_grad == model::ZeroGrad::before_forward) zero_grad();
@@ -190,6 +206,11 @@ class Runner {
   struct Part {
     TensorId of;
     Slot slot;
+  };
+  struct Meeting {
+    Slot first = kNoSlot;
+    Slot second = kNoSlot;
+    bool first_dense = true;
   };
 
   [[nodiscard]] const OptimizerMemory& memory() const { return kOptimizers[static_cast<std::size_t>(job_.optimizer)]; }
@@ -246,6 +267,24 @@ class Runner {
     return parameter;
   }
 
+  /// How many gradients each parameter gets in a pass.
+  void count_readers() {
+    readers_of_.assign(tape_.tensors().size(), 0);
+    is_parameter_.assign(tape_.tensors().size(), false);
+    for (const Tape::Parameter& parameter : tape_.parameters()) {
+      is_parameter_[static_cast<std::size_t>(parameter.tensor)] = true;
+    }
+    for (const Function& function : tape_.functions()) {
+      if (!tensor(function.output).requires_grad) continue;
+      for (const TensorId parameter : tape_.list(function.parameters)) {
+        ++readers_of_[static_cast<std::size_t>(owner(parameter))];
+      }
+      for (const TensorId input : tape_.list(function.inputs)) {
+        if (is_parameter(input)) ++readers_of_[static_cast<std::size_t>(owner(input))];
+      }
+    }
+  }
+
   /// The inputs without the labels, which the losses added behind them.
   [[nodiscard]] std::span<const TensorId> model_inputs() const { return tape_.inputs().first(recording_.model_inputs); }
 
@@ -288,13 +327,19 @@ class Runner {
       cast_of_[static_cast<std::size_t>(parameter)] = copy;
       log_.hold(copy);
     }
+    const auto extras = tape_.list(function.extras);
+    for (const TensorId extra : extras) {
+      if (function.extras_first) add(extra, sizes, Category::activation);
+    }
     if (function.kind == Output::fresh) {
       add(function.output, sizes, Category::activation);
     } else if (slot(function.output) != kNoSlot) {
       log_.hold(slot(function.output));
     }
     const bool keeps = with_gradients && tensor(function.output).requires_grad;
-    for (const TensorId extra : tape_.list(function.extras)) add(extra, sizes, Category::activation);
+    for (const TensorId extra : extras) {
+      if (!function.extras_first) add(extra, sizes, Category::activation);
+    }
     call(function, Direction::forward, sizes);
     for (const TensorId scratch : tape_.list(function.scratch)) add(scratch, sizes, Category::temporary);
     for (const TensorId scratch : tape_.list(function.scratch)) let_go(scratch);
@@ -303,7 +348,7 @@ class Runner {
         if (slot(saved) != kNoSlot) log_.hold(slot(saved));
       }
     }
-    for (const TensorId extra : tape_.list(function.extras)) let_go(extra);
+    for (const TensorId extra : extras) let_go(extra);
   }
 
   void drop_saved_of(const Function& function) {
@@ -318,16 +363,22 @@ class Runner {
 
   void backward(const Sizes& sizes) {
     const auto functions = tape_.functions();
-    gradient(recording_.loss).slot = log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
+    // Tensor.backward() holds the ones that it starts from until it returns.
+    const Slot ones = log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
+    gradient(recording_.loss).slot = ones;
+    awaited_ = readers_of_;
+    log_.hold(ones);
     for (std::size_t index = functions.size(); index-- > 0;) {
       if (tensor(functions[index].output).requires_grad) run_backward(functions[index], sizes);
     }
     // Parameters that no call reads (a summary shows that they are there, not what with) have gradients all the same.
     for (const Tape::Parameter& parameter : tape_.parameters()) {
+      deliver(parameter.tensor);
       if (!parameter.frozen && !parameter.tied && gradient(parameter.tensor).slot == kNoSlot) {
-        add_parameter_gradient(parameter.tensor, sizes);
+        gradient(parameter.tensor).slot = parameter_gradient(parameter.tensor, sizes);
       }
     }
+    log_.drop(ones);
   }
 
   void run_backward(const Function& function, const Sizes& sizes) {
@@ -344,6 +395,7 @@ class Runner {
       copy = log_.allocate(sizes.of(function.output), Category::activation_gradient, function.layer);
     }
     flows_.clear();
+    parameter_flows_.clear();
     make_input_gradients(function, output, sizes);
     for (const TensorId scratch : tape_.list(function.backward_scratch)) add(scratch, sizes, Category::temporary);
     make_parameter_gradients(function, sizes);
@@ -357,6 +409,7 @@ class Runner {
     for (std::size_t at = 0; at < flows_.size(); ++at) {
       if (flows_[at].slot != kNoSlot) accumulate(inputs[at], flows_[at], sizes);
     }
+    for (const auto& [parameter, slot] : parameter_flows_) meet(parameter, slot, sizes);
   }
 
   void make_input_gradients(const Function& function, const Flow& output, const Sizes& sizes) {
@@ -376,16 +429,17 @@ class Runner {
     const bool same_size = sizes.of(input) == sizes.of(function.output);
     switch (function.gradient) {
       case Gradient::passed:
-        if (!same_size) break;  // the input was broadcast: its gradient is a sum
+        if (!same_size && !is_split(input)) break;  // the input was broadcast: its gradient is a sum
         log_.hold(output.slot);
         return output;
       case Gradient::part:
-      case Gradient::spread: log_.hold(output.slot); return {output.slot, false};
+      case Gradient::spread: log_.hold(output.slot); return {output.slot, output.dense && same_size};
       case Gradient::none: return {};
       case Gradient::fresh:
       case Gradient::joined: break;
     }
-    return {log_.allocate(sizes.of(input), Category::activation_gradient, function.layer), true};
+    const Category category = is_parameter(input) ? Category::gradient : Category::activation_gradient;
+    return {log_.allocate(sizes.of(input), category, function.layer), true};
   }
 
   void make_parameter_gradients(const Function& function, const Sizes& sizes) {
@@ -397,22 +451,49 @@ class Runner {
         lower = log_.allocate(sizes.of(parameter) / 2, Category::activation_gradient, function.layer);
       }
       if (!called && lower != kNoSlot) call(function, Direction::weight_gradient, sizes);
-      add_parameter_gradient(parameter, sizes);
+      parameter_flows_.push_back({parameter, parameter_gradient(parameter, sizes)});
       if (!called && lower == kNoSlot) call(function, Direction::weight_gradient, sizes);
       called = true;
       log_.drop(lower);
     }
   }
 
-  /// AccumulateGrad takes a first gradient as it is, and adds a further one in place.
-  void add_parameter_gradient(TensorId parameter, const Sizes& sizes) {
+  Slot parameter_gradient(TensorId parameter, const Sizes& sizes) {
+    return log_.allocate(sizes.of(parameter), Category::gradient, tensor(parameter).layer);
+  }
+
+  /// The gradients of a parameter that several calls read meet before AccumulateGrad, which takes a first one as it is
+  /// and adds one to what stands from an earlier pass in place.
+  void meet(TensorId parameter, Slot fresh, const Sizes& sizes) {
     const TensorId of = owner(parameter);
-    const Slot fresh = log_.allocate(sizes.of(parameter), Category::gradient, tensor(parameter).layer);
-    if (gradient(of).slot == kNoSlot) {
-      gradient(of).slot = fresh;
+    Slot& met = met_of_[static_cast<std::size_t>(of)];
+    if (met == kNoSlot) {
+      met = fresh;
     } else {
-      log_.drop(fresh);
+      met = sum_of({met, fresh, true}, sizes.of(parameter), Category::gradient, tensor(parameter).layer);
     }
+    if (--awaited_[static_cast<std::size_t>(of)] == 0) deliver(of);
+  }
+
+  void deliver(TensorId parameter) {
+    Slot& met = met_of_[static_cast<std::size_t>(parameter)];
+    if (met == kNoSlot) return;
+    Slot& stands = gradient(parameter).slot;
+    if (stands == kNoSlot) {
+      stands = met;
+    } else {
+      log_.drop(met);
+    }
+    met = kNoSlot;
+  }
+
+  /// Two gradients that meet become one (InputBuffer): in the place of the first, where that may be written to.
+  Slot sum_of(const Meeting& meeting, std::int64_t bytes, Category category, std::uint32_t layer) {
+    const bool in_place = dialect_.adds_gradients_in_place && meeting.first_dense && log_.sole(meeting.first);
+    const Slot sum = in_place ? meeting.first : log_.allocate(bytes, category, layer);
+    if (!in_place) log_.drop(meeting.first);
+    log_.drop(meeting.second);
+    return sum;
   }
 
   void accumulate(TensorId input, const Flow& flow, const Sizes& sizes) {
@@ -420,21 +501,28 @@ class Runner {
       parts_.push_back({input, flow.slot});
       return;
     }
+    if (is_parameter(input)) {  // one that other calls read as a tensor
+      meet(input, own_gradient(input, flow, sizes), sizes);
+      return;
+    }
     Flow& old = gradient(input);
     if (old.slot == kNoSlot) {
       old = flow;
       return;
     }
-    if (old.dense && log_.sole(old.slot)) {  // InputBuffer adds in place
-      log_.drop(flow.slot);
-      return;
-    }
-    const Slot sum = log_.allocate(sizes.of(input), Category::activation_gradient, tensor(input).layer);
-    log_.drop(old.slot);
-    log_.drop(flow.slot);
-    old = {sum, true};
+    const Meeting meeting = {old.slot, flow.slot, old.dense};
+    old = {sum_of(meeting, sizes.of(input), Category::activation_gradient, tensor(input).layer), true};
   }
 
+  /// A gradient that a parameter may keep: AccumulateGrad copies one that others hold, or that is not dense.
+  Slot own_gradient(TensorId parameter, const Flow& flow, const Sizes& sizes) {
+    if (flow.dense && log_.sole(flow.slot)) return flow.slot;
+    const Slot copy = parameter_gradient(parameter, sizes);
+    log_.drop(flow.slot);
+    return copy;
+  }
+
+  [[nodiscard]] bool is_parameter(TensorId id) const { return is_parameter_[static_cast<std::size_t>(id)]; }
   [[nodiscard]] bool is_split(TensorId id) const {
     return std::binary_search(recording_.splits.begin(), recording_.splits.end(), id);
   }
@@ -476,29 +564,53 @@ class Runner {
       for (int state = 0; state < memory().states; ++state) {
         log_.allocate(bytes, Category::optimizer, tensor(parameter.tensor).layer);
       }
+      if (memory().counts_steps && dialect_.step_counts_on_device) {
+        log_.allocate(core::element_size(core::DType::float32), Category::optimizer, tensor(parameter.tensor).layer);
+      }
     }
   }
 
   void optimizer_step(const Sizes& sizes) {
     create_state(sizes);
-    if (job_.fused) return;
-    const int at_once = job_.foreach ? memory().foreach_temporaries : 0;
-    const int one_by_one = job_.foreach && memory().foreach_temporaries > 0 ? 0 : memory().single_temporaries;
+    const bool foreach = job_.foreach && dialect_.multi_tensor_optimizers && memory().foreach_temporaries > 0;
+    if (job_.fused && dialect_.multi_tensor_optimizers) return;
+    if (foreach) {
+      take_for_all(sizes);
+    } else {
+      take_one_by_one(sizes);
+    }
+  }
+
+  void take_for_all(const Sizes& sizes) {
     std::vector<Slot> taken;
-    for (int temporary = 0; temporary < at_once; ++temporary) {
-      for_each_trained([&](TensorId parameter) {
-        taken.push_back(log_.allocate(sizes.of(parameter), Category::temporary, tensor(parameter).layer));
-      });
+    for (int temporary = 0; temporary < memory().foreach_temporaries; ++temporary) {
+      for_each_trained([&](TensorId parameter) { taken.push_back(take(parameter, sizes)); });
     }
     for (const Slot slot : taken) log_.drop(slot);
-    if (one_by_one == 0) return;
+  }
+
+  void take_one_by_one(const Sizes& sizes) {
+    if (memory().single_temporaries == 0) return;
+    Slot last = kNoSlot;
+    std::vector<Slot> taken;
     for_each_trained([&](TensorId parameter) {
       taken.clear();
-      for (int temporary = 0; temporary < one_by_one; ++temporary) {
-        taken.push_back(log_.allocate(sizes.of(parameter), Category::temporary, tensor(parameter).layer));
+      for (int temporary = 0; temporary < memory().single_temporaries; ++temporary) {
+        taken.push_back(take(parameter, sizes));
+      }
+      log_.drop(last);
+      last = kNoSlot;
+      if (memory().keeps_last) {
+        last = taken.back();
+        taken.pop_back();
       }
       for (const Slot slot : taken) log_.drop(slot);
     });
+    log_.drop(last);
+  }
+
+  Slot take(TensorId parameter, const Sizes& sizes) {
+    return log_.allocate(sizes.of(parameter), Category::temporary, tensor(parameter).layer);
   }
 
   template <typename Visit>
@@ -514,10 +626,11 @@ class Runner {
 
   /// The outputs and the loss stay under their names until the next step makes new ones.
   void hold_outputs() {
+    // Two of them may be views of one tensor, which each holds.
     for (const TensorId held : recording_.held) {
       (held == recording_.loss ? held_loss_ : held_outputs_).push_back(slot(held));
-      slot(held) = kNoSlot;
     }
+    for (const TensorId held : recording_.held) slot(held) = kNoSlot;
   }
   void drop_outputs() {
     for (const TensorId held : recording_.held) {
@@ -533,15 +646,21 @@ class Runner {
   const model::TrainingJob& job_;
   const Recording& recording_;
   const Tape& tape_;
+  Dialect dialect_;
   EventLog log_;
   std::vector<Slot> slot_of_;      ///< by the tensor that owns the memory
   std::vector<Flow> gradient_of_;  ///< by tensor; a parameter's stays until zero_grad
+  std::vector<Slot> met_of_;       ///< by parameter: what its readers' gradients sum to so far in this pass
+  std::vector<bool> is_parameter_;
+  std::vector<std::int32_t> readers_of_;
+  std::vector<std::int32_t> awaited_;
   std::vector<Slot> cast_of_;      ///< autocast's copy of a parameter, for backward
   std::vector<Slot> cast_copies_;  ///< autocast's cache
   std::vector<std::uint32_t> dies_from_;
   std::vector<TensorId> dying_;  ///< behind function f: dies_from_[f] to dies_from_[f + 1]
   std::vector<std::pair<TensorId, TensorId>> tied_to_;
-  std::vector<Flow> flows_;
+  std::vector<Flow> flows_;  ///< what a function has made, of its inputs and of its parameters
+  std::vector<std::pair<TensorId, Slot>> parameter_flows_;
   std::vector<Part> parts_;
   std::vector<Slot> held_outputs_;
   std::vector<Slot> held_loss_;

@@ -65,6 +65,26 @@ GPUMEM_INLINE bool TableReader::read_rule(char of) {
   return refuse("the line below the table's header should be a rule of '" + std::string(1, of) + "'");
 }
 
+GPUMEM_INLINE void TableReader::read_input_size(std::int64_t megabyte) {
+  constexpr std::string_view kMark = "Input size (MB):";
+  constexpr std::int64_t kLargest = std::int64_t{1} << 30;  // in hundredths of a megabyte
+  while (lines_.next()) {
+    std::string_view line = trim(lines_.line());
+    if (!line.starts_with(kMark)) continue;
+    line = trim(line.substr(kMark.size()));
+    std::size_t at = 0;
+    const auto whole = read_digits(line, at);
+    const std::string_view decimals = line.substr(at);
+    const bool two = decimals.size() == 3 && decimals[0] == '.' && is_digit(decimals[1]) && is_digit(decimals[2]);
+    if (!whole || *whole > kLargest / 100 || !two) return;
+    const std::int64_t hundredths = *whole * 100 + (decimals[1] - '0') * 10 + (decimals[2] - '0');
+    const std::int64_t samples = std::max<std::int64_t>(batch_size_, 1);
+    builder_.printed_input({std::max<std::int64_t>(2 * hundredths - 1, 0) * megabyte / (200 * samples),
+                            (2 * hundredths + 1) * megabyte / (200 * samples) + 1});
+    return;
+  }
+}
+
 GPUMEM_INLINE void TableReader::learn_batch(std::string_view cell) {
   if (batch_size_ >= 0) return;
   batch_size_ = printed_batch(cell).value_or(0);

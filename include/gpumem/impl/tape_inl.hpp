@@ -79,10 +79,11 @@ GPUMEM_INLINE model::Slice Tape::keep(std::span<const TensorId> ids) {
   return slice;
 }
 
-GPUMEM_INLINE model::Slice Tape::add_all(std::span<const TensorSize> sizes) {
+GPUMEM_INLINE model::Slice Tape::add_all(std::span<const TensorSize> sizes, std::span<const TensorSize> more) {
   const auto first = static_cast<std::uint32_t>(lists_.size());
   for (const TensorSize& size : sizes) lists_.push_back(add(size));
-  return {first, static_cast<std::uint32_t>(sizes.size())};
+  for (const TensorSize& size : more) lists_.push_back(add(size));
+  return {first, static_cast<std::uint32_t>(sizes.size() + more.size())};
 }
 
 GPUMEM_INLINE core::DType Tape::computing_type(const Call& call) const {
@@ -120,6 +121,23 @@ GPUMEM_INLINE TensorId Tape::cast(TensorId id, core::DType dtype) {
 }
 
 GPUMEM_INLINE TensorId Tape::record(const Call& call) {
+  const bool rewrites = call.kind == Output::in_place && tensor(call.inputs[0]).view;
+  if (!rewrites) return record_call(call);
+  std::vector<TensorSize> scratch(call.backward_scratch.begin(), call.backward_scratch.end());
+  const TensorSize part = tensor(call.inputs[0]).size;
+  scratch.insert(scratch.end(), {part, part});
+  Call written = call;
+  written.backward_scratch = scratch;
+  if (written.gradient == Gradient::passed) written.gradient = Gradient::fresh;
+  const TensorId base = record_call(written);
+  const TensorId view = record_call({.inputs = {&base, 1},
+                                     .output = tensor(base).size.as(core::DType::float32),
+                                     .kind = Output::view,
+                                     .layout = call.layout});
+  return view;
+}
+
+GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   const core::DType type = computing_type(call);
   std::span<const TensorId> inputs = call.inputs;
   if (call.autocast != Autocast::as_is) {
@@ -136,6 +154,7 @@ GPUMEM_INLINE TensorId Tape::record(const Call& call) {
   function.kind = call.kind;
   function.gradient = call.gradient;
   function.library = call.library;
+  function.extras_first = call.extras_first;
   function.contiguous_gradient = call.contiguous_gradient;
   function.casts_parameters = call.autocast == Autocast::lower && type != dtype();
   if (call.convolution != nullptr) {
@@ -156,11 +175,15 @@ GPUMEM_INLINE TensorId Tape::record(const Call& call) {
   TapeTensor& output = tensors_.back();
   output.requires_grad = requires_grad && call.differentiable && call.gradient != Gradient::none;
   output.layout = call.layout;
+  output.view = call.kind == Output::view || (call.kind == Output::in_place && tensor(inputs[0]).view);
   if (call.kind != Output::fresh) output.storage = tensor(inputs[0]).storage;
 
   function.extras = add_all(call.extras);
-  function.scratch = add_all(call.scratch);
-  function.backward_scratch = add_all(call.backward_scratch);
+  const bool copies = call.own_copy && !tensor(inputs[0]).layout.dense();
+  const TensorSize copy = copies ? tensor(inputs[0]).size : TensorSize{};
+  const std::span<const TensorSize> copied = own_scratch({&copy, copies ? 1U : 0U});
+  function.scratch = add_all(call.scratch, copied);
+  function.backward_scratch = add_all(call.backward_scratch, copied);
   const auto first_saved = static_cast<std::uint32_t>(lists_.size());
   for (std::size_t index = 0; index < inputs.size() && index < 32; ++index) {
     if ((call.saved_inputs >> index & 1U) != 0) lists_.push_back(inputs[index]);

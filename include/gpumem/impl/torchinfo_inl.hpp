@@ -2,6 +2,7 @@
 
 #include "gpumem/summary/torchinfo.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "gpumem/summary/table_reader.hpp"
@@ -112,7 +113,11 @@ class Reader : private TableReader {
 
   core::Result<model::ModelGraph> read() {
     columns_ = columns_of(lines().line());
-    if (read_head() && read_rows()) read_foot();
+    constexpr std::int64_t kMegabyte = 1000 * 1000;
+    if (read_head() && read_rows()) {
+      read_foot();
+      read_input_size(kMegabyte);
+    }
     return std::move(builder()).build();
   }
 
@@ -177,6 +182,22 @@ class Reader : private TableReader {
     return column < 0 ? std::string_view("--") : row.cells[static_cast<std::size_t>(column)];
   }
 
+  /// "layer1" of "Sequential (layer1): 1-5"; the whole name where the table shows no variables.
+  static std::string_view variable_of(const Row& row) {
+    const std::size_t open = row.name.find(" (");
+    const std::size_t close = row.name.find(')', std::min(open, row.name.size()));
+    if (open == std::string_view::npos || close == std::string_view::npos) return row.name;
+    return row.name.substr(open + 2, close - open - 2);
+  }
+
+  /// Closes the containers that this row stands behind, and opens its own if it is one. The model itself is none.
+  void place(const Row& row, bool has_children) {
+    for (; !open_.empty() && open_.back() >= row.depth; open_.pop_back()) builder().close_scope();
+    if (!has_children || row.depth == 0) return;
+    builder().open_scope(variable_of(row), row.class_name);
+    open_.push_back(row.depth);
+  }
+
   bool read_row(const Row& row, bool has_children) {
     const core::Result<Count> count = count_of(cell(row, columns_.parameters));
     if (!count) return refuse(row.line, count.error());
@@ -185,6 +206,7 @@ class Reader : private TableReader {
     shapes().clear();
     if (shape != "--" && !read_shapes(shape, row.line)) return false;
     const model::OpTraits* op = options().vocabulary->find_torch(row.class_name);
+    place(row, has_children && op == nullptr);
     if (op != nullptr) return add(row, op, *count);
     if (has_children) return add_own_parameters(row, *count);
     return add_unknown(row, *count);
@@ -239,6 +261,7 @@ class Reader : private TableReader {
   }
 
   Columns columns_;
+  std::vector<std::size_t> open_;  ///< the depths of the containers that are open
   std::vector<core::Shape> kernel_;
   std::vector<model::Attribute> attributes_;
 };

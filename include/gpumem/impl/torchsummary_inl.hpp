@@ -38,7 +38,11 @@ class Reader : private TableReader {
   using TableReader::TableReader;
 
   core::Result<model::ModelGraph> read() {
-    if (read_rule('=') && read_rows()) read_foot();
+    constexpr std::int64_t kMegabyte = 1024 * 1024;
+    if (read_rule('=') && read_rows()) {
+      read_foot();
+      read_input_size(kMegabyte);
+    }
     return std::move(builder()).build();
   }
 
@@ -64,7 +68,10 @@ class Reader : private TableReader {
     if (!read_shapes(row->shape, lines().number())) return false;
     const model::OpTraits* op = options().vocabulary->find_torch(row->class_name);
     const bool container = op == nullptr && *count == 0;
-    if (container) return true;
+    if (container) {
+      builder().mark_block(row->class_name);
+      return true;
+    }
     if (op == nullptr && !options().lenient) return refuse_unknown(lines().number(), row->name, *count);
     if (op != nullptr && op->parameters_of_other_names && *count == 0) {
       return refuse(lines().number(), {core::ErrorCode::missing_information,

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
 
 #include "gpumem/device/workspace.hpp"
 
@@ -13,33 +12,40 @@ GPUMEM_INLINE std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
+/// Into how many slices a weight gradient of w bytes is split.
+GPUMEM_INLINE std::int64_t slices(const ConvolutionWorkspaceRule& rule, std::int64_t in_channels, std::int64_t w,
+                                  bool wide) {
+  if (wide) return w <= rule.wide_split_most_bytes ? rule.wide_slices : 1;
+  if (in_channels <= rule.narrow_least_inputs) return 1;
+  constexpr std::int64_t kLeast = 2;
+  return std::max(kLeast, (rule.narrow_split_bytes + w / 2) / w);
+}
+
 }  // namespace workspace_detail
 
-GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile&, const ConvolutionCall& call) {
+GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const ConvolutionCall& call) {
   using workspace_detail::round_up;
-  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
-  const std::int64_t cin = call.in_channels;
-  const std::int64_t cout = call.out_channels;
-  const bool depthwise = call.groups > 1 && call.groups == cin;
-  if (depthwise) return {};  // PyTorch's own kernels
-  const std::int64_t alignment = call.element_bytes == 2 ? 8 : 4;
-  const std::int64_t x = round_up(cin, alignment) * call.input_pixels * call.batch_size * call.element_bytes;
-  const std::int64_t y = round_up(cout, alignment) * call.output_pixels * call.batch_size * call.element_bytes;
-  if (cin <= 3) return cout > 112 ? WorkspaceChoice{x + y, 0} : WorkspaceChoice{};
-  const std::int64_t w =
-      round_up(cin / call.groups, alignment) * round_up(cout, alignment) * call.kernel_elements * call.element_bytes;
-  const std::int64_t widest = std::max(cin, cout);
-  const std::int64_t copies = x + y + w;
-  const bool aligned = cout % alignment == 0 && (cin % alignment == 0 || widest > 200);
-  if (aligned && call.kernel_elements == 1) return {};
-  switch (call.pass) {
-    case ConvolutionPass::forward: return aligned ? WorkspaceChoice{} : WorkspaceChoice{copies, 0};
-    case ConvolutionPass::data_gradient: return {copies + (widest > 200 && widest <= 1000 ? 2 * kMiB : 0), 0};
-    case ConvolutionPass::weight_gradient: break;
+  const ConvolutionWorkspaceRule& rule = gpu.convolution_workspace;
+  const std::int64_t in = call.in_channels;
+  const std::int64_t out = call.out_channels;
+  const bool depthwise = call.groups > 1 && call.groups == in;
+  if (depthwise) return {};
+  constexpr std::int64_t kFloatBytes = 4;
+  const std::int64_t multiple = rule.channel_multiple * kFloatBytes / std::min(call.element_bytes, kFloatBytes);
+  const std::int64_t x = round_up(in, multiple) * call.input_pixels * call.batch_size * call.element_bytes;
+  const std::int64_t y = round_up(out, multiple) * call.output_pixels * call.batch_size * call.element_bytes;
+  constexpr std::int64_t kImageChannels = 3;
+  if (in <= kImageChannels) {
+    const bool copies = call.pass == ConvolutionPass::weight_gradient && out > rule.first_layer_channels;
+    return {copies ? x + y : 0, 0};
   }
-  if (widest > 200 || cin <= 40) return {copies, 0};
-  const auto splits = static_cast<std::int64_t>(std::llround(5.0 * static_cast<double>(kMiB) / static_cast<double>(w)));
-  return {copies - w + std::max<std::int64_t>(2, splits) * w, 0};
+  const std::int64_t w =
+      round_up(in / call.groups, multiple) * round_up(out, multiple) * call.kernel_elements * call.element_bytes;
+  const bool wide = std::max(in, out) > rule.narrow_channels;
+  const bool aligned = out % multiple == 0 && (in % multiple == 0 || wide);
+  if (aligned && (call.kernel_elements == 1 || call.pass == ConvolutionPass::forward)) return {};
+  if (call.pass != ConvolutionPass::weight_gradient) return {x + y + w, 0};
+  return {x + y + workspace_detail::slices(rule, in, w, wide) * w, 0};
 }
 
 GPUMEM_INLINE std::int64_t cublas_workspace(const GpuProfile& gpu) {

@@ -23,6 +23,7 @@ struct LayerSpec {
   std::optional<std::int64_t> parameters = {};  ///< as printed; empty: counted from the attributes
   std::int64_t tied_parameters = 0;
   bool frozen = false;
+  bool returned = false;
   std::int64_t line = 0;
 };
 
@@ -43,6 +44,9 @@ class GraphBuilder {
   void open_scope(std::string_view name, std::string_view class_name);
   void close_scope();
 
+  /// The layers added last stand in a container of this class; where it began is not known.
+  void mark_block(std::string_view class_name);
+
   /// The container that is open now; 0 is the model itself.
   [[nodiscard]] std::uint32_t current_scope() const { return scope_; }
 
@@ -55,6 +59,7 @@ class GraphBuilder {
   void printed_total(std::int64_t parameters, std::int64_t line);
   /// The batch size that the source's shapes are printed at.
   void printed_batch_size(std::int64_t batch_size) { graph_.printed_batch_size_ = batch_size; }
+  void printed_input(PrintedInput input) { graph_.printed_input_ = input; }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);
   /// Fails the graph, unless it has failed before.

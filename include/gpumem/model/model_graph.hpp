@@ -49,6 +49,8 @@ struct Layer {
   std::int64_t parameters = 0;       ///< elements that this layer holds, tied ones included
   std::int64_t tied_parameters = 0;  ///< those of them that an earlier layer holds already
   bool frozen = false;               ///< not trained: no gradient, no optimizer state
+  /// The model hands it out beside what the loss reads (keys and values of a cache): it lives as long as the outputs.
+  bool returned = false;
 };
 
 struct GraphInput {
@@ -65,6 +67,18 @@ struct Scope {
   Slice name;
   std::uint32_t class_name = 0;
   std::uint32_t last = UINT32_MAX;  ///< the last scope opened inside it; UINT32_MAX: never closed
+};
+
+/// A container whose row stands behind those of its layers (torchsummary): its last layer is known, its first is not.
+struct BlockMark {
+  std::uint32_t class_name = 0;  ///< index into ModelGraph::class_names()
+  std::uint32_t layers = 0;      ///< how many layers of the graph stand before the row
+};
+
+/// What a summary's foot says of one sample of the model's input: "Input size (MB): 0.57", rounded as it is.
+struct PrintedInput {
+  std::int64_t least_bytes = 0;
+  std::int64_t most_bytes = 0;
 };
 
 /// Something the reader should know, though the summary could be read.
@@ -89,12 +103,18 @@ class ModelGraph {
   [[nodiscard]] std::span<const std::string> ops() const { return ops_; }
   [[nodiscard]] std::span<const std::string> class_names() const { return class_names_; }
 
+  [[nodiscard]] std::size_t scopes() const { return scopes_.size(); }
   [[nodiscard]] const Scope& scope(std::uint32_t index) const { return scopes_[index]; }
   [[nodiscard]] std::string_view scope_name(std::uint32_t index) const { return text(scopes_[index].name); }
   /// Whether scope `inner` is `outer` or lies within it.
   [[nodiscard]] bool within(std::uint32_t inner, std::uint32_t outer) const;
   /// "encoder.layer.0.attention.query"; a path of more than 200 bytes is shortened at its front.
   [[nodiscard]] std::string path(const Layer& layer) const;
+
+  /// Containers printed behind their layers, in this order; none where scopes tell.
+  [[nodiscard]] std::span<const BlockMark> block_marks() const { return block_marks_; }
+  [[nodiscard]] std::string_view class_name(const BlockMark& mark) const { return class_names_[mark.class_name]; }
+  [[nodiscard]] std::string_view class_name(const Scope& scope) const { return class_names_[scope.class_name]; }
 
   /// Elements of all parameters, each tied one counted once.
   [[nodiscard]] std::int64_t parameters() const { return parameters_; }
@@ -114,6 +134,7 @@ class ModelGraph {
   [[nodiscard]] std::span<const Warning> warnings() const { return warnings_; }
   /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
   [[nodiscard]] std::optional<std::int64_t> printed_batch_size() const { return printed_batch_size_; }
+  [[nodiscard]] const std::optional<PrintedInput>& printed_input() const { return printed_input_; }
 
  private:
   friend class GraphBuilder;
@@ -129,6 +150,7 @@ class ModelGraph {
   std::vector<Layer> layers_;
   std::vector<GraphInput> graph_inputs_;
   std::vector<Scope> scopes_;
+  std::vector<BlockMark> block_marks_;
   std::vector<std::string> ops_;
   std::vector<std::string> class_names_;
   std::vector<core::Shape> shapes_;
@@ -139,6 +161,7 @@ class ModelGraph {
   std::string file_;
   std::string format_;
   std::optional<std::int64_t> printed_batch_size_;
+  std::optional<PrintedInput> printed_input_;
   std::int64_t parameters_ = 0;
   std::int64_t trainable_parameters_ = 0;
   std::int64_t unknown_layers_ = 0;

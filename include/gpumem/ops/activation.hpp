@@ -58,7 +58,7 @@ inline core::Result<TensorId> record_gelu(const OpCall& call, Tape& tape) {
   const TensorId x = call.tensors[0];
   if (call.class_name == "NewGELUActivation") {  // 0.5 x (1 + tanh(c (x + 0.044715 x^3)))
     const TensorId half = elementwise(tape, x);
-    const TensorId cube = elementwise(tape, x, 1, false, Autocast::full);
+    const TensorId cube = power(tape, x, Autocast::full);
     const TensorId inner = sum_of(tape, x, elementwise(tape, cube));
     const TensorId tanh = elementwise(tape, elementwise(tape, inner), 0, true);
     return product(tape, half, elementwise(tape, tanh));
@@ -84,19 +84,19 @@ inline core::Result<TensorId> record_prelu(const OpCall& call, Tape& tape) {
                       .output = call.size,
                       .layout = tape.tensor(input).layout,
                       .saved_inputs = 1,
-                      .backward_scratch = {&slopes, 1},
+                      .backward_scratch = tape.own_scratch({&slopes, 1}),
                       .parameters = tape.layer_parameters()});
 }
 
 /// torch.nn.functional.softsign: x / (|x| + 1).
 inline core::Result<TensorId> record_softsign(const OpCall& call, Tape& tape) {
   const TensorId x = call.tensors[0];
-  return product(tape, x, elementwise(tape, elementwise(tape, x, 1)));
+  return quotient(tape, x, elementwise(tape, elementwise(tape, x, 1)));
 }
 
 /// relu(x)^2.
 inline core::Result<TensorId> record_relu_squared(const OpCall& call, Tape& tape) {
-  return elementwise(tape, elementwise(tape, call.tensors[0], 0, true), 1);
+  return power(tape, elementwise(tape, call.tensors[0], 0, true));
 }
 
 inline constexpr std::array<std::string_view, 1> kRelu = {"ReLU"};

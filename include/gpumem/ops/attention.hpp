@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "gpumem/ops/op.hpp"
+#include "gpumem/ops/matrix.hpp"
 
 namespace gpumem::ops {
 
@@ -43,7 +43,8 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
 }
 
 /// Memory-efficient attention (float32) and flash attention (half precision, no mask): keep Q, K, V, the output and
-/// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient.
+/// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient. A fourth
+/// input is a mask, kept as well.
 inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
                              const TensorSize& rows) {
   const bool half = core::element_size(tape.tensor(qkv[0]).size.dtype) == 2;
@@ -54,10 +55,11 @@ inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const Te
   return tape.record({.inputs = qkv,
                       .output = output,
                       .layout = Layout{}.permuted(heads_first),
-                      .saved_inputs = 7,
+                      .saved_inputs = qkv.size() > 3 ? 15U : 7U,
                       .saves_output = true,
                       .extras = extras,
                       .backward_scratch = std::span(scratch).first(half ? 2 : 1),
+                      .no_gradient = 8,
                       .autocast = Autocast::lower});
 }
 
@@ -76,14 +78,68 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const model::AttributeValue* backend = call.attributes.find("backend");
   const auto* named = backend == nullptr ? nullptr : std::get_if<std::string>(backend);
   const bool math = tape.backend() == Backend::cpu || (named != nullptr && *named == "math");
+  if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows);
   if (!math) return record_fused(tape, qkv, call.size, *rows);
-  const model::AttributeValue* dropout = call.attributes.find("dropout_p");
-  const auto* probability = dropout == nullptr ? nullptr : std::get_if<double>(dropout);
-  return record_math(tape, qkv, call.size, rows->times(keys_count), probability != nullptr && *probability > 0.0);
+  const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
+  return record_math(tape, qkv, call.size, rows->times(keys_count), drops);
 }
 
-/// torch.nn.functional.multi_head_attention_forward up to its output projection, a layer of its own: the packed
-/// projection, a copy that parts it, the attention, and a copy of its output.
+/// What MultiheadAttention is called with.
+struct Multihead {
+  TensorSize scores;        ///< of all heads
+  bool batch_first = true;  ///< [N, S, E]; else [S, N, E], the order in which PyTorch computes
+  bool drops = false;
+  bool projects = false;  ///< its output projection is not a layer of its own
+};
+
+/// The output projection: rows in the order [S, N], seen as [N, S] again.
+inline TensorId project_out(const OpCall& call, Tape& tape, TensorId attended, const Multihead& of) {
+  if (!of.projects || tape.layer_parameters().size() != 4) return attended;
+  const TensorId output = linear(tape, attended, call.size, tape.layer_parameters().subspan(2), 2, true);
+  return of.batch_first ? batch_second(tape, output) : output;
+}
+
+/// torch.nn.functional.multi_head_attention_forward as PyTorch 1.13 has it: each of Q, K and V is copied out of the
+/// packed projection, the scores stand whole.
+inline TensorId record_multihead_written_out(const OpCall& call, Tape& tape, const Multihead& of) {
+  TensorId input = call.tensors[0];
+  if (of.batch_first) input = tape.record({.inputs = {&input, 1}, .output = call.size, .gradient = Gradient::passed});
+  const std::size_t rank = of.batch_first ? 4 : 3;  // four: multiplied and added apart, as what is turned is
+  const TensorId projected = linear(tape, input, call.size.times(3), tape.layer_parameters().first(2), rank, true);
+  const TensorId parts = tape.record(
+      {.inputs = {&projected, 1}, .output = call.size.times(3), .kind = Output::view, .gradient = Gradient::joined});
+  std::array<TensorId, 3> qkv{};
+  for (TensorId& part : qkv) {
+    part = tape.record({.inputs = {&parts, 1},
+                        .output = call.size,
+                        .kind = Output::view,
+                        .layout = {Layout::kInOrder, true},
+                        .gradient = Gradient::passed});
+  }
+  for (TensorId& part : qkv) part = contiguous(tape, part);
+  const TensorId query = elementwise(tape, qkv[0]);
+  const std::array<TensorId, 2> product_of = {query, qkv[1]};
+  const TensorId raw = tape.record({.inputs = product_of, .output = of.scores, .saved_inputs = 3});
+  TensorId weights = elementwise(tape, raw, 0, true);
+  if (of.drops) weights = tape.record({.inputs = {&weights, 1}, .output = of.scores, .extras = {&of.scores, 1}});
+  const std::array<TensorId, 2> weighted = {weights, qkv[2]};
+  const TensorId heads = tape.record({.inputs = weighted, .output = call.size, .saved_inputs = 3});
+  // The function's name for the query outlives the scaled one.
+  const std::array<TensorId, 2> copied = {heads, qkv[0]};
+  TensorId attended =
+      tape.record({.inputs = copied, .output = call.size, .gradient = Gradient::passed, .no_gradient = 2});
+  if (of.projects) return project_out(call, tape, attended, of);
+  if (!of.batch_first) return attended;
+  const std::array<std::size_t, 2> exchanged = {1, 0};
+  return tape.record({.inputs = {&attended, 1},
+                      .output = call.size,
+                      .kind = Output::view,
+                      .layout = Layout{}.permuted(exchanged),
+                      .gradient = Gradient::passed});
+}
+
+/// torch.nn.functional.multi_head_attention_forward: the packed projection, a copy that parts it, the attention, and a
+/// copy of its output. The output projection is a layer of its own, or "out_proj" says that it belongs here.
 inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
   const auto width = call.attributes.integer("embed_dim");
   const auto heads = call.attributes.integer("num_heads");
@@ -93,15 +149,30 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
   if (!tokens || shape.rank() < 2 || shape[shape.rank() - 2].kind != core::Dim::Kind::fixed) {
     return unfit(shape, "known sizes");
   }
-  const core::Checked weight = core::Checked(3) * core::Checked(*width) * core::Checked(*width);
-  add_parameters(call, tape, {weight, core::Checked(3) * core::Checked(*width)});
+  const core::Checked square = core::Checked(*width) * core::Checked(*width);
+  const core::Checked three = 3;
+  Multihead of;
+  of.projects = call.attributes.flag("out_proj", false);
+  of.batch_first = call.attributes.flag("batch_first", false);
+  of.drops = probability(call.attributes, "dropout").value_or(0.0) > 0.0;
+  of.scores = tokens->times(heads.value_or(1)).times(shape[shape.rank() - 2].size);
+  if (of.projects) {
+    add_parameters(call, tape, {three * square, three * core::Checked(*width), square, core::Checked(*width)});
+  } else {
+    add_parameters(call, tape, {three * square, three * core::Checked(*width)});
+  }
+  if (tape.backend() == Backend::cpu && tape.layer_parameters().size() >= 2) {
+    return record_multihead_written_out(call, tape, of);
+  }
+  const std::size_t held = std::min<std::size_t>(tape.layer_parameters().size(), 2);
+  const std::span<const TensorId> in_projection = tape.layer_parameters().first(held);
   const TensorId input =
       tape.record({.inputs = call.tensors.first(1), .output = call.size, .gradient = Gradient::passed});
   const TensorSize packed = call.size.times(3);
   const TensorId projected = tape.record({.inputs = {&input, 1},
                                           .output = packed,
                                           .saved_inputs = 1,
-                                          .parameters = tape.layer_parameters(),
+                                          .parameters = in_projection,
                                           .library = Library::gemm_bias,
                                           .autocast = Autocast::lower});
   const TensorId parted = tape.record({.inputs = {&projected, 1}, .output = packed, .gradient = Gradient::passed});
@@ -111,10 +182,9 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
         {.inputs = {&parted, 1}, .output = call.size, .kind = Output::view, .layout = {Layout::kInOrder, true}});
   }
   const TensorSize rows = tokens->times(heads.value_or(1));
-  const bool math = tape.backend() == Backend::cpu;
-  const TensorId attended = math ? record_math(tape, qkv, call.size, rows.times(shape[shape.rank() - 2].size), false)
-                                 : record_fused(tape, qkv, call.size, rows);
-  return tape.record({.inputs = {&attended, 1}, .output = call.size, .gradient = Gradient::passed});
+  const TensorId attended = record_fused(tape, qkv, call.size, rows);
+  const TensorId output = tape.record({.inputs = {&attended, 1}, .output = call.size, .gradient = Gradient::passed});
+  return project_out(call, tape, output, of);
 }
 
 /// Positions without parameters: two small tables, which no row of a summary reads.

@@ -103,7 +103,7 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   core::Checked weight = call.parameters;
   if (with_bias && with_bias->value() == call.parameters) weight = *with_bias->value() - channels.value().value_or(0);
   add_parameters(call, tape, {weight, channels});
-  const TensorId input = contiguous(tape, call.tensors[0]);
+  const TensorId input = call.tensors[0];
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
                       .saved_inputs = 1,
@@ -111,7 +111,8 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
                       .library = Library::convolution,
                       .convolution = &convolution,
                       .autocast = Autocast::lower,
-                      .contiguous_gradient = true});
+                      .contiguous_gradient = true,
+                      .own_copy = true});
 }
 
 inline constexpr std::array<std::string_view, 2> kPositional = {"in_channels", "out_channels"};

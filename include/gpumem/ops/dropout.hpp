@@ -10,13 +10,13 @@ namespace gpumem::ops {
 
 namespace dropout_detail {
 
-/// aten::native_dropout on CUDA: a mask of one byte an element. Its in-place form, and dropout on a CPU, multiply
-/// by a noise tensor of the input's type instead; feature dropout by one factor a channel.
+/// Whether the layer drops nothing: then PyTorch hands its input through.
+inline bool never_drops(const OpCall& call) { return probability(call.attributes, "p") == 0.0; }
+
+/// aten::native_dropout on CUDA: a mask of one byte an element, made before the output. Its in-place form, and dropout
+/// on a CPU, multiply by a noise tensor of the input's type instead; feature dropout by one factor a channel.
 inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
-  const model::AttributeValue* p = call.attributes.find("p");
-  const auto* probability = p == nullptr ? nullptr : std::get_if<double>(p);
-  const auto never = call.attributes.integer("p");
-  if ((probability != nullptr && *probability == 0.0) || never == 0) return call.tensors[0];
+  if (never_drops(call)) return call.tensors[0];
   const bool in_place = call.attributes.flag("inplace", false);
   TensorSize mask = call.size.as(core::DType::boolean);
   if (in_place || tape.backend() == Backend::cpu) mask = tape.tensor(call.tensors[0]).size;
@@ -27,11 +27,13 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
                       .output = call.size,
                       .kind = in_place ? Output::in_place : Output::fresh,
                       .layout = tape.tensor(call.tensors[0]).layout,
-                      .extras = {&mask, 1}});
+                      .extras = {&mask, 1},
+                      .extras_first = true});
 }
 
 /// Stochastic depth: one factor a sample (mode "row"), by which the input is multiplied.
 inline core::Result<TensorId> record_depth(const OpCall& call, Tape& tape) {
+  if (never_drops(call)) return call.tensors[0];
   const auto factors = rows_of(call.output, call.output.rank() - 1);
   if (!factors) return unfit(call.output, "a known batch axis");
   return tape.record({.inputs = call.tensors.first(1),

@@ -47,8 +47,25 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1),
                       .output = call.size,
                       .saved_inputs = 1,
-                      .backward_scratch = tape.backend() == Backend::cuda ? std::span<const TensorSize>(sorted)
-                                                                          : std::span<const TensorSize>(),
+                      .backward_scratch = tape.own_scratch(sorted),
+                      .parameters = tape.layer_parameters(),
+                      .no_gradient = ~0U});
+}
+
+/// aten::_embedding_bag keeps beside the ids where each bag begins and how long it is, and the bag of each id.
+inline core::Result<TensorId> record_bag(const OpCall& call, Tape& tape) {
+  add_parameters(call, tape, {core::Checked(call.parameters)});
+  const TensorSize ids = tape.tensor(call.tensors[0]).size.as(core::DType::int64);
+  const auto bags = rows_of(call.output);
+  if (!bags) return unfit(call.output, "a known batch axis");
+  const TensorSize a_bag = bags->as(core::DType::int64);
+  const std::array<TensorSize, 3> extras = {a_bag, a_bag, ids};
+  const std::array<TensorSize, 1> sorted = {ids.times(4)};
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .extras = extras,
+                      .backward_scratch = tape.own_scratch(sorted),
                       .parameters = tape.layer_parameters(),
                       .no_gradient = ~0U});
 }
@@ -76,7 +93,7 @@ inline constexpr std::array<Op, 2> kEmbeddingOps = {
       true},
      {{"embedding_bag", embedding_detail::kBag, {}, embedding_detail::kPositional, embedding_detail::parameters},
       embedding_detail::bag_output_shape,
-      embedding_detail::record,
+      embedding_detail::record_bag,
       {},
       true}}};
 

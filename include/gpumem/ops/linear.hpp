@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "gpumem/ops/op.hpp"
+#include "gpumem/ops/matrix.hpp"
 
 namespace gpumem::ops {
 
@@ -36,8 +36,9 @@ inline std::optional<core::Checked> bilinear_parameters(const model::Attributes&
   return attributes.flag("bias", true) ? weight + core::Checked(*out) : weight;
 }
 
-/// aten::addmm (mm without a bias) on the rows of the input, which it keeps; the gradients of input, weight and
-/// bias come in this order.
+/// The class of an attention's output projection, which PyTorch calls on rows in the order [S, N].
+inline constexpr std::string_view kOutProjection = "NonDynamicallyQuantizableLinear";
+
 inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   const auto in = call.attributes.integer("in_features");
   const auto out = call.attributes.integer("out_features");
@@ -45,13 +46,11 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   const bool bias = call.parameters > 0 && weight.value() != call.parameters;
   const core::Checked sides = core::Checked(in.value_or(0)) + core::Checked(out.value_or(0));
   add_parameters(call, tape, {{weight, sides}, bias ? core::Checked(out.value_or(0)) : core::Checked(0)});
-  const TensorId input = contiguous(tape, call.tensors[0]);
-  return tape.record({.inputs = {&input, 1},
-                      .output = call.size,
-                      .saved_inputs = 1,
-                      .parameters = tape.layer_parameters(),
-                      .library = bias ? Library::gemm_bias : Library::gemm,
-                      .autocast = Autocast::lower});
+  const TensorId input = call.tensors[0];
+  const bool turned = call.class_name == kOutProjection && !tape.tensor(input).layout.dense();
+  const std::size_t rank = turned ? 2 : call.output.rank();
+  const TensorId output = linear(tape, input, call.size, tape.layer_parameters(), rank, bias);
+  return turned ? batch_second(tape, output) : output;
 }
 
 /// aten::_trilinear: keeps both inputs; its kernels hold the outer product for a short time.
@@ -63,8 +62,8 @@ inline core::Result<TensorId> record_bilinear(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors,
                       .output = call.size,
                       .saved_inputs = call.tensors.size() > 1 ? 3U : 1U,
-                      .scratch = outer,
-                      .backward_scratch = outer,
+                      .scratch = tape.own_scratch(outer),
+                      .backward_scratch = tape.own_scratch(outer),
                       .parameters = tape.layer_parameters(),
                       .library = Library::gemm,
                       .autocast = Autocast::lower});

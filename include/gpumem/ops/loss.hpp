@@ -27,7 +27,7 @@ inline core::Result<TensorId> record_mse(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = {&input, 1},
                       .output = kScalar,
                       .saved_inputs = 1,
-                      .scratch = {&squares, 1},
+                      .scratch = tape.own_scratch({&squares, 1}),
                       .autocast = Autocast::full});
 }
 
@@ -38,8 +38,8 @@ inline core::Result<TensorId> record_bce(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = {&input, 1},
                       .output = kScalar,
                       .saved_inputs = 1,
-                      .scratch = temporaries,
-                      .backward_scratch = std::span(temporaries).first(1),
+                      .scratch = tape.own_scratch(temporaries),
+                      .backward_scratch = tape.own_scratch(std::span(temporaries).first(1)),
                       .autocast = Autocast::full});
 }
 

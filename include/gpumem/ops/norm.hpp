@@ -72,13 +72,14 @@ inline core::Result<TensorId> record_batch(const OpCall& call, Tape& tape) {
     tape.add_buffer({1, 0, core::DType::int64});
   }
   const std::array<TensorSize, 2> statistics = {statistic, statistic};
-  const TensorId input = contiguous(tape, call.tensors[0]);
+  const TensorId input = call.tensors[0];
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
                       .saved_inputs = 1,
                       .extras = statistics,
                       .parameters = tape.layer_parameters(),
-                      .contiguous_gradient = true});
+                      .contiguous_gradient = true,
+                      .own_copy = true});
 }
 
 /// A normalisation that keeps its input and two figures a row in float32.
@@ -86,14 +87,15 @@ inline core::Result<TensorId> record_rows(const OpCall& call, Tape& tape, const 
                                           core::Checked parameters) {
   add_parameters(call, tape, {parameters, parameters});
   const std::array<TensorSize, 2> statistics = {rows, rows};
-  const TensorId input = contiguous(tape, call.tensors[0]);
+  const TensorId input = call.tensors[0];
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
                       .saved_inputs = 1,
                       .extras = statistics,
                       .parameters = tape.layer_parameters(),
                       .autocast = Autocast::full,
-                      .contiguous_gradient = true});
+                      .contiguous_gradient = true,
+                      .own_copy = true});
 }
 
 /// aten::native_layer_norm: mean and inverse deviation a row.
@@ -120,15 +122,19 @@ inline core::Result<TensorId> record_instance(const OpCall& call, Tape& tape) {
   if (!planes) return unfit(call.output, "known sizes");
   const core::Checked channels = channels_of(call, "num_features");
   add_parameters(call, tape, {channels, channels});
-  const std::array<TensorSize, 4> extras = {*planes, *planes, *planes, *planes};
+  const std::array<TensorSize, 3> extras = {*planes, *planes, *planes};
+  const std::array<TensorSize, 2> repeated = {*planes, *planes};
   const bool affine = !tape.layer_parameters().empty();
   const TensorId input = contiguous(tape, call.tensors[0]);
-  return tape.record({.inputs = {&input, 1},
-                      .output = call.size,
-                      .saved_inputs = 1,
-                      .extras = std::span(extras).first(affine ? 4 : 2),
-                      .parameters = tape.layer_parameters(),
-                      .contiguous_gradient = true});
+  const TensorId planar = tape.record({.inputs = {&input, 1},
+                                       .output = call.size,
+                                       .saved_inputs = 1,
+                                       .extras = std::span(extras).first(affine ? 3 : 2),  // the weight is kept
+                                       .scratch = std::span(repeated).first(affine ? 1 : 0),
+                                       .backward_scratch = std::span(repeated).first(affine ? 2 : 0),
+                                       .parameters = tape.layer_parameters(),
+                                       .contiguous_gradient = true});
+  return tape.record({.inputs = {&planar, 1}, .output = call.size, .kind = Output::view, .gradient = Gradient::passed});
 }
 
 /// aten::rms_norm and HuggingFace's RMSNorm: x · rsqrt(mean(x²) + ε) in float32, then · weight.
@@ -138,7 +144,7 @@ inline core::Result<TensorId> record_rms(const OpCall& call, Tape& tape) {
   add_parameters(call, tape, {core::Checked(call.parameters)});
   const core::DType type = tape.tensor(call.tensors[0]).size.dtype;
   const TensorId full = tape.cast(call.tensors[0], core::DType::float32);
-  const TensorId square = elementwise(tape, full, 1);
+  const TensorId square = power(tape, full);
   const TensorId mean = tape.record({.inputs = {&square, 1}, .output = *rows});
   const TensorId shifted = elementwise(tape, mean);
   const TensorId inverse = elementwise(tape, shifted, 0, true);
@@ -153,15 +159,25 @@ inline core::Result<TensorId> record_rms(const OpCall& call, Tape& tape) {
                       .parameters = tape.layer_parameters()});
 }
 
-/// torch.nn.functional.local_response_norm: x / (k + α · pool(x²))^β, each factor kept.
+/// torch.nn.functional.local_response_norm: x / (k + α · pool(x²))^β; the pool runs over "size" channels, which padding
+/// adds to.
 inline core::Result<TensorId> record_response(const OpCall& call, Tape& tape) {
   const TensorId input = call.tensors[0];
   const TensorId square = product(tape, input, input);
-  const TensorId padded = elementwise(tape, square);
-  const TensorId pooled = elementwise(tape, padded, 1);
-  const TensorId shifted = elementwise(tape, elementwise(tape, pooled));
-  const TensorId power = elementwise(tape, shifted, 1);
-  return product(tape, input, power);
+  const core::Shape& shape = call.shapes[0];
+  if (shape.rank() < 2 || shape[1].kind != core::Dim::Kind::fixed) return unfit(shape, "known channels");
+  core::Shape wider = shape;
+  const core::Checked channels =
+      core::Checked(shape[1].size) + core::Checked(call.attributes.integer("size").value_or(1) - 1);
+  if (!channels.valid()) return core::Error{core::ErrorCode::malformed_input, "has a size below 1", {}};
+  wider.set(1, core::Dim::fixed(*channels.value()));
+  const auto padded_size = size_of(wider);
+  if (!padded_size) return unfit(shape, "known sizes");
+  const TensorId padded = tape.record({.inputs = {&square, 1}, .output = *padded_size});
+  const TensorId pooled = tape.record({.inputs = {&padded, 1}, .output = call.size, .saved_inputs = 1});
+  const TensorId scaled = elementwise(tape, pooled);
+  const TensorId shifted = tape.record({.inputs = {&scaled, 1}, .output = call.size, .gradient = Gradient::passed});
+  return quotient(tape, input, power(tape, shifted));
 }
 
 inline constexpr std::array<std::string_view, 1> kFeatures = {"num_features"};

@@ -83,6 +83,15 @@ inline void add_parameters(const OpCall& call, Tape& tape, std::initializer_list
   }
 }
 
+/// A probability among the attributes, which print() gives as 0.5 or 0; nothing if it is not given.
+inline std::optional<double> probability(const model::Attributes& attributes, std::string_view name) {
+  const model::AttributeValue* value = attributes.find(name);
+  if (value == nullptr) return std::nullopt;
+  if (const auto* real = std::get_if<double>(value)) return *real;
+  if (const auto* whole = std::get_if<std::int64_t>(value)) return static_cast<double>(*whole);
+  return std::nullopt;
+}
+
 /// The tensor laid out in order: itself, or a copy (Tensor.contiguous).
 inline TensorId contiguous(Tape& tape, TensorId tensor) {
   if (tape.tensor(tensor).layout.dense()) return tensor;
@@ -111,6 +120,33 @@ inline TensorId product(Tape& tape, TensorId left, TensorId right) {
                       .saved_inputs = saved});
 }
 
+/// One elementwise quotient (aten::div keeps both). The divisor's gradient is made first, with three temporaries; the
+/// dividend's takes the place of one.
+inline TensorId quotient(Tape& tape, TensorId dividend, TensorId divisor) {
+  const std::array<TensorId, 2> inputs = {dividend, divisor};
+  const TensorSize whole = tape.tensor(dividend).size.as(core::DType::float32);
+  const std::array<TensorSize, 2> temporaries = {whole, whole};
+  const bool both = tape.tensor(divisor).requires_grad;
+  return tape.record({.inputs = inputs,
+                      .output = whole,
+                      .layout = tape.tensor(dividend).layout,
+                      .saved_inputs = both ? 3U : 2U,
+                      .backward_scratch = std::span(temporaries).first(both ? 2 : 0)});
+}
+
+/// A tensor to the power of a number (aten::pow keeps it); backward takes the lower power, and that times the
+/// exponent, before it multiplies.
+inline TensorId power(Tape& tape, TensorId base, Autocast autocast = Autocast::as_is) {
+  const TensorSize whole = tape.tensor(base).size.as(core::DType::float32);
+  const std::array<TensorSize, 2> temporaries = {whole, whole};
+  return tape.record({.inputs = {&base, 1},
+                      .output = whole,
+                      .layout = tape.tensor(base).layout,
+                      .saved_inputs = 1,
+                      .backward_scratch = temporaries,
+                      .autocast = autocast});
+}
+
 /// One elementwise sum of two tensors of one size.
 inline TensorId sum_of(Tape& tape, TensorId left, TensorId right) {
   const std::array<TensorId, 2> inputs = {left, right};
@@ -118,6 +154,12 @@ inline TensorId sum_of(Tape& tape, TensorId left, TensorId right) {
                       .output = tape.tensor(left).size.as(core::DType::float32),
                       .layout = tape.tensor(left).layout,
                       .gradient = Gradient::passed});
+}
+
+/// aten::mean: needs nothing in backward but how many elements there were; PyTorch 1.13 keeps the input to count them.
+inline TensorId mean_of(const OpCall& call, Tape& tape) {
+  return tape.record(
+      {.inputs = call.tensors.first(1), .output = call.size, .saved_inputs = tape.backend() == Backend::cpu ? 1U : 0U});
 }
 
 /// A record rule for what only changes how memory is looked at (identity).

@@ -16,6 +16,8 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   return elementwise(tape, call.tensors[0], KeepsInput ? 1U : 0U, KeepsOutput);
 }
 
+inline core::Result<TensorId> record_power(const OpCall& call, Tape& tape) { return power(tape, call.tensors[0]); }
+
 /// Tensor.to(dtype).
 inline core::Result<TensorId> record_cast(const OpCall& call, Tape& tape) {
   const model::AttributeValue* named = call.attributes.find("dtype");
@@ -34,11 +36,11 @@ inline core::Result<TensorId> record_choice(const OpCall& call, Tape& tape) {
 }  // namespace pointwise_detail
 
 inline constexpr std::array<Op, 13> kPointwiseOps = {{
-    {{"pow"}, broadcast_shape, pointwise_detail::record<true, false>},
+    {{"pow"}, broadcast_shape, pointwise_detail::record_power},
     {{"sqrt"}, same_shape, pointwise_detail::record<false, true>},
     {{"rsqrt"}, same_shape, pointwise_detail::record<false, true>},
     {{"exp"}, same_shape, pointwise_detail::record<false, true>},
-    {{"square"}, same_shape, pointwise_detail::record<true, false>},
+    {{"square"}, same_shape, pointwise_detail::record_power},
     {{"neg"}, same_shape, pointwise_detail::record<false, false>},
     {{"abs"}, same_shape, pointwise_detail::record<true, false>},
     {{"sin"}, same_shape, pointwise_detail::record<true, false>},

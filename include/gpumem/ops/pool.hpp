@@ -37,22 +37,23 @@ core::Result<core::Shape> adaptive_output_shape(const OpInput& input) {
 /// aten::max_pool2d_with_indices: keeps its input and an int64 index an output.
 inline core::Result<TensorId> record_max(const OpCall& call, Tape& tape) {
   const TensorSize indices = call.size.as(core::DType::int64);
-  const TensorId input = contiguous(tape, call.tensors[0]);
-  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1, .extras = {&indices, 1}});
+  const TensorId input = call.tensors[0];
+  return tape.record(
+      {.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1, .extras = {&indices, 1}, .own_copy = true});
 }
 
 /// aten::avg_pool2d and adaptive_avg_pool2d keep their input.
 inline core::Result<TensorId> record_average(const OpCall& call, Tape& tape) {
-  const TensorId input = contiguous(tape, call.tensors[0]);
-  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1});
+  const TensorId input = call.tensors[0];
+  return tape.record({.inputs = {&input, 1}, .output = call.size, .saved_inputs = 1, .own_copy = true});
 }
 
-/// Adaptive pooling to one element is aten::mean in PyTorch, which keeps nothing.
+/// Adaptive pooling to one element is aten::mean in PyTorch.
 inline core::Result<TensorId> record_adaptive_average(const OpCall& call, Tape& tape) {
   bool single = true;  // Keras prints the output of its global pooling without spatial axes
   for (std::size_t axis = 2; axis < call.output.rank(); ++axis) single &= call.output[axis] == core::Dim::fixed(1);
   if (!single) return record_average(call, tape);
-  return tape.record({.inputs = call.tensors.first(1), .output = call.size});
+  return mean_of(call, tape);
 }
 
 inline constexpr std::array<std::string_view, 1> kKernel = {"kernel_size"};

@@ -65,6 +65,7 @@ struct TapeTensor {
   std::uint32_t layer = 0;
   bool requires_grad = false;
   Layout layout = {};
+  bool view = false;  ///< shares its memory in autograd's eyes too: what writes to it rewrites its base's history
 };
 
 /// A library that takes memory of its own while a function runs.
@@ -86,7 +87,12 @@ enum class Gradient : std::uint8_t {
 };
 
 /// Whether a call allocates its output, or looks at or overwrites the memory of its first input.
-enum class Output : std::uint8_t { fresh, view, in_place };
+enum class Output : std::uint8_t {
+  fresh,
+  view,
+  unsafe_view,  ///< a view that autograd takes for a tensor of its own (aten::unsafe_chunk, _unsafe_view)
+  in_place,
+};
 
 /// Which type autocast computes in.
 enum class Autocast : std::uint8_t {
@@ -121,6 +127,7 @@ struct Call {
   std::uint32_t saved_inputs = 0;  ///< bit i: backward keeps input i
   bool saves_output = false;
   std::span<const TensorSize> extras = {};            ///< made beside the output, kept for backward
+  bool extras_first = false;                          ///< made before the output, not behind it
   std::span<const TensorSize> scratch = {};           ///< forward's, given back when the call ends
   std::span<const TensorSize> backward_scratch = {};  ///< backward's, given back when it ends
   std::span<const TensorId> parameters = {};          ///< read, and given gradients
@@ -130,6 +137,7 @@ struct Call {
   const Convolution* convolution = nullptr;
   Autocast autocast = Autocast::as_is;
   bool contiguous_gradient = false;  ///< backward copies an output gradient that is not dense
+  bool own_copy = false;             ///< the kernels copy a first input that is not dense, each for itself
   bool differentiable = true;        ///< false: the output needs no gradient whatever the inputs
 };
 
@@ -148,6 +156,7 @@ struct Function {
   Output kind = Output::fresh;
   Gradient gradient = Gradient::fresh;
   Library library = Library::none;
+  bool extras_first = false;
   bool contiguous_gradient = false;
   bool casts_parameters = false;  ///< autocast makes a lower-precision copy of each, once a forward pass
 };
@@ -168,6 +177,11 @@ class Tape {
   /// The type that tensors of the model have, unless autocast lowers it.
   [[nodiscard]] core::DType dtype() const { return model::parameter_dtype(precision_); }
 
+  /// What a kernel takes for itself while it runs: FakeTensorMode, which runs none, does not see it.
+  [[nodiscard]] std::span<const TensorSize> own_scratch(std::span<const TensorSize> sizes) const {
+    return backend_ == Backend::cuda ? sizes : std::span<const TensorSize>();
+  }
+
   /// Calls recorded from now on belong to this layer.
   void begin_layer(std::uint32_t layer) {
     layer_ = layer;
@@ -181,7 +195,8 @@ class Tape {
   TensorId add_parameter(core::Checked elements, bool tied = false, bool frozen = false, core::Checked factored = 0);
   /// Something the layer holds that is not trained: running statistics, masks.
   TensorId add_buffer(const TensorSize& size);
-  /// Records a call and returns its output.
+  /// Records a call and returns its output. Written to in place, a view's history is rewritten (CopySlices): backward
+  /// copies the gradient of the base, cuts and copies the part that was written, and puts its gradient back.
   TensorId record(const Call& call);
   /// The tensor in another type: itself if it has that type already (torch.Tensor.to).
   TensorId cast(TensorId id, core::DType dtype);
@@ -208,9 +223,10 @@ class Tape {
 
  private:
   TensorId add(const TensorSize& size);
+  TensorId record_call(const Call& call);
   [[nodiscard]] core::DType computing_type(const Call& call) const;
   model::Slice keep(std::span<const TensorId> ids);
-  model::Slice add_all(std::span<const TensorSize> sizes);
+  model::Slice add_all(std::span<const TensorSize> sizes, std::span<const TensorSize> more = {});
 
   model::Precision precision_;
   Backend backend_;

@@ -508,7 +508,16 @@ inline core::Result<TensorId> record_matmul(const OpCall& call, Tape& tape) {
                       .autocast = Autocast::lower});
 }
 
-/// A kernel that reads its input once and keeps nothing (mean, pad, upsample, pixel_shuffle).
+inline core::Result<TensorId> record_mean(const OpCall& call, Tape& tape) { return mean_of(call, tape); }
+
+/// aten::div; by a number it keeps nothing.
+inline core::Result<TensorId> record_quotient(const OpCall& call, Tape& tape) {
+  const bool plain =
+      call.tensors.size() == 2 && call.shapes[0] == call.output && !call.attributes.flag("inplace", false);
+  return plain ? quotient(tape, call.tensors[0], call.tensors[1]) : record_product(call, tape);
+}
+
+/// A kernel that reads its input once and keeps nothing (pad, upsample, pixel_shuffle).
 inline core::Result<TensorId> record_plain(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size});
 }
@@ -584,11 +593,11 @@ inline constexpr std::array<Op, 33> kTensorOps = {
      {{"add", {}, tensor_detail::kAdd}, broadcast_shape, tensor_detail::record_add},
      {{"sub", {}, tensor_detail::kSub}, broadcast_shape, tensor_detail::record_add},
      {{"mul", {}, tensor_detail::kMul}, broadcast_shape, tensor_detail::record_product},
-     {{"div"}, broadcast_shape, tensor_detail::record_product},
+     {{"div"}, broadcast_shape, tensor_detail::record_quotient},
      {{"maximum", {}, tensor_detail::kKerasMax}, broadcast_shape, tensor_detail::record_product},
      {{"average", {}, tensor_detail::kMean}, broadcast_shape, tensor_detail::record_add},
      {{"matmul", {}, tensor_detail::kMatmul}, tensor_detail::matmul_shape, tensor_detail::record_matmul},
-     {{"mean"}, tensor_detail::reduce_shape, tensor_detail::record_plain},
+     {{"mean"}, tensor_detail::reduce_shape, tensor_detail::record_mean},
      {{"sum"}, tensor_detail::reduce_shape, tensor_detail::record_sum},
      {{"pad", tensor_detail::kPad, tensor_detail::kKerasPad, tensor_detail::kPadPositional},
       tensor_detail::pad_shape,

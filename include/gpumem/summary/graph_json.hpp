@@ -9,7 +9,8 @@
 // Nodes stand in execution order; an input names a graph input or an earlier node. A dimension is a size, "N"
 // or "64N" (multiples of the batch size), or "?" (unknown). Optional: per node "class", "scope" (the
 // containers around it, outermost first: [["encoder", "Encoder"]]), "output" (a shape or a list of shapes, []
-// for a node that never runs; for all nodes or for none), "parameters", "tied_parameters", "frozen"; for the
+// for a node that never runs; for all nodes or for none), "parameters", "tied_parameters", "frozen",
+// "returned" (the model hands it out beside what the loss reads, such as keys and values of a cache); for the
 // whole graph "name", and "edges": "inferred", which says that nodes without "inputs" follow each other. Without
 // it every node but parameters and constants names its inputs.
 //

@@ -28,6 +28,8 @@ class TableReader {
   /// Steps over the rule below the header.
   bool read_rule(char of);
   void read_foot() { summary::read_foot(format_, text_, lines_, builder_); }
+  /// Reads "Input size (MB): 0.57" below the total, of the printed batch; a megabyte is so many bytes.
+  void read_input_size(std::int64_t megabyte);
   /// Parses `cell` into shapes(), learning the batch size from the first one.
   bool read_shapes(std::string_view cell, std::int64_t line);
 

@@ -6,7 +6,7 @@
 //               Conv2d-1         [-1, 64, 112, 112]           9,408
 //
 // One row a call, containers behind their children. A row whose class no op describes and which holds no
-// parameters is a container. torchsummary counts .weight and .bias only.
+// parameters is a container, kept as a mark. torchsummary counts .weight and .bias only.
 #pragma once
 
 #include "gpumem/summary/format.hpp"

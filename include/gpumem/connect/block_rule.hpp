@@ -1,0 +1,39 @@
+// Enters: nothing. Leaves: BlockRule, how containers of some classes are wired inside: which of their parts read the
+// container's input, and what joins them.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "gpumem/connect/wiring.hpp"
+
+namespace gpumem::connect {
+
+/// Rows of torchsummary before the row of a container that holds the last of them.
+struct OpenRows {
+  const model::ModelGraph& graph;
+  const Containers& containers;
+  std::span<const Part> parts;          ///< layers, and containers that ended before
+  std::span<const core::Shape> shapes;  ///< what each part reads, and last what the last one leaves
+  std::size_t after_block = 0;          ///< the first part behind the last container of the same rule
+  bool any_block = false;               ///< there is such a container
+
+  [[nodiscard]] std::string_view op(std::size_t part) const {
+    return parts[part].container ? std::string_view() : graph.op(graph.layers()[parts[part].index]);
+  }
+  /// The class of a container.
+  [[nodiscard]] std::string_view class_name(std::size_t part) const {
+    return parts[part].container ? containers[parts[part].index].class_name : std::string_view();
+  }
+};
+
+struct BlockRule {
+  std::span<const std::string_view> classes;
+  WireContainer wire = nullptr;
+  /// The part that the container begins with; nothing: its row is not looked at.
+  std::optional<std::size_t> (*begin)(const OpenRows& rows) = nullptr;
+};
+
+}  // namespace gpumem::connect

@@ -1,0 +1,19 @@
+// Enters: nothing. Leaves: the list of blocks that gpumem knows how to wire. Adding one is one row in its family's
+// file, or a file beside this one and a row in the list of block_rules_inl.hpp.
+#pragma once
+
+#include <string_view>
+
+#include "gpumem/connect/block_rule.hpp"
+
+namespace gpumem::connect {
+
+/// The rule for containers of this class; null if there is none.
+[[nodiscard]] const BlockRule* find_block_rule(std::string_view class_name);
+
+}  // namespace gpumem::connect
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/block_rules_inl.hpp"
+#endif

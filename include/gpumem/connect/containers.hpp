@@ -1,0 +1,36 @@
+// Enters: a graph without edges. Leaves: the containers that its layers stand in, each with its parts in order: the
+// scopes of a tree, or what the marks of torchsummary tell.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/model/model_graph.hpp"
+
+namespace gpumem::connect {
+
+/// A layer of the graph, or one of the containers.
+struct Part {
+  std::uint32_t index = 0;
+  bool container = false;
+};
+
+struct Container {
+  std::string_view name;
+  std::string_view class_name;
+  std::vector<Part> parts;
+};
+
+/// The model itself stands first. A container without layers stands nowhere.
+using Containers = std::vector<Container>;
+
+/// By scopes; one entry a scope.
+[[nodiscard]] Containers containers_of(const model::ModelGraph& graph);
+
+}  // namespace gpumem::connect
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/containers_inl.hpp"
+#endif

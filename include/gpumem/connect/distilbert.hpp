@@ -1,0 +1,17 @@
+// Enters: the module tree of a DistilBERT (masked language model, sequence or token classification, bare encoder).
+// Leaves: its wiring: post-norm residual blocks and the head that is printed. Heads are 64 wide in every published
+// DistilBERT. Source: transformers 4.51, models/distilbert/modeling_distilbert.py.
+#pragma once
+
+#include "gpumem/connect/family.hpp"
+
+namespace gpumem::connect {
+
+[[nodiscard]] const Family& distilbert();
+
+}  // namespace gpumem::connect
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/distilbert_inl.hpp"
+#endif

@@ -1,0 +1,18 @@
+// Enters: the module tree of a GPT-Neo (GPTNeoForCausalLM, GPTNeoModel). Leaves: its wiring: attention written out
+// (matrix products, a masked softmax), pre-norm residual blocks, and keys and values of every layer returned
+// (use_cache). Source: transformers 4.51, models/gpt_neo/modeling_gpt_neo.py. Heads are 64 wide in GPT-Neo 125M, 128
+// wide in 1.3B and 2.7B.
+#pragma once
+
+#include "gpumem/connect/family.hpp"
+
+namespace gpumem::connect {
+
+[[nodiscard]] const Family& gpt_neo();
+
+}  // namespace gpumem::connect
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/gpt_neo_inl.hpp"
+#endif

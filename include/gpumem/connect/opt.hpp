@@ -1,0 +1,18 @@
+// Enters: the module tree of an OPT (OPTForCausalLM, OPTModel). Leaves: its wiring: pre-norm residual blocks (post-norm
+// where no final norm is printed), dropout that no module shows, and keys and values of every layer returned
+// (use_cache). Source: transformers 4.51, models/opt/modeling_opt.py. Dropout is 0.1 in every published OPT and
+// attention's is 0; heads are 64 wide up to a width of 2,048 (OPT-1.3B), 80 wide at 2,560, and 128 above.
+#pragma once
+
+#include "gpumem/connect/family.hpp"
+
+namespace gpumem::connect {
+
+[[nodiscard]] const Family& opt();
+
+}  // namespace gpumem::connect
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/opt_inl.hpp"
+#endif

@@ -1,0 +1,202 @@
+// Blocks that add their input to what they compute: torchvision's and timm's ResNet (BasicBlock, Bottleneck: out +=
+// identity, then the activation), MobileNetV2 and V3, MnasNet and EfficientNet (InvertedResidual, MBConv, FusedMBConv,
+// where input and output have one shape), RegNet (ResBottleneckBlock). ShuffleNetV2's InvertedResidual joins its
+// branches side by side. Source: torchvision.models, timm.models.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "gpumem/connect/block_rule.hpp"
+
+namespace gpumem::connect {
+
+namespace residual_detail {
+
+inline bool is_activation(std::string_view op) {
+  constexpr std::array<std::string_view, 8> kActivations = {"relu", "relu6",      "silu", "hardswish",
+                                                            "gelu", "leaky_relu", "mish", "hardtanh"};
+  return std::find(kActivations.begin(), kActivations.end(), op) != kActivations.end();
+}
+
+/// How many parts stand before the activation that ends the block, if one does.
+inline std::size_t before_activation(const Wiring& wiring, const Container& block) {
+  const std::size_t count = block.parts.size();
+  return count > 0 && is_activation(wiring.op(block.parts.back())) ? count - 1 : count;
+}
+
+/// The block's parts in a table: a part that can read the block's input, and not its predecessor, begins the shortcut.
+struct Sides {
+  Tensor main = 0;
+  std::optional<Tensor> shortcut;
+};
+inline Sides walk(Wiring& wiring, std::span<const Part> parts, Tensor input) {
+  Sides sides{input, std::nullopt};
+  for (const Part& part : parts) {
+    Tensor& side = sides.shortcut ? *sides.shortcut : sides.main;
+    const bool first = &part == parts.data();
+    const bool begins = !sides.shortcut && !first && !wiring.fits(part, side) && wiring.fits(part, input);
+    if (begins) {
+      sides.shortcut = wiring.call(part, input);
+    } else {
+      side = wiring.call(part, side);
+    }
+  }
+  return sides;
+}
+
+/// main + shortcut where there is one, input + main where they have one shape; else what the main path leaves.
+inline Tensor joined(Wiring& wiring, const Sides& sides, Tensor input, bool in_place) {
+  if (sides.shortcut) return wiring.add(sides.main, *sides.shortcut, in_place);
+  if (!(wiring.shape(sides.main) == wiring.shape(input))) return sides.main;
+  return in_place ? wiring.add(sides.main, input, true) : wiring.add(input, sides.main, false);
+}
+
+/// A tree declares one relu for all of its calls, and the shortcut last.
+inline Tensor wire_declared_resnet(Wiring& wiring, const Container& block, Tensor input) {
+  constexpr std::array<std::string_view, 2> kShortcuts = {"downsample", "shortcut"};
+  Sides sides{input, std::nullopt};
+  const auto relu = wiring.child(block, "relu");
+  const auto last = wiring.child(block, "conv3") ? wiring.child(block, "bn3") : wiring.child(block, "bn2");
+  for (const Part& part : block.parts) {
+    const std::string_view name = wiring.name(part);
+    if (name == "relu" || name == "act2" || name == "act3") continue;
+    if (std::find(kShortcuts.begin(), kShortcuts.end(), name) != kShortcuts.end()) {
+      sides.shortcut = wiring.call(part, input);
+      continue;
+    }
+    sides.main = wiring.call(part, sides.main);
+    const bool norm = name.starts_with("bn") && !(last && last->index == part.index);
+    if (norm && relu) sides.main = wiring.call(*relu, sides.main);
+    if (name == "bn2" && last && last->index != part.index) {
+      if (const auto act = wiring.child(block, "act2")) sides.main = wiring.call(*act, sides.main);
+    }
+  }
+  const Tensor sum = joined(wiring, sides, input, true);
+  if (relu) return wiring.call(*relu, sum);
+  const auto act = wiring.child(block, wiring.child(block, "conv3") ? "act3" : "act2");
+  return act ? wiring.call(*act, sum) : sum;
+}
+
+/// out = main(x); out += shortcut(x); activation(out).
+inline Tensor wire_resnet(Wiring& wiring, const Container& block, Tensor input) {
+  if (!wiring.called()) return wire_declared_resnet(wiring, block, input);
+  const std::span<const Part> parts = block.parts;
+  const std::size_t main = before_activation(wiring, block);
+  const Tensor sum = joined(wiring, walk(wiring, parts.first(main), input), input, true);
+  return wiring.chain(parts.subspan(main), sum);
+}
+
+/// RegNet: shortcut(x) + main(x), the shortcut called first.
+inline Tensor wire_regnet(Wiring& wiring, const Container& block, Tensor input) {
+  const std::size_t main = before_activation(wiring, block);
+  const std::span<const Part> parts = block.parts;
+  if (wiring.called()) {
+    return wiring.chain(parts.subspan(main), joined(wiring, walk(wiring, parts.first(main), input), input, false));
+  }
+  const auto shortcut = wiring.child(block, "proj");
+  const auto transform = wiring.child(block, "f");
+  const auto activation = wiring.child(block, "activation");
+  if (!transform || !activation) return wiring.chain(parts, input);
+  const Tensor left = shortcut ? wiring.call(*shortcut, input) : input;
+  return wiring.call(*activation, wiring.add(left, wiring.call(*transform, input), false));
+}
+
+/// Whether a layer of this op stands in the container.
+inline bool contains(const Wiring& wiring, const Container& container, std::string_view op) {
+  const auto has = [&](const Part& part) {
+    return part.container ? contains(wiring, wiring.container(part), op) : wiring.op(part) == op;
+  };
+  return std::any_of(container.parts.begin(), container.parts.end(), has);
+}
+
+/// ShuffleNetV2's groups of channels, taken in turns (channel_shuffle with two groups).
+inline Tensor shuffled(Wiring& wiring, Tensor input) {
+  const std::int64_t half = wiring.shape(input)[1].size / 2;
+  Tensor parted = wiring.operation("unflatten", {&input, 1},
+                                   {{"dim", std::int64_t{1}}, {"sizes", std::vector<std::int64_t>{2, half}}});
+  parted = wiring.operation("permute", {&parted, 1}, {{"dims", std::vector<std::int64_t>{0, 2, 1, 3, 4}}});
+  parted = wiring.operation("contiguous", {&parted, 1});
+  return wiring.operation("flatten", {&parted, 1}, {{"start_dim", std::int64_t{1}}, {"end_dim", std::int64_t{2}}});
+}
+
+/// ShuffleNetV2's block of the same name, in a tree: two branches side by side, or one on half of the channels.
+inline Tensor wire_shuffle(Wiring& wiring, const Container& block, Part branch, Tensor input) {
+  if (const auto other = wiring.child(block, "branch1")) {
+    const Tensor left = wiring.call(*other, input);
+    return shuffled(wiring, wiring.concatenate(std::array<Tensor, 2>{left, wiring.call(branch, input)}));
+  }
+  const std::int64_t half = wiring.shape(input)[1].size / 2;
+  const std::vector<std::int64_t> sizes = {half, half};
+  const Tensor split = wiring.operation("split", {&input, 1}, {{"sizes", sizes}, {"dim", std::int64_t{1}}});
+  const auto item = [&](std::int64_t start) {
+    return wiring.operation("item", {&split, 1}, {{"dim", std::int64_t{1}}, {"start", start}, {"length", half}});
+  };
+  const Tensor left = item(0);
+  const Tensor right = item(half);
+  return shuffled(wiring, wiring.concatenate(std::array<Tensor, 2>{left, wiring.call(branch, right)}));
+}
+
+/// Where the shapes allow it MobileNetV2, whose activation is relu6, makes a new tensor of its sum, MobileNetV3 not.
+/// A tree declares a StochasticDepth that only then is called.
+template <bool EverInPlace>
+Tensor wire_inverted(Wiring& wiring, const Container& block, Tensor input) {
+  const bool in_place = EverInPlace && !contains(wiring, block, "relu6");
+  if (wiring.called()) return joined(wiring, walk(wiring, block.parts, input), input, in_place);
+  if (const auto branch = wiring.child(block, "branch2")) return wire_shuffle(wiring, block, *branch, input);
+  std::optional<Part> depth = wiring.child(block, "stochastic_depth");
+  Tensor main = input;
+  for (const Part& part : block.parts) {
+    if (!depth || part.index != depth->index || part.container != depth->container) main = wiring.call(part, main);
+  }
+  if (!(wiring.shape(main) == wiring.shape(input))) return main;
+  if (depth) main = wiring.call(*depth, main);
+  return joined(wiring, {main, std::nullopt}, input, in_place);
+}
+
+/// Whether rows from `begin` on can be a block whose sum is possible: each reads its predecessor or, once, the
+/// block's input, and what is added has one shape.
+inline bool adds_up(const OpenRows& rows, std::size_t begin) {
+  const core::Shape& input = rows.shapes[begin];
+  const core::Shape& output = rows.shapes.back();
+  const auto fits = [&](std::size_t part, const core::Shape& shape) {
+    return readable(rows.graph, rows.containers, rows.parts[part], shape);
+  };
+  if (!fits(begin, input)) return false;
+  for (std::size_t part = begin + 1; part < rows.parts.size(); ++part) {
+    if (rows.op(part).starts_with("conv") && !fits(part, rows.shapes[part]) && fits(part, input)) {
+      return rows.shapes[part] == output;
+    }
+  }
+  return input == output;
+}
+
+/// The first convolution from which on the rows add up.
+inline std::optional<std::size_t> begin_resnet(const OpenRows& rows) {
+  for (std::size_t part = rows.after_block; part < rows.parts.size(); ++part) {
+    if (rows.op(part).starts_with("conv") && adds_up(rows, part)) return part;
+  }
+  return std::nullopt;
+}
+
+/// Behind another such block it begins at once; the first one is looked for.
+inline std::optional<std::size_t> begin_inverted(const OpenRows& rows) {
+  if (rows.any_block) return rows.after_block;
+  return begin_resnet(rows);
+}
+
+inline constexpr std::array<std::string_view, 2> kResnet = {"BasicBlock", "Bottleneck"};
+inline constexpr std::array<std::string_view, 1> kRegnet = {"ResBottleneckBlock"};
+inline constexpr std::array<std::string_view, 1> kMnasnet = {"_InvertedResidual"};
+inline constexpr std::array<std::string_view, 3> kMobile = {"InvertedResidual", "MBConv", "FusedMBConv"};
+
+}  // namespace residual_detail
+
+inline constexpr std::array<BlockRule, 4> kResidualBlocks = {
+    {{residual_detail::kResnet, residual_detail::wire_resnet, residual_detail::begin_resnet},
+     {residual_detail::kRegnet, residual_detail::wire_regnet, residual_detail::begin_resnet},
+     {residual_detail::kMnasnet, residual_detail::wire_inverted<false>, residual_detail::begin_inverted},
+     {residual_detail::kMobile, residual_detail::wire_inverted<true>, residual_detail::begin_inverted}}};
+
+}  // namespace gpumem::connect

@@ -1,0 +1,46 @@
+// Enters: a job. Leaves: the most that its tensors take at once, as PyTorch's FakeTensorMode counts it on a machine
+// without a GPU: live storages to the byte, without libraries' workspaces, the allocator's rounding or a context.
+// Units: bytes. Source: PyTorch 1.13.1, step for step as bench/references/fake_tensor.py measures it.
+//
+// It says what the tensors need and not what a GPU gives for them: CPU kernels keep more for dropout, less for
+// attention. Its worth is that it can be checked anywhere to the byte, against the peaks in tests/golden/fake_tensor.
+#pragma once
+
+#include "gpumem/estimate/estimator.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::estimate {
+
+class FakeTensor final : public Estimator {
+ public:
+  static constexpr std::string_view kName = "fake-tensor";
+  static constexpr std::string_view kOptimizerName = "fake-tensor-optimizer";
+
+  /// Which step's peak is the estimate.
+  enum class Step : std::uint8_t {
+    forward_backward,  ///< the first step, of a job without an optimizer
+    with_optimizer,    ///< the second step: the optimizer's state stands
+  };
+
+  /// With these ops, which must outlive the estimator.
+  explicit FakeTensor(Step step = Step::forward_backward, const ops::Catalogue& ops = ops::catalogue())
+      : step_(step), ops_(ops) {}
+
+  [[nodiscard]] std::string_view name() const override {
+    return step_ == Step::with_optimizer ? kOptimizerName : kName;
+  }
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+                                                         const device::GpuProfile& gpu) const override;
+
+  Step step_;
+  const ops::Catalogue& ops_;
+};
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/fake_tensor_inl.hpp"
+#endif

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "gpumem/connect/block_rules.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpumem/connect/convnext.hpp"
+#include "gpumem/connect/dense.hpp"
+#include "gpumem/connect/fire.hpp"
+#include "gpumem/connect/gate.hpp"
+#include "gpumem/connect/inception.hpp"
+#include "gpumem/connect/residual.hpp"
+#include "gpumem/connect/transformer.hpp"
+
+namespace gpumem::connect {
+
+namespace block_rules_detail {
+
+/// One row a file.
+inline constexpr std::array<std::span<const BlockRule>, 7> kFamilies = {{
+    kConvnextBlocks,
+    kDenseBlocks,
+    kFireBlocks,
+    kGateBlocks,
+    kInceptionBlocks,
+    kResidualBlocks,
+    kTransformerBlocks,
+}};
+
+}  // namespace block_rules_detail
+
+GPUMEM_INLINE const BlockRule* find_block_rule(std::string_view class_name) {
+  for (const std::span<const BlockRule> family : block_rules_detail::kFamilies) {
+    for (const BlockRule& rule : family) {
+      if (std::find(rule.classes.begin(), rule.classes.end(), class_name) != rule.classes.end()) return &rule;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace gpumem::connect

@@ -1,0 +1,200 @@
+#pragma once
+
+#include "gpumem/connect/chain.hpp"
+
+#include <array>
+
+#include "gpumem/connect/block_rules.hpp"
+#include "gpumem/connect/complete.hpp"
+
+namespace gpumem::connect {
+
+namespace chain_detail {
+
+GPUMEM_INLINE WireContainer wire_of(std::string_view class_name) {
+  const BlockRule* rule = find_block_rule(class_name);
+  return rule == nullptr ? nullptr : rule->wire;
+}
+
+/// Puts rows of torchsummary into the containers whose rows stand behind them.
+class MarkReader {
+ public:
+  MarkReader(const model::ModelGraph& graph, const core::Shape& input) : graph_(graph) {
+    containers_.emplace_back();
+    shapes_.push_back(input);
+  }
+
+  Containers read() {
+    std::uint32_t next = 0;
+    for (const model::BlockMark& mark : graph_.block_marks()) {
+      for (; next < mark.layers; ++next) add(next);
+      close(graph_.class_name(mark));
+    }
+    for (; next < graph_.layers().size(); ++next) add(next);
+    containers_[0].parts = std::move(parts_);
+    return std::move(containers_);
+  }
+
+ private:
+  void add(std::uint32_t layer) {
+    parts_.push_back({layer, false});
+    const auto outputs = graph_.outputs(graph_.layers()[layer]);
+    shapes_.push_back(outputs.empty() ? core::Shape(shapes_.back()) : printed_shape(graph_, graph_.layers()[layer]));
+  }
+
+  void close(std::string_view class_name) {
+    const BlockRule* rule = find_block_rule(class_name);
+    if (rule == nullptr || rule->begin == nullptr) return;
+    OpenRows rows{graph_, containers_, parts_, shapes_};
+    for (std::size_t part = 0; part < parts_.size(); ++part) {
+      if (!parts_[part].container || find_block_rule(containers_[parts_[part].index].class_name) != rule) continue;
+      rows.after_block = part + 1;
+      rows.any_block = true;
+    }
+    const auto begin = rule->begin(rows);
+    if (!begin || *begin >= parts_.size()) return;
+    const auto first = parts_.begin() + static_cast<std::ptrdiff_t>(*begin);
+    Container block{{}, class_name, {first, parts_.end()}};
+    const core::Shape output = shapes_.back();
+    parts_.erase(first, parts_.end());
+    shapes_.resize(*begin + 1);
+    parts_.push_back({static_cast<std::uint32_t>(containers_.size()), true});
+    shapes_.push_back(output);
+    containers_.push_back(std::move(block));
+  }
+
+  const model::ModelGraph& graph_;
+  Containers containers_;
+  std::vector<Part> parts_;          ///< of the model itself, so far
+  std::vector<core::Shape> shapes_;  ///< what each part reads, and what the last one leaves
+};
+
+GPUMEM_INLINE core::Shape with_batch(std::span<const std::int64_t> sample) {
+  core::Shape shape;
+  shape.push_back(core::Dim::batch());
+  for (const std::int64_t size : sample) shape.push_back(core::Dim::fixed(size));
+  return shape;
+}
+
+/// The first layer that reads anything, and its rule.
+struct First {
+  const model::Layer* layer = nullptr;
+  const ops::Op* op = nullptr;
+};
+GPUMEM_INLINE First first_reader(const model::ModelGraph& graph, const ops::Catalogue& ops) {
+  for (const model::Layer& layer : graph.layers()) {
+    for (const ops::Op* op : ops) {
+      const bool reads = op->traits.name == graph.op(layer) && op->output_shape != nullptr && !op->reads_nothing;
+      if (reads) return {&layer, op};
+    }
+  }
+  return {};
+}
+
+/// How often 2 divides it: 224 is rounder than 223.
+GPUMEM_INLINE int roundness(std::int64_t size) {
+  int twos = 0;
+  for (; size > 0 && size % 2 == 0; size /= 2) ++twos;
+  return twos;
+}
+
+/// The square image that a convolution reads, by the bytes of one sample.
+GPUMEM_INLINE std::optional<core::Shape> image_of(const PrintedLayer& layer, const model::PrintedInput& bytes) {
+  constexpr std::int64_t kMostStride = 32;
+  constexpr std::int64_t kMostChannels = 16;
+  if (layer.output.rank() != 4 || layer.output[2] != layer.output[3]) return std::nullopt;
+  if (layer.output[2].kind != core::Dim::Kind::fixed || layer.output[2].size > (1 << 12)) return std::nullopt;
+  const std::int64_t side = layer.output[2].size;
+  std::optional<core::Shape> best;
+  for (std::int64_t size = side; size <= side * kMostStride; ++size) {
+    for (std::int64_t channels = 1; channels <= kMostChannels; ++channels) {
+      const std::int64_t sample = channels * size * size * 4;
+      if (sample < bytes.least_bytes || sample > bytes.most_bytes) continue;
+      const core::Shape image = with_batch(std::array<std::int64_t, 3>{channels, size, size});
+      const auto attributes = complete(layer, image, true);
+      const bool whole = attributes && model::Attributes(*attributes).integer("groups").value_or(1) == 1;
+      if (whole && (!best || roundness(size) > roundness((*best)[2].size))) best = image;
+    }
+  }
+  return best;
+}
+
+/// What the model's first layer must read, as its row tells; nothing if it does not.
+GPUMEM_INLINE std::optional<core::Shape> told_by(const model::ModelGraph& graph, const First& first) {
+  if (first.layer == nullptr || graph.outputs(*first.layer).empty()) return std::nullopt;
+  const PrintedLayer layer = {graph.op(*first.layer), graph.attributes(*first.layer),
+                              printed_shape(graph, *first.layer), first.layer->parameters, true};
+  const core::Shape& output = layer.output;
+  if (first.op->reads_token_ids && output.rank() == 3) {
+    core::Shape ids;
+    ids.push_back(output[0]);
+    ids.push_back(output[1]);
+    return ids;
+  }
+  if (layer.op == "linear" && output.rank() == 2 && output[1].kind == core::Dim::Kind::fixed) {
+    const std::int64_t out = output[1].size;
+    const std::int64_t with_bias = layer.parameters - out;
+    if (with_bias > 0 && with_bias % out == 0) return with_batch(std::array<std::int64_t, 1>{with_bias / out});
+    return std::nullopt;
+  }
+  if (layer.op != "conv2d" || !graph.printed_input()) return std::nullopt;
+  return image_of(layer, *graph.printed_input());
+}
+
+/// "3x224x224"
+GPUMEM_INLINE std::string sample_text(const core::Shape& shape) {
+  std::string text;
+  for (std::size_t axis = 1; axis < shape.rank(); ++axis) {
+    text += (axis > 1 ? "x" : "") + core::to_string(shape[axis]);
+  }
+  return text;
+}
+
+/// What the model reads: as the job says, else as the summary does, else as its first layer tells.
+GPUMEM_INLINE core::Result<model::GraphInput> input_of(const model::TrainingJob& job, const ops::Catalogue& ops,
+                                                       std::string& inferred) {
+  const model::ModelGraph& graph = *job.graph;
+  const First first = first_reader(graph, ops);
+  const bool token_ids = first.op != nullptr && first.op->reads_token_ids;
+  model::GraphInput input{"input", {}, token_ids ? core::DType::int64 : core::DType::float32};
+  if (!graph.graph_inputs().empty()) {
+    input = graph.graph_inputs()[0];
+    input.shape = channels_first(graph, input.shape);
+  }
+  if (!job.input_shape.empty()) {
+    input.shape = with_batch(job.input_shape);
+  } else if (token_ids && job.sequence_length) {
+    input.shape = with_batch({&*job.sequence_length, 1});
+  }
+  if (input.shape.rank() > 0) return input;
+  if (const auto told = told_by(graph, first)) {
+    input.shape = *told;
+    inferred = sample_text(*told);
+    return input;
+  }
+  const model::Layer& layer = first.layer == nullptr ? graph.layers()[0] : *first.layer;
+  return core::Error{core::ErrorCode::missing_information,
+                     "its input size is not printed; give one sample's shape (--input 3x224x224) or the "
+                     "sequence length (--seq 512)",
+                     {graph.file(), layer.line, graph.path(layer)}};
+}
+
+}  // namespace chain_detail
+
+GPUMEM_INLINE core::Result<Chained> chain(const model::TrainingJob& job, const ops::Catalogue& ops) {
+  const model::ModelGraph& graph = *job.graph;
+  std::string inferred_input;
+  core::Result<model::GraphInput> input = chain_detail::input_of(job, ops, inferred_input);
+  if (!input) return input.error();
+  const bool marked = !graph.block_marks().empty();
+  const Containers containers = marked ? chain_detail::MarkReader(graph, input->shape).read() : containers_of(graph);
+  Wiring wiring(job, ops, containers, chain_detail::wire_of, *std::move(input));
+  wiring.chain(containers[0].parts, model::kFirstGraphInput);
+  const std::int64_t joins = wiring.joins();
+  const std::int64_t misfits = wiring.misfits();
+  core::Result<model::ModelGraph> wired = std::move(wiring).build();
+  if (!wired) return wired.error();
+  return Chained{*std::move(wired), joins, misfits, std::move(inferred_input)};
+}
+
+}  // namespace gpumem::connect

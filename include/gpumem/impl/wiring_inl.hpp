@@ -1,0 +1,394 @@
+#pragma once
+
+#include "gpumem/connect/wiring.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpumem/connect/complete.hpp"
+
+namespace gpumem::connect {
+
+namespace wiring_detail {
+
+using core::Shape;
+
+/// Activations that torchvision's models and most others build with inplace=True.
+inline constexpr std::array<std::string_view, 6> kOverwriting = {"relu",      "relu6",    "silu",
+                                                                 "hardswish", "hardtanh", "leaky_relu"};
+/// What they overwrite.
+inline constexpr std::array<std::string_view, 5> kOverwritten = {"conv1d", "conv2d", "conv3d", "batch_norm", "add"};
+
+template <std::size_t Count>
+bool holds(const std::array<std::string_view, Count>& list, std::string_view name) {
+  return std::find(list.begin(), list.end(), name) != list.end();
+}
+
+GPUMEM_INLINE const ops::Op* find(const ops::Catalogue& all, std::string_view name) {
+  const auto named = [&](const ops::Op* op) { return op->traits.name == name; };
+  const auto found = std::find_if(all.begin(), all.end(), named);
+  return found == all.end() ? nullptr : *found;
+}
+
+/// The product of the axes from the second on; nothing if one is not fixed.
+GPUMEM_INLINE std::optional<std::int64_t> sample_elements(const Shape& shape) {
+  core::Checked count = 1;
+  for (std::size_t axis = 1; axis < shape.rank(); ++axis) {
+    if (shape[axis].kind != core::Dim::Kind::fixed) return std::nullopt;
+    count *= shape[axis].size;
+  }
+  return count.value();
+}
+
+GPUMEM_INLINE bool one_pixel(const Shape& shape) {
+  for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
+    if (shape[axis] != core::Dim::fixed(1)) return false;
+  }
+  return shape.rank() > 2;
+}
+
+/// The features of one row a sample that a layer must read; nothing if it does not read such a row.
+GPUMEM_INLINE std::optional<std::int64_t> row_features(const PrintedLayer& layer, bool keeps_shape) {
+  if (layer.output.rank() != 2 || layer.output[1].kind != core::Dim::Kind::fixed) return std::nullopt;
+  const std::int64_t out = layer.output[1].size;
+  if (keeps_shape) return out;
+  if (layer.op != "linear" || out <= 0) return std::nullopt;
+  if (layer.parameters % out != 0) return std::nullopt;
+  return layer.parameters / out;  // with a bias one more than it reads
+}
+
+GPUMEM_INLINE bool before_batch_norm(const model::ModelGraph& graph, const model::Layer& layer) {
+  const auto next = static_cast<std::size_t>(&layer - graph.layers().data()) + 1;
+  return next < graph.layers().size() && graph.op(graph.layers()[next]) == "batch_norm";
+}
+
+GPUMEM_INLINE PrintedLayer printed_layer(const model::ModelGraph& graph, const model::Layer& layer) {
+  return {graph.op(layer), graph.attributes(layer), printed_shape(graph, layer), layer.parameters,
+          before_batch_norm(graph, layer)};
+}
+
+}  // namespace wiring_detail
+
+GPUMEM_INLINE core::Shape channels_first(const model::ModelGraph& graph, core::Shape shape) {
+  if (!graph.format().starts_with("keras") || shape.rank() < 4) return shape;
+  const core::Dim channels = shape[shape.rank() - 1];
+  for (std::size_t axis = shape.rank() - 1; axis > 1; --axis) shape.set(axis, shape[axis - 1]);
+  shape.set(1, channels);
+  return shape;
+}
+
+GPUMEM_INLINE core::Shape printed_shape(const model::ModelGraph& graph, const model::Layer& layer) {
+  return channels_first(graph, graph.outputs(layer)[0]);
+}
+
+GPUMEM_INLINE bool readable(const model::ModelGraph& graph, const Containers& containers, Part part,
+                            const core::Shape& shape) {
+  while (part.container && !containers[part.index].parts.empty()) part = containers[part.index].parts.front();
+  if (part.container) return true;
+  const model::Layer& layer = graph.layers()[part.index];
+  return graph.outputs(layer).empty() || complete(wiring_detail::printed_layer(graph, layer), shape, true).has_value();
+}
+
+GPUMEM_INLINE Wiring::Wiring(const model::TrainingJob& job, const ops::Catalogue& ops, const Containers& containers,
+                             WireRules rules, model::GraphInput input)
+    : graph_(*job.graph),
+      ops_(ops),
+      containers_(containers),
+      container_rule_(rules),
+      builder_(graph_.format(), graph_.file()) {
+  for (const std::string& name : graph_.ops()) rules_.push_back(wiring_detail::find(ops, name));
+  input_.shape = input.shape;
+  input_.memory = model::kFirstGraphInput;
+  builder_.add_input(std::move(input));
+  builder_.reserve(graph_.layers().size());
+}
+
+GPUMEM_INLINE const core::Shape& Wiring::shape(Tensor tensor) const { return made(tensor).shape; }
+
+GPUMEM_INLINE std::string_view Wiring::name(Part part) const {
+  return part.container ? containers_[part.index].name : graph_.name(graph_.layers()[part.index]);
+}
+
+GPUMEM_INLINE std::string_view Wiring::op(Part part) const {
+  if (part.container) return {};
+  const ops::Op* rule = rules_[graph_.layers()[part.index].op];
+  return rule == nullptr ? std::string_view() : rule->traits.name;
+}
+
+GPUMEM_INLINE std::optional<Part> Wiring::child(const Container& container, std::string_view wanted) const {
+  for (const Part& part : container.parts) {
+    if (name(part) == wanted) return part;
+  }
+  return std::nullopt;
+}
+
+GPUMEM_INLINE void Wiring::fail(core::Error error) { builder_.fail(std::move(error)); }
+
+GPUMEM_INLINE void Wiring::fail_at(const model::Layer& layer, core::Error error) {
+  error.place = {graph_.file(), layer.line, graph_.path(layer)};
+  fail(std::move(error));
+}
+
+GPUMEM_INLINE Tensor Wiring::call(Part part, Tensor input) {
+  constexpr std::int64_t kDeepest = 2000;
+  if (failed()) return input;
+  if (!part.container) return call_layer(part.index, input);
+  if (depth_ >= kDeepest) {
+    fail({core::ErrorCode::malformed_input, "nests containers more than 2,000 deep", {graph_.file(), 0, {}}});
+    return input;
+  }
+  ++depth_;
+  const Container& container = containers_[part.index];
+  const WireContainer rule = container_rule_(container.class_name);
+  const Tensor output = rule == nullptr ? chain(container.parts, input) : rule(*this, container, input);
+  --depth_;
+  return output;
+}
+
+GPUMEM_INLINE Tensor Wiring::chain(std::span<const Part> parts, Tensor input) {
+  for (const Part& part : parts) input = call(part, input);
+  return input;
+}
+
+GPUMEM_INLINE Tensor Wiring::chain_named(const Container& container, std::span<const std::string_view> names,
+                                         Tensor input) {
+  for (const std::string_view wanted : names) {
+    if (const auto part = child(container, wanted)) input = call(*part, input);
+  }
+  return input;
+}
+
+GPUMEM_INLINE void Wiring::hold_parameters(const model::Layer& layer) {
+  builder_.add({.name = graph_.path(layer),
+                .class_name = graph_.class_name(layer),
+                .op = &wiring_detail::find(ops_, model::kParameterOp)->traits,
+                .parameters = layer.parameters,
+                .tied_parameters = layer.tied_parameters,
+                .frozen = layer.frozen,
+                .line = layer.line});
+  made_.emplace_back();
+}
+
+GPUMEM_INLINE Tensor Wiring::call_layer(std::uint32_t index, Tensor input) {
+  const model::Layer& layer = graph_.layers()[index];
+  const ops::Op* op = rules_[layer.op];
+  const bool reads = op != nullptr && op->output_shape != nullptr && !op->reads_nothing;
+  if (!reads || (called() && graph_.outputs(layer).empty())) {
+    if (op == nullptr && graph_.op(layer) == model::kUnknownOp) ++misfits_;
+    if (layer.parameters > 0) hold_parameters(layer);
+    return input;
+  }
+  if (op->reads_token_ids) input = model::kFirstGraphInput;
+  if (graph_.class_name(layer) == "LayerNorm2d" && shape(input).rank() == 4) {
+    return call_channels_last(layer, *op, input);
+  }
+  return called() ? call_printed(layer, *op, input) : call_declared(layer, *op, input);
+}
+
+GPUMEM_INLINE Tensor Wiring::bridged(Tensor input, std::int64_t features, bool biased) {
+  const core::Shape from = shape(input);
+  const auto elements = wiring_detail::sample_elements(from);
+  const bool fixed = from.rank() >= 3 && elements && from[1].kind == core::Dim::Kind::fixed;
+  if (!fixed) return input;
+  const auto wanted = [&](std::int64_t size) { return size == features || (biased && size + 1 == features); };
+  if (!wanted(*elements) && from.rank() == 3 && wanted(from[2].size)) {  // a transformer's class token
+    return operation("select", {&input, 1}, {{"dim", std::int64_t{1}}, {"index", std::int64_t{0}}});
+  }
+  const bool pooled = !wanted(*elements) && wanted(from[1].size) && from.rank() == 4;
+  if (!wanted(*elements) && !pooled) return input;
+  // A last batch norm has its activation in forward() too (DenseNet).
+  if (pooled && made(input).op == "batch_norm") input = operation("relu", {&input, 1}, {{"inplace", true}});
+  if (pooled) input = operation("adaptive_avg_pool2d", {&input, 1}, {{"output_size", std::int64_t{1}}});
+  return operation("flatten", {&input, 1}, {{"start_dim", std::int64_t{1}}});
+}
+
+GPUMEM_INLINE Tensor Wiring::as_sequence(Tensor input, std::int64_t tokens, std::int64_t width) {
+  const core::Shape from = shape(input);
+  const auto elements = wiring_detail::sample_elements(from);
+  if (from.rank() != 4 || !elements || width <= 0 || from[1] != core::Dim::fixed(width)) return input;
+  const std::int64_t pixels = *elements / width;
+  const std::int64_t more = tokens - pixels;
+  if (more != 0 && more != 1) return input;
+  input = operation("reshape", {&input, 1}, {{"shape", std::vector<std::int64_t>{width, pixels}}});
+  input = operation("permute", {&input, 1}, {{"dims", std::vector<std::int64_t>{0, 2, 1}}});
+  if (more == 0) return input;
+  Tensor token = operation(model::kConstantOp, {}, {{"shape", std::vector<std::int64_t>{1, 1, width}}});
+  const std::vector<core::Dim> every = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+  token = operation("expand", {&token, 1}, {{"shape", every}});
+  return concatenate(std::array<Tensor, 2>{token, input});
+}
+
+GPUMEM_INLINE std::optional<std::int64_t> Wiring::declared_features(const model::Layer& layer) const {
+  for (auto index = static_cast<std::size_t>(&layer - graph_.layers().data()); index < graph_.layers().size();
+       ++index) {
+    const model::Layer& next = graph_.layers()[index];
+    if (graph_.op(next) == "linear") return graph_.attributes(next).integer("in_features");
+    if (graph_.op(next) != "dropout") break;
+  }
+  return std::nullopt;
+}
+
+GPUMEM_INLINE Tensor Wiring::call_channels_last(const model::Layer& layer, const ops::Op& op, Tensor input) {
+  const core::Dim channels = shape(input)[1];
+  input = operation("permute", {&input, 1}, {{"dims", std::vector<std::int64_t>{0, 2, 3, 1}}});
+  if (failed()) return input;
+  const core::Shape last = shape(input);
+  const auto known = graph_.attributes(layer).all();
+  std::vector<model::Attribute> attributes(known.begin(), known.end());
+  if (graph_.attributes(layer).find("normalized_shape") == nullptr) {
+    attributes.push_back({"normalized_shape", std::vector<std::int64_t>{channels.size}});
+  }
+  const Tensor normal = emit(layer, op, {&input, 1}, {&last, 1}, std::move(attributes));
+  return operation("permute", {&normal, 1}, {{"dims", std::vector<std::int64_t>{0, 3, 1, 2}}});
+}
+
+GPUMEM_INLINE bool Wiring::overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const {
+  const Made& read = made(made(input).memory);
+  return wiring_detail::holds(wiring_detail::kOverwriting, op.traits.name) && read.reads == 0 &&
+         wiring_detail::holds(wiring_detail::kOverwritten, read.op) &&
+         (!called() || printed_shape(graph_, layer) == read.shape);
+}
+
+GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::Op& op, Tensor input) {
+  const PrintedLayer printed = wiring_detail::printed_layer(graph_, layer);
+  const auto features = wiring_detail::row_features(printed, op.output_shape == ops::same_shape);
+  if (features) input = bridged(input, *features, op.traits.name == "linear");
+  if (op.output_shape == ops::same_shape && printed.output.rank() == 3) {
+    input = as_sequence(input, printed.output[1].size, printed.output[2].size);
+  }
+  auto attributes = complete(printed, shape(input));
+  const bool same = op.output_shape != ops::same_shape || shape(input) == printed.output;
+  if (!attributes || !same) {
+    if (printed.op.starts_with("conv") && graph_.unknown_layers() == 0 && !graph_.format().starts_with("keras")) {
+      fail_at(layer, {core::ErrorCode::missing_information,
+                      "leaves " + core::to_string(printed.output) + " with " + core::with_separators(layer.parameters) +
+                          " parameters, which does not follow from " + core::to_string(shape(input)) +
+                          " before it: what it reads is not printed; use graph JSON",
+                      {}});
+      return input;
+    }
+    ++misfits_;
+    const auto known = printed.attributes.all();
+    attributes.emplace(known.begin(), known.end());
+  }
+  const bool says = printed.attributes.find("inplace") != nullptr;
+  if (!says && overwrites(layer, op, input)) attributes->push_back({"inplace", true});
+  const auto all = graph_.outputs(layer);
+  const std::span<const core::Shape> outputs = all.size() == 1 ? std::span(&printed.output, 1) : all;
+  return emit(layer, op, {&input, 1}, outputs, *std::move(attributes));
+}
+
+GPUMEM_INLINE Tensor Wiring::call_declared(const model::Layer& layer, const ops::Op& op, Tensor input) {
+  using Axis = ops::ExpectedWidth::Axis;
+  const model::Attributes attributes = graph_.attributes(layer);
+  std::optional<std::int64_t> wanted;
+  if (op.expects.axis != Axis::none) wanted = attributes.integer(op.expects.attribute);
+  const auto width = [&]() -> std::optional<std::int64_t> {
+    const core::Shape& from = shape(input);
+    if (from.rank() < (op.expects.axis == Axis::channels ? 2U : 1U)) return std::nullopt;
+    const core::Dim dim = from[op.expects.axis == Axis::channels ? 1 : from.rank() - 1];
+    return dim.kind == core::Dim::Kind::fixed ? std::optional(dim.size) : std::nullopt;
+  };
+  // A linear layer on images reads them flat, or pooled; on one pixel a dropout before it may see it as it is.
+  const auto features = declared_features(layer);
+  const bool images = shape(input).rank() == 4;
+  const bool flat = op.traits.name == "linear" || !wiring_detail::one_pixel(shape(input));
+  if (features && images && flat && width() != features) input = bridged(input, *features);
+  const auto gate = made(input).gate;
+  const bool leaves_gate = gate && op.expects.axis == Axis::channels && !graph_.within(layer.scope, *gate);
+  if (wanted && (width() != wanted || leaves_gate)) {
+    fail_at(layer, {core::ErrorCode::missing_information,
+                    "reads " + std::to_string(*wanted) + (op.expects.axis == Axis::last ? " features" : " channels") +
+                        ", and follows " + core::to_string(shape(input)) +
+                        (leaves_gate ? " of a block that pools to one pixel" : "") +
+                        ": how its block is wired is not printed; use graph JSON, or torchsummary",
+                    {}});
+    return input;
+  }
+  const core::Shape from = shape(input);
+  const core::Result<core::Shape> output = op.output_shape(ops::OpInput{attributes, {&from, 1}});
+  if (!output) {
+    fail_at(layer, output.error());
+    return input;
+  }
+  const bool pools = wiring_detail::one_pixel(*output) && !wiring_detail::one_pixel(shape(input));
+  const auto all = attributes.all();
+  std::vector<model::Attribute> known(all.begin(), all.end());
+  // PyTorch prints Hardswish() whether it is in place or not.
+  const bool silent = op.traits.name == "hardswish" && attributes.find("inplace") == nullptr;
+  if (silent && overwrites(layer, op, input)) known.push_back({"inplace", true});
+  const Tensor result = emit(layer, op, {&input, 1}, {&*output, 1}, std::move(known));
+  if (pools) made(result).gate = layer.scope;
+  if (gate && wiring_detail::one_pixel(*output)) made(result).gate = gate;
+  return result;
+}
+
+GPUMEM_INLINE Tensor Wiring::emit(const model::Layer& layer, const ops::Op& op, std::span<const Tensor> inputs,
+                                  std::span<const core::Shape> outputs, std::vector<model::Attribute> attributes) {
+  const Tensor result = builder_.add({.name = graph_.path(layer),
+                                      .class_name = graph_.class_name(layer),
+                                      .op = &op.traits,
+                                      .outputs = outputs,
+                                      .inputs = inputs,
+                                      .attributes = attributes,
+                                      .parameters = layer.parameters,
+                                      .tied_parameters = layer.tied_parameters,
+                                      .frozen = layer.frozen,
+                                      .line = layer.line});
+  if (failed()) return inputs[0];
+  const Made& read = made(inputs[0]);
+  Made record{outputs[0], op.traits.name, result, 0, std::nullopt};
+  if (op.traits.name == "identity") {
+    record.op = read.op;
+    record.memory = read.memory;
+  } else {
+    for (const Tensor input : inputs) ++made(made(input).memory).reads;
+  }
+  made_.push_back(record);
+  return result;
+}
+
+GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Tensor> inputs,
+                                       std::vector<model::Attribute> attributes) {
+  const Tensor first = inputs.empty() ? model::kFirstGraphInput : inputs[0];
+  if (failed()) return first;
+  const ops::Op* op = wiring_detail::find(ops_, name);
+  std::vector<core::Shape> shapes;
+  for (const Tensor input : inputs) shapes.push_back(shape(input));
+  core::Result<core::Shape> output =
+      op->output_shape(ops::OpInput{std::span<const model::Attribute>(attributes), shapes});
+  if (!output) {
+    core::Error error = output.error();
+    error.message = "an operation between the layers, " + std::string(name) + ", " + error.message;
+    error.place = {graph_.file(), 0, {}};
+    fail(std::move(error));
+    return first;
+  }
+  const Tensor result = builder_.add(
+      {.name = name, .op = &op->traits, .outputs = {&*output, 1}, .inputs = inputs, .attributes = attributes});
+  if (failed()) return first;
+  for (const Tensor input : inputs) ++made(made(input).memory).reads;
+  made_.push_back({*output, op->traits.name, result, 0, std::nullopt});
+  return result;
+}
+
+GPUMEM_INLINE Tensor Wiring::add(Tensor left, Tensor right, bool in_place) {
+  ++joins_;
+  const std::array<Tensor, 2> both = {left, right};
+  std::vector<model::Attribute> attributes;
+  if (in_place) attributes.push_back({"inplace", true});
+  return operation("add", both, std::move(attributes));
+}
+
+GPUMEM_INLINE Tensor Wiring::multiply(Tensor left, Tensor right) {
+  ++joins_;
+  const std::array<Tensor, 2> both = {left, right};
+  return operation("mul", both);
+}
+
+GPUMEM_INLINE Tensor Wiring::concatenate(std::span<const Tensor> tensors) {
+  ++joins_;
+  return operation("concat", tensors, {{"dim", std::int64_t{1}}});
+}
+
+}  // namespace gpumem::connect

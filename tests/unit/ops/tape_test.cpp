@@ -1,0 +1,231 @@
+#include "gpumem/ops/tape.hpp"
+
+#include <array>
+
+#include "expect.hpp"
+#include "gpumem/ops/op.hpp"
+
+namespace gpumem::ops {
+namespace {
+
+using core::DType;
+using model::Precision;
+using testing::N;
+using testing::shape;
+
+constexpr TensorSize kSize = {10, 1, DType::float32};
+
+std::vector<TensorId> saved_by(const Tape& tape, std::size_t function) {
+  const auto list = tape.list(tape.functions()[function].saved);
+  return {list.begin(), list.end()};
+}
+
+TEST(TensorSize, GrowsWithTheBatchAsOftenAsItsShapeHasIt) {
+  EXPECT_EQ(kSize.bytes(3).value(), 120);
+  EXPECT_EQ((TensorSize{10, 0, DType::float32}).bytes(3).value(), 40);
+  EXPECT_EQ((TensorSize{10, 2, DType::boolean}).bytes(3).value(), 90) << "scores between the samples of a batch";
+  EXPECT_EQ(kSize.as(DType::float16).bytes(3).value(), 60);
+  EXPECT_EQ(kSize.times(4).bytes(3).value(), 480);
+}
+
+TEST(TensorSize, BeyondSixtyFourBitsIsNoNumber) {
+  EXPECT_FALSE(kSize.bytes(INT64_MAX / 10).valid());
+  EXPECT_FALSE((TensorSize{INT64_MAX, 0, DType::float32}).bytes(1).valid());
+}
+
+TEST(SizeOf, CountsElementsAndAxesThatAreTheBatch) {
+  const auto size = size_of(shape({N, 3, 4}));
+  ASSERT_TRUE(size.has_value());
+  EXPECT_EQ(size->elements.value(), 12);
+  EXPECT_EQ(size->batch_power, 1);
+  EXPECT_EQ(size_of(shape({core::Dim::batch(49), 3}))->elements.value(), 147) << "windows folded into the batch";
+  EXPECT_EQ(size_of(core::Shape())->elements.value(), 1) << "a scalar";
+  EXPECT_FALSE(size_of(shape({N, core::Dim::unknown()})).has_value());
+}
+
+TEST(RowsOf, LeavesOutTheLastAxes) {
+  EXPECT_EQ(rows_of(shape({N, 3, 4}))->elements.value(), 3);
+  EXPECT_EQ(rows_of(shape({N, 3, 4}), 2)->elements.value(), 1);
+  EXPECT_EQ(rows_of(shape({N, 3, 4}), 2)->batch_power, 1);
+  EXPECT_EQ(rows_of(shape({4}), 3)->elements.value(), 1) << "no more axes than there are";
+  EXPECT_TRUE(rows_of(shape({N, core::Dim::unknown()})).has_value()) << "the last one may be unknown";
+}
+
+TEST(Layout, IsBackInOrderWhenItsAxesAre) {
+  const std::array<std::size_t, 4> heads_first = {0, 2, 1, 3};
+  const Layout turned = Layout{}.permuted(heads_first);
+  EXPECT_TRUE(Layout{}.dense());
+  EXPECT_FALSE(turned.dense());
+  EXPECT_EQ(turned.axis_at(1), 2U) << "[N, heads, S, d] lies as [N, S, heads, d]";
+  EXPECT_TRUE(turned.permuted(heads_first).dense());
+  const std::array<std::size_t, 3> cycle = {1, 2, 0};
+  EXPECT_FALSE(Layout{}.permuted(cycle).permuted(cycle).dense());
+  EXPECT_TRUE(Layout{}.permuted(cycle).permuted(cycle).permuted(cycle).dense());
+}
+
+TEST(Layout, MergesLeadingAxesThatAreOneRun) {
+  const std::array<std::size_t, 4> last_two = {0, 1, 3, 2};
+  const std::array<std::size_t, 4> heads_first = {0, 2, 1, 3};
+  EXPECT_TRUE(Layout{}.leading_axes_merge(3));
+  EXPECT_TRUE(Layout{}.permuted(last_two).leading_axes_merge(2)) << "a transposed matrix: the batches are one run";
+  EXPECT_FALSE(Layout{}.permuted(heads_first).leading_axes_merge(2));
+  EXPECT_FALSE((Layout{Layout::kInOrder, true}).leading_axes_merge(2)) << "gaps";
+}
+
+TEST(Tape, AViewHasItsBasesStorage) {
+  Tape tape;
+  const TensorId input = tape.add_input(kSize);
+  const TensorId view = tape.record({.inputs = {&input, 1}, .output = kSize, .kind = Output::view});
+  const TensorId again = tape.record({.inputs = {&view, 1}, .output = kSize, .kind = Output::view});
+  const TensorId fresh = elementwise(tape, again);
+  EXPECT_EQ(tape.tensor(view).storage, input);
+  EXPECT_EQ(tape.tensor(again).storage, input);
+  EXPECT_EQ(tape.tensor(fresh).storage, fresh);
+  EXPECT_TRUE(tape.tensor(again).view);
+  EXPECT_FALSE(tape.tensor(fresh).view);
+}
+
+TEST(Tape, AGradientIsNeededBehindWhatIsTrained) {
+  Tape tape;
+  const TensorId input = tape.add_input(kSize);
+  const TensorId before = elementwise(tape, input);
+  const TensorId weight = tape.add_parameter(10);
+  const TensorId frozen = tape.add_parameter(10, false, true);
+  const auto with = [&](const TensorId& parameter) {
+    return tape.record({.inputs = {&before, 1}, .output = kSize, .parameters = {&parameter, 1}});
+  };
+  EXPECT_FALSE(tape.tensor(before).requires_grad);
+  EXPECT_TRUE(tape.tensor(with(weight)).requires_grad);
+  EXPECT_FALSE(tape.tensor(with(frozen)).requires_grad);
+  const TensorId trained = with(weight);
+  EXPECT_TRUE(tape.tensor(elementwise(tape, trained)).requires_grad);
+  EXPECT_FALSE(tape.tensor(tape.record({.inputs = {&trained, 1}, .output = kSize, .no_gradient = 1})).requires_grad);
+  EXPECT_FALSE(
+      tape.tensor(tape.record({.inputs = {&trained, 1}, .output = kSize, .differentiable = false})).requires_grad);
+}
+
+TEST(Tape, KeepsInputsOutputAndWhatIsMadeBeside) {
+  Tape tape;
+  const std::array<TensorId, 2> inputs = {tape.add_input(kSize), tape.add_input(kSize)};
+  const TensorSize mask = kSize.as(DType::boolean);
+  const TensorId output =
+      tape.record({.inputs = inputs, .output = kSize, .saved_inputs = 2, .saves_output = true, .extras = {&mask, 1}});
+  const auto saved = saved_by(tape, 0);
+  ASSERT_EQ(saved.size(), 3U);
+  EXPECT_EQ(saved[0], inputs[1]);
+  EXPECT_EQ(saved[1], output);
+  EXPECT_EQ(tape.tensor(saved[2]).size.bytes(2).value(), 20) << "a mask keeps its type";
+}
+
+TEST(Tape, AutocastLowersMatrixProductsAndKeepsTheParametersType) {
+  Tape tape(Precision::amp_fp16);
+  const TensorId input = tape.add_input(kSize);
+  const TensorId weight = tape.add_parameter(10);
+  const TensorId output = tape.record({.inputs = {&input, 1},
+                                       .output = kSize,
+                                       .saved_inputs = 1,
+                                       .parameters = {&weight, 1},
+                                       .autocast = Autocast::lower});
+  ASSERT_EQ(tape.functions().size(), 2U) << "the cast of the input is a function of its own";
+  EXPECT_EQ(tape.tensor(output).size.dtype, DType::float16);
+  EXPECT_EQ(tape.tensor(weight).size.dtype, DType::float32);
+  EXPECT_TRUE(tape.functions()[1].casts_parameters);
+  EXPECT_EQ(saved_by(tape, 1)[0], tape.functions()[0].output) << "the cast one is kept";
+  const TensorId full = elementwise(tape, output, 0, true, Autocast::full);
+  EXPECT_EQ(tape.tensor(full).size.dtype, DType::float32);
+  EXPECT_EQ(tape.functions().size(), 4U);
+  const TensorId promoted = sum_of(tape, output, full);
+  EXPECT_EQ(tape.tensor(promoted).size.dtype, DType::float32) << "the widest of its inputs";
+  EXPECT_EQ(tape.tensor(elementwise(tape, output)).size.dtype, DType::float16);
+}
+
+TEST(Tape, PureBfloat16NeedsNoCasts) {
+  Tape tape(Precision::bf16);
+  const TensorId input = tape.add_input(kSize.as(DType::bfloat16));
+  const TensorId weight = tape.add_parameter(10);
+  const TensorId output =
+      tape.record({.inputs = {&input, 1}, .output = kSize, .parameters = {&weight, 1}, .autocast = Autocast::lower});
+  EXPECT_EQ(tape.functions().size(), 1U);
+  EXPECT_EQ(tape.tensor(weight).size.dtype, DType::bfloat16);
+  EXPECT_EQ(tape.tensor(output).size.dtype, DType::bfloat16);
+  EXPECT_FALSE(tape.functions()[0].casts_parameters);
+}
+
+TEST(Tape, CastsWhatIsFloatingAndOfAnotherType) {
+  Tape tape;
+  const TensorId ids = tape.add_input(kSize.as(DType::int64));
+  const TensorId values = tape.add_input(kSize);
+  EXPECT_EQ(tape.cast(ids, DType::float32), ids);
+  EXPECT_EQ(tape.cast(values, DType::float32), values);
+  EXPECT_NE(tape.cast(values, DType::float16), values);
+}
+
+TEST(Tape, WritingToAViewRewritesItsBasesHistory) {
+  Tape tape;
+  const TensorId weight = tape.add_parameter(10);
+  const TensorId input = tape.add_input(kSize);
+  const TensorId base = tape.record({.inputs = {&input, 1}, .output = kSize, .parameters = {&weight, 1}});
+  const TensorId view =
+      tape.record({.inputs = {&base, 1}, .output = kSize, .kind = Output::view, .gradient = Gradient::passed});
+  const std::size_t before = tape.functions().size();
+  const TensorId written =
+      tape.record({.inputs = {&view, 1}, .output = kSize, .kind = Output::in_place, .saves_output = true});
+  ASSERT_EQ(tape.functions().size(), before + 2) << "the write, and the view of what was written";
+  EXPECT_EQ(tape.functions()[before].backward_scratch.count, 2U) << "the part cut out, and its gradient";
+  EXPECT_EQ(tape.tensor(written).storage, base);
+  EXPECT_TRUE(tape.tensor(written).view);
+  const TensorId plain =
+      tape.record({.inputs = {&base, 1}, .output = kSize, .kind = Output::in_place, .saves_output = true});
+  EXPECT_EQ(tape.functions().size(), before + 3);
+  EXPECT_FALSE(tape.tensor(plain).view);
+}
+
+TEST(Tape, AnUnsafeViewIsWrittenToAsItIs) {
+  Tape tape;
+  const TensorId input = tape.add_input(kSize);
+  const TensorId chunk = tape.record({.inputs = {&input, 1}, .output = kSize, .kind = Output::unsafe_view});
+  tape.record({.inputs = {&chunk, 1}, .output = kSize, .kind = Output::in_place});
+  EXPECT_EQ(tape.functions().size(), 2U);
+}
+
+TEST(Tape, AKernelsOwnMemoryIsSeenOnAGpuOnly) {
+  for (const Backend backend : {Backend::cuda, Backend::cpu}) {
+    Tape tape(Precision::fp32, backend);
+    const TensorId input = tape.add_input(kSize);
+    const TensorId gaps =
+        tape.record({.inputs = {&input, 1}, .output = kSize, .kind = Output::view, .layout = {Layout::kInOrder, true}});
+    tape.record({.inputs = {&gaps, 1}, .output = kSize, .saved_inputs = 1, .own_copy = true});
+    const Function& function = tape.functions().back();
+    const std::uint32_t expected = backend == Backend::cuda ? 1 : 0;
+    EXPECT_EQ(tape.own_scratch({&kSize, 1}).size(), expected);
+    EXPECT_EQ(function.scratch.count, expected) << "the copy that puts the input in order";
+    EXPECT_EQ(function.backward_scratch.count, expected);
+    EXPECT_EQ(saved_by(tape, 1)[0], gaps) << "autograd keeps what the program gave, not the copy";
+  }
+}
+
+TEST(Contiguous, CopiesWhatIsNotInOrder) {
+  Tape tape;
+  const TensorId input = tape.add_input(kSize);
+  const std::array<std::size_t, 2> exchanged = {1, 0};
+  const TensorId turned = tape.record(
+      {.inputs = {&input, 1}, .output = kSize, .kind = Output::view, .layout = Layout{}.permuted(exchanged)});
+  EXPECT_EQ(contiguous(tape, input), input);
+  const TensorId copy = contiguous(tape, turned);
+  EXPECT_NE(copy, turned);
+  EXPECT_TRUE(tape.tensor(copy).layout.dense());
+}
+
+TEST(Product, KeepsEachFactorForTheOthersGradient) {
+  Tape tape;
+  const TensorId data = tape.add_input(kSize);
+  const TensorId weight = tape.add_parameter(10);
+  const TensorId trained = tape.record({.inputs = {&data, 1}, .output = kSize, .parameters = {&weight, 1}});
+  product(tape, trained, data);
+  EXPECT_EQ(saved_by(tape, 1), std::vector<TensorId>({data})) << "the data needs no gradient: its factor is not kept";
+  product(tape, trained, trained);
+  EXPECT_EQ(saved_by(tape, 2).size(), 2U);
+}
+
+}  // namespace
+}  // namespace gpumem::ops

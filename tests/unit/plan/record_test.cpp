@@ -1,0 +1,161 @@
+#include "gpumem/plan/record.hpp"
+
+#include <algorithm>
+
+#include "plans.hpp"
+
+namespace gpumem::plan {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::job_of;
+using testing::succeeds;
+
+constexpr std::string_view kRows = R"({"name": "x", "shape": ["N", 4]})";
+constexpr std::string_view kTwoLayers = R"(
+  {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": true}},
+  {"name": "b", "op": "relu", "inputs": ["a"]})";
+
+core::Result<Recording> recorded(const TrainingJob& job, ops::Backend backend = ops::Backend::cuda) {
+  return record(job, ops::catalogue(), backend);
+}
+
+TEST(Record, HoldsTheModelAndItsLoss) {
+  const TrainingJob job = job_of(kRows, kTwoLayers, 2);
+  const auto recording = recorded(job);
+  ASSERT_TRUE(succeeds(recording));
+  const ops::Tape& tape = recording->tape;
+  EXPECT_EQ(recording->model_inputs, 1U);
+  ASSERT_EQ(tape.inputs().size(), 2U) << "the batch and its labels";
+  EXPECT_EQ(tape.tensor(tape.inputs()[1]).size.bytes(2).value(), 16) << "one int64 a row";
+  EXPECT_EQ(recording->model_functions, 2U);
+  EXPECT_EQ(tape.functions().size(), 4U) << "log-softmax and the mean of what it gives";
+  ASSERT_EQ(tape.parameters().size(), 2U);
+  EXPECT_EQ(tape.tensor(tape.parameters()[0].tensor).size.bytes(2).value(), 128);
+  EXPECT_EQ(tape.tensor(tape.parameters()[1].tensor).size.bytes(2).value(), 32);
+  ASSERT_EQ(recording->held.size(), 2U) << "the names outputs and loss";
+  EXPECT_EQ(recording->held.back(), recording->loss);
+  EXPECT_FALSE(recording->convolves);
+  EXPECT_FALSE(recording->normalises);
+}
+
+TEST(Record, LabelsAreAsTheLossWantsThem) {
+  TrainingJob job = job_of(R"({"name": "x", "shape": ["N", 3, 8, 8]})",
+                           R"({"name": "c", "op": "conv2d", "inputs": ["x"],
+                               "attrs": {"in_channels": 3, "out_channels": 5, "kernel_size": [1, 1], "bias": false}})",
+                           1);
+  const auto labels = [&] {
+    const auto recording = recorded(job);
+    EXPECT_TRUE(succeeds(recording));
+    return recording->tape.tensor(recording->tape.inputs()[1]).size.bytes(1).value();
+  };
+  EXPECT_EQ(labels(), 64 * 8) << "an id a pixel";
+  job.loss = model::Loss::mse;
+  EXPECT_EQ(labels(), 5 * 64 * 4) << "as large as the output";
+  job.loss = model::Loss::bce_with_logits;
+  EXPECT_EQ(labels(), 5 * 64 * 4);
+}
+
+TEST(Record, OutputsOfOneSizeShareTheirLabels) {
+  const std::string heads = std::string(kTwoLayers) +
+                            R"(, {"name": "main", "op": "linear", "inputs": ["b"],
+                                 "attrs": {"in_features": 8, "out_features": 3, "bias": false}},
+                                {"name": "aux", "op": "linear", "inputs": ["a"],
+                                 "attrs": {"in_features": 8, "out_features": 3, "bias": false}})";
+  const auto recording = recorded(job_of(kRows, heads, 2));
+  ASSERT_TRUE(succeeds(recording));
+  EXPECT_EQ(recording->tape.inputs().size(), 2U);
+  EXPECT_EQ(recording->held.size(), 3U) << "two outputs and the sum of their losses";
+}
+
+TEST(Record, ParametersAreTiedAndFrozenAsTheSummarySays) {
+  const std::string nodes = R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 4, "bias": true},
+     "frozen": true},
+    {"name": "b", "op": "linear", "inputs": ["a"], "attrs": {"in_features": 4, "out_features": 4, "bias": false},
+     "parameters": 16, "tied_parameters": 16},
+    {"name": "c", "op": "linear", "inputs": ["b"], "attrs": {"in_features": 4, "out_features": 4, "bias": false}})";
+  const auto recording = recorded(job_of(kRows, nodes, 2));
+  ASSERT_TRUE(succeeds(recording));
+  const auto parameters = recording->tape.parameters();
+  ASSERT_EQ(parameters.size(), 4U);
+  EXPECT_TRUE(parameters[0].frozen);
+  EXPECT_TRUE(parameters[1].frozen);
+  EXPECT_TRUE(parameters[2].tied);
+  EXPECT_FALSE(parameters[3].tied || parameters[3].frozen);
+}
+
+TEST(Record, NotesConvolutionsNormalisationsAndSplits) {
+  const std::string nodes = R"(
+    {"name": "c", "op": "conv2d", "inputs": ["x"],
+     "attrs": {"in_channels": 3, "out_channels": 4, "kernel_size": [3, 3], "padding": [1, 1], "bias": false}},
+    {"name": "n", "op": "batch_norm", "inputs": ["c"], "attrs": {"num_features": 4}},
+    {"name": "s", "op": "split", "inputs": ["n"], "attrs": {"sizes": [2, 2], "dim": 1}},
+    {"name": "l", "op": "item", "inputs": ["s"], "attrs": {"dim": 1, "start": 0, "length": 2}},
+    {"name": "r", "op": "item", "inputs": ["s"], "attrs": {"dim": 1, "start": 2, "length": 2}},
+    {"name": "j", "op": "add", "inputs": ["l", "r"]})";
+  const auto recording = recorded(job_of(R"({"name": "x", "shape": ["N", 3, 8, 8]})", nodes, 2));
+  ASSERT_TRUE(succeeds(recording));
+  EXPECT_TRUE(recording->convolves);
+  EXPECT_TRUE(recording->normalises);
+  EXPECT_EQ(recording->splits.size(), 1U);
+  ASSERT_EQ(recording->tape.convolutions().size(), 1U);
+  EXPECT_EQ(recording->tape.convolutions()[0].kernel_elements, 9);
+  EXPECT_EQ(recording->tape.buffers().size(), 3U) << "running mean, variance and the count of batches";
+}
+
+TEST(Record, TokenIdsAreEightBytesEach) {
+  TrainingJob job = job_of(R"({"name": "ids", "shape": ["N", "?"], "dtype": "int64"})",
+                           R"({"name": "e", "op": "embedding", "inputs": ["ids"],
+                               "attrs": {"num_embeddings": 10, "embedding_dim": 4}})",
+                           2);
+  EXPECT_TRUE(fails(recorded(job), ErrorCode::missing_information, 0, ""));
+  job.sequence_length = 7;
+  const auto recording = recorded(job);
+  ASSERT_TRUE(succeeds(recording));
+  EXPECT_EQ(recording->tape.tensor(recording->tape.inputs()[0]).size.bytes(2).value(), 2 * 7 * 8);
+}
+
+TEST(Record, NothingToTrainIsAnError) {
+  const auto recording = recorded(job_of(kRows, R"({"name": "b", "op": "relu", "inputs": ["x"]})", 2));
+  EXPECT_TRUE(fails(recording, ErrorCode::missing_information, 0, "anything to train"));
+}
+
+TEST(Record, AnOpOfUnknownMemoryIsAnErrorThatNamesItsLayer) {
+  const auto graph = parse_summary(R"(Model: "m"
+_________________________________________________________________
+ Layer (type)                Output Shape              Param #   
+=================================================================
+ dense (Dense)               (None, 5, 10)             110       
+ td (TimeDistributed)        (None, 5, 10)             110       
+=================================================================
+Total params: 220
+Trainable params: 220
+Non-trainable params: 0
+)");
+  ASSERT_TRUE(succeeds(graph));
+  TrainingJob job(*graph, 2);
+  job.input_shape = {5, 10};
+  const auto recording = recorded(job);
+  ASSERT_FALSE(recording);
+  EXPECT_EQ(recording.error().code, ErrorCode::missing_information);
+  EXPECT_EQ(recording.error().place.element, "td");
+}
+
+TEST(Record, LstmIsStepByStepWhereThereIsNoCudnn) {
+  const TrainingJob job = job_of(R"({"name": "x", "shape": ["N", 6, 4]})",
+                                 R"({"name": "l", "op": "lstm", "inputs": ["x"],
+                                     "attrs": {"input_size": 4, "hidden_size": 3, "num_layers": 1, "batch_first": true}})",
+                                 2);
+  const auto gpu = recorded(job);
+  const auto cpu = recorded(job, ops::Backend::cpu);
+  ASSERT_TRUE(succeeds(gpu));
+  ASSERT_TRUE(succeeds(cpu));
+  EXPECT_EQ(gpu->model_functions, 1U);
+  EXPECT_GT(cpu->model_functions, 6U * 10U);
+  EXPECT_EQ(cpu->tape.parameters().size(), 4U);
+}
+
+}  // namespace
+}  // namespace gpumem::plan
