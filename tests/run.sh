@@ -26,6 +26,9 @@ install_missing "${core_packages[@]}" libgtest-dev pkg-config
 if [ "$all" = yes ]; then
   install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev python3-torch python3-torchvision
 
+  # For the timeline's pages; where it cannot be had, their test is skipped.
+  install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2
+
   say "clang-format"
   git ls-files '*.hpp' '*.cpp' | xargs clang-format --dry-run -Werror
 

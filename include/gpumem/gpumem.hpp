@@ -9,7 +9,9 @@
 #include "gpumem/device/caching_allocator.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/estimators.hpp"
+#include "gpumem/estimate/fit.hpp"
 #include "gpumem/estimate/horus.hpp"
+#include "gpumem/estimate/timeline.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
@@ -26,6 +28,10 @@ using core::Result;
 using device::find_profile;
 using device::GpuProfile;
 using estimate::Estimator;
+using estimate::Fit;
+using estimate::largest_batch;
+using estimate::make_timeline;
+using estimate::Timeline;
 using estimate::make_estimator;
 using estimate::MemoryEstimate;
 using model::GraphBuilder;

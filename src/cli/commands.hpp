@@ -15,6 +15,18 @@ struct EstimateOptions {
 };
 int run_estimate(const EstimateOptions& options);
 
+struct FitOptions {
+  JobRequest request;  ///< its batch size is ignored
+  bool json = false;
+};
+int run_fit(const FitOptions& options);
+
+struct TimelineOptions {
+  JobRequest request;
+  std::string out;  ///< the page to write
+};
+int run_timeline(const TimelineOptions& options);
+
 struct BatchOptions {
   std::string file = "-";  ///< one JSON job a line; "-" is standard input
   JobRequest defaults;

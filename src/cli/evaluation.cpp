@@ -26,13 +26,15 @@ Result<const GpuProfile*> Evaluator::gpu_of(const std::string& name) {
   return &*known->second;
 }
 
-Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string& name) {
+Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string& name, const std::string& alloc_conf) {
+  const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(alloc_conf);
+  if (!allocator) return allocator.error();
   std::vector<const Estimator*> chosen;
   for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
     if (name != "all" && name != entry.name) continue;
-    auto& slot = estimators_[std::string(entry.name)];
+    auto& slot = estimators_[std::string(entry.name) + " " + alloc_conf];
     if (slot == nullptr) {
-      auto made = entry.create();
+      auto made = entry.create({*allocator});
       if (!made) return made.error();
       slot = *std::move(made);
     }
@@ -42,22 +44,26 @@ Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string
   return chosen;
 }
 
-Result<Evaluation> Evaluator::evaluate(const JobRequest& request) {
-  const auto estimators = estimators_of(request.estimator);
-  if (!estimators) return estimators.error();
+Result<Evaluation> Evaluator::read(const JobRequest& request) {
   const auto gpu = gpu_of(request.gpu);
   if (!gpu) return gpu.error();
   const auto graph = graph_of(request);
   if (!graph) return graph.error();
   auto job = job_from(request, *graph);
   if (!job) return job.error();
+  return Evaluation{*graph, *std::move(job), *gpu, request.alloc_conf, {}};
+}
 
-  Evaluation evaluation{*graph, *std::move(job), *gpu, {}};
+Result<Evaluation> Evaluator::evaluate(const JobRequest& request) {
+  const auto estimators = estimators_of(request.estimator, request.alloc_conf);
+  if (!estimators) return estimators.error();
+  Result<Evaluation> evaluation = read(request);
+  if (!evaluation) return evaluation.error();
   for (const Estimator* estimator : *estimators) {
     const auto begin = std::chrono::steady_clock::now();
-    auto estimate = estimator->estimate(evaluation.job, *evaluation.gpu);
+    auto estimate = estimator->estimate(evaluation->job, *evaluation->gpu);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
-    evaluation.answers.push_back({estimator->name(), std::move(estimate), seconds.count()});
+    evaluation->answers.push_back({estimator->name(), std::move(estimate), seconds.count()});
   }
   return evaluation;
 }

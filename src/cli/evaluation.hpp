@@ -22,7 +22,8 @@ struct Evaluation {
   std::shared_ptr<const ModelGraph> graph;
   TrainingJob job;
   const GpuProfile* gpu = nullptr;  ///< views the evaluator that made it
-  std::vector<Answer> answers;      ///< at least one
+  std::string alloc_conf;           ///< as PYTORCH_CUDA_ALLOC_CONF
+  std::vector<Answer> answers;
 };
 
 class Evaluator {
@@ -33,15 +34,19 @@ class Evaluator {
 
   /// The profile of this name or path, which views the evaluator.
   [[nodiscard]] Result<const GpuProfile*> gpu_of(const std::string& name);
-  /// The estimator of this name, or with "all" every one; at least one. They view the evaluator.
-  [[nodiscard]] Result<std::vector<const Estimator*>> estimators_of(const std::string& name);
+  /// The estimator of this name, or with "all" every one; at least one. `alloc_conf` is the job's
+  /// PYTORCH_CUDA_ALLOC_CONF. They view the evaluator.
+  [[nodiscard]] Result<std::vector<const Estimator*>> estimators_of(const std::string& name,
+                                                                    const std::string& alloc_conf = {});
+  /// The summary, the job and the GPU of a request, without any answers.
+  [[nodiscard]] Result<Evaluation> read(const JobRequest& request);
 
  private:
   [[nodiscard]] Result<std::shared_ptr<const ModelGraph>> graph_of(const JobRequest& request);
 
   std::unordered_map<std::string, Result<std::shared_ptr<const ModelGraph>>> graphs_;
   std::unordered_map<std::string, Result<GpuProfile>> gpus_;
-  std::unordered_map<std::string, std::unique_ptr<Estimator>> estimators_;
+  std::unordered_map<std::string, std::unique_ptr<Estimator>> estimators_;  ///< by name and allocator options
 };
 
 }  // namespace gpumem::cli

@@ -62,35 +62,74 @@ bool take_input(const nlohmann::ordered_json& field, std::string& to) {
   return true;
 }
 
-constexpr std::array<std::string_view, 12> kFields = {"id",        "summary",    "batch_size", "batch",
-                                                      "input",     "seq_length", "seq",        "gpu",
-                                                      "optimizer", "precision",  "estimator",  "lenient"};
+template <typename Type>
+struct Field {
+  std::string_view name;
+  Type JobRequest::*place;
+};
 
-bool is_field(const std::string& name) { return std::find(kFields.begin(), kFields.end(), name) != kFields.end(); }
+constexpr std::array<Field<std::string>, 8> kTexts = {{{"summary", &JobRequest::summary},
+                                                       {"gpu", &JobRequest::gpu},
+                                                       {"optimizer", &JobRequest::optimizer},
+                                                       {"precision", &JobRequest::precision},
+                                                       {"estimator", &JobRequest::estimator},
+                                                       {"zero_grad", &JobRequest::zero_grad},
+                                                       {"software", &JobRequest::software},
+                                                       {"alloc_conf", &JobRequest::alloc_conf}}};
+constexpr std::array<Field<std::int64_t>, 3> kNumbers = {{{"batch_size", &JobRequest::batch_size},
+                                                          {"batch", &JobRequest::batch_size},
+                                                          {"accumulate", &JobRequest::accumulate}}};
+constexpr std::array<Field<std::optional<std::int64_t>>, 3> kOptionalNumbers = {
+    {{"seq_length", &JobRequest::sequence_length},
+     {"seq", &JobRequest::sequence_length},
+     {"samples", &JobRequest::samples}}};
+constexpr std::array<Field<bool>, 5> kFlags = {{{"foreach", &JobRequest::foreach},
+                                                {"fused", &JobRequest::fused},
+                                                {"validation", &JobRequest::validation},
+                                                {"checkpointing", &JobRequest::checkpointing},
+                                                {"lenient", &JobRequest::lenient}}};
+
+/// The row of that name, or the list's end.
+template <typename Fields>
+auto find(const Fields& fields, std::string_view name) {
+  return std::find_if(fields.begin(), fields.end(), [&](const auto& field) { return field.name == name; });
+}
+
+bool is_field(std::string_view name) {
+  const auto in = [&](const auto& fields) { return find(fields, name) != fields.end(); };
+  return name == "id" || name == "input" || in(kTexts) || in(kNumbers) || in(kOptionalNumbers) || in(kFlags);
+}
 
 std::string field_names() {
-  std::string names;
-  for (const std::string_view field : kFields) names += (names.empty() ? "" : ", ") + std::string(field);
+  std::string names = "id, input";
+  const auto add = [&](const auto& fields) {
+    for (const auto& field : fields) names += ", " + std::string(field.name);
+  };
+  add(kTexts);
+  add(kNumbers);
+  add(kOptionalNumbers);
+  add(kFlags);
   return names;
 }
 
-bool take_field(const std::string& name, const nlohmann::ordered_json& field, JobRequest& request) {
+bool take_flag(const nlohmann::ordered_json& field, bool& to) {
+  if (!field.is_boolean()) return false;
+  to = field.get<bool>();
+  return true;
+}
+
+/// False if the field has the wrong type.
+bool take_field(std::string_view name, const nlohmann::ordered_json& field, JobRequest& request) {
   if (name == "id") return true;
-  if (name == "summary") return take_text(field, request.summary);
   if (name == "input") return take_input(field, request.input);
-  if (name == "gpu") return take_text(field, request.gpu);
-  if (name == "optimizer") return take_text(field, request.optimizer);
-  if (name == "precision") return take_text(field, request.precision);
-  if (name == "estimator") return take_text(field, request.estimator);
-  if (name == "lenient" && field.is_boolean()) {
-    request.lenient = field.get<bool>();
-    return true;
-  }
+  if (const auto* text = find(kTexts, name); text != kTexts.end()) return take_text(field, request.*(text->place));
+  if (const auto* flag = find(kFlags, name); flag != kFlags.end()) return take_flag(field, request.*(flag->place));
   const auto value = integer(field);
   if (!value) return false;
-  if (name == "batch_size" || name == "batch") request.batch_size = *value;
-  else if (name == "seq_length" || name == "seq") request.sequence_length = *value;
-  else return false;
+  if (const auto* number = find(kNumbers, name); number != kNumbers.end()) request.*(number->place) = *value;
+  if (const auto* number = find(kOptionalNumbers, name); number != kOptionalNumbers.end()) {
+    request.*(number->place) = *value;
+  }
   return true;
 }
 
@@ -123,6 +162,16 @@ Result<TrainingJob> job_from(const JobRequest& request, std::shared_ptr<const Mo
   const auto precision = choose("precision", model::kPrecisions, request.precision);
   if (!precision) return precision.error();
   job.precision = *precision;
+  const auto zero_grad = choose("place of zero_grad", model::kZeroGrads, request.zero_grad);
+  if (!zero_grad) return zero_grad.error();
+  job.zero_grad = *zero_grad;
+  job.software = request.software;
+  job.samples_per_epoch = request.samples;
+  job.gradient_accumulation = request.accumulate;
+  job.foreach = request.foreach;
+  job.fused = request.fused;
+  job.validation_pass = request.validation;
+  job.activation_checkpointing = request.checkpointing;
   const auto valid = model::validate(job);
   if (!valid) return valid.error();
   return job;

@@ -13,7 +13,7 @@ namespace gpumem::cli {
 
 inline constexpr const char* kDefaultGpu = "a100-40gb";
 /// The estimator that is used where none is named.
-inline constexpr const char* kDefaultEstimator = "horus";
+inline constexpr const char* kDefaultEstimator = "replay";
 
 struct JobRequest {
   std::string summary;
@@ -24,12 +24,22 @@ struct JobRequest {
   std::string optimizer = "adam";
   std::string precision = "fp32";
   std::string estimator = kDefaultEstimator;
+  std::optional<std::int64_t> samples = {};  ///< an epoch; nothing: every batch is full
+  std::string zero_grad = "before-forward";
+  std::string software = {};    ///< a stack that the GPU's profile names; empty: its first
+  std::string alloc_conf = {};  ///< as PYTORCH_CUDA_ALLOC_CONF
+  std::int64_t accumulate = 1;  ///< forward-backward passes a step
+  bool foreach = true;
+  bool fused = false;
+  bool validation = false;
+  bool checkpointing = false;
   bool lenient = false;
 };
 
 /// The request with the fields of one JSON object laid over `defaults`. Fields: summary, batch_size (or batch),
-/// input, seq_length (or seq), gpu, optimizer, precision, estimator, lenient; "id" is the caller's own. Errors:
-/// malformed_input for an unknown field or a wrong type, naming it.
+/// input, seq_length (or seq), gpu, optimizer, precision, estimator, samples, zero_grad, software, alloc_conf,
+/// accumulate, foreach, fused, validation, checkpointing, lenient; "id" is the caller's own. Errors: malformed_input
+/// for an unknown field or a wrong type, naming it.
 [[nodiscard]] Result<JobRequest> request_from(const nlohmann::ordered_json& json, const JobRequest& defaults);
 
 /// The job that the request means for this model. Errors: invalid_argument, naming the field.

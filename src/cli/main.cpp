@@ -30,7 +30,7 @@ const CLI::Validator kWholeNumber(
     "");
 
 /// The options that describe a job, shared by every command that takes one.
-void add_job_options(CLI::App& command, JobRequest& request) {
+void add_job_options(CLI::App& command, JobRequest& request, bool with_estimator = true) {
   command.add_option("--input", request.input, "one sample's shape, such as 3x224x224");
   command.add_option("--seq", request.sequence_length, "tokens a sample, for models that read token ids")
       ->transform(kWholeNumber);
@@ -39,7 +39,23 @@ void add_job_options(CLI::App& command, JobRequest& request) {
       ->capture_default_str();
   command.add_option("--precision", request.precision, "fp32, fp32-strict, amp-fp16, amp-bf16 or bf16")
       ->capture_default_str();
-  command.add_option("--estimator", request.estimator, estimator_names())->capture_default_str();
+  command.add_option("--samples", request.samples, "samples an epoch: tells how large its last batch is")
+      ->transform(kWholeNumber);
+  command.add_option("--accumulate", request.accumulate, "forward-backward passes a step")
+      ->capture_default_str()
+      ->transform(kWholeNumber);
+  command.add_option("--zero-grad", request.zero_grad, "step-start, before-forward, before-backward or step-end")
+      ->capture_default_str();
+  command.add_flag("--fused", request.fused, "the optimizer's fused form");
+  command.add_flag("!--no-foreach", request.foreach, "the optimizer's single-tensor form");
+  command.add_flag("--validation", request.validation, "a pass without gradients after each epoch");
+  command.add_flag("--checkpointing", request.checkpointing, "activation checkpointing");
+  command.add_option("--software", request.software,
+                     "a software stack that the GPU's profile names; default: its first");
+  command.add_option("--alloc-conf", request.alloc_conf, "as PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
+  if (with_estimator) {
+    command.add_option("--estimator", request.estimator, estimator_names())->capture_default_str();
+  }
   command.add_flag("--lenient", request.lenient, "take unknown layers that hold parameters; gives a lower bound");
 }
 
@@ -49,6 +65,22 @@ void add_estimate(CLI::App& app, EstimateOptions& options) {
   command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
   add_job_options(command, options.request);
   command.add_flag("--json", options.json, "print one JSON object");
+}
+
+void add_fit(CLI::App& app, FitOptions& options) {
+  CLI::App& command = *app.add_subcommand("fit", "the largest batch that fits on a GPU");
+  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
+  add_job_options(command, options.request);
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer("Exit code 4 if not even one sample fits.");
+}
+
+void add_timeline(CLI::App& app, TimelineOptions& options) {
+  CLI::App& command = *app.add_subcommand("timeline", "a page that shows the memory of a training run, event by event");
+  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
+  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
+  add_job_options(command, options.request, false);
+  command.add_option("-o,--out", options.out, "the HTML page to write")->required();
 }
 
 void add_batch(CLI::App& app, BatchOptions& options) {
@@ -112,12 +144,16 @@ int run(int argc, char** argv) {
   app.footer("Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made.");
 
   EstimateOptions estimate;
+  FitOptions fit;
+  TimelineOptions timeline;
   BatchOptions batch;
   EvaluateOptions evaluate;
   CalibrateOptions calibrate;
   GpusOptions gpus;
   ReplayTraceOptions replay_trace;
   add_estimate(app, estimate);
+  add_fit(app, fit);
+  add_timeline(app, timeline);
   add_batch(app, batch);
   add_evaluate(app, evaluate);
   add_calibrate(app, calibrate);
@@ -132,6 +168,8 @@ int run(int argc, char** argv) {
     return gpumem::core::exit_code(gpumem::ErrorCode::invalid_argument);
   }
   if (app.got_subcommand("estimate")) return run_estimate(estimate);
+  if (app.got_subcommand("fit")) return run_fit(fit);
+  if (app.got_subcommand("timeline")) return run_timeline(timeline);
   if (app.got_subcommand("batch")) return run_batch(batch);
   if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);
   if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);

@@ -12,26 +12,16 @@ using Json = nlohmann::ordered_json;
 
 Json optional_bytes(const std::optional<Bytes>& bytes) { return bytes ? Json(bytes->count()) : Json(nullptr); }
 
+Json peak_json(const std::optional<estimate::PeakLayer>& peak) {
+  if (!peak) return nullptr;
+  return {
+      {"layer", peak->path.empty() ? Json(nullptr) : Json(peak->path)}, {"phase", peak->phase}, {"step", peak->step}};
+}
+
 Json to_json(const Answer& answer) {
   if (!answer.estimate) return {{"estimator", answer.estimator}, {"error", cli::to_json(answer.estimate.error())}};
-  const MemoryEstimate& estimate = *answer.estimate;
-  Json breakdown = Json::object();
-  for (const auto& part : estimate.breakdown.parts()) breakdown[std::string(part.name)] = part.bytes.count();
-  Json json;
-  json["estimator"] = answer.estimator;
-  json["expected_bytes"] = estimate.expected.count();
-  json["lower_bytes"] = estimate.lower.count();
-  json["upper_bytes"] = estimate.upper.count();
-  json["upper_coverage"] = estimate.upper_coverage ? Json(*estimate.upper_coverage) : Json(nullptr);
-  json["allocated_bytes"] = optional_bytes(estimate.allocated);
-  json["reserved_bytes"] = optional_bytes(estimate.reserved);
-  json["device_bytes"] = optional_bytes(estimate.device);
-  json["fits"] = estimate.fits;
-  json["breakdown"] = std::move(breakdown);
-  json["coverage"] = {{"layers_total", estimate.coverage.layers_total},
-                      {"layers_unknown", estimate.coverage.layers_unknown},
-                      {"edges_inferred", estimate.coverage.edges_inferred}};
-  if (!estimate.coverage.edges.empty()) json["coverage"]["edges"] = estimate.coverage.edges;
+  Json json = {{"estimator", answer.estimator}};
+  json.update(cli::to_json(*answer.estimate));
   json["seconds"] = answer.seconds;
   return json;
 }
@@ -50,12 +40,21 @@ Json summary_json(const ModelGraph& graph) {
   return json;
 }
 
-Json job_json(const TrainingJob& job) {
+Json job_json(const TrainingJob& job, const std::string& alloc_conf) {
   return {{"batch_size", job.batch_size},
           {"input", job.input_shape.empty() ? Json(nullptr) : Json(job.input_shape)},
           {"seq_length", job.sequence_length ? Json(*job.sequence_length) : Json(nullptr)},
           {"optimizer", model::name_of(model::kOptimizers, job.optimizer)},
-          {"precision", model::name_of(model::kPrecisions, job.precision)}};
+          {"precision", model::name_of(model::kPrecisions, job.precision)},
+          {"samples", job.samples_per_epoch ? Json(*job.samples_per_epoch) : Json(nullptr)},
+          {"zero_grad", model::name_of(model::kZeroGrads, job.zero_grad)},
+          {"software", job.software.empty() ? Json(nullptr) : Json(job.software)},
+          {"alloc_conf", alloc_conf},
+          {"accumulate", job.gradient_accumulation},
+          {"foreach", job.foreach},
+          {"fused", job.fused},
+          {"validation", job.validation_pass},
+          {"checkpointing", job.activation_checkpointing}};
 }
 
 std::string padded(std::string_view text, std::size_t width, bool right) {
@@ -63,20 +62,29 @@ std::string padded(std::string_view text, std::size_t width, bool right) {
   return right ? space + std::string(text) : std::string(text) + space;
 }
 
-std::string headline(const Evaluation& evaluation) {
-  const ModelGraph& graph = *evaluation.graph;
-  const TrainingJob& job = evaluation.job;
-  std::string text = graph.file() + ": " + graph.format() + ", " +
-                     core::with_separators(static_cast<std::int64_t>(graph.layers().size())) + " layers, " +
-                     core::with_separators(graph.parameters()) + " parameters";
-  if (graph.printed_batch_size()) text += ", printed at batch " + core::with_separators(*graph.printed_batch_size());
-  text += "\n";
-  text += "batch " + core::with_separators(job.batch_size);
-  if (job.sequence_length) text += ", sequence " + core::with_separators(*job.sequence_length);
-  text += ", " + std::string(model::name_of(model::kPrecisions, job.precision)) + ", " +
-          std::string(model::name_of(model::kOptimizers, job.optimizer)) + ", on " + evaluation.gpu->name + " (" +
-          evaluation.gpu->title + ", " + core::to_string(evaluation.gpu->capacity()) + ")\n\n";
+/// What of the job is not as a user has it who gives no options.
+std::string unusual(const TrainingJob& job, const std::string& alloc_conf) {
+  std::string text;
+  if (job.samples_per_epoch) text += ", " + core::with_separators(*job.samples_per_epoch) + " samples an epoch";
+  if (job.gradient_accumulation > 1) text += ", " + core::with_separators(job.gradient_accumulation) + " passes a step";
+  if (job.zero_grad != TrainingJob().zero_grad) {
+    text += ", zero_grad at " + std::string(model::name_of(model::kZeroGrads, job.zero_grad));
+  }
+  if (job.fused) text += ", fused";
+  if (!job.foreach) text += ", no foreach";
+  if (job.validation_pass) text += ", validation";
+  if (job.activation_checkpointing) text += ", checkpointing";
+  if (!job.software.empty()) text += ", " + job.software;
+  if (!alloc_conf.empty()) text += ", " + alloc_conf;
   return text;
+}
+
+std::string peak_line(const MemoryEstimate& estimate) {
+  const estimate::PeakLayer& peak = *estimate.peak_layer;
+  std::string text = "  " + padded("peak", 14, false) + peak.phase;
+  if (peak.step > 0) text += " of step " + std::to_string(peak.step);
+  if (!peak.path.empty()) text += ", at " + peak.path + " (" + peak.class_name + ")";
+  return text + "\n";
 }
 
 /// One line an estimator. An estimator without a published range shows none.
@@ -84,7 +92,7 @@ std::string figures(const Evaluation& evaluation) {
   constexpr std::size_t kName = 24;
   constexpr std::size_t kFigure = 12;
   std::string text = padded("estimator", kName, false);
-  for (const char* title : {"expected", "lower", "upper", "allocated", "reserved"})
+  for (const char* title : {"expected", "lower", "upper", "allocated", "reserved", "device"})
     text += padded(title, kFigure, true);
   text += "   fits\n";
   for (const Answer& answer : evaluation.answers) {
@@ -103,6 +111,7 @@ std::string figures(const Evaluation& evaluation) {
     figure(ranged ? std::optional(estimate.upper) : std::nullopt);
     figure(estimate.allocated);
     figure(estimate.reserved);
+    figure(estimate.device);
     const bool lower_bound = estimate.coverage.layers_unknown > 0 && estimate.upper <= evaluation.gpu->capacity();
     text += estimate.fits ? "   yes\n" : lower_bound ? "   unknown\n" : "   no\n";
   }
@@ -125,6 +134,7 @@ std::string breakdown(const Answer& answer, bool terminal) {
     }
     text += "\n";
   }
+  if (estimate.peak_layer) text += peak_line(estimate);
   if (!estimate.coverage.edges.empty()) text += "  " + padded("edges", 14, false) + estimate.coverage.edges + "\n";
   return text;
 }
@@ -145,13 +155,39 @@ std::string notes(const Evaluation& evaluation) {
 
 }  // namespace
 
-Json to_json(const Evaluation& evaluation) {
+Json to_json(const MemoryEstimate& estimate) {
+  Json breakdown = Json::object();
+  for (const auto& part : estimate.breakdown.parts()) breakdown[std::string(part.name)] = part.bytes.count();
+  Json json;
+  json["expected_bytes"] = estimate.expected.count();
+  json["lower_bytes"] = estimate.lower.count();
+  json["upper_bytes"] = estimate.upper.count();
+  json["upper_coverage"] = estimate.upper_coverage ? Json(*estimate.upper_coverage) : Json(nullptr);
+  json["allocated_bytes"] = optional_bytes(estimate.allocated);
+  json["reserved_bytes"] = optional_bytes(estimate.reserved);
+  json["device_bytes"] = optional_bytes(estimate.device);
+  json["fits"] = estimate.fits;
+  json["breakdown"] = std::move(breakdown);
+  json["peak"] = peak_json(estimate.peak_layer);
+  json["coverage"] = {{"layers_total", estimate.coverage.layers_total},
+                      {"layers_unknown", estimate.coverage.layers_unknown},
+                      {"edges_inferred", estimate.coverage.edges_inferred}};
+  if (!estimate.coverage.edges.empty()) json["coverage"]["edges"] = estimate.coverage.edges;
+  return json;
+}
+
+Json head_json(const Evaluation& evaluation) {
   Json json;
   json["schema"] = 1;
   json["summary"] = summary_json(*evaluation.graph);
-  json["job"] = job_json(evaluation.job);
+  json["job"] = job_json(evaluation.job, evaluation.alloc_conf);
   json["gpu"] = evaluation.gpu->name;
   json["capacity_bytes"] = evaluation.gpu->capacity().count();
+  return json;
+}
+
+Json to_json(const Evaluation& evaluation) {
+  Json json = head_json(evaluation);
   json["estimates"] = Json::array();
   for (const Answer& answer : evaluation.answers) json["estimates"].push_back(to_json(answer));
   return json;
@@ -165,8 +201,32 @@ Json to_json(const Error& error) {
   return json;
 }
 
+std::string headline(const Evaluation& evaluation, bool with_batch) {
+  const ModelGraph& graph = *evaluation.graph;
+  const TrainingJob& job = evaluation.job;
+  std::string text = graph.file() + ": " + graph.format() + ", " +
+                     core::with_separators(static_cast<std::int64_t>(graph.layers().size())) + " layers, " +
+                     core::with_separators(graph.parameters()) + " parameters";
+  if (graph.printed_batch_size()) text += ", printed at batch " + core::with_separators(*graph.printed_batch_size());
+  text += "\n";
+  if (with_batch) text += "batch " + core::with_separators(job.batch_size) + ", ";
+  if (job.sequence_length) text += "sequence " + core::with_separators(*job.sequence_length) + ", ";
+  text += std::string(model::name_of(model::kPrecisions, job.precision)) + ", " +
+          std::string(model::name_of(model::kOptimizers, job.optimizer)) + unusual(job, evaluation.alloc_conf) +
+          ", on " + evaluation.gpu->name + " (" + evaluation.gpu->title + ", " +
+          core::to_string(evaluation.gpu->capacity()) + ")\n";
+  return text;
+}
+
+void print_warnings(const ModelGraph& graph) {
+  for (const model::Warning& warning : graph.warnings()) {
+    const Error place{ErrorCode::malformed_input, warning.message, warning.place};
+    std::fprintf(stderr, "gpumem: warning: %s\n", core::to_string(place).c_str());
+  }
+}
+
 std::string to_table(const Evaluation& evaluation, bool terminal) {
-  std::string text = headline(evaluation) + figures(evaluation);
+  std::string text = headline(evaluation) + "\n" + figures(evaluation);
   for (const Answer& answer : evaluation.answers) {
     if (answer.estimate) text += breakdown(answer, terminal);
   }

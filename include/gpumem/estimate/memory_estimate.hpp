@@ -55,6 +55,14 @@ struct Coverage {
   std::string edges = {};
 };
 
+/// Where in the training run most memory is in live tensors.
+struct PeakLayer {
+  std::string path;  ///< empty: of no layer (a batch, the loss)
+  std::string class_name;
+  std::string phase;      ///< "construction", "forward", "backward", ...
+  std::int64_t step = 0;  ///< 1 for the first training step, 0 before it
+};
+
 /// Who made the estimate, and from what.
 struct Provenance {
   std::string estimator;
@@ -76,6 +84,7 @@ struct MemoryEstimate {
   std::optional<core::Bytes> device;     ///< context + reserved: what nvidia-smi shows
 
   Breakdown breakdown;
+  std::optional<PeakLayer> peak_layer;  ///< where the estimator follows the run
   Coverage coverage;
   Provenance provenance;
   bool fits = false;  ///< known to fit: upper is within the GPU's capacity, and no layer is unknown

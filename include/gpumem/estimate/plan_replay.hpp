@@ -1,5 +1,5 @@
 // Enters: a step plan and the GPU it is to run on. Leaves: what the caching allocator would have allocated and
-// reserved, when the reserved memory peaks, and what it is made of then. Units: bytes.
+// reserved, when most of it is in live tensors, and what these are then. Units: bytes.
 #pragma once
 
 #include <array>
@@ -20,17 +20,25 @@ using ByCategory = std::array<std::int64_t, plan::kCategories + 1>;
 struct PlanReplay {
   std::int64_t peak_allocated = 0;
   std::int64_t peak_reserved = 0;
-  ByCategory at_peak{};        ///< allocated bytes when the reserved memory reached its peak
-  std::size_t peak_event = 0;  ///< the event at which it did
+  ByCategory at_peak{};        ///< allocated bytes when they reached their peak
+  std::size_t peak_event = 0;  ///< the event at which they did
   bool out_of_memory = false;  ///< the replay ended there: the allocator found no room
   std::int64_t retries = 0;    ///< how often it released its cache to go on
 };
 
-/// Called after every event with its index, the bytes allocated by category and the bytes reserved.
+/// The state behind an event.
+struct ReplayMoment {
+  std::size_t event = 0;
+  const ByCategory& allocated;
+  std::int64_t for_a_moment = 0;  ///< workspace that the event took and gave back, not in `allocated` any more
+  std::int64_t reserved = 0;
+};
+
+/// Called after every event that succeeded.
 class ReplayObserver {
  public:
   virtual ~ReplayObserver() = default;
-  virtual void after(std::size_t event, const ByCategory& allocated, std::int64_t reserved) = 0;
+  virtual void after(const ReplayMoment& moment) = 0;
 };
 
 [[nodiscard]] PlanReplay replay_plan(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,

@@ -3,6 +3,7 @@
 #include "gpumem/estimate/estimators.hpp"
 
 #include <array>
+#include <type_traits>
 
 #include "gpumem/estimate/fake_tensor.hpp"
 #include "gpumem/estimate/horus.hpp"
@@ -13,12 +14,16 @@ namespace gpumem::estimate {
 namespace estimators_detail {
 
 template <typename Kind>
-core::Result<std::unique_ptr<Estimator>> create() {
-  return std::unique_ptr<Estimator>(std::make_unique<Kind>());
+core::Result<std::unique_ptr<Estimator>> create(const EstimatorOptions& options) {
+  if constexpr (std::is_constructible_v<Kind, const ops::Catalogue&, device::AllocatorOptions>) {
+    return std::unique_ptr<Estimator>(std::make_unique<Kind>(ops::catalogue(), options.allocator));
+  } else {
+    return std::unique_ptr<Estimator>(std::make_unique<Kind>());
+  }
 }
 
 template <FakeTensor::Step Step>
-core::Result<std::unique_ptr<Estimator>> create_fake_tensor() {
+core::Result<std::unique_ptr<Estimator>> create_fake_tensor(const EstimatorOptions& /*options*/) {
   return std::unique_ptr<Estimator>(std::make_unique<FakeTensor>(Step));
 }
 
@@ -35,10 +40,11 @@ inline constexpr std::array<EstimatorEntry, 4> kAll = {{
 
 GPUMEM_INLINE std::span<const EstimatorEntry> estimators() { return estimators_detail::kAll; }
 
-GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> make_estimator(std::string_view name) {
+GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> make_estimator(std::string_view name,
+                                                                      const EstimatorOptions& options) {
   std::string names;
   for (const EstimatorEntry& entry : estimators()) {
-    if (entry.name == name) return entry.create();
+    if (entry.name == name) return entry.create(options);
     names += (names.empty() ? "" : ", ") + std::string(entry.name);
   }
   return core::Error{core::ErrorCode::invalid_argument,

@@ -18,18 +18,19 @@ class Replayer {
   PlanReplay run(ReplayObserver* observer) {
     const std::size_t events = plan_.events.size();
     for (std::size_t index = 0; index < events; ++index) {
-      const std::int64_t reserved = allocator_.peak_reserved();
+      const std::int64_t highest = allocator_.peak_allocated();
+      for_a_moment_ = 0;
       if (!apply(plan_.events[index])) {
         result_.out_of_memory = true;
         result_.peak_event = index;
         result_.at_peak = allocated_;
         break;
       }
-      if (allocator_.peak_reserved() > reserved) {
+      if (allocator_.peak_allocated() > highest) {
         result_.peak_event = index;
         result_.at_peak = at_growth_;
       }
-      if (observer != nullptr) observer->after(index, allocated_, allocator_.reserved());
+      if (observer != nullptr) observer->after({index, allocated_, for_a_moment_, allocator_.reserved()});
     }
     result_.peak_allocated = allocator_.peak_allocated();
     result_.peak_reserved = allocator_.peak_reserved();
@@ -100,8 +101,9 @@ class Replayer {
     if (bytes == 0) return true;
     const auto block = allocator_.allocate(bytes);
     if (!block) return false;
+    for_a_moment_ = allocator_.size_of(*block);
     at_growth_ = allocated_;
-    at_growth_[kWorkspaceCategory] += allocator_.size_of(*block);
+    at_growth_[kWorkspaceCategory] += for_a_moment_;
     allocator_.free(*block);
     return true;
   }
@@ -113,6 +115,7 @@ class Replayer {
   std::vector<Held> held_;
   ByCategory allocated_{};
   ByCategory at_growth_{};  ///< what was allocated when the last block was
+  std::int64_t for_a_moment_ = 0;
   std::array<bool, 2> cublas_{};
   PlanReplay result_;
 };

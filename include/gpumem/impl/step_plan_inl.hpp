@@ -670,6 +670,12 @@ class Runner {
 
 }  // namespace step_plan_detail
 
+GPUMEM_INLINE const PhaseMark& StepPlan::phase_of(std::size_t event) const {
+  const auto next = std::upper_bound(phases.begin(), phases.end(), event,
+                                     [](std::size_t at, const PhaseMark& mark) { return at < mark.first_event; });
+  return *(next - 1);  // the first phase begins with the first event
+}
+
 GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording) {
   using step_plan_detail::Sizes;
   constexpr std::int64_t kSummaryBatch = 2;  // torchsummary's

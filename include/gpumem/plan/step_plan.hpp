@@ -3,6 +3,7 @@
 // is the allocator's business. Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, torch/optim.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -27,6 +28,24 @@ enum class Category : std::uint8_t {
 inline constexpr std::size_t kCategories = 8;
 
 enum class Phase : std::uint8_t { construction, summary, batch, forward, backward, optimizer, validation };
+
+/// The names used in reports and JSON, one row a value.
+inline constexpr std::array<model::Named<Category>, kCategories> kCategoryNames = {
+    {{Category::parameter, "parameter"},
+     {Category::buffer, "buffer"},
+     {Category::input, "input"},
+     {Category::activation, "activation"},
+     {Category::activation_gradient, "activation gradient"},
+     {Category::gradient, "gradient"},
+     {Category::optimizer, "optimizer state"},
+     {Category::temporary, "temporary"}}};
+inline constexpr std::array<model::Named<Phase>, 7> kPhaseNames = {{{Phase::construction, "construction"},
+                                                                    {Phase::summary, "summary"},
+                                                                    {Phase::batch, "batch"},
+                                                                    {Phase::forward, "forward"},
+                                                                    {Phase::backward, "backward"},
+                                                                    {Phase::optimizer, "optimizer"},
+                                                                    {Phase::validation, "validation"}}};
 
 /// Memory is known by its slot from its allocation to its release; then the slot serves again.
 struct Event {
@@ -65,6 +84,9 @@ struct StepPlan {
   std::vector<LibraryCall> calls;
   std::vector<PhaseMark> phases;
   std::uint32_t slots = 0;  ///< how many slots the events name
+
+  /// The phase that this event belongs to.
+  [[nodiscard]] const PhaseMark& phase_of(std::size_t event) const;
 };
 
 /// The run: construction, an optional summary pass, the first two steps, then, if batches differ, the last batch of

@@ -28,7 +28,7 @@ TEST(Estimators, EachServesManyThreads) {
   ASSERT_TRUE(testing::succeeds(graph));
   const TrainingJob job(*graph, 32);
   for (const EstimatorEntry& entry : estimators()) {
-    const auto estimator = entry.create();
+    const auto estimator = entry.create({});
     ASSERT_TRUE(testing::succeeds(estimator));
     const Bytes alone = (*estimator)->estimate(job, *gpu)->expected;
     std::vector<Bytes> together(kThreads);

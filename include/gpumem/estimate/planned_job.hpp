@@ -1,0 +1,47 @@
+// Enters: a training job and a GPU. Leaves: PlannedJob, all that a replay needs: the job with its edges, what it
+// records, the plan of its steps, and what the context takes; and its replay within the GPU's memory. Units: bytes.
+#pragma once
+
+#include <string>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/allocator_options.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/estimate/plan_replay.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/step_plan.hpp"
+
+namespace gpumem::estimate {
+
+struct PlannedJob {
+  model::TrainingJob job;  ///< its graph has an edge for everything that a layer reads
+  plan::Recording recording;
+  plan::StepPlan steps;
+  core::Bytes context;
+  std::string edges;  ///< how the graph came by its edges, as in Coverage
+};
+
+/// Errors: those of connecting, recording and planning; invalid_argument for a software stack that the GPU's profile
+/// does not name; missing_information for a job whose way of training no plan describes.
+[[nodiscard]] core::Result<PlannedJob> plan_job(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                                const ops::Catalogue& ops);
+
+struct JobReplay {
+  PlanReplay run;                    ///< of a job that does not fit: what it would take on a GPU that is large enough
+  device::AllocatorOptions options;  ///< with the capacity that `run` had
+  bool fits = false;
+};
+
+/// The replay beside the context (a capacity among the options is ignored: the GPU has one). Errors: overflow for a
+/// job beyond any machine.
+[[nodiscard]] core::Result<JobReplay> replay_job(const PlannedJob& planned, const device::GpuProfile& gpu,
+                                                 device::AllocatorOptions options = {});
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/planned_job_inl.hpp"
+#endif

@@ -1,0 +1,78 @@
+#pragma once
+
+#include "gpumem/estimate/planned_job.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "gpumem/connect/connect.hpp"
+
+namespace gpumem::estimate {
+
+namespace planned_job_detail {
+
+/// What stands for the context of a GPU whose profile has none: the A100's with lazy module loading.
+inline constexpr std::int64_t kAssumedContext = std::int64_t{550} << 20;
+
+/// Beyond this no GPU is, and sums of such sizes stay within 64 bits.
+inline constexpr std::int64_t kLargestReserved = std::int64_t{1} << 60;
+
+GPUMEM_INLINE core::Result<core::Bytes> context_of(const model::TrainingJob& job, const plan::Recording& recording,
+                                                   const device::GpuProfile& gpu) {
+  std::string names;
+  for (const device::ContextFigure& context : gpu.contexts) {
+    names += (names.empty() ? "" : ", ") + context.name;
+    if (!job.software.empty() && job.software != context.name) continue;
+    return core::Bytes(context.bytes + (recording.convolves ? context.convolution_bytes : 0) +
+                       (recording.convolves && recording.normalises ? context.batch_norm_bytes : 0));
+  }
+  if (job.software.empty()) return core::Bytes(kAssumedContext);
+  return core::Error{core::ErrorCode::invalid_argument,
+                     gpu.name + " has no software stack " + core::quoted(job.software) +
+                         (names.empty() ? "; its profile names none" : "; its profile names " + names),
+                     {}};
+}
+
+}  // namespace planned_job_detail
+
+GPUMEM_INLINE core::Result<PlannedJob> plan_job(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                                const ops::Catalogue& ops) {
+  if (job.activation_checkpointing) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "the replay has no plan for activation checkpointing yet; without it, the job's figures are an "
+                       "upper limit",
+                       {}};
+  }
+  auto connected = connect::connect(job, ops);
+  if (!connected) return connected.error();
+  PlannedJob planned;
+  planned.job = job;
+  planned.job.graph = std::move(connected->graph);
+  planned.edges = std::move(connected->edges);
+  core::Result<plan::Recording> recording = plan::record(planned.job, ops);
+  if (!recording) return recording.error();
+  planned.recording = *std::move(recording);
+  const core::Result<core::Bytes> context = planned_job_detail::context_of(job, planned.recording, gpu);
+  if (!context) return context.error();
+  planned.context = *context;
+  core::Result<plan::StepPlan> steps = plan::make_step_plan(planned.job, planned.recording);
+  if (!steps) return steps.error();
+  planned.steps = *std::move(steps);
+  return planned;
+}
+
+GPUMEM_INLINE core::Result<JobReplay> replay_job(const PlannedJob& planned, const device::GpuProfile& gpu,
+                                                 device::AllocatorOptions options) {
+  const ops::Tape& tape = planned.recording.tape;
+  options.capacity = core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - planned.context.count(), 0));
+  PlanReplay run = replay_plan(planned.steps, tape, gpu, options);
+  if (!run.out_of_memory) return JobReplay{run, options, true};
+  options.capacity = core::Bytes(planned_job_detail::kLargestReserved);
+  run = replay_plan(planned.steps, tape, gpu, options);  // how much it would have taken
+  if (!run.out_of_memory) return JobReplay{run, options, false};
+  return core::Error{core::ErrorCode::overflow,
+                     "the job's memory at batch " + std::to_string(planned.job.batch_size) + " is beyond any machine's",
+                     {}};
+}
+
+}  // namespace gpumem::estimate

@@ -1,0 +1,38 @@
+#include <cstdio>
+
+#include "commands.hpp"
+#include "gpumem/core/file.hpp"
+#include "report.hpp"
+#include "timeline_page.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+std::string to_text(const Timeline& timeline, const std::string& out, std::size_t bytes) {
+  const Bytes device(timeline.context.count() + timeline.peak_reserved.count());
+  return out + ": " + core::with_separators(static_cast<std::int64_t>(timeline.events)) + " events, " +
+         core::to_string(device) + " of " + core::to_string(timeline.capacity) +
+         (timeline.fits ? "" : " (does not fit)") + "; " + core::to_string(Bytes(static_cast<std::int64_t>(bytes))) +
+         "\n";
+}
+
+}  // namespace
+
+int run_timeline(const TimelineOptions& options) {
+  const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(options.request.alloc_conf);
+  if (!allocator) return report_error(allocator.error());
+  Evaluator evaluator;
+  const Result<Evaluation> evaluation = evaluator.read(options.request);
+  if (!evaluation) return report_error(evaluation.error());
+  const Result<Timeline> timeline = make_timeline(evaluation->job, *evaluation->gpu, {.allocator = *allocator});
+  if (!timeline) return report_error(timeline.error());
+  print_warnings(*evaluation->graph);
+  const std::string page = timeline_page(*evaluation, *timeline);
+  const core::Status written = core::write_file(options.out, page);
+  if (!written) return report_error(written.error());
+  std::fputs(to_text(*timeline, options.out, page.size()).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace gpumem::cli

@@ -1,0 +1,13 @@
+// Enters: a Timeline and the job that it is of. Leaves: one HTML page that shows it and needs nothing else: template
+// (timeline.html), style, script and data in one file. Text of the summary stands in it as JSON text only.
+#pragma once
+
+#include <string>
+
+#include "evaluation.hpp"
+
+namespace gpumem::cli {
+
+[[nodiscard]] std::string timeline_page(const Evaluation& evaluation, const Timeline& timeline);
+
+}  // namespace gpumem::cli

@@ -1,0 +1,141 @@
+#include "gpumem/estimate/fit.hpp"
+
+#include <functional>
+
+#include "golden.hpp"
+#include "graphs.hpp"
+
+namespace gpumem::estimate {
+namespace {
+
+/// Needs what it is told to.
+class Told final : public Estimator {
+ public:
+  using Need = std::function<core::Result<std::int64_t>(std::int64_t batch_size)>;
+  explicit Told(Need need) : need_(std::move(need)) {}
+  [[nodiscard]] std::string_view name() const override { return "told"; }
+  mutable std::int64_t calls = 0;
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const TrainingJob& job, const GpuProfile&) const override {
+    ++calls;
+    const core::Result<std::int64_t> need = need_(job.batch_size);
+    if (!need) return need.error();
+    MemoryEstimate estimate;
+    estimate.expected = estimate.lower = estimate.upper = Bytes(*need);
+    estimate.breakdown.activations = Bytes(*need);
+    return estimate;
+  }
+  Need need_;
+};
+
+TrainingJob small_job() { return {*parse_summary(testing::kSmallGraph), 1}; }
+
+GpuProfile gpu_of(std::int64_t bytes) {
+  GpuProfile gpu;
+  gpu.name = "told";
+  gpu.memory_bytes.value = bytes;
+  return gpu;
+}
+
+core::Result<Fit> fit_told(std::int64_t capacity, const Told& told) {
+  return largest_batch(small_job(), gpu_of(capacity), told);
+}
+
+TEST(LargestBatch, IsTheLastThatFits) {
+  for (std::int64_t capacity = 150; capacity < 5000; capacity += 7) {
+    const Told told([](std::int64_t batch_size) { return 100 + 10 * batch_size; });
+    const auto fit = fit_told(capacity, told);
+    ASSERT_TRUE(testing::succeeds(fit));
+    EXPECT_EQ(fit->batch_size, (capacity - 100) / 10) << capacity;
+    ASSERT_TRUE(fit->estimate && fit->next);
+    EXPECT_EQ(fit->estimate->expected.count(), 100 + 10 * fit->batch_size);
+    EXPECT_EQ(fit->next->expected.count(), 110 + 10 * fit->batch_size);
+    EXPECT_FALSE(fit->at_least);
+    EXPECT_EQ(fit->estimates, told.calls);
+    EXPECT_LE(fit->estimates, 16);
+  }
+}
+
+TEST(LargestBatch, OfANeedThatGrowsOtherwiseIsABoundaryAllTheSame) {
+  const std::vector<Told::Need> needs = {
+      [](std::int64_t n) { return n * n; },                                  // attention over a growing window
+      [](std::int64_t n) { return (n / 50 + 1) * 2000; },                    // steps of an allocator
+      [](std::int64_t n) { return 1000 + n * 8 - (n % 7 == 0 ? 900 : 0); },  // larger batches that take less
+      [](std::int64_t n) { return n < 400 ? 1000 : 1'000'000; },             // a cliff
+  };
+  for (std::size_t index = 0; index < needs.size(); ++index) {
+    for (const std::int64_t capacity : {2500, 9999, 123456}) {
+      const auto fit = fit_told(capacity, Told(needs[index]));
+      ASSERT_TRUE(testing::succeeds(fit)) << index;
+      EXPECT_GE(fit->batch_size, 1);
+      EXPECT_LE(*needs[index](fit->batch_size), capacity) << index;
+      EXPECT_GT(*needs[index](fit->batch_size + 1), capacity) << index;
+      EXPECT_EQ(fit->next->expected.count(), *needs[index](fit->batch_size + 1)) << index;
+    }
+  }
+}
+
+TEST(LargestBatch, IsNoneWhereOneSampleIsTooMuch) {
+  const auto fit = fit_told(99, Told([](std::int64_t) { return 100; }));
+  ASSERT_TRUE(testing::succeeds(fit));
+  EXPECT_EQ(fit->batch_size, 0);
+  EXPECT_FALSE(fit->estimate);
+  ASSERT_TRUE(fit->next);
+  EXPECT_EQ(fit->next->expected, Bytes(100));
+}
+
+TEST(LargestBatch, IsLimited) {
+  const auto fit = fit_told(99, Told([](std::int64_t) { return 1; }));
+  ASSERT_TRUE(testing::succeeds(fit));
+  EXPECT_EQ(fit->batch_size, kLargestBatch);
+  EXPECT_TRUE(fit->at_least);
+  EXPECT_FALSE(fit->next);
+  EXPECT_LE(fit->estimates, 32);
+}
+
+TEST(LargestBatch, ASizeBeyond64BitsDoesNotFit) {
+  const auto need = [](std::int64_t batch_size) -> core::Result<std::int64_t> {
+    if (batch_size > 7) return Error{ErrorCode::overflow, "too large", {}};
+    return 1;
+  };
+  const auto fit = fit_told(99, Told(need));
+  ASSERT_TRUE(testing::succeeds(fit));
+  EXPECT_EQ(fit->batch_size, 7);
+  EXPECT_FALSE(fit->next);
+}
+
+TEST(LargestBatch, HandsOnWhatTheEstimatorCannotDo) {
+  const auto need = [](std::int64_t) -> core::Result<std::int64_t> {
+    return Error{ErrorCode::missing_information, "no input size", {}};
+  };
+  EXPECT_TRUE(testing::fails(fit_told(99, Told(need)), ErrorCode::missing_information, 0, "no input size"));
+}
+
+TEST(LargestBatch, IsUnknownWhereLayersAre) {
+  const auto graph = parse_summary(testing::text_of(GPUMEM_SOURCE_DIR "/tests/golden/cli/unknown_layer.txt"), true);
+  ASSERT_TRUE(testing::succeeds(graph));
+  const Told told([](std::int64_t) { return 1; });
+  EXPECT_TRUE(testing::fails(largest_batch({*graph, 1}, gpu_of(99), told), ErrorCode::missing_information, 0,
+                             "no batch is known to fit"));
+}
+
+TEST(LargestBatch, OfAReplayIsItsVerdict) {
+  const auto gpu = find_profile("rtx4090-24gb");
+  const auto replay = make_estimator("replay");
+  for (const char* name : {"resnet50", "gpt_like"}) {
+    const auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/graphs/" + std::string(name) + ".json");
+    ASSERT_TRUE(testing::succeeds(graph));
+    TrainingJob job(*graph, 1);
+    const auto fit = largest_batch(job, *gpu, **replay);
+    ASSERT_TRUE(testing::succeeds(fit));
+    job.batch_size = fit->batch_size;
+    EXPECT_TRUE((*replay)->estimate(job, *gpu)->fits);
+    ++job.batch_size;
+    EXPECT_FALSE((*replay)->estimate(job, *gpu)->fits);
+    EXPECT_GT(fit->next->expected, gpu->capacity());
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::estimate
