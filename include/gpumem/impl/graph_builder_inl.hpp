@@ -67,9 +67,11 @@ GPUMEM_INLINE std::uint32_t GraphBuilder::intern(std::vector<std::string>& names
                                                  std::string_view name) {
   // Summaries repeat themselves: the last name is often the next one too.
   if (last < names.size() && names[last] == name) return last;
-  const auto [entry, added] = index.try_emplace(std::string(name), static_cast<std::uint32_t>(names.size()));
-  if (added) names.emplace_back(name);
-  return last = entry->second;
+  if (const auto known = index.find(name); known != index.end()) return last = known->second;
+  last = static_cast<std::uint32_t>(names.size());
+  index.emplace(name, last);
+  names.emplace_back(name);
+  return last;
 }
 
 GPUMEM_INLINE bool GraphBuilder::sound(const LayerSpec& spec) {

@@ -77,7 +77,9 @@ GPUMEM_INLINE bool Lines::next() {
 
 GPUMEM_INLINE std::int64_t line_number(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
-  return 1 + std::count(before.begin(), before.end(), '\n');
+  std::int64_t line = 1;
+  for (std::size_t at = before.find('\n'); at != std::string_view::npos; at = before.find('\n', at + 1)) ++line;
+  return line;
 }
 
 GPUMEM_INLINE std::string_view trim_left(std::string_view text) {

@@ -2,6 +2,7 @@
 // every edge points backwards, every size is positive and every total fits 64 bits, or the first error.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <unordered_map>
 
@@ -74,7 +75,12 @@ class GraphBuilder {
 
  private:
   static constexpr std::size_t kMostWarnings = 20;
-  using NameIndex = std::unordered_map<std::string, std::uint32_t>;
+  /// Finds names by views of them.
+  struct NameHash {
+    using is_transparent = void;
+    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
+  };
+  using NameIndex = std::unordered_map<std::string, std::uint32_t, NameHash, std::equal_to<>>;
 
   [[nodiscard]] core::Place place_of(const LayerSpec& spec) const;
   [[nodiscard]] bool sound(const LayerSpec& spec);
