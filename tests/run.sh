@@ -49,6 +49,7 @@ if [ "$all" = yes ]; then
 
   say "The shipped summaries and graphs are what the scripts make"
   /usr/bin/python3 examples/pytorch/print_summaries.py --check
+  python3 examples/huggingface/print_trees.py --check
   /usr/bin/python3 examples/pytorch/export_graph.py --check
 
   say "The reference peaks of live tensor storage are what FakeTensorMode gives"

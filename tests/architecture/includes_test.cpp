@@ -36,7 +36,7 @@ const std::map<std::string, Names> kArrows = {
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
     {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
-    {"ops", {"op", "window", "tape", "broadcast"}},
+    {"ops", {"op", "window", "tape", "broadcast", "matrix"}},
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"estimate", {"estimator", "memory_estimate", "plan_replay", "planned_job", "fit", "timeline"}},
@@ -264,11 +264,25 @@ TEST(Includes, ProgramsUseTheLibraryByItsPublicHeaders) {
 
 TEST(Lists, HoldEveryOpFamily) { EXPECT_EQ(listed_in("impl/catalogue_inl.hpp", "ops"), members("ops")); }
 
+TEST(Lists, HoldEveryFamilyAndBlock) {
+  Names listed = listed_in("impl/families_inl.hpp", "connect");
+  listed.merge(listed_in("impl/block_rules_inl.hpp", "connect"));
+  listed.erase("families");
+  listed.erase("block_rules");
+  EXPECT_EQ(listed, members("connect"));
+}
+
 TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summary"), members("summary")); }
 
 TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
 
 TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
+
+TEST(Lists, HoldEveryFamilyOfModels) {
+  Names wired = listed_in("impl/families_inl.hpp", "connect");
+  wired.merge(listed_in("impl/block_rules_inl.hpp", "connect"));
+  EXPECT_EQ(wired, members("connect"));
+}
 
 TEST(Lists, EveryOpFamilyHasItsRow) {
   const std::string list = text_of(kRoot / "include/gpumem/impl/catalogue_inl.hpp");

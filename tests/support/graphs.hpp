@@ -20,13 +20,14 @@ inline constexpr std::string_view kSmallGraph = R"({"format": "gpumem-graph", "v
  ]}
 )";
 
-/// "conv2d conv1 [N, 64, 112, 112] 9408", and behind it "tied N" and "frozen" where they apply.
+/// "conv2d conv1 [N, 64, 112, 112] 9408", and behind it "tied N", "frozen" and "returned" where they apply.
 inline std::string describe(const ModelGraph& graph, const model::Layer& layer) {
   std::string text = std::string(graph.op(layer)) + " " + graph.path(layer);
   for (const core::Shape& output : graph.outputs(layer)) text += " " + core::to_string(output);
   text += " " + std::to_string(layer.parameters);
   if (layer.tied_parameters > 0) text += " tied " + std::to_string(layer.tied_parameters);
   if (layer.frozen) text += " frozen";
+  if (layer.returned) text += " returned";
   return text;
 }
 

@@ -1,6 +1,7 @@
 // What a family rule made of a module tree, as text: a line a layer, with what it reads.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ inline TrainingJob job_of(std::string_view tree, std::int64_t sequence_length) {
 inline Result<TrainingJob> wired(TrainingJob job) {
   auto connected = connect::connect(job, ops::catalogue());
   if (!connected) return connected.error();
-  job.graph = *connected;
+  job.graph = connected->graph;
   return job;
 }
 

@@ -12,6 +12,11 @@ namespace gpumem::connect {
 namespace dense_detail {
 
 inline Tensor wire_block(Wiring& wiring, const Container& block, Tensor input) {
+  constexpr std::size_t kMost = 1000;  // the concatenations grow with the square of the layers
+  if (block.parts.size() > kMost) {
+    wiring.fail({core::ErrorCode::malformed_input, "holds a dense block of more than 1,000 layers", {}});
+    return input;
+  }
   std::vector<Tensor> features = {input};
   for (const Part& layer : block.parts) {
     const Tensor all = wiring.concatenate(features);

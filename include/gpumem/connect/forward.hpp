@@ -80,6 +80,8 @@ class ForwardWiring {
   Tensor rotate(Tensor tensor, Tensor cosines, Tensor sines, std::int64_t width);
   /// Elements [start, start + length) of the last axis of a tensor [N, heads, S, d]: a view.
   Tensor part(Tensor tensor, std::int64_t start, std::int64_t length);
+  /// The layer's embeddings of the positions 0 .. S - 1: [1, S, width]. A fault if it has fewer.
+  Tensor positions(const Module& module, std::string_view name);
   /// The additive mask [N, 1, 1, S] of an attention mask [N, S].
   Tensor row_mask(Tensor attention_mask);
   /// The additive mask [N, 1, S, S] of an attention mask [N, S].

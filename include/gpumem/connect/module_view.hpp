@@ -61,7 +61,8 @@ class Module {
 /// The model's own container: the first of one of these classes, whatever wraps it.
 [[nodiscard]] std::optional<Module> find_model(const ModuleIndex& index, std::span<const std::string_view> classes);
 
-/// Whether the graph holds a container of one of these classes.
+/// Whether the graph is a tree of named modules, and one of them is of one of these classes. (Rows of tables have class
+/// names too, but not the names that the models' code has for them.)
 [[nodiscard]] bool holds_class(const model::ModelGraph& graph, std::span<const std::string_view> classes);
 
 }  // namespace gpumem::connect

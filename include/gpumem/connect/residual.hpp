@@ -174,8 +174,11 @@ inline bool adds_up(const OpenRows& rows, std::size_t begin) {
 
 /// The first convolution from which on the rows add up.
 inline std::optional<std::size_t> begin_resnet(const OpenRows& rows) {
-  for (std::size_t part = rows.after_block; part < rows.parts.size(); ++part) {
-    if (rows.op(part).starts_with("conv") && adds_up(rows, part)) return part;
+  constexpr std::size_t kLongest = 64;  // parts of one block
+  const std::size_t count = rows.parts.size();
+  for (std::size_t part = std::max(rows.after_block, count - std::min(count, kLongest)); part < count; ++part) {
+    const bool behind_gate = part > rows.after_block && rows.parts[part - 1].container;  // the middle of a block
+    if (!behind_gate && rows.op(part).starts_with("conv") && adds_up(rows, part)) return part;
   }
   return std::nullopt;
 }

@@ -121,7 +121,6 @@ class Wiring {
   std::vector<Made> made_;  ///< one a layer of the wired graph
   std::int64_t joins_ = 0;
   std::int64_t misfits_ = 0;
-  std::int64_t depth_ = 0;
 };
 
 }  // namespace gpumem::connect

@@ -39,6 +39,7 @@ struct ConvolutionWorkspaceRule {
   std::int64_t narrow_split_bytes = 5 << 20;      ///< in slices of about this many bytes together
   std::int64_t wide_slices = 4;                   ///< into so many slices in wider layers
   std::int64_t wide_split_most_bytes = 12 << 20;  ///< whose weight has at most this many bytes
+  std::int64_t whole_multiple = 32;               ///< wider layers whose channels are multiples of this are not split
   std::string source = "assumed: as fitted for the A100";
 };
 

@@ -69,9 +69,8 @@ GPUMEM_INLINE Tensor embeddings(ForwardWiring& wiring, const Module& module, boo
   const Tensor words = wiring.layer(module, "word_embeddings", {ids});
   const Tensor types = wiring.layer(module, "token_type_embeddings", {wiring.token_input("token_type_ids")});
   const Tensor sum = wiring.add(words, types);
-  const Tensor numbers =
-      counts_positions ? ids : wiring.constant("position_ids", {1, wiring.sequence_length()}, core::DType::int64);
-  const Tensor positions = wiring.layer(module, "position_embeddings", {numbers});
+  const Tensor positions = counts_positions ? wiring.layer(module, "position_embeddings", {ids})
+                                            : wiring.positions(module, "position_embeddings");
   const Tensor embedded = wiring.node("add", {sum, positions}, {{"inplace", true}});
   return wiring.optional_layer(module, "dropout", {wiring.layer(module, "LayerNorm", {embedded})});
 }

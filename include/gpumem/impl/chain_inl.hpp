@@ -2,6 +2,7 @@
 
 #include "gpumem/connect/chain.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "gpumem/connect/block_rules.hpp"
@@ -28,7 +29,7 @@ class MarkReader {
     std::uint32_t next = 0;
     for (const model::BlockMark& mark : graph_.block_marks()) {
       for (; next < mark.layers; ++next) add(next);
-      close(graph_.class_name(mark));
+      close(graph_.class_name(mark), mark.output);
     }
     for (; next < graph_.layers().size(); ++next) add(next);
     containers_[0].parts = std::move(parts_);
@@ -42,20 +43,20 @@ class MarkReader {
     shapes_.push_back(outputs.empty() ? core::Shape(shapes_.back()) : printed_shape(graph_, graph_.layers()[layer]));
   }
 
-  void close(std::string_view class_name) {
+  void close(std::string_view class_name, const core::Shape& output) {
     const BlockRule* rule = find_block_rule(class_name);
     if (rule == nullptr || rule->begin == nullptr) return;
     OpenRows rows{graph_, containers_, parts_, shapes_};
-    for (std::size_t part = 0; part < parts_.size(); ++part) {
-      if (!parts_[part].container || find_block_rule(containers_[parts_[part].index].class_name) != rule) continue;
-      rows.after_block = part + 1;
-      rows.any_block = true;
+    constexpr std::size_t kLookBack = 256;
+    const std::size_t last = parts_.size() - std::min(parts_.size(), kLookBack);
+    for (std::size_t part = parts_.size(); part > last && !rows.any_block; --part) {
+      rows.any_block = parts_[part - 1].container && rule == find_block_rule(rows.class_name(part - 1));
+      if (rows.any_block) rows.after_block = part;
     }
     const auto begin = rule->begin(rows);
     if (!begin || *begin >= parts_.size()) return;
     const auto first = parts_.begin() + static_cast<std::ptrdiff_t>(*begin);
     Container block{{}, class_name, {first, parts_.end()}};
-    const core::Shape output = shapes_.back();
     parts_.erase(first, parts_.end());
     shapes_.resize(*begin + 1);
     parts_.push_back({static_cast<std::uint32_t>(containers_.size()), true});
@@ -179,10 +180,24 @@ GPUMEM_INLINE core::Result<model::GraphInput> input_of(const model::TrainingJob&
                      {graph.file(), layer.line, graph.path(layer)}};
 }
 
+/// Containers within each other, at most: rules call each other as deep.
+GPUMEM_INLINE bool too_deep(const model::ModelGraph& graph) {
+  constexpr std::uint32_t kDeepest = 500;
+  std::vector<std::uint32_t> depth(graph.scopes(), 0);
+  for (std::uint32_t scope = 1; scope < depth.size(); ++scope) {
+    depth[scope] = depth[graph.scope(scope).parent] + 1;
+    if (depth[scope] > kDeepest) return true;
+  }
+  return false;
+}
+
 }  // namespace chain_detail
 
 GPUMEM_INLINE core::Result<Chained> chain(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const model::ModelGraph& graph = *job.graph;
+  if (chain_detail::too_deep(graph)) {
+    return core::Error{core::ErrorCode::malformed_input, "nests containers more than 500 deep", {graph.file(), 0, {}}};
+  }
   std::string inferred_input;
   core::Result<model::GraphInput> input = chain_detail::input_of(job, ops, inferred_input);
   if (!input) return input.error();

@@ -126,9 +126,10 @@ GPUMEM_INLINE Sizes groups_to_try(const Asked& asked, bool usual) {
   Sizes groups = {1};
   if (asked.in > 1 && asked.out % asked.in == 0) groups.push_back(asked.in);
   if (usual) return groups;
-  const std::int64_t most = std::gcd(asked.in, asked.out);
+  constexpr std::int64_t kMostGroups = 4096;
+  const std::int64_t most = std::min(std::gcd(asked.in, asked.out), kMostGroups);
   for (std::int64_t count = 2; count <= most; ++count) {
-    if (most % count == 0 && count != asked.in) groups.push_back(count);
+    if (asked.in % count == 0 && asked.out % count == 0 && count != asked.in) groups.push_back(count);
   }
   return groups;
 }

@@ -45,8 +45,7 @@ GPUMEM_INLINE Tensor block(ForwardWiring& wiring, const Module& module, Tensor i
 GPUMEM_INLINE Tensor embeddings(ForwardWiring& wiring, const Module& module) {
   const InModule inside(wiring, module);
   const Tensor words = wiring.layer(module, "word_embeddings", {wiring.token_input("input_ids")});
-  const Tensor numbers = wiring.constant("position_ids", {1, wiring.sequence_length()}, core::DType::int64);
-  const Tensor sum = wiring.add(words, wiring.layer(module, "position_embeddings", {numbers}));
+  const Tensor sum = wiring.add(words, wiring.positions(module, "position_embeddings"));
   return wiring.optional_layer(module, "dropout", {wiring.layer(module, "LayerNorm", {sum})});
 }
 

@@ -1,12 +1,16 @@
 #pragma once
 
 #include "gpumem/connect/forward.hpp"
+#include "gpumem/core/bytes.hpp"
 
 #include <array>
 
 namespace gpumem::connect {
 
 namespace forward_detail {
+
+/// Beyond this no model has a width or a length; sums and products of two such sizes stay within 64 bits.
+inline constexpr std::int64_t kLargestSize = INT32_MAX;
 
 /// Attributes as a list of integers, whatever the value's type.
 inline model::Attribute list(std::string name, std::vector<std::int64_t> values) {
@@ -53,9 +57,11 @@ GPUMEM_INLINE void ForwardWiring::missing(const Module& module, std::string_view
 }
 
 GPUMEM_INLINE std::int64_t ForwardWiring::sequence_length() {
-  if (job_.sequence_length) return *job_.sequence_length;
-  if (job_.input_shape.size() == 1) return job_.input_shape[0];
-  fail("the model reads token ids, and their number is not printed; give the sequence length (--seq 512)");
+  std::optional<std::int64_t> tokens = job_.sequence_length;
+  if (!tokens && job_.input_shape.size() == 1) tokens = job_.input_shape[0];
+  if (tokens && *tokens > 0 && *tokens <= forward_detail::kLargestSize) return *tokens;
+  fail(tokens ? "no model reads samples of " + core::with_separators(*tokens) + " tokens"
+              : "the model reads token ids, and their number is not printed; give the sequence length (--seq 512)");
   return 1;
 }
 
@@ -70,8 +76,12 @@ GPUMEM_INLINE Tensor ForwardWiring::token_input(std::string_view name) {
 GPUMEM_INLINE Tensor ForwardWiring::image_input(std::string_view name) {
   core::Shape shape;
   shape.push_back(core::Dim::batch());
-  for (const std::int64_t size : job_.input_shape) shape.push_back(core::Dim::fixed(size));
-  if (job_.input_shape.size() != 3) {
+  bool sound = job_.input_shape.size() == 3;
+  for (const std::int64_t size : job_.input_shape) {
+    sound = sound && size > 0 && size <= forward_detail::kLargestSize;
+    shape.push_back(core::Dim::fixed(size));
+  }
+  if (!sound) {
     fail("the model reads images, and their size is not printed; give one sample's shape (--input 3x224x224)");
   }
   builder_.add_input({std::string(name), shape, core::DType::float32});
@@ -185,6 +195,16 @@ GPUMEM_INLINE Tensor ForwardWiring::mask_view(Tensor attention_mask) {
   return node("unsqueeze", {node("unsqueeze", {attention_mask}, {axis(1)})}, {axis(1)});
 }
 
+GPUMEM_INLINE Tensor ForwardWiring::positions(const Module& module, std::string_view name) {
+  const std::int64_t tokens = sequence_length();
+  const std::int64_t known = required(module, name, "num_embeddings");
+  if (tokens > known) {
+    fail("the model has " + core::with_separators(known) + " positions, and samples have " +
+         core::with_separators(tokens) + " tokens");
+  }
+  return layer(module, name, {constant("position_ids", {1, tokens}, core::DType::int64)});
+}
+
 GPUMEM_INLINE Tensor ForwardWiring::row_mask(Tensor attention_mask) {
   return node("masked_fill", {mask_view(attention_mask)});
 }
@@ -218,9 +238,9 @@ GPUMEM_INLINE double ForwardWiring::probability(const Module& module, std::strin
 GPUMEM_INLINE std::int64_t ForwardWiring::required(const Module& module, std::string_view layer,
                                                    std::string_view attribute) {
   const auto value = module.integer(layer, attribute);
-  if (value && *value > 0) return *value;
+  if (value && *value > 0 && *value <= forward_detail::kLargestSize) return *value;
   if (module.has_layer(layer)) {
-    fail("module " + core::quoted(layer) + " does not print its " + std::string(attribute));
+    fail("module " + core::quoted(layer) + " does not print a usable " + std::string(attribute));
   } else {
     missing(module, layer);
   }

@@ -62,8 +62,7 @@ GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   const Tensor ids = wiring.token_input("input_ids");
   const Tensor attention_mask = wiring.token_input("attention_mask");
   const Tensor words = wiring.layer(model, "wte", {ids});
-  const Tensor positions =
-      wiring.layer(model, "wpe", {wiring.constant("position_ids", {1, tokens}, core::DType::int64)});
+  const Tensor positions = wiring.positions(model, "wpe");
   const Tensor embedded = wiring.add(words, positions);
   const Tensor mask = wiring.expanded_mask(attention_mask, tokens);
   Tensor hidden = wiring.optional_layer(model, "drop", {embedded});

@@ -69,8 +69,7 @@ GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   const Tensor attention_mask = wiring.token_input("attention_mask");
   const Tensor words = wiring.layer(model, "wte", {ids});
   const Tensor mask = wiring.expanded_mask(attention_mask, tokens);
-  const Tensor positions =
-      wiring.layer(model, "wpe", {wiring.constant("position_ids", {1, tokens}, core::DType::int64)});
+  const Tensor positions = wiring.positions(model, "wpe");
   Tensor hidden = wiring.optional_layer(model, "drop", {wiring.add(words, positions)});
   for (const Module& layer : model.child("h").children()) hidden = block(wiring, layer, hidden, mask, sizes);
   return wiring.layer(model, "ln_f", {hidden});

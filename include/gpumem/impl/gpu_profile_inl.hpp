@@ -118,13 +118,14 @@ GPUMEM_INLINE core::Status read_convolution_workspace(const Json& json, Convolut
     std::string_view name;
     std::int64_t* value;
   };
-  const std::array<Slot, 7> slots = {{{"channel_multiple", &rule.channel_multiple},
+  const std::array<Slot, 8> slots = {{{"channel_multiple", &rule.channel_multiple},
                                       {"first_layer_channels", &rule.first_layer_channels},
                                       {"narrow_channels", &rule.narrow_channels},
                                       {"narrow_least_inputs", &rule.narrow_least_inputs},
                                       {"narrow_split_bytes", &rule.narrow_split_bytes},
                                       {"wide_slices", &rule.wide_slices},
-                                      {"wide_split_most_bytes", &rule.wide_split_most_bytes}}};
+                                      {"wide_split_most_bytes", &rule.wide_split_most_bytes},
+                                      {"whole_multiple", &rule.whole_multiple}}};
   constexpr std::int64_t kLargest = std::int64_t{1} << 40;  // products of these with sizes must stay within 64 bits
   const core::Error fault = malformed(
       "/convolution_workspace must hold a text \"source\" and positive integers of up to 2^40, under the names of a "
@@ -135,7 +136,8 @@ GPUMEM_INLINE core::Status read_convolution_workspace(const Json& json, Convolut
       rule.source = item.get<std::string>();
       continue;
     }
-    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& known) { return known.name == name; });
+    const auto slot = std::find_if(slots.begin(), slots.end(),
+                                   [&key = std::as_const(name)](const Slot& known) { return known.name == key; });
     const auto value = positive(item);
     if (slot == slots.end() || !value || *value > kLargest) return fault;
     *slot->value = *value;

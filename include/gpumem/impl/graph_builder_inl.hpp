@@ -169,9 +169,10 @@ GPUMEM_INLINE void GraphBuilder::close_scope() {
   scope_ = scope.parent;
 }
 
-GPUMEM_INLINE void GraphBuilder::mark_block(std::string_view class_name) {
+GPUMEM_INLINE void GraphBuilder::mark_block(std::string_view class_name, const core::Shape& output) {
   graph_.block_marks_.push_back({.class_name = intern(graph_.class_names_, last_class_, class_index_, class_name),
-                                 .layers = static_cast<std::uint32_t>(graph_.layers_.size())});
+                                 .layers = static_cast<std::uint32_t>(graph_.layers_.size()),
+                                 .output = output});
 }
 
 GPUMEM_INLINE void GraphBuilder::add_input(GraphInput input) { graph_.graph_inputs_.push_back(std::move(input)); }

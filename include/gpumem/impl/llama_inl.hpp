@@ -35,7 +35,7 @@ struct Shared {
 };
 
 GPUMEM_INLINE std::int64_t head_width(ForwardWiring& wiring, const Module& attention) {
-  if (const auto printed = attention.integer("q_norm", "normalized_shape")) return *printed;
+  if (attention.integer("q_norm", "normalized_shape")) return wiring.required(attention, "q_norm", "normalized_shape");
   const std::int64_t queries = wiring.required(attention, "q_proj", "out_features");
   const std::int64_t keys = wiring.required(attention, "k_proj", "out_features");
   constexpr std::int64_t kNarrow = 64;

@@ -27,6 +27,16 @@ inline constexpr std::array<std::string_view, 19> kTiedModels = {"AlbertForMaske
                                                                  "RobertaForMaskedLM",   "T5ForConditionalGeneration",
                                                                  "XLNetLMHeadModel"};
 
+/// Families whose smaller published models are tied and whose larger ones are not. Source: tie_word_embeddings in
+/// the models' config.json: LLaMA 3.2 (1B, 3B), Qwen2 and Qwen2.5 (to 3B), Qwen3 (to 4B).
+struct SizedTie {
+  std::string_view model;
+  std::int64_t widest = 0;  ///< embedding_dim of the widest tied one
+  std::int64_t tokens = 0;  ///< num_embeddings that it must have; 0: any
+};
+inline constexpr std::array<SizedTie, 3> kTiedBySize = {
+    {{"LlamaForCausalLM", 3072, 128256}, {"Qwen2ForCausalLM", 2048}, {"Qwen3ForCausalLM", 2560}}};
+
 /// Heads whose own bias is their decoder's bias, printed twice.
 inline constexpr std::array<std::string_view, 5> kTiedBiasHeads = {"BertLMPredictionHead", "RobertaLMHead",
                                                                    "AlbertMLMHead", "ElectraGeneratorPredictions",
@@ -136,6 +146,9 @@ class Reader {
                 .arguments = {}};
     // Not only the root: DataParallel, torch.compile and adapters wrap the model.
     if (holds(kTiedModels, line.class_name)) tied_model_ = line.class_name;
+    for (const SizedTie& tie : kTiedBySize) {
+      if (tie.model == line.class_name) tied_by_size_ = &tie;
+    }
     frames_.push_back(frame);
     builder_.open_scope(line.name, line.class_name);
   }
@@ -226,7 +239,11 @@ class Reader {
     const auto in = attributes.integer("in_features");
     const auto out = attributes.integer("out_features");
     const bool matches = in && out && embeddings_.contains({*out, *in});
-    if (matches) heads_.push_back({index, core::Checked(*in) * core::Checked(*out), lines_.number()});
+    if (!matches) return;
+    heads_.push_back({index, core::Checked(*in) * core::Checked(*out), lines_.number()});
+    const bool tied = tied_by_size_ != nullptr && *in <= tied_by_size_->widest &&
+                      (tied_by_size_->tokens == 0 || *out == tied_by_size_->tokens);
+    if (tied) tied_model_ = tied_by_size_->model;
   }
 
   /// Encoder-decoder models of HuggingFace print one embedding three times: "shared", and in the encoder and the
@@ -428,6 +445,7 @@ class Reader {
   std::vector<Head> heads_;
   std::optional<std::pair<std::int64_t, std::int64_t>> shared_;  ///< rows and width of the embedding named so
   std::string_view tied_model_;                                  ///< the class among kTiedModels that was met
+  const SizedTie* tied_by_size_ = nullptr;                       ///< the row of its class, if it was met
   bool counts_missing_ = false;
   std::size_t repeated_bytes_ = 0;
 };

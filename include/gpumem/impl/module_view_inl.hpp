@@ -92,6 +92,8 @@ GPUMEM_INLINE std::optional<Module> find_model(const ModuleIndex& index, std::sp
 }
 
 GPUMEM_INLINE bool holds_class(const model::ModelGraph& graph, std::span<const std::string_view> classes) {
+  const bool tree = graph.format() == "module_tree" || graph.format() == "graph_json";
+  if (!tree || graph.shapes_printed()) return false;
   const auto known = graph.class_names();
   return std::any_of(classes.begin(), classes.end(),
                      [&](std::string_view name) { return std::find(known.begin(), known.end(), name) != known.end(); });

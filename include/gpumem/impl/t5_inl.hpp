@@ -103,7 +103,9 @@ GPUMEM_INLINE std::int64_t heads_of(ForwardWiring& wiring, const Module& stack) 
   const auto parts = blocks.front().child("layer").children();
   if (parts.empty()) return wiring.missing(blocks.front(), "layer"), 1;
   const Module attention = parts.front().child("SelfAttention");
-  if (const auto heads = attention.integer("relative_attention_bias", "embedding_dim")) return *heads;
+  if (attention.has_layer("relative_attention_bias")) {
+    return wiring.required(attention, "relative_attention_bias", "embedding_dim");
+  }
   return std::max<std::int64_t>(wiring.required(attention, "q", "out_features") / kHeadWidth, 1);
 }
 

@@ -182,11 +182,11 @@ class Reader : private TableReader {
     return column < 0 ? std::string_view("--") : row.cells[static_cast<std::size_t>(column)];
   }
 
-  /// "layer1" of "Sequential (layer1): 1-5"; the whole name where the table shows no variables.
+  /// "layer1" of "Sequential (layer1): 1-5"; nothing where the table shows no variables.
   static std::string_view variable_of(const Row& row) {
     const std::size_t open = row.name.find(" (");
     const std::size_t close = row.name.find(')', std::min(open, row.name.size()));
-    if (open == std::string_view::npos || close == std::string_view::npos) return row.name;
+    if (open == std::string_view::npos || close == std::string_view::npos) return {};
     return row.name.substr(open + 2, close - open - 2);
   }
 

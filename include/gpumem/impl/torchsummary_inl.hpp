@@ -69,7 +69,7 @@ class Reader : private TableReader {
     const model::OpTraits* op = options().vocabulary->find_torch(row->class_name);
     const bool container = op == nullptr && *count == 0;
     if (container) {
-      builder().mark_block(row->class_name);
+      if (!shapes().empty()) builder().mark_block(row->class_name, shapes()[0]);
       return true;
     }
     if (op == nullptr && !options().lenient) return refuse_unknown(lines().number(), row->name, *count);

@@ -130,19 +130,11 @@ GPUMEM_INLINE void Wiring::fail_at(const model::Layer& layer, core::Error error)
 }
 
 GPUMEM_INLINE Tensor Wiring::call(Part part, Tensor input) {
-  constexpr std::int64_t kDeepest = 2000;
   if (failed()) return input;
   if (!part.container) return call_layer(part.index, input);
-  if (depth_ >= kDeepest) {
-    fail({core::ErrorCode::malformed_input, "nests containers more than 2,000 deep", {graph_.file(), 0, {}}});
-    return input;
-  }
-  ++depth_;
   const Container& container = containers_[part.index];
   const WireContainer rule = container_rule_(container.class_name);
-  const Tensor output = rule == nullptr ? chain(container.parts, input) : rule(*this, container, input);
-  --depth_;
-  return output;
+  return rule == nullptr ? chain(container.parts, input) : rule(*this, container, input);
 }
 
 GPUMEM_INLINE Tensor Wiring::chain(std::span<const Part> parts, Tensor input) {

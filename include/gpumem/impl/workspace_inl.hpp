@@ -45,7 +45,8 @@ GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const
   const bool aligned = out % multiple == 0 && (in % multiple == 0 || wide);
   if (aligned && (call.kernel_elements == 1 || call.pass == ConvolutionPass::forward)) return {};
   if (call.pass != ConvolutionPass::weight_gradient) return {x + y + w, 0};
-  return {x + y + workspace_detail::slices(rule, in, w, wide) * w, 0};
+  const bool whole = wide && in % rule.whole_multiple == 0 && out % rule.whole_multiple == 0;
+  return {x + y + (whole ? 1 : workspace_detail::slices(rule, in, w, wide)) * w, 0};
 }
 
 GPUMEM_INLINE std::int64_t cublas_workspace(const GpuProfile& gpu) {

@@ -44,8 +44,8 @@ class GraphBuilder {
   void open_scope(std::string_view name, std::string_view class_name);
   void close_scope();
 
-  /// The layers added last stand in a container of this class; where it began is not known.
-  void mark_block(std::string_view class_name);
+  /// The layers added last stand in a container of this class, which leaves this shape; where it began is not known.
+  void mark_block(std::string_view class_name, const core::Shape& output);
 
   /// The container that is open now; 0 is the model itself.
   [[nodiscard]] std::uint32_t current_scope() const { return scope_; }

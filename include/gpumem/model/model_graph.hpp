@@ -73,6 +73,7 @@ struct Scope {
 struct BlockMark {
   std::uint32_t class_name = 0;  ///< index into ModelGraph::class_names()
   std::uint32_t layers = 0;      ///< how many layers of the graph stand before the row
+  core::Shape output;            ///< as printed
 };
 
 /// What a summary's foot says of one sample of the model's input: "Input size (MB): 0.57", rounded as it is.

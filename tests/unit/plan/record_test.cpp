@@ -40,6 +40,19 @@ TEST(Record, HoldsTheModelAndItsLoss) {
   EXPECT_FALSE(recording->normalises);
 }
 
+TEST(Record, HoldsWhatIsReturnedAndTakesNoLossOfIt) {
+  const TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": true}},
+    {"name": "kept", "op": "identity", "inputs": ["a"], "returned": true},
+    {"name": "again", "op": "identity", "inputs": ["a"], "returned": true},
+    {"name": "b", "op": "relu", "inputs": ["a"]})",
+                                 2);
+  const auto recording = recorded(job);
+  ASSERT_TRUE(succeeds(recording));
+  EXPECT_EQ(recording->held.size(), 3U) << "a once, the output, the loss";
+  EXPECT_EQ(recording->tape.inputs().size(), 2U) << "the batch, and labels of the one output";
+}
+
 TEST(Record, LabelsAreAsTheLossWantsThem) {
   TrainingJob job = job_of(R"({"name": "x", "shape": ["N", 3, 8, 8]})",
                            R"({"name": "c", "op": "conv2d", "inputs": ["x"],

@@ -39,8 +39,9 @@ TEST(GraphJson, ReadsNodesInputsAndEdges) {
 TEST(GraphJson, ReadsEverythingThatANodeMaySay) {
   EXPECT_EQ(read_layers(graph_of(R"({"name": "a", "op": "linear", "class": "Head", "scope": [["enc", "E"], ["0", "L"]],
       "inputs": ["x"], "output": ["64N", 7, "?"], "parameters": 30, "tied_parameters": 20, "frozen": true,
+      "returned": true,
       "attrs": {"bias": false, "eps": 0.5, "mode": "x", "list": [1, -2], "n": 3}})")),
-            (Described{"linear enc.0.a [64N, 7, ?] 30 tied 20 frozen"}));
+            (Described{"linear enc.0.a [64N, 7, ?] 30 tied 20 frozen returned"}));
   EXPECT_EQ(read_layers(graph_of(R"({"name": "a", "op": "split", "inputs": ["x"], "output": [["N", 1], ["N", 2]]})")),
             (Described{"split a [N, 1] [N, 2] 0"}));
 }
