@@ -36,8 +36,13 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu) {
   const std::string batch = core::with_separators(fit.batch_size);
   const std::string takes = need_of(fit.estimate) + " of " + core::to_string(gpu.capacity());
   if (fit.at_least) return "largest batch: at least " + batch + " (" + takes + "); larger ones are not tried\n";
-  return "largest batch " + batch + ": " + takes + "; batch " + core::with_separators(fit.batch_size + 1) +
-         " would need " + need_of(fit.next) + "\n";
+  std::string text = "largest batch " + batch + ": " + takes + "; batch " + core::with_separators(fit.batch_size + 1) +
+                     " would need " + need_of(fit.next) + "\n";
+  if (fit.estimate->retries > 0) {
+    text += "it fits because the allocator gives back its cache " + core::with_separators(fit.estimate->retries) +
+            " times, which slows the job down\n";
+  }
+  return text;
 }
 
 Error does_not_fit(const Fit& fit, const Evaluation& evaluation) {

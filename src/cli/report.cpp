@@ -135,6 +135,10 @@ std::string breakdown(const Answer& answer, bool terminal) {
     text += "\n";
   }
   if (estimate.peak_layer) text += peak_line(estimate);
+  if (estimate.retries > 0) {
+    text += "  it fits because the allocator gives back its cache " + core::with_separators(estimate.retries) +
+            " times, which slows the job down\n";
+  }
   if (!estimate.coverage.edges.empty()) text += "  " + padded("edges", 14, false) + estimate.coverage.edges + "\n";
   return text;
 }
@@ -167,6 +171,7 @@ Json to_json(const MemoryEstimate& estimate) {
   json["reserved_bytes"] = optional_bytes(estimate.reserved);
   json["device_bytes"] = optional_bytes(estimate.device);
   json["fits"] = estimate.fits;
+  json["retries"] = estimate.retries;
   json["breakdown"] = std::move(breakdown);
   json["peak"] = peak_json(estimate.peak_layer);
   json["coverage"] = {{"layers_total", estimate.coverage.layers_total},

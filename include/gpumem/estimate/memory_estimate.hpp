@@ -85,6 +85,8 @@ struct MemoryEstimate {
 
   Breakdown breakdown;
   std::optional<PeakLayer> peak_layer;  ///< where the estimator follows the run
+  /// How often the allocator must give back its cache for the job to fit, which slows it down ("num_alloc_retries").
+  std::int64_t retries = 0;
   Coverage coverage;
   Provenance provenance;
   bool fits = false;  ///< known to fit: upper is within the GPU's capacity, and no layer is unknown

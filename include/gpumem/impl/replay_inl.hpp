@@ -80,6 +80,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Replay::do_estimate(const model::Trai
   estimate.reserved = core::Bytes(run.peak_reserved);
   estimate.device = estimate.expected;
   estimate.fits = replay->fits;
+  estimate.retries = run.retries;
   estimate.coverage.edges = planned->edges;
   estimate.peak_layer = replay_detail::peak_layer_of(*planned, run.peak_event);
   return estimate;
