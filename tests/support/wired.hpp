@@ -24,7 +24,7 @@ inline TrainingJob job_of(std::string_view tree, std::int64_t sequence_length) {
 inline Result<TrainingJob> wired(TrainingJob job) {
   auto connected = connect::connect(job, ops::catalogue());
   if (!connected) return connected.error();
-  job.graph = *connected;
+  job.graph = connected->graph;
   return job;
 }
 

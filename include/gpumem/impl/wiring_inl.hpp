@@ -140,7 +140,9 @@ GPUMEM_INLINE Tensor Wiring::call(Part part, Tensor input) {
   ++depth_;
   const Container& container = containers_[part.index];
   const WireContainer rule = container_rule_(container.class_name);
+  builder_.open_scope({}, container.class_name);  // without its name: layers are named by their whole paths
   const Tensor output = rule == nullptr ? chain(container.parts, input) : rule(*this, container, input);
+  builder_.close_scope();
   --depth_;
   return output;
 }
