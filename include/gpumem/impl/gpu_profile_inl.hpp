@@ -135,7 +135,8 @@ GPUMEM_INLINE core::Status read_convolution_workspace(const Json& json, Convolut
       rule.source = item.get<std::string>();
       continue;
     }
-    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& known) { return known.name == name; });
+    const std::string_view wanted = name;  // clang 14 captures no structured bindings
+    const auto slot = std::find_if(slots.begin(), slots.end(), [&](const Slot& known) { return known.name == wanted; });
     const auto value = positive(item);
     if (slot == slots.end() || !value || *value > kLargest) return fault;
     *slot->value = *value;

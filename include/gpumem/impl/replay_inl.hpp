@@ -112,6 +112,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Replay::do_estimate(const model::Trai
   estimate.device = estimate.expected;
   estimate.fits = fits;
   estimate.coverage.edges = connected->edges;
+  estimate.coverage.layers_unknown = job.graph->unknown_layers() + recording->skipped_layers;
   return estimate;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "gpumem/plan/checkpoints.hpp"
 #include "gpumem/plan/step_plan.hpp"
@@ -70,15 +71,16 @@ struct OptimizerMemory {
   bool counts_steps = false;       ///< its state has a float32 scalar besides
   bool factored = false;           ///< the state of a matrix is its rows and columns
   bool state_at_creation = false;  ///< before the first step
+  bool has_fused = false;          ///< a fused form for parameters on a GPU
 };
 
 /// torch.optim (2.x), the foreach and the single-tensor forms (1.13 has the same single-tensor ones); lion: the
 /// lion-pytorch package. The fused forms take no temporaries.
 inline constexpr std::array<OptimizerMemory, 8> kOptimizers = {{
-    {model::Optimizer::sgd},
-    {model::Optimizer::sgd_momentum, 1},
-    {model::Optimizer::adam, 2, 1, 2, true, true},
-    {model::Optimizer::adamw, 2, 1, 2, true, true},
+    {model::Optimizer::sgd, 0, 0, 0, false, false, false, false, true},
+    {model::Optimizer::sgd_momentum, 1, 0, 0, false, false, false, false, true},
+    {model::Optimizer::adam, 2, 1, 2, true, true, false, false, true},
+    {model::Optimizer::adamw, 2, 1, 2, true, true, false, false, true},
     {model::Optimizer::adagrad, 1, 2, 1, true, true, false, true},
     {model::Optimizer::rmsprop, 1, 1, 1, true},
     {model::Optimizer::adafactor, 1, 0, 3, false, false, true},
@@ -89,11 +91,12 @@ inline constexpr std::array<OptimizerMemory, 8> kOptimizers = {{
 struct Dialect {
   bool adds_gradients_in_place;  ///< where they meet; engine.cpp asks for the sole holder, which fake tensors never are
   bool multi_tensor_optimizers;  ///< foreach and fused: the default where all parameters are on a GPU
-  bool step_counts_on_device;    ///< the optimizer's step counts are CPU tensors
+  bool step_counts_on_device;    ///< not so on a GPU, where they are CPU tensors unless the optimizer is fused
+  bool scales_gradients;         ///< torch.amp.GradScaler, which does nothing without a GPU
 
   static constexpr Dialect of(ops::Backend backend) {
-    if (backend == ops::Backend::cpu) return {false, false, true};
-    return {true, true, false};
+    if (backend == ops::Backend::cpu) return {false, false, true, false};
+    return {true, true, false, true};
   }
 };
 
@@ -177,9 +180,12 @@ class Runner {
 
   void train_step(const Sizes& sizes) {
     ++step_;
-    for (std::int64_t pass = 0; pass < job_.gradient_accumulation; ++pass) {
+    // From the second pass on all are alike: each adds to the gradients that stand.
+    constexpr std::int64_t kDistinctPasses = 3;
+    const std::int64_t passes = std::min(job_.gradient_accumulation, kDistinctPasses);
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
       const bool first = pass == 0;
-      const bool last = pass + 1 == job_.gradient_accumulation;
+      const bool last = pass + 1 == passes;
       log_.mark(Phase::batch, step_, sizes.batch_size());
       drop_batch();
       if (first && job_.zero_grad == model::ZeroGrad::step_start) zero_grad();
@@ -193,7 +199,9 @@ class Runner {
       hold_outputs();
       if (!last) continue;
       log_.mark(Phase::optimizer, step_, sizes.batch_size());
+      const Slot found = unscale();
       optimizer_step(sizes);
+      log_.drop(found);
       if (job_.zero_grad == model::ZeroGrad::step_end) zero_grad();
     }
   }
@@ -251,23 +259,22 @@ class Runner {
 
   /// The parameter that a tied one shares its memory and gradient with: the first of its size.
   void find_tied() {
+    const auto elements = [&](const Tape::Parameter& parameter) {
+      return tensor(parameter.tensor).size.elements.value().value_or(0);
+    };
+    std::unordered_map<std::int64_t, TensorId> first_of;
     for (const Tape::Parameter& parameter : tape_.parameters()) {
-      if (!parameter.tied) continue;
-      for (const Tape::Parameter& other : tape_.parameters()) {
-        const bool same =
-            !other.tied && tensor(other.tensor).size.elements.value() == tensor(parameter.tensor).size.elements.value();
-        if (!same) continue;
-        tied_to_.push_back({parameter.tensor, other.tensor});
-        break;
-      }
+      if (!parameter.tied) first_of.try_emplace(elements(parameter), parameter.tensor);
+    }
+    for (const Tape::Parameter& parameter : tape_.parameters()) {
+      const auto found = parameter.tied ? first_of.find(elements(parameter)) : first_of.end();
+      if (found != first_of.end()) tied_to_.emplace(parameter.tensor, found->second);
     }
   }
 
   [[nodiscard]] TensorId owner(TensorId parameter) const {
-    for (const auto& [tied, to] : tied_to_) {
-      if (tied == parameter) return to;
-    }
-    return parameter;
+    const auto found = tied_to_.find(parameter);
+    return found == tied_to_.end() ? parameter : found->second;
   }
 
   /// How many gradients each parameter gets in a pass.
@@ -544,11 +551,17 @@ class Runner {
 
   void backward(const Sizes& sizes) {
     const auto functions = tape_.functions();
+    const Slot scaled = scale_loss();
     // Tensor.backward() holds the ones that it starts from until it returns.
     const Slot ones = log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
-    gradient(recording_.loss).slot = ones;
     awaited_ = readers_of_;
-    log_.hold(ones);
+    if (scaled == kNoSlot) {
+      log_.hold(ones);
+      gradient(recording_.loss).slot = ones;
+    } else {  // ones times the scale
+      gradient(recording_.loss).slot =
+          log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
+    }
     for (std::size_t index = functions.size(); index-- > 0;) {
       if (tensor(functions[index].output).requires_grad) run_backward(index, sizes);
       Block* block = block_of(index);
@@ -562,6 +575,37 @@ class Runner {
       }
     }
     log_.drop(ones);
+    log_.drop(scaled);
+  }
+
+  /// GradScaler.scale: the scale (float32) and the growth tracker (int32) stand from the first call on; the scaled loss
+  /// lives while backward() runs.
+  Slot scale_loss() {
+    if (!scales()) return kNoSlot;
+    constexpr std::int64_t kScalar = 4;
+    if (!has_scale_) {
+      log_.allocate(kScalar, Category::optimizer, kNoLayer);
+      log_.allocate(kScalar, Category::optimizer, kNoLayer);
+      has_scale_ = true;
+    }
+    return log_.allocate(kScalar, Category::activation, kNoLayer);
+  }
+
+  /// GradScaler.step: the scale's inverse, made in float64; gradients are unscaled in place. found_inf stands until
+  /// update().
+  Slot unscale() {
+    if (!scales()) return kNoSlot;
+    constexpr std::int64_t kScalar = 4;
+    constexpr std::int64_t kWide = 8;
+    if (fused()) return log_.allocate(kScalar, Category::temporary, kNoLayer);  // it unscales by itself
+    const Slot wide = log_.allocate(kWide, Category::temporary, kNoLayer);
+    const Slot inverse_wide = log_.allocate(kWide, Category::temporary, kNoLayer);
+    log_.drop(wide);
+    const Slot inverse = log_.allocate(kScalar, Category::temporary, kNoLayer);
+    log_.drop(inverse_wide);
+    const Slot found = log_.allocate(kScalar, Category::temporary, kNoLayer);
+    log_.drop(inverse);
+    return found;
   }
 
   void run_backward(std::size_t index, const Sizes& sizes) {
@@ -756,19 +800,24 @@ class Runner {
       const auto factored = memory().factored ? parameter.factored.value().value_or(0) : 0;
       const std::int64_t bytes =
           factored > 0 ? factored * core::element_size(core::DType::float32) : sizes.of(parameter.tensor);
+      if (memory().counts_steps && (dialect_.step_counts_on_device || fused())) {
+        log_.allocate(core::element_size(core::DType::float32), Category::optimizer, tensor(parameter.tensor).layer);
+      }
       for (int state = 0; state < memory().states; ++state) {
         log_.allocate(bytes, Category::optimizer, tensor(parameter.tensor).layer);
       }
-      if (memory().counts_steps && dialect_.step_counts_on_device) {
-        log_.allocate(core::element_size(core::DType::float32), Category::optimizer, tensor(parameter.tensor).layer);
-      }
     }
+  }
+
+  [[nodiscard]] bool fused() const { return job_.fused && dialect_.multi_tensor_optimizers && memory().has_fused; }
+  [[nodiscard]] bool scales() const {
+    return job_.precision == model::Precision::amp_fp16 && dialect_.scales_gradients;
   }
 
   void optimizer_step(const Sizes& sizes) {
     create_state(sizes);
     const bool foreach = job_.foreach && dialect_.multi_tensor_optimizers && memory().foreach_temporaries > 0;
-    if (job_.fused && dialect_.multi_tensor_optimizers) return;
+    if (fused()) return;
     if (foreach) {
       take_for_all(sizes);
     } else {
@@ -859,7 +908,7 @@ class Runner {
   bool recomputing_ = false;
   std::vector<std::uint32_t> dies_from_;
   std::vector<TensorId> dying_;  ///< behind function f: dies_from_[f] to dies_from_[f + 1]
-  std::vector<std::pair<TensorId, TensorId>> tied_to_;
+  std::unordered_map<TensorId, TensorId> tied_to_;
   std::vector<Flow> flows_;  ///< what a function has made, of its inputs and of its parameters
   std::vector<std::pair<TensorId, Slot>> parameter_flows_;
   std::vector<Part> parts_;
@@ -867,6 +916,7 @@ class Runner {
   std::vector<Slot> held_loss_;
   std::int32_t step_ = 0;
   bool has_state_ = false;
+  bool has_scale_ = false;  ///< GradScaler's
 };
 
 }  // namespace step_plan_detail
