@@ -11,6 +11,7 @@
 #include "gpumem/impl/caching_allocator_inl.hpp"
 #include "gpumem/impl/catalogue_inl.hpp"
 #include "gpumem/impl/chain_inl.hpp"
+#include "gpumem/impl/checkpoints_inl.hpp"
 #include "gpumem/impl/complete_inl.hpp"
 #include "gpumem/impl/connect_inl.hpp"
 #include "gpumem/impl/containers_inl.hpp"

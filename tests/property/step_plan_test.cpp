@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "gpumem/plan/checkpoints.hpp"
 #include "plans.hpp"
 
 namespace gpumem {
@@ -111,6 +112,21 @@ TEST(StepPlans, TakeAndGiveBackEverySlotOnce) {
         expect_tidy(job, planned, what);
       }
       ++way;
+    }
+  }
+}
+
+/// Graphs without repeated blocks are refused where checkpointing is asked for.
+TEST(StepPlans, CheckpointingKeepsTheBooksAndNeverAddsToWhatForwardHolds) {
+  for (const fs::path& file : graphs()) {
+    int way = 0;
+    for (TrainingJob& job : ways_of(job_of(file))) {
+      const std::string what = file.stem().string() + ", way " + std::to_string(way++);
+      if (plan::repeated_blocks(*job.graph).empty()) continue;
+      job.activation_checkpointing = true;
+      const testing::Planned planned = testing::planned(job);
+      expect_sound(planned.plan, what);
+      expect_tidy(job, planned, what);
     }
   }
 }

@@ -26,7 +26,7 @@ inline TrainingJob job_of(std::string_view inputs, std::string_view nodes, std::
 }
 
 struct Planned {
-  plan::Recording recording{ops::Tape(), {}, ops::kNoTensor, 0, 0, {}, false, false};
+  plan::Recording recording{ops::Tape(), {}, ops::kNoTensor, 0, 0, {}, false, false, 0};
   plan::StepPlan plan;
 };
 

@@ -15,8 +15,8 @@
 //   depthwise          nothing: PyTorch's own kernels
 //
 // It is a rule of thumb for what a heuristic of cuDNN's decides per shape: kernels, slices and so the workspace of
-// single layers differ from it. The multiples of 32 were told by CARMA's published runs of VGG-16 and ResNet, and change
-// little on GPUMemNet's, of whose widths few are such. GpuProfile::convolution_workspace holds its constants.
+// single layers differ from it. The multiples of 32 were told by CARMA's published runs of VGG-16 and ResNet, and
+// change little on GPUMemNet's, of whose widths few are such. GpuProfile::convolution_workspace holds its constants.
 #pragma once
 
 #include <array>

@@ -2,6 +2,7 @@
 
 #include "gpumem/estimate/estimator.hpp"
 
+#include <algorithm>
 #include <cassert>
 
 namespace gpumem::estimate {
@@ -14,7 +15,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::Trai
   if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());
   assert(estimate->breakdown.total().value() == estimate->expected.count());
   estimate->coverage.layers_total = static_cast<std::int64_t>(job.graph->layers().size());
-  estimate->coverage.layers_unknown = job.graph->unknown_layers();
+  estimate->coverage.layers_unknown = std::max(estimate->coverage.layers_unknown, job.graph->unknown_layers());
   estimate->coverage.edges_inferred = job.graph->edges_inferred();
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;

@@ -83,6 +83,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(const model::
   }
   MemoryEstimate estimate;
   estimate.coverage.edges = connected->edges;
+  estimate.coverage.layers_unknown = job.graph->unknown_layers() + recording->skipped_layers;
   estimate.expected = core::Bytes(peak->bytes);
   estimate.lower = estimate.expected;
   estimate.upper = estimate.expected;

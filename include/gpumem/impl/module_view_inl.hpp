@@ -94,9 +94,14 @@ GPUMEM_INLINE std::optional<Module> find_model(const ModuleIndex& index, std::sp
 GPUMEM_INLINE bool holds_class(const model::ModelGraph& graph, std::span<const std::string_view> classes) {
   const bool tree = graph.format() == "module_tree" || graph.format() == "graph_json";
   if (!tree || graph.shapes_printed()) return false;
-  const auto known = graph.class_names();
-  return std::any_of(classes.begin(), classes.end(),
-                     [&](std::string_view name) { return std::find(known.begin(), known.end(), name) != known.end(); });
+  std::vector<bool> wanted;  // by class name; a layer's class is in the list, too, and is no container
+  for (const std::string& name : graph.class_names()) {
+    wanted.push_back(std::find(classes.begin(), classes.end(), name) != classes.end());
+  }
+  for (std::uint32_t scope = 0; scope < graph.scopes(); ++scope) {
+    if (wanted[graph.scope(scope).class_name]) return true;
+  }
+  return false;
 }
 
 }  // namespace gpumem::connect

@@ -2,6 +2,7 @@
 
 #include "gpumem/plan/output_shapes.hpp"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace gpumem::plan {
@@ -253,6 +254,12 @@ GPUMEM_INLINE std::optional<core::Error> width_fault(const ops::Op& op, const mo
                      {}};
 }
 
+/// Whether the layer can read this one tensor.
+GPUMEM_INLINE bool fits(const ops::Op& op, const model::Attributes& attributes, const Shape& input) {
+  if (width_fault(op, attributes, input)) return false;
+  return op.output_shape({attributes, {&input, 1}}).has_value();
+}
+
 /// Attributes may be any numbers (out_features=-5): what they make of a shape must still be a tensor's.
 GPUMEM_INLINE std::optional<core::Error> size_fault(const Shape& shape) {
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
@@ -282,6 +289,7 @@ GPUMEM_INLINE core::Result<OutputShapes> infer_output_shapes(const model::Traini
   detail::Chain chain(job, graph);
   shapes.inferred_.reserve(graph.layers().size());
   shapes.leaves_.reserve(graph.layers().size());
+  std::optional<std::size_t> latest;  // the last layer that a known tensor leaves
   for (const model::Layer& layer : graph.layers()) {
     const ops::Op* op = rules[layer.op];
     const model::Attributes attributes = graph.attributes(layer);
@@ -297,6 +305,21 @@ GPUMEM_INLINE core::Result<OutputShapes> infer_output_shapes(const model::Traini
     };
     auto inputs = detail::edge_shapes(job, graph, layer, shapes.inferred_);
     if (!inputs) return at_layer(inputs.error());
+    const auto unknown = [&](model::LayerIndex input) {
+      return input >= 0 && !shapes.leaves_[static_cast<std::size_t>(input)];
+    };
+    const auto edges = graph.inputs(layer);
+    if (std::any_of(edges.begin(), edges.end(), unknown)) {
+      if (graph.unknown_layers() == 0) {
+        return at_layer({core::ErrorCode::malformed_input, "reads a layer that no tensor leaves", {}});
+      }
+      const bool fits = latest && detail::fits(*op, attributes, shapes.inferred_[*latest]);
+      if (!fits) {
+        shapes.leaves_.back() = false;
+        continue;
+      }
+      *inputs = {shapes.inferred_[*latest]};
+    }
     if (inputs->empty() && !op->reads_nothing) {
       core::Result<core::Shape> input = chain.input_of(layer, *op);
       if (!input) return at_layer(input.error());
@@ -308,7 +331,9 @@ GPUMEM_INLINE core::Result<OutputShapes> infer_output_shapes(const model::Traini
     if (!output) return at_layer(output.error());
     if (const auto fault = detail::size_fault(*output)) return at_layer(*fault);
     shapes.inferred_.back() = *output;
-    if (!op->reads_nothing) chain.produced(layer, *output);
+    if (op->reads_nothing) continue;
+    chain.produced(layer, *output);
+    latest = shapes.inferred_.size() - 1;
   }
   return shapes;
 }

@@ -78,15 +78,20 @@ class Recorder {
   std::optional<core::Error> gather_inputs(const model::Layer& layer, const ops::Op& op) {
     input_tensors_.clear();
     input_layer_shapes_.clear();
+    bool all_known = true;
     for (const model::LayerIndex input : graph_.inputs(layer)) {
       if (input < 0) {
         take_graph_input(static_cast<std::size_t>(model::kFirstGraphInput - input));
       } else {
-        take_layer(static_cast<std::size_t>(input));
+        all_known = take_layer(static_cast<std::size_t>(input)) && all_known;
       }
     }
-    if (!input_tensors_.empty() || op.output_shape == nullptr) return std::nullopt;
-    if (op.reads_nothing) return std::nullopt;
+    if (op.reads_nothing || op.output_shape == nullptr) return std::nullopt;
+    if (!all_known) return stand_in(layer, op);
+    if (!input_tensors_.empty()) return std::nullopt;
+    if (!graph_.edges_inferred() && graph_.unknown_layers() == 0 && !graph_.graph_inputs().empty()) {
+      return core::Error{core::ErrorCode::malformed_input, "has no inputs; name the tensors that it reads", {}};
+    }
     if (op.reads_token_ids || latest_ == kNoLayer) {
       if (input_shapes_.empty()) {
         return core::Error{core::ErrorCode::missing_information,
@@ -106,11 +111,26 @@ class Recorder {
     input_layer_shapes_.push_back(input_shapes_[index]);
   }
 
-  void take_layer(std::size_t layer) {
-    if (tensors_[layer] == kNoTensor) return;
+  /// For what an unknown layer leaves: the latest known tensor if it fits, or none at all.
+  std::optional<core::Error> stand_in(const model::Layer& layer, const ops::Op& op) {
+    input_tensors_.clear();
+    input_layer_shapes_.clear();
+    if (graph_.unknown_layers() == 0) {
+      return core::Error{core::ErrorCode::malformed_input, "reads a layer that no tensor leaves", {}};
+    }
+    const bool fits = latest_ != kNoLayer && !shapes_.of(latest_).empty() &&
+                      output_shapes_detail::fits(op, graph_.attributes(layer), shapes_.of(latest_)[0]);
+    if (fits) take_layer(latest_);
+    return std::nullopt;
+  }
+
+  /// False if no tensor leaves the layer.
+  bool take_layer(std::size_t layer) {
+    if (tensors_[layer] == kNoTensor || shapes_.of(layer).empty()) return false;
     consumed_[layer] = true;
     input_tensors_.push_back(tensors_[layer]);
     input_layer_shapes_.push_back(shapes_.of(layer)[0]);
+    return true;
   }
 
   std::optional<core::Error> add_layer(std::size_t index) {
@@ -128,6 +148,15 @@ class Recorder {
                          {}};
     }
     if (auto fault = gather_inputs(layer, *op)) return fault;
+    const bool reads = op->output_shape != nullptr && !op->reads_nothing;
+    if (reads && (input_tensors_.empty() || shapes_.of(index).empty())) {
+      if (graph_.unknown_layers() == 0 && input_tensors_.empty()) {
+        return core::Error{core::ErrorCode::missing_information, "has no tensor to read", {}};
+      }
+      if (graph_.unknown_layers() > 0) ++recording_.skipped_layers;
+      if (layer.parameters > 0) tape().add_parameter(layer.parameters, false, layer.frozen);
+      return std::nullopt;
+    }
     ops::OpCall call;
     call.attributes = graph_.attributes(layer);
     call.class_name = graph_.class_name(layer);

@@ -83,6 +83,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Replay::do_estimate(const model::Trai
   estimate.retries = run.retries;
   estimate.coverage.edges = planned->edges;
   estimate.peak_layer = replay_detail::peak_layer_of(*planned, run.peak_event);
+  estimate.coverage.layers_unknown = job.graph->unknown_layers() + planned->recording.skipped_layers;
   return estimate;
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <algorithm>
+#include <unordered_map>
 
+#include "gpumem/plan/checkpoints.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::plan {
@@ -69,15 +71,16 @@ struct OptimizerMemory {
   bool counts_steps = false;       ///< its state has a float32 scalar besides
   bool factored = false;           ///< the state of a matrix is its rows and columns
   bool state_at_creation = false;  ///< before the first step
+  bool has_fused = false;          ///< a fused form for parameters on a GPU
 };
 
 /// torch.optim (2.x), the foreach and the single-tensor forms (1.13 has the same single-tensor ones); lion: the
 /// lion-pytorch package. The fused forms take no temporaries.
 inline constexpr std::array<OptimizerMemory, 8> kOptimizers = {{
-    {model::Optimizer::sgd},
-    {model::Optimizer::sgd_momentum, 1},
-    {model::Optimizer::adam, 2, 1, 2, true, true},
-    {model::Optimizer::adamw, 2, 1, 2, true, true},
+    {model::Optimizer::sgd, 0, 0, 0, false, false, false, false, true},
+    {model::Optimizer::sgd_momentum, 1, 0, 0, false, false, false, false, true},
+    {model::Optimizer::adam, 2, 1, 2, true, true, false, false, true},
+    {model::Optimizer::adamw, 2, 1, 2, true, true, false, false, true},
     {model::Optimizer::adagrad, 1, 2, 1, true, true, false, true},
     {model::Optimizer::rmsprop, 1, 1, 1, true},
     {model::Optimizer::adafactor, 1, 0, 3, false, false, true},
@@ -88,11 +91,12 @@ inline constexpr std::array<OptimizerMemory, 8> kOptimizers = {{
 struct Dialect {
   bool adds_gradients_in_place;  ///< where they meet; engine.cpp asks for the sole holder, which fake tensors never are
   bool multi_tensor_optimizers;  ///< foreach and fused: the default where all parameters are on a GPU
-  bool step_counts_on_device;    ///< the optimizer's step counts are CPU tensors
+  bool step_counts_on_device;    ///< not so on a GPU, where they are CPU tensors unless the optimizer is fused
+  bool scales_gradients;         ///< torch.amp.GradScaler, which does nothing without a GPU
 
   static constexpr Dialect of(ops::Backend backend) {
-    if (backend == ops::Backend::cpu) return {false, false, true};
-    return {true, true, false};
+    if (backend == ops::Backend::cpu) return {false, false, true, false};
+    return {true, true, false, true};
   }
 };
 
@@ -127,14 +131,15 @@ class Sizes {
 /// Runs the tape as PyTorch runs the program, and writes what it allocates and frees.
 class Runner {
  public:
-  Runner(const model::TrainingJob& job, const Recording& recording)
+  Runner(const model::TrainingJob& job, const Recording& recording, std::span<const Range> blocks)
       : job_(job), recording_(recording), tape_(recording.tape), dialect_(Dialect::of(recording.tape.backend())) {
     const std::size_t tensors = tape_.tensors().size();
     slot_of_.assign(tensors, kNoSlot);
     gradient_of_.assign(tensors, {});
-    cast_of_.assign(tensors, kNoSlot);
     find_last_uses();
     find_tied();
+    find_casts();
+    find_blocks(blocks);
     met_of_.assign(tensors, kNoSlot);
     count_readers();
     log_.plan().events.reserve(tape_.functions().size() * 40);
@@ -161,6 +166,7 @@ class Runner {
     forward(sizes, true, false);
     drop_outputs();
     drop_saved();
+    for (Block& block : blocks_) end_block(block);
     for (const TensorId input : model_inputs()) let_go(input);
   }
 
@@ -174,9 +180,12 @@ class Runner {
 
   void train_step(const Sizes& sizes) {
     ++step_;
-    for (std::int64_t pass = 0; pass < job_.gradient_accumulation; ++pass) {
+    // From the second pass on all are alike: each adds to the gradients that stand.
+    constexpr std::int64_t kDistinctPasses = 3;
+    const std::int64_t passes = std::min(job_.gradient_accumulation, kDistinctPasses);
+    for (std::int64_t pass = 0; pass < passes; ++pass) {
       const bool first = pass == 0;
-      const bool last = pass + 1 == job_.gradient_accumulation;
+      const bool last = pass + 1 == passes;
       log_.mark(Phase::batch, step_, sizes.batch_size());
       drop_batch();
       if (first && job_.zero_grad == model::ZeroGrad::step_start) zero_grad();
@@ -190,7 +199,9 @@ class Runner {
       hold_outputs();
       if (!last) continue;
       log_.mark(Phase::optimizer, step_, sizes.batch_size());
+      const Slot found = unscale();
       optimizer_step(sizes);
+      log_.drop(found);
       if (job_.zero_grad == model::ZeroGrad::step_end) zero_grad();
     }
   }
@@ -248,23 +259,22 @@ class Runner {
 
   /// The parameter that a tied one shares its memory and gradient with: the first of its size.
   void find_tied() {
+    const auto elements = [&](const Tape::Parameter& parameter) {
+      return tensor(parameter.tensor).size.elements.value().value_or(0);
+    };
+    std::unordered_map<std::int64_t, TensorId> first_of;
     for (const Tape::Parameter& parameter : tape_.parameters()) {
-      if (!parameter.tied) continue;
-      for (const Tape::Parameter& other : tape_.parameters()) {
-        const bool same =
-            !other.tied && tensor(other.tensor).size.elements.value() == tensor(parameter.tensor).size.elements.value();
-        if (!same) continue;
-        tied_to_.push_back({parameter.tensor, other.tensor});
-        break;
-      }
+      if (!parameter.tied) first_of.try_emplace(elements(parameter), parameter.tensor);
+    }
+    for (const Tape::Parameter& parameter : tape_.parameters()) {
+      const auto found = parameter.tied ? first_of.find(elements(parameter)) : first_of.end();
+      if (found != first_of.end()) tied_to_.emplace(parameter.tensor, found->second);
     }
   }
 
   [[nodiscard]] TensorId owner(TensorId parameter) const {
-    for (const auto& [tied, to] : tied_to_) {
-      if (tied == parameter) return to;
-    }
-    return parameter;
+    const auto found = tied_to_.find(parameter);
+    return found == tied_to_.end() ? parameter : found->second;
   }
 
   /// How many gradients each parameter gets in a pass.
@@ -300,33 +310,28 @@ class Runner {
 
   void call(const Function& function, Direction direction, const Sizes& sizes) {
     if (function.library == Library::none) return;
-    log_.call({function.library, direction, direction != Direction::forward, function.convolution, sizes.batch_size()},
-              function.layer);
+    const bool backward_thread = direction != Direction::forward || recomputing_;
+    log_.call({function.library, direction, backward_thread, function.convolution, sizes.batch_size()}, function.layer);
   }
 
   void forward(const Sizes& sizes, bool with_gradients, bool with_loss) {
     const auto functions = tape_.functions();
     const std::size_t count = with_loss ? functions.size() : recording_.model_functions;
     for (std::size_t index = 0; index < count; ++index) {
-      run_forward(functions[index], sizes, with_gradients);
+      Block* block = with_gradients ? block_of(index) : nullptr;
+      if (block != nullptr && index == block->run.first) hold_inputs(*block);
+      run_forward(functions[index], sizes, with_gradients && block == nullptr);
       for (std::uint32_t at = dies_from_[index]; at < dies_from_[index + 1]; ++at) let_go(dying_[at]);
       // `outputs = model(inputs)` and `loss = criterion(...)` let go of the last step's.
       if (index + 1 == recording_.model_functions) drop_held(false);
     }
     if (with_loss) drop_held(true);
-    for (const Slot copy : cast_copies_) log_.drop(copy);  // autocast ends
-    cast_copies_.clear();
+    end_autocast();
   }
 
   void run_forward(const Function& function, const Sizes& sizes, bool with_gradients) {
-    for (const TensorId parameter :
-         function.casts_parameters ? tape_.list(function.parameters) : std::span<const TensorId>()) {
-      const Slot copy = log_.allocate(sizes.of(parameter) / 2, Category::activation, function.layer);
-      cast_copies_.push_back(copy);
-      if (!with_gradients) continue;
-      cast_of_[static_cast<std::size_t>(parameter)] = copy;
-      log_.hold(copy);
-    }
+    const bool keeps = with_gradients && tensor(function.output).requires_grad;
+    cast_parameters(function, sizes, keeps);
     const auto extras = tape_.list(function.extras);
     for (const TensorId extra : extras) {
       if (function.extras_first) add(extra, sizes, Category::activation);
@@ -336,7 +341,6 @@ class Runner {
     } else if (slot(function.output) != kNoSlot) {
       log_.hold(slot(function.output));
     }
-    const bool keeps = with_gradients && tensor(function.output).requires_grad;
     for (const TensorId extra : extras) {
       if (!function.extras_first) add(extra, sizes, Category::activation);
     }
@@ -349,27 +353,219 @@ class Runner {
       }
     }
     for (const TensorId extra : extras) let_go(extra);
+    for (const Slot copy : passing_casts_) log_.drop(copy);
+    passing_casts_.clear();
+  }
+
+  /// Autocast's cache has a copy of each trained parameter until the region ends; a frozen one is copied a call.
+  /// Backward needs the copies of weights, not of biases; a matrix product's only for the gradient of its input.
+  void cast_parameters(const Function& function, const Sizes& sizes, bool keeps) {
+    if (!function.casts_parameters) return;
+    const auto parameters = tape_.list(function.parameters);
+    for (std::uint32_t at = 0; at < parameters.size(); ++at) {
+      const TensorId of = owner(parameters[at]);
+      Slot& cached = cached_cast_[static_cast<std::size_t>(of)];
+      Slot copy = cached;
+      if (copy == kNoSlot) {
+        copy = log_.allocate(sizes.of(of) / 2, Category::activation, function.layer);
+        if (tensor(of).requires_grad) {
+          cached = copy;
+          cached_.push_back(of);
+        } else {
+          passing_casts_.push_back(copy);
+        }
+      }
+      if (!keeps || !backward_reads_parameter(function, at)) continue;
+      kept_cast_[function.parameters.first + at] = copy;
+      log_.hold(copy);
+    }
+  }
+
+  [[nodiscard]] bool backward_reads_parameter(const Function& function, std::uint32_t at) const {
+    if (function.library == Library::none) return true;
+    const bool bias = at == 1 && function.parameters.count == 2;
+    const auto inputs = tape_.list(function.inputs);
+    const bool product = function.library != Library::convolution;
+    return !bias && !(product && !inputs.empty() && !tensor(inputs[0]).requires_grad);
+  }
+
+  void end_autocast() {
+    for (const TensorId of : cached_) {
+      log_.drop(cached_cast_[static_cast<std::size_t>(of)]);
+      cached_cast_[static_cast<std::size_t>(of)] = kNoSlot;
+    }
+    cached_.clear();
   }
 
   void drop_saved_of(const Function& function) {
     for (const TensorId saved : tape_.list(function.saved)) let_go(saved);
+    drop_casts(function);
   }
   void drop_saved() {
     for (std::size_t index = 0; index < recording_.model_functions; ++index) {
       const Function& function = tape_.functions()[index];
-      if (tensor(function.output).requires_grad) drop_saved_of(function);
+      if (tensor(function.output).requires_grad && block_of(index) == nullptr) drop_saved_of(function);
     }
+  }
+
+  /// A call of torch.utils.checkpoint (use_reentrant=False): forward keeps its arguments and nothing else; the first
+  /// backward that asks for a saved tensor runs all of it again.
+  struct Block {
+    Range run;
+    std::uint32_t last_saver = 0;   ///< the function whose saved tensors are the last: the second run stops there
+    std::vector<TensorId> inputs;   ///< made before it, read in it
+    std::vector<TensorId> outputs;  ///< made in it, read behind it
+    bool held = false;
+    bool recomputed = false;
+    std::vector<std::pair<TensorId, Slot>> first_run;  ///< what still stands of the first run when the second begins
+  };
+
+  Block* block_of(std::size_t function) {
+    return block_at_.empty() || block_at_[function] == kNoSlot ? nullptr : &blocks_[block_at_[function]];
+  }
+
+  void find_blocks(std::span<const Range> runs) {
+    if (runs.empty()) return;
+    const auto functions = tape_.functions();
+    block_at_.assign(functions.size(), kNoSlot);
+    maker_of_.assign(tape_.tensors().size(), kNoSlot);
+    std::vector<std::uint32_t> dies_at(tape_.tensors().size(), kNoSlot);
+    for (std::uint32_t index = 0; index < functions.size(); ++index) {
+      maker_of_[static_cast<std::size_t>(functions[index].output)] = index;
+      for (std::uint32_t at = dies_from_[index]; at < dies_from_[index + 1]; ++at) {
+        dies_at[static_cast<std::size_t>(dying_[at])] = index;
+      }
+    }
+    for (const Range& run : runs) {
+      Block block{run, run.first, {}, {}, false, false, {}};
+      bool any = false;
+      for (std::uint32_t index = run.first; index < run.end; ++index) {
+        const Function& function = functions[index];
+        if (saves(function)) {
+          block.last_saver = index;
+          any = true;
+        }
+        if (dies_at[static_cast<std::size_t>(function.output)] >= run.end) block.outputs.push_back(function.output);
+        for (const TensorId input : tape_.list(function.inputs)) {
+          const bool known = std::find(block.inputs.begin(), block.inputs.end(), input) != block.inputs.end();
+          if (!known && !made_in(run, input) && !is_constant(input)) block.inputs.push_back(input);
+        }
+      }
+      if (!any) continue;  // nothing in it is trained
+      for (std::uint32_t index = run.first; index < run.end; ++index) {
+        block_at_[index] = static_cast<std::uint32_t>(blocks_.size());
+      }
+      blocks_.push_back(std::move(block));
+    }
+  }
+
+  [[nodiscard]] bool saves(const Function& function) const {
+    return tensor(function.output).requires_grad && (function.saved.count > 0 || function.parameters.count > 0);
+  }
+  [[nodiscard]] bool made_in(const Range& run, TensorId id) const {
+    const std::uint32_t maker = maker_of_[static_cast<std::size_t>(id)];
+    return maker != kNoSlot && maker >= run.first && maker < run.end;
+  }
+  /// Parameters and buffers stand without anybody's help.
+  [[nodiscard]] bool is_constant(TensorId id) const {
+    const auto buffers = tape_.buffers();
+    if (std::binary_search(buffers.begin(), buffers.end(), id)) return true;
+    const auto parameters = tape_.parameters();
+    const auto before = [](const Tape::Parameter& parameter, TensorId of) { return parameter.tensor < of; };
+    const auto found = std::lower_bound(parameters.begin(), parameters.end(), id, before);
+    return found != parameters.end() && found->tensor == id;
+  }
+
+  void hold_inputs(Block& block) {
+    block.held = true;
+    for (const TensorId input : block.inputs) {
+      if (slot(input) != kNoSlot) log_.hold(slot(input));
+    }
+  }
+
+  /// The second run: its tensors stand beside what is left of the first one's. It ends with the last tensor that is
+  /// saved: an input is saved before its function runs, an output behind it.
+  void recompute(Block& block, std::uint32_t upto, const Sizes& sizes) {
+    block.recomputed = true;
+    recomputing_ = true;
+    const auto functions = tape_.functions();
+    for (std::uint32_t index = block.run.first; index < block.run.end; ++index) {
+      put_aside(block, functions[index].output);
+      for (const TensorId extra : tape_.list(functions[index].extras)) put_aside(block, extra);
+    }
+    const bool runs_last = makes_what_it_saves(functions[block.last_saver]);
+    const std::uint32_t end = block.last_saver + (runs_last ? 1U : 0U);
+    for (std::uint32_t index = block.run.first; index < end; ++index) {
+      const bool still_asked = index <= upto;
+      run_forward(functions[index], sizes, still_asked);
+      drop_dead(block, index, end);
+    }
+    if (!runs_last && block.last_saver <= upto) keep_inputs(functions[block.last_saver], sizes);
+    for (std::uint32_t index = end; index < block.run.end; ++index) drop_dead(block, index, end);
+    for (const TensorId output : block.outputs) {
+      if (maker_of_[static_cast<std::size_t>(output)] < end) let_go(output);
+    }
+    end_autocast();
+    recomputing_ = false;
+  }
+
+  [[nodiscard]] bool makes_what_it_saves(const Function& function) const {
+    if (function.extras.count > 0) return true;
+    const auto saved = tape_.list(function.saved);
+    return std::find(saved.begin(), saved.end(), function.output) != saved.end();
+  }
+
+  void keep_inputs(const Function& function, const Sizes& sizes) {
+    cast_parameters(function, sizes, true);
+    for (const Slot copy : passing_casts_) log_.drop(copy);
+    passing_casts_.clear();
+    for (const TensorId saved : tape_.list(function.saved)) {
+      if (slot(saved) != kNoSlot) log_.hold(slot(saved));
+    }
+  }
+
+  /// Names of the second run that end here: only of what it has made.
+  void drop_dead(const Block& block, std::uint32_t index, std::uint32_t end) {
+    for (std::uint32_t at = dies_from_[index]; at < dies_from_[index + 1]; ++at) {
+      const bool made = made_in(block.run, dying_[at]) && maker_of_[static_cast<std::size_t>(dying_[at])] < end;
+      if (made) let_go(dying_[at]);
+    }
+  }
+
+  void put_aside(Block& block, TensorId id) {
+    if (root(id) != id || slot(id) == kNoSlot) return;
+    block.first_run.push_back({id, slot(id)});
+    slot(id) = kNoSlot;
+  }
+
+  /// Its last function is through: the graph lets go of the arguments.
+  void end_block(Block& block) {
+    for (const auto& [id, old] : block.first_run) slot(id) = old;
+    block.first_run.clear();
+    if (block.held) {
+      for (const TensorId input : block.inputs) let_go(input);
+    }
+    block.held = false;
+    block.recomputed = false;
   }
 
   void backward(const Sizes& sizes) {
     const auto functions = tape_.functions();
+    const Slot scaled = scale_loss();
     // Tensor.backward() holds the ones that it starts from until it returns.
     const Slot ones = log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
-    gradient(recording_.loss).slot = ones;
     awaited_ = readers_of_;
-    log_.hold(ones);
+    if (scaled == kNoSlot) {
+      log_.hold(ones);
+      gradient(recording_.loss).slot = ones;
+    } else {  // ones times the scale
+      gradient(recording_.loss).slot =
+          log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
+    }
     for (std::size_t index = functions.size(); index-- > 0;) {
-      if (tensor(functions[index].output).requires_grad) run_backward(functions[index], sizes);
+      if (tensor(functions[index].output).requires_grad) run_backward(index, sizes);
+      Block* block = block_of(index);
+      if (block != nullptr && index == block->run.first) end_block(*block);
     }
     // Parameters that no call reads (a summary shows that they are there, not what with) have gradients all the same.
     for (const Tape::Parameter& parameter : tape_.parameters()) {
@@ -379,16 +575,52 @@ class Runner {
       }
     }
     log_.drop(ones);
+    log_.drop(scaled);
   }
 
-  void run_backward(const Function& function, const Sizes& sizes) {
+  /// GradScaler.scale: the scale (float32) and the growth tracker (int32) stand from the first call on; the scaled loss
+  /// lives while backward() runs.
+  Slot scale_loss() {
+    if (!scales()) return kNoSlot;
+    constexpr std::int64_t kScalar = 4;
+    if (!has_scale_) {
+      log_.allocate(kScalar, Category::optimizer, kNoLayer);
+      log_.allocate(kScalar, Category::optimizer, kNoLayer);
+      has_scale_ = true;
+    }
+    return log_.allocate(kScalar, Category::activation, kNoLayer);
+  }
+
+  /// GradScaler.step: the scale's inverse, made in float64; gradients are unscaled in place. found_inf stands until
+  /// update().
+  Slot unscale() {
+    if (!scales()) return kNoSlot;
+    constexpr std::int64_t kScalar = 4;
+    constexpr std::int64_t kWide = 8;
+    if (fused()) return log_.allocate(kScalar, Category::temporary, kNoLayer);  // it unscales by itself
+    const Slot wide = log_.allocate(kWide, Category::temporary, kNoLayer);
+    const Slot inverse_wide = log_.allocate(kWide, Category::temporary, kNoLayer);
+    log_.drop(wide);
+    const Slot inverse = log_.allocate(kScalar, Category::temporary, kNoLayer);
+    log_.drop(inverse_wide);
+    const Slot found = log_.allocate(kScalar, Category::temporary, kNoLayer);
+    log_.drop(inverse);
+    return found;
+  }
+
+  void run_backward(std::size_t index, const Sizes& sizes) {
+    const Function& function = tape_.functions()[index];
+    Block* block = block_of(index);
     Flow output = gradient(function.output);
     gradient(function.output) = {};
     const bool joined = function.gradient == Gradient::joined;
     const bool reached = output.slot != kNoSlot || (joined && has_parts(function.output));
     if (!reached) {
-      drop_saved_of(function);
+      if (block == nullptr || block->recomputed) drop_saved_of(function);
       return;
+    }
+    if (block != nullptr && !block->recomputed && saves(function)) {
+      recompute(*block, static_cast<std::uint32_t>(index), sizes);
     }
     Slot copy = kNoSlot;
     if (function.contiguous_gradient && !output.dense) {
@@ -403,8 +635,7 @@ class Runner {
     log_.drop(copy);
     log_.drop(output.slot);
     if (joined) drop_parts(function.output);
-    drop_saved_of(function);
-    drop_casts(function);
+    if (block == nullptr || block->recomputed) drop_saved_of(function);
     const auto inputs = tape_.list(function.inputs);
     for (std::size_t at = 0; at < flows_.size(); ++at) {
       if (flows_[at].slot != kNoSlot) accumulate(inputs[at], flows_[at], sizes);
@@ -537,11 +768,19 @@ class Runner {
   }
   void drop_casts(const Function& function) {
     if (!function.casts_parameters) return;
-    for (const TensorId parameter : tape_.list(function.parameters)) {
-      Slot& copy = cast_of_[static_cast<std::size_t>(parameter)];
+    for (std::uint32_t at = 0; at < function.parameters.count; ++at) {
+      Slot& copy = kept_cast_[function.parameters.first + at];
       log_.drop(copy);
       copy = kNoSlot;
     }
+  }
+  void find_casts() {
+    std::uint32_t places = 0;
+    for (const Function& function : tape_.functions()) {
+      if (function.casts_parameters) places = function.parameters.first + function.parameters.count;
+    }
+    kept_cast_.assign(places, kNoSlot);
+    cached_cast_.assign(places == 0 ? 0 : tape_.tensors().size(), kNoSlot);
   }
 
   void zero_grad() {
@@ -561,19 +800,24 @@ class Runner {
       const auto factored = memory().factored ? parameter.factored.value().value_or(0) : 0;
       const std::int64_t bytes =
           factored > 0 ? factored * core::element_size(core::DType::float32) : sizes.of(parameter.tensor);
+      if (memory().counts_steps && (dialect_.step_counts_on_device || fused())) {
+        log_.allocate(core::element_size(core::DType::float32), Category::optimizer, tensor(parameter.tensor).layer);
+      }
       for (int state = 0; state < memory().states; ++state) {
         log_.allocate(bytes, Category::optimizer, tensor(parameter.tensor).layer);
       }
-      if (memory().counts_steps && dialect_.step_counts_on_device) {
-        log_.allocate(core::element_size(core::DType::float32), Category::optimizer, tensor(parameter.tensor).layer);
-      }
     }
+  }
+
+  [[nodiscard]] bool fused() const { return job_.fused && dialect_.multi_tensor_optimizers && memory().has_fused; }
+  [[nodiscard]] bool scales() const {
+    return job_.precision == model::Precision::amp_fp16 && dialect_.scales_gradients;
   }
 
   void optimizer_step(const Sizes& sizes) {
     create_state(sizes);
     const bool foreach = job_.foreach && dialect_.multi_tensor_optimizers && memory().foreach_temporaries > 0;
-    if (job_.fused && dialect_.multi_tensor_optimizers) return;
+    if (fused()) return;
     if (foreach) {
       take_for_all(sizes);
     } else {
@@ -654,11 +898,17 @@ class Runner {
   std::vector<bool> is_parameter_;
   std::vector<std::int32_t> readers_of_;
   std::vector<std::int32_t> awaited_;
-  std::vector<Slot> cast_of_;      ///< autocast's copy of a parameter, for backward
-  std::vector<Slot> cast_copies_;  ///< autocast's cache
+  std::vector<Slot> kept_cast_;          ///< autocast's copies that backward reads, by their places in the tape's lists
+  std::vector<Slot> cached_cast_;        ///< autocast's cache, by parameter
+  std::vector<TensorId> cached_;         ///< what it holds
+  std::vector<Slot> passing_casts_;      ///< copies that go with the call
+  std::vector<Block> blocks_;            ///< checkpointed
+  std::vector<std::uint32_t> block_at_;  ///< by function; kNoSlot: in none
+  std::vector<std::uint32_t> maker_of_;  ///< by tensor, the function that it is the output of; where blocks are
+  bool recomputing_ = false;
   std::vector<std::uint32_t> dies_from_;
   std::vector<TensorId> dying_;  ///< behind function f: dies_from_[f] to dies_from_[f + 1]
-  std::vector<std::pair<TensorId, TensorId>> tied_to_;
+  std::unordered_map<TensorId, TensorId> tied_to_;
   std::vector<Flow> flows_;  ///< what a function has made, of its inputs and of its parameters
   std::vector<std::pair<TensorId, Slot>> parameter_flows_;
   std::vector<Part> parts_;
@@ -666,6 +916,7 @@ class Runner {
   std::vector<Slot> held_loss_;
   std::int32_t step_ = 0;
   bool has_state_ = false;
+  bool has_scale_ = false;  ///< GradScaler's
 };
 
 }  // namespace step_plan_detail
@@ -682,7 +933,13 @@ GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& jo
   const auto sizes_at = [&](std::int64_t batch_size) { return Sizes::at(recording.tape, batch_size, *job.graph); };
   const core::Result<Sizes> full = sizes_at(job.batch_size);
   if (!full) return full.error();
-  step_plan_detail::Runner runner(job, recording);
+  std::vector<Range> blocks;
+  if (job.activation_checkpointing) {
+    core::Result<std::vector<Range>> found = checkpointed(*job.graph, recording);
+    if (!found) return found.error();
+    blocks = *std::move(found);
+  }
+  step_plan_detail::Runner runner(job, recording, blocks);
   runner.construct(*full);
   if (job.summary_pass) {
     const core::Result<Sizes> summary = sizes_at(kSummaryBatch);

@@ -12,6 +12,12 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
     return refuse(std::string(what) + " is " + std::to_string(value) + "; it must be at least 1");
   };
   if (job.graph == nullptr) return refuse("the job has no model; read a summary first");
+  const bool has_fused = job.optimizer == Optimizer::sgd || job.optimizer == Optimizer::sgd_momentum ||
+                         job.optimizer == Optimizer::adam || job.optimizer == Optimizer::adamw;
+  if (job.fused && !has_fused) {
+    return refuse("the optimizer " + std::string(name_of(kOptimizers, job.optimizer)) +
+                  " has no fused form for a GPU; sgd, adam and adamw have one");
+  }
   if (job.batch_size < 1) return not_positive("the batch size", job.batch_size);
   if (job.gradient_accumulation < 1) return not_positive("gradient accumulation", job.gradient_accumulation);
   if (job.sequence_length && *job.sequence_length < 1) return not_positive("the sequence length", *job.sequence_length);

@@ -134,7 +134,10 @@ GPUMEM_INLINE Tensor Wiring::call(Part part, Tensor input) {
   if (!part.container) return call_layer(part.index, input);
   const Container& container = containers_[part.index];
   const WireContainer rule = container_rule_(container.class_name);
-  return rule == nullptr ? chain(container.parts, input) : rule(*this, container, input);
+  builder_.open_scope({}, container.class_name);  // without its name: layers are named by their whole paths
+  const Tensor output = rule == nullptr ? chain(container.parts, input) : rule(*this, container, input);
+  builder_.close_scope();
+  return output;
 }
 
 GPUMEM_INLINE Tensor Wiring::chain(std::span<const Part> parts, Tensor input) {

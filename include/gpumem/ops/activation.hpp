@@ -58,7 +58,7 @@ inline core::Result<TensorId> record_gelu(const OpCall& call, Tape& tape) {
   const TensorId x = call.tensors[0];
   if (call.class_name == "NewGELUActivation") {  // 0.5 x (1 + tanh(c (x + 0.044715 x^3)))
     const TensorId half = elementwise(tape, x);
-    const TensorId cube = power(tape, x, Autocast::full);
+    const TensorId cube = power(tape, x);
     const TensorId inner = sum_of(tape, x, elementwise(tape, cube));
     const TensorId tanh = elementwise(tape, elementwise(tape, inner), 0, true);
     return product(tape, half, elementwise(tape, tanh));
@@ -79,13 +79,15 @@ inline core::Result<TensorId> record_gelu(const OpCall& call, Tape& tape) {
 inline core::Result<TensorId> record_prelu(const OpCall& call, Tape& tape) {
   add_parameters(call, tape, {core::Checked(call.parameters)});
   const TensorId input = call.tensors[0];
-  const TensorSize slopes = tape.tensor(input).size;
+  const Call computes = {.inputs = {&input, 1}, .autocast = Autocast::lower};
+  const TensorSize slopes = tape.tensor(input).size.as(tape.computing_type(computes));
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
                       .layout = tape.tensor(input).layout,
                       .saved_inputs = 1,
                       .backward_scratch = tape.own_scratch({&slopes, 1}),
-                      .parameters = tape.layer_parameters()});
+                      .parameters = tape.layer_parameters(),
+                      .autocast = Autocast::lower});
 }
 
 /// torch.nn.functional.softsign: x / (|x| + 1).
@@ -162,7 +164,7 @@ inline constexpr std::array<Op, 24> kActivationOps = {
      {{"mish", activation_detail::kMish}, same_shape, activation_detail::record<activation_detail::Keeps::input>},
      {{"softplus", activation_detail::kSoftplus},
       same_shape,
-      activation_detail::record<activation_detail::Keeps::input>},
+      activation_detail::record<activation_detail::Keeps::input, Autocast::full>},
      {{"softsign", activation_detail::kSoftsign}, same_shape, activation_detail::record_softsign},
      {{"tanh", activation_detail::kTanh}, same_shape, activation_detail::record<activation_detail::Keeps::output>},
      {{"sigmoid", activation_detail::kSigmoid},

@@ -47,7 +47,7 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
 /// input is a mask, kept as well.
 inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
                              const TensorSize& rows) {
-  const bool half = core::element_size(tape.tensor(qkv[0]).size.dtype) == 2;
+  const bool half = core::element_size(tape.computing_type({.inputs = qkv, .autocast = Autocast::lower})) == 2;
   const std::array<TensorSize, 2> extras = {rows, TensorSize{2, 0, core::DType::int64}};
   const std::array<TensorSize, 2> scratch = {rows, output.as(core::DType::float32)};
   // [N, S, heads, d] in memory, seen as [N, heads, S, d].
@@ -119,11 +119,13 @@ inline TensorId record_multihead_written_out(const OpCall& call, Tape& tape, con
   for (TensorId& part : qkv) part = contiguous(tape, part);
   const TensorId query = elementwise(tape, qkv[0]);
   const std::array<TensorId, 2> product_of = {query, qkv[1]};
-  const TensorId raw = tape.record({.inputs = product_of, .output = of.scores, .saved_inputs = 3});
-  TensorId weights = elementwise(tape, raw, 0, true);
+  const TensorId raw =
+      tape.record({.inputs = product_of, .output = of.scores, .saved_inputs = 3, .autocast = Autocast::lower});
+  TensorId weights = elementwise(tape, raw, 0, true, Autocast::full);
   if (of.drops) weights = tape.record({.inputs = {&weights, 1}, .output = of.scores, .extras = {&of.scores, 1}});
   const std::array<TensorId, 2> weighted = {weights, qkv[2]};
-  const TensorId heads = tape.record({.inputs = weighted, .output = call.size, .saved_inputs = 3});
+  const TensorId heads =
+      tape.record({.inputs = weighted, .output = call.size, .saved_inputs = 3, .autocast = Autocast::lower});
   // The function's name for the query outlives the scaled one.
   const std::array<TensorId, 2> copied = {heads, qkv[0]};
   TensorId attended =

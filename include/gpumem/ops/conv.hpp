@@ -85,6 +85,8 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   convolution.in_channels = call.shapes[0][1].size;
   convolution.out_channels = call.output.rank() > 1 ? call.output[1].size : 1;
   convolution.groups = attributes.integer("groups").value_or(1);
+  if (convolution.groups < 1) return core::Error{core::ErrorCode::malformed_input, "has fewer groups than 1", {}};
+  core::Checked kernel = 1;
   convolution.input_pixels = pixels(call.shapes[0]);
   convolution.output_pixels = pixels(call.output);
   convolution.axes = Axes;
@@ -92,11 +94,13 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   for (std::size_t axis = 0; axis < Axes; ++axis) {
     const Window window = Window::of(attributes, axis);
     if (!window.sane()) return insane_window();
-    convolution.kernel_elements *= window.kernel;
+    kernel *= window.kernel;
     convolution.kernel = window.kernel;
     convolution.stride = window.stride;
     convolution.dilation = window.dilation;
   }
+  if (!kernel.valid()) return core::Error{core::ErrorCode::overflow, "its kernel does not fit 64 bits", {}};
+  convolution.kernel_elements = *kernel.value();
   const auto with_bias = parameters<Axes>(attributes);
   const bool bias = attributes.flag("bias", true);
   const core::Checked channels = bias ? attributes.integer("out_channels").value_or(0) : 0;

@@ -53,12 +53,14 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   return turned ? batch_second(tape, output) : output;
 }
 
-/// aten::_trilinear: keeps both inputs; its kernels hold the outer product for a short time.
+/// aten::_trilinear: keeps both inputs; its kernels hold the outer product for a short time. Autocast promotes its
+/// inputs to the widest of them, which the weight is.
 inline core::Result<TensorId> record_bilinear(const OpCall& call, Tape& tape) {
   add_parameters(call, tape, {core::Checked(call.parameters)});
   const auto in = call.attributes.integer("in1_features");
   if (!in) return missing("in1_features");
-  const std::array<TensorSize, 1> outer = {call.size.times(*in)};
+  const core::DType type = tape.computing_type({.inputs = call.tensors, .autocast = Autocast::full});
+  const std::array<TensorSize, 1> outer = {call.size.times(*in).as(type)};
   return tape.record({.inputs = call.tensors,
                       .output = call.size,
                       .saved_inputs = call.tensors.size() > 1 ? 3U : 1U,
@@ -66,7 +68,7 @@ inline core::Result<TensorId> record_bilinear(const OpCall& call, Tape& tape) {
                       .backward_scratch = tape.own_scratch(outer),
                       .parameters = tape.layer_parameters(),
                       .library = Library::gemm,
-                      .autocast = Autocast::lower});
+                      .autocast = Autocast::full});
 }
 
 inline constexpr std::array<std::string_view, 6> kTorch = {

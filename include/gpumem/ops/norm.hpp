@@ -67,8 +67,8 @@ inline core::Result<TensorId> record_batch(const OpCall& call, Tape& tape) {
   const TensorSize statistic{channels, 0, core::DType::float32};
   add_parameters(call, tape, {channels, channels});
   if (call.attributes.flag("track_running_stats", true)) {
-    tape.add_buffer(statistic);
-    tape.add_buffer(statistic);
+    tape.add_buffer(statistic.as(tape.dtype()));
+    tape.add_buffer(statistic.as(tape.dtype()));
     tape.add_buffer({1, 0, core::DType::int64});
   }
   const std::array<TensorSize, 2> statistics = {statistic, statistic};

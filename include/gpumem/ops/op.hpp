@@ -125,7 +125,8 @@ inline TensorId product(Tape& tape, TensorId left, TensorId right) {
 inline TensorId quotient(Tape& tape, TensorId dividend, TensorId divisor) {
   const std::array<TensorId, 2> inputs = {dividend, divisor};
   const TensorSize whole = tape.tensor(dividend).size.as(core::DType::float32);
-  const std::array<TensorSize, 2> temporaries = {whole, whole};
+  const TensorSize typed = whole.as(tape.computing_type({.inputs = inputs}));
+  const std::array<TensorSize, 2> temporaries = {typed, typed};
   const bool both = tape.tensor(divisor).requires_grad;
   return tape.record({.inputs = inputs,
                       .output = whole,
@@ -134,17 +135,18 @@ inline TensorId quotient(Tape& tape, TensorId dividend, TensorId divisor) {
                       .backward_scratch = std::span(temporaries).first(both ? 2 : 0)});
 }
 
-/// A tensor to the power of a number (aten::pow keeps it); backward takes the lower power, and that times the
-/// exponent, before it multiplies.
-inline TensorId power(Tape& tape, TensorId base, Autocast autocast = Autocast::as_is) {
+/// A tensor to the power of a number (aten::pow keeps it; autocast computes it in float32); backward takes the lower
+/// power, and that times the exponent, before it multiplies.
+inline TensorId power(Tape& tape, TensorId base) {
   const TensorSize whole = tape.tensor(base).size.as(core::DType::float32);
-  const std::array<TensorSize, 2> temporaries = {whole, whole};
+  const TensorSize typed = whole.as(tape.computing_type({.inputs = {&base, 1}, .autocast = Autocast::full}));
+  const std::array<TensorSize, 2> temporaries = {typed, typed};
   return tape.record({.inputs = {&base, 1},
                       .output = whole,
                       .layout = tape.tensor(base).layout,
                       .saved_inputs = 1,
                       .backward_scratch = temporaries,
-                      .autocast = autocast});
+                      .autocast = Autocast::full});
 }
 
 /// One elementwise sum of two tensors of one size.

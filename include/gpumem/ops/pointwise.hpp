@@ -11,9 +11,9 @@ namespace gpumem::ops {
 namespace pointwise_detail {
 
 /// What backward reads again (derivatives.yaml): the input, the output or nothing.
-template <bool KeepsInput, bool KeepsOutput>
+template <bool KeepsInput, bool KeepsOutput, Autocast Type = Autocast::as_is>
 core::Result<TensorId> record(const OpCall& call, Tape& tape) {
-  return elementwise(tape, call.tensors[0], KeepsInput ? 1U : 0U, KeepsOutput);
+  return elementwise(tape, call.tensors[0], KeepsInput ? 1U : 0U, KeepsOutput, Type);
 }
 
 inline core::Result<TensorId> record_power(const OpCall& call, Tape& tape) { return power(tape, call.tensors[0]); }
@@ -38,14 +38,14 @@ inline core::Result<TensorId> record_choice(const OpCall& call, Tape& tape) {
 inline constexpr std::array<Op, 13> kPointwiseOps = {{
     {{"pow"}, broadcast_shape, pointwise_detail::record_power},
     {{"sqrt"}, same_shape, pointwise_detail::record<false, true>},
-    {{"rsqrt"}, same_shape, pointwise_detail::record<false, true>},
-    {{"exp"}, same_shape, pointwise_detail::record<false, true>},
+    {{"rsqrt"}, same_shape, pointwise_detail::record<false, true, Autocast::full>},
+    {{"exp"}, same_shape, pointwise_detail::record<false, true, Autocast::full>},
     {{"square"}, same_shape, pointwise_detail::record_power},
     {{"neg"}, same_shape, pointwise_detail::record<false, false>},
     {{"abs"}, same_shape, pointwise_detail::record<true, false>},
     {{"sin"}, same_shape, pointwise_detail::record<true, false>},
     {{"cos"}, same_shape, pointwise_detail::record<true, false>},
-    {{"log"}, same_shape, pointwise_detail::record<true, false>},
+    {{"log"}, same_shape, pointwise_detail::record<true, false, Autocast::full>},
     {{"cast"}, same_shape, pointwise_detail::record_cast},
     {{"masked_fill"}, broadcast_shape, pointwise_detail::record_choice},
     {{"where"}, broadcast_shape, pointwise_detail::record_choice},

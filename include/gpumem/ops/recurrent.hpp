@@ -76,6 +76,8 @@ inline std::optional<Recurrence> recurrence_of(const OpCall& call, std::int64_t 
   of.drops = probability(call.attributes, "dropout").value_or(0.0) > 0.0;
   const core::Shape& shape = call.shapes[0];
   if (shape.rank() != 3 || of.hidden < 1 || call.attributes.integer("proj_size").value_or(0) > 0) return std::nullopt;
+  constexpr std::int64_t kMostHidden = std::int64_t{1} << 40;
+  if (of.layers > kMostSteps || of.hidden > kMostHidden) return std::nullopt;
   const core::Dim time = shape[of.batch_first ? 1 : 0];
   of.batch = shape[of.batch_first ? 0 : 1];
   of.steps = time.size;
@@ -278,7 +280,8 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   add_parameters(call, tape, {core::Checked(call.parameters)});
   const std::int64_t layers = std::max<std::int64_t>(call.attributes.integer("num_layers").value_or(1), 1);
   const TensorId input = call.tensors[0];
-  const std::array<TensorSize, 1> reserve = {call.size.times(layers).times(Gates + 1)};
+  const core::DType type = tape.computing_type({.inputs = {&input, 1}, .autocast = Autocast::lower});
+  const std::array<TensorSize, 1> reserve = {call.size.times(layers).times(Gates + 1).as(type)};
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
                       .saved_inputs = 1,

@@ -94,7 +94,9 @@ enum class Output : std::uint8_t {
   in_place,
 };
 
-/// Which type autocast computes in.
+/// Which type autocast computes in. Source: the op lists of PyTorch's torch.amp page (CUDA): matrix products,
+/// convolutions, prelu and recurrent cells to float16; powers, exponentials, sums, softmax, normalisation over rows and
+/// losses to float32; all other ops take what they get, and the widest of it.
 enum class Autocast : std::uint8_t {
   as_is,  ///< the widest of its inputs
   lower,  ///< float16 or bfloat16: matrix products and convolutions
@@ -198,6 +200,8 @@ class Tape {
   /// Records a call and returns its output. Written to in place, a view's history is rewritten (CopySlices): backward
   /// copies the gradient of the base, cuts and copies the part that was written, and puts its gradient back.
   TensorId record(const Call& call);
+  /// The type that a call computes in: autocast's, or else the widest of its floating-point inputs'.
+  [[nodiscard]] core::DType computing_type(const Call& call) const;
   /// The tensor in another type: itself if it has that type already (torch.Tensor.to).
   TensorId cast(TensorId id, core::DType dtype);
   /// Parameters added to the current layer.
@@ -224,7 +228,6 @@ class Tape {
  private:
   TensorId add(const TensorSize& size);
   TensorId record_call(const Call& call);
-  [[nodiscard]] core::DType computing_type(const Call& call) const;
   model::Slice keep(std::span<const TensorId> ids);
   model::Slice add_all(std::span<const TensorSize> sizes, std::span<const TensorSize> more = {});
 

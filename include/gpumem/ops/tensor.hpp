@@ -483,12 +483,13 @@ inline core::Result<TensorId> record_product(const OpCall& call, Tape& tape) {
         (tape.tensor(call.tensors[1]).requires_grad ? 1U : 0U) | (tape.tensor(call.tensors[0]).requires_grad ? 2U : 0U);
     spreads = !(call.shapes[0] == call.shapes[1]);
   }
+  const TensorSize whole = call.size.as(tape.computing_type({.inputs = call.tensors}));
   return tape.record({.inputs = call.tensors,
                       .output = call.size,
                       .kind = in_place ? Output::in_place : Output::fresh,
                       .layout = tape.tensor(call.tensors[0]).layout,
                       .saved_inputs = saved,
-                      .backward_scratch = {&call.size, spreads ? 1U : 0U}});
+                      .backward_scratch = {&whole, spreads ? 1U : 0U}});
 }
 
 /// One axis in front of the rows and columns is a batch of matrices; more are folded, with a copy if they cannot be.
@@ -524,7 +525,8 @@ inline core::Result<TensorId> record_plain(const OpCall& call, Tape& tape) {
 
 /// aten::sum: its gradient is a view that repeats one figure.
 inline core::Result<TensorId> record_sum(const OpCall& call, Tape& tape) {
-  return tape.record({.inputs = call.tensors.first(1), .output = call.size, .gradient = Gradient::spread});
+  return tape.record(
+      {.inputs = call.tensors.first(1), .output = call.size, .gradient = Gradient::spread, .autocast = Autocast::full});
 }
 
 /// What a printed count holds, beside an elementwise kernel.

@@ -30,6 +30,9 @@ class OutputShapes {
   std::vector<bool> leaves_;           ///< whether a tensor leaves the layer
 };
 
+/// In a graph that was read leniently a layer may read what an unknown one leaves: it is taken to read the latest known
+/// tensor if that fits it, else no tensor leaves it either.
+///
 /// Errors: missing_information where the input size (or sequence length) is not given, where a layer does not
 /// say its sizes, or where no input fits it.
 [[nodiscard]] core::Result<OutputShapes> infer_output_shapes(const model::TrainingJob& job, const ops::Catalogue& ops);

@@ -20,6 +20,7 @@ struct Recording {
   std::vector<ops::TensorId> splits;  ///< tuples: their parts' gradients wait for each other; ascending
   bool convolves = false;             ///< calls cuDNN's convolutions
   bool normalises = false;            ///< calls cuDNN's batch normalisation
+  std::int64_t skipped_layers = 0;    ///< behind unknown ones: of these, too, only the parameters are counted
 };
 
 /// Errors: those of infer_output_shapes; missing_information for an op whose memory is not known, or a size that is

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpumem/estimate/replay.hpp"
 #include "plans.hpp"
 
 namespace gpumem::plan {
@@ -128,6 +129,74 @@ TEST(Record, TokenIdsAreEightBytesEach) {
   const auto recording = recorded(job);
   ASSERT_TRUE(succeeds(recording));
   EXPECT_EQ(recording->tape.tensor(recording->tape.inputs()[0]).size.bytes(2).value(), 2 * 7 * 8);
+}
+
+constexpr std::string_view kBehindUnknown = R"({"format": "gpumem-graph", "version": 1,
+  "inputs": [{"name": "x", "shape": ["N", 4]}], "nodes": [
+  {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8}},
+  {"name": "u", "op": "mystery", "inputs": ["a"], "parameters": 7},
+  {"name": "b", "op": "linear", "inputs": ["u"], "attrs": {"in_features": 8, "out_features": 4}},
+  {"name": "v", "op": "mystery", "inputs": ["b"]},
+  {"name": "c", "op": "linear", "inputs": ["v"], "attrs": {"in_features": 16, "out_features": 2}},
+  {"name": "d", "op": "relu", "inputs": ["c"]}]})";
+
+TEST(Record, BehindAnUnknownLayerTheLatestTensorIsReadIfItFits) {
+  const auto graph = parse_summary(kBehindUnknown, true);
+  ASSERT_TRUE(testing::succeeds(graph));
+  const auto recording = record(TrainingJob(*graph, 2), ops::catalogue());
+  ASSERT_TRUE(testing::succeeds(recording));
+  EXPECT_EQ(recording->skipped_layers, 1) << "c: nothing of 16 features is known; d reads b's";
+  std::int64_t parameters = 0;
+  for (const auto& parameter : recording->tape.parameters()) {
+    parameters += recording->tape.tensor(parameter.tensor).size.elements.value().value_or(0);
+  }
+  EXPECT_EQ(parameters, 40 + 7 + 36 + 34) << "all parameters count";
+}
+
+TEST(Record, ALowerBoundNeverFits) {
+  const auto graph = parse_summary(kBehindUnknown, true);
+  ASSERT_TRUE(testing::succeeds(graph));
+  GpuProfile gpu;
+  gpu.name = "any";
+  gpu.memory_bytes.value = std::int64_t{16} << 30;
+  const auto found = estimate::Replay().estimate(TrainingJob(*graph, 2), gpu);
+  ASSERT_TRUE(testing::succeeds(found));
+  EXPECT_FALSE(found->fits);
+  EXPECT_EQ(found->coverage.layers_unknown, 3) << "two unknown, one behind them";
+}
+
+TEST(Record, ALayerThatReadsWhatLeavesNoTensorIsNamed) {
+  const auto graph = parse_summary(R"({"format": "gpumem-graph", "version": 1,
+    "inputs": [{"name": "x", "shape": ["N", 4]}], "nodes": [
+    {"name": "p", "op": "parameter", "parameters": 4},
+    {"name": "r", "op": "relu", "inputs": ["p"]}]})");
+  ASSERT_TRUE(testing::succeeds(graph));
+  const auto recording = record(TrainingJob(*graph, 2), ops::catalogue());
+  ASSERT_FALSE(recording);
+  EXPECT_EQ(recording.error().place.element, "r");
+}
+
+TEST(Record, PetabytesAreAnAnswerOrAnOverflow) {
+  const auto graph = parse_summary(R"({"format": "gpumem-graph", "version": 1,
+    "inputs": [{"name": "x", "shape": ["N", 64, 512, 512]}], "nodes": [
+    {"name": "a", "op": "conv2d", "inputs": ["x"],
+     "attrs": {"in_channels": 64, "out_channels": 64, "kernel_size": [3, 3], "padding": [1, 1]}}]})");
+  ASSERT_TRUE(testing::succeeds(graph));
+  GpuProfile gpu;
+  gpu.name = "any";
+  gpu.memory_bytes.value = std::int64_t{16} << 30;
+  TrainingJob job(*graph, 1 << 24);
+  job.loss = model::Loss::mse;
+  const auto petabytes = estimate::Replay().estimate(job, gpu);
+  ASSERT_TRUE(testing::succeeds(petabytes));
+  EXPECT_FALSE(petabytes->fits);
+  EXPECT_GT(petabytes->expected.count(), std::int64_t{1} << 50);
+  for (const std::int64_t batch : {std::int64_t{1} << 34, std::int64_t{1} << 40, INT64_MAX}) {
+    job.batch_size = batch;
+    const auto beyond = estimate::Replay().estimate(job, gpu);
+    ASSERT_FALSE(beyond) << batch;
+    EXPECT_EQ(beyond.error().code, ErrorCode::overflow) << batch;
+  }
 }
 
 TEST(Record, NothingToTrainIsAnError) {

@@ -318,6 +318,108 @@ TEST(StepPlan, AutocastCopiesParametersOnceAForwardPass) {
   EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
 }
 
+/// Two linear layers without biases, batch 2: x 32 B, weights 128 B and 64 B, and the mean of squares.
+TrainingJob products(Precision precision) {
+  TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false}},
+    {"name": "c", "op": "linear", "inputs": ["a"], "attrs": {"in_features": 8, "out_features": 2, "bias": false}})",
+                           2);
+  job.loss = model::Loss::mse;
+  job.precision = precision;
+  return job;
+}
+
+TEST(StepPlan, AutocastByHand) {
+  const TrainingJob job = products(Precision::amp_bf16);
+  const auto plan = planned(job).plan;
+  EXPECT_EQ(events(job, plan, Phase::forward),
+            Events({"+16 a activation",                      // x in half precision
+                    "+64 a activation", "+32 a activation",  // the weight's copy, the output
+                    "+32 c activation", "+8 c activation",   // and again
+                    "+16 c activation",                      // mse_loss reads float32
+                    "+4 c activation", "+16 c temporary", "-16 c temporary",
+                    "-64 a activation"}))  // autocast ends: backward needs no copy of the first weight
+      << "labels and logits stay";
+  EXPECT_EQ(events(job, plan, Phase::backward),
+            Events({"+4 flow", "+16 c flow", "-16 c activation",                 // mse_loss
+                    "+8 c flow", "-16 c flow",                                   // cast back
+                    "+32 c flow", "+32 c flow", "+64 c gradient", "-32 c flow",  // the weight's, cast to float32
+                    "-8 c flow", "-32 a activation", "-32 c activation", "+64 a flow", "+128 a gradient", "-64 a flow",
+                    "-32 c flow", "-16 a activation", "-4 flow"}));
+}
+
+TEST(StepPlan, PureBfloat16HalvesEverything) {
+  const TrainingJob half = products(Precision::bf16);
+  const TrainingJob full = products(Precision::fp32);
+  EXPECT_EQ(events(half, planned(half).plan, Phase::construction, 0), Events({"+64 a parameter", "+32 c parameter"}));
+  EXPECT_EQ(count(events(half, planned(half).plan, Phase::backward), "+64 a gradient"), 1);
+  EXPECT_EQ(count(events(full, planned(full).plan, Phase::backward), "+128 a gradient"), 1);
+}
+
+TEST(StepPlan, GradientsOfFloat16AreScaled) {
+  const TrainingJob job = products(Precision::amp_fp16);
+  const auto plan = planned(job).plan;
+  const Events backward = events(job, plan, Phase::backward);
+  EXPECT_EQ(Events(backward.begin(), backward.begin() + 5),
+            Events({"+4 optimizer", "+4 optimizer", "+4 activation", "+4 flow", "+4 flow"}))
+      << "scale, growth tracker, scaled loss, ones, the loss's gradient";
+  EXPECT_EQ(count(events(job, plan, Phase::backward, 2), "+4 optimizer"), 0) << "they stay";
+  EXPECT_EQ(events(job, plan, Phase::optimizer, 2),
+            Events({"+8 temporary", "+8 temporary", "-8 temporary", "+4 temporary", "-8 temporary", "+4 temporary",
+                    "-4 temporary", "-4 temporary"}))
+      << "the inverse of the scale by way of float64, found_inf";
+  const TrainingJob bfloat = products(Precision::amp_bf16);
+  EXPECT_EQ(count(events(bfloat, planned(bfloat).plan, Phase::backward), "+4 optimizer"), 0);
+}
+
+TEST(StepPlan, CopiesOfFrozenParametersGoWithTheCallOrWithItsBackward) {
+  TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false},
+     "frozen": true},
+    {"name": "b", "op": "linear", "inputs": ["a"], "attrs": {"in_features": 8, "out_features": 8, "bias": false}},
+    {"name": "c", "op": "linear", "inputs": ["b"], "attrs": {"in_features": 8, "out_features": 2, "bias": false},
+     "frozen": true})",
+                           2);
+  job.precision = Precision::amp_bf16;
+  const auto plan = planned(job).plan;
+  EXPECT_TRUE(
+      in_order(events(job, plan, Phase::forward), {"+64 a activation", "-64 a activation", "+128 b activation"}));
+  EXPECT_TRUE(in_order(events(job, plan, Phase::backward), {"+32 c flow", "-32 c activation"}));
+  EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
+}
+
+TEST(StepPlan, AFusedOptimizerCountsItsStepsOnTheGpu) {
+  TrainingJob job = net();
+  job.optimizer = Optimizer::adam;
+  job.fused = true;
+  const auto plan = planned(job).plan;
+  EXPECT_EQ(events(job, plan, Phase::optimizer),
+            Events({"+4 a optimizer", "+128 a optimizer", "+128 a optimizer", "+4 a optimizer", "+32 a optimizer",
+                    "+32 a optimizer", "+4 c optimizer", "+64 c optimizer", "+64 c optimizer", "+4 c optimizer",
+                    "+8 c optimizer", "+8 c optimizer"}));
+  EXPECT_EQ(events(job, plan, Phase::optimizer, 2), Events());
+}
+
+TEST(StepPlan, AccumulatedPassesBeyondTheThirdAreAlike) {
+  TrainingJob job = net();
+  job.gradient_accumulation = 3;
+  const auto three = planned(job).plan;
+  job.gradient_accumulation = INT64_MAX;
+  EXPECT_EQ(planned(job).plan.events.size(), three.events.size());
+}
+
+TEST(StepPlan, AccumulatedGradientsSetToZeroStand) {
+  TrainingJob job = net();
+  job.gradient_accumulation = 2;
+  job.zero_grad_to_none = false;
+  const auto plan = planned(job).plan;
+  for (const std::size_t pass : {0U, 1U}) {
+    const Events backward = events(job, plan, Phase::backward, 2, pass);
+    EXPECT_EQ(count(backward, "+128 a gradient"), 1) << pass;
+    EXPECT_EQ(count(backward, "-128 a gradient"), 1) << "added in place, then gone; pass " << pass;
+  }
+}
+
 TEST(StepPlan, ATensorBeyondSixtyFourBitsNamesItsLayer) {
   TrainingJob job = net();
   job.batch_size = INT64_MAX / 20;

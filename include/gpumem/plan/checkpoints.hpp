@@ -1,0 +1,37 @@
+// Enters: a recorded model. Leaves: its repeated blocks as runs of recorded functions: what activation checkpointing
+// wraps, one call of torch.utils.checkpoint a block, as HuggingFace's gradient_checkpointing does. Units: indices.
+//
+// A block is a container that stands beside others of its class (GPT2Block, Bottleneck) and holds two layers with
+// weights or more; of several such classes the one with the most siblings under one parent, at every place where it
+// occurs. A graph without containers tells them by dotted names: "layer1.0.conv1" stands in "layer1.0", and names that
+// differ in digits only are of one class.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/plan/record.hpp"
+
+namespace gpumem::plan {
+
+/// Layers or functions from `first` up to, and not with, `end`.
+struct Range {
+  std::uint32_t first = 0;
+  std::uint32_t end = 0;
+
+  friend bool operator==(const Range&, const Range&) = default;
+};
+
+/// The layers of each repeated block, in order and apart from each other; none if nothing repeats.
+[[nodiscard]] std::vector<Range> repeated_blocks(const model::ModelGraph& graph);
+
+/// The functions of each repeated block. Errors: missing_information if the graph shows none.
+[[nodiscard]] core::Result<std::vector<Range>> checkpointed(const model::ModelGraph& graph, const Recording& recording);
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/checkpoints_inl.hpp"
+#endif

@@ -1,0 +1,216 @@
+#include "gpumem/plan/checkpoints.hpp"
+
+#include <algorithm>
+
+#include "plans.hpp"
+#include "wired.hpp"
+
+namespace gpumem::plan {
+namespace {
+
+using core::ErrorCode;
+using testing::bytes_of;
+using testing::events;
+using testing::fails;
+using testing::job_of;
+using testing::planned;
+
+using Events = std::vector<std::string>;
+
+constexpr std::string_view kRows = R"({"name": "x", "shape": ["N", 4]})";
+
+std::string linear(std::string_view name, std::string_view input, std::string_view scope = "") {
+  return R"({"name": ")" + std::string(name) + R"(", "op": "linear", "class": "Linear", "inputs": [")" +
+         std::string(input) + R"("], "attrs": {"in_features": 4, "out_features": 4, "bias": false}, "parameters": 16)" +
+         (scope.empty() ? "" : R"(, "scope": )" + std::string(scope)) + "}";
+}
+std::string tanh(std::string_view name, std::string_view input) {
+  return R"({"name": ")" + std::string(name) + R"(", "op": "tanh", "class": "Tanh", "inputs": [")" +
+         std::string(input) + R"("]})";
+}
+
+/// Two blocks of linear, tanh, linear; batch 2: every tensor has 32 B, every weight 64 B.
+TrainingJob net() {
+  const std::string nodes = linear("first", "x") + "," + linear("h.0.a", "first") + "," + tanh("h.0.t", "h.0.a") + "," +
+                            linear("h.0.b", "h.0.t") + "," + linear("h.1.a", "h.0.b") + "," + tanh("h.1.t", "h.1.a") +
+                            "," + linear("h.1.b", "h.1.t") + "," + linear("last", "h.1.b");
+  TrainingJob job = job_of(kRows, nodes, 2);
+  job.loss = model::Loss::mse;
+  job.activation_checkpointing = true;
+  return job;
+}
+
+TEST(RepeatedBlocks, AreToldByDottedNames) {
+  EXPECT_EQ(repeated_blocks(*net().graph), std::vector<Range>({{1, 4}, {4, 7}}));
+}
+
+TEST(RepeatedBlocks, AreToldByContainersOfOneClass) {
+  const auto graph = parse_summary(R"(Net(
+  (stem): Linear(in_features=4, out_features=4, bias=True)
+  (stages): Sequential(
+    (0): Sequential(
+      (0): Cell(
+        (a): Linear(in_features=4, out_features=4, bias=True)
+        (b): Linear(in_features=4, out_features=4, bias=True)
+      )
+      (1): Cell(
+        (a): Linear(in_features=4, out_features=4, bias=True)
+        (b): Linear(in_features=4, out_features=4, bias=True)
+      )
+    )
+    (1): Sequential(
+      (0): Cell(
+        (a): Linear(in_features=4, out_features=4, bias=True)
+        (b): Linear(in_features=4, out_features=4, bias=True)
+      )
+    )
+  )
+  (norm1): Norm(
+    (a): LayerNorm((4,), eps=1e-05, elementwise_affine=True)
+  )
+  (norm2): Norm(
+    (a): LayerNorm((4,), eps=1e-05, elementwise_affine=True)
+  )
+  (norm3): Norm(
+    (a): LayerNorm((4,), eps=1e-05, elementwise_affine=True)
+  )
+)
+)");
+  ASSERT_TRUE(testing::succeeds(graph));
+  EXPECT_EQ(repeated_blocks(*graph), std::vector<Range>({{1, 3}, {3, 5}, {5, 7}}))
+      << "wherever the class stands; lists are no blocks, nor is what holds no weights of a product";
+}
+
+TEST(RepeatedBlocks, OperationsBehindABlockAreIts) {
+  const std::string add = R"({"name": "add", "op": "add", "inputs": ["h.0.a", "h.0.b"]},)";
+  const std::string more = R"({"name": "add_1", "op": "add", "inputs": ["h.1.a", "h.1.b"]},
+                              {"name": "neg", "op": "neg", "inputs": ["add_1"]})";
+  const std::string nodes = linear("h.0.a", "x") + "," + linear("h.0.b", "h.0.a") + "," + add + linear("h.1.a", "add") +
+                            "," + linear("h.1.b", "h.1.a") + "," + more;
+  EXPECT_EQ(repeated_blocks(*job_of(kRows, nodes, 2).graph), std::vector<Range>({{0, 3}, {3, 6}}))
+      << "and the last block ends as the one before it";
+}
+
+TEST(RepeatedBlocks, OfShippedModels) {
+  const auto count = [](const std::string& name) {
+    const auto graph = read_summary(std::string(GPUMEM_SOURCE_DIR) + "/models/graphs/" + name + ".json");
+    return graph ? repeated_blocks(*graph).size() : 0;
+  };
+  EXPECT_EQ(count("resnet50"), 16U);
+  EXPECT_EQ(count("mobilenet_v2"), 17U);
+  EXPECT_EQ(count("efficientnet_b0"), 16U);
+  EXPECT_EQ(count("densenet121"), 58U);
+  EXPECT_EQ(count("vit_b_16"), 12U);
+  EXPECT_EQ(count("gpt_like"), 12U);
+  EXPECT_EQ(count("vgg16"), 0U);
+  for (const auto& [name, blocks] :
+       {std::pair("gpt2", 12U), std::pair("t5-base", 24U), std::pair("bert-base-uncased", 12U)}) {
+    const auto job = testing::shipped_tree(name, 64);
+    ASSERT_TRUE(testing::succeeds(job)) << name;
+    EXPECT_EQ(repeated_blocks(*job->graph).size(), blocks) << name;
+  }
+}
+
+TEST(RepeatedBlocks, OfConnectedSummaries) {
+  for (const char* name : {"resnet50.module_tree", "resnet50.torchinfo", "resnet50.torchsummary"}) {
+    const auto graph = read_summary(std::string(GPUMEM_SOURCE_DIR) + "/models/summaries/" + name + ".txt");
+    ASSERT_TRUE(testing::succeeds(graph));
+    TrainingJob job(*graph, 2);
+    job.input_shape = {3, 224, 224};
+    const auto wired = testing::wired(job);
+    ASSERT_TRUE(testing::succeeds(wired)) << name;
+    EXPECT_EQ(repeated_blocks(*wired->graph).size(), 16U) << name;
+  }
+}
+
+TEST(Checkpoints, AModelWithoutBlocksIsAnError) {
+  TrainingJob job = job_of(kRows, linear("a", "x") + "," + linear("b", "a"), 2);
+  job.activation_checkpointing = true;
+  const auto recording = record(job, ops::catalogue());
+  ASSERT_TRUE(testing::succeeds(recording));
+  EXPECT_TRUE(fails(make_step_plan(job, *recording), ErrorCode::missing_information, 0, "repeated blocks"));
+}
+
+TEST(Checkpoints, ForwardKeepsTheBlocksInputsOnly) {
+  const TrainingJob job = net();
+  const auto plan = planned(job).plan;
+  EXPECT_EQ(events(job, plan, Phase::forward),
+            Events({"+32 first activation", "+32 h.0.a activation", "+32 h.0.t activation", "-32 h.0.a activation",
+                    "+32 h.0.b activation", "-32 h.0.t activation",  // first stands: an argument
+                    "+32 h.1.a activation", "+32 h.1.t activation", "-32 h.1.a activation", "+32 h.1.b activation",
+                    "-32 h.1.t activation", "+32 last activation", "+4 last activation", "+32 last temporary",
+                    "-32 last temporary"}));
+}
+
+TEST(Checkpoints, BackwardRunsABlockAgainUpToItsLastSavedTensor) {
+  const TrainingJob job = net();
+  const auto plan = planned(job).plan;
+  EXPECT_EQ(events(job, plan, Phase::backward), Events({"+4 flow",
+                                                        "+32 last flow",  // mse_loss
+                                                        "+32 last flow",
+                                                        "+64 last gradient",
+                                                        "-32 last flow",
+                                                        "-32 h.1.b activation",
+                                                        "+32 h.1.a activation",
+                                                        "+32 h.1.t activation",
+                                                        "-32 h.1.a activation",  // again; b saves its input
+                                                        "+32 h.1.b flow",
+                                                        "+64 h.1.b gradient",
+                                                        "-32 last flow",
+                                                        "+32 h.1.t flow",
+                                                        "-32 h.1.b flow",
+                                                        "-32 h.1.t activation",
+                                                        "+32 h.1.a flow",
+                                                        "+64 h.1.a gradient",
+                                                        "-32 h.1.t flow",
+                                                        "-32 h.0.b activation",
+                                                        "+32 h.0.a activation",
+                                                        "+32 h.0.t activation",
+                                                        "-32 h.0.a activation",
+                                                        "+32 h.0.b flow",
+                                                        "+64 h.0.b gradient",
+                                                        "-32 h.1.a flow",
+                                                        "+32 h.0.t flow",
+                                                        "-32 h.0.b flow",
+                                                        "-32 h.0.t activation",
+                                                        "+32 h.0.a flow",
+                                                        "+64 h.0.a gradient",
+                                                        "-32 h.0.t flow",
+                                                        "-32 first activation",
+                                                        "+64 first gradient",
+                                                        "-32 h.0.a flow",
+                                                        "-4 flow"}));
+}
+
+TEST(Checkpoints, TheSecondRunIsOfTheBackwardThread) {
+  const auto plan = planned(net()).plan;
+  const auto again = [](const LibraryCall& call) {
+    return call.direction == Direction::forward && call.backward_thread;
+  };
+  EXPECT_EQ(std::count_if(plan.calls.begin(), plan.calls.end(), again), 4) << "a of each block, in each of two steps";
+}
+
+TEST(Checkpoints, StepsRepeatAndLeaveAsMuchAsWithout) {
+  for (const Precision precision : {Precision::fp32, Precision::amp_fp16}) {
+    TrainingJob job = net();
+    job.precision = precision;
+    const auto plan = planned(job).plan;
+    job.activation_checkpointing = false;
+    const auto without = planned(job).plan;
+    EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
+    EXPECT_EQ(bytes_of(plan, 2).left, bytes_of(without, 2).left);
+  }
+}
+
+TEST(Checkpoints, ManyBlocksNeedLess) {
+  auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/graphs/resnet50.json");
+  ASSERT_TRUE(testing::succeeds(graph));
+  TrainingJob job(*graph, 8);
+  job.optimizer = Optimizer::sgd;
+  const std::int64_t without = bytes_of(planned(job).plan, 2).peak;
+  job.activation_checkpointing = true;
+  EXPECT_LT(bytes_of(planned(job).plan, 2).peak, without);
+}
+
+}  // namespace
+}  // namespace gpumem::plan
