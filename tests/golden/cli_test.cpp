@@ -294,7 +294,7 @@ TEST(CliErrors, HaveTheDocumentedExitCodesAndNameThePlace) {
       {"unknown allocator option", resnet50("--batch 1 --alloc-conf speed:11"), 2, "'speed' is not an option"},
       {"no passes", resnet50("--batch 1 --accumulate 0"), 2, "gradient accumulation is 0"},
       {"no samples", resnet50("--batch 1 --samples 0"), 2, "the number of samples an epoch is 0"},
-      {"checkpointing", resnet50("--batch 1 --checkpointing"), 4, "no plan for activation checkpointing"},
+      {"checkpointing", "estimate models/summaries/vgg16.torchsummary.txt --batch 1 --checkpointing", 4, "checkpointing"},
       {"fit by all", std::string(kFit) + "--estimator all", 2, "fit takes one estimator"},
       {"fit of nothing", "fit nowhere.txt", 3, "nowhere.txt: cannot open"},
       {"fit of unknown layers", "fit tests/golden/cli/unknown_layer.txt --lenient", 4, "no batch is known to fit"},

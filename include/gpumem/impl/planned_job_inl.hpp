@@ -37,12 +37,6 @@ GPUMEM_INLINE core::Result<core::Bytes> context_of(const model::TrainingJob& job
 
 GPUMEM_INLINE core::Result<PlannedJob> plan_job(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                 const ops::Catalogue& ops) {
-  if (job.activation_checkpointing) {
-    return core::Error{core::ErrorCode::missing_information,
-                       "the replay has no plan for activation checkpointing yet; without it, the job's figures are an "
-                       "upper limit",
-                       {}};
-  }
   auto connected = connect::connect(job, ops);
   if (!connected) return connected.error();
   PlannedJob planned;
