@@ -516,6 +516,10 @@ TEST(ReplayProperty, ZeroSizesAndContradictionsAreRefusedByName) {
       {"other features",
        graph_json(R"({"name": "fc", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 9, "out_features": 4}})"),
        "fc"},
+      {"printed features",
+       graph_json(
+           R"({"name": "fc", "op": "linear", "inputs": ["x"], "output": ["N", 3, 8, 4], "attrs": {"in_features": 9, "out_features": 4}})"),
+       "fc"},
       {"sizes that do not add",
        graph_json(std::string(kConv) + R"(, {"name": "sum", "op": "add", "inputs": ["conv", "x"]})"), "sum"},
       {"a row of 0 pixels",
