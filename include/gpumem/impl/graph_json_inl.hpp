@@ -298,13 +298,22 @@ class Handler {
     return false;
   }
 
+  /// The error of a field, said of the node or input that has it: its name may stand behind the field.
+  static core::Error named(std::string_view kind, const JsonValue& item, core::Error error) {
+    for (const JsonValue& field : item.items()) {
+      if (field.key() != "name" || !field.is(Kind::text)) continue;
+      error.message = std::string(kind) + " " + core::quoted(field.text()) + ": " + error.message;
+    }
+    return error;
+  }
+
   bool take_input(const JsonValue& item) {
     if (nodes_seen_) return fail(malformed("\"inputs\" must stand before \"nodes\""));
     model::GraphInput input;
     bool shaped = false;
     for (const JsonValue& field : item.items()) {
       const core::Status read = read_input_field(field, input);
-      if (!read) return fail(read.error());
+      if (!read) return fail(named("input", item, read.error()));
       shaped = shaped || field.key() == "shape";
     }
     if (input.name.empty() || !shaped) return fail(malformed("an input needs a name and a shape"));
@@ -340,7 +349,7 @@ class Handler {
     node.clear();
     for (const JsonValue& field : item.items()) {
       const core::Status read = read_field(field, node);
-      if (!read) return fail(read.error());
+      if (!read) return fail(named("node", item, read.error()));
     }
     if (node.name.empty() || node.op.empty()) return fail(malformed("a node needs a name and an op"));
     const model::OpTraits* op = options_.vocabulary->find_op(node.op);

@@ -219,7 +219,7 @@ class Reader : private TableReader {
                                    " is cut; print with model.summary(line_length=140)",
                                {}});
     }
-    if (row.shape != "?" && row.shape != "multiple") return read_shapes(row.shape, row.line);
+    if (row.shape != "?" && row.shape != "multiple") return read_shapes(row.shape, row.name, row.line);
     core::Shape unknown;
     unknown.push_back(core::Dim::unknown());
     shapes().assign(1, unknown);

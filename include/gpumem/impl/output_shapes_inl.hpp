@@ -260,6 +260,30 @@ GPUMEM_INLINE bool fits(const ops::Op& op, const model::Attributes& attributes, 
   return op.output_shape({attributes, {&input, 1}}).has_value();
 }
 
+/// The first layer whose printed input has not the width that it was built for; nothing if all is well.
+GPUMEM_INLINE std::optional<core::Error> printed_fault(const model::TrainingJob& job, const model::ModelGraph& graph,
+                                                       const std::vector<const ops::Op*>& rules) {
+  for (const model::Layer& layer : graph.layers()) {
+    const ops::Op* op = rules[layer.op];
+    const auto edges = graph.inputs(layer);
+    if (op == nullptr || edges.empty()) continue;
+    const model::LayerIndex source = edges.front();
+    Shape input;
+    if (source < 0) {
+      input = graph_input_shape(job, static_cast<std::size_t>(model::kFirstGraphInput - source));
+    } else {
+      const auto printed = graph.outputs(graph.layers()[static_cast<std::size_t>(source)]);
+      if (printed.size() != 1) continue;  // which of several it reads is not told
+      input = printed.front();
+    }
+    if (auto fault = width_fault(*op, graph.attributes(layer), input)) {
+      fault->place = place_of(graph, layer);
+      return fault;
+    }
+  }
+  return std::nullopt;
+}
+
 /// Attributes may be any numbers (out_features=-5): what they make of a shape must still be a tensor's.
 GPUMEM_INLINE std::optional<core::Error> size_fault(const Shape& shape) {
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
@@ -283,9 +307,13 @@ GPUMEM_INLINE core::Result<OutputShapes> infer_output_shapes(const model::Traini
   const model::ModelGraph& graph = *job.graph;
   OutputShapes shapes;
   shapes.graph_ = &graph;
-  if (graph.shapes_printed()) return shapes;
-
   const std::vector<const ops::Op*> rules = detail::resolve(graph, ops);
+  if (graph.shapes_printed()) {
+    auto fault = graph.edges_inferred() ? std::nullopt : detail::printed_fault(job, graph, rules);
+    if (fault) return *std::move(fault);
+    return shapes;
+  }
+
   detail::Chain chain(job, graph);
   shapes.inferred_.reserve(graph.layers().size());
   shapes.leaves_.reserve(graph.layers().size());

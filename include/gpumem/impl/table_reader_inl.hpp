@@ -91,10 +91,14 @@ GPUMEM_INLINE void TableReader::learn_batch(std::string_view cell) {
   if (batch_size_ > 0) builder_.printed_batch_size(batch_size_);
 }
 
-GPUMEM_INLINE bool TableReader::read_shapes(std::string_view cell, std::int64_t line) {
+GPUMEM_INLINE bool TableReader::read_shapes(std::string_view cell, std::string_view layer, std::int64_t line) {
   learn_batch(cell);
-  const core::Status shaped = parse_shapes(cell, batch_size_, shapes_);
-  if (!shaped) return refuse(line, shaped.error());
+  if (const core::Status shaped = parse_shapes(cell, batch_size_, shapes_); !shaped) {
+    constexpr std::size_t kLongestName = 200;
+    core::Error error = shaped.error();
+    error.place.element = core::shortened(layer, kLongestName);
+    return refuse(line, std::move(error));
+  }
   const auto several = [](const core::Shape& shape) { return shape.rank() > 0 && shape[0].size > 1; };
   if (batch_size_ == 1 && !ambiguous_ && std::any_of(shapes_.begin(), shapes_.end(), several)) {
     ambiguous_ = true;

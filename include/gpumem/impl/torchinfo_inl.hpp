@@ -204,7 +204,7 @@ class Reader : private TableReader {
     if (cell(row, columns_.input_shape) != "--") learn_batch(cell(row, columns_.input_shape));
     const std::string_view shape = cell(row, columns_.output_shape);
     shapes().clear();
-    if (shape != "--" && !read_shapes(shape, row.line)) return false;
+    if (shape != "--" && !read_shapes(shape, row.name, row.line)) return false;
     const model::OpTraits* op = options().vocabulary->find_torch(row.class_name);
     place(row, has_children && op == nullptr);
     if (op != nullptr) return add(row, op, *count);

@@ -65,7 +65,7 @@ class Reader : private TableReader {
     }
     const core::Result<std::int64_t> count = parse_count(row->count);
     if (!count) return refuse(lines().number(), count.error());
-    if (!read_shapes(row->shape, lines().number())) return false;
+    if (!read_shapes(row->shape, row->name, lines().number())) return false;
     const model::OpTraits* op = options().vocabulary->find_torch(row->class_name);
     const bool container = op == nullptr && *count == 0;
     if (container) {

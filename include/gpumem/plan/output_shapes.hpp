@@ -34,7 +34,8 @@ class OutputShapes {
 /// tensor if that fits it, else no tensor leaves it either.
 ///
 /// Errors: missing_information where the input size (or sequence length) is not given, where a layer does not
-/// say its sizes, or where no input fits it.
+/// say its sizes, or where no input fits it; malformed_input where an edge has not the width that its reader was built
+/// for, be it printed or inferred.
 [[nodiscard]] core::Result<OutputShapes> infer_output_shapes(const model::TrainingJob& job, const ops::Catalogue& ops);
 
 }  // namespace gpumem::plan

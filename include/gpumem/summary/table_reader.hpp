@@ -30,8 +30,8 @@ class TableReader {
   void read_foot() { summary::read_foot(format_, text_, lines_, builder_); }
   /// Reads "Input size (MB): 0.57" below the total, of the printed batch; a megabyte is so many bytes.
   void read_input_size(std::int64_t megabyte);
-  /// Parses `cell` into shapes(), learning the batch size from the first one.
-  bool read_shapes(std::string_view cell, std::int64_t line);
+  /// Parses the `cell` of this layer into shapes(), learning the batch size from the first one.
+  bool read_shapes(std::string_view cell, std::string_view layer, std::int64_t line);
 
   [[nodiscard]] const std::vector<core::Shape>& shapes() const { return shapes_; }
   [[nodiscard]] std::vector<core::Shape>& shapes() { return shapes_; }

@@ -116,6 +116,20 @@ TEST(OutputShapes, AreThePrintedOnesWhereTheSummaryHasThem) {
   EXPECT_EQ(inferred(job), (testing::Described{"[N, 4]"}));
 }
 
+TEST(OutputShapes, PrintedOnesMustHaveTheWidthsThatLayersWereBuiltFor) {
+  const auto printed = [](std::string_view width) {
+    return infer(
+        job_of(R"({"format": "gpumem-graph", "version": 1, "inputs": [{"name": "x", "shape": ["N", 8]}], "nodes": [
+{"name": "a", "op": "linear", "inputs": ["x"], "output": ["N", 4], "attrs": {"in_features": 8, "out_features": 4}},
+{"name": "b", "op": "linear", "inputs": ["a"], "output": ["N", 2], "attrs": {"in_features": )" +
+               std::string(width) + R"(, "out_features": 2}}]})"));
+  };
+  EXPECT_TRUE(succeeds(printed("4")));
+  const auto fault = printed("5");
+  ASSERT_TRUE(fails(fault, ErrorCode::malformed_input, 3, "has in_features 5, but its input has the shape [N, 4]"));
+  EXPECT_EQ(fault.error().place.element, "b");
+}
+
 TEST(OutputShapes, FollowTheEdgesOfAGraph) {
   EXPECT_EQ(inferred(job_of(R"({"format": "gpumem-graph", "version": 1,
  "inputs": [{"name": "x", "shape": ["N", 3, 8, 8]}, {"name": "ids", "shape": ["N", 5], "dtype": "int64"}],

@@ -131,8 +131,18 @@ TEST(GraphJson, RefusesAGraphThatPrintsSomeShapesOnly) {
 TEST(GraphJson, NamesTheElementThatIsWrong) {
   const auto graph = parse_summary(graph_of(R"({"name": "a", "op": "relu", "inputs": ["x"]},
 {"name": "b", "op": "relu", "inputs": ["y"]})"));
-  ASSERT_TRUE(fails(graph, ErrorCode::malformed_input, 4, "reads 'y'"));
+  ASSERT_TRUE(fails(graph, ErrorCode::malformed_input, 4, "node 'b': reads 'y'"));
   EXPECT_EQ(graph.error().place.element, "/nodes/1");
+}
+
+TEST(GraphJson, NamesTheNodeOrInputWhoseFieldIsWrongWhereverItsNameStands) {
+  EXPECT_TRUE(fails(parse_summary(graph_of(R"({"inputs": ["y"], "op": "relu", "name": "late"})")),
+                    ErrorCode::malformed_input, 3, "node 'late': reads 'y'"));
+  EXPECT_TRUE(fails(parse_summary(graph_of(R"({"name": "a", "op": "relu", "inputs": ["x"], "output": ["N", 0]})")),
+                    ErrorCode::malformed_input, 3, "node 'a': a dimension is 0"));
+  EXPECT_TRUE(fails(parse_summary(R"({"format": "gpumem-graph", "version": 1,
+"inputs": [{"name": "x", "shape": ["N", 0]}], "nodes": []})"),
+                    ErrorCode::malformed_input, 2, "input 'x': a dimension is 0"));
 }
 
 TEST(GraphJson, ChecksItsHead) {

@@ -128,6 +128,12 @@ TEST(Torchsummary, RefusesRowsThatAreNone) {
   }
 }
 
+TEST(Torchsummary, NamesTheLayerWhoseShapeIsWrong) {
+  const auto graph = parse_summary(bare_table("Conv2d-1 [-1, 64, 0, 112] 9,408\n"));
+  ASSERT_TRUE(fails(graph, ErrorCode::malformed_input, 4, "dimension of zero"));
+  EXPECT_EQ(graph.error().place.element, "Conv2d-1");
+}
+
 TEST(Torchsummary, RefusesATotalBeyondSixtyFourBits) {
   const std::string text = bare_table("            Linear-1                    [-1, 10]             110\n") +
                            "Total params: 99999999999999999999\n";
