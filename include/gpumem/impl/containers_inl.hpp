@@ -15,11 +15,12 @@ GPUMEM_INLINE Containers containers_of(const model::ModelGraph& graph) {
     const std::uint32_t own = graph.layers()[index].scope;
     above.clear();
     for (std::uint32_t scope = own; !placed[scope]; scope = graph.scope(scope).parent) above.push_back(scope);
-    for (auto scope = above.rbegin(); scope != above.rend(); ++scope) {
-      placed[*scope] = true;
-      all[*scope].name = graph.scope_name(*scope);
-      all[*scope].class_name = graph.class_name(graph.scope(*scope));
-      all[graph.scope(*scope).parent].parts.push_back({*scope, true});
+    std::reverse(above.begin(), above.end());
+    for (const std::uint32_t scope : above) {
+      placed[scope] = true;
+      all[scope].name = graph.scope_name(scope);
+      all[scope].class_name = graph.class_name(graph.scope(scope));
+      all[graph.scope(scope).parent].parts.push_back({scope, true});
     }
     all[own].parts.push_back({index, false});
   }

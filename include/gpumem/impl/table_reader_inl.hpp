@@ -77,7 +77,8 @@ GPUMEM_INLINE void TableReader::read_input_size(std::int64_t megabyte) {
     const std::string_view decimals = line.substr(at);
     const bool two = decimals.size() == 3 && decimals[0] == '.' && is_digit(decimals[1]) && is_digit(decimals[2]);
     if (!whole || *whole > kLargest / 100 || !two) return;
-    const std::int64_t hundredths = *whole * 100 + (decimals[1] - '0') * 10 + (decimals[2] - '0');
+    const std::int64_t tenths = decimals[1] - '0';
+    const std::int64_t hundredths = *whole * 100 + tenths * 10 + (decimals[2] - '0');
     const std::int64_t samples = std::max<std::int64_t>(batch_size_, 1);
     builder_.printed_input({std::max<std::int64_t>(2 * hundredths - 1, 0) * megabyte / (200 * samples),
                             (2 * hundredths + 1) * megabyte / (200 * samples) + 1});

@@ -113,7 +113,7 @@ class Reader : private TableReader {
 
   core::Result<model::ModelGraph> read() {
     columns_ = columns_of(lines().line());
-    constexpr std::int64_t kMegabyte = 1000 * 1000;
+    constexpr std::int64_t kMegabyte = 1'000'000;
     if (read_head() && read_rows()) {
       read_foot();
       read_input_size(kMegabyte);

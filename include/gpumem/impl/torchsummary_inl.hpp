@@ -38,7 +38,7 @@ class Reader : private TableReader {
   using TableReader::TableReader;
 
   core::Result<model::ModelGraph> read() {
-    constexpr std::int64_t kMegabyte = 1024 * 1024;
+    constexpr std::int64_t kMegabyte = std::int64_t{1} << 20;
     if (read_rule('=') && read_rows()) {
       read_foot();
       read_input_size(kMegabyte);
