@@ -152,7 +152,7 @@ std::string notes(const Evaluation& evaluation) {
             " layers are of unknown classes: the estimates are lower bounds.\n";
   }
   if (graph.edges_inferred() && !graph.shapes_printed()) {
-    text += "\nThe summary prints neither shapes nor edges: both were inferred from the order of its layers.\n";
+    text += "\nThe summary prints neither shapes nor edges: both were inferred.\n";
   }
   return text;
 }
