@@ -1,0 +1,97 @@
+// Enters: text of a config.json. Leaves: ModelConfig, all that is known of a trained model beside its weights; and the
+// way back. "format": "gpumem-model", "version": 1:
+//
+//   {"format": "gpumem-model", "version": 1, "name": "mlp-cnn", "nets": "cnn",
+//    "network": {"features": 10, "outputs": 6, "sequence": {"length": 119, "columns": 4},       (sequence: may be
+//    absent)
+//                "branches": [{"encoder": {"width": 6, "layers": 3, "heads": 1, "feed_forward": 4,    (may be absent)
+//                                          "embedding": "linear", "attention": "sequence", "pooling": "mean"},
+//                              "members": [[8, 4], [8]]}]},
+//    "features": [{"name": "parameters", "transform": "log1p", "mean": 13.1, "scale": 2.0, "min": 0, "max": 1e9}],
+//    "sequence": [{"name": "layer_parameters", "transform": "log1p", "mean": 0, "scale": 1}],
+//    "head": {"type": "bins", "edges_mib": [0, 8000, 16000]}   or   {"type": "values", "names": ["log_ratio"]},
+//    "provenance": {"data": "...", "gpu": "...", "software": "...", "date": "...", "licence": "...", ...},   (texts)
+//    "accuracy": {...},                                                                 (numbers by name; may be
+//    absent) "test_vectors": [{"features": [...], "sequence": [[...]], "outputs": [...]}]}
+//
+// A feature enters the network as (transform(x) - mean) / scale; absent: identity, 0, 1. min and max bound the raw
+// values of the training jobs: beyond them a job is out of domain. Names of features are those of ml/features.hpp,
+// which the loader checks; "test_vectors" hold raw features and what the network gives for them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/ml/network_shape.hpp"
+
+namespace gpumem::ml {
+
+/// What kind of nets a model was trained on.
+enum class NetKind : std::uint8_t { mlp, cnn, transformer, any };
+inline constexpr std::array<model::Named<NetKind>, 4> kNetKinds = {
+    {{NetKind::mlp, "mlp"}, {NetKind::cnn, "cnn"}, {NetKind::transformer, "transformer"}, {NetKind::any, "any"}}};
+
+enum class Transform : std::uint8_t { identity, log1p };
+inline constexpr std::array<model::Named<Transform>, 2> kTransforms = {
+    {{Transform::identity, "identity"}, {Transform::log1p, "log1p"}}};
+
+/// One figure that enters the network.
+struct FeatureSpec {
+  std::string name;
+  Transform transform = Transform::identity;
+  double mean = 0.0;
+  double scale = 1.0;  ///< not 0
+  std::optional<double> min = {};
+  std::optional<double> max = {};
+
+  friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;
+};
+
+/// What the outputs stand for. Just one of the two is not empty.
+struct Head {
+  std::vector<double> edges_mib;   ///< outputs are logits of bins between these; one more than outputs, rising
+  std::vector<std::string> names;  ///< outputs are these values
+
+  friend bool operator==(const Head&, const Head&) = default;
+};
+
+struct TestVector {
+  std::vector<double> features;               ///< raw
+  std::vector<std::vector<double>> sequence;  ///< raw rows, without padding
+  std::vector<double> outputs;
+
+  friend bool operator==(const TestVector&, const TestVector&) = default;
+};
+
+struct ModelConfig {
+  std::string name;
+  NetKind nets = NetKind::any;
+  NetworkShape network;
+  std::vector<FeatureSpec> features;  ///< network.features of them
+  std::vector<FeatureSpec> sequence;  ///< network.sequence_columns of them
+  Head head;
+  std::vector<std::pair<std::string, std::string>> provenance;
+  std::vector<std::pair<std::string, double>> accuracy;
+  std::vector<TestVector> test_vectors;  ///< at least one
+
+  friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
+};
+
+/// Errors: malformed_input with a JSON pointer: an unknown format, version or field value, a list of another length
+/// than the network needs, a number that is not finite, no test vector. Unknown fields are refused, too.
+[[nodiscard]] core::Result<ModelConfig> parse_model_config(std::string_view text, std::string_view file = {});
+
+[[nodiscard]] std::string write_model_config(const ModelConfig& config);
+
+}  // namespace gpumem::ml
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/model_config_inl.hpp"
+#endif

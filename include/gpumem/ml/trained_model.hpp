@@ -1,0 +1,50 @@
+// Enters: a model folder (config.json, model.safetensors). Leaves: TrainedModel, config and network that belong
+// together and give what the config's test vectors say; and the way back to a folder.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/ml/model_config.hpp"
+#include "gpumem/ml/network.hpp"
+
+namespace gpumem::ml {
+
+inline constexpr std::string_view kConfigFile = "config.json";
+inline constexpr std::string_view kWeightsFile = "model.safetensors";
+/// How far the network may be from its test vectors: |got - said| <= this x max(1, |said|).
+inline constexpr double kTestVectorTolerance = 1e-3;
+
+struct TrainedModel {
+  ModelConfig config;
+  Network network;
+};
+
+/// The two files' contents. `folder` is for messages. Errors: malformed_input, with file and JSON pointer or tensor; a
+/// test vector that the network does not reproduce is one.
+[[nodiscard]] core::Result<TrainedModel> make_model(std::string_view config, std::string_view weights,
+                                                    std::string_view folder = {});
+
+/// Errors: also unreadable_file.
+[[nodiscard]] core::Result<TrainedModel> load_model(const std::string& folder);
+
+/// Writes both files (each to a temporary first, then renamed), config.json last. Makes the folder. Errors:
+/// unreadable_file.
+[[nodiscard]] core::Status save_model(const ModelConfig& config, const TensorFile& weights, const std::string& folder);
+
+/// A raw figure as it enters the network.
+[[nodiscard]] float transformed(const FeatureSpec& spec, double raw);
+
+/// Raw features and sequence through the network; allocates.
+[[nodiscard]] core::Result<std::vector<float>> run_raw(const TrainedModel& model, std::span<const double> features,
+                                                       std::span<const std::vector<double>> sequence);
+
+}  // namespace gpumem::ml
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/trained_model_inl.hpp"
+#endif
