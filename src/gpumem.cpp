@@ -42,6 +42,7 @@
 #include "gpumem/impl/module_repr_inl.hpp"
 #include "gpumem/impl/module_tree_inl.hpp"
 #include "gpumem/impl/module_view_inl.hpp"
+#include "gpumem/impl/network_shape_inl.hpp"
 #include "gpumem/impl/op_traits_inl.hpp"
 #include "gpumem/impl/opt_inl.hpp"
 #include "gpumem/impl/output_shapes_inl.hpp"

@@ -62,8 +62,8 @@ struct EncoderShape {
 };
 
 struct BranchShape {
-  std::optional<EncoderShape> encoder;
-  std::vector<std::vector<std::int64_t>> members;  ///< the hidden widths of each
+  std::optional<EncoderShape> encoder = {};
+  std::vector<std::vector<std::int64_t>> members = {};  ///< the hidden widths of each
 
   friend bool operator==(const BranchShape&, const BranchShape&) = default;
 };
@@ -73,7 +73,7 @@ struct NetworkShape {
   std::int64_t outputs = 0;
   std::int64_t sequence_length = 0;   ///< rows; longer sequences are cut, shorter ones padded with zeros
   std::int64_t sequence_columns = 0;  ///< figures a row; 0: no branch has an encoder
-  std::vector<BranchShape> branches;
+  std::vector<BranchShape> branches = {};
 
   friend bool operator==(const NetworkShape&, const NetworkShape&) = default;
 };
@@ -86,9 +86,11 @@ struct TensorSpec {
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-/// Done if a network can be built so. Errors: invalid_argument, naming the field; any size beyond what a model of this
-/// kind can sensibly have (4,096 wide, 65,536 long, 64 deep, 256 members) is one, so that a damaged file asks for no
-/// terabytes.
+/// Done if a network can be built so. Errors: invalid_argument, naming the field as a JSON pointer below the network
+/// ("/branches/0/encoder/heads", "/sequence/length"; see model_config.hpp); any size beyond what a model of this kind
+/// can sensibly have (4,096 wide, 65,536 long, 64 deep, 16 branches, 256 members of all branches together, 2^26
+/// weights, 2^26 elements in a sequence as wide as the encoder) is one, so that a damaged file asks for no terabytes.
+/// So is a sequence that no branch reads. A member may have no hidden layer.
 [[nodiscard]] core::Status validate(const NetworkShape& shape);
 
 /// Every tensor of a valid shape, in the order in which they are applied, all float32:
