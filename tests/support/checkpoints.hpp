@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -202,12 +203,14 @@ class GpumemnetWriter {
     for (std::int64_t index = 0; index < elements; ++index) {
       values.push_back(0.05F + static_cast<float>((7 * tensors_ + 3 * index) % 11) / 8.0F);
     }
+    if (tensors_ == 0 && first_value) values[0] = *first_value;
     ++tensors_;
     checkpoint.add(name, shape, values);
   }
 
   CheckpointWriter checkpoint;
   bool wrong_encoding = false;
+  std::optional<float> first_value = {};
 
  private:
   std::int64_t tensors_ = 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "checkpoints.hpp"
 #include "expect.hpp"
 #include "gpumem/ml/trained_model.hpp"
@@ -93,7 +95,7 @@ TEST(GpumemnetCheckpoint, SaysWhereItComesFrom) {
 TEST(GpumemnetCheckpoint, SaysWhatWasFoundInstead) {
   EXPECT_TRUE(refused(testing::mlp4mlp_checkpoint(7, 5), "none of GPUMemNet's six published models; mlp4mlp comes"));
   EXPECT_TRUE(refused(testing::mlp4mlp_checkpoint(7, 5), "model.0.weight is float32 [8, 7], not float32 [8, 8]"));
-  EXPECT_TRUE(refused(testing::mlp4mlp_checkpoint(9, 5), "mlp4transformer comes closest"));
+  EXPECT_TRUE(refused(testing::mlp4mlp_checkpoint(7, 6), "mlp4transformer comes closest"));
   EXPECT_TRUE(refused(testing::CheckpointWriter().bytes(), "holds 0 tensors"));
   testing::GpumemnetWriter more;
   more.ensemble("", testing::kThirteenDepths, 8, 5);
@@ -108,18 +110,9 @@ TEST(GpumemnetCheckpoint, RefusesAnotherPositionalEncoding) {
 
 TEST(GpumemnetCheckpoint, RefusesValuesThatMakeNoNetwork) {
   testing::GpumemnetWriter writer;
+  writer.first_value = std::numeric_limits<float>::infinity();
   writer.ensemble("", testing::kThirteenDepths, 8, 5);
-  std::string bytes = writer.checkpoint.bytes();
-  // The first storage's first value becomes infinite, its checksum (behind the data and in the directory) the new one.
-  const std::string data = "archive/data/0";
-  const std::size_t begin = bytes.find(data) + data.size() + 8;
-  const std::string old_crc = testing::little_endian(crc32(bytes.substr(begin, 256)), 4);
-  bytes.replace(begin, 4, testing::little_endian(0x7F800000, 4));
-  const std::string new_crc = testing::little_endian(crc32(bytes.substr(begin, 256)), 4);
-  for (std::size_t at = bytes.find(old_crc); at != std::string::npos; at = bytes.find(old_crc)) {
-    bytes.replace(at, 4, new_crc);
-  }
-  EXPECT_TRUE(refused(bytes, "finite"));
+  EXPECT_TRUE(refused(writer.checkpoint.bytes(), "finite"));
 }
 
 }  // namespace
