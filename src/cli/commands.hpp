@@ -55,6 +55,7 @@ int run_gpus(const GpusOptions& options);
 struct EvaluateOptions {
   std::string runs;  ///< a table of measured runs
   std::string estimator = kDefaultEstimator;
+  std::string model;      ///< of learned estimators: a built-in model, or a folder; empty: their own
   std::string summaries;  ///< folder with the summaries of models that the table only names
   std::string gpu;        ///< profile for all runs; empty: as the table says
   std::string out;        ///< file for the predictions, one row a run; empty: none
