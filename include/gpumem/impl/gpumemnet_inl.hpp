@@ -60,7 +60,9 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::st
     }
     core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(model.config);
     if (!reader) return reader.error();
-    made->needs_replay_ = made->needs_replay_ || reader->needs_replay();
+    made->depth_ = std::max(made->depth_, reader->needs_variants() ? ReplayDepth::variants
+                                          : reader->needs_replay() ? ReplayDepth::rule
+                                                                   : ReplayDepth::none);
     made->classifiers_.push_back({std::move(model), *std::move(reader)});
   }
   return std::unique_ptr<Estimator>(std::move(made));
@@ -76,7 +78,7 @@ GPUMEM_INLINE const Gpumemnet::Classifier& Gpumemnet::classifier_for(ml::NetKind
 GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(const model::TrainingJob& job,
                                                                   const device::GpuProfile& gpu) const {
   namespace detail = gpumemnet_detail;
-  const core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, needs_replay_, options_);
+  const core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, depth_, options_);
   if (!learned) return learned.error();
   const Classifier& classifier = classifier_for(learned->facts.kind);
   const ml::ModelConfig& config = classifier.model.config;
