@@ -4,6 +4,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "gpumem/core/result.hpp"
@@ -21,6 +22,9 @@ struct LearnedFacts {
   std::shared_ptr<const model::TrainingJob> job;
   ml::JobFacts facts;
   std::string edges;  ///< how the graph came by its edges, as in Coverage
+  /// Where a replay was asked for.
+  std::optional<PlannedJob> planned;
+  std::optional<JobReplay> replay;
 };
 
 /// What a model asks for beside the layers. Each includes those before it.

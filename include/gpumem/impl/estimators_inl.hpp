@@ -5,6 +5,7 @@
 #include <array>
 #include <type_traits>
 
+#include "gpumem/estimate/corrected_replay.hpp"
 #include "gpumem/estimate/fake_tensor.hpp"
 #include "gpumem/estimate/gpumemnet.hpp"
 #include "gpumem/estimate/horus.hpp"
@@ -44,8 +45,16 @@ core::Result<std::unique_ptr<Estimator>> create_gpumemnet(const EstimatorOptions
   return Gpumemnet::create(Name, std::move(models), options.allocator);
 }
 
-inline constexpr std::array<EstimatorEntry, 6> kAll = {{
+GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> create_corrected(const EstimatorOptions& options) {
+  constexpr std::string_view kBuiltin = "replay-corrector-cnn";
+  core::Result<ml::TrainedModel> model = ml::find_model(options.model.empty() ? kBuiltin : options.model);
+  if (!model) return model.error();
+  return CorrectedReplay::create(*std::move(model), options.allocator);
+}
+
+inline constexpr std::array<EstimatorEntry, 7> kAll = {{
     {Replay::kName, "replay of PyTorch's caching allocator over a plan of the training steps", create<Replay>},
+    {CorrectedReplay::kName, "the replay, corrected by what measured runs say of it", create_corrected},
     {Horus::kName, "Horus' published formula, faults included: the baseline", create<Horus>},
     {FakeTensor::kName, "peak of live tensors in forward and backward, as FakeTensorMode counts it without a GPU",
      create_fake_tensor<FakeTensor::Step::forward_backward>},

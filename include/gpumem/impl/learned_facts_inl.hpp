@@ -81,14 +81,16 @@ GPUMEM_INLINE core::Result<LearnedFacts> learned_facts(const model::TrainingJob&
   made->facts = *std::move(facts);
   if (depth == ReplayDepth::none) return made;
 
-  const core::Result<PlannedJob> planned = plan_job(*made->job, gpu, ops);
+  core::Result<PlannedJob> planned = plan_job(*made->job, gpu, ops);
   if (!planned) return planned.error();
-  const core::Result<JobReplay> run = replay_job(*planned, gpu, options);
-  if (!run) return run.error();
-  const auto figures = replay_figures(*planned, *run, gpu, depth, options);
+  const core::Result<JobReplay> replay = replay_job(*planned, gpu, options);
+  if (!replay) return replay.error();
+  const auto figures = replay_figures(*planned, *replay, gpu, depth, options);
   if (!figures) return figures.error();
   made->facts.replay = *figures;
   made->edges = planned->edges;
+  made->planned = *std::move(planned);
+  made->replay = *replay;
   return made;
 }
 
