@@ -568,7 +568,7 @@ class Call {
       if (last) y += bias;
       else y = bias;
       y.noalias() += weight * x;
-      if (!last) y = y.cwiseMax(0.0F);
+      if (!last) y = (y.array() < 0.0F).select(0.0F, y);  // what is not a number stays none
       input = to;
       std::swap(to, spare);
     }
