@@ -31,16 +31,23 @@ struct TrainedModel {
 /// Errors: also unreadable_file.
 [[nodiscard]] core::Result<TrainedModel> load_model(const std::string& folder);
 
-/// Writes both files (each to a temporary first, then renamed), config.json last. Makes the folder. Errors:
-/// unreadable_file.
+/// Writes both files (each to a temporary first, then renamed), config.json last. Makes the folder. Errors: those of
+/// make_model(), for what would not load is not written; unreadable_file.
 [[nodiscard]] core::Status save_model(const ModelConfig& config, const TensorFile& weights, const std::string& folder);
 
-/// A raw figure as it enters the network.
+/// A raw figure as it enters the network; not a finite number where the transform has none (log1p of -1 and below), or
+/// beyond float32.
 [[nodiscard]] float transformed(const FeatureSpec& spec, double raw);
 
-/// Raw features and sequence through the network; allocates.
+/// Raw features and rows of the sequence (none for a model that reads none) through the network; allocates. Rows beyond
+/// the network's length are not read. Errors: invalid_argument with a JSON pointer ("/features/2"): another number of
+/// figures than the model reads, or one that does not enter the network as a finite number; overflow if an output is
+/// not finite.
 [[nodiscard]] core::Result<std::vector<float>> run_raw(const TrainedModel& model, std::span<const double> features,
                                                        std::span<const std::vector<double>> sequence);
+
+/// How far the network is from a test vector: the largest |got - said| / max(1, |said|). Errors: those of run_raw().
+[[nodiscard]] core::Result<double> deviation(const TrainedModel& model, const TestVector& vector);
 
 }  // namespace gpumem::ml
 

@@ -1,0 +1,481 @@
+#pragma once
+
+#include "gpumem/ml/model_config.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "gpumem/core/json_document.hpp"
+
+namespace gpumem::ml {
+
+namespace model_config_detail {
+
+using core::JsonValue;
+using Kind = JsonValue::Kind;
+
+inline constexpr std::string_view kFormat = "gpumem-model";
+inline constexpr std::int64_t kVersion = 1;
+// Test vectors are most of a config: one of the longest sequences takes a megabyte or two.
+inline constexpr std::size_t kLargest = std::size_t{16} << 20;
+inline constexpr core::JsonLimits kLimits = {.depth = 8, .values = std::size_t{1} << 22};
+
+GPUMEM_INLINE core::Error malformed(std::string message) {
+  return {core::ErrorCode::malformed_input, std::move(message), {}};
+}
+
+// ---- values: what stands in `json` goes to `to`
+
+GPUMEM_INLINE core::Status read(const JsonValue& json, double& to) {
+  switch (json.kind()) {
+    case Kind::integer: to = static_cast<double>(json.integer()); return core::Done{};
+    case Kind::beyond_int64: to = static_cast<double>(json.unsigned_integer()); return core::Done{};
+    case Kind::real: to = json.real(); return core::Done{};
+    default: return malformed("must be a number");
+  }
+}
+
+GPUMEM_INLINE core::Status read(const JsonValue& json, std::int64_t& to) {
+  if (!json.is(Kind::integer)) return malformed("must be a whole number");
+  to = json.integer();
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status read(const JsonValue& json, std::string& to) {
+  if (!json.is(Kind::text) || json.text().empty()) return malformed("must be a text that is not empty");
+  to = json.text();
+  return core::Done{};
+}
+
+template <typename Enum, std::size_t Count>
+core::Status read_name(const JsonValue& json, const std::array<model::Named<Enum>, Count>& list, Enum& to) {
+  const auto value = json.is(Kind::text) ? model::value_of(list, json.text()) : std::nullopt;
+  if (value) {
+    to = *value;
+    return core::Done{};
+  }
+  std::string names;
+  for (const model::Named<Enum>& row : list) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return malformed("must be one of " + names);
+}
+
+template <typename Value>
+core::Status read(const JsonValue& json, std::vector<Value>& to);
+
+/// A field that an object of a config may have, and what reads it.
+template <typename Target>
+struct Field {
+  std::string_view name;
+  bool required;
+  core::Status (*read)(const JsonValue& json, Target& to);
+};
+
+template <typename Target, std::size_t Count>
+core::Status read_fields(const JsonValue& json, const std::array<Field<Target>, Count>& fields, Target& to) {
+  if (!json.is(Kind::object)) return malformed("must be an object");
+  std::array<bool, Count> seen{};
+  for (const JsonValue& item : json.items()) {
+    const auto field =
+        std::find_if(fields.begin(), fields.end(), [&](const Field<Target>& row) { return row.name == item.key(); });
+    if (field == fields.end()) return core::below(item.key(), malformed("is not a field of a model's config"));
+    seen[static_cast<std::size_t>(field - fields.begin())] = true;
+    core::Status status = field->read(item, to);
+    if (!status) return core::below(item.key(), std::move(status.error()));
+  }
+  for (std::size_t row = 0; row < Count; ++row) {
+    if (fields[row].required && !seen[row]) return core::below(fields[row].name, malformed("is missing"));
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status read(const JsonValue& json, EncoderShape& to) {
+  using Row = Field<EncoderShape>;
+  static constexpr std::array<Row, 7> kFields = {
+      {{"width", true, [](const JsonValue& item, EncoderShape& shape) { return read(item, shape.width); }},
+       {"layers", true, [](const JsonValue& item, EncoderShape& shape) { return read(item, shape.layers); }},
+       {"heads", true, [](const JsonValue& item, EncoderShape& shape) { return read(item, shape.heads); }},
+       {"feed_forward", true,
+        [](const JsonValue& item, EncoderShape& shape) { return read(item, shape.feed_forward); }},
+       {"embedding", true,
+        [](const JsonValue& item, EncoderShape& shape) { return read_name(item, kEmbeddings, shape.embedding); }},
+       {"attention", true,
+        [](const JsonValue& item, EncoderShape& shape) { return read_name(item, kAttentions, shape.attention); }},
+       {"pooling", true,
+        [](const JsonValue& item, EncoderShape& shape) { return read_name(item, kPoolings, shape.pooling); }}}};
+  return read_fields(json, kFields, to);
+}
+
+GPUMEM_INLINE core::Status read(const JsonValue& json, BranchShape& to) {
+  static constexpr std::array<Field<BranchShape>, 2> kFields = {
+      {{"encoder", false,
+        [](const JsonValue& item, BranchShape& shape) { return read(item, shape.encoder.emplace()); }},
+       {"members", true, [](const JsonValue& item, BranchShape& shape) { return read(item, shape.members); }}}};
+  return read_fields(json, kFields, to);
+}
+
+GPUMEM_INLINE core::Status read_sequence_shape(const JsonValue& json, NetworkShape& to) {
+  static constexpr std::array<Field<NetworkShape>, 2> kFields = {
+      {{"length", true, [](const JsonValue& item, NetworkShape& shape) { return read(item, shape.sequence_length); }},
+       {"columns", true,
+        [](const JsonValue& item, NetworkShape& shape) { return read(item, shape.sequence_columns); }}}};
+  return read_fields(json, kFields, to);
+}
+
+GPUMEM_INLINE core::Status read(const JsonValue& json, NetworkShape& to) {
+  static constexpr std::array<Field<NetworkShape>, 4> kFields = {
+      {{"features", true, [](const JsonValue& item, NetworkShape& shape) { return read(item, shape.features); }},
+       {"outputs", true, [](const JsonValue& item, NetworkShape& shape) { return read(item, shape.outputs); }},
+       {"sequence", false, read_sequence_shape},
+       {"branches", true, [](const JsonValue& item, NetworkShape& shape) { return read(item, shape.branches); }}}};
+  core::Status status = read_fields(json, kFields, to);
+  if (!status) return status;
+  status = validate(to);
+  if (!status) status.error().code = core::ErrorCode::malformed_input;
+  return status;
+}
+
+GPUMEM_INLINE core::Status read(const JsonValue& json, FeatureSpec& to) {
+  using Row = Field<FeatureSpec>;
+  static constexpr std::array<Row, 6> kFields = {
+      {{"name", true, [](const JsonValue& item, FeatureSpec& spec) { return read(item, spec.name); }},
+       {"transform", false,
+        [](const JsonValue& item, FeatureSpec& spec) { return read_name(item, kTransforms, spec.transform); }},
+       {"mean", false, [](const JsonValue& item, FeatureSpec& spec) { return read(item, spec.mean); }},
+       {"scale", false, [](const JsonValue& item, FeatureSpec& spec) { return read(item, spec.scale); }},
+       {"min", false, [](const JsonValue& item, FeatureSpec& spec) { return read(item, spec.min.emplace()); }},
+       {"max", false, [](const JsonValue& item, FeatureSpec& spec) { return read(item, spec.max.emplace()); }}}};
+  core::Status status = read_fields(json, kFields, to);
+  if (!status) return status;
+  if (to.scale == 0.0) return core::below("scale", malformed("must not be 0: figures are divided by it"));
+  if (to.min && to.max && *to.min > *to.max) return core::below("max", malformed("is below \"min\""));
+  return core::Done{};
+}
+
+/// "head" while it is read: the field "type" says which list it must have.
+struct HeadText {
+  std::string type;
+  Head head;
+  bool edges = false;
+  bool names = false;
+};
+
+GPUMEM_INLINE core::Status read_head(const JsonValue& json, Head& to) {
+  static constexpr std::array<Field<HeadText>, 3> kFields = {
+      {{"type", true, [](const JsonValue& item, HeadText& text) { return read(item, text.type); }},
+       {"edges_mib", false,
+        [](const JsonValue& item, HeadText& text) {
+          text.edges = true;
+          return read(item, text.head.edges_mib);
+        }},
+       {"names", false, [](const JsonValue& item, HeadText& text) {
+          text.names = true;
+          return read(item, text.head.names);
+        }}}};
+  HeadText text;
+  core::Status status = read_fields(json, kFields, text);
+  if (!status) return status;
+  if (text.type != "bins" && text.type != "values") return core::below("type", malformed("must be bins or values"));
+  const bool bins = text.type == "bins";
+  if (text.edges != bins || text.names == bins) {
+    return malformed(bins ? "of type bins has \"edges_mib\" and no \"names\""
+                          : "of type values has \"names\" and no \"edges_mib\"");
+  }
+  if (bins && text.head.edges_mib.empty()) return core::below("edges_mib", malformed("is empty"));
+  to = std::move(text.head);
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status read(const JsonValue& json, TestVector& to) {
+  static constexpr std::array<Field<TestVector>, 3> kFields = {
+      {{"features", true, [](const JsonValue& item, TestVector& vector) { return read(item, vector.features); }},
+       {"sequence", false, [](const JsonValue& item, TestVector& vector) { return read(item, vector.sequence); }},
+       {"outputs", true, [](const JsonValue& item, TestVector& vector) { return read(item, vector.outputs); }}}};
+  return read_fields(json, kFields, to);
+}
+
+template <typename Value>
+core::Status read(const JsonValue& json, std::vector<Value>& to) {
+  if (!json.is(Kind::list)) return malformed("must be a list");
+  to.reserve(json.size());
+  std::size_t index = 0;
+  for (const JsonValue& item : json.items()) {
+    core::Status status = read(item, to.emplace_back());
+    if (!status) return core::below(index, std::move(status.error()));
+    ++index;
+  }
+  return core::Done{};
+}
+
+/// An object of values of one kind, in the order in which they stand.
+template <typename Value>
+core::Status read_named(const JsonValue& json, std::vector<std::pair<std::string, Value>>& to) {
+  if (!json.is(Kind::object)) return malformed("must be an object");
+  for (const JsonValue& item : json.items()) {
+    core::Status status = read(item, to.emplace_back(std::string(item.key()), Value()).second);
+    if (!status) return core::below(item.key(), std::move(status.error()));
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status read(const JsonValue& json, ModelConfig& to) {
+  using Row = Field<ModelConfig>;
+  static constexpr std::array<Row, 11> kFields = {
+      {{"format", true,
+        [](const JsonValue& item, ModelConfig&) -> core::Status {
+          if (item.is(kFormat)) return core::Done{};
+          return malformed("must be \"gpumem-model\"");
+        }},
+       {"version", true,
+        [](const JsonValue& item, ModelConfig&) -> core::Status {
+          if (item.is(static_cast<int>(kVersion))) return core::Done{};
+          return malformed("must be 1; a newer gpumem may read it");
+        }},
+       {"name", true, [](const JsonValue& item, ModelConfig& config) { return read(item, config.name); }},
+       {"nets", true,
+        [](const JsonValue& item, ModelConfig& config) { return read_name(item, kNetKinds, config.nets); }},
+       {"network", true, [](const JsonValue& item, ModelConfig& config) { return read(item, config.network); }},
+       {"features", true, [](const JsonValue& item, ModelConfig& config) { return read(item, config.features); }},
+       {"sequence", false, [](const JsonValue& item, ModelConfig& config) { return read(item, config.sequence); }},
+       {"head", true, [](const JsonValue& item, ModelConfig& config) { return read_head(item, config.head); }},
+       {"provenance", true,
+        [](const JsonValue& item, ModelConfig& config) { return read_named(item, config.provenance); }},
+       {"accuracy", false,
+        [](const JsonValue& item, ModelConfig& config) { return read_named(item, config.accuracy); }},
+       {"test_vectors", true,
+        [](const JsonValue& item, ModelConfig& config) { return read(item, config.test_vectors); }}}};
+  return read_fields(json, kFields, to);
+}
+
+// ---- the parts against each other
+
+GPUMEM_INLINE core::Status check_size(std::size_t size, std::int64_t wanted, std::string_view what) {
+  if (static_cast<std::int64_t>(size) == wanted) return core::Done{};
+  return malformed("has " + std::to_string(size) + " items; the network has " + std::to_string(wanted) + " " +
+                   std::string(what));
+}
+
+/// Done if no two items are equal.
+template <typename Item, typename Name>
+core::Status check_unique(const std::vector<Item>& items, Name name) {
+  std::vector<std::string_view> names;
+  names.reserve(items.size());
+  for (const Item& item : items) names.push_back(name(item));
+  std::sort(names.begin(), names.end());
+  const auto twice = std::adjacent_find(names.begin(), names.end());
+  if (twice == names.end()) return core::Done{};
+  return malformed("names " + core::quoted(*twice) + " twice");
+}
+
+GPUMEM_INLINE core::Status check_specs(const std::vector<FeatureSpec>& specs, std::int64_t wanted,
+                                       std::string_view what) {
+  core::Status status = check_size(specs.size(), wanted, what);
+  if (!status) return status;
+  return check_unique(specs, [](const FeatureSpec& spec) { return std::string_view(spec.name); });
+}
+
+GPUMEM_INLINE core::Status check_edges(const std::vector<double>& edges, std::int64_t outputs) {
+  if (static_cast<std::int64_t>(edges.size()) != outputs + 1) {
+    return malformed("has " + std::to_string(edges.size()) + " edges; the bins of the network's " +
+                     std::to_string(outputs) + " outputs need one more than these");
+  }
+  if (edges.front() < 0.0) return malformed("begins below 0");
+  for (std::size_t index = 1; index < edges.size(); ++index) {
+    if (!(edges[index - 1] < edges[index])) return core::below(index, malformed("is not above the edge before it"));
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status check_head(const Head& head, std::int64_t outputs) {
+  if (!head.edges_mib.empty()) {
+    core::Status status = check_edges(head.edges_mib, outputs);
+    return status ? status : core::below("edges_mib", std::move(status.error()));
+  }
+  core::Status status = check_size(head.names.size(), outputs, "outputs");
+  if (status) status = check_unique(head.names, [](const std::string& name) { return std::string_view(name); });
+  return status ? status : core::below("names", std::move(status.error()));
+}
+
+GPUMEM_INLINE core::Status check_vector(const TestVector& vector, const NetworkShape& network) {
+  core::Status status = check_size(vector.features.size(), network.features, "features");
+  if (!status) return core::below("features", std::move(status.error()));
+  status = check_size(vector.outputs.size(), network.outputs, "outputs");
+  if (!status) return core::below("outputs", std::move(status.error()));
+  if (network.sequence_columns == 0 && !vector.sequence.empty()) {
+    return core::below("sequence", malformed("is there, but the network reads none"));
+  }
+  for (std::size_t row = 0; row < vector.sequence.size(); ++row) {
+    status = check_size(vector.sequence[row].size(), network.sequence_columns, "columns");
+    if (!status) return core::below("sequence", core::below(row, std::move(status.error())));
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status check(const ModelConfig& config) {
+  core::Status status = check_specs(config.features, config.network.features, "features");
+  if (!status) return core::below("features", std::move(status.error()));
+  status = check_specs(config.sequence, config.network.sequence_columns, "columns a row");
+  if (!status) return core::below("sequence", std::move(status.error()));
+  status = check_head(config.head, config.network.outputs);
+  if (!status) return core::below("head", std::move(status.error()));
+  if (config.test_vectors.empty()) {
+    return core::below("test_vectors", malformed("must hold at least one, so that damage to the weights is seen"));
+  }
+  for (std::size_t index = 0; index < config.test_vectors.size(); ++index) {
+    status = check_vector(config.test_vectors[index], config.network);
+    if (!status) return core::below("test_vectors", core::below(index, std::move(status.error())));
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Result<ModelConfig> parse(std::string_view text) {
+  if (text.size() > kLargest) return malformed("is larger than 16 MiB; no model's config is");
+  const core::Result<core::JsonDocument> json = core::JsonDocument::parse(text, kLimits);
+  if (!json) return json.error();
+  ModelConfig config;
+  core::Status status = read(json->root(), config);
+  if (status) status = check(config);
+  if (!status) return std::move(status.error());
+  return config;
+}
+
+// ---- the way back
+
+using Json = nlohmann::ordered_json;
+
+/// Whole numbers are written as such, so that edges read 8000 and not 8000.0; -0.0 stays.
+GPUMEM_INLINE Json number(double value) {
+  constexpr double kExact = 9007199254740992.0;  // 2^53
+  const bool whole = std::abs(value) < kExact && std::trunc(value) == value;
+  if (whole && !(value == 0.0 && std::signbit(value))) return static_cast<std::int64_t>(value);
+  return value;
+}
+
+GPUMEM_INLINE Json to_json(double value) { return number(value); }
+GPUMEM_INLINE Json to_json(std::int64_t value) { return value; }
+GPUMEM_INLINE Json to_json(const std::string& text) { return text; }
+
+template <typename Value>
+Json to_json(const std::vector<Value>& list);
+
+GPUMEM_INLINE Json to_json(const EncoderShape& encoder) {
+  return {{"width", encoder.width},
+          {"layers", encoder.layers},
+          {"heads", encoder.heads},
+          {"feed_forward", encoder.feed_forward},
+          {"embedding", std::string(model::name_of(kEmbeddings, encoder.embedding))},
+          {"attention", std::string(model::name_of(kAttentions, encoder.attention))},
+          {"pooling", std::string(model::name_of(kPoolings, encoder.pooling))}};
+}
+
+GPUMEM_INLINE Json to_json(const BranchShape& branch) {
+  Json json = Json::object();
+  if (branch.encoder) json["encoder"] = to_json(*branch.encoder);
+  json["members"] = to_json(branch.members);
+  return json;
+}
+
+GPUMEM_INLINE Json to_json(const NetworkShape& network) {
+  Json json = {{"features", network.features}, {"outputs", network.outputs}};
+  if (network.sequence_columns != 0 || network.sequence_length != 0) {
+    json["sequence"] = {{"length", network.sequence_length}, {"columns", network.sequence_columns}};
+  }
+  json["branches"] = to_json(network.branches);
+  return json;
+}
+
+GPUMEM_INLINE Json to_json(const FeatureSpec& spec) {
+  Json json = {{"name", spec.name},
+               {"transform", std::string(model::name_of(kTransforms, spec.transform))},
+               {"mean", number(spec.mean)},
+               {"scale", number(spec.scale)}};
+  if (spec.min) json["min"] = number(*spec.min);
+  if (spec.max) json["max"] = number(*spec.max);
+  return json;
+}
+
+GPUMEM_INLINE Json to_json(const Head& head) {
+  if (!head.edges_mib.empty()) return {{"type", "bins"}, {"edges_mib", to_json(head.edges_mib)}};
+  return {{"type", "values"}, {"names", to_json(head.names)}};
+}
+
+GPUMEM_INLINE Json to_json(const TestVector& vector) {
+  Json json = {{"features", to_json(vector.features)}};
+  if (!vector.sequence.empty()) json["sequence"] = to_json(vector.sequence);
+  json["outputs"] = to_json(vector.outputs);
+  return json;
+}
+
+template <typename Value>
+Json to_json(const std::vector<Value>& list) {
+  Json json = Json::array();
+  for (const Value& item : list) json.push_back(to_json(item));
+  return json;
+}
+
+template <typename Value>
+Json to_json(const std::vector<std::pair<std::string, Value>>& named) {
+  Json json = Json::object();
+  for (const auto& [name, value] : named) json[name] = to_json(value);
+  return json;
+}
+
+/// On one line, with a blank behind each comma and colon.
+GPUMEM_INLINE std::string line_of(const Json& json) {
+  const auto plain = [](const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); };
+  if (!json.is_structured()) return plain(json);
+  std::string text;
+  for (const auto& [key, item] : json.items()) {
+    if (!text.empty()) text += ", ";
+    if (json.is_object()) text += plain(key) + ": ";
+    text += line_of(item);
+  }
+  return json.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
+/// What fits a line stands on one, from this column on; what does not has a line an item. A long list of numbers stays
+/// on one all the same: a line a number helps nobody.
+GPUMEM_INLINE std::string pretty(const Json& json, std::size_t indent, std::size_t column) {
+  constexpr std::size_t kWidth = 118;  // and a comma
+  constexpr std::size_t kStep = 2;
+  std::string line = line_of(json);
+  const bool numbers =
+      json.is_array() && std::all_of(json.begin(), json.end(), [](const Json& item) { return item.is_number(); });
+  if (!json.is_structured() || json.empty() || numbers) return line;
+  if (indent > 0 && column + line.size() <= kWidth) return line;
+  const std::string inner(indent + kStep, ' ');
+  std::string text;
+  for (const auto& [key, item] : json.items()) {
+    const std::string name = json.is_object() ? line_of(Json(key)) + ": " : "";
+    text += (text.empty() ? "\n" : ",\n") + inner + name + pretty(item, inner.size(), inner.size() + name.size());
+  }
+  text += "\n" + std::string(indent, ' ');
+  return json.is_object() ? "{" + text + "}" : "[" + text + "]";
+}
+
+}  // namespace model_config_detail
+
+GPUMEM_INLINE core::Result<ModelConfig> parse_model_config(std::string_view text, std::string_view file) {
+  core::Result<ModelConfig> config = model_config_detail::parse(text);
+  if (!config) return std::move(config.error()).in_file(file);
+  return config;
+}
+
+GPUMEM_INLINE std::string write_model_config(const ModelConfig& config) {
+  namespace detail = model_config_detail;
+  detail::Json json = {{"format", std::string(detail::kFormat)},
+                       {"version", detail::kVersion},
+                       {"name", config.name},
+                       {"nets", std::string(model::name_of(kNetKinds, config.nets))},
+                       {"network", detail::to_json(config.network)},
+                       {"features", detail::to_json(config.features)}};
+  if (!config.sequence.empty()) json["sequence"] = detail::to_json(config.sequence);
+  json["head"] = detail::to_json(config.head);
+  json["provenance"] = detail::to_json(config.provenance);
+  if (!config.accuracy.empty()) json["accuracy"] = detail::to_json(config.accuracy);
+  json["test_vectors"] = detail::to_json(config.test_vectors);
+  return detail::pretty(json, 0, 0) + "\n";
+}
+
+}  // namespace gpumem::ml
