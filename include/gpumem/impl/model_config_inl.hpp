@@ -476,7 +476,10 @@ GPUMEM_INLINE std::string pretty(const Json& json, std::size_t indent, std::size
   std::string text;
   for (const auto& [key, item] : json.items()) {
     const std::string name = json.is_object() ? line_of(Json(key)) + ": " : "";
-    text += (text.empty() ? "\n" : ",\n") + inner + name + pretty(item, inner.size(), inner.size() + name.size());
+    text += text.empty() ? "\n" : ",\n";
+    text += inner;
+    text += name;
+    text += pretty(item, inner.size(), inner.size() + name.size());
   }
   text += "\n" + std::string(indent, ' ');
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
