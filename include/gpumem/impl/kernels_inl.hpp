@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 namespace gpumem::ml {
@@ -16,40 +15,43 @@ namespace kernels_detail {
 
 template <int kWidth>
 struct Simd {
-  typedef float Floats __attribute__((vector_size(kWidth * sizeof(float))));       // NOLINT: no alias can have it
-  typedef std::int32_t Ints __attribute__((vector_size(kWidth * sizeof(float))));  // NOLINT
+  typedef float Floats __attribute__((vector_size(kWidth * sizeof(float))));  // NOLINT: no alias can have it
+  /// As they lie in an array of float: at any address.
+  typedef float Somewhere __attribute__((vector_size(kWidth * sizeof(float)), aligned(4), may_alias));  // NOLINT
+  typedef std::int32_t Ints __attribute__((vector_size(kWidth * sizeof(float))));                       // NOLINT
 };
 template <int kWidth>
 using Floats = typename Simd<kWidth>::Floats;
 template <int kWidth>
 using Ints = typename Simd<kWidth>::Ints;
 
-template <typename Vector>
-[[gnu::always_inline]] inline void load(const float* from, Vector& to) {
-  std::memcpy(&to, from, sizeof(to));
+/// Not std::memcpy: GCC 12 copies halves where the inlined loop's own function lacks the instructions.
+template <int kWidth>
+[[gnu::always_inline]] inline void load(const float* from, Floats<kWidth>& to) {
+  to = *reinterpret_cast<const typename Simd<kWidth>::Somewhere*>(from);
 }
 
-template <typename Vector>
-[[gnu::always_inline]] inline void store(const Vector& from, float* to) {
-  std::memcpy(to, &from, sizeof(from));
+template <int kWidth>
+[[gnu::always_inline]] inline void store(const Floats<kWidth>& from, float* to) {
+  *reinterpret_cast<typename Simd<kWidth>::Somewhere*>(to) = from;
 }
 
 /// What is not a number stays none.
-template <typename Vector>
-[[gnu::always_inline]] inline void relu(Vector& value) {
-  const Vector zero{};
+template <int kWidth>
+[[gnu::always_inline]] inline void relu(Floats<kWidth>& value) {
+  const Floats<kWidth> zero{};
   value = value < zero ? zero : value;
 }
 
-template <typename Vector>
-[[gnu::always_inline]] inline void finish_sum(Vector& sum, float* y, Finish finish) {
-  if (finish == Finish::relu) relu(sum);
+template <int kWidth>
+[[gnu::always_inline]] inline void finish_sum(Floats<kWidth>& sum, float* y, Finish finish) {
+  if (finish == Finish::relu) relu<kWidth>(sum);
   if (finish == Finish::add) {
-    Vector before;
-    load(y, before);
+    Floats<kWidth> before;
+    load<kWidth>(y, before);
     sum += before;
   }
-  store(sum, y);
+  store<kWidth>(sum, y);
 }
 
 // --- Linear -----------------------------------------------------------------------------------------------------
@@ -68,8 +70,8 @@ template <int kWidth, int kRows>
   for (std::int64_t in = 0; in < layer.in; ++in) {
     Floats<kWidth> x_low;
     Floats<kWidth> x_high;
-    load(x + in * stride, x_low);
-    load(x + in * stride + kWidth, x_high);
+    load<kWidth>(x + in * stride, x_low);
+    load<kWidth>(x + in * stride + kWidth, x_high);
     for (int at = 0; at < kRows; ++at) {
       const float factor = weight[at * layer.in + in];
       low[at] += factor * x_low;
@@ -78,8 +80,8 @@ template <int kWidth, int kRows>
   }
   for (int at = 0; at < kRows; ++at) {
     float* to = y + (row + at) * stride;
-    finish_sum(low[at], to, finish);
-    finish_sum(high[at], to + kWidth, finish);
+    finish_sum<kWidth>(low[at], to, finish);
+    finish_sum<kWidth>(high[at], to + kWidth, finish);
   }
 }
 
@@ -110,17 +112,17 @@ template <int kWidth>
     for (std::int64_t unit = 0; unit < norm.width; ++unit) {
       Floats<kWidth> value;
       Floats<kWidth> more;
-      load(x + unit * stride + lane, value);
-      load(addend + unit * stride + lane, more);
+      load<kWidth>(x + unit * stride + lane, value);
+      load<kWidth>(addend + unit * stride + lane, more);
       value += more;
-      store(value, x + unit * stride + lane);
+      store<kWidth>(value, x + unit * stride + lane);
       mean += value;
     }
     mean *= share;
     Floats<kWidth> deviation{};
     for (std::int64_t unit = 0; unit < norm.width; ++unit) {
       Floats<kWidth> value;
-      load(x + unit * stride + lane, value);
+      load<kWidth>(x + unit * stride + lane, value);
       value -= mean;
       deviation += value * value;
     }
@@ -128,9 +130,9 @@ template <int kWidth>
     inverse_deviation<kWidth>(deviation);
     for (std::int64_t unit = 0; unit < norm.width; ++unit) {
       Floats<kWidth> value;
-      load(x + unit * stride + lane, value);
+      load<kWidth>(x + unit * stride + lane, value);
       value = (value - mean) * deviation * norm.weight[unit] + norm.bias[unit];
-      store(value, x + unit * stride + lane);
+      store<kWidth>(value, x + unit * stride + lane);
     }
   }
 }
@@ -153,12 +155,8 @@ template <int kWidth>
   power = power * rest + 2.402264791363012e-1F;
   power = power * rest + 6.931472028550421e-1F;
   power = power * rest + 1.0F;
-  Ints<kWidth> bits;
-  std::memcpy(&bits, &rounded, sizeof(bits));
-  bits = (bits << 23) + (127 << 23);  // the integer, as a float's exponent
-  Floats<kWidth> scale;
-  std::memcpy(&scale, &bits, sizeof(scale));
-  x = power * scale;
+  const Ints<kWidth> bits = (Ints<kWidth>(rounded) << 23) + (127 << 23);  // the integer, as a float's exponent
+  x = power * Floats<kWidth>(bits);
 }
 
 /// Adds to the scores what kUnits units of queries and keys give.
@@ -166,12 +164,12 @@ template <int kWidth, int kUnits>
 [[gnu::always_inline]] inline void add_scores(const float* queries, const float* keys, std::int64_t count,
                                               std::int64_t stride, float* scores) {
   Floats<kWidth> query[kUnits];
-  for (int unit = 0; unit < kUnits; ++unit) load(queries + unit * stride, query[unit]);
+  for (int unit = 0; unit < kUnits; ++unit) load<kWidth>(queries + unit * stride, query[unit]);
   for (std::int64_t key = 0; key < count; ++key) {
     Floats<kWidth> score;
-    load(scores + key * kWidth, score);
+    load<kWidth>(scores + key * kWidth, score);
     for (int unit = 0; unit < kUnits; ++unit) score += keys[unit * stride + key] * query[unit];
-    store(score, scores + key * kWidth);
+    store<kWidth>(score, scores + key * kWidth);
   }
 }
 
@@ -181,12 +179,12 @@ template <int kWidth, int kUnits>
   Floats<kWidth> sums[kUnits] = {};
   for (std::int64_t key = 0; key < count; ++key) {
     Floats<kWidth> score;
-    load(scores + key * kWidth, score);
+    load<kWidth>(scores + key * kWidth, score);
     for (int unit = 0; unit < kUnits; ++unit) sums[unit] += values[unit * stride + key] * score;
   }
   for (int unit = 0; unit < kUnits; ++unit) {
     sums[unit] *= share;
-    store(sums[unit], y + unit * stride);
+    store<kWidth>(sums[unit], y + unit * stride);
   }
 }
 
@@ -194,20 +192,20 @@ template <int kWidth, int kUnits>
 template <int kWidth>
 [[gnu::always_inline]] inline void exponentials(float* scores, std::int64_t count, Floats<kWidth>& share) {
   Floats<kWidth> greatest;
-  load(scores, greatest);
+  load<kWidth>(scores, greatest);
   for (std::int64_t key = 1; key < count; ++key) {
     Floats<kWidth> score;
-    load(scores + key * kWidth, score);
+    load<kWidth>(scores + key * kWidth, score);
     greatest = greatest < score ? score : greatest;
   }
   Floats<kWidth> sum{};
   for (std::int64_t key = 0; key < count; ++key) {
     Floats<kWidth> score;
-    load(scores + key * kWidth, score);
+    load<kWidth>(scores + key * kWidth, score);
     score -= greatest;
     exp2<kWidth>(score);
     sum += score;
-    store(score, scores + key * kWidth);
+    store<kWidth>(score, scores + key * kWidth);
   }
   share = 1.0F / sum;
 }
@@ -269,18 +267,18 @@ template <int kWidth, int kUnits, bool kShared>
   for (int part = 0; part < kMembers; part += kWidth) {
     Floats<kWidth> sums[kUnits];
     const std::int64_t row = (in + 1) * kMembers;
-    for (int unit = 0; unit < kUnits; ++unit) load(weights + unit * row + part, sums[unit]);
+    for (int unit = 0; unit < kUnits; ++unit) load<kWidth>(weights + unit * row + part, sums[unit]);
     for (std::int64_t at = 0; at < in; ++at) {
       Floats<kWidth> value;
       if (kShared) value = Floats<kWidth>{} + x[at];
-      else load(x + at * kMembers + part, value);
+      else load<kWidth>(x + at * kMembers + part, value);
       for (int unit = 0; unit < kUnits; ++unit) {
         Floats<kWidth> weight;
-        load(weights + unit * row + (at + 1) * kMembers + part, weight);
+        load<kWidth>(weights + unit * row + (at + 1) * kMembers + part, weight);
         sums[unit] += weight * value;
       }
     }
-    for (int unit = 0; unit < kUnits; ++unit) finish_sum(sums[unit], y + unit * kMembers + part, finish);
+    for (int unit = 0; unit < kUnits; ++unit) finish_sum<kWidth>(sums[unit], y + unit * kMembers + part, finish);
   }
 }
 
