@@ -268,10 +268,10 @@ GPUMEM_INLINE bool is_sinusoidal(const std::vector<float>& values, std::int64_t 
   constexpr double kTolerance = 1e-4;  // PyTorch makes it in float32
   constexpr double kBase = 10'000.0;
   for (std::int64_t index = 0; index < std::ssize(values); ++index) {
+    const std::int64_t position = index / width;
     const std::int64_t column = index % width;
-    const auto position = static_cast<double>(index / width);
     const double exponent = static_cast<double>(column - column % 2) / static_cast<double>(width);
-    const double angle = position / std::pow(kBase, exponent);
+    const double angle = static_cast<double>(position) / std::pow(kBase, exponent);
     const double expected = column % 2 == 0 ? std::sin(angle) : std::cos(angle);
     // Written so that a value that is not a number fails.
     if (!(std::abs(static_cast<double>(values[static_cast<std::size_t>(index)]) - expected) <= kTolerance))

@@ -9,11 +9,11 @@
 //   dropout_layers, activation_sin, activation_cos
 // - mlp4transformer (6): depth, activations, activations_times_batch, parameters, batch_size, ndq_linear_layers,
 //   linear_layers, layer_norm_layers, dropout_layers
-// - transformer4mlp (5): batch_size, parameters, activations, activations_times_batch; and 46 rows of the sequence
-// - transformer4cnn (6): those four, conv2d_layers, batch_norm_layers, dropout_layers, activation_sin, activation_cos;
-// 119
+// - transformer4mlp (5): batch_size, parameters, activations, activations_times_batch; and 46 rows of a sequence
+// - transformer4cnn (6): those four, conv2d_layers, batch_norm_layers, dropout_layers, activation_sin,
+//   activation_cos; 119 rows
 // - transformer4transformer (6): depth, activations, parameters, batch_size, ndq_linear_layers, linear_layers,
-//   activations_times_batch, layer_norm_layers, dropout_layers; 314
+//   activations_times_batch, layer_norm_layers, dropout_layers; 314 rows
 //
 // A row of the sequence: a layer's code (code_0, code_1, ...), layer_activations, layer_parameters. Codes: in MLPs 01
 // linear, 10 any other; in CNNs 01 convolution, 11 linear, 00 dropout and batch norm, 10 any other; in Transformers
@@ -22,8 +22,8 @@
 // Facts, from that repository's data loaders (Ensemble/dataloaders, commit e7471dd), as are orders and codes:
 //
 // - MLP sets: the classes are 1,000 MiB wide and the first begins at 1,000 MiB; the last, from 5,000 MiB on, is open.
-// - CNN and Transformer sets: edges 0, 8,000, ..., 40,000, 50,000 MiB. A run that ran out of 40 GB is in the last
-// class.
+// - CNN and Transformer sets: edges 0, 8,000, ..., 40,000, 50,000 MiB. A run that ran out of 40 GB is in the
+//   last class.
 // - depth is the data sets' column Depth, ndq_linear_layers their "NonDynamicallyQuantizableLinear Count".
 // - activation_sin and activation_cos are sin(i pi / n) and cos(i pi / n) of activation function i of n in alphabetical
 //   order (n is 11 in the MLP sets, 10 in the CNN sets). For transformer4cnn they are cut to whole numbers, as all its
