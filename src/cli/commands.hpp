@@ -90,6 +90,13 @@ struct ModelRunOptions {
 };
 int run_model_run(const ModelRunOptions& options);
 
+struct ModelImportOptions {
+  std::string checkpoint;  ///< one of GPUMemNet's
+  std::string out;         ///< the model's folder
+  bool force = false;      ///< write over another model that is there
+};
+int run_model_import(const ModelImportOptions& options);
+
 struct ReplayTraceOptions {
   std::string trace;                        ///< the recording; "-" is standard input
   std::string gpu;                          ///< empty: no limit

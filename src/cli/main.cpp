@@ -132,6 +132,7 @@ struct ModelCommands {
   ModelShowOptions show;
   ModelVerifyOptions verify;
   ModelRunOptions run;
+  ModelImportOptions import;
 };
 
 void add_model_show(CLI::App& app, ModelShowOptions& options) {
@@ -154,16 +155,26 @@ void add_model_run(CLI::App& app, ModelRunOptions& options) {
       "reads one; other fields are ignored. A bad line is answered by an error object.");
 }
 
+void add_model_import(CLI::App& app, ModelImportOptions& options) {
+  CLI::App& command = *app.add_subcommand("import", "a model folder from one of GPUMemNet's published checkpoints");
+  command.add_option("checkpoint", options.checkpoint, "the PyTorch Lightning checkpoint (.ckpt)")->required();
+  command.add_option("-o,--out", options.out, "the folder to write")->required();
+  command.add_flag("--force", options.force, "write over another model that is there");
+  command.footer("The checkpoint is read without Python, and none of its code is run.");
+}
+
 void add_model(CLI::App& app, ModelCommands& options) {
   CLI::App& command = *app.add_subcommand("model", "trained models: folders of config.json and model.safetensors");
   command.require_subcommand(1);
   add_model_show(command, options.show);
   add_model_verify(command, options.verify);
   add_model_run(command, options.run);
+  add_model_import(command, options.import);
 }
 
 int run_model(const CLI::App& command, const ModelCommands& options) {
   if (command.got_subcommand("show")) return run_model_show(options.show);
+  if (command.got_subcommand("import")) return run_model_import(options.import);
   if (command.got_subcommand("verify")) return run_model_verify(options.verify);
   return run_model_run(options.run);
 }
