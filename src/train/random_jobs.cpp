@@ -87,7 +87,7 @@ std::int64_t least_depth(Architecture architecture) {
 std::int64_t depth_interval(const CnnNet& net) {
   constexpr std::int64_t kLeastSide = 7;
   const auto ratio = static_cast<std::uint64_t>(net.side / kLeastSide);
-  const std::int64_t halvings = std::max<std::int64_t>(std::bit_width(ratio) - 1, 1);
+  const std::int64_t halvings = std::max<std::int64_t>(static_cast<std::int64_t>(std::bit_width(ratio)) - 1, 1);
   return (net.depth + halvings - 1) / halvings;
 }
 
