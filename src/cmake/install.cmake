@@ -3,7 +3,7 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpumem)
 
 install(TARGETS gpumem gpumem_headers EXPORT gpumem-targets)
 if(GPUMEM_BUILD_CLI)
-  install(TARGETS gpumem_cli)
+  install(TARGETS gpumem_cli gpumem_jobs)
 endif()
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem/impl/builtin_gpus.hpp
