@@ -1,0 +1,29 @@
+// Enters: labelled jobs and a folder. Leaves: the folder with a graph JSON a job, and RUNS.csv, a table of runs (see
+// runs/runs_csv.hpp) that names them. Nothing of it was measured: measured_mib is empty, and the further columns
+// replay_mib and replay_fits (yes, no) say what the replay estimator expects. Units: MiB (2^20 bytes).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "labelled_jobs.hpp"
+
+namespace gpumem::train {
+
+inline constexpr const char* kRunsFile = "RUNS.csv";
+
+/// The first line of the table, and a job's. They end in a line feed.
+[[nodiscard]] std::string runs_header();
+[[nodiscard]] std::string runs_row(const LabelledJob& job, const device::GpuProfile& gpu);
+
+/// Writes jobs first to first + count - 1, and RUNS.csv last: it names no file that is not whole. Makes the folder;
+/// files of the same names are replaced. `written` hears of each job, and how many are done. Errors: unreadable_file;
+/// those of LabelledJobs::at().
+[[nodiscard]] core::Status write_jobs(const LabelledJobs& jobs, std::uint64_t first, std::uint64_t count,
+                                      const std::string& folder,
+                                      const std::function<void(const LabelledJob&, std::uint64_t)>& written);
+
+}  // namespace gpumem::train
