@@ -10,10 +10,15 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
+#include "gpumem/ml/kernels.hpp"
 #include "gpumem/ml/network_shape.hpp"
 #include "gpumem/ml/safetensors.hpp"
 
 namespace gpumem::ml {
+
+namespace network_detail {
+struct Compiled;
+}  // namespace network_detail
 
 /// Scratch memory for the calls of one thread; made by Network::buffers().
 class NetworkBuffers {
@@ -28,17 +33,22 @@ class NetworkBuffers {
 class Network {
  public:
   /// Errors: those of validate(); malformed_input for a tensor that is missing, left over, of another shape, or holds a
-  /// value that is not finite (a running_var below 0 too), naming it.
-  [[nodiscard]] static core::Result<Network> create(const NetworkShape& shape, const TensorFile& weights);
+  /// value that is not finite (a running_var below 0 too), naming it. Instructions that the machine lacks are not used.
+  [[nodiscard]] static core::Result<Network> create(const NetworkShape& shape, const TensorFile& weights,
+                                                    Instructions instructions = best_instructions());
 
   [[nodiscard]] const NetworkShape& shape() const { return shape_; }
+
+  /// Those that it is run with.
+  [[nodiscard]] Instructions instructions() const;
 
   /// Enough for run() and for run_batch() of any number of jobs.
   [[nodiscard]] NetworkBuffers buffers() const;
 
   /// One job. `features` has shape().features figures, already transformed; `sequence` has rows of
   /// shape().sequence_columns figures, at most shape().sequence_length of them (further ones are not read); `outputs`
-  /// has room for shape().outputs.
+  /// has room for shape().outputs. Where a sequence has no rows, attention over it finds zeros, and their mean is
+  /// zeros.
   void run(std::span<const float> features, std::span<const float> sequence, NetworkBuffers& buffers,
            std::span<float> outputs) const;
 
@@ -48,7 +58,10 @@ class Network {
                  NetworkBuffers& buffers, std::span<float> outputs) const;
 
  private:
+  Network(NetworkShape shape, std::shared_ptr<const network_detail::Compiled> compiled);
+
   NetworkShape shape_;
+  std::shared_ptr<const network_detail::Compiled> compiled_;  ///< shared by copies: it never changes
 };
 
 }  // namespace gpumem::ml
