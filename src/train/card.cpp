@@ -20,6 +20,7 @@ std::string text_of(const char* format, double value) {
 }
 std::string percent(double share) { return text_of("%.1f %%", 100.0 * share); }
 std::string figure(double value) { return text_of("%.4g", value); }
+std::string edge(double mib) { return mib == std::floor(mib) ? count(static_cast<std::int64_t>(mib)) : figure(mib); }
 
 std::string file_of(const Source& source) {
   return source.name.starts_with("random:") ? source.name : std::filesystem::path(source.name).filename().string();
@@ -79,7 +80,7 @@ std::string bins_table(const std::vector<Score>& scores) {
 }
 
 std::string edges_text(const ml::Head& head, std::size_t bin) {
-  return figure(head.edges_mib[bin]) + " to " + figure(head.edges_mib[bin + 1]);
+  return edge(head.edges_mib[bin]) + " to " + edge(head.edges_mib[bin + 1]);
 }
 
 std::string confusion_table(const CardFacts& facts) {

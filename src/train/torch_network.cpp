@@ -346,9 +346,9 @@ struct EncoderLayer {
     const std::int64_t each = shape.width / shape.heads;
     const Tensor parts = projected.view({examples, rows, 3, shape.heads, each}).permute({2, 0, 3, 1, 4});
     const Tensor scores = torch::matmul(parts[0] / std::sqrt(static_cast<double>(each)), parts[1].transpose(2, 3));
-    // Not infinity: where all is padding, that would give no number.
+    // Not infinity: where all is padding, that would give no numbers. Such a sequence attends to zeros.
     constexpr double kNever = -1e30;
-    const Tensor weights = torch::softmax(scores.masked_fill(padding, kNever), -1);
+    const Tensor weights = torch::softmax(scores.masked_fill(padding, kNever), -1).masked_fill(padding, 0.0);
     return torch::matmul(weights, parts[2]).transpose(1, 2).reshape({examples, rows, shape.width});
   }
 };
