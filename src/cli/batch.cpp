@@ -1,9 +1,5 @@
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
-
 #include "commands.hpp"
+#include "json_lines.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -11,21 +7,6 @@ namespace gpumem::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::size_t kLongestLine = std::size_t{1} << 20;
-
-/// Reads one line; of a longer one only the first kLongestLine bytes are kept. False at the end of the stream.
-bool read_line(std::istream& stream, std::string& line) {
-  line.clear();
-  std::streambuf& buffer = *stream.rdbuf();
-  bool any = false;
-  for (int byte = buffer.sbumpc(); byte != std::char_traits<char>::eof(); byte = buffer.sbumpc()) {
-    any = true;
-    if (byte == '\n') return true;
-    if (line.size() < kLongestLine) line += static_cast<char>(byte);
-  }
-  return any;
-}
 
 /// JSON that nests deeper than a job, or has more fields, is refused before it becomes a tree: an ordered object
 /// finds its keys one by one, so many of them take their square.
@@ -43,8 +24,6 @@ Json parse_job(std::string_view text) {
   return fits ? json : Json(Json::value_t::discarded);
 }
 
-Json error_object(const Error& error) { return {{"schema", 1}, {"error", to_json(error)}}; }
-
 Json evaluate(Evaluator& evaluator, const Json& job, const JobRequest& defaults) {
   const Result<JobRequest> request = request_from(job, defaults);
   if (!request) return error_object(request.error());
@@ -59,24 +38,6 @@ Json evaluate(Evaluator& evaluator, const Json& job, const JobRequest& defaults)
   return to_json(*evaluation);
 }
 
-/// What keeps a line from being JSON at all.
-std::optional<std::string> fault_of(std::string_view line) {
-  if (line.find_first_not_of(" \t\r") == std::string_view::npos) return "is empty";
-  if (line.size() >= kLongestLine) return "is longer than 1 MiB";
-  return std::nullopt;
-}
-
-void run(std::istream& jobs, const JobRequest& defaults) {
-  BatchAnswers answers(defaults);
-  std::string line;
-  while (read_line(jobs, line)) {
-    const std::string text = answers.answer(line) + "\n";
-    std::fwrite(text.data(), 1, text.size(), stdout);
-    // A caller that waits for this answer before it sends the next job must get it.
-    if (jobs.rdbuf()->in_avail() <= 0) std::fflush(stdout);
-  }
-}
-
 }  // namespace
 
 std::string BatchAnswers::answer(std::string_view line) {
@@ -89,25 +50,13 @@ std::string BatchAnswers::answer(std::string_view line) {
   } else {
     result = evaluate(evaluator_, job, defaults_);
   }
-  result["line"] = ++number_;
-  if (job.is_object() && job.contains("id")) result["id"] = job["id"];
-  // What a job's own text puts into a message may be any bytes; output is always UTF-8.
-  return result.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return answer_line(std::move(result), ++number_, job.is_object() && job.contains("id") ? &job["id"] : nullptr);
 }
 
 int run_batch(const BatchOptions& options) {
-  if (options.file == "-") {
-    std::ios::sync_with_stdio(false);
-    run(std::cin, options.defaults);
-    return 0;
-  }
-  std::ifstream file(options.file, std::ios::binary);
-  if (std::filesystem::is_directory(options.file)) {
-    return report_error({ErrorCode::unreadable_file, "is a directory; name a file", {options.file, 0, {}}});
-  }
-  if (!file) return report_error({ErrorCode::unreadable_file, "cannot be opened", {options.file, 0, {}}});
-  run(file, options.defaults);
-  return 0;
+  BatchAnswers answers(options.defaults);
+  const auto done = answer_lines(options.file, [&](std::string_view line) { return answers.answer(line); });
+  return done ? 0 : report_error(done.error());
 }
 
 }  // namespace gpumem::cli

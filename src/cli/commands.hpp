@@ -71,6 +71,24 @@ struct CalibrateOptions {
   std::string out;        ///< the profile to write
 };
 int run_calibrate(const CalibrateOptions& options);
+
+struct ModelShowOptions {
+  std::string folder;  ///< of a trained model
+  bool json = false;   ///< the config
+};
+int run_model_show(const ModelShowOptions& options);
+
+struct ModelVerifyOptions {
+  std::vector<std::string> folders;
+};
+int run_model_verify(const ModelVerifyOptions& options);
+
+struct ModelRunOptions {
+  std::string folder;
+  std::string file = "-";  ///< one JSON object a line: {"features": [...], "sequence": [[...], ...]}
+};
+int run_model_run(const ModelRunOptions& options);
+
 struct ReplayTraceOptions {
   std::string trace;                        ///< the recording; "-" is standard input
   std::string gpu;                          ///< empty: no limit

@@ -123,6 +123,47 @@ void add_calibrate(CLI::App& app, CalibrateOptions& options) {
   command.add_option("-o,--out", options.out, "the profile to write, ending in .json")->required();
 }
 
+/// The commands about trained models: a row here, and one in run_model().
+struct ModelCommands {
+  ModelShowOptions show;
+  ModelVerifyOptions verify;
+  ModelRunOptions run;
+};
+
+void add_model_show(CLI::App& app, ModelShowOptions& options) {
+  CLI::App& command = *app.add_subcommand("show", "what a model reads and gives, where it is from, how good it is");
+  command.add_option("folder", options.folder, "the model's folder")->required();
+  command.add_flag("--json", options.json, "print its config");
+}
+
+void add_model_verify(CLI::App& app, ModelVerifyOptions& options) {
+  CLI::App& command = *app.add_subcommand("verify", "that models load and give what their test vectors say");
+  command.add_option("folders", options.folders, "the models' folders")->required();
+}
+
+void add_model_run(CLI::App& app, ModelRunOptions& options) {
+  CLI::App& command = *app.add_subcommand("run", "one JSON object of raw figures a line in, the outputs a line out");
+  command.add_option("folder", options.folder, "the model's folder")->required();
+  command.add_option("inputs", options.file, "the file with the inputs; - is standard input")->capture_default_str();
+  command.footer(
+      "An input: {\"features\": [25557032, 32], \"sequence\": [[1, 0], [0, 1]]}, the sequence only for a model that\n"
+      "reads one; other fields are ignored. A bad line is answered by an error object.");
+}
+
+void add_model(CLI::App& app, ModelCommands& options) {
+  CLI::App& command = *app.add_subcommand("model", "trained models: folders of config.json and model.safetensors");
+  command.require_subcommand(1);
+  add_model_show(command, options.show);
+  add_model_verify(command, options.verify);
+  add_model_run(command, options.run);
+}
+
+int run_model(const CLI::App& command, const ModelCommands& options) {
+  if (command.got_subcommand("show")) return run_model_show(options.show);
+  if (command.got_subcommand("verify")) return run_model_verify(options.verify);
+  return run_model_run(options.run);
+}
+
 void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
   CLI::App& command = *app.add_subcommand("replay-trace", "what PyTorch's caching allocator makes of a recorded run");
   command.add_option("trace", options.trace, "the recording, as JSON; - is standard input")->required();
@@ -150,6 +191,7 @@ int run(int argc, char** argv) {
   EvaluateOptions evaluate;
   CalibrateOptions calibrate;
   GpusOptions gpus;
+  ModelCommands model;
   ReplayTraceOptions replay_trace;
   add_estimate(app, estimate);
   add_fit(app, fit);
@@ -158,6 +200,7 @@ int run(int argc, char** argv) {
   add_evaluate(app, evaluate);
   add_calibrate(app, calibrate);
   add_gpus(app, gpus);
+  add_model(app, model);
   add_replay_trace(app, replay_trace);
   try {
     app.parse(argc, argv);
@@ -173,6 +216,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("batch")) return run_batch(batch);
   if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);
   if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
+  if (app.got_subcommand("model")) return run_model(*app.get_subcommand("model"), model);
   if (app.got_subcommand("replay-trace")) return run_replay_trace(replay_trace);
   return run_gpus(gpus);
 }

@@ -10,7 +10,7 @@ seconds=${1:?"usage: tests/fuzz/run.sh SECONDS [TARGET...]"}
 shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  targets=(torchsummary torchinfo module_tree keras graph_json read gpu_profile job_request runs allocation_trace replay_estimate)
+  targets=(checkpoint pickle torchsummary torchinfo module_tree keras graph_json read gpu_profile job_request runs allocation_trace replay_estimate)
 fi
 
 compiler=$(command -v clang++ || command -v clang++-14) || {

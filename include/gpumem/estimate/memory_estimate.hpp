@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/checked.hpp"
@@ -63,6 +64,13 @@ struct PeakLayer {
   std::int64_t step = 0;  ///< 1 for the first training step, 0 before it
 };
 
+/// A memory bin of a classifier, and how likely it holds the job.
+struct Bin {
+  core::Bytes lower;
+  core::Bytes upper;
+  double probability = 0.0;
+};
+
 /// Who made the estimate, and from what.
 struct Provenance {
   std::string estimator;
@@ -83,12 +91,16 @@ struct MemoryEstimate {
   std::optional<core::Bytes> reserved;   ///< held by the caching allocator: torch.cuda.max_memory_reserved
   std::optional<core::Bytes> device;     ///< context + reserved: what nvidia-smi shows
 
-  Breakdown breakdown;
+  Breakdown breakdown;                  ///< all zero where the estimator does not tell
   std::optional<PeakLayer> peak_layer;  ///< where the estimator follows the run
   /// How often the allocator must give back its cache for the job to fit, which slows it down ("num_alloc_retries").
   std::int64_t retries = 0;
   Coverage coverage;
   Provenance provenance;
+  std::vector<Bin> bins;  ///< of classifiers: all of them, in rising order
+  /// Of learned estimators: in what respect the job is unlike those that the model was trained on ("parameters_mib",
+  /// "gpu"). Not empty: the figures are not to be trusted.
+  std::vector<std::string> out_of_domain;
   bool fits = false;  ///< known to fit: upper is within the GPU's capacity, and no layer is unknown
 };
 

@@ -10,6 +10,7 @@
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/json_document.hpp"
+#include "gpumem/ml/features.hpp"
 
 namespace gpumem::ml {
 
@@ -21,12 +22,6 @@ GPUMEM_INLINE std::string path_in(std::string_view folder, std::string_view file
   while (folder.size() > 1 && folder.ends_with('/')) folder.remove_suffix(1);
   if (folder.empty()) return std::string(file);
   return std::string(folder) + (folder.ends_with('/') ? "" : "/") + std::string(file);
-}
-
-/// Whether every feature is one that can be computed of a job.
-GPUMEM_INLINE core::Status check_features(const ModelConfig& config) {
-  static_cast<void>(config);
-  return core::Done{};
 }
 
 /// Raw figures, as many as there are specs, behind those that are in `to`.
@@ -131,8 +126,7 @@ GPUMEM_INLINE core::Result<TrainedModel> make_model(std::string_view config, std
   const std::string weights_file = detail::path_in(folder, kWeightsFile);
   core::Result<ModelConfig> parsed = parse_model_config(config, config_file);
   if (!parsed) return std::move(parsed.error());
-  if (core::Status known = detail::check_features(*parsed); !known)
-    return std::move(known.error()).in_file(config_file);
+  if (core::Status known = check_features(*parsed); !known) return std::move(known.error()).in_file(config_file);
   const core::Result<TensorFile> tensors = parse_safetensors(weights, weights_file);
   if (!tensors) return tensors.error();
   core::Result<Network> network = Network::create(parsed->network, *tensors);

@@ -1,0 +1,31 @@
+// Enters: a training job and a GPU. Leaves: the facts that a learned model reads of it: of the layers, with shapes
+// printed or inferred, and of a replay where the model asks for one.
+#pragma once
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/allocator_options.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/ml/job_facts.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::estimate {
+
+/// A job's facts, and the job that they view: the given one, or the same with edges.
+struct LearnedFacts {
+  std::shared_ptr<const model::TrainingJob> job;
+  ml::JobFacts facts;
+  std::string edges;  ///< how the graph came by its edges, as in Coverage
+};
+
+/// Errors: those of connecting and of inferring shapes; with `replay` also those of planning and replaying.
+[[nodiscard]] core::Result<LearnedFacts> learned_facts(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                                       const ops::Catalogue& ops, bool replay,
+                                                       const device::AllocatorOptions& options = {});
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/learned_facts_inl.hpp"
+#endif

@@ -1,0 +1,111 @@
+#pragma once
+
+#include "gpumem/estimate/gpumemnet.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpumem/estimate/learned_facts.hpp"
+
+namespace gpumem::estimate {
+
+namespace gpumemnet_detail {
+
+GPUMEM_INLINE core::Bytes from_mib(double mib) { return core::Bytes(static_cast<std::int64_t>(mib * 1048576.0)); }
+
+/// exp(logit) of each, as shares of their sum.
+GPUMEM_INLINE std::vector<double> softmax(const std::vector<float>& logits) {
+  const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  std::vector<double> shares;
+  double sum = 0.0;
+  for (const float logit : logits) {
+    shares.push_back(std::exp(static_cast<double>(logit) - most));
+    sum += shares.back();
+  }
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+GPUMEM_INLINE std::vector<Bin> bins_of(const std::vector<double>& edges_mib, const std::vector<float>& logits) {
+  const std::vector<double> shares = softmax(logits);
+  std::vector<Bin> bins;
+  for (std::size_t bin = 0; bin < shares.size(); ++bin) {
+    bins.push_back({from_mib(edges_mib[bin]), from_mib(edges_mib[bin + 1]), shares[bin]});
+  }
+  return bins;
+}
+
+/// The entry of a config's list; null if there is none.
+template <typename Value>
+const Value* entry_of(const std::vector<std::pair<std::string, Value>>& entries, std::string_view name) {
+  for (const auto& [key, value] : entries) {
+    if (key == name) return &value;
+  }
+  return nullptr;
+}
+
+}  // namespace gpumemnet_detail
+
+GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::string_view name,
+                                                                         std::vector<ml::TrainedModel> models,
+                                                                         device::AllocatorOptions options,
+                                                                         const ops::Catalogue& ops) {
+  if (models.empty()) return core::Error{core::ErrorCode::invalid_argument, "there is no trained model", {}};
+  std::unique_ptr<Gpumemnet> made(new Gpumemnet(name == kTransformerName ? kTransformerName : kMlpName, ops, options));
+  for (ml::TrainedModel& model : models) {
+    if (model.config.head.edges_mib.empty()) {
+      return core::Error{core::ErrorCode::invalid_argument,
+                         "the model " + core::quoted(model.config.name) + " tells values, not memory bins",
+                         {}};
+    }
+    core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(model.config);
+    if (!reader) return reader.error();
+    made->needs_replay_ = made->needs_replay_ || reader->needs_replay();
+    made->classifiers_.push_back({std::move(model), *std::move(reader)});
+  }
+  return std::unique_ptr<Estimator>(std::move(made));
+}
+
+GPUMEM_INLINE const Gpumemnet::Classifier& Gpumemnet::classifier_for(ml::NetKind kind) const {
+  const auto found = std::find_if(classifiers_.begin(), classifiers_.end(), [&](const Classifier& classifier) {
+    return classifier.model.config.nets == kind || classifier.model.config.nets == ml::NetKind::any;
+  });
+  return found == classifiers_.end() ? classifiers_.front() : *found;
+}
+
+GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(const model::TrainingJob& job,
+                                                                  const device::GpuProfile& gpu) const {
+  namespace detail = gpumemnet_detail;
+  const core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, needs_replay_, options_);
+  if (!learned) return learned.error();
+  const Classifier& classifier = classifier_for(learned->facts.kind);
+  const ml::ModelConfig& config = classifier.model.config;
+
+  MemoryEstimate estimate;
+  std::vector<float> features(config.features.size());
+  std::vector<float> sequence;
+  classifier.reader.read(learned->facts, features, sequence, estimate.out_of_domain);
+  std::vector<float> logits(static_cast<std::size_t>(config.network.outputs));
+  ml::NetworkBuffers buffers = classifier.model.network.buffers();
+  classifier.model.network.run(features, sequence, buffers, logits);
+  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) {
+    return core::Error{core::ErrorCode::overflow, "the job's figures are beyond what the model can weigh", {}};
+  }
+
+  if (config.nets != ml::NetKind::any && config.nets != learned->facts.kind) estimate.out_of_domain.push_back("nets");
+  const std::string* trained_on = detail::entry_of(config.provenance, "profile");
+  if (trained_on != nullptr && *trained_on != gpu.name) estimate.out_of_domain.push_back("gpu");
+
+  estimate.bins = detail::bins_of(config.head.edges_mib, logits);
+  const auto likeliest = static_cast<std::size_t>(std::max_element(logits.begin(), logits.end()) - logits.begin());
+  estimate.lower = estimate.bins[likeliest].lower;
+  estimate.upper = estimate.bins[likeliest].upper;
+  estimate.expected = core::Bytes((estimate.lower.count() + estimate.upper.count()) / 2);
+  estimate.device = estimate.expected;
+  if (const double* covered = detail::entry_of(config.accuracy, "covered")) estimate.upper_coverage = *covered;
+  estimate.provenance.weights = config.name;
+  estimate.coverage.edges = learned->edges;
+  return estimate;
+}
+
+}  // namespace gpumem::estimate

@@ -1,0 +1,268 @@
+#pragma once
+
+#include "gpumem/ml/job_facts.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+namespace gpumem::ml {
+
+namespace job_facts_detail {
+
+using model::LayerIndex;
+
+/// What backward reads of a layer again.
+enum class Keeps : std::uint8_t { nothing, input, output };
+
+struct OpFacts {
+  std::string_view name;
+  OpFamily family;
+  Keeps keeps = Keeps::nothing;
+  ActivationFunction function = ActivationFunction::none;
+};
+
+inline constexpr OpFacts kUnknown = {"", OpFamily::other, Keeps::input};
+
+inline constexpr std::array<OpFacts, 73> kOps = {{
+    {"linear", OpFamily::linear, Keeps::input},
+    {"bilinear", OpFamily::linear, Keeps::input},
+    {"conv1d", OpFamily::conv, Keeps::input},
+    {"conv2d", OpFamily::conv, Keeps::input},
+    {"conv3d", OpFamily::conv, Keeps::input},
+    {"conv_transpose1d", OpFamily::conv, Keeps::input},
+    {"conv_transpose2d", OpFamily::conv, Keeps::input},
+    {"conv_transpose3d", OpFamily::conv, Keeps::input},
+    {"batch_norm", OpFamily::norm, Keeps::input},
+    {"instance_norm", OpFamily::norm, Keeps::input},
+    {"group_norm", OpFamily::norm, Keeps::input},
+    {"layer_norm", OpFamily::norm, Keeps::input},
+    {"rms_norm", OpFamily::norm, Keeps::input},
+    {"local_response_norm", OpFamily::norm, Keeps::input},
+    {"relu", OpFamily::activation, Keeps::output, ActivationFunction::relu},
+    {"leaky_relu", OpFamily::activation, Keeps::input, ActivationFunction::leaky_relu},
+    {"prelu", OpFamily::activation, Keeps::input, ActivationFunction::prelu},
+    {"elu", OpFamily::activation, Keeps::input, ActivationFunction::elu},
+    {"selu", OpFamily::activation, Keeps::input, ActivationFunction::selu},
+    {"gelu", OpFamily::activation, Keeps::input, ActivationFunction::gelu},
+    {"silu", OpFamily::activation, Keeps::input, ActivationFunction::silu},
+    {"mish", OpFamily::activation, Keeps::input, ActivationFunction::mish},
+    {"softplus", OpFamily::activation, Keeps::input, ActivationFunction::softplus},
+    {"tanh", OpFamily::activation, Keeps::output, ActivationFunction::tanh},
+    {"sigmoid", OpFamily::activation, Keeps::output},
+    {"relu6", OpFamily::activation, Keeps::input},
+    {"celu", OpFamily::activation, Keeps::input},
+    {"softsign", OpFamily::activation, Keeps::input},
+    {"log_sigmoid", OpFamily::activation, Keeps::input},
+    {"hardswish", OpFamily::activation, Keeps::input},
+    {"hardsigmoid", OpFamily::activation, Keeps::input},
+    {"hardtanh", OpFamily::activation, Keeps::input},
+    {"threshold", OpFamily::activation, Keeps::input},
+    {"relu_squared", OpFamily::activation, Keeps::input},
+    {"glu", OpFamily::activation, Keeps::input},
+    {"identity", OpFamily::view, Keeps::nothing, ActivationFunction::identity},
+    {"softmax", OpFamily::softmax, Keeps::output},
+    {"log_softmax", OpFamily::softmax, Keeps::output},
+    {"dropout", OpFamily::dropout},
+    {"stochastic_depth", OpFamily::dropout},
+    {"max_pool1d", OpFamily::pool, Keeps::input},
+    {"max_pool2d", OpFamily::pool, Keeps::input},
+    {"max_pool3d", OpFamily::pool, Keeps::input},
+    {"avg_pool1d", OpFamily::pool, Keeps::input},
+    {"avg_pool2d", OpFamily::pool, Keeps::input},
+    {"avg_pool3d", OpFamily::pool, Keeps::input},
+    {"adaptive_avg_pool1d", OpFamily::pool, Keeps::input},
+    {"adaptive_avg_pool2d", OpFamily::pool},
+    {"adaptive_avg_pool3d", OpFamily::pool, Keeps::input},
+    {"adaptive_max_pool1d", OpFamily::pool, Keeps::input},
+    {"adaptive_max_pool2d", OpFamily::pool, Keeps::input},
+    {"adaptive_max_pool3d", OpFamily::pool, Keeps::input},
+    {"embedding", OpFamily::embedding},
+    {"embedding_bag", OpFamily::embedding},
+    {"multihead_attention", OpFamily::attention, Keeps::input},
+    {"scaled_dot_product_attention", OpFamily::attention, Keeps::input},
+    {"lstm", OpFamily::recurrent, Keeps::input},
+    {"gru", OpFamily::recurrent, Keeps::input},
+    {"rnn", OpFamily::recurrent, Keeps::input},
+    {"add", OpFamily::other},
+    {"sub", OpFamily::other},
+    {"concat", OpFamily::other},
+    {"flatten", OpFamily::view},
+    {"reshape", OpFamily::view},
+    {"permute", OpFamily::view},
+    {"split", OpFamily::view},
+    {"item", OpFamily::view},
+    {"slice", OpFamily::view},
+    {"select", OpFamily::view},
+    {"unflatten", OpFamily::view},
+    {"squeeze", OpFamily::view},
+    {"unsqueeze", OpFamily::view},
+    {"parameter", OpFamily::view},
+}};
+
+GPUMEM_INLINE const OpFacts& facts_of_op(std::string_view name) {
+  const auto* const found =
+      std::find_if(kOps.begin(), kOps.end(), [&](const OpFacts& facts) { return facts.name == name; });
+  return found == kOps.end() ? kUnknown : *found;
+}
+
+/// The ops that occur in a graph, each looked up once.
+GPUMEM_INLINE std::vector<const OpFacts*> facts_by_op(const model::ModelGraph& graph) {
+  std::vector<const OpFacts*> all;
+  all.reserve(graph.ops().size());
+  for (const std::string& op : graph.ops()) all.push_back(&facts_of_op(op));
+  return all;
+}
+
+/// What GPUMemNet's features ask of a class name, by the graph's class index.
+struct ClassFacts {
+  bool conv1d = false;
+  bool not_quantizable = false;
+};
+
+GPUMEM_INLINE std::vector<ClassFacts> facts_by_class(const model::ModelGraph& graph) {
+  std::vector<ClassFacts> all;
+  all.reserve(graph.class_names().size());
+  for (const std::string& name : graph.class_names()) {
+    all.push_back({name == "Conv1D", name == "NonDynamicallyQuantizableLinear"});
+  }
+  return all;
+}
+
+GPUMEM_INLINE core::Error unknown_dimension(const model::ModelGraph& graph, const model::Layer& layer,
+                                            const core::Shape& shape) {
+  return {core::ErrorCode::missing_information,
+          "has the output shape " + core::to_string(shape) +
+              ", of which a dimension is not known; print the summary of a model with a fixed input size",
+          core::Place{graph.file(), layer.line, graph.path(layer)}};
+}
+
+GPUMEM_INLINE core::Error beyond_64_bits(const model::ModelGraph& graph, const model::Layer& layer) {
+  return {core::ErrorCode::overflow, "has an output whose size does not fit 64 bits",
+          core::Place{graph.file(), layer.line, graph.path(layer)}};
+}
+
+/// An image's axes: batch, channels, height, width.
+inline constexpr std::size_t kImageRank = 4;
+
+GPUMEM_INLINE core::Status take_outputs(const model::ModelGraph& graph, const model::Layer& layer,
+                                        std::span<const core::Shape> shapes, LayerFacts& facts) {
+  for (const core::Shape& shape : shapes) {
+    const auto elements = shape.elements(1);
+    if (!elements) return unknown_dimension(graph, layer, shape);
+    const auto count = elements->value();
+    if (!count) return beyond_64_bits(graph, layer);
+    const auto outputs = static_cast<double>(*count);
+    facts.outputs += outputs;
+    const bool image = shape.rank() == kImageRank && shape[1].size > 0;
+    facts.positions += image ? outputs / static_cast<double>(shape[1].size) : outputs;
+  }
+  return core::Done{};
+}
+
+/// Which outputs backward reads again, by what their readers keep.
+class KeptOutputs {
+ public:
+  explicit KeptOutputs(std::size_t layers) : kept_(layers, false), source_(layers, -1) {}
+
+  /// In the order of the layers.
+  void add(const model::ModelGraph& graph, std::size_t index, const OpFacts& op) {
+    const auto self = static_cast<LayerIndex>(index);
+    source_[index] = op.family == OpFamily::view ? first_input(graph, self) : self;
+    if (op.keeps == Keeps::output) keep(self);
+    if (op.keeps != Keeps::input) return;
+    const auto inputs = graph.inputs(graph.layers()[index]);
+    if (inputs.empty()) keep(self - 1);
+    for (const LayerIndex input : inputs) keep(input);
+  }
+
+  [[nodiscard]] bool kept(std::size_t index) const { return kept_[index]; }
+
+ private:
+  [[nodiscard]] LayerIndex first_input(const model::ModelGraph& graph, LayerIndex self) const {
+    const auto inputs = graph.inputs(graph.layers()[static_cast<std::size_t>(self)]);
+    const LayerIndex input = inputs.empty() ? self - 1 : inputs.front();
+    return input < 0 ? -1 : source_[static_cast<std::size_t>(input)];
+  }
+
+  void keep(LayerIndex index) {
+    if (index < 0 || source_[static_cast<std::size_t>(index)] < 0) return;
+    kept_[static_cast<std::size_t>(source_[static_cast<std::size_t>(index)])] = true;
+  }
+
+  std::vector<bool> kept_;
+  std::vector<LayerIndex> source_;  ///< the layer whose output a layer's is, through views; -1: the graph's input
+};
+
+/// Input and output of a convolution, where its input is a layer's output.
+GPUMEM_INLINE double operands_of(const JobFacts& facts, const model::ModelGraph& graph, std::size_t index) {
+  const auto inputs = graph.inputs(graph.layers()[index]);
+  const LayerIndex input = inputs.empty() ? static_cast<LayerIndex>(index) - 1 : inputs.front();
+  if (input < 0) return 0.0;
+  return facts.layers[static_cast<std::size_t>(input)].outputs + facts.layers[index].outputs;
+}
+
+GPUMEM_INLINE void add_to_sums(const LayerFacts& layer, JobFacts& facts) {
+  const auto family = static_cast<std::size_t>(layer.family);
+  ++facts.count[family];
+  facts.outputs[family] += layer.outputs;
+  facts.parameters[family] += static_cast<double>(layer.parameters);
+  facts.largest_parameters = std::max(facts.largest_parameters, static_cast<double>(layer.parameters));
+  if (layer.family != OpFamily::view) facts.largest_output = std::max(facts.largest_output, layer.outputs);
+}
+
+GPUMEM_INLINE NetKind kind_of(const JobFacts& facts) {
+  if (facts.layers_of(OpFamily::conv) > 0) return NetKind::cnn;
+  if (facts.layers_of(OpFamily::attention) > 0 || facts.layers_of(OpFamily::embedding) > 0) return NetKind::transformer;
+  for (const LayerFacts& layer : facts.layers) {
+    if (layer.layer_norm) return NetKind::transformer;
+  }
+  return NetKind::mlp;
+}
+
+GPUMEM_INLINE ActivationFunction most_frequent(const std::vector<LayerFacts>& layers) {
+  std::array<std::int64_t, static_cast<std::size_t>(ActivationFunction::none) + 1> seen{};
+  for (const LayerFacts& layer : layers) ++seen[static_cast<std::size_t>(layer.function)];
+  const auto none = seen.end() - 1;
+  const auto most = std::max_element(seen.begin(), none);
+  if (most == none || *most == 0) return ActivationFunction::none;
+  return static_cast<ActivationFunction>(most - seen.begin());
+}
+
+}  // namespace job_facts_detail
+
+GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, const OutputsOf& outputs_of) {
+  using namespace job_facts_detail;
+  const model::ModelGraph& graph = *job.graph;
+  const std::vector<const OpFacts*> ops = facts_by_op(graph);
+  const std::vector<ClassFacts> classes = facts_by_class(graph);
+  JobFacts facts;
+  facts.job = &job;
+  facts.layers.resize(graph.layers().size());
+  KeptOutputs kept(facts.layers.size());
+  for (std::size_t index = 0; index < facts.layers.size(); ++index) {
+    const model::Layer& layer = graph.layers()[index];
+    const OpFacts& op = *ops[layer.op];
+    LayerFacts& of = facts.layers[index];
+    of.family = op.family;
+    of.function = op.function;
+    of.layer_norm = op.name == "layer_norm";
+    of.conv1d_class = classes[layer.class_name].conv1d;
+    of.not_quantizable = classes[layer.class_name].not_quantizable;
+    of.parameters = layer.parameters;
+    const core::Status taken = take_outputs(graph, layer, outputs_of(index), of);
+    if (!taken) return taken.error();
+    add_to_sums(of, facts);
+    kept.add(graph, index, op);
+    if (of.family == OpFamily::conv) {
+      facts.convolution_operands = std::max(facts.convolution_operands, operands_of(facts, graph, index));
+    }
+  }
+  for (std::size_t index = 0; index < facts.layers.size(); ++index) {
+    if (kept.kept(index)) facts.kept += facts.layers[index].outputs;
+  }
+  facts.kind = kind_of(facts);
+  facts.function = most_frequent(facts.layers);
+  return facts;
+}
+
+}  // namespace gpumem::ml

@@ -1,0 +1,72 @@
+#pragma once
+
+#include "gpumem/estimate/learned_facts.hpp"
+
+#include "gpumem/connect/connect.hpp"
+#include "gpumem/estimate/planned_job.hpp"
+#include "gpumem/ml/replay_figures.hpp"
+#include "gpumem/plan/output_shapes.hpp"
+
+namespace gpumem::estimate {
+
+namespace learned_facts_detail {
+
+GPUMEM_INLINE double mib(std::int64_t bytes) { return static_cast<double>(bytes) / 1048576.0; }
+
+using Figures = std::array<double, ml::kReplayFigures>;
+
+GPUMEM_INLINE Figures figures_of(const PlannedJob& planned, const JobReplay& replay) {
+  using ml::ReplayFigure;
+  Figures figures{};
+  const auto set = [&](ReplayFigure figure, double value) { figures[static_cast<std::size_t>(figure)] = value; };
+  const PlanReplay& run = replay.run;
+  set(ReplayFigure::device, mib(planned.context.count() + run.peak_reserved));
+  set(ReplayFigure::reserved, mib(run.peak_reserved));
+  set(ReplayFigure::allocated, mib(run.peak_allocated));
+  set(ReplayFigure::workspace, mib(run.at_peak[kWorkspaceCategory]));
+  set(ReplayFigure::fragmentation, mib(run.peak_reserved - run.peak_allocated));
+  set(ReplayFigure::context, mib(planned.context.count()));
+  set(ReplayFigure::fits, replay.fits ? 1.0 : 0.0);
+  set(ReplayFigure::retries, static_cast<double>(run.retries));
+  return figures;
+}
+
+/// The job with a graph that shapes can be inferred of: printed shapes need no edges.
+GPUMEM_INLINE core::Result<LearnedFacts> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
+  LearnedFacts made;
+  model::TrainingJob copy = job;
+  if (!job.graph->shapes_printed()) {
+    auto connected = connect::connect(job, ops);
+    if (!connected) return connected.error();
+    copy.graph = std::move(connected->graph);
+    made.edges = std::move(connected->edges);
+  }
+  made.job = std::make_shared<const model::TrainingJob>(std::move(copy));
+  return made;
+}
+
+}  // namespace learned_facts_detail
+
+GPUMEM_INLINE core::Result<LearnedFacts> learned_facts(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                                       const ops::Catalogue& ops, bool replay,
+                                                       const device::AllocatorOptions& options) {
+  namespace detail = learned_facts_detail;
+  core::Result<LearnedFacts> made = detail::with_edges(job, ops);
+  if (!made) return made;
+  const core::Result<plan::OutputShapes> shapes = plan::infer_output_shapes(*made->job, ops);
+  if (!shapes) return shapes.error();
+  core::Result<ml::JobFacts> facts = ml::facts_of(*made->job, [&](std::size_t layer) { return shapes->of(layer); });
+  if (!facts) return facts.error();
+  made->facts = *std::move(facts);
+  if (!replay) return made;
+
+  const core::Result<PlannedJob> planned = plan_job(*made->job, gpu, ops);
+  if (!planned) return planned.error();
+  const core::Result<JobReplay> run = replay_job(*planned, gpu, options);
+  if (!run) return run.error();
+  made->facts.replay = detail::figures_of(*planned, *run);
+  made->edges = planned->edges;
+  return made;
+}
+
+}  // namespace gpumem::estimate

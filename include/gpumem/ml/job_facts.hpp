@@ -1,0 +1,101 @@
+// Enters: a training job and the shapes of its layers. Leaves: JobFacts, what features of a job are computed from: one
+// pass over the layers, a few nanoseconds each, no replay. Units: elements a sample, if not said otherwise.
+//
+// What backward keeps is told by rough rules by op, enough for a learned model: the ops' own rules (ops/) decide the
+// replay.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/ml/model_config.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::ml {
+
+/// What an op is to a learned model.
+enum class OpFamily : std::uint8_t {
+  linear,
+  conv,
+  norm,
+  activation,
+  softmax,
+  dropout,
+  pool,
+  embedding,
+  attention,
+  recurrent,
+  view,   ///< no memory of its own: flatten, reshape, a bare parameter
+  other,  ///< also ops of no known name
+};
+inline constexpr std::size_t kOpFamilies = static_cast<std::size_t>(OpFamily::other) + 1;
+
+/// The activation functions of GPUMemNet's data sets, in the order in which it numbers them (its CNNs have no
+/// Identity).
+enum class ActivationFunction : std::uint8_t {
+  elu,
+  gelu,
+  identity,
+  leaky_relu,
+  mish,
+  prelu,
+  relu,
+  selu,
+  silu,
+  softplus,
+  tanh,
+  none,  ///< of another name
+};
+
+struct LayerFacts {
+  OpFamily family = OpFamily::other;
+  ActivationFunction function = ActivationFunction::none;
+  bool layer_norm = false;
+  bool conv1d_class = false;     ///< GPT-2's Conv1D, a linear layer that GPUMemNet does not count as one
+  bool not_quantizable = false;  ///< NonDynamicallyQuantizableLinear, the output of nn.MultiheadAttention
+  std::int64_t parameters = 0;   ///< elements, tied ones included
+  double outputs = 0.0;          ///< of all tensors that leave it
+  double positions = 0.0;        ///< the same without channels: height x width of an image, else `outputs`
+};
+
+/// Figures of replays of the job; see replay_figures.hpp for which.
+inline constexpr std::size_t kReplayFigures = 32;
+
+struct JobFacts {
+  const model::TrainingJob* job = nullptr;
+  NetKind kind = NetKind::mlp;
+  std::vector<LayerFacts> layers;
+
+  std::array<std::int64_t, kOpFamilies> count{};  ///< layers by family
+  std::array<double, kOpFamilies> outputs{};      ///< by family
+  std::array<double, kOpFamilies> parameters{};   ///< by family
+  double kept = 0.0;                              ///< outputs that backward reads again, each once
+  double largest_output = 0.0;
+  double largest_parameters = 0.0;
+  double convolution_operands = 0.0;  ///< of the largest convolution behind the first: input and output
+  ActivationFunction function = ActivationFunction::none;  ///< the most frequent
+
+  std::optional<std::array<double, kReplayFigures>> replay;  ///< where a model asks for them
+
+  [[nodiscard]] std::int64_t layers_of(OpFamily family) const { return count[static_cast<std::size_t>(family)]; }
+  [[nodiscard]] double outputs_of(OpFamily family) const { return outputs[static_cast<std::size_t>(family)]; }
+};
+
+/// The shapes of the tensors that leave a layer.
+using OutputsOf = std::function<std::span<const core::Shape>(std::size_t layer)>;
+
+/// Views the job, which must outlive the facts. Errors: missing_information for a dimension that is not known, naming
+/// the layer; overflow.
+[[nodiscard]] core::Result<JobFacts> facts_of(const model::TrainingJob& job, const OutputsOf& outputs_of);
+
+}  // namespace gpumem::ml
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/job_facts_inl.hpp"
+#endif

@@ -1,0 +1,52 @@
+// Enters: bytes of a zip archive (PKWARE's APPNOTE 6.3.10) as torch.save writes it: its entries are stored, not
+// compressed, their data is aligned by padding in extra fields, sizes may stand behind the data, the end record may be
+// one of zip64. Leaves: ZipArchive, the entries' names and data, as views of these bytes.
+//
+// Strict, for the file may come from anywhere: what is compressed, encrypted, split or followed by a comment is
+// refused; so are a local header that says something else than the central directory, entries that overlap or leave the
+// file, a name that stands twice, and data whose CRC-32 is another.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+
+namespace gpumem::ml {
+
+inline constexpr std::size_t kMostZipEntries = 100'000;
+
+struct ZipEntry {
+  std::string_view name;
+  std::string_view data;
+};
+
+/// Must not outlive the bytes that it was read from.
+class ZipArchive {
+ public:
+  /// Errors: malformed_input, naming the byte or the entry. `file` is for messages.
+  [[nodiscard]] static core::Result<ZipArchive> open(std::string_view bytes, std::string_view file = {});
+
+  /// In the order of the central directory.
+  [[nodiscard]] const std::vector<ZipEntry>& entries() const { return entries_; }
+
+  /// The entry of this name; null if there is none.
+  [[nodiscard]] const ZipEntry* find(std::string_view name) const;
+
+ private:
+  std::vector<ZipEntry> entries_;
+  std::unordered_map<std::string_view, std::size_t> by_name_;
+};
+
+/// The checksum of the format (reflected polynomial EDB88320).
+[[nodiscard]] std::uint32_t crc32(std::string_view bytes);
+
+}  // namespace gpumem::ml
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/zip_archive_inl.hpp"
+#endif

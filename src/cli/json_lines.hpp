@@ -1,0 +1,31 @@
+// Enters: a file of JSON objects, one a line. Leaves: an answer to each on standard output, one a line and in order.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpumem/gpumem.hpp"
+
+namespace gpumem::cli {
+
+/// Answers every line of the file ("-" is standard input) by what `answer` makes of it. An answer is written before the
+/// next line is waited for. Of a line beyond 1 MiB, `answer` sees so much that fault_of() tells. Errors:
+/// unreadable_file.
+[[nodiscard]] core::Status answer_lines(const std::string& file,
+                                        const std::function<std::string(std::string_view line)>& answer);
+
+/// What keeps a line from being JSON at all; nothing if it may be.
+[[nodiscard]] std::optional<std::string> fault_of(std::string_view line);
+
+/// {"schema": 1, "error": {...}}
+[[nodiscard]] nlohmann::ordered_json error_object(const Error& error);
+
+/// The object on one line, with the line's number and, if it has one, the caller's "id". What a line's own text puts
+/// into a message may be any bytes; output is always UTF-8.
+[[nodiscard]] std::string answer_line(nlohmann::ordered_json answer, std::int64_t number,
+                                      const nlohmann::ordered_json* id);
+
+}  // namespace gpumem::cli
