@@ -120,6 +120,7 @@ std::string left_out(const Source& source) {
     if (rows > 0) text += (text.empty() ? "; left out: " : ", ") + count(rows) + " " + what;
   };
   add(source.failed, "that cannot be read");
+  add(source.other_nets, "of other kinds of nets");
   add(source.unmeasured, "without a measurement");
   add(source.several_gpus, "on several GPUs");
   add(source.out_of_memory, "out of memory");

@@ -15,14 +15,15 @@
 namespace gpumem::train {
 
 struct Row {
-  std::string name;
-  std::string source;                         ///< where it came from, such as the table's path
-  std::uint64_t group = 0;                    ///< rows of one group are never split between training and test
-  std::vector<double> features;               ///< raw
-  std::vector<std::vector<double>> sequence;  ///< raw, one row a layer; empty: no model here reads it
+  std::string name = {};
+  std::string source = {};                         ///< where it came from, such as the table's path
+  ml::NetKind kind = ml::NetKind::any;             ///< of its net; any: not known
+  std::uint64_t group = 0;                         ///< rows of one group are never split between training and test
+  std::vector<double> features = {};               ///< raw
+  std::vector<std::vector<double>> sequence = {};  ///< raw, one row a layer; empty: no model here reads it
   double measured_mib = 0.0;
-  bool out_of_memory = false;   ///< it took more than there was
-  std::vector<double> targets;  ///< one an output, where the head is values
+  bool out_of_memory = false;        ///< it took more than there was
+  std::vector<double> targets = {};  ///< one an output, where the head is values
 };
 
 /// A job's features and sequence; the other fields are the caller's.

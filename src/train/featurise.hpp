@@ -1,13 +1,16 @@
-// Enters: a recipe's model. Leaves: the function that computes the features and the sequence that it names of a job.
+// Enters: a recipe's model and a GPU. Leaves: the function that computes the features and the sequence that the model
+// names (ml/features.hpp) of a job on that GPU.
 #pragma once
 
 #include "dataset.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/ml/model_config.hpp"
 
 namespace gpumem::train {
 
-/// Errors: invalid_argument for a feature that cannot be computed of a job. `model` must outlive the function.
-[[nodiscard]] core::Result<Featurise> featurise_of(const ml::ModelConfig& model);
+/// Errors: malformed_input for a feature that is not in the catalogue. The function's errors are those of inferring a
+/// job's shapes and of replaying it.
+[[nodiscard]] core::Result<Featurise> featurise_of(const ml::ModelConfig& model, const device::GpuProfile& gpu);
 
 }  // namespace gpumem::train

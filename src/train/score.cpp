@@ -130,6 +130,7 @@ std::vector<std::pair<std::string, double>> figures_of(const Score& score, const
     figures.insert(figures.end(), {{"accuracy", score.accuracy},
                                    {"within_one_bin", score.within_one},
                                    {"underestimated", score.underestimated},
+                                   {"covered", 1.0 - score.underestimated},
                                    {"majority_class", score.majority}});
     return figures;
   }

@@ -29,7 +29,7 @@ struct Score {
   // Where the head is bins:
   double accuracy = 0.0;        ///< in the right bin
   double within_one = 0.0;      ///< at most one bin away
-  double underestimated = 0.0;  ///< in a bin that is too low
+  double underestimated = 0.0;  ///< in a bin that is too low; the upper edge said covers all others
   double majority = 0.0;        ///< what always naming the most frequent bin would get right
   std::int64_t caught = 0;      ///< runs out of memory that are put into the last bin
   std::int64_t out_of_memory = 0;

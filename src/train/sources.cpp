@@ -49,6 +49,17 @@ core::Result<Row> row_of(const runs::MeasuredRun& run, const std::string& source
   return row;
 }
 
+void take(core::Result<Row> row, ml::NetKind wanted, Source& source) {
+  if (!row) {
+    ++source.failed;
+    if (!source.first_failure) source.first_failure = std::move(row).error();
+    return;
+  }
+  const bool other = wanted != ml::NetKind::any && row->kind != ml::NetKind::any && row->kind != wanted;
+  if (other) ++source.other_nets;
+  else source.rows.push_back(*std::move(row));
+}
+
 // Tables of features.
 
 /// One row of the table, as far as it can be read; keeps the first error.
@@ -124,11 +135,7 @@ Source rows_of(const runs::MeasuredRuns& runs, const std::string& name, const La
     if (run.gpus != 1) ++source.several_gpus;
     else if (run.out_of_memory && !bins) ++source.out_of_memory;
     else if (!run.error && !run.out_of_memory && run.measured_mib.value_or(0.0) <= 0.0) ++source.unmeasured;
-    else if (auto row = row_of(run, name, labelling)) source.rows.push_back(*std::move(row));
-    else {
-      ++source.failed;
-      if (!source.first_failure) source.first_failure = std::move(row).error();
-    }
+    else take(row_of(run, name, labelling), labelling.model->nets, source);
   }
   return source;
 }
@@ -164,12 +171,13 @@ core::Result<std::optional<RandomSource>> parse_random_source(std::string_view w
   auto parts = parted(word, ':');
   constexpr std::size_t kParts = 5;
   if (parts.size() + 1 == kParts) parts.emplace_back("0");
-  parts.resize(kParts);  // what is not there is no number
+  const bool whole = parts.size() == kParts;
+  parts.resize(kParts);
   const auto kind = model::value_of(ml::kNetKinds, parts[1]);
   const auto count = number_of<std::int64_t>(parts[2]);
   const auto seed = number_of<std::uint64_t>(parts[3]);
   const auto bin = number_of<double>(parts[4]);
-  if (!kind || !count || *count < 1 || !seed || !bin || !(*bin >= 0.0)) {
+  if (!whole || !kind || !count || *count < 1 || !seed || !bin || !(*bin >= 0.0)) {
     return Error{ErrorCode::invalid_argument,
                  core::quoted(word) +
                      " must be of the form random:KIND:COUNT:SEED[:BIN_MIB], KIND one of mlp, cnn, transformer, any",

@@ -26,6 +26,7 @@ struct Source {
   std::int64_t unmeasured = 0;     ///< without a figure
   std::int64_t several_gpus = 0;   ///< on more than one device
   std::int64_t out_of_memory = 0;  ///< left out: a head of values has no last bin
+  std::int64_t other_nets = 0;     ///< of another kind than the recipe's
   std::int64_t failed = 0;         ///< no job or no features
   std::optional<core::Error> first_failure;
 };

@@ -79,7 +79,7 @@ core::Result<Expected> replay_on(const device::GpuProfile& gpu) {
 core::Result<Labelling> labelling_of(const Recipe& recipe, const device::GpuProfile& gpu) {
   Labelling labelling;
   labelling.model = &recipe.model;
-  auto featurise = featurise_of(recipe.model);
+  auto featurise = featurise_of(recipe.model, gpu);
   if (!featurise) return std::move(featurise).error();
   labelling.featurise = *std::move(featurise);
   const auto expected = replay_on(gpu);

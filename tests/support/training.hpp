@@ -15,7 +15,7 @@ inline std::string bins_recipe(const std::string& training = R"("epochs": 12, "b
                                                                "folds": 3, "seed": 5)") {
   return R"({"format": "gpumem-recipe", "version": 1, "name": "made-up", "nets": "mlp",
     "network": {"features": 3, "outputs": 3, "branches": [{"members": [[8, 4], [8]]}]},
-    "features": [{"name": "a", "transform": "log1p"}, {"name": "b"}, {"name": "c"}],
+    "features": [{"name": "kept_mib", "transform": "log1p"}, {"name": "activation_sin"}, {"name": "activation_cos"}],
     "head": {"type": "bins", "edges_mib": [0, 100, 200, 300]},
     "provenance": {"data": "made up for a test", "licence": "none"},
     "training": {)" +
@@ -30,8 +30,8 @@ inline std::string sequence_recipe(const std::string& training = R"("epochs": 8,
       "branches": [{"encoder": {"width": 4, "layers": 2, "heads": 2, "feed_forward": 8, "embedding": "linear",
                                 "attention": "sequence", "pooling": "mean"}, "members": [[8, 4], [8]]},
                    {"members": [[4]]}]},
-    "features": [{"name": "a", "transform": "log1p"}, {"name": "b"}, {"name": "c"}],
-    "sequence": [{"name": "width"}, {"name": "code"}],
+    "features": [{"name": "kept_mib", "transform": "log1p"}, {"name": "activation_sin"}, {"name": "activation_cos"}],
+    "sequence": [{"name": "layer_outputs_mib"}, {"name": "is_linear"}],
     "head": {"type": "bins", "edges_mib": [0, 100, 200, 300]},
     "provenance": {"data": "made up for a test"},
     "training": {)" +
@@ -43,7 +43,7 @@ inline std::string values_recipe(const std::string& training = R"("epochs": 40, 
                                      "learning_rate": 0.02, "folds": 3, "loss": {"pinball": [0.5, 0.9]})") {
   return R"({"format": "gpumem-recipe", "version": 1, "name": "made-up-values", "nets": "any",
     "network": {"features": 3, "outputs": 2, "branches": [{"members": [[8], [8, 4]]}]},
-    "features": [{"name": "a", "transform": "log1p"}, {"name": "b"}, {"name": "c"}],
+    "features": [{"name": "kept_mib", "transform": "log1p"}, {"name": "activation_sin"}, {"name": "activation_cos"}],
     "head": {"type": "values", "names": ["mib_p50", "mib_p90"]},
     "provenance": {"data": "made up for a test"},
     "training": {)" +
@@ -76,6 +76,19 @@ inline train::Dataset made_up_data(const ml::ModelConfig& model, std::size_t row
     data.rows.push_back(std::move(row));
   }
   return data;
+}
+
+/// A table in GPUMemNet's form: six perceptrons at two batch sizes each.
+inline std::string mlp_runs() {
+  std::string text = "Filename,Activations-Params,Batch Size,Max GPU Memory (MiB)\n";
+  for (int row = 0; row < 12; ++row) {
+    const int width = 10 + row / 2;
+    text += "input:8_output:1_depth:1_batch:4.out,\"[('linear', " + std::to_string(width) + ", " +
+            std::to_string(9 * width) + "), ('ReLU', " + std::to_string(width) + ", 0), ('linear', 1, " +
+            std::to_string(width + 1) + ")]\"," + std::to_string(4 + row % 2) + "," + std::to_string(20 * row + 10) +
+            "\n";
+  }
+  return text;
 }
 
 }  // namespace gpumem::testing

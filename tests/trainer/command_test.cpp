@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <regex>
 #include <sstream>
 
 #include "gpumem/ml/trained_model.hpp"
@@ -31,7 +32,7 @@ class Command : public ::testing::Test {
     fs::create_directories(folder_);
     std::ofstream(folder_ / "recipe.json") << testing::bins_recipe();
     std::ofstream table(folder_ / "jobs.csv");
-    table << "name,group,measured_mib,out_of_memory,a,b,c\n";
+    table << "name,group,measured_mib,out_of_memory,kept_mib,activation_sin,activation_cos\n";
     const auto recipe = testing::recipe_of(testing::bins_recipe());
     for (const Row& row : testing::made_up_data(recipe.model).rows) {
       table << row.name << "," << row.group << "," << row.measured_mib << "," << (row.out_of_memory ? "yes" : "no");
@@ -86,6 +87,14 @@ TEST_F(Command, ASeedAndFoldsOfItsOwn) {
   EXPECT_NE(file("one/README.md").find("--folds 2 --seed 9 -o one\n"), std::string::npos);
 }
 
+TEST_F(Command, ComputesTheFeaturesOfMeasuredAndOfRandomJobs) {
+  std::ofstream(folder_ / "runs.csv") << testing::mlp_runs();
+  ASSERT_EQ(run("recipe.json --data runs.csv --data random:mlp:30:7 -o model --folds 2"), 0) << err;
+  EXPECT_NE(err.find("runs.csv: 12 jobs\nrandom:mlp:30:7: 30 jobs\n"), std::string::npos) << err;
+  EXPECT_NE(out.find("  runs.csv: rows 12, "), std::string::npos) << out;
+  EXPECT_TRUE(succeeds(ml::load_model((folder_ / "model").string())));
+}
+
 TEST_F(Command, SaysWhatIsWrong) {
   EXPECT_EQ(run("recipe.json -o model"), 2);
   EXPECT_NE(err.find("--data"), std::string::npos) << err;
@@ -93,6 +102,10 @@ TEST_F(Command, SaysWhatIsWrong) {
   EXPECT_NE(err.find("gpumem-train: error: none.csv: cannot open"), std::string::npos) << err;
   EXPECT_EQ(run("jobs.csv --data jobs.csv -o model"), 3);
   EXPECT_NE(err.find("is not a JSON object"), std::string::npos) << err;
+  std::ofstream(folder_ / "unknown.json")
+      << std::regex_replace(testing::bins_recipe(), std::regex("kept_mib"), "color");
+  EXPECT_EQ(run("unknown.json --data jobs.csv -o model"), 3);
+  EXPECT_NE(err.find("/features/0/name: there is no feature 'color'"), std::string::npos) << err;
   EXPECT_EQ(run("recipe.json --data random:cnn:0:1 -o model"), 2);
   EXPECT_NE(err.find("random:KIND:COUNT:SEED"), std::string::npos) << err;
 }
