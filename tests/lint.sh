@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs clang-tidy (.clang-tidy) over the library and the command line; every finding is an error.
+# Runs clang-tidy (.clang-tidy) over the library and the programs; every finding is an error. The one file that includes
+# libtorch is left out: clang 14 cannot compile it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cmake --preset release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
-git ls-files 'src/*.cpp' | xargs -P "$(nproc)" -n 1 clang-tidy -p build/release --quiet --warnings-as-errors='*'
+git ls-files 'src/*.cpp' ':!src/train/torch_network.cpp' | xargs -P "$(nproc)" -n 1 clang-tidy -p build/release --quiet --warnings-as-errors='*'

@@ -24,7 +24,8 @@ build_and_test() {  # PRESET
 install_missing "${core_packages[@]}" libgtest-dev pkg-config
 
 if [ "$all" = yes ]; then
-  install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev python3-torch python3-torchvision
+  install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev libtorch-dev python3-torch \
+    python3-torchvision
 
   # For the timeline's pages; where it cannot be had, their test is skipped.
   install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2
@@ -34,6 +35,8 @@ if [ "$all" = yes ]; then
 
   build_and_test asan
   build_and_test tsan
+
+  build_and_test trainer
 
   say "clang-tidy"
   ./tests/lint.sh

@@ -1,0 +1,19 @@
+// Enters: nothing; plain data. Leaves: Examples, training jobs as the network reads them: transformed, standardised and
+// padded, with what it is asked for. Row-major.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace gpumem::train {
+
+struct Examples {
+  std::int64_t count = 0;
+  std::vector<float> features;        ///< [count, features]
+  std::vector<float> sequences;       ///< [count, sequence_length, sequence_columns], padded with zeros
+  std::vector<std::int64_t> lengths;  ///< rows of each sequence that are not padding
+  std::vector<std::int64_t> classes;  ///< bin of each, where the head is bins
+  std::vector<float> targets;         ///< [count, outputs], where the head is values
+};
+
+}  // namespace gpumem::train

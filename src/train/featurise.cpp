@@ -1,0 +1,23 @@
+#include "featurise.hpp"
+
+#include "gpumem/estimate/learned_facts.hpp"
+#include "gpumem/ml/features.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::train {
+
+core::Result<Featurise> featurise_of(const ml::ModelConfig& model, const device::GpuProfile& gpu) {
+  const auto reader = ml::FeatureReader::create(model);
+  if (!reader) return reader.error();
+  return Featurise([reader = *reader, gpu](const model::TrainingJob& job) -> core::Result<Row> {
+    const auto learned = estimate::learned_facts(job, gpu, ops::catalogue(), reader.needs_replay());
+    if (!learned) return learned.error();
+    Row row;
+    row.kind = learned->facts.kind;
+    row.features = reader.raw_features(learned->facts);
+    row.sequence = reader.raw_sequence(learned->facts);
+    return row;
+  });
+}
+
+}  // namespace gpumem::train

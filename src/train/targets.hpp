@@ -1,0 +1,29 @@
+// Enters: the names of a head of values. Leaves: the function that gives a job's values, those that the model is to
+// learn.
+//
+//   mib         the measured figure
+//   log_mib     its natural logarithm
+//   log_ratio   the natural logarithm of measured / expected, as an estimator expects it
+//
+// "_pN" behind a name (log_ratio_p95) is for a quantile's output: the same value, learned with the pinball loss.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::train {
+
+/// What a job took, in MiB, to one value an output.
+using Targets = std::function<core::Result<std::vector<double>>(const model::TrainingJob& job, double measured_mib)>;
+
+/// What an estimator expects of a job, in MiB.
+using Expected = std::function<core::Result<double>(const model::TrainingJob& job)>;
+
+/// Errors: invalid_argument for an unknown name.
+[[nodiscard]] core::Result<Targets> targets_of(const std::vector<std::string>& names, const Expected& expected);
+
+}  // namespace gpumem::train

@@ -1,0 +1,24 @@
+// Enters: a network's shape and a seed. Leaves: the weights that training begins with; and what is folded into the
+// weights that it ends with, so that inference knows nothing of it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "gpumem/ml/network_shape.hpp"
+#include "gpumem/ml/safetensors.hpp"
+#include "standardise.hpp"
+
+namespace gpumem::train {
+
+/// As PyTorch initialises nn.Linear (uniform within 1 / sqrt(in)), nn.MultiheadAttention (Glorot & Bengio 2010, biases
+/// 0) and its norms (1 and 0). The same seed gives the same weights.
+[[nodiscard]] ml::TensorFile initial_weights(const ml::NetworkShape& shape, std::uint64_t seed);
+
+/// Output k is raised by k times this, of each member alike.
+void fold_class_bias(ml::TensorFile& weights, double bias);
+
+/// Outputs in units of the targets.
+void fold_target_scale(ml::TensorFile& weights, std::span<const TargetScale> targets);
+
+}  // namespace gpumem::train

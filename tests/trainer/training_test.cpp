@@ -1,0 +1,142 @@
+// Cross-validation and the final model: learned by nets, by the seed alone, and the same after an interruption.
+#include "../../src/train/training.hpp"
+
+#include <filesystem>
+
+#include "gpumem/ml/safetensors.hpp"
+#include "training.hpp"
+
+namespace gpumem::train {
+namespace {
+
+using testing::fails;
+using testing::made_up_data;
+using testing::recipe_of;
+using testing::succeeds;
+
+namespace fs = std::filesystem;
+
+class Training : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    folder_ = fs::path(::testing::TempDir()) / (std::string("gpumem_training_") + test->name());
+    fs::remove_all(folder_);
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] Session session() const {
+    Session session;
+    session.states = (folder_ / "training").string();
+    session.save_every = 2;
+    return session;
+  }
+
+  static Outcome train_all(const Recipe& recipe, const Session& session) {
+    auto outcome = train(recipe, made_up_data(recipe.model), session);
+    EXPECT_TRUE(succeeds(outcome));
+    return outcome ? *std::move(outcome) : Outcome();
+  }
+
+  fs::path folder_;
+};
+
+std::string bytes_of(const Outcome& outcome) {
+  return ml::write_model_config(outcome.model) + ml::write_safetensors(outcome.weights);
+}
+
+TEST_F(Training, LearnsWhatTheFeaturesTell) {
+  const Recipe recipe = recipe_of(testing::bins_recipe(
+      R"("epochs": 60, "batch_size": 32, "learning_rate": 0.02, "schedule": "cosine", "folds": 3)"));
+  const Outcome outcome = train_all(recipe, {});
+  ASSERT_FALSE(outcome.scores.empty());
+  EXPECT_GT(outcome.scores[0].accuracy, 0.9);
+  EXPECT_LT(outcome.scores[0].majority, 0.8);
+  EXPECT_EQ(outcome.predictions.size(), 120U);
+  for (std::size_t row = 0; row < outcome.predictions.size(); ++row) EXPECT_EQ(outcome.predictions[row].row, row);
+}
+
+TEST_F(Training, LearnsQuantilesInTheirUnits) {
+  const Outcome outcome = train_all(recipe_of(testing::values_recipe()), {});
+  ASSERT_FALSE(outcome.scores.empty());
+  EXPECT_LT(outcome.scores[0].absolute_error[0], 25.0);  // MiB, of figures up to 290
+  EXPECT_GT(outcome.scores[0].covered[1], outcome.scores[0].covered[0]);
+}
+
+TEST_F(Training, GivesTheSameBytesFromTheSameSeed) {
+  for (const std::string& text : {testing::bins_recipe(), testing::sequence_recipe()}) {
+    Recipe recipe = recipe_of(text);
+    const std::string bytes = bytes_of(train_all(recipe, {}));
+    EXPECT_EQ(bytes, bytes_of(train_all(recipe, {})));
+    recipe.training.seed = 6;
+    EXPECT_NE(bytes, bytes_of(train_all(recipe, {})));
+  }
+}
+
+TEST_F(Training, GoesOnWhereItWasStopped) {
+  const Recipe recipe = recipe_of(testing::sequence_recipe(
+      R"("epochs": 9, "batch_size": 16, "learning_rate": 0.01, "schedule": "cosine", "folds": 2, "dropout": 0.2,
+         "early_stopping_patience": 4, "validation_share": 0.2)"));
+  const std::string whole = bytes_of(train_all(recipe, {}));
+  // In the first fold between two saved states, in the second one, and in the final model.
+  for (const std::int64_t epochs : {3, 12, 20}) {
+    Session stopped = session();
+    std::int64_t left = epochs;
+    stopped.on_epoch = [&](const Progress&) { return --left != 0; };
+    EXPECT_TRUE(train_all(recipe, stopped).stopped);
+    Session resumed = session();
+    resumed.resume = true;
+    std::int64_t more = 0;
+    resumed.on_epoch = [&](const Progress&) { return ++more > 0; };
+    EXPECT_EQ(bytes_of(train_all(recipe, resumed)), whole);
+    EXPECT_LE(more, 27 - epochs);
+  }
+}
+
+TEST_F(Training, BeginsAnewUnlessItIsToGoOn) {
+  const Recipe recipe = recipe_of(testing::bins_recipe());
+  train_all(recipe, session());
+  EXPECT_TRUE(fs::exists(folder_ / "training" / "final.state.safetensors"));
+  std::int64_t epochs = 0;
+  Session again = session();
+  again.on_epoch = [&](const Progress&) { return ++epochs > 0; };
+  train_all(recipe, again);
+  EXPECT_EQ(epochs, 4 * 12);
+  remove_states(again.states);
+  EXPECT_FALSE(fs::exists(folder_ / "training"));
+}
+
+TEST_F(Training, DoesNotGoOnFromAnotherTraining) {
+  Recipe recipe = recipe_of(testing::bins_recipe());
+  train_all(recipe, session());
+  recipe.training.weight_decay = 0.1;
+  Session resumed = session();
+  resumed.resume = true;
+  EXPECT_TRUE(fails(train(recipe, made_up_data(recipe.model), resumed), core::ErrorCode::invalid_argument, 0,
+                    "another recipe or other data"));
+}
+
+TEST_F(Training, ABiasPutsFewerJobsTooLow) {
+  const std::string plain = R"("epochs": 10, "batch_size": 32, "learning_rate": 0.02, "folds": 3, "class_bias": )";
+  const Outcome below = train_all(recipe_of(testing::bins_recipe(plain + "-3")), {});
+  const Outcome above = train_all(recipe_of(testing::bins_recipe(plain + "3")), {});
+  EXPECT_GT(below.scores[0].underestimated, 0.5);
+  EXPECT_LT(above.scores[0].underestimated, 0.1);
+}
+
+TEST_F(Training, StopsEarly) {
+  const Recipe recipe = recipe_of(testing::bins_recipe(
+      R"("epochs": 400, "batch_size": 64, "learning_rate": 0.1, "folds": 2, "early_stopping_patience": 5)"));
+  const Outcome outcome = train_all(recipe, {});
+  for (const std::int64_t epochs : outcome.epochs) EXPECT_LT(epochs, 400);
+}
+
+TEST_F(Training, SaysThatALossIsNotFinite) {
+  const Recipe recipe = recipe_of(testing::values_recipe(
+      R"("epochs": 40, "batch_size": 32, "learning_rate": 10, "weight_decay": 1000, "folds": 2)"));
+  EXPECT_TRUE(fails(train(recipe, made_up_data(recipe.model), {}), core::ErrorCode::invalid_argument, 0,
+                    "lower the recipe's learning_rate"));
+}
+
+}  // namespace
+}  // namespace gpumem::train

@@ -1,0 +1,70 @@
+#include "../../../src/train/score.hpp"
+
+#include "training.hpp"
+
+namespace gpumem::train {
+namespace {
+
+/// Four jobs of classes 0, 1, 2 and out of memory, which are put into 0, 0, 1 and 2.
+struct Case {
+  ml::Head head{{0, 100, 200, 300}, {}};
+  Dataset data;
+  std::vector<Prediction> predictions;
+
+  Case() {
+    const double mib[] = {50, 150, 250, 20};
+    const std::vector<float> said[] = {{2, 1, 0}, {2, 1, 0}, {0, 2, 1}, {0, 1, 2}};
+    for (std::size_t row = 0; row < 4; ++row) {
+      data.rows.push_back({.name = "job, " + std::to_string(row),
+                           .source = row == 0 ? "a.csv" : "b.csv",
+                           .measured_mib = mib[row],
+                           .out_of_memory = row == 3});
+      predictions.push_back({row, static_cast<std::int64_t>(row % 2), said[row]});
+    }
+  }
+};
+
+TEST(Score, OfBins) {
+  const Case made;
+  const auto scores = scores_of(made.data, made.head, made.predictions);
+  ASSERT_EQ(scores.size(), 5U);  // all, two sources, two folds
+  EXPECT_EQ(scores[0].of, "all");
+  EXPECT_EQ(scores[0].rows, 4);
+  EXPECT_DOUBLE_EQ(scores[0].accuracy, 0.5);
+  EXPECT_DOUBLE_EQ(scores[0].within_one, 1.0);
+  EXPECT_DOUBLE_EQ(scores[0].underestimated, 0.5);
+  EXPECT_DOUBLE_EQ(scores[0].majority, 0.5);
+  EXPECT_EQ(scores[0].out_of_memory, 1);
+  EXPECT_EQ(scores[0].caught, 1);
+  EXPECT_EQ(scores[1].of, "a.csv");
+  EXPECT_DOUBLE_EQ(scores[1].accuracy, 1.0);
+  EXPECT_EQ(scores[3].of, "fold 1");
+  EXPECT_DOUBLE_EQ(scores[3].accuracy, 0.5);
+  EXPECT_EQ(confusion_of(made.data, made.head, made.predictions),
+            (std::vector<std::vector<std::int64_t>>{{1, 0, 0}, {1, 0, 0}, {0, 1, 1}}));
+}
+
+TEST(Score, OfValues) {
+  Case made;
+  made.head = {{}, {"mib"}};
+  for (std::size_t row = 0; row < 4; ++row) {
+    made.data.rows[row].targets = {100.0};
+    made.predictions[row].outputs = {static_cast<float>(90 + 10 * row)};
+  }
+  const auto scores = scores_of(made.data, made.head, made.predictions);
+  EXPECT_DOUBLE_EQ(scores[0].absolute_error[0], 10.0);
+  EXPECT_DOUBLE_EQ(scores[0].median_absolute_error[0], 10.0);
+  EXPECT_DOUBLE_EQ(scores[0].covered[0], 0.75);
+  EXPECT_EQ(figures_of(scores[0], made.head)[3], std::pair(std::string("mib covered"), 0.75));
+}
+
+TEST(Score, PredictionsAsATable) {
+  const Case made;
+  const std::string text = to_csv(made.data, made.head, made.predictions);
+  EXPECT_EQ(text.substr(0, text.find('\n', 110) + 1),
+            "name,source,fold,measured_mib,out_of_memory,class,predicted_class,logit0,logit1,logit2\n"
+            "\"job, 0\",a.csv,1,50,no,0,0,2,1,0\n");
+}
+
+}  // namespace
+}  // namespace gpumem::train
