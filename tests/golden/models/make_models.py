@@ -178,8 +178,8 @@ def bins():
     weights = Weights(1)
     add_members(weights, "branches.0.", shapes, 3, 4)
     features = [
-        {"name": "parameters", "transform": "log1p", "mean": 14.5, "scale": 2.5, "min": 1000, "max": 100000000},
-        {"name": "activations", "transform": "log1p", "mean": 15, "scale": 2},
+        {"name": "parameters_mib", "transform": "log1p", "mean": 14.5, "scale": 2.5, "min": 1000, "max": 100000000},
+        {"name": "outputs_mib", "transform": "log1p", "mean": 15, "scale": 2},
         {"name": "batch_size", "transform": "identity", "mean": 64, "scale": 32, "min": 1, "max": 512},
     ]
     vectors = []
@@ -219,9 +219,9 @@ def sequence():
     add_members(weights, "branches.1.", shapes[1], 1, 2)
     features = [{"name": "batch_size", "transform": "log1p", "mean": 3, "scale": 1.5}]
     rows = [
-        {"name": "layer_activations", "transform": "log1p", "mean": 10, "scale": 4},
-        {"name": "layer_parameters", "transform": "log1p", "mean": 8, "scale": 5},
-        {"name": "layer_is_linear", "transform": "identity", "mean": 0, "scale": 1},
+        {"name": "layer_outputs_mib", "transform": "log1p", "mean": 10, "scale": 4},
+        {"name": "layer_parameters_mib", "transform": "log1p", "mean": 8, "scale": 5},
+        {"name": "is_linear", "transform": "identity", "mean": 0, "scale": 1},
     ]
     vectors = []
     layers = [[802816, 9408, 0], [802816, 128, 0], [1000, 513000, 1], [200704, 0, 0], [10, 10010, 1]]

@@ -23,7 +23,7 @@ ModelConfig linear_config() {
   config.name = "linear";
   config.nets = NetKind::mlp;
   config.network = {.features = 2, .outputs = 2, .branches = {{.encoder = {}, .members = {{}}}}};
-  config.features = {{.name = "parameters"}, {.name = "batch_size", .transform = Transform::log1p, .scale = 2.0}};
+  config.features = {{.name = "parameters_mib"}, {.name = "batch_size", .transform = Transform::log1p, .scale = 2.0}};
   config.head.names = {"one", "two"};
   config.provenance = {{"data", "made up for a test"}};
   config.test_vectors = {{.features = {3.0, 0.0}, .sequence = {}, .outputs = {6.5, 2.0}}};
