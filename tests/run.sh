@@ -55,6 +55,9 @@ if [ "$all" = yes ]; then
   python3 examples/huggingface/print_trees.py --check
   /usr/bin/python3 examples/pytorch/export_graph.py --check
 
+  say "The small models of the tests are what their script makes"
+  python3 tests/golden/models/make_models.py --check
+
   say "The reference peaks of live tensor storage are what FakeTensorMode gives"
   /usr/bin/python3 bench/references/fake_tensor.py --check
 
