@@ -57,6 +57,9 @@ if [ "$all" = yes ]; then
 
   say "The reference peaks of live tensor storage are what FakeTensorMode gives"
   /usr/bin/python3 bench/references/fake_tensor.py --check
+
+  say "The reference outputs of networks are what PyTorch gives"
+  /usr/bin/python3 bench/references/network.py --check
 fi
 
 # Last, so that its verdict closes the output.

@@ -55,6 +55,7 @@ int run_gpus(const GpusOptions& options);
 struct EvaluateOptions {
   std::string runs;  ///< a table of measured runs
   std::string estimator = kDefaultEstimator;
+  std::string model;      ///< of learned estimators: a built-in model, or a folder; empty: their own
   std::string summaries;  ///< folder with the summaries of models that the table only names
   std::string gpu;        ///< profile for all runs; empty: as the table says
   std::string out;        ///< file for the predictions, one row a run; empty: none
@@ -88,6 +89,13 @@ struct ModelRunOptions {
   std::string file = "-";  ///< one JSON object a line: {"features": [...], "sequence": [[...], ...]}
 };
 int run_model_run(const ModelRunOptions& options);
+
+struct ModelImportOptions {
+  std::string checkpoint;  ///< one of GPUMemNet's
+  std::string out;         ///< the model's folder
+  bool force = false;      ///< write over another model that is there
+};
+int run_model_import(const ModelImportOptions& options);
 
 struct ReplayTraceOptions {
   std::string trace;                        ///< the recording; "-" is standard input

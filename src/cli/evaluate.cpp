@@ -84,7 +84,7 @@ Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, c
   prediction.expected_mib = figure->mib();
   prediction.lower_mib = std::max(0.0, estimate->lower.mib() + moved);
   prediction.upper_mib = std::max(0.0, estimate->upper.mib() + moved);
-  prediction.ranged = estimate->upper_coverage.has_value();
+  prediction.ranged = estimate->upper_coverage.has_value() || !estimate->bins.empty();
   // Of a model with unknown layers no estimate is known to fit: the expected figure must do.
   prediction.fits = estimate->coverage.layers_unknown > 0 ? estimate->expected <= gpu.capacity() : estimate->fits;
   return prediction;
@@ -341,7 +341,7 @@ bool has_answer(const Verdict& verdict) { return verdict.failed.size() < verdict
 
 int run_evaluate(const EvaluateOptions& options) {
   Evaluator evaluator;
-  const auto estimators = evaluator.estimators_of(options.estimator);
+  const auto estimators = evaluator.estimators_of(options.estimator, {}, options.model);
   if (!estimators) return report_error(estimators.error());
   if (!options.gpu.empty()) {
     if (const auto gpu = evaluator.gpu_of(options.gpu); !gpu) return report_error(gpu.error());

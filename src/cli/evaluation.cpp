@@ -26,15 +26,16 @@ Result<const GpuProfile*> Evaluator::gpu_of(const std::string& name) {
   return &*known->second;
 }
 
-Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string& name, const std::string& alloc_conf) {
+Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string& name, const std::string& alloc_conf,
+                                                               const std::string& model) {
   const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(alloc_conf);
   if (!allocator) return allocator.error();
   std::vector<const Estimator*> chosen;
   for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
     if (name != "all" && name != entry.name) continue;
-    auto& slot = estimators_[std::string(entry.name) + " " + alloc_conf];
+    auto& slot = estimators_[std::string(entry.name) + " " + alloc_conf + " " + model];
     if (slot == nullptr) {
-      auto made = entry.create({*allocator});
+      auto made = entry.create({*allocator, model});
       if (!made) return made.error();
       slot = *std::move(made);
     }
@@ -55,7 +56,7 @@ Result<Evaluation> Evaluator::read(const JobRequest& request) {
 }
 
 Result<Evaluation> Evaluator::evaluate(const JobRequest& request) {
-  const auto estimators = estimators_of(request.estimator, request.alloc_conf);
+  const auto estimators = estimators_of(request.estimator, request.alloc_conf, request.model);
   if (!estimators) return estimators.error();
   Result<Evaluation> evaluation = read(request);
   if (!evaluation) return evaluation.error();

@@ -35,9 +35,10 @@ class Evaluator {
   /// The profile of this name or path, which views the evaluator.
   [[nodiscard]] Result<const GpuProfile*> gpu_of(const std::string& name);
   /// The estimator of this name, or with "all" every one; at least one. `alloc_conf` is the job's
-  /// PYTORCH_CUDA_ALLOC_CONF. They view the evaluator.
+  /// PYTORCH_CUDA_ALLOC_CONF, `model` what learned estimators use instead of their own. They view the evaluator.
   [[nodiscard]] Result<std::vector<const Estimator*>> estimators_of(const std::string& name,
-                                                                    const std::string& alloc_conf = {});
+                                                                    const std::string& alloc_conf = {},
+                                                                    const std::string& model = {});
   /// The summary, the job and the GPU of a request, without any answers.
   [[nodiscard]] Result<Evaluation> read(const JobRequest& request);
 

@@ -58,7 +58,7 @@ int run_fit(const FitOptions& options) {
   JobRequest request = options.request;
   request.batch_size = 1;
   Evaluator evaluator;
-  const auto estimators = evaluator.estimators_of(request.estimator, request.alloc_conf);
+  const auto estimators = evaluator.estimators_of(request.estimator, request.alloc_conf, request.model);
   if (!estimators) return report_error(estimators.error());
   if (estimators->size() > 1) {
     return report_error({ErrorCode::invalid_argument, "fit takes one estimator, not all of them", {}});

@@ -68,11 +68,12 @@ struct Field {
   Type JobRequest::*place;
 };
 
-constexpr std::array<Field<std::string>, 8> kTexts = {{{"summary", &JobRequest::summary},
+constexpr std::array<Field<std::string>, 9> kTexts = {{{"summary", &JobRequest::summary},
                                                        {"gpu", &JobRequest::gpu},
                                                        {"optimizer", &JobRequest::optimizer},
                                                        {"precision", &JobRequest::precision},
                                                        {"estimator", &JobRequest::estimator},
+                                                       {"model", &JobRequest::model},
                                                        {"zero_grad", &JobRequest::zero_grad},
                                                        {"software", &JobRequest::software},
                                                        {"alloc_conf", &JobRequest::alloc_conf}}};

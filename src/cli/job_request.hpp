@@ -24,6 +24,7 @@ struct JobRequest {
   std::string optimizer = "adam";
   std::string precision = "fp32";
   std::string estimator = kDefaultEstimator;
+  std::string model = {};                    ///< of learned estimators: a built-in model, or a folder; empty: their own
   std::optional<std::int64_t> samples = {};  ///< an epoch; nothing: every batch is full
   std::string zero_grad = "before-forward";
   std::string software = {};    ///< a stack that the GPU's profile names; empty: its first
@@ -37,7 +38,7 @@ struct JobRequest {
 };
 
 /// The request with the fields of one JSON object laid over `defaults`. Fields: summary, batch_size (or batch),
-/// input, seq_length (or seq), gpu, optimizer, precision, estimator, samples, zero_grad, software, alloc_conf,
+/// input, seq_length (or seq), gpu, optimizer, precision, estimator, model, samples, zero_grad, software, alloc_conf,
 /// accumulate, foreach, fused, validation, checkpointing, lenient; "id" is the caller's own. Errors: malformed_input
 /// for an unknown field or a wrong type, naming it.
 [[nodiscard]] Result<JobRequest> request_from(const nlohmann::ordered_json& json, const JobRequest& defaults);

@@ -29,6 +29,8 @@ const CLI::Validator kWholeNumber(
     },
     "");
 
+constexpr const char* kModelHelp = "a trained model for learned estimators: a built-in one's name, or a folder";
+
 /// The options that describe a job, shared by every command that takes one.
 void add_job_options(CLI::App& command, JobRequest& request, bool with_estimator = true) {
   command.add_option("--input", request.input, "one sample's shape, such as 3x224x224");
@@ -55,6 +57,7 @@ void add_job_options(CLI::App& command, JobRequest& request, bool with_estimator
   command.add_option("--alloc-conf", request.alloc_conf, "as PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
   if (with_estimator) {
     command.add_option("--estimator", request.estimator, estimator_names())->capture_default_str();
+    command.add_option("--model", request.model, kModelHelp);
   }
   command.add_flag("--lenient", request.lenient, "take unknown layers that hold parameters; gives a lower bound");
 }
@@ -104,6 +107,7 @@ void add_evaluate(CLI::App& app, EvaluateOptions& options) {
   CLI::App& command = *app.add_subcommand("evaluate", "predicted against measured, over a table of runs");
   command.add_option("runs", options.runs, "the table of measured runs (CSV)")->required();
   command.add_option("--estimator", options.estimator, estimator_names())->capture_default_str();
+  command.add_option("--model", options.model, kModelHelp);
   command.add_option("--summaries", options.summaries, "folder with the summaries of models that the table only names");
   command.add_option("--gpu", options.gpu, "profile for all runs; default: as the table says");
   command.add_option("--out", options.out, "write each prediction to this CSV file");
@@ -128,6 +132,7 @@ struct ModelCommands {
   ModelShowOptions show;
   ModelVerifyOptions verify;
   ModelRunOptions run;
+  ModelImportOptions import;
 };
 
 void add_model_show(CLI::App& app, ModelShowOptions& options) {
@@ -150,16 +155,26 @@ void add_model_run(CLI::App& app, ModelRunOptions& options) {
       "reads one; other fields are ignored. A bad line is answered by an error object.");
 }
 
+void add_model_import(CLI::App& app, ModelImportOptions& options) {
+  CLI::App& command = *app.add_subcommand("import", "a model folder from one of GPUMemNet's published checkpoints");
+  command.add_option("checkpoint", options.checkpoint, "the PyTorch Lightning checkpoint (.ckpt)")->required();
+  command.add_option("-o,--out", options.out, "the folder to write")->required();
+  command.add_flag("--force", options.force, "write over another model that is there");
+  command.footer("The checkpoint is read without Python, and none of its code is run.");
+}
+
 void add_model(CLI::App& app, ModelCommands& options) {
   CLI::App& command = *app.add_subcommand("model", "trained models: folders of config.json and model.safetensors");
   command.require_subcommand(1);
   add_model_show(command, options.show);
   add_model_verify(command, options.verify);
   add_model_run(command, options.run);
+  add_model_import(command, options.import);
 }
 
 int run_model(const CLI::App& command, const ModelCommands& options) {
   if (command.got_subcommand("show")) return run_model_show(options.show);
+  if (command.got_subcommand("import")) return run_model_import(options.import);
   if (command.got_subcommand("verify")) return run_model_verify(options.verify);
   return run_model_run(options.run);
 }

@@ -2,7 +2,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdarg>
 #include <cstdio>
 
 #include "commands.hpp"
@@ -42,8 +41,10 @@ std::string counted(std::int64_t count, const std::string& what) {
   return core::with_separators(count) + " " + what + (count == 1 ? "" : "s");
 }
 
-std::string from_to(std::int64_t least, std::int64_t most) {
-  return std::to_string(least) + (least == most ? "" : " to " + std::to_string(most));
+/// "3 hidden layers", "1 to 7 hidden layers".
+std::string depths_text(std::size_t least, std::size_t most) {
+  const std::string layers = counted(static_cast<std::int64_t>(most), "hidden layer");
+  return (least == most ? "" : std::to_string(least) + " to ") + layers;
 }
 
 std::string members_text(const std::vector<std::vector<std::int64_t>>& members) {
@@ -55,8 +56,7 @@ std::string members_text(const std::vector<std::vector<std::int64_t>>& members) 
     most = std::max(most, widths.size());
     for (const std::int64_t width : widths) widest = std::max(widest, width);
   }
-  return counted(static_cast<std::int64_t>(members.size()), "perceptron") + " of " +
-         from_to(static_cast<std::int64_t>(least), static_cast<std::int64_t>(most)) + " hidden layers" +
+  return counted(static_cast<std::int64_t>(members.size()), "perceptron") + " of " + depths_text(least, most) +
          (most == 0 ? "" : ", up to " + std::to_string(widest) + " wide");
 }
 
@@ -71,8 +71,8 @@ std::string encoder_text(const ml::EncoderShape& encoder) {
 std::string reads_text(const ml::NetworkShape& network) {
   std::string text = counted(network.features, "feature");
   if (network.sequence_columns == 0) return text;
-  return text + " and " + counted(network.sequence_length, "row") + " of " +
-         counted(network.sequence_columns, "figure") + " at most";
+  return text + " and a sequence of up to " + counted(network.sequence_length, "row") + " of " +
+         counted(network.sequence_columns, "figure");
 }
 
 std::string head_text(const ml::Head& head) {
@@ -82,7 +82,7 @@ std::string head_text(const ml::Head& head) {
     return "values: " + text;
   }
   for (const double edge : head.edges_mib) text += (text.empty() ? "" : ", ") + shown(edge);
-  return counted(static_cast<std::int64_t>(head.edges_mib.size()) - 1, "bin") + " between " + text + " MiB";
+  return counted(static_cast<std::int64_t>(head.edges_mib.size()) - 1, "bin") + " with edges " + text + " MiB";
 }
 
 /// Weights in all, and tensors that hold them.
@@ -94,7 +94,7 @@ std::string weights_text(const ml::NetworkShape& network) {
     for (const std::int64_t size : tensor.shape) elements *= size;  // bounded by validate()
     weights += elements;
   }
-  return core::with_separators(weights) + " in " + counted(static_cast<std::int64_t>(tensors.size()), "tensor");
+  return counted(weights, "weight") + " in " + counted(static_cast<std::int64_t>(tensors.size()), "tensor");
 }
 
 void print_line(const char* label, const std::string& text) {
@@ -125,11 +125,12 @@ Result<double> largest_deviation(const TrainedModel& model) {
   return largest;
 }
 
+/// The next power of ten above the deviation, from 1e-06 on: further digits depend on the machine's instructions.
 std::string vectors_text(const TrainedModel& model, double far) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.1g", far);
+  constexpr double kLeast = 1e-6;
+  const std::string within = shown(far <= kLeast ? kLeast : std::pow(10.0, std::ceil(std::log10(far))));
   return counted(static_cast<std::int64_t>(model.config.test_vectors.size()), "test vector") + " reproduced within " +
-         text.data() + " (" + shown(ml::kTestVectorTolerance) + " is allowed)";
+         within + " (" + shown(ml::kTestVectorTolerance) + " is allowed)";
 }
 
 void print_model(const TrainedModel& model, double far) {
@@ -141,7 +142,7 @@ void print_model(const TrainedModel& model, double far) {
   for (const ml::BranchShape& branch : config.network.branches) {
     print_line("branch", (branch.encoder ? encoder_text(*branch.encoder) : "") + members_text(branch.members));
   }
-  print_line("weights", weights_text(config.network));
+  print_line("holds", weights_text(config.network));
   print_line("verified", vectors_text(model, far));
   print_specs("feature", config.features);
   print_specs("of a row", config.sequence);
@@ -157,7 +158,7 @@ int verify(const std::string& folder) {
   if (!model) return report_error(model.error());
   const Result<double> far = largest_deviation(*model);
   if (!far) return report_error(far.error());
-  std::printf("%s: %s, %s weights, %s\n", folder.c_str(), printable(model->config.name).c_str(),
+  std::printf("%s: %s, %s, %s\n", folder.c_str(), printable(model->config.name).c_str(),
               weights_text(model->config.network).c_str(), vectors_text(*model, *far).c_str());
   return 0;
 }

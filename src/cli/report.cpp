@@ -105,7 +105,7 @@ std::string figures(const Evaluation& evaluation) {
     const auto figure = [&](const std::optional<Bytes>& bytes) {
       text += padded(bytes ? core::to_string(*bytes) : "-", kFigure, true);
     };
-    const bool ranged = estimate.upper_coverage.has_value();
+    const bool ranged = estimate.upper_coverage.has_value() || !estimate.bins.empty();
     figure(estimate.expected);
     figure(ranged ? std::optional(estimate.lower) : std::nullopt);
     figure(ranged ? std::optional(estimate.upper) : std::nullopt);
@@ -118,6 +118,34 @@ std::string figures(const Evaluation& evaluation) {
   return text;
 }
 
+std::string percent(double share) {
+  constexpr double kHundred = 100.0;
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%5.1f %%", kHundred * share);
+  return text.data();
+}
+
+/// A classifier's bins, those that are at all likely.
+std::string bins(const Answer& answer) {
+  constexpr double kLeast = 0.001;
+  const MemoryEstimate& estimate = *answer.estimate;
+  std::string text = "\n" + std::string(answer.estimator) + " (model " + estimate.provenance.weights + ") says\n";
+  for (const estimate::Bin& bin : estimate.bins) {
+    if (bin.probability < kLeast) continue;
+    text += "  " + padded(core::to_string(bin.lower) + " to " + core::to_string(bin.upper), 26, false) +
+            percent(bin.probability) + "\n";
+  }
+  return text;
+}
+
+std::string out_of_domain(const Answer& answer) {
+  const std::vector<std::string>& outside = answer.estimate->out_of_domain;
+  if (outside.empty()) return {};
+  std::string text = "  not to be trusted: unlike the jobs that the model was trained on in ";
+  for (const std::string& name : outside) text += (&name == &outside.front() ? "" : ", ") + name;
+  return text + "\n";
+}
+
 std::string breakdown(const Answer& answer, bool terminal) {
   constexpr double kBarWidth = 40.0;
   const MemoryEstimate& estimate = *answer.estimate;
@@ -125,9 +153,7 @@ std::string breakdown(const Answer& answer, bool terminal) {
   for (const auto& part : estimate.breakdown.parts()) {
     if (part.bytes.count() == 0) continue;
     const double share = static_cast<double>(part.bytes.count()) / static_cast<double>(estimate.expected.count());
-    std::array<char, 16> percent{};
-    std::snprintf(percent.data(), percent.size(), "%5.1f %%", 100.0 * share);
-    text += "  " + padded(part.name, 14, false) + padded(core::to_string(part.bytes), 12, true) + "  " + percent.data();
+    text += "  " + padded(part.name, 14, false) + padded(core::to_string(part.bytes), 12, true) + "  " + percent(share);
     if (terminal) {
       text += "  ";
       for (std::int64_t cell = 0; cell < std::lround(share * kBarWidth); ++cell) text += "█";
@@ -161,7 +187,10 @@ std::string notes(const Evaluation& evaluation) {
 
 Json to_json(const MemoryEstimate& estimate) {
   Json breakdown = Json::object();
-  for (const auto& part : estimate.breakdown.parts()) breakdown[std::string(part.name)] = part.bytes.count();
+  const bool told = estimate.breakdown.total().value() != 0;
+  for (const auto& part : estimate.breakdown.parts()) {
+    breakdown[std::string(part.name)] = told ? Json(part.bytes.count()) : Json(nullptr);
+  }
   Json json;
   json["expected_bytes"] = estimate.expected.count();
   json["lower_bytes"] = estimate.lower.count();
@@ -174,6 +203,17 @@ Json to_json(const MemoryEstimate& estimate) {
   json["retries"] = estimate.retries;
   json["breakdown"] = std::move(breakdown);
   json["peak"] = peak_json(estimate.peak_layer);
+  if (!estimate.bins.empty()) {
+    json["bins"] = Json::array();
+    for (const estimate::Bin& bin : estimate.bins) {
+      json["bins"].push_back(
+          {{"lower_bytes", bin.lower.count()}, {"upper_bytes", bin.upper.count()}, {"probability", bin.probability}});
+    }
+  }
+  if (!estimate.provenance.weights.empty()) {
+    json["model"] = estimate.provenance.weights;
+    json["out_of_domain"] = estimate.out_of_domain;
+  }
   json["coverage"] = {{"layers_total", estimate.coverage.layers_total},
                       {"layers_unknown", estimate.coverage.layers_unknown},
                       {"edges_inferred", estimate.coverage.edges_inferred}};
@@ -233,7 +273,9 @@ void print_warnings(const ModelGraph& graph) {
 std::string to_table(const Evaluation& evaluation, bool terminal) {
   std::string text = headline(evaluation) + "\n" + figures(evaluation);
   for (const Answer& answer : evaluation.answers) {
-    if (answer.estimate) text += breakdown(answer, terminal);
+    if (!answer.estimate) continue;
+    text += answer.estimate->bins.empty() ? breakdown(answer, terminal) : bins(answer);
+    text += out_of_domain(answer);
   }
   return text + notes(evaluation);
 }

@@ -3,10 +3,11 @@ set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpumem)
 
 install(TARGETS gpumem gpumem_headers EXPORT gpumem-targets)
 if(GPUMEM_BUILD_CLI)
-  install(TARGETS gpumem_cli)
+  install(TARGETS gpumem_cli gpumem_jobs)
 endif()
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem/impl/builtin_gpus.hpp
+              ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem/impl/builtin_models.hpp
         DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gpumem/impl)
 install(DIRECTORY models/gpus models/summaries DESTINATION ${CMAKE_INSTALL_DATADIR}/gpumem/models)
 install(EXPORT gpumem-targets NAMESPACE gpumem:: DESTINATION ${package_dir})

@@ -27,7 +27,6 @@ std::string input_of(const model::TrainingJob& job) {
 
 std::string optional_text(const std::optional<std::int64_t>& value) { return value ? std::to_string(*value) : ""; }
 
-/// With as many digits as sizes in 2^10 bytes need.
 std::string mib_text(double mib) {
   std::array<char, 32> text{};
   std::snprintf(text.data(), text.size(), "%.10g", mib);
@@ -43,7 +42,7 @@ std::string runs_header() {
          "summary_pass,software,replay_mib,replay_fits\n";
 }
 
-std::string runs_row(const LabelledJob& labelled, const device::GpuProfile& gpu) {
+std::string runs_row(const LabelledJob& labelled, std::string_view gpu) {
   const model::TrainingJob& job = labelled.made.job;
   const std::array<std::string, 15> cells = {file_of(labelled),
                                              std::to_string(job.batch_size),
@@ -51,7 +50,7 @@ std::string runs_row(const LabelledJob& labelled, const device::GpuProfile& gpu)
                                              optional_text(job.sequence_length),
                                              std::string(model::name_of(model::kOptimizers, job.optimizer)),
                                              std::string(model::name_of(model::kPrecisions, job.precision)),
-                                             gpu.name,
+                                             std::string(gpu),
                                              "",
                                              labelled.made.name,
                                              std::string(model::name_of(model::kLosses, job.loss)),
@@ -65,25 +64,25 @@ std::string runs_row(const LabelledJob& labelled, const device::GpuProfile& gpu)
   return row + "\n";
 }
 
-core::Status write_jobs(const LabelledJobs& jobs, std::uint64_t first, std::uint64_t count, const std::string& folder,
+core::Status write_jobs(const LabelledJobs& jobs, const JobFiles& files,
                         const std::function<void(const LabelledJob&, std::uint64_t)>& written) {
+  const std::filesystem::path folder = files.folder;
   std::error_code failure;
   std::filesystem::create_directories(folder, failure);
   if (failure) {
-    return core::Error{
-        core::ErrorCode::unreadable_file, "cannot make the folder: " + failure.message(), {folder, 0, {}}};
+    const std::string message = "cannot make the folder: " + failure.message();
+    return core::Error{core::ErrorCode::unreadable_file, message, {files.folder, 0, {}}};
   }
   std::string table = runs_header();
-  for (std::uint64_t done = 0; done < count; ++done) {
-    const auto job = jobs.at(first + done);
+  for (std::uint64_t done = 0; done < files.count; ++done) {
+    const auto job = jobs.at(files.first + done);
     if (!job) return job.error();
-    const std::string file = (std::filesystem::path(folder) / file_of(*job)).string();
-    if (core::Status status = core::write_file(file, summary::to_graph_json(*job->made.job.graph)); !status)
-      return status;
-    table += runs_row(*job, jobs.gpu());
+    const std::string text = summary::to_graph_json(*job->made.job.graph);
+    if (core::Status status = core::write_file((folder / file_of(*job)).string(), text); !status) return status;
+    table += runs_row(*job, files.gpu);
     written(*job, done + 1);
   }
-  return core::write_file((std::filesystem::path(folder) / kRunsFile).string(), table);
+  return core::write_file((folder / kRunsFile).string(), table);
 }
 
 }  // namespace gpumem::train

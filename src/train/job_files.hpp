@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
+#include <string_view>
 
 #include "gpumem/core/result.hpp"
 #include "labelled_jobs.hpp"
@@ -15,15 +15,21 @@ namespace gpumem::train {
 
 inline constexpr const char* kRunsFile = "RUNS.csv";
 
+struct JobFiles {
+  std::string folder;
+  std::string gpu;  ///< as the table is to name it
+  std::uint64_t first = 0;
+  std::uint64_t count = 0;
+};
+
 /// The first line of the table, and a job's. They end in a line feed.
 [[nodiscard]] std::string runs_header();
-[[nodiscard]] std::string runs_row(const LabelledJob& job, const device::GpuProfile& gpu);
+[[nodiscard]] std::string runs_row(const LabelledJob& job, std::string_view gpu);
 
-/// Writes jobs first to first + count - 1, and RUNS.csv last: it names no file that is not whole. Makes the folder;
-/// files of the same names are replaced. `written` hears of each job, and how many are done. Errors: unreadable_file;
-/// those of LabelledJobs::at().
-[[nodiscard]] core::Status write_jobs(const LabelledJobs& jobs, std::uint64_t first, std::uint64_t count,
-                                      const std::string& folder,
+/// Writes these jobs, and RUNS.csv last: it names no file that is not whole. Makes the folder; files of the same names
+/// are replaced, each in one step. `written` hears of each job, and how many are done. Errors: unreadable_file; those
+/// of LabelledJobs::at().
+[[nodiscard]] core::Status write_jobs(const LabelledJobs& jobs, const JobFiles& files,
                                       const std::function<void(const LabelledJob&, std::uint64_t)>& written);
 
 }  // namespace gpumem::train

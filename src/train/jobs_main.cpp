@@ -4,11 +4,10 @@
 #include <CLI/CLI.hpp>
 #include <cstdint>
 #include <cstdio>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "gpumem/core/bytes.hpp"
+#include "gpumem/summary/text.hpp"
 #include "job_files.hpp"
 
 namespace {
@@ -18,15 +17,24 @@ using namespace gpumem::train;
 
 struct JobsOptions {
   std::string kind = "any";
-  std::uint64_t count = 0;
-  std::uint64_t first = 0;
   std::uint64_t seed = 0;
-  std::string folder;
-  std::string gpu = "a100-40gb";
+  JobFiles files{.folder = {}, .gpu = "a100-40gb", .first = 0, .count = 0};
   std::string software;
   bool vary = false;
   double balance_mib = 0.0;
 };
+
+/// A whole number from 0 on, in decimal (CLI11 reads 010 as 8, and -1 as the largest number).
+const CLI::Validator kWholeNumber(
+    [](std::string& text) -> std::string {
+      std::size_t at = 0;
+      const auto value = summary::read_digits(text, at);
+      if (at == 0 || at != text.size()) return "must be a whole number, not '" + text + "'";
+      if (!value) return text + " does not fit 64 bits";
+      text = std::to_string(*value);
+      return "";
+    },
+    "");
 
 int report_error(const core::Error& error) {
   std::fprintf(stderr, "gpumem-jobs: error: %s\n", core::to_string(error).c_str());
@@ -40,7 +48,7 @@ core::Result<LabelledJobs> jobs_of(const JobsOptions& options) {
                        "--kind is " + core::quoted(options.kind) + "; choose one of mlp, cnn, transformer, any",
                        {}};
   }
-  auto gpu = device::find_profile(options.gpu);
+  auto gpu = device::find_profile(options.files.gpu);
   if (!gpu) return gpu.error();
   RandomJobs jobs({*kind, options.seed, options.vary, options.software});
   if (options.balance_mib == 0.0) return LabelledJobs(std::move(jobs), *std::move(gpu));
@@ -65,12 +73,12 @@ int run_jobs(const JobsOptions& options) {
   const auto count_job = [&](const LabelledJob& job, std::uint64_t done) {
     constexpr std::uint64_t kEvery = 100;
     ++classes[jobs->class_of(job)];
-    if (terminal && done % kEvery == 0) std::fprintf(stderr, "\r%llu of %llu", 1ULL * done, 1ULL * options.count);
-    if (terminal && done == options.count) std::fprintf(stderr, "\r\n");
+    if (terminal && done % kEvery == 0) std::fprintf(stderr, "\r%llu of %llu", 1ULL * done, 1ULL * options.files.count);
+    if (terminal && done == options.files.count) std::fprintf(stderr, "\r\n");
   };
-  const core::Status written = write_jobs(*jobs, options.first, options.count, options.folder, count_job);
+  const core::Status written = write_jobs(*jobs, options.files, count_job);
   if (!written) return report_error(written.error());
-  std::printf("%llu jobs in %s/%s; on %s\n", 1ULL * options.count, options.folder.c_str(), kRunsFile,
+  std::printf("%llu jobs in %s/%s; on %s\n", 1ULL * options.files.count, options.files.folder.c_str(), kRunsFile,
               jobs->gpu().name.c_str());
   print_classes(classes, options.balance_mib);
   return 0;
@@ -83,13 +91,18 @@ int run(int argc, char** argv) {
       "gpumem-jobs");
   JobsOptions options;
   constexpr std::uint64_t kMost = 1'000'000;  // rows that a table of runs can have
+  JobFiles& files = options.files;
   app.add_option("--kind", options.kind, "mlp, cnn, transformer or any")->capture_default_str();
-  app.add_option("--count", options.count, "how many jobs")->required()->check(CLI::Range(std::uint64_t{1}, kMost));
-  app.add_option("--first", options.first, "number of the first one: job i is the same in every call")
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "another seed, other jobs")->capture_default_str();
-  app.add_option("-o,--out", options.folder, "the folder to write into")->required();
-  app.add_option("--gpu", options.gpu, "a name from 'gpumem gpus', or a path to a profile")->capture_default_str();
+  app.add_option("--count", files.count, "how many jobs")
+      ->required()
+      ->check(CLI::Range(std::uint64_t{1}, kMost))
+      ->transform(kWholeNumber);
+  app.add_option("--first", files.first, "number of the first one: job i is the same in every call")
+      ->capture_default_str()
+      ->transform(kWholeNumber);
+  app.add_option("--seed", options.seed, "another seed, other jobs")->capture_default_str()->transform(kWholeNumber);
+  app.add_option("-o,--out", files.folder, "the folder to write into")->required();
+  app.add_option("--gpu", files.gpu, "a name from 'gpumem gpus', or a path to a profile")->capture_default_str();
   app.add_option("--software", options.software, "a software stack that the GPU's profile names; default: its first");
   app.add_flag("--vary", options.vary, "draw optimizer and precision as well (else adam, fp32)");
   app.add_option("--balance", options.balance_mib,

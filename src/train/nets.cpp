@@ -1,7 +1,6 @@
 #include "nets.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <initializer_list>
 #include <span>
@@ -203,7 +202,8 @@ class CnnWriter {
                    {net_.side, "side"},
                    {net_.classes, "classes"},
                    {net_.base_filters, "base_filters"},
-                   {net_.kernel, "kernel"}});
+                   {net_.kernel, "kernel"},
+                   {net_.pooling_interval, "pooling_interval"}});
     writer_.check({{net_.depth, "depth"}}, kDeepest);
     if (net_.kernel % 2 == 0) writer_.fail("kernel is even; it must be odd");
     const Tensor image = writer_.input({net_.channels, net_.side, net_.side});
@@ -277,21 +277,12 @@ class CnnWriter {
     return writer_.add("avg_pool2d", active, {{"kernel_size", std::int64_t{2}}, {"stride", std::int64_t{2}}});
   }
 
-  /// How many groups stand between two transitions.
-  [[nodiscard]] std::int64_t pooling_interval() const {
-    constexpr std::int64_t kSeldom = 5;
-    if (!net_.early_pooling) return kSeldom;
-    const auto ratio = static_cast<std::uint64_t>(net_.side / kLeastSide);
-    const auto halvings = std::max<std::int64_t>(std::bit_width(ratio) - 1, 1);
-    return (net_.depth + halvings - 1) / halvings;
-  }
-
   Tensor dense(Tensor tensor) {
     const std::int64_t groups = net_.depth / 4;
     for (std::int64_t group = 0; group < groups; ++group) {
       tensor = dense_group(tensor);
       const bool last = group == groups - 1;
-      if (!last && group % pooling_interval() == 0) tensor = transition(tensor);
+      if (!last && group % net_.pooling_interval == 0) tensor = transition(tensor);
     }
     return tensor;
   }

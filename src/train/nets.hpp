@@ -72,8 +72,7 @@ struct CnnNet {
   std::string_view activation = "relu";
   std::int64_t dropout_percent = 0;  ///< 0: no dropout layers
   bool batch_norm = false;
-  bool early_pooling =
-      false;  ///< dense: pools so often that depth blocks would take the image to 7; else every 5 groups
+  std::int64_t pooling_interval = 5;  ///< dense: groups from one transition to the next
 };
 
 struct TransformerNet {

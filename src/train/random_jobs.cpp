@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <string_view>
 #include <utility>
 
@@ -82,6 +83,14 @@ std::int64_t least_depth(Architecture architecture) {
   return architecture == Architecture::residual ? 2 : 1;
 }
 
+/// The other interval of GPUMemNet's scripts: so many halvings over the depth as would take the image to 7.
+std::int64_t depth_interval(const CnnNet& net) {
+  constexpr std::int64_t kLeastSide = 7;
+  const auto ratio = static_cast<std::uint64_t>(net.side / kLeastSide);
+  const std::int64_t halvings = std::max<std::int64_t>(static_cast<std::int64_t>(std::bit_width(ratio)) - 1, 1);
+  return (net.depth + halvings - 1) / halvings;
+}
+
 core::Result<RandomJob> draw_cnn(Random& random) {
   constexpr std::array<std::int64_t, 2> kChannels = {1, 3};
   constexpr std::array<std::int64_t, 4> kKernels = {3, 3, 5, 7};
@@ -97,14 +106,14 @@ core::Result<RandomJob> draw_cnn(Random& random) {
   net.activation = activation(random, kActivations.size() - 1);
   net.dropout_percent = dropout_percent(random);
   net.batch_norm = random.coin();
-  net.early_pooling = random.coin();
+  if (random.coin()) net.pooling_interval = depth_interval(net);
   const std::int64_t batch = random.spread(2, 62);
   std::string name = part("channels", net.channels) + part("classes", net.classes) + part("depth", net.depth) +
                      part("arch", model::name_of(kArchitectures, net.architecture)) +
                      part("filters", net.base_filters) + part("kernel", net.kernel) + part("batch", batch) +
                      part("size", net.side) + part("act", net.activation) + dropout_part(net.dropout_percent) +
                      batch_norm_part(net.batch_norm);
-  if (net.architecture == Architecture::dense) name += part("pooling", net.early_pooling ? "early" : "seldom");
+  if (net.architecture == Architecture::dense) name += part("pooling", net.pooling_interval);
   auto made = job_of(build(net), NetKind::cnn, batch, std::move(name));
   if (!made) return made;
   made->job.samples_per_epoch = kSamples;

@@ -11,6 +11,8 @@ shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
   targets=(checkpoint pickle torchsummary torchinfo module_tree keras graph_json read gpu_profile job_request runs allocation_trace replay_estimate)
+  targets=(torchsummary torchinfo module_tree keras graph_json read gpu_profile job_request runs allocation_trace replay_estimate safetensors
+           model_config trained_model)
 fi
 
 compiler=$(command -v clang++ || command -v clang++-14) || {

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -313,6 +314,13 @@ TEST(CliErrors, HaveTheDocumentedExitCodesAndNameThePlace) {
       {"calibrated by nothing", std::string(kCalibrate) + " -o /dev/null/x.json", 4, "does not tell reserved memory"},
       {"calibrated to no profile", std::string(kCalibrate) + " -o x.txt", 2, "'x.txt' must end in .json"},
       {"calibrated on no GPU", std::string(kCalibrate) + " -o x.json --gpu gtx9999", 2, "no GPU profile 'gtx9999'"},
+      {"no model command", "model", 2, "A subcommand is required"},
+      {"show no model", "model show models", 3, "models/config.json: cannot open: No such file or directory"},
+      {"verify no model", "model verify nowhere", 3, "nowhere/config.json: cannot open"},
+      {"verify nothing", "model verify", 2, "folders is required"},
+      {"run no model", "model run LICENSE", 3, "LICENSE/config.json: cannot open: Not a directory"},
+      {"run on no inputs", "model run tests/golden/models/bins nowhere.jsonl", 3, "nowhere.jsonl: cannot be opened"},
+      {"run on a folder", "model run tests/golden/models/bins models", 3, "models: is a directory"},
       {"unknown profile", "gpus gtx9999", 2, "no GPU profile 'gtx9999'"},
   };
   for (const Failure& failure : failures) {
@@ -355,8 +363,9 @@ TEST(CliEvaluate, OfRunsThatAllFailIsAnError) {
 }
 
 TEST(CliHelp, IsNoError) {
-  for (const char* words : {"--help", "estimate --help", "batch --help", "evaluate --help", "calibrate --help",
-                            "gpus --help", "replay-trace --help", "fit --help", "timeline --help"}) {
+  for (const char* words :
+       {"--help", "estimate --help", "batch --help", "evaluate --help", "calibrate --help", "gpus --help",
+        "replay-trace --help", "model --help", "model run --help", "fit --help", "timeline --help"}) {
     const Outcome result = run(words);
     EXPECT_EQ(result.exit, 0) << words;
     EXPECT_NE(result.out.find("Usage"), std::string::npos) << words;
@@ -456,6 +465,99 @@ TEST(CliBatch, ReadsStandardInputAndTakesDefaults) {
   expect_golden_run("batch_defaults", "batch --batch 8 --gpu t4-16gb --precision bf16",
                     "{\"summary\": \"models/summaries/vgg16.torchsummary.txt\"}\n"
                     "{\"summary\": \"models/summaries/vgg16.torchsummary.txt\", \"batch\": 16, \"gpu\": \"a100\"}");
+}
+
+constexpr const char* kBinsModel = "tests/golden/models/bins";
+constexpr const char* kSequenceModel = "tests/golden/models/sequence";
+
+TEST(CliModelShow, PrintsATable) {
+  expect_golden_run("model_show_bins", std::string("model show ") + kBinsModel);
+  expect_golden_run("model_show_sequence", std::string("model show ") + kSequenceModel);
+}
+
+TEST(CliModelShow, PrintsTheConfig) {
+  const Outcome result = run(std::string("model show --json ") + kBinsModel);
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.out, testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / kBinsModel / "config.json"));
+}
+
+TEST(CliModelVerify, SaysHowCloseEachModelIs) {
+  expect_golden_run("model_verify", std::string("model verify ") + kBinsModel + " " + kSequenceModel);
+}
+
+TEST(CliModelVerify, FindsDamageAndGoesOn) {
+  const fs::path folder = fs::path(::testing::TempDir()) / ("gpumem_damaged_" + std::to_string(getpid()));
+  fs::create_directories(folder);
+  const fs::path sound = fs::path(GPUMEM_SOURCE_DIR) / kBinsModel;
+  fs::copy_file(sound / "config.json", folder / "config.json");
+  std::string weights = testing::text_of(sound / "model.safetensors");
+  weights[weights.size() - 2] ^= 0x40;
+  std::ofstream(folder / "model.safetensors", std::ios::binary) << weights;
+  const Outcome result = run("model verify '" + folder.string() + "' " + kBinsModel);
+  EXPECT_EQ(result.exit, 3);
+  EXPECT_NE(result.err.find("config.json: /test_vectors/0: is not what the weights give"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.out.find("made-up-bins"), std::string::npos);
+  fs::remove_all(folder);
+}
+
+/// The numbers of a list in JSON.
+std::vector<double> numbers_of(const nlohmann::json& list) { return list.get<std::vector<double>>(); }
+
+void expect_near(const std::vector<double>& got, const std::vector<double>& wanted) {
+  ASSERT_EQ(got.size(), wanted.size());
+  for (std::size_t index = 0; index < got.size(); ++index) EXPECT_NEAR(got[index], wanted[index], 1e-4) << index;
+}
+
+TEST(CliModelRun, GivesBinsWithTheirProbabilities) {
+  const Outcome result = run(std::string("model run ") + kBinsModel,
+                             R"({"id": "a", "features": [25557032, 10000000, 32], "layers": [[[1]]], "sequence": 7})");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  const auto config = nlohmann::json::parse(testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / kBinsModel / "config.json"));
+  const std::vector<double> logits = numbers_of(config["test_vectors"][0]["outputs"]);
+  expect_near(numbers_of(json["logits"]), logits);
+  double sum = 0;
+  for (const double logit : logits) sum += std::exp(logit);
+  std::vector<double> probabilities;
+  for (const double logit : logits) probabilities.push_back(std::exp(logit) / sum);
+  expect_near(numbers_of(json["probabilities"]), probabilities);
+  EXPECT_EQ(json["class"], 3);
+  EXPECT_EQ(json["range_mib"], nlohmann::json({24000, 40960}));
+  EXPECT_EQ(json["id"], "a");
+  EXPECT_EQ(json["line"], 1);
+}
+
+TEST(CliModelRun, GivesValuesByTheirNames) {
+  const auto config =
+      nlohmann::json::parse(testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / kSequenceModel / "config.json"));
+  std::string input;
+  for (const auto& vector : config["test_vectors"]) input += vector.dump() + "\n";
+  const Outcome result = run(std::string("model run ") + kSequenceModel + " -", input);
+  ASSERT_EQ(result.exit, 0) << result.err;
+  std::istringstream lines(result.out);
+  for (const auto& vector : config["test_vectors"]) {
+    std::string line;
+    ASSERT_TRUE(std::getline(lines, line));
+    const auto json = nlohmann::json::parse(line);
+    ASSERT_TRUE(json.contains("values")) << line;
+    expect_near({json["values"]["log_ratio"], json["values"]["spread"]}, numbers_of(vector["outputs"]));
+  }
+}
+
+TEST(CliModelRun, AnswersBadLinesByErrorsAndGoesOn) {
+  expect_golden_run("model_run_errors", std::string("model run ") + kSequenceModel,
+                    "\n"
+                    "not JSON\n"
+                    "[1]\n"
+                    "{\"id\": 4}\n"
+                    "{\"id\": [5], \"features\": [8]}\n"
+                    "{\"features\": [8, 9], \"sequence\": []}\n"
+                    "{\"features\": [\"8\"], \"sequence\": []}\n"
+                    "{\"features\": [8], \"features\": [8]}\n"
+                    "{\"features\": [8], \"sequence\": [[1, 2, 3], [1, 2]]}\n"
+                    "{\"features\": [8], \"sequence\": [[1, 2, 3], [1, -2, 3]]}\n"
+                    "{\"features\": [1e999], \"sequence\": []}\n");
 }
 
 TEST(CliBatch, OfNoJobsAnswersNothing) {

@@ -17,7 +17,10 @@ namespace gpumem::testing {
 
 inline std::string little_endian(std::uint64_t value, int width) {
   std::string bytes;
-  for (int index = 0; index < width; ++index) bytes += static_cast<char>(value >> (8 * index));
+  for (int index = 0; index < width; ++index) {
+    bytes += static_cast<char>(value);
+    value >>= 8U;
+  }
   return bytes;
 }
 

@@ -31,6 +31,22 @@ struct ContextFigure {
 };
 
 /// How much workspace cuDNN takes for a convolution on channels-first tensors (workspace.hpp has the rule).
+/// For which layouts a workspace holds channels-last copies of a convolution's tensors.
+enum class Copies : std::uint8_t { by_rule, always, unaligned, never };
+
+/// A way in which cuDNN may decide otherwise than the rule says, for all convolutions of a model alike. The rule is a
+/// rule of thumb; a set of such ways spans what can come of it.
+struct WorkspaceVariant {
+  std::string_view name = {};
+  Copies forward = Copies::by_rule;
+  Copies data_gradient = Copies::by_rule;
+  Copies weight_gradient = Copies::by_rule;
+  Copies first_layer = Copies::by_rule;  ///< unaligned: as by the rule
+  std::int64_t slices = 0;               ///< of every weight gradient; 0: by the rule
+  std::int64_t split_bytes = 0;          ///< of every weight gradient's slices together; 0: by the rule
+  std::int64_t channel_multiple = 0;     ///< 0: by the rule
+};
+
 struct ConvolutionWorkspaceRule {
   std::int64_t channel_multiple = 4;              ///< of the kernels, in float32; twice that in half precision
   std::int64_t first_layer_channels = 112;        ///< an image's first layer with more output channels takes copies
@@ -41,6 +57,7 @@ struct ConvolutionWorkspaceRule {
   std::int64_t wide_split_most_bytes = 12 << 20;  ///< whose weight has at most this many bytes
   std::int64_t whole_multiple = 32;               ///< wider layers whose channels are multiples of this are not split
   std::string source = "assumed: as fitted for the A100";
+  WorkspaceVariant variant = {};  ///< a deviation that is tried; no part of a profile's file
 };
 
 struct GpuProfile {

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "gpumem/device/allocator_options.hpp"
@@ -14,6 +15,7 @@ namespace gpumem::estimate {
 /// What an estimator may be told at its making; those that it has no use for are ignored.
 struct EstimatorOptions {
   device::AllocatorOptions allocator;  ///< PYTORCH_CUDA_ALLOC_CONF of the job
+  std::string model = {};  ///< of learned estimators: a built-in model, or a folder; empty: the built-in ones
 };
 
 struct EstimatorEntry {

@@ -15,6 +15,7 @@
 
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/estimate/estimator.hpp"
+#include "gpumem/estimate/learned_facts.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem/ops/catalogue.hpp"
@@ -52,7 +53,7 @@ class Gpumemnet final : public Estimator {
   const ops::Catalogue& ops_;
   device::AllocatorOptions options_;
   std::vector<Classifier> classifiers_;
-  bool needs_replay_ = false;
+  ReplayDepth depth_ = ReplayDepth::none;
 };
 
 }  // namespace gpumem::estimate

@@ -2,8 +2,7 @@
 // PyTorch's caching allocator: the step plan's allocations and frees, the libraries' workspaces, and the context.
 // Figures: allocated, reserved (each at its peak), device = context + reserved. Units: bytes.
 //
-// `lower` and `upper` are shares of the reserved figure beside the context, wider for models with convolutions;
-// replay_inl.hpp says on which runs they were calibrated.
+// For `lower` and `upper` see replay_estimate.hpp.
 #pragma once
 
 #include "gpumem/device/allocator_options.hpp"

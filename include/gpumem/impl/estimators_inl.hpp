@@ -5,9 +5,12 @@
 #include <array>
 #include <type_traits>
 
+#include "gpumem/estimate/corrected_replay.hpp"
 #include "gpumem/estimate/fake_tensor.hpp"
+#include "gpumem/estimate/gpumemnet.hpp"
 #include "gpumem/estimate/horus.hpp"
 #include "gpumem/estimate/replay.hpp"
+#include "gpumem/ml/builtin_models.hpp"
 
 namespace gpumem::estimate {
 
@@ -27,13 +30,40 @@ core::Result<std::unique_ptr<Estimator>> create_fake_tensor(const EstimatorOptio
   return std::unique_ptr<Estimator>(std::make_unique<FakeTensor>(Step));
 }
 
-inline constexpr std::array<EstimatorEntry, 4> kAll = {{
+template <const std::string_view& Name>
+core::Result<std::unique_ptr<Estimator>> create_gpumemnet(const EstimatorOptions& options) {
+  std::vector<ml::TrainedModel> models;
+  if (options.model.empty()) {
+    core::Result<std::vector<ml::TrainedModel>> builtin = ml::find_models(std::string(Name) + "-");
+    if (!builtin) return builtin.error();
+    models = *std::move(builtin);
+  } else {
+    core::Result<ml::TrainedModel> model = ml::find_model(options.model);
+    if (!model) return model.error();
+    models.push_back(*std::move(model));
+  }
+  return Gpumemnet::create(Name, std::move(models), options.allocator);
+}
+
+GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> create_corrected(const EstimatorOptions& options) {
+  constexpr std::string_view kBuiltin = "replay-corrector-cnn";
+  core::Result<ml::TrainedModel> model = ml::find_model(options.model.empty() ? kBuiltin : options.model);
+  if (!model) return model.error();
+  return CorrectedReplay::create(*std::move(model), options.allocator);
+}
+
+inline constexpr std::array<EstimatorEntry, 7> kAll = {{
     {Replay::kName, "replay of PyTorch's caching allocator over a plan of the training steps", create<Replay>},
+    {CorrectedReplay::kName, "the replay, corrected by what measured runs say of it", create_corrected},
     {Horus::kName, "Horus' published formula, faults included: the baseline", create<Horus>},
     {FakeTensor::kName, "peak of live tensors in forward and backward, as FakeTensorMode counts it without a GPU",
      create_fake_tensor<FakeTensor::Step::forward_backward>},
     {FakeTensor::kOptimizerName, "the same in the second step, with the optimizer",
      create_fake_tensor<FakeTensor::Step::with_optimizer>},
+    {Gpumemnet::kMlpName, "memory bin by an ensemble of small perceptrons, learned from measured runs",
+     create_gpumemnet<Gpumemnet::kMlpName>},
+    {Gpumemnet::kTransformerName, "memory bin by an ensemble of Transformer encoders over the layers",
+     create_gpumemnet<Gpumemnet::kTransformerName>},
 }};
 
 }  // namespace estimators_detail

@@ -86,6 +86,12 @@ double replay_figure(const JobFacts& facts) {
   return facts.replay ? (*facts.replay)[static_cast<std::size_t>(Figure)] : 0.0;
 }
 
+template <std::size_t Variant>
+double variant_figure(const JobFacts& facts) {
+  return facts.replay ? (*facts.replay)[kFirstVariantFigure + Variant] : 0.0;
+}
+inline constexpr std::string_view kVariantText = "ln(reserved with other convolution workspaces / replay.reserved)";
+
 // GPUMemNet's.
 
 /// Layers that its data sets list: what has a class of its own in a sequential model.
@@ -143,7 +149,7 @@ GPUMEM_INLINE double function_angle(const JobFacts& facts) {
   return index * std::numbers::pi / (kFunctions - 1.0);
 }
 
-inline constexpr std::array<Feature, 49> kFeatures = {{
+inline constexpr std::array<Feature, 70> kFeatures = {{
     {"batch_size", "samples", batch_size},
     {"layers", "layers of the graph", [](const JobFacts& facts) { return static_cast<double>(facts.layers.size()); }},
     {"linear_layers", "linear layers", layers_of<OpFamily::linear>},
@@ -182,6 +188,27 @@ inline constexpr std::array<Feature, 49> kFeatures = {{
     {"replay.fits", "1 if the replay found room for the job on the GPU, else 0", replay_figure<ReplayFigure::fits>,
      true},
     {"replay.retries", "how often it gave back its cache for that", replay_figure<ReplayFigure::retries>, true},
+    {"replay.slices-1", kVariantText, variant_figure<0>, true},
+    {"replay.slices-2", kVariantText, variant_figure<1>, true},
+    {"replay.slices-4", kVariantText, variant_figure<2>, true},
+    {"replay.slices-8", kVariantText, variant_figure<3>, true},
+    {"replay.slices-16", kVariantText, variant_figure<4>, true},
+    {"replay.split-5mib", kVariantText, variant_figure<5>, true},
+    {"replay.split-10mib", kVariantText, variant_figure<6>, true},
+    {"replay.split-20mib", kVariantText, variant_figure<7>, true},
+    {"replay.split-40mib", kVariantText, variant_figure<8>, true},
+    {"replay.forward-always", kVariantText, variant_figure<9>, true},
+    {"replay.forward-unaligned", kVariantText, variant_figure<10>, true},
+    {"replay.forward-never", kVariantText, variant_figure<11>, true},
+    {"replay.data-unaligned", kVariantText, variant_figure<12>, true},
+    {"replay.data-never", kVariantText, variant_figure<13>, true},
+    {"replay.weight-unaligned", kVariantText, variant_figure<14>, true},
+    {"replay.weight-never", kVariantText, variant_figure<15>, true},
+    {"replay.gradients-unaligned", kVariantText, variant_figure<16>, true},
+    {"replay.none", kVariantText, variant_figure<17>, true},
+    {"replay.multiple-8", kVariantText, variant_figure<18>, true},
+    {"replay.first-always", kVariantText, variant_figure<19>, true},
+    {"replay.first-never", kVariantText, variant_figure<20>, true},
     {"activation_sin", "sin of i pi / 11, i being the most frequent activation function's place in GPUMemNet's list",
      [](const JobFacts& facts) { return std::sin(function_angle(facts)); }},
     {"activation_cos", "its cos", [](const JobFacts& facts) { return std::cos(function_angle(facts)); }},
@@ -310,6 +337,7 @@ GPUMEM_INLINE core::Result<FeatureReader> FeatureReader::create(const ModelConfi
     const Feature* feature = features_detail::find(features_detail::kFeatures, spec.name);
     reader.features_.push_back(feature);
     reader.needs_replay_ = reader.needs_replay_ || feature->needs_replay;
+    reader.needs_variants_ = reader.needs_variants_ || feature->description == features_detail::kVariantText;
   }
   for (const FeatureSpec& spec : config.sequence) {
     reader.columns_.push_back(features_detail::find(features_detail::kLayerFeatures, spec.name));

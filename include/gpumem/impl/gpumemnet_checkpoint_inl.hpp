@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "gpumem/ml/lightning_checkpoint.hpp"
-#include "gpumem/ml/network.hpp"
+#include "gpumem/ml/trained_model.hpp"
 
 namespace gpumem::ml {
 
@@ -268,10 +268,10 @@ GPUMEM_INLINE bool is_sinusoidal(const std::vector<float>& values, std::int64_t 
   constexpr double kTolerance = 1e-4;  // PyTorch makes it in float32
   constexpr double kBase = 10'000.0;
   for (std::int64_t index = 0; index < std::ssize(values); ++index) {
+    const std::int64_t position = index / width;
     const std::int64_t column = index % width;
-    const auto position = static_cast<double>(index / width);
     const double exponent = static_cast<double>(column - column % 2) / static_cast<double>(width);
-    const double angle = position / std::pow(kBase, exponent);
+    const double angle = static_cast<double>(position) / std::pow(kBase, exponent);
     const double expected = column % 2 == 0 ? std::sin(angle) : std::cos(angle);
     // Written so that a value that is not a number fails.
     if (!(std::abs(static_cast<double>(values[static_cast<std::size_t>(index)]) - expected) <= kTolerance))
@@ -347,17 +347,15 @@ GPUMEM_INLINE TestVector example_of(const ExampleJob& job, const Published& mode
   return example;
 }
 
-GPUMEM_INLINE std::vector<TestVector> test_vectors(const Published& model, const Network& network) {
+/// What the network gives for the made-up jobs.
+GPUMEM_INLINE core::Result<std::vector<TestVector>> test_vectors(const Published& published,
+                                                                 const TrainedModel& model) {
   std::vector<TestVector> all;
-  NetworkBuffers buffers = network.buffers();
-  std::vector<float> outputs(static_cast<std::size_t>(network.shape().outputs));
   for (const ExampleJob& job : kExamples) {
-    TestVector example = example_of(job, model);
-    const std::vector<float> features(example.features.begin(), example.features.end());
-    std::vector<float> sequence;
-    for (const std::vector<double>& row : example.sequence) sequence.insert(sequence.end(), row.begin(), row.end());
-    network.run(features, sequence, buffers, outputs);
-    example.outputs.assign(outputs.begin(), outputs.end());
+    TestVector example = example_of(job, published);
+    const auto outputs = run_raw(model, example.features, example.sequence);
+    if (!outputs) return outputs.error();
+    example.outputs.assign(outputs->begin(), outputs->end());
     all.push_back(std::move(example));
   }
   return all;
@@ -404,8 +402,11 @@ GPUMEM_INLINE core::Result<ImportedModel> import_gpumemnet(std::string_view byte
   if (!weights) return weights.error();
   auto network = Network::create(config.network, *weights);
   if (!network) return std::move(network.error()).in_file(file);
-  config.test_vectors = detail::test_vectors(**model, *network);
-  return ImportedModel{std::move(config), *std::move(weights)};
+  TrainedModel trained = {std::move(config), *std::move(network)};
+  auto examples = detail::test_vectors(**model, trained);
+  if (!examples) return detail::malformed("its weights make no network: " + examples.error().message, file);
+  trained.config.test_vectors = *std::move(examples);
+  return ImportedModel{std::move(trained.config), *std::move(weights)};
 }
 
 }  // namespace gpumem::ml

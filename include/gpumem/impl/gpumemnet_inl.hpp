@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gpumem/estimate/learned_facts.hpp"
+#include "gpumem/ml/mixture.hpp"
 
 namespace gpumem::estimate {
 
@@ -13,21 +13,8 @@ namespace gpumemnet_detail {
 
 GPUMEM_INLINE core::Bytes from_mib(double mib) { return core::Bytes(static_cast<std::int64_t>(mib * 1048576.0)); }
 
-/// exp(logit) of each, as shares of their sum.
-GPUMEM_INLINE std::vector<double> softmax(const std::vector<float>& logits) {
-  const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-  std::vector<double> shares;
-  double sum = 0.0;
-  for (const float logit : logits) {
-    shares.push_back(std::exp(static_cast<double>(logit) - most));
-    sum += shares.back();
-  }
-  for (double& share : shares) share /= sum;
-  return shares;
-}
-
 GPUMEM_INLINE std::vector<Bin> bins_of(const std::vector<double>& edges_mib, const std::vector<float>& logits) {
-  const std::vector<double> shares = softmax(logits);
+  const std::vector<double> shares = ml::softmax(logits);
   std::vector<Bin> bins;
   for (std::size_t bin = 0; bin < shares.size(); ++bin) {
     bins.push_back({from_mib(edges_mib[bin]), from_mib(edges_mib[bin + 1]), shares[bin]});
@@ -60,7 +47,9 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::st
     }
     core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(model.config);
     if (!reader) return reader.error();
-    made->needs_replay_ = made->needs_replay_ || reader->needs_replay();
+    made->depth_ = std::max(made->depth_, reader->needs_variants() ? ReplayDepth::variants
+                                          : reader->needs_replay() ? ReplayDepth::rule
+                                                                   : ReplayDepth::none);
     made->classifiers_.push_back({std::move(model), *std::move(reader)});
   }
   return std::unique_ptr<Estimator>(std::move(made));
@@ -76,7 +65,7 @@ GPUMEM_INLINE const Gpumemnet::Classifier& Gpumemnet::classifier_for(ml::NetKind
 GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(const model::TrainingJob& job,
                                                                   const device::GpuProfile& gpu) const {
   namespace detail = gpumemnet_detail;
-  const core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, needs_replay_, options_);
+  const core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, depth_, options_);
   if (!learned) return learned.error();
   const Classifier& classifier = classifier_for(learned->facts.kind);
   const ml::ModelConfig& config = classifier.model.config;

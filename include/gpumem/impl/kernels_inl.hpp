@@ -88,7 +88,8 @@ template <int kWidth, int kRows>
 template <int kWidth>
 [[gnu::always_inline]] inline void dense(const Dense& layer, const float* x, float* y, std::int64_t lanes,
                                          std::int64_t stride, Finish finish) {
-  for (std::int64_t lane = 0; lane < lanes; lane += 2 * kWidth) {
+  constexpr std::int64_t kBoth = 2 * std::int64_t{kWidth};
+  for (std::int64_t lane = 0; lane < lanes; lane += kBoth) {
     std::int64_t row = 0;
     for (; row + 4 <= layer.out; row += 4) dense_rows<kWidth, 4>(layer, row, x + lane, y + lane, stride, finish);
     for (; row < layer.out; ++row) dense_rows<kWidth, 1>(layer, row, x + lane, y + lane, stride, finish);
@@ -258,13 +259,13 @@ template <int kWidth>
 
 // --- Small perceptrons ------------------------------------------------------------------------------------------
 
-constexpr int kMembers = static_cast<int>(kGroupMembers);
+constexpr std::int64_t kMembers = kGroupMembers;
 
 /// One level's unit for all members, kUnits units at a time. kShared: every member has the same input, [unit].
 template <int kWidth, int kUnits, bool kShared>
 [[gnu::always_inline]] inline void perceptron_units(const float* weights, std::int64_t in, const float* x, float* y,
                                                     Finish finish) {
-  for (int part = 0; part < kMembers; part += kWidth) {
+  for (std::int64_t part = 0; part < kMembers; part += kWidth) {
     Floats<kWidth> sums[kUnits];
     const std::int64_t row = (in + 1) * kMembers;
     for (int unit = 0; unit < kUnits; ++unit) load<kWidth>(weights + unit * row + part, sums[unit]);

@@ -2,7 +2,11 @@
 
 #include "gpumem/estimate/learned_facts.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 #include "gpumem/connect/connect.hpp"
+#include "gpumem/device/workspace.hpp"
 #include "gpumem/estimate/planned_job.hpp"
 #include "gpumem/ml/replay_figures.hpp"
 #include "gpumem/plan/output_shapes.hpp"
@@ -47,8 +51,25 @@ GPUMEM_INLINE core::Result<LearnedFacts> with_edges(const model::TrainingJob& jo
 
 }  // namespace learned_facts_detail
 
+GPUMEM_INLINE core::Result<std::array<double, ml::kReplayFigures>> replay_figures(
+    const PlannedJob& planned, const JobReplay& by_rule, const device::GpuProfile& gpu, ReplayDepth depth,
+    const device::AllocatorOptions& options) {
+  learned_facts_detail::Figures figures = learned_facts_detail::figures_of(planned, by_rule);
+  if (depth != ReplayDepth::variants || !planned.recording.convolves) return figures;
+  device::GpuProfile varied = gpu;
+  std::size_t figure = ml::kFirstVariantFigure;
+  for (const device::WorkspaceVariant& variant : device::workspace_variants()) {
+    varied.convolution_workspace.variant = variant;
+    const core::Result<JobReplay> replay = replay_job(planned, varied, options);
+    if (!replay) return replay.error();
+    figures[figure++] = std::log(static_cast<double>(replay->run.peak_reserved) /
+                                 static_cast<double>(std::max<std::int64_t>(by_rule.run.peak_reserved, 1)));
+  }
+  return figures;
+}
+
 GPUMEM_INLINE core::Result<LearnedFacts> learned_facts(const model::TrainingJob& job, const device::GpuProfile& gpu,
-                                                       const ops::Catalogue& ops, bool replay,
+                                                       const ops::Catalogue& ops, ReplayDepth depth,
                                                        const device::AllocatorOptions& options) {
   namespace detail = learned_facts_detail;
   core::Result<LearnedFacts> made = detail::with_edges(job, ops);
@@ -58,14 +79,18 @@ GPUMEM_INLINE core::Result<LearnedFacts> learned_facts(const model::TrainingJob&
   core::Result<ml::JobFacts> facts = ml::facts_of(*made->job, [&](std::size_t layer) { return shapes->of(layer); });
   if (!facts) return facts.error();
   made->facts = *std::move(facts);
-  if (!replay) return made;
+  if (depth == ReplayDepth::none) return made;
 
-  const core::Result<PlannedJob> planned = plan_job(*made->job, gpu, ops);
+  core::Result<PlannedJob> planned = plan_job(*made->job, gpu, ops);
   if (!planned) return planned.error();
-  const core::Result<JobReplay> run = replay_job(*planned, gpu, options);
-  if (!run) return run.error();
-  made->facts.replay = detail::figures_of(*planned, *run);
+  const core::Result<JobReplay> replay = replay_job(*planned, gpu, options);
+  if (!replay) return replay.error();
+  const auto figures = replay_figures(*planned, *replay, gpu, depth, options);
+  if (!figures) return figures.error();
+  made->facts.replay = *figures;
   made->edges = planned->edges;
+  made->planned = *std::move(planned);
+  made->replay = *replay;
   return made;
 }
 

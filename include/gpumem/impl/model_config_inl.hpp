@@ -153,6 +153,22 @@ GPUMEM_INLINE core::Status read(const JsonValue& json, FeatureSpec& to) {
   return core::Done{};
 }
 
+GPUMEM_INLINE core::Status check_mixture(const Head& head, bool mixture) {
+  if (!mixture) {
+    const bool none = head.spread == 0.0 && head.lower_share == 0.0 && head.upper_share == 0.0;
+    return none ? core::Status(core::Done{}) : malformed("has figures of a mixture, but is of another type");
+  }
+  constexpr double kHalf = 0.5;
+  if (!(head.spread > 0.0)) return core::below("spread", malformed("must be above 0"));
+  if (!(head.lower_share > 0.0 && head.lower_share < kHalf)) {
+    return core::below("lower_share", malformed("must lie between 0 and 0.5"));
+  }
+  if (!(head.upper_share > kHalf && head.upper_share < 1.0)) {
+    return core::below("upper_share", malformed("must lie between 0.5 and 1"));
+  }
+  return core::Done{};
+}
+
 /// "head" while it is read: the field "type" says which list it must have.
 struct HeadText {
   std::string type;
@@ -162,8 +178,11 @@ struct HeadText {
 };
 
 GPUMEM_INLINE core::Status read_head(const JsonValue& json, Head& to) {
-  static constexpr std::array<Field<HeadText>, 3> kFields = {
-      {{"type", true, [](const JsonValue& item, HeadText& text) { return read(item, text.type); }},
+  static constexpr std::array<Field<HeadText>, 6> kFields = {
+      {{"spread", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.spread); }},
+       {"lower_share", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.lower_share); }},
+       {"upper_share", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.upper_share); }},
+       {"type", true, [](const JsonValue& item, HeadText& text) { return read(item, text.type); }},
        {"edges_mib", false,
         [](const JsonValue& item, HeadText& text) {
           text.edges = true;
@@ -176,11 +195,15 @@ GPUMEM_INLINE core::Status read_head(const JsonValue& json, Head& to) {
   HeadText text;
   core::Status status = read_fields(json, kFields, text);
   if (!status) return status;
-  if (text.type != "bins" && text.type != "values") return core::below("type", malformed("must be bins or values"));
+  if (text.type != "bins" && text.type != "values" && text.type != "mixture") {
+    return core::below("type", malformed("must be bins, values or mixture"));
+  }
+  status = check_mixture(text.head, text.type == "mixture");
+  if (!status) return status;
   const bool bins = text.type == "bins";
   if (text.edges != bins || text.names == bins) {
     return malformed(bins ? "of type bins has \"edges_mib\" and no \"names\""
-                          : "of type values has \"names\" and no \"edges_mib\"");
+                          : "of this type has \"names\" and no \"edges_mib\"");
   }
   if (bins && text.head.edges_mib.empty()) return core::below("edges_mib", malformed("is empty"));
   to = std::move(text.head);
@@ -397,7 +420,12 @@ GPUMEM_INLINE Json to_json(const FeatureSpec& spec) {
 
 GPUMEM_INLINE Json to_json(const Head& head) {
   if (!head.edges_mib.empty()) return {{"type", "bins"}, {"edges_mib", to_json(head.edges_mib)}};
-  return {{"type", "values"}, {"names", to_json(head.names)}};
+  if (head.spread == 0.0) return {{"type", "values"}, {"names", to_json(head.names)}};
+  return {{"type", "mixture"},
+          {"names", to_json(head.names)},
+          {"spread", head.spread},
+          {"lower_share", head.lower_share},
+          {"upper_share", head.upper_share}};
 }
 
 GPUMEM_INLINE Json to_json(const TestVector& vector) {
@@ -448,7 +476,10 @@ GPUMEM_INLINE std::string pretty(const Json& json, std::size_t indent, std::size
   std::string text;
   for (const auto& [key, item] : json.items()) {
     const std::string name = json.is_object() ? line_of(Json(key)) + ": " : "";
-    text += (text.empty() ? "\n" : ",\n") + inner + name + pretty(item, inner.size(), inner.size() + name.size());
+    text += text.empty() ? "\n" : ",\n";
+    text += inner;
+    text += name;
+    text += pretty(item, inner.size(), inner.size() + name.size());
   }
   text += "\n" + std::string(indent, ' ');
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";

@@ -249,7 +249,7 @@ GPUMEM_INLINE NormAt norm_at(const Source& source, const std::string& name, Stor
 GPUMEM_INLINE std::int64_t positions_at(std::int64_t length, std::int64_t width, std::int64_t stride, Store& store) {
   const std::int64_t at = store.zeros(width * stride);
   for (std::int64_t unit = 0; unit < width; ++unit) {
-    const auto even = static_cast<double>(unit / 2 * 2);
+    const auto even = static_cast<double>(unit - unit % 2);
     const double rate = std::exp(-even * std::log(10000.0) / static_cast<double>(width));
     for (std::int64_t position = 0; position < length; ++position) {
       const double angle = static_cast<double>(position) * rate;
@@ -568,7 +568,7 @@ class Call {
       if (last) y += bias;
       else y = bias;
       y.noalias() += weight * x;
-      if (!last) y = y.cwiseMax(0.0F);
+      if (!last) y = (y.array() < 0.0F).select(0.0F, y);  // what is not a number stays none
       input = to;
       std::swap(to, spare);
     }

@@ -3,7 +3,9 @@
 #include "gpumem/ml/trained_model.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <limits>
 #include <system_error>
@@ -24,6 +26,13 @@ GPUMEM_INLINE std::string path_in(std::string_view folder, std::string_view file
   return std::string(folder) + (folder.ends_with('/') ? "" : "/") + std::string(file);
 }
 
+/// A number for a message.
+GPUMEM_INLINE std::string shown(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
 /// Raw figures, as many as there are specs, behind those that are in `to`.
 GPUMEM_INLINE core::Status append_transformed(const std::vector<FeatureSpec>& specs, std::span<const double> raw,
                                               std::vector<float>& to) {
@@ -36,10 +45,10 @@ GPUMEM_INLINE core::Status append_transformed(const std::vector<FeatureSpec>& sp
     const float value = transformed(specs[index], raw[index]);
     if (!std::isfinite(value)) {
       const std::string transform(model::name_of(kTransforms, specs[index].transform));
-      return core::below(
-          index, fault(ErrorCode::invalid_argument,
-                       "is " + std::to_string(raw[index]) + ", of which the model's feature " +
-                           core::quoted(specs[index].name) + " (" + transform + ", scaled) is not a finite float32"));
+      return core::below(index,
+                         fault(ErrorCode::invalid_argument, shown(raw[index]) + " is beyond the model's feature " +
+                                                                core::quoted(specs[index].name) + ": " + transform +
+                                                                " and scale make no finite float32 of it"));
     }
     to.push_back(value);
   }
@@ -72,8 +81,8 @@ GPUMEM_INLINE core::Status check_vectors(const TrainedModel& model) {
     core::Result<double> far = deviation(model, model.config.test_vectors[index]);
     if (!far) return at(std::move(far.error()));
     if (*far <= kTestVectorTolerance) continue;
-    return at(fault(core::ErrorCode::malformed_input, "is not what the weights give (off by " + std::to_string(*far) +
-                                                          " of " + std::to_string(kTestVectorTolerance) +
+    return at(fault(core::ErrorCode::malformed_input, "is not what the weights give (off by " + shown(*far) +
+                                                          ", allowed is " + shown(kTestVectorTolerance) +
                                                           "): config and weights are damaged, or not of one model"));
   }
   return core::Done{};

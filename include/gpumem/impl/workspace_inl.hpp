@@ -1,6 +1,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 
 #include "gpumem/core/checked.hpp"
@@ -26,41 +27,94 @@ GPUMEM_INLINE std::int64_t product(std::initializer_list<std::int64_t> factors) 
 
 /// Into how many slices a weight gradient of w bytes is split.
 GPUMEM_INLINE std::int64_t slices(const ConvolutionWorkspaceRule& rule, std::int64_t in_channels, std::int64_t w,
-                                  bool wide) {
+                                  bool wide, bool whole) {
+  if (rule.variant.slices > 0) return rule.variant.slices;
+  if (rule.variant.split_bytes > 0) return std::max<std::int64_t>(1, (rule.variant.split_bytes + w / 2) / w);
+  if (whole) return 1;
   if (wide) return w <= rule.wide_split_most_bytes ? rule.wide_slices : 1;
   if (in_channels <= rule.narrow_least_inputs) return 1;
   constexpr std::int64_t kLeast = 2;
   return std::max(kLeast, (rule.narrow_split_bytes + w / 2) / w);
 }
 
+/// Whether a pass copies its tensors, where the rule says `by_rule`.
+GPUMEM_INLINE bool copies(Copies variant, bool aligned, bool by_rule) {
+  switch (variant) {
+    case Copies::by_rule: return by_rule;
+    case Copies::always: return true;
+    case Copies::unaligned: return !aligned;
+    case Copies::never: return false;
+  }
+  return by_rule;
+}
+
+inline constexpr std::int64_t kSplitMiB = std::int64_t{1} << 20;
+inline constexpr std::array<WorkspaceVariant, 21> kVariants = {{
+    {.name = "slices-1", .slices = 1},
+    {.name = "slices-2", .slices = 2},
+    {.name = "slices-4", .slices = 4},
+    {.name = "slices-8", .slices = 8},
+    {.name = "slices-16", .slices = 16},
+    {.name = "split-5mib", .split_bytes = 5 * kSplitMiB},
+    {.name = "split-10mib", .split_bytes = 10 * kSplitMiB},
+    {.name = "split-20mib", .split_bytes = 20 * kSplitMiB},
+    {.name = "split-40mib", .split_bytes = 40 * kSplitMiB},
+    {.name = "forward-always", .forward = Copies::always},
+    {.name = "forward-unaligned", .forward = Copies::unaligned},
+    {.name = "forward-never", .forward = Copies::never},
+    {.name = "data-unaligned", .data_gradient = Copies::unaligned},
+    {.name = "data-never", .data_gradient = Copies::never},
+    {.name = "weight-unaligned", .weight_gradient = Copies::unaligned},
+    {.name = "weight-never", .weight_gradient = Copies::never},
+    {.name = "gradients-unaligned", .data_gradient = Copies::unaligned, .weight_gradient = Copies::unaligned},
+    {.name = "none", .forward = Copies::never, .data_gradient = Copies::never, .weight_gradient = Copies::never},
+    {.name = "multiple-8", .channel_multiple = 8},
+    {.name = "first-always", .first_layer = Copies::always},
+    {.name = "first-never", .first_layer = Copies::never},
+}};
+
 }  // namespace workspace_detail
 
+GPUMEM_INLINE std::span<const WorkspaceVariant> workspace_variants() { return workspace_detail::kVariants; }
+
 GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const ConvolutionCall& call) {
+  using workspace_detail::copies;
   using workspace_detail::product;
   using workspace_detail::round_up;
   const ConvolutionWorkspaceRule& rule = gpu.convolution_workspace;
+  const WorkspaceVariant& variant = rule.variant;
   const std::int64_t in = call.in_channels;
   const std::int64_t out = call.out_channels;
   const bool depthwise = call.groups > 1 && call.groups == in;
   if (depthwise) return {};
   constexpr std::int64_t kFloatBytes = 4;
-  const std::int64_t multiple = rule.channel_multiple * kFloatBytes / std::min(call.element_bytes, kFloatBytes);
+  const std::int64_t narrower = std::min(call.element_bytes, kFloatBytes);
+  const std::int64_t multiple = rule.channel_multiple * kFloatBytes / narrower;
   const std::int64_t x = product({round_up(in, multiple), call.input_pixels, call.batch_size, call.element_bytes});
   const std::int64_t y = product({round_up(out, multiple), call.output_pixels, call.batch_size, call.element_bytes});
+  const bool weight_gradient = call.pass == ConvolutionPass::weight_gradient;
   constexpr std::int64_t kImageChannels = 3;
   if (in <= kImageChannels) {
-    const bool copies = call.pass == ConvolutionPass::weight_gradient && out > rule.first_layer_channels;
-    return {copies ? x + y : 0, 0};
+    const bool by_rule = out > rule.first_layer_channels;
+    return {weight_gradient && copies(variant.first_layer, !by_rule, by_rule) ? x + y : 0, 0};
   }
   const std::int64_t w = product(
       {round_up(in / call.groups, multiple), round_up(out, multiple), call.kernel_elements, call.element_bytes});
   const bool wide = std::max(in, out) > rule.narrow_channels;
-  const bool aligned = out % multiple == 0 && (in % multiple == 0 || wide);
-  if (aligned && (call.kernel_elements == 1 || call.pass == ConvolutionPass::forward)) return {};
-  if (call.pass != ConvolutionPass::weight_gradient) return {x + y + w, 0};
-  if (w == 0) return {x + y, 0};  // more groups than channels: no sizes of a real layer
+  const std::int64_t aligned_to =
+      variant.channel_multiple > 0 ? variant.channel_multiple * kFloatBytes / narrower : multiple;
+  const bool both_aligned = out % aligned_to == 0 && in % aligned_to == 0;
+  const bool aligned = out % aligned_to == 0 && (in % aligned_to == 0 || wide);
+  if (aligned && call.kernel_elements == 1) return {};
+  if (call.pass == ConvolutionPass::forward) {
+    return {copies(variant.forward, both_aligned, !aligned) ? x + y + w : 0, 0};
+  }
+  if (!weight_gradient) return {copies(variant.data_gradient, aligned, true) ? x + y + w : 0, 0};
+  if (variant.weight_gradient == Copies::never) return {};
+  const std::int64_t operands = copies(variant.weight_gradient, aligned, true) ? x + y : 0;
+  if (w == 0) return {operands, 0};  // more groups than channels: no sizes of a real layer
   const bool whole = wide && in % rule.whole_multiple == 0 && out % rule.whole_multiple == 0;
-  return {x + y + product({whole ? 1 : workspace_detail::slices(rule, in, w, wide), w}), 0};
+  return {operands + product({workspace_detail::slices(rule, in, w, wide, whole), w}), 0};
 }
 
 GPUMEM_INLINE std::int64_t cublas_workspace(const GpuProfile& gpu) {

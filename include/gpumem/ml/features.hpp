@@ -49,6 +49,8 @@ class FeatureReader {
 
   /// Whether JobFacts::replay must be there.
   [[nodiscard]] bool needs_replay() const { return needs_replay_; }
+  /// Whether its figures of other workspaces must be there, too.
+  [[nodiscard]] bool needs_variants() const { return needs_variants_; }
 
   /// Raw figures, as they stand in tables and test vectors.
   [[nodiscard]] std::vector<double> raw_features(const JobFacts& facts) const;
@@ -68,6 +70,7 @@ class FeatureReader {
   std::vector<FeatureSpec> column_specs_;
   std::size_t length_ = 0;
   bool needs_replay_ = false;
+  bool needs_variants_ = false;
   bool published_rows_ = false;  ///< the rows that GPUMemNet lists, not ours
 };
 

@@ -10,6 +10,8 @@
 //    "features": [{"name": "parameters", "transform": "log1p", "mean": 13.1, "scale": 2.0, "min": 0, "max": 1e9}],
 //    "sequence": [{"name": "layer_parameters", "transform": "log1p", "mean": 0, "scale": 1}],
 //    "head": {"type": "bins", "edges_mib": [0, 8000, 16000]}   or   {"type": "values", "names": ["log_ratio"]},
+//            or   {"type": "mixture", "names": ["rule", "replay.slices-1"], "spread": 0.02, "lower_share": 0.025,
+//                  "upper_share": 0.95},
 //    "provenance": {"data": "...", "gpu": "...", "software": "...", "date": "...", "licence": "...", ...},   (texts)
 //    "accuracy": {...},                                                                 (numbers by name; may be
 //    absent) "test_vectors": [{"features": [...], "sequence": [[...]], "outputs": [...]}]}
@@ -53,10 +55,15 @@ struct FeatureSpec {
   friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;
 };
 
-/// What the outputs stand for. Just one of the two is not empty.
+/// What the outputs stand for. Just one of the two lists is not empty.
 struct Head {
   std::vector<double> edges_mib;   ///< outputs are logits of bins between these; one more than outputs, rising
-  std::vector<std::string> names;  ///< outputs are these values
+  std::vector<std::string> names;  ///< outputs are these values; in a mixture, logits of its components
+  /// Not 0: a mixture. The value is Laplace-distributed, with this scale, around one of the components, which are raw
+  /// features of these names, or 0 ("rule").
+  double spread = 0.0;
+  double lower_share = 0.0;  ///< of a mixture: what lies below the lower end of its range, in (0, 0.5)
+  double upper_share = 0.0;  ///< and below its upper end, in (0.5, 1)
 
   friend bool operator==(const Head&, const Head&) = default;
 };

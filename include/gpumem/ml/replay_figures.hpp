@@ -33,4 +33,14 @@ inline constexpr std::array<model::Named<ReplayFigure>, 8> kReplayFigureNames = 
      {ReplayFigure::fits, "replay.fits"},
      {ReplayFigure::retries, "replay.retries"}}};
 
+/// Behind these: of replays under each of device::workspace_variants(), in this order, ln(reserved / the rule's
+/// reserved). Names as the device room has them.
+inline constexpr std::size_t kFirstVariantFigure = kReplayFigureNames.size();
+inline constexpr std::array<std::string_view, 21> kVariantNames = {
+    "slices-1",       "slices-2",     "slices-4",         "slices-8",       "slices-16",           "split-5mib",
+    "split-10mib",    "split-20mib",  "split-40mib",      "forward-always", "forward-unaligned",   "forward-never",
+    "data-unaligned", "data-never",   "weight-unaligned", "weight-never",   "gradients-unaligned", "none",
+    "multiple-8",     "first-always", "first-never"};
+static_assert(kFirstVariantFigure + kVariantNames.size() <= kReplayFigures);
+
 }  // namespace gpumem::ml

@@ -113,6 +113,11 @@ TEST(GpumemnetCheckpoint, RefusesValuesThatMakeNoNetwork) {
   writer.first_value = std::numeric_limits<float>::infinity();
   writer.ensemble("", testing::kThirteenDepths, 8, 5);
   EXPECT_TRUE(refused(writer.checkpoint.bytes(), "finite"));
+  // Finite, but what it gives is not.
+  testing::GpumemnetWriter large;
+  large.first_value = std::numeric_limits<float>::max();
+  large.ensemble("", testing::kThirteenDepths, 8, 5);
+  EXPECT_TRUE(refused(large.checkpoint.bytes(), "finite"));
 }
 
 }  // namespace

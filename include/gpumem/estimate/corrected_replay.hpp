@@ -1,0 +1,53 @@
+// Enters: a job and a GPU. Leaves: what the replay says, corrected by what measured runs say of it. Figures as of
+// Replay; for a job that the corrector was not trained for (another GPU, no convolutions, or unlike its training runs
+// in some feature), the replay's own.
+//
+// What a replay cannot know is which workspaces cuDNN takes. So the job is replayed under each of a list of ways
+// (device::workspace_variants()), and a small network, trained on measured runs, says how likely each of these replays
+// is right. The figure is the median of that mixture, the range its quantiles.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "gpumem/device/allocator_options.hpp"
+#include "gpumem/estimate/estimator.hpp"
+#include "gpumem/ml/features.hpp"
+#include "gpumem/ml/trained_model.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::estimate {
+
+class CorrectedReplay final : public Estimator {
+ public:
+  static constexpr std::string_view kName = "replay-corrected";
+
+  /// Errors: invalid_argument for a model that is no mixture.
+  [[nodiscard]] static core::Result<std::unique_ptr<Estimator>> create(ml::TrainedModel corrector,
+                                                                       device::AllocatorOptions options = {},
+                                                                       const ops::Catalogue& ops = ops::catalogue());
+
+  [[nodiscard]] std::string_view name() const override { return kName; }
+
+ private:
+  CorrectedReplay(ml::TrainedModel corrector, ml::FeatureReader reader, device::AllocatorOptions options,
+                  const ops::Catalogue& ops)
+      : corrector_(std::move(corrector)), reader_(std::move(reader)), options_(options), ops_(ops) {}
+
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+                                                         const device::GpuProfile& gpu) const override;
+  [[nodiscard]] bool decides_fit() const override { return true; }
+  [[nodiscard]] bool is_for(const ml::JobFacts& facts, const device::GpuProfile& gpu) const;
+
+  ml::TrainedModel corrector_;
+  ml::FeatureReader reader_;
+  device::AllocatorOptions options_;
+  const ops::Catalogue& ops_;
+};
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/corrected_replay_inl.hpp"
+#endif

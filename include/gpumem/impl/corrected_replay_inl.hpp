@@ -1,0 +1,118 @@
+#pragma once
+
+#include "gpumem/estimate/corrected_replay.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gpumem/estimate/learned_facts.hpp"
+#include "gpumem/estimate/replay_estimate.hpp"
+#include "gpumem/ml/mixture.hpp"
+
+namespace gpumem::estimate {
+
+namespace corrected_replay_detail {
+
+/// Where the components of a head stand: the raw features of their names, and 0 for the rule itself.
+GPUMEM_INLINE std::vector<double> centres_of(const ml::ModelConfig& config, const std::vector<double>& raw) {
+  std::vector<double> centres;
+  for (const std::string& name : config.head.names) {
+    double centre = 0.0;
+    for (std::size_t index = 0; index < raw.size(); ++index) {
+      if (config.features[index].name == name) centre = raw[index];
+    }
+    centres.push_back(centre);
+  }
+  return centres;
+}
+
+/// Takes `bytes` from a part, as far as it has them; what is left to take.
+GPUMEM_INLINE std::int64_t take(core::Bytes& part, std::int64_t bytes) {
+  const std::int64_t taken = std::min(part.count(), bytes);
+  part = core::Bytes(part.count() - taken);
+  return bytes - taken;
+}
+
+/// The parts of an estimate that is now of `reserved` bytes: the difference is the workspaces', and the cache that
+/// they leave.
+GPUMEM_INLINE void rebalance(MemoryEstimate& estimate, std::int64_t reserved) {
+  const std::int64_t more = reserved - estimate.reserved->count();
+  Breakdown& parts = estimate.breakdown;
+  if (more >= 0) {
+    parts.fragmentation = core::Bytes(parts.fragmentation.count() + more);
+  } else {
+    const std::int64_t left = take(parts.workspace, take(parts.fragmentation, -more));
+    take(parts.activations, left);
+  }
+  estimate.reserved = core::Bytes(reserved);
+  estimate.allocated = std::min(*estimate.allocated, *estimate.reserved);
+  estimate.expected = core::Bytes(*parts.total().value());
+  estimate.device = estimate.expected;
+}
+
+GPUMEM_INLINE core::Bytes scaled(core::Bytes context, std::int64_t reserved, double log_ratio) {
+  return core::Bytes(context.count() + static_cast<std::int64_t>(static_cast<double>(reserved) * std::exp(log_ratio)));
+}
+
+}  // namespace corrected_replay_detail
+
+GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> CorrectedReplay::create(ml::TrainedModel corrector,
+                                                                               device::AllocatorOptions options,
+                                                                               const ops::Catalogue& ops) {
+  if (corrector.config.head.spread == 0.0) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "the model " + core::quoted(corrector.config.name) + " is no corrector of the replay",
+                       {}};
+  }
+  core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(corrector.config);
+  if (!reader) return reader.error();
+  return std::unique_ptr<Estimator>(new CorrectedReplay(std::move(corrector), *std::move(reader), options, ops));
+}
+
+GPUMEM_INLINE bool CorrectedReplay::is_for(const ml::JobFacts& facts, const device::GpuProfile& gpu) const {
+  const ml::ModelConfig& config = corrector_.config;
+  if (config.nets != ml::NetKind::any && config.nets != facts.kind) return false;
+  for (const auto& [key, value] : config.provenance) {
+    if (key == "profile" && value != gpu.name) return false;
+  }
+  return true;
+}
+
+GPUMEM_INLINE core::Result<MemoryEstimate> CorrectedReplay::do_estimate(const model::TrainingJob& job,
+                                                                        const device::GpuProfile& gpu) const {
+  namespace detail = corrected_replay_detail;
+  const core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, ReplayDepth::variants, options_);
+  if (!learned) return learned.error();
+  MemoryEstimate estimate = replay_estimate(*learned->planned, *learned->replay, gpu);
+  if (!is_for(learned->facts, gpu)) return estimate;
+
+  const ml::ModelConfig& config = corrector_.config;
+  std::vector<float> features(config.features.size());
+  std::vector<float> sequence;
+  std::vector<std::string> outside;
+  reader_.read(learned->facts, features, sequence, outside);
+  if (!outside.empty()) return estimate;
+  std::vector<float> logits(static_cast<std::size_t>(config.network.outputs));
+  ml::NetworkBuffers buffers = corrector_.network.buffers();
+  corrector_.network.run(features, sequence, buffers, logits);
+  if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) return estimate;
+
+  const ml::Mixture mixture = {detail::centres_of(config, reader_.raw_features(learned->facts)), ml::softmax(logits),
+                               config.head.spread};
+  const core::Bytes context = estimate.breakdown.context;
+  const std::int64_t reserved = estimate.reserved->count();
+  const core::Bytes room(std::max(reserved, gpu.capacity().count() - context.count()));
+  constexpr double kMedian = 0.5;
+  const auto expected = detail::scaled(core::Bytes(0), reserved, mixture.quantile(kMedian));
+  // A job that fits takes no more than there is.
+  detail::rebalance(estimate, estimate.fits ? std::min(expected, room).count() : expected.count());
+  estimate.lower = detail::scaled(context, reserved, mixture.quantile(config.head.lower_share));
+  estimate.upper = detail::scaled(context, reserved, mixture.quantile(config.head.upper_share));
+  if (estimate.fits) estimate.upper = std::min(estimate.upper, gpu.capacity());
+  estimate.lower = std::min(estimate.lower, estimate.expected);
+  estimate.upper = std::max(estimate.upper, estimate.expected);
+  estimate.provenance.weights = config.name;
+  return estimate;
+}
+
+}  // namespace gpumem::estimate

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "gpumem/ml/mixture.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace gpumem::ml {
+
+GPUMEM_INLINE double Mixture::below(double value) const {
+  constexpr double kHalf = 0.5;
+  double sum = 0.0;
+  for (std::size_t component = 0; component < centres.size(); ++component) {
+    const double away = (value - centres[component]) / spread;
+    sum += shares[component] * (away < 0.0 ? kHalf * std::exp(away) : 1.0 - kHalf * std::exp(-away));
+  }
+  return sum;
+}
+
+GPUMEM_INLINE double Mixture::quantile(double share) const {
+  const auto [least, most] = std::minmax_element(centres.begin(), centres.end());
+  // A quantile of a mixture lies between the least and the greatest of its components' quantiles.
+  constexpr double kHalf = 0.5;
+  const double away = share < kHalf ? std::log(2.0 * share) : -std::log(2.0 * (1.0 - share));
+  double low = *least + spread * away;
+  double high = *most + spread * away;
+  constexpr int kHalvings = 50;
+  for (int halving = 0; halving < kHalvings && low < high; ++halving) {
+    const double middle = kHalf * (low + high);
+    (below(middle) < share ? low : high) = middle;
+  }
+  return kHalf * (low + high);
+}
+
+GPUMEM_INLINE std::vector<double> softmax(std::span<const float> logits) {
+  std::vector<double> shares;
+  if (logits.empty()) return shares;
+  const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  double sum = 0.0;
+  for (const float logit : logits) {
+    shares.push_back(std::exp(static_cast<double>(logit) - most));
+    sum += shares.back();
+  }
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+}  // namespace gpumem::ml

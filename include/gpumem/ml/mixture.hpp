@@ -1,0 +1,29 @@
+// Enters: the shares of components and where they stand. Leaves: quantiles of their mixture: each component is a
+// Laplace distribution with the same scale around its centre.
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace gpumem::ml {
+
+struct Mixture {
+  std::vector<double> centres;
+  std::vector<double> shares;  ///< as many; they sum to 1
+  double spread = 0.0;         ///< scale of each Laplace distribution, above 0
+
+  /// The share of the mixture below `value`.
+  [[nodiscard]] double below(double value) const;
+  /// The value that this share of the mixture, in (0, 1), lies below; exact to 1e-9 of the spread and centres.
+  [[nodiscard]] double quantile(double share) const;
+};
+
+/// exp(logit) of each, as shares of their sum.
+[[nodiscard]] std::vector<double> softmax(std::span<const float> logits);
+
+}  // namespace gpumem::ml
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/mixture_inl.hpp"
+#endif
