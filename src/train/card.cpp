@@ -133,7 +133,7 @@ std::string data(const CardFacts& facts) {
     text += "- `" + file_of(*source) + "`: " + count(static_cast<std::int64_t>(source->rows.size())) + " jobs" +
             left_out(*source) + "\n";
   }
-  for (const auto& [key, value] : facts.model->provenance) text += "- " + key + ": " + value + "\n";
+  for (const auto& [key, value] : facts.model->provenance) text.append("- ").append(key).append(": " + value + "\n");
   return text;
 }
 

@@ -85,12 +85,13 @@ core::Result<Labelling> labelling_of(const Recipe& recipe, const device::GpuProf
   const auto expected = replay_on(gpu);
   if (!expected) return expected.error();
   auto targets = targets_of(recipe.model.head.names, *expected);
-  if (targets) labelling.targets = *std::move(targets);
-  // A table of features brings its own values, under any name.
-  else
-    labelling.targets = [error = targets.error()](const auto&, double) {
-      return core::Result<std::vector<double>>(error);
+  if (targets) {
+    labelling.targets = *std::move(targets);
+  } else {  // only a table of features brings values under names of its own
+    labelling.targets = [error = targets.error()](const auto&, double) -> core::Result<std::vector<double>> {
+      return error;
     };
+  }
   return labelling;
 }
 

@@ -1,5 +1,7 @@
 #include "../../../src/train/recipe.hpp"
 
+#include "gpumem/core/file.hpp"
+#include "gpumem/ml/features.hpp"
 #include "training.hpp"
 
 namespace gpumem::train {
@@ -43,6 +45,15 @@ TEST(Recipe, IsAModelAndHowItIsTrained) {
   EXPECT_EQ(training.early_stopping_patience, 6);
   EXPECT_EQ(training.validation_share, 0.2);
   EXPECT_EQ(training.class_bias, 0.75);
+}
+
+TEST(Recipe, TheReadmesIsOne) {
+  const auto readme = core::read_file(GPUMEM_SOURCE_DIR "/README.md");
+  ASSERT_TRUE(testing::succeeds(readme));
+  const std::size_t begin = readme->find("{\"format\": \"gpumem-recipe\"");
+  ASSERT_NE(begin, std::string::npos);
+  const Recipe recipe = recipe_of(readme->substr(begin, readme->find("```", begin) - begin));
+  EXPECT_TRUE(testing::succeeds(ml::check_features(recipe.model)));
 }
 
 TEST(Recipe, LossesOfValues) {
