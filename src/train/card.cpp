@@ -107,9 +107,25 @@ std::string values_table(const ml::Head& head, const std::vector<Score>& scores)
   return text;
 }
 
+std::string mixture_table(const std::vector<Score>& scores) {
+  std::string text = row({"", "jobs", "mean relative error", "median", "right class of 8,000 MiB", "covered by upper",
+                          "upper / measured", "replay: mean", "median", "right class"}) +
+                     rule(10);
+  for (const Score& score : scores) {
+    const runs::Accuracy& with = *score.corrected;
+    const runs::Accuracy& without = score.uncorrected;
+    text += row({score.of, count(score.rows), percent(with.relative_error.mean), percent(with.relative_error.median),
+                 percent(with.right_class), percent(with.covered), figure(with.upper_ratio),
+                 percent(without.relative_error.mean), percent(without.relative_error.median),
+                 percent(without.right_class)});
+  }
+  return text + "\nOf the device's memory. The last three columns are the replay's own, uncorrected.\n";
+}
+
 std::string accuracy(const CardFacts& facts) {
   std::string text = "## Accuracy\n\nBy cross-validation with " + std::to_string(facts.recipe->training.folds) +
                      " folds: each job is predicted by a model that saw neither it nor another job of its net.\n\n";
+  if (facts.model->head.spread > 0.0) return text + mixture_table(facts.scores);
   if (facts.model->head.edges_mib.empty()) return text + values_table(facts.model->head, facts.scores);
   return text + bins_table(facts.scores) + confusion_table(facts);
 }

@@ -22,8 +22,13 @@ struct Row {
   std::vector<double> features = {};               ///< raw
   std::vector<std::vector<double>> sequence = {};  ///< raw, one row a layer; empty: no model here reads it
   double measured_mib = 0.0;
-  bool out_of_memory = false;        ///< it took more than there was
-  std::vector<double> targets = {};  ///< one an output, where the head is values
+  bool out_of_memory = false;  ///< it took more than there was
+  /// One an output: where the head is values, these; of a mixture how far the value lies from each component.
+  std::vector<double> targets = {};
+  // Of a mixture, which is learned of the replay's reserved memory:
+  double context_mib = 0.0;   ///< of the device figure, what is not reserved
+  double reserved_mib = 0.0;  ///< as the replay has it
+  double capacity_mib = 0.0;  ///< of the device
 };
 
 /// A job's features and sequence; the other fields are the caller's.

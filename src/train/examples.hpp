@@ -13,7 +13,7 @@ struct Examples {
   std::vector<float> sequences;       ///< [count, sequence_length, sequence_columns], padded with zeros
   std::vector<std::int64_t> lengths;  ///< rows of each sequence that are not padding
   std::vector<std::int64_t> classes;  ///< bin of each, where the head is bins
-  std::vector<float> targets;         ///< [count, outputs], where the head is values
+  std::vector<float> targets;         ///< [count, outputs], where the head is values or a mixture
 };
 
 }  // namespace gpumem::train

@@ -20,6 +20,7 @@ void add(Hash& hash, const TrainingOptions& options) {
                               options.validation_share, options.class_bias, options.objective.label_smoothing}) {
     hash.add(number);
   }
+  hash.add(static_cast<std::int64_t>(options.objective.members_alone ? 1 : 0));
   for (const double quantile : options.objective.quantiles) hash.add(quantile);
 }
 

@@ -89,12 +89,26 @@ void read_pinball(Fields& fields, const Json& loss, const ml::Head& head, Object
   }
 }
 
+void read_members(Fields& fields, bool& alone) {
+  const Json* members = fields.find("members");
+  if (members == nullptr) return;
+  if (*members != "together" && *members != "alone") return fields.fail("members", "must be \"together\" or \"alone\"");
+  alone = *members == "alone";
+}
+
 void read_objective(Fields& fields, const ml::Head& head, Objective& objective) {
+  read_members(fields, objective.members_alone);
   fields.number("label_smoothing", objective.label_smoothing, 0.0, 0.9);
   const Json* loss = fields.find("loss");
   if (!head.edges_mib.empty()) {
     objective.loss = Loss::cross_entropy;
     if (loss != nullptr) fields.fail("loss", "is for heads of values; bins are trained by cross entropy");
+    return;
+  }
+  if (head.spread > 0.0) {
+    objective.loss = Loss::mixture;
+    objective.spread = head.spread;
+    if (loss != nullptr) fields.fail("loss", "is for heads of values; a mixture is trained by its likelihood");
     return;
   }
   objective.loss = Loss::huber;

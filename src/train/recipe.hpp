@@ -7,6 +7,7 @@
 //                "gradient_clip": 0 (none),    "seed": 1,                "folds": 5,          "label_smoothing": 0,
 //                "early_stopping_patience": 0 (epochs; 0: none),         "validation_share": 0.1 (where it stops
 //                early), "class_bias": 0 (added to the logit of bin k, k times: above 0, fewer jobs are put too low),
+//                "members": "together" (learn by the loss of their mean) or "alone" (each by its own),
 //                "loss": "huber", "squared" or {"pinball": [0.5, 0.95]} (for values; one quantile an output)}
 #pragma once
 

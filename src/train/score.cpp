@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <map>
 
-#include "gpumem/runs/accuracy.hpp"
+#include "gpumem/ml/mixture.hpp"
 #include "gpumem/runs/csv.hpp"
 
 namespace gpumem::train {
@@ -59,11 +59,50 @@ void score_values(Score& score, const Dataset& data, const ml::Head& head, const
   }
 }
 
+/// A run as the corrected replay (estimate/corrected_replay.hpp) has it: never more than there is.
+runs::Judged corrected(const Row& row, const ml::Head& head, std::span<const float> outputs) {
+  ml::Mixture mixture;
+  // The rule's component stands at 0, so the value is its distance.
+  const auto rule = std::find(head.names.begin(), head.names.end(), ml::kRuleComponent) - head.names.begin();
+  for (const double distance : row.targets) {
+    mixture.centres.push_back(row.targets[static_cast<std::size_t>(rule)] - distance);
+  }
+  mixture.shares = ml::softmax(outputs);
+  mixture.spread = head.spread;
+  const auto figure = [&](double share) {
+    const double reserved = row.reserved_mib * std::exp(mixture.quantile(share));
+    return std::min(row.context_mib + reserved, std::max(row.capacity_mib, row.context_mib + row.reserved_mib));
+  };
+  constexpr double kMedian = 0.5;
+  return {.measured_mib = row.measured_mib,
+          .expected_mib = figure(kMedian),
+          .upper_mib = figure(head.upper_share),
+          .out_of_memory = false,
+          .fits = true};
+}
+
+void score_mixture(Score& score, const Dataset& data, const ml::Head& head, const Chosen& chosen) {
+  std::vector<runs::Judged> with;
+  std::vector<runs::Judged> without;
+  for (const Prediction* prediction : chosen) {
+    const Row& row = data.rows[prediction->row];
+    with.push_back(corrected(row, head, prediction->outputs));
+    without.push_back({.measured_mib = row.measured_mib,
+                       .expected_mib = row.context_mib + row.reserved_mib,
+                       .upper_mib = 0.0,
+                       .out_of_memory = false,
+                       .fits = true});
+  }
+  score.corrected = runs::accuracy_of(with);
+  score.uncorrected = runs::accuracy_of(without);
+}
+
 Score score_of(std::string of, const Dataset& data, const ml::Head& head, const Chosen& chosen) {
   Score score;
   score.of = std::move(of);
   score.rows = static_cast<std::int64_t>(chosen.size());
-  if (head.edges_mib.empty()) score_values(score, data, head, chosen);
+  if (head.spread > 0.0) score_mixture(score, data, head, chosen);
+  else if (head.edges_mib.empty()) score_values(score, data, head, chosen);
   else score_bins(score, data, head, chosen);
   return score;
 }
@@ -78,7 +117,7 @@ std::string csv_header(const ml::Head& head) {
   std::string text = "name,source,fold,measured_mib,out_of_memory";
   if (head.edges_mib.empty()) {
     for (const std::string& name : head.names) {
-      text += "," + runs::csv_field("target " + name) + "," + runs::csv_field(name);
+      text += "," + runs::csv_field((head.spread > 0.0 ? "distance " : "target ") + name) + "," + runs::csv_field(name);
     }
     return text + "\n";
   }
@@ -132,6 +171,19 @@ std::vector<std::pair<std::string, double>> figures_of(const Score& score, const
                                    {"underestimated", score.underestimated},
                                    {"covered", 1.0 - score.underestimated},
                                    {"majority_class", score.majority}});
+    return figures;
+  }
+  if (score.corrected) {
+    const runs::Accuracy& with = *score.corrected;
+    const runs::Accuracy& without = score.uncorrected;
+    figures.insert(figures.end(), {{"mean_relative_error", with.relative_error.mean},
+                                   {"median_relative_error", with.relative_error.median},
+                                   {"right_class", with.right_class},
+                                   {"covered", with.covered},
+                                   {"upper_ratio", with.upper_ratio},
+                                   {"replay mean_relative_error", without.relative_error.mean},
+                                   {"replay median_relative_error", without.relative_error.median},
+                                   {"replay right_class", without.right_class}});
     return figures;
   }
   for (std::size_t output = 0; output < head.names.size(); ++output) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "dataset.hpp"
 #include "gpumem/ml/model_config.hpp"
+#include "gpumem/runs/accuracy.hpp"
 
 namespace gpumem::train {
 
@@ -37,6 +39,9 @@ struct Score {
   std::vector<double> absolute_error;         ///< mean of |output - target|
   std::vector<double> median_absolute_error;  ///< median of the same
   std::vector<double> covered;                ///< share whose target is at most the output
+  // Where it is a mixture: of the device's memory as corrected, and as the replay has it.
+  std::optional<runs::Accuracy> corrected;
+  runs::Accuracy uncorrected;
 };
 
 /// Of all rows, of each fold, and of each source if there are several.

@@ -33,6 +33,20 @@ std::optional<Number> number_of(std::string_view text) {
 
 // Measured runs.
 
+core::Result<Row> with_distances(Row row, const runs::MeasuredRun& run, const Labelling& labelling) {
+  // Left out later: a run that was out of memory measured no need.
+  if (run.out_of_memory) return row;
+  const auto replayed = labelling.replayed(run.job);
+  if (!replayed) return replayed.error();
+  auto distances = distances_of(*labelling.model, row.features, *replayed, row.measured_mib);
+  if (!distances) return std::move(distances).error();
+  row.targets = *std::move(distances);
+  row.context_mib = replayed->context;
+  row.reserved_mib = replayed->reserved;
+  row.capacity_mib = labelling.capacity_mib;
+  return row;
+}
+
 core::Result<Row> row_of(const runs::MeasuredRun& run, const std::string& source, const Labelling& labelling) {
   if (run.error) return *run.error;
   core::Result<Row> row = labelling.featurise(run.job);
@@ -43,6 +57,7 @@ core::Result<Row> row_of(const runs::MeasuredRun& run, const std::string& source
   row->measured_mib = run.measured_mib.value_or(0.0);
   row->out_of_memory = run.out_of_memory;
   if (labelling.model->head.names.empty()) return row;
+  if (labelling.model->head.spread > 0.0) return with_distances(*std::move(row), run, labelling);
   auto targets = labelling.targets(run.job, row->measured_mib);
   if (!targets) return std::move(targets).error();
   row->targets = *std::move(targets);

@@ -35,7 +35,9 @@ struct Source {
 struct Labelling {
   const ml::ModelConfig* model = nullptr;
   Featurise featurise;
-  Targets targets;  ///< where the head is values
+  Targets targets;            ///< where the head is values
+  ReplayedOf replayed;        ///< where it is a mixture
+  double capacity_mib = 0.0;  ///< of the GPU
 };
 
 /// The group of a row is its net. Rows that cannot be used are counted.

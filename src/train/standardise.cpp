@@ -85,6 +85,7 @@ void fit_statistics(ml::ModelConfig& model, const Dataset& data, std::span<const
 std::vector<TargetScale> fit_targets(const ml::ModelConfig& model, const Dataset& data,
                                      std::span<const std::size_t> rows) {
   std::vector<TargetScale> all;
+  if (model.head.spread > 0.0) return all;  // distances are as they are
   for (std::size_t output = 0; output < model.head.names.size(); ++output) {
     Statistics statistics;
     for (const std::size_t row : rows) statistics.add(data.rows[row].targets[output]);
@@ -104,6 +105,9 @@ Examples examples_of(const ml::ModelConfig& model, const std::vector<TargetScale
     }
     add_sequence(examples, model, row);
     if (!model.head.edges_mib.empty()) examples.classes.push_back(class_of(row, model.head.edges_mib));
+    if (model.head.spread > 0.0) {
+      for (const double distance : row.targets) examples.targets.push_back(static_cast<float>(distance));
+    }
     for (std::size_t output = 0; output < targets.size(); ++output) {
       examples.targets.push_back(
           static_cast<float>((row.targets[output] - targets[output].mean) / targets[output].scale));

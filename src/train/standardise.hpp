@@ -20,7 +20,7 @@ struct TargetScale {
   double mean = 0.0;
   double scale = 1.0;
 };
-/// One an output; none where the head is bins.
+/// One an output; none where the head is bins or a mixture.
 [[nodiscard]] std::vector<TargetScale> fit_targets(const ml::ModelConfig& model, const Dataset& data,
                                                    std::span<const std::size_t> rows);
 

@@ -28,6 +28,26 @@ core::Error invalid(std::string message) {
 
 }  // namespace
 
+core::Result<std::vector<double>> distances_of(const ml::ModelConfig& model, std::span<const double> features,
+                                               const Replayed& replayed, double measured_mib) {
+  if (measured_mib <= replayed.context || replayed.reserved <= 0.0) {
+    return core::Error{core::ErrorCode::malformed_input, "measured no more than the context of the GPU's profile", {}};
+  }
+  const double value = std::log((measured_mib - replayed.context) / replayed.reserved);
+  std::vector<double> distances;
+  for (const std::string& name : model.head.names) {
+    const auto found = std::find_if(model.features.begin(), model.features.end(),
+                                    [&](const ml::FeatureSpec& spec) { return spec.name == name; });
+    if (found == model.features.end() && name != ml::kRuleComponent) {
+      return invalid(core::quoted(name) + " is a component of the mixture, but no feature of the model");
+    }
+    const double centre =
+        found == model.features.end() ? 0.0 : features[static_cast<std::size_t>(found - model.features.begin())];
+    distances.push_back(value - centre);
+  }
+  return distances;
+}
+
 core::Result<Targets> targets_of(const std::vector<std::string>& names, const Expected& expected) {
   std::vector<Target> wanted;
   for (const std::string& name : names) {

@@ -9,10 +9,12 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "gpumem/core/result.hpp"
+#include "gpumem/ml/model_config.hpp"
 #include "gpumem/model/training_job.hpp"
 
 namespace gpumem::train {
@@ -22,6 +24,20 @@ using Targets = std::function<core::Result<std::vector<double>>(const model::Tra
 
 /// What an estimator expects of a job, in MiB.
 using Expected = std::function<core::Result<double>(const model::TrainingJob& job)>;
+
+/// What the replay makes of a job, in MiB.
+struct Replayed {
+  double context = 0.0;
+  double reserved = 0.0;
+};
+using ReplayedOf = std::function<core::Result<Replayed>(const model::TrainingJob& job)>;
+
+/// How far a measured run lies from each component of a mixture head, ln(measured / replayed) of reserved memory each
+/// way; `features` are the raw ones of the job. Errors: malformed_input for a component that is no feature, or a run
+/// that measured less than the context.
+[[nodiscard]] core::Result<std::vector<double>> distances_of(const ml::ModelConfig& model,
+                                                             std::span<const double> features, const Replayed& replayed,
+                                                             double measured_mib);
 
 /// Errors: invalid_argument for an unknown name.
 [[nodiscard]] core::Result<Targets> targets_of(const std::vector<std::string>& names, const Expected& expected);

@@ -232,8 +232,7 @@ struct Given {
 class Members {
  public:
   Members(Layouts& layouts, const std::string& branch, const std::vector<Sizes>& widths, std::int64_t in,
-          std::int64_t outputs)
-      : count_(static_cast<double>(widths.size())) {
+          std::int64_t outputs) {
     std::size_t deepest = 0;
     for (const Sizes& hidden : widths) deepest = std::max(deepest, hidden.size());
     hidden_.resize(deepest);
@@ -249,18 +248,15 @@ class Members {
     note(layouts, branch);
   }
 
-  /// [in, N] to the mean of all members, [outputs, N].
+  /// [in, N] to what each member says, [members, outputs, N].
   [[nodiscard]] Tensor operator()(const Pass& pass, const Tensor& input) const {
-    Tensor sum;
+    std::vector<Tensor> each;
     Given given;
     for (std::size_t depth = 0; depth < outputs_.size(); ++depth) {
-      for (const Stack& stack : outputs_[depth]) {
-        const Tensor part = read(pass, stack, given, input).sum(0);
-        sum = sum.defined() ? sum + part : part;
-      }
+      for (const Stack& stack : outputs_[depth]) each.push_back(read(pass, stack, given, input));
       if (depth < hidden_.size()) given = level(pass, hidden_[depth], given, input);
     }
-    return sum / count_;
+    return torch::cat(each);
   }
 
  private:
@@ -295,7 +291,6 @@ class Members {
     return next;
   }
 
-  double count_;
   std::vector<std::vector<Stack>> hidden_;   ///< by depth
   std::vector<std::vector<Stack>> outputs_;  ///< by the hidden layers before them
 };
@@ -439,6 +434,10 @@ Tensor loss_of(const Tensor& outputs, const Examples& examples, const Tensor& ro
   }
   const Tensor targets = view_of(examples.targets, {examples.count, outputs.size(1)}).index_select(0, rows);
   if (objective.loss == Loss::squared) return torch::mse_loss(outputs, targets);
+  if (objective.loss == Loss::mixture) {
+    const Tensor densities = torch::log_softmax(outputs, 1) - targets.abs() / objective.spread;
+    return -torch::logsumexp(densities, 1).mean() + std::log(2.0 * objective.spread);
+  }
   if (objective.loss == Loss::huber) return torch::huber_loss(outputs, targets);
   const Tensor quantiles = torch::tensor(objective.quantiles).to(torch::kFloat32);
   const Tensor over = targets - outputs;
@@ -499,7 +498,7 @@ class TorchNetwork::Implementation {
     Pass pass = pass_of(true);
     pass.dropout = options.dropout;
     pass.generator = at::detail::createCPUGenerator(options.seed);
-    const Tensor loss = loss_of(forward(pass, inputs_of(examples, rows)), examples, rows, objective);
+    const Tensor loss = training_loss(pass, examples, rows, objective);
     flat_.mutable_grad() = Tensor();
     loss.backward();
     update(options);
@@ -560,18 +559,37 @@ class TorchNetwork::Implementation {
     });
   }
 
-  /// [N, outputs]
-  [[nodiscard]] Tensor forward(const Pass& pass, const Inputs& inputs) const {
-    Tensor sum;
+  /// What the members of each branch say, [members, outputs, N].
+  [[nodiscard]] std::vector<Tensor> forward_each(const Pass& pass, const Inputs& inputs) const {
+    std::vector<Tensor> each;
     for (const Branch& branch : branches_) {
       Tensor read = inputs.features;
       if (branch.encoder != nullptr) {
         read = torch::cat({(*branch.encoder)(pass, inputs.sequences, inputs.valid).t(), inputs.features});
       }
-      const Tensor part = branch.members(pass, read);
+      each.push_back(branch.members(pass, read));
+    }
+    return each;
+  }
+
+  /// [N, outputs]
+  [[nodiscard]] Tensor forward(const Pass& pass, const Inputs& inputs) const {
+    Tensor sum;
+    for (const Tensor& each : forward_each(pass, inputs)) {
+      const Tensor part = each.mean(0);
       sum = sum.defined() ? sum + part : part;
     }
     return (sum / static_cast<double>(branches_.size())).t().contiguous();
+  }
+
+  /// The loss of the network's outputs, or the mean of its members' own.
+  [[nodiscard]] Tensor training_loss(const Pass& pass, const Examples& examples, const Tensor& rows,
+                                     const Objective& objective) const {
+    const Inputs inputs = inputs_of(examples, rows);
+    if (!objective.members_alone) return loss_of(forward(pass, inputs), examples, rows, objective);
+    const Tensor each = torch::cat(forward_each(pass, inputs)).transpose(1, 2);  // [members, N, outputs]
+    const Tensor outputs = each.reshape({each.size(0) * each.size(1), each.size(2)});
+    return loss_of(outputs, examples, rows.repeat({each.size(0)}), objective);
   }
 
   void update(const StepOptions& options) {

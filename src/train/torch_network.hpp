@@ -21,12 +21,16 @@ enum class Loss : std::uint8_t {
   squared,        ///< the others against Examples::targets
   huber,          ///< squared within 1, linear beyond
   pinball,        ///< of a quantile an output: Koenker & Bassett 1978
+  mixture,        ///< -ln of the density at the value, whose distances from the components are the targets
 };
 
 struct Objective {
   Loss loss = Loss::cross_entropy;
   double label_smoothing = 0.0;   ///< cross entropy: the share of a label spread over all classes
   std::vector<double> quantiles;  ///< pinball: one an output
+  double spread = 0.0;            ///< mixture: of each component
+  /// Each member learns by its own loss instead of the loss of their mean: an ensemble that agrees less by training.
+  bool members_alone = false;
 };
 
 /// One step of AdamW (Loshchilov & Hutter 2019; betas 0.9 and 0.999, eps 1e-8). Only matrices decay.

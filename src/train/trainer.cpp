@@ -76,12 +76,28 @@ core::Result<Expected> replay_on(const device::GpuProfile& gpu) {
   });
 }
 
+core::Result<ReplayedOf> replayed_on(const device::GpuProfile& gpu) {
+  auto made = estimate::make_estimator("replay");
+  if (!made) return std::move(made).error();
+  const std::shared_ptr<Estimator> replay = *std::move(made);
+  return ReplayedOf([replay, gpu](const model::TrainingJob& job) -> core::Result<Replayed> {
+    const auto estimate = replay->estimate(job, gpu);
+    if (!estimate) return estimate.error();
+    return Replayed{estimate->breakdown.context.mib(), estimate->reserved->mib()};
+  });
+}
+
 core::Result<Labelling> labelling_of(const Recipe& recipe, const device::GpuProfile& gpu) {
   Labelling labelling;
   labelling.model = &recipe.model;
   auto featurise = featurise_of(recipe.model, gpu);
   if (!featurise) return std::move(featurise).error();
   labelling.featurise = *std::move(featurise);
+  labelling.capacity_mib = gpu.capacity().mib();
+  auto replayed = replayed_on(gpu);
+  if (!replayed) return std::move(replayed).error();
+  labelling.replayed = *std::move(replayed);
+  if (recipe.model.head.spread > 0.0) return labelling;
   const auto expected = replay_on(gpu);
   if (!expected) return expected.error();
   auto targets = targets_of(recipe.model.head.names, *expected);

@@ -21,31 +21,9 @@ GPUMEM_INLINE double samples_mib(const JobFacts& facts, double elements, double 
   return elements * batch_size(facts) * bytes / kMiB;
 }
 
-GPUMEM_INLINE double parameter_bytes(const JobFacts& facts) {
-  return static_cast<double>(core::element_size(model::parameter_dtype(facts.job->precision)));
-}
-/// Of most activations: half of float32's under autocast.
-GPUMEM_INLINE double activation_bytes(const JobFacts& facts) {
-  constexpr double kSingle = 4.0;
-  constexpr double kHalf = 2.0;
-  const model::Precision precision = facts.job->precision;
-  return precision == model::Precision::fp32 || precision == model::Precision::fp32_strict ? kSingle : kHalf;
-}
-
-/// Tensors as large as the parameters that the optimizer keeps.
-GPUMEM_INLINE double optimizer_states(const JobFacts& facts) {
-  switch (facts.job->optimizer) {
-    case model::Optimizer::sgd:
-    case model::Optimizer::adafactor: return 0.0;
-    case model::Optimizer::sgd_momentum:
-    case model::Optimizer::adagrad:
-    case model::Optimizer::rmsprop:
-    case model::Optimizer::lion: return 1.0;
-    case model::Optimizer::adam:
-    case model::Optimizer::adamw: return 2.0;
-  }
-  return 0.0;
-}
+GPUMEM_INLINE double parameter_bytes(const JobFacts& facts) { return facts.parameter_bytes(); }
+GPUMEM_INLINE double activation_bytes(const JobFacts& facts) { return facts.activation_bytes(); }
+GPUMEM_INLINE double optimizer_states(const JobFacts& facts) { return facts.optimizer_states(); }
 
 GPUMEM_INLINE double parameters_mib(const JobFacts& facts) {
   return static_cast<double>(facts.job->graph->parameters()) * parameter_bytes(facts) / kMiB;
@@ -149,7 +127,7 @@ GPUMEM_INLINE double function_angle(const JobFacts& facts) {
   return index * std::numbers::pi / (kFunctions - 1.0);
 }
 
-inline constexpr std::array<Feature, 70> kFeatures = {{
+inline constexpr std::array<Feature, 71> kFeatures = {{
     {"batch_size", "samples", batch_size},
     {"layers", "layers of the graph", [](const JobFacts& facts) { return static_cast<double>(facts.layers.size()); }},
     {"linear_layers", "linear layers", layers_of<OpFamily::linear>},
@@ -178,6 +156,8 @@ inline constexpr std::array<Feature, 70> kFeatures = {{
     {"convolution_operands_mib", "input and output of the largest convolution behind the first, MiB",
      [](const JobFacts& facts) { return samples_mib(facts, facts.convolution_operands, activation_bytes(facts)); }},
     {"live_mib", "static_mib + kept_mib + twice largest_output_mib", live_mib},
+    {"segments_mib", "the same in segments of PyTorch's allocator, each tensor in its pool, MiB, roughly",
+     [](const JobFacts& facts) { return facts.segments / kMiB; }},
     {"replay.device", "what the replay expects on the device, MiB", replay_figure<ReplayFigure::device>, true},
     {"replay.reserved", "what the replay expects the allocator to reserve, MiB", replay_figure<ReplayFigure::reserved>,
      true},

@@ -79,8 +79,15 @@ struct JobFacts {
   double largest_parameters = 0.0;
   double convolution_operands = 0.0;  ///< of the largest convolution behind the first: input and output
   ActivationFunction function = ActivationFunction::none;  ///< the most frequent
+  double segments = 0.0;  ///< bytes that PyTorch's allocator takes for what stands when backward begins, roughly
 
   std::optional<std::array<double, kReplayFigures>> replay;  ///< where a model asks for them
+
+  /// Bytes of a parameter, and of most activations: half of float32's under autocast.
+  [[nodiscard]] double parameter_bytes() const;
+  [[nodiscard]] double activation_bytes() const;
+  /// Tensors as large as the parameters that the optimizer keeps.
+  [[nodiscard]] double optimizer_states() const;
 
   [[nodiscard]] std::int64_t layers_of(OpFamily family) const { return count[static_cast<std::size_t>(family)]; }
   [[nodiscard]] double outputs_of(OpFamily family) const { return outputs[static_cast<std::size_t>(family)]; }

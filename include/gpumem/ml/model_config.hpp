@@ -55,6 +55,9 @@ struct FeatureSpec {
   friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;
 };
 
+/// The component of a mixture that stands at 0.
+inline constexpr std::string_view kRuleComponent = "rule";
+
 /// What the outputs stand for. Just one of the two lists is not empty.
 struct Head {
   std::vector<double> edges_mib;   ///< outputs are logits of bins between these; one more than outputs, rising
