@@ -125,7 +125,8 @@ runs::Judged judged(const Prediction& prediction) {
           .expected_mib = prediction.expected_mib,
           .upper_mib = prediction.upper_mib,
           .out_of_memory = prediction.run->out_of_memory,
-          .fits = prediction.fits};
+          .fits = prediction.fits,
+          .lower_mib = prediction.lower_mib};
 }
 
 void judge(Verdict& verdict) {
@@ -202,6 +203,7 @@ std::string errors_table(const Verdict& verdict) {
   text += row("in the right class of 8,000 MiB", {percent(accuracy.right_class)});
   text += row("underestimated", {percent(accuracy.underestimated)});
   if (verdict.ranged) {
+    text += row("between lower and upper", {percent(accuracy.within)});
     text += row("covered by upper", {percent(accuracy.covered)});
     text += row("upper / measured", {text_of("%.3f", accuracy.upper_ratio)});
   }
@@ -276,6 +278,7 @@ Json to_json(const Verdict& verdict) {
       {"signed_relative_error", rounded(accuracy.signed_relative_error)},
       {"right_class", rounded(accuracy.right_class)},
       {"underestimated", rounded(accuracy.underestimated)},
+      {"within", verdict.ranged ? Json(rounded(accuracy.within)) : Json(nullptr)},
       {"covered", verdict.ranged ? Json(rounded(accuracy.covered)) : Json(nullptr)},
       {"upper_ratio", verdict.ranged ? Json(rounded(accuracy.upper_ratio)) : Json(nullptr)},
       {"caught", accuracy.caught},

@@ -78,7 +78,8 @@ runs::Judged corrected(const Row& row, const ml::Head& head, std::span<const flo
           .expected_mib = figure(kMedian),
           .upper_mib = figure(head.upper_share),
           .out_of_memory = false,
-          .fits = true};
+          .fits = true,
+          .lower_mib = figure(head.lower_share)};
 }
 
 void score_mixture(Score& score, const Dataset& data, const ml::Head& head, const Chosen& chosen) {
@@ -91,7 +92,8 @@ void score_mixture(Score& score, const Dataset& data, const ml::Head& head, cons
                        .expected_mib = row.context_mib + row.reserved_mib,
                        .upper_mib = 0.0,
                        .out_of_memory = false,
-                       .fits = true});
+                       .fits = true,
+                       .lower_mib = 0.0});
   }
   score.corrected = runs::accuracy_of(with);
   score.uncorrected = runs::accuracy_of(without);

@@ -35,8 +35,8 @@ struct Source {
 struct Labelling {
   const ml::ModelConfig* model = nullptr;
   Featurise featurise;
-  Targets targets;            ///< where the head is values
-  ReplayedOf replayed;        ///< where it is a mixture
+  Targets targets = {};       ///< where the head is values
+  ReplayedOf replayed = {};   ///< where it is a mixture
   double capacity_mib = 0.0;  ///< of the GPU
 };
 

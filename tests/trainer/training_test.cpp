@@ -1,6 +1,7 @@
 // Cross-validation and the final model: learned by nets, by the seed alone, and the same after an interruption.
 #include "../../src/train/training.hpp"
 
+#include <cmath>
 #include <filesystem>
 
 #include "gpumem/ml/safetensors.hpp"
@@ -61,6 +62,35 @@ TEST_F(Training, LearnsQuantilesInTheirUnits) {
   ASSERT_FALSE(outcome.scores.empty());
   EXPECT_LT(outcome.scores[0].absolute_error[0], 25.0);  // MiB, of figures up to 290
   EXPECT_GT(outcome.scores[0].covered[1], outcome.scores[0].covered[0]);
+}
+
+TEST_F(Training, LearnsWhichComponentOfAMixtureItIs) {
+  Recipe recipe = recipe_of(testing::values_recipe());
+  Dataset data = made_up_data(recipe.model);
+  recipe.model.head = {
+      .names = {"rule", recipe.model.features[0].name}, .spread = 0.02, .lower_share = 0.05, .upper_share = 0.95};
+  recipe.training.objective = {.loss = Loss::mixture, .spread = 0.02};
+  recipe.training.epochs = 60;
+  // The first feature above its middle tells that the run took 1.5 times what the rule says.
+  for (Row& row : data.rows) {
+    const bool more = row.features[0] > 100.0;
+    row.features[0] = more ? std::log(1.5) : -std::log(1.5);
+    const double value = more ? std::log(1.5) : 0.0;
+    row.targets = {value, value - row.features[0]};
+    row.context_mib = 500.0;
+    row.reserved_mib = 1000.0;
+    row.capacity_mib = 40000.0;
+    row.measured_mib = 500.0 + 1000.0 * std::exp(value);
+    row.out_of_memory = false;
+  }
+  for (const bool alone : {false, true}) {
+    recipe.training.objective.members_alone = alone;
+    const auto outcome = train(recipe, data, {});
+    ASSERT_TRUE(succeeds(outcome));
+    ASSERT_TRUE(outcome->scores[0].corrected);
+    EXPECT_LT(outcome->scores[0].corrected->relative_error.mean, 0.05);
+    EXPECT_GT(outcome->scores[0].uncorrected.relative_error.mean, 0.1);
+  }
 }
 
 TEST_F(Training, GivesTheSameBytesFromTheSameSeed) {

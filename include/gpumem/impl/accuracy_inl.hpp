@@ -57,6 +57,7 @@ GPUMEM_INLINE Accuracy accuracy_of(std::span<const Judged> runs) {
     if (memory_class(run.expected_mib) == memory_class(run.measured_mib)) ++result.right_class;
     if (error < 0.0) ++result.underestimated;
     if (run.measured_mib <= run.upper_mib) ++result.covered;
+    if (run.lower_mib <= run.measured_mib && run.measured_mib < run.upper_mib) ++result.within;
     result.upper_ratio += run.upper_mib / run.measured_mib;
     if (!run.fits) ++result.false_alarms;
     if (relative.back() > largest) {
@@ -66,7 +67,7 @@ GPUMEM_INLINE Accuracy accuracy_of(std::span<const Judged> runs) {
   }
   if (result.fitted > 0) {
     for (double* sum : {&result.signed_relative_error, &result.right_class, &result.underestimated, &result.covered,
-                        &result.upper_ratio}) {
+                        &result.within, &result.upper_ratio}) {
       *sum /= static_cast<double>(result.fitted);
     }
   }

@@ -127,7 +127,7 @@ GPUMEM_INLINE double function_angle(const JobFacts& facts) {
   return index * std::numbers::pi / (kFunctions - 1.0);
 }
 
-inline constexpr std::array<Feature, 71> kFeatures = {{
+inline constexpr std::array<Feature, 73> kFeatures = {{
     {"batch_size", "samples", batch_size},
     {"layers", "layers of the graph", [](const JobFacts& facts) { return static_cast<double>(facts.layers.size()); }},
     {"linear_layers", "linear layers", layers_of<OpFamily::linear>},
@@ -207,6 +207,10 @@ inline constexpr std::array<Feature, 71> kFeatures = {{
     {"gpumemnet.layer_norm_layers", "layer norms", layer_norm_layers},
     {"gpumemnet.activation_sin", "sin of i pi / n for activation function i of n",
      [](const JobFacts& facts) { return std::sin(function_angle(facts)); }},
+    {"gpumemnet.activation_sin_truncated", "gpumemnet.activation_sin without its decimals",
+     [](const JobFacts& facts) { return std::trunc(std::sin(function_angle(facts))); }},
+    {"gpumemnet.activation_cos_truncated", "gpumemnet.activation_cos without its decimals",
+     [](const JobFacts& facts) { return std::trunc(std::cos(function_angle(facts))); }},
     {"gpumemnet.activation_cos", "cos of the same",
      [](const JobFacts& facts) { return std::cos(function_angle(facts)); }},
 }};

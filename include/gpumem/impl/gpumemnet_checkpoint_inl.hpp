@@ -32,9 +32,15 @@ constexpr std::array<std::string_view, 9> kMlp4Transformer = {
     "linear_layers", "layer_norm_layers", "dropout_layers"};
 constexpr std::array<std::string_view, 4> kTransformer4Mlp = {"batch_size", "parameters", "activations",
                                                               "activations_times_batch"};
-constexpr std::array<std::string_view, 9> kTransformer4Cnn = {
-    "batch_size",        "parameters",     "activations",    "activations_times_batch", "conv2d_layers",
-    "batch_norm_layers", "dropout_layers", "activation_sin", "activation_cos"};
+constexpr std::array<std::string_view, 9> kTransformer4Cnn = {"batch_size",
+                                                              "parameters",
+                                                              "activations",
+                                                              "activations_times_batch",
+                                                              "conv2d_layers",
+                                                              "batch_norm_layers",
+                                                              "dropout_layers",
+                                                              "activation_sin_truncated",
+                                                              "activation_cos_truncated"};
 constexpr std::array<std::string_view, 9> kTransformer4Transformer = {"depth",
                                                                       "activations",
                                                                       "parameters",
@@ -312,7 +318,7 @@ constexpr std::array<ExampleJob, 3> kExamples = {{{4, 8, 120'000, 2'000, 0, 2, 3
 GPUMEM_INLINE double example_feature(const ExampleJob& job, std::string_view name, NetKind nets) {
   const double functions = nets == NetKind::mlp ? 11.0 : 10.0;
   const double angle = job.activation * std::numbers::pi / functions;
-  const std::array<std::pair<std::string_view, double>, 13> figures = {
+  const std::array<std::pair<std::string_view, double>, 15> figures = {
       {{"depth", job.depth},
        {"batch_size", job.batch},
        {"parameters", job.parameters},
@@ -325,7 +331,9 @@ GPUMEM_INLINE double example_feature(const ExampleJob& job, std::string_view nam
        {"ndq_linear_layers", job.ndq_linears},
        {"layer_norm_layers", job.layer_norms},
        {"activation_sin", std::sin(angle)},
-       {"activation_cos", std::cos(angle)}}};
+       {"activation_cos", std::cos(angle)},
+       {"activation_sin_truncated", std::trunc(std::sin(angle))},
+       {"activation_cos_truncated", std::trunc(std::cos(angle))}}};
   const auto found =
       std::find_if(figures.begin(), figures.end(), [&](const auto& figure) { return figure.first == name; });
   return found == figures.end() ? 0.0 : found->second;

@@ -10,8 +10,8 @@
 // - mlp4transformer (6): depth, activations, activations_times_batch, parameters, batch_size, ndq_linear_layers,
 //   linear_layers, layer_norm_layers, dropout_layers
 // - transformer4mlp (5): batch_size, parameters, activations, activations_times_batch; and 46 rows of a sequence
-// - transformer4cnn (6): those four, conv2d_layers, batch_norm_layers, dropout_layers, activation_sin,
-//   activation_cos; 119 rows
+// - transformer4cnn (6): those four, conv2d_layers, batch_norm_layers, dropout_layers,
+//   activation_sin_truncated, activation_cos_truncated; 119 rows
 // - transformer4transformer (6): depth, activations, parameters, batch_size, ndq_linear_layers, linear_layers,
 //   activations_times_batch, layer_norm_layers, dropout_layers; 314 rows
 //
@@ -26,8 +26,8 @@
 //   last class.
 // - depth is the data sets' column Depth, ndq_linear_layers their "NonDynamicallyQuantizableLinear Count".
 // - activation_sin and activation_cos are sin(i pi / n) and cos(i pi / n) of activation function i of n in alphabetical
-//   order (n is 11 in the MLP sets, 10 in the CNN sets). For transformer4cnn they are cut to whole numbers, as all its
-//   features are.
+//   order (n is 11 in the MLP sets, 10 in the CNN sets). For transformer4cnn they are cut to whole numbers
+//   (activation_sin_truncated, activation_cos_truncated), as all its features are.
 // - The models for CNNs were trained without residual and dense nets.
 //
 // Measured: on 1,841 runs of the public MLP set, mlp4mlp finds the right one of these classes for 98.4 %,

@@ -60,8 +60,8 @@ inline constexpr std::string_view kRuleComponent = "rule";
 
 /// What the outputs stand for. Just one of the two lists is not empty.
 struct Head {
-  std::vector<double> edges_mib;   ///< outputs are logits of bins between these; one more than outputs, rising
-  std::vector<std::string> names;  ///< outputs are these values; in a mixture, logits of its components
+  std::vector<double> edges_mib = {};   ///< outputs are logits of bins between these; one more than outputs, rising
+  std::vector<std::string> names = {};  ///< outputs are these values; in a mixture, logits of its components
   /// Not 0: a mixture. The value is Laplace-distributed, with this scale, around one of the components, which are raw
   /// features of these names, or 0 ("rule").
   double spread = 0.0;

@@ -15,6 +15,7 @@ struct Judged {
   double upper_mib = 0.0;
   bool out_of_memory = false;  ///< the run did not fit
   bool fits = false;           ///< the estimate said that it would
+  double lower_mib = 0.0;
 };
 
 struct Spread {
@@ -33,6 +34,7 @@ struct Accuracy {
   double right_class = 0.0;            ///< share whose expected figure falls into the measured one's class
   double underestimated = 0.0;         ///< share with expected < measured
   double covered = 0.0;                ///< share with measured <= upper
+  double within = 0.0;                 ///< share with lower <= measured < upper: of a classifier, in the right bin
   double upper_ratio = 0.0;            ///< mean of upper / measured: what a scheduler reserves for each MiB used
   std::optional<std::size_t> worst;    ///< index of the run with the largest relative error
   std::int64_t false_alarms = 0;       ///< runs that fitted, though the estimate said otherwise

@@ -51,7 +51,7 @@ TEST(Estimators, NoneIsCalledAll) {
 
 TEST(MakeEstimator, ListsTheNames) {
   EXPECT_TRUE(testing::fails(make_estimator("horos"), core::ErrorCode::invalid_argument, 0,
-                             "no estimator 'horos'; choose one of replay, horus"));
+                             "no estimator 'horos'; choose one of replay, replay-corrected, horus"));
 }
 
 }  // namespace

@@ -50,6 +50,36 @@ TEST(ModelConfig, IsReadFieldByField) {
   EXPECT_EQ(config->test_vectors, (std::vector<TestVector>{{{1, 2.5}, {}, {0.25, -1}}}));
 }
 
+TEST(ModelConfig, MayBeAMixture) {
+  const std::string mixture = R"({"type": "mixture", "names": ["rule", "batch_size"], "spread": 0.02,
+                                  "lower_share": 0.025, "upper_share": 0.95})";
+  const auto with = [](const std::string& head) {
+    std::string text = kBins;
+    const std::string before = R"({"type": "bins", "edges_mib": [0, 8000, 16000.5]})";
+    text.replace(text.find(before), before.size(), head);
+    return parse_model_config(text);
+  };
+  const auto config = with(mixture);
+  ASSERT_TRUE(succeeds(config));
+  EXPECT_EQ(config->head.names, (std::vector<std::string>{"rule", "batch_size"}));
+  EXPECT_EQ(config->head.spread, 0.02);
+  EXPECT_EQ(config->head.lower_share, 0.025);
+  EXPECT_EQ(config->head.upper_share, 0.95);
+  const auto again = parse_model_config(write_model_config(*config));
+  ASSERT_TRUE(succeeds(again));
+  EXPECT_EQ(*again, *config);
+
+  const auto refused = [&](const std::string& what, const std::string& by) {
+    std::string head = mixture;
+    head.replace(head.find(what), what.size(), by);
+    return !with(head);
+  };
+  EXPECT_TRUE(refused("0.02", "0"));
+  EXPECT_TRUE(refused("0.025", "0.5"));
+  EXPECT_TRUE(refused("0.95", "1"));
+  EXPECT_TRUE(refused("mixture", "values"));
+}
+
 TEST(ModelConfig, MayReadASequenceAndGiveValues) {
   const auto config = parse_model_config(kValues);
   ASSERT_TRUE(succeeds(config));
@@ -161,7 +191,7 @@ TEST(ModelConfig, NamesThePlaceOfWhatIsWrong) {
       {kBins, "/features/2", R"({"name": "depth"})", "/features", "has 3 items; the network has 2 features"},
       {kValues, "/sequence", nullptr, "/sequence", "has 0 items; the network has 2 columns a row"},
       {kBins, "/sequence", R"([{"name": "x"}])", "/sequence", "has 1 items; the network has 0"},
-      {kBins, "/head/type", "\"class\"", "/head/type", "must be bins or values"},
+      {kBins, "/head/type", "\"class\"", "/head/type", "must be bins, values or mixture"},
       {kBins, "/head/type", "\"values\"", "/head", "has \"names\" and no \"edges_mib\""},
       {kBins, "/head/names", R"(["a", "b"])", "/head", "has \"edges_mib\" and no \"names\""},
       {kBins, "/head/edges_mib", "[]", "/head/edges_mib", "is empty"},

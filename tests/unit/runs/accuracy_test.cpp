@@ -34,10 +34,10 @@ TEST(Accuracy, OfNoRunsIsZero) {
 }
 
 TEST(Accuracy, SaysHowFarPredictionsAre) {
-  const std::array<Judged, 4> runs = {{{1000, 1100, 1200, false, true},
+  const std::array<Judged, 4> runs = {{{1000, 1100, 1200, false, true, 1001},
                                        {2000, 1000, 1500, false, true},
-                                       {8000, 8000, 8000, false, false},
-                                       {10000, 7000, 20000, false, true}}};
+                                       {8000, 8000, 8000, false, false, 7000},
+                                       {10000, 7000, 20000, false, true, 10000}}};
   const Accuracy accuracy = accuracy_of(runs);
   EXPECT_EQ(accuracy.fitted, 4);
   EXPECT_DOUBLE_EQ(accuracy.relative_error.mean, (0.1 + 0.5 + 0.0 + 0.3) / 4);
@@ -47,6 +47,7 @@ TEST(Accuracy, SaysHowFarPredictionsAre) {
   EXPECT_DOUBLE_EQ(accuracy.right_class, 0.75);
   EXPECT_DOUBLE_EQ(accuracy.underestimated, 0.5);
   EXPECT_DOUBLE_EQ(accuracy.covered, 0.75);
+  EXPECT_DOUBLE_EQ(accuracy.within, 0.25);
   EXPECT_DOUBLE_EQ(accuracy.upper_ratio, (1.2 + 0.75 + 1.0 + 2.0) / 4);
   EXPECT_EQ(accuracy.worst, std::optional<std::size_t>(1));
   EXPECT_EQ(accuracy.false_alarms, 1);

@@ -1,5 +1,7 @@
 #include "../../../src/train/score.hpp"
 
+#include <cmath>
+
 #include "training.hpp"
 
 namespace gpumem::train {
@@ -42,6 +44,31 @@ TEST(Score, OfBins) {
   EXPECT_DOUBLE_EQ(scores[3].accuracy, 0.5);
   EXPECT_EQ(confusion_of(made.data, made.head, made.predictions),
             (std::vector<std::vector<std::int64_t>>{{1, 0, 0}, {1, 0, 0}, {0, 1, 1}}));
+}
+
+TEST(Score, OfAMixtureIsOfTheDevicesMemory) {
+  Case made;
+  made.head = {.names = {"rule", "other"}, .spread = 1e-6, .lower_share = 0.1, .upper_share = 0.9};
+  // Reserved is 1,000 MiB by the rule, twice as much by the other; the runs took the latter.
+  for (std::size_t row = 0; row < 4; ++row) {
+    made.data.rows[row] = {.name = "job",
+                           .measured_mib = 2500.0,
+                           .targets = {std::log(2.0), 0.0},
+                           .context_mib = 500.0,
+                           .reserved_mib = 1000.0,
+                           .capacity_mib = 40000.0};
+    made.predictions[row].outputs = row < 3 ? std::vector<float>{0, 30} : std::vector<float>{30, 0};
+  }
+  const auto scores = scores_of(made.data, made.head, made.predictions);
+  ASSERT_TRUE(scores[0].corrected);
+  EXPECT_NEAR(scores[0].corrected->relative_error.mean, 0.25 * 0.4, 1e-4);
+  EXPECT_NEAR(scores[0].uncorrected.relative_error.mean, 0.4, 1e-9);
+  EXPECT_DOUBLE_EQ(scores[0].corrected->covered, 0.75);
+  EXPECT_EQ(figures_of(scores[0], made.head)[1].first, "mean_relative_error");
+
+  made.data.rows[0].capacity_mib = 2000.0;  // no job takes more than there is
+  EXPECT_NEAR(scores_of(made.data, made.head, made.predictions)[0].corrected->relative_error.mean, 0.25 * (0.4 + 0.2),
+              1e-4);
 }
 
 TEST(Score, OfValues) {

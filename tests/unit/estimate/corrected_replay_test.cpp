@@ -1,0 +1,103 @@
+#include "gpumem/estimate/corrected_replay.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "gpumem/gpumem.hpp"
+#include "linear_models.hpp"
+
+namespace gpumem::estimate {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::linear_model;
+using testing::succeeds;
+
+const std::string kModels = GPUMEM_SOURCE_DIR "/models/";
+
+TrainingJob resnet() { return {*read_summary(kModels + "summaries/resnet50.torchsummary.txt"), 32}; }
+
+ml::Head mixture() {
+  return {.names = {"rule", "replay.slices-16"}, .spread = 1e-6, .lower_share = 0.025, .upper_share = 0.95};
+}
+
+/// As sure of one component as its bias says.
+ml::TrainedModel corrector(float rule, float other) {
+  return linear_model({"replay.slices-16"}, mixture(), {0, 0}, {rule, other});
+}
+
+MemoryEstimate estimate_of(const Estimator& estimator, const TrainingJob& job, const std::string& gpu = "a100-40gb") {
+  const auto estimate = estimator.estimate(job, *find_profile(gpu));
+  EXPECT_TRUE(succeeds(estimate));
+  return *estimate;
+}
+
+MemoryEstimate corrected(ml::TrainedModel model, const TrainingJob& job, const std::string& gpu = "a100-40gb") {
+  const auto estimator = CorrectedReplay::create(std::move(model));
+  EXPECT_TRUE(succeeds(estimator));
+  return estimate_of(**estimator, job, gpu);
+}
+
+MemoryEstimate replayed(const TrainingJob& job, const std::string& gpu = "a100-40gb") {
+  return estimate_of(**make_estimator("replay"), job, gpu);
+}
+
+TEST(CorrectedReplay, SureOfTheRuleIsTheReplay) {
+  const MemoryEstimate with = corrected(corrector(30, 0), resnet());
+  const MemoryEstimate without = replayed(resnet());
+  EXPECT_NEAR(with.expected.mib(), without.expected.mib(), 0.1);
+  EXPECT_NEAR(with.upper.mib(), with.expected.mib(), 0.1) << "and so is the range narrow";
+  EXPECT_EQ(with.provenance.weights, "linear");
+}
+
+TEST(CorrectedReplay, SureOfAnotherWorkspaceIsThatReplay) {
+  const TrainingJob job = resnet();
+  device::GpuProfile varied = *find_profile("a100-40gb");
+  varied.convolution_workspace.variant = {.slices = 16};
+  const auto expected = (*make_estimator("replay"))->estimate(job, varied);
+  ASSERT_TRUE(succeeds(expected));
+  const MemoryEstimate with = corrected(corrector(0, 30), job);
+  EXPECT_NEAR(with.expected.mib(), expected->expected.mib(), 0.1);
+  EXPECT_GT(std::abs(with.expected.mib() - replayed(job).expected.mib()), 1.0);
+}
+
+TEST(CorrectedReplay, TheRangeHoldsWhatMayBe) {
+  const TrainingJob job = resnet();
+  const MemoryEstimate both = corrected(corrector(1, 0), job);
+  const double rule = corrected(corrector(30, 0), job).expected.mib();
+  const double other = corrected(corrector(0, 30), job).expected.mib();
+  EXPECT_NEAR(both.expected.mib(), rule, 0.1) << "the likelier one is the median";
+  EXPECT_NEAR(both.lower.mib(), std::min(rule, other), 0.1);
+  EXPECT_NEAR(both.upper.mib(), std::max(rule, other), 0.1);
+}
+
+TEST(CorrectedReplay, PartsStillSumToTheWhole) {
+  for (const float bias : {-30.0F, 0.5F, 30.0F}) {
+    const MemoryEstimate estimate = corrected(corrector(0, bias), resnet());
+    EXPECT_EQ(estimate.breakdown.total().value(), estimate.expected.count());
+    EXPECT_EQ(estimate.breakdown.context.count() + estimate.reserved->count(), estimate.expected.count());
+    EXPECT_LE(*estimate.allocated, *estimate.reserved);
+    for (const auto& part : estimate.breakdown.parts()) EXPECT_GE(part.bytes.count(), 0) << part.name;
+  }
+}
+
+TEST(CorrectedReplay, LeavesAloneWhatItWasNotTrainedFor) {
+  ml::TrainedModel elsewhere = corrector(0, 30);
+  elsewhere.config.provenance.emplace_back("profile", "a100-40gb");
+  EXPECT_EQ(corrected(elsewhere, resnet(), "t4-16gb").expected, replayed(resnet(), "t4-16gb").expected);
+  ml::TrainedModel narrow = corrector(0, 30);
+  narrow.config.features[0].max = -5.0;
+  const MemoryEstimate outside = corrected(narrow, resnet());
+  EXPECT_EQ(outside.expected, replayed(resnet()).expected);
+  EXPECT_EQ(outside.provenance.weights, "");
+}
+
+TEST(CorrectedReplay, OnlyMixturesServe) {
+  EXPECT_TRUE(fails(CorrectedReplay::create(linear_model({"batch_size"}, {.names = {"mib"}}, {1}, {0})),
+                    ErrorCode::invalid_argument, 0, "no corrector"));
+}
+
+}  // namespace
+}  // namespace gpumem::estimate
