@@ -1,0 +1,33 @@
+#include "gpumem/ml/mixture.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace gpumem::ml {
+namespace {
+
+TEST(Mixture, OfOneComponentIsALaplaceDistribution) {
+  const Mixture mixture = {{0.3}, {1.0}, {0.1}};
+  EXPECT_NEAR(mixture.quantile(0.5), 0.3, 1e-9);
+  EXPECT_NEAR(mixture.quantile(0.95), 0.3 + 0.1 * std::log(10.0), 1e-9);
+  EXPECT_NEAR(mixture.quantile(0.025), 0.3 - 0.1 * std::log(20.0), 1e-9);
+  EXPECT_NEAR(mixture.below(0.3), 0.5, 1e-12);
+}
+
+TEST(Mixture, ItsComponentsMayBeOfDifferentScale) {
+  const Mixture mixture = {{0.0, 0.0, 1.0}, {0.6, 0.3, 0.1}, {0.01, 0.5, 0.02}};
+  for (const double share : {0.025, 0.5, 0.9, 0.975}) {
+    EXPECT_NEAR(mixture.below(mixture.quantile(share)), share, 1e-8) << share;
+  }
+  // Far out only the wide one is left.
+  EXPECT_NEAR(mixture.below(-2.0), 0.3 * 0.5 * std::exp(-4.0), 1e-12);
+}
+
+TEST(Mixture, SharesAreThoseOfTheLogits) {
+  const std::vector<float> logits = {1000.0F, 1000.0F, -1000.0F};
+  EXPECT_EQ(softmax(logits), (std::vector<double>{0.5, 0.5, 0.0}));
+}
+
+}  // namespace
+}  // namespace gpumem::ml
