@@ -107,7 +107,7 @@ void read_objective(Fields& fields, const ml::Head& head, Objective& objective) 
   }
   if (head.spread > 0.0) {
     objective.loss = Loss::mixture;
-    objective.spread = head.spread;
+    objective.spreads = ml::spreads_of(head);
     if (loss != nullptr) fields.fail("loss", "is for heads of values; a mixture is trained by its likelihood");
     return;
   }

@@ -68,7 +68,7 @@ runs::Judged corrected(const Row& row, const ml::Head& head, std::span<const flo
     mixture.centres.push_back(row.targets[static_cast<std::size_t>(rule)] - distance);
   }
   mixture.shares = ml::softmax(outputs);
-  mixture.spread = head.spread;
+  mixture.spreads = ml::spreads_of(head);
   const auto figure = [&](double share) {
     const double reserved = row.reserved_mib * std::exp(mixture.quantile(share));
     return std::min(row.context_mib + reserved, std::max(row.capacity_mib, row.context_mib + row.reserved_mib));

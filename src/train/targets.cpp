@@ -38,7 +38,7 @@ core::Result<std::vector<double>> distances_of(const ml::ModelConfig& model, std
   for (const std::string& name : model.head.names) {
     const auto found = std::find_if(model.features.begin(), model.features.end(),
                                     [&](const ml::FeatureSpec& spec) { return spec.name == name; });
-    if (found == model.features.end() && name != ml::kRuleComponent) {
+    if (found == model.features.end() && name != ml::kRuleComponent && name != ml::kWideComponent) {
       return invalid(core::quoted(name) + " is a component of the mixture, but no feature of the model");
     }
     const double centre =

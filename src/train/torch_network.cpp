@@ -435,8 +435,9 @@ Tensor loss_of(const Tensor& outputs, const Examples& examples, const Tensor& ro
   const Tensor targets = view_of(examples.targets, {examples.count, outputs.size(1)}).index_select(0, rows);
   if (objective.loss == Loss::squared) return torch::mse_loss(outputs, targets);
   if (objective.loss == Loss::mixture) {
-    const Tensor densities = torch::log_softmax(outputs, 1) - targets.abs() / objective.spread;
-    return -torch::logsumexp(densities, 1).mean() + std::log(2.0 * objective.spread);
+    const Tensor spreads = torch::tensor(objective.spreads).to(torch::kFloat32);
+    const Tensor densities = torch::log_softmax(outputs, 1) - targets.abs() / spreads - (2.0 * spreads).log();
+    return -torch::logsumexp(densities, 1).mean();
   }
   if (objective.loss == Loss::huber) return torch::huber_loss(outputs, targets);
   const Tensor quantiles = torch::tensor(objective.quantiles).to(torch::kFloat32);

@@ -28,7 +28,7 @@ struct Objective {
   Loss loss = Loss::cross_entropy;
   double label_smoothing = 0.0;   ///< cross entropy: the share of a label spread over all classes
   std::vector<double> quantiles;  ///< pinball: one an output
-  double spread = 0.0;            ///< mixture: of each component
+  std::vector<double> spreads;    ///< mixture: of each component
   /// Each member learns by its own loss instead of the loss of their mean: an ensemble that agrees less by training.
   bool members_alone = false;
 };

@@ -98,7 +98,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> CorrectedReplay::do_estimate(const mo
   if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) return estimate;
 
   const ml::Mixture mixture = {detail::centres_of(config, reader_.raw_features(learned->facts)), ml::softmax(logits),
-                               config.head.spread};
+                               ml::spreads_of(config.head)};
   const core::Bytes context = estimate.breakdown.context;
   const std::int64_t reserved = estimate.reserved->count();
   const core::Bytes room(std::max(reserved, gpu.capacity().count() - context.count()));

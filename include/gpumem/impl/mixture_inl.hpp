@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace gpumem::ml {
 
@@ -11,19 +12,23 @@ GPUMEM_INLINE double Mixture::below(double value) const {
   constexpr double kHalf = 0.5;
   double sum = 0.0;
   for (std::size_t component = 0; component < centres.size(); ++component) {
-    const double away = (value - centres[component]) / spread;
+    const double away = (value - centres[component]) / spreads[component];
     sum += shares[component] * (away < 0.0 ? kHalf * std::exp(away) : 1.0 - kHalf * std::exp(-away));
   }
   return sum;
 }
 
 GPUMEM_INLINE double Mixture::quantile(double share) const {
-  const auto [least, most] = std::minmax_element(centres.begin(), centres.end());
   // A quantile of a mixture lies between the least and the greatest of its components' quantiles.
   constexpr double kHalf = 0.5;
   const double away = share < kHalf ? std::log(2.0 * share) : -std::log(2.0 * (1.0 - share));
-  double low = *least + spread * away;
-  double high = *most + spread * away;
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (std::size_t component = 0; component < centres.size(); ++component) {
+    const double of_component = centres[component] + spreads[component] * away;
+    low = std::min(low, of_component);
+    high = std::max(high, of_component);
+  }
   constexpr int kHalvings = 50;
   for (int halving = 0; halving < kHalvings && low < high; ++halving) {
     const double middle = kHalf * (low + high);

@@ -155,11 +155,16 @@ GPUMEM_INLINE core::Status read(const JsonValue& json, FeatureSpec& to) {
 
 GPUMEM_INLINE core::Status check_mixture(const Head& head, bool mixture) {
   if (!mixture) {
-    const bool none = head.spread == 0.0 && head.lower_share == 0.0 && head.upper_share == 0.0;
+    const bool none =
+        head.spread == 0.0 && head.wide_spread == 0.0 && head.lower_share == 0.0 && head.upper_share == 0.0;
     return none ? core::Status(core::Done{}) : malformed("has figures of a mixture, but is of another type");
   }
   constexpr double kHalf = 0.5;
   if (!(head.spread > 0.0)) return core::below("spread", malformed("must be above 0"));
+  const bool wide = std::find(head.names.begin(), head.names.end(), kWideComponent) != head.names.end();
+  if (wide != (head.wide_spread > 0.0) || !std::isfinite(head.wide_spread)) {
+    return core::below("wide_spread", malformed("must be above 0 if \"wide\" is among the names, and absent if not"));
+  }
   if (!(head.lower_share > 0.0 && head.lower_share < kHalf)) {
     return core::below("lower_share", malformed("must lie between 0 and 0.5"));
   }
@@ -178,8 +183,9 @@ struct HeadText {
 };
 
 GPUMEM_INLINE core::Status read_head(const JsonValue& json, Head& to) {
-  static constexpr std::array<Field<HeadText>, 6> kFields = {
+  static constexpr std::array<Field<HeadText>, 7> kFields = {
       {{"spread", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.spread); }},
+       {"wide_spread", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.wide_spread); }},
        {"lower_share", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.lower_share); }},
        {"upper_share", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.upper_share); }},
        {"type", true, [](const JsonValue& item, HeadText& text) { return read(item, text.type); }},
@@ -421,11 +427,11 @@ GPUMEM_INLINE Json to_json(const FeatureSpec& spec) {
 GPUMEM_INLINE Json to_json(const Head& head) {
   if (!head.edges_mib.empty()) return {{"type", "bins"}, {"edges_mib", to_json(head.edges_mib)}};
   if (head.spread == 0.0) return {{"type", "values"}, {"names", to_json(head.names)}};
-  return {{"type", "mixture"},
-          {"names", to_json(head.names)},
-          {"spread", head.spread},
-          {"lower_share", head.lower_share},
-          {"upper_share", head.upper_share}};
+  Json json = {{"type", "mixture"}, {"names", to_json(head.names)}, {"spread", head.spread}};
+  if (head.wide_spread > 0.0) json["wide_spread"] = head.wide_spread;
+  json["lower_share"] = head.lower_share;
+  json["upper_share"] = head.upper_share;
+  return json;
 }
 
 GPUMEM_INLINE Json to_json(const TestVector& vector) {
@@ -491,6 +497,14 @@ GPUMEM_INLINE core::Result<ModelConfig> parse_model_config(std::string_view text
   core::Result<ModelConfig> config = model_config_detail::parse(text);
   if (!config) return std::move(config.error()).in_file(file);
   return config;
+}
+
+GPUMEM_INLINE std::vector<double> spreads_of(const Head& head) {
+  std::vector<double> spreads;
+  for (const std::string& name : head.names) {
+    spreads.push_back(name == kWideComponent && head.wide_spread > 0.0 ? head.wide_spread : head.spread);
+  }
+  return spreads;
 }
 
 GPUMEM_INLINE std::string write_model_config(const ModelConfig& config) {

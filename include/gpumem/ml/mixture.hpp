@@ -1,5 +1,5 @@
 // Enters: the shares of components and where they stand. Leaves: quantiles of their mixture: each component is a
-// Laplace distribution with the same scale around its centre.
+// Laplace distribution around its centre.
 #pragma once
 
 #include <span>
@@ -9,12 +9,12 @@ namespace gpumem::ml {
 
 struct Mixture {
   std::vector<double> centres;
-  std::vector<double> shares;  ///< as many; they sum to 1
-  double spread = 0.0;         ///< scale of each Laplace distribution, above 0
+  std::vector<double> shares;   ///< as many; they sum to 1
+  std::vector<double> spreads;  ///< as many: the scale of each Laplace distribution, above 0
 
   /// The share of the mixture below `value`.
   [[nodiscard]] double below(double value) const;
-  /// The value that this share of the mixture, in (0, 1), lies below; exact to 1e-9 of the spread and centres.
+  /// The value that this share of the mixture, in (0, 1), lies below; exact to 1e-9 of the spreads and centres.
   [[nodiscard]] double quantile(double share) const;
 };
 

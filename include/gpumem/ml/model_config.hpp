@@ -11,7 +11,7 @@
 //    "sequence": [{"name": "layer_parameters", "transform": "log1p", "mean": 0, "scale": 1}],
 //    "head": {"type": "bins", "edges_mib": [0, 8000, 16000]}   or   {"type": "values", "names": ["log_ratio"]},
 //            or   {"type": "mixture", "names": ["rule", "replay.slices-1"], "spread": 0.02, "lower_share": 0.025,
-//                  "upper_share": 0.95},
+//                  "upper_share": 0.95},        (and "wide_spread": 0.08 if "wide" is among the names)
 //    "provenance": {"data": "...", "gpu": "...", "software": "...", "date": "...", "licence": "...", ...},   (texts)
 //    "accuracy": {...},                                                                 (numbers by name; may be
 //    absent) "test_vectors": [{"features": [...], "sequence": [[...]], "outputs": [...]}]}
@@ -57,19 +57,25 @@ struct FeatureSpec {
 
 /// The component of a mixture that stands at 0.
 inline constexpr std::string_view kRuleComponent = "rule";
+/// And one that stands there, too, with a scale of its own: for what no other explains.
+inline constexpr std::string_view kWideComponent = "wide";
 
 /// What the outputs stand for. Just one of the two lists is not empty.
 struct Head {
   std::vector<double> edges_mib = {};   ///< outputs are logits of bins between these; one more than outputs, rising
   std::vector<std::string> names = {};  ///< outputs are these values; in a mixture, logits of its components
   /// Not 0: a mixture. The value is Laplace-distributed, with this scale, around one of the components, which are raw
-  /// features of these names, or 0 ("rule").
+  /// features of these names, or 0 ("rule", "wide").
   double spread = 0.0;
+  double wide_spread = 0.0;  ///< the scale of "wide"; 0: no such component
   double lower_share = 0.0;  ///< of a mixture: what lies below the lower end of its range, in (0, 0.5)
   double upper_share = 0.0;  ///< and below its upper end, in (0.5, 1)
 
   friend bool operator==(const Head&, const Head&) = default;
 };
+
+/// The scale of each component of a mixture.
+[[nodiscard]] std::vector<double> spreads_of(const Head& head);
 
 struct TestVector {
   std::vector<double> features;               ///< raw

@@ -33,6 +33,24 @@ constexpr const char* kValues = R"({"format": "gpumem-model", "version": 1, "nam
   "accuracy": {"median": 0.013, "right_class": 0.91},
   "test_vectors": [{"features": [], "sequence": [[1, 0], [2, 1]], "outputs": [0.5]}, {"features": [], "outputs": [3]}]})";
 
+constexpr const char* kMixture = R"({"format": "gpumem-model", "version": 1, "name": "corrector", "nets": "cnn",
+  "network": {"features": 1, "outputs": 3, "branches": [{"members": [[8]]}]},
+  "features": [{"name": "replay.none"}],
+  "head": {"type": "mixture", "names": ["rule", "wide", "replay.none"], "spread": 0.02, "wide_spread": 0.1,
+           "lower_share": 0.025, "upper_share": 0.95},
+  "provenance": {},
+  "test_vectors": [{"features": [1], "outputs": [0, 1, 2]}]})";
+
+TEST(ModelConfig, MayGiveAMixtureWithAWideComponent) {
+  const auto config = parse_model_config(kMixture);
+  ASSERT_TRUE(config.has_value()) << config.error().message;
+  EXPECT_EQ(spreads_of(config->head), (std::vector<double>{0.02, 0.1, 0.02}));
+  EXPECT_EQ(config->head.upper_share, 0.95);
+  const auto again = parse_model_config(write_model_config(*config));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->head, config->head);
+}
+
 TEST(ModelConfig, IsReadFieldByField) {
   const auto config = parse_model_config(kBins);
   ASSERT_TRUE(succeeds(config));
@@ -199,6 +217,11 @@ TEST(ModelConfig, NamesThePlaceOfWhatIsWrong) {
       {kBins, "/head/edges_mib", "[0, 1, 1]", "/head/edges_mib/2", "is not above the edge before it"},
       {kBins, "/head/edges_mib", "[-1, 0, 1]", "/head/edges_mib", "begins below 0"},
       {kValues, "/head/names", R"(["a", "b"])", "/head/names", "has 2 items; the network has 1 outputs"},
+      {kMixture, "/head/spread", nullptr, "/head/spread", "must be above 0"},
+      {kMixture, "/head/wide_spread", nullptr, "/head/wide_spread", "must be above 0 if"},
+      {kMixture, "/head/names/1", "\"replay.slices-1\"", "/head/wide_spread", "absent if not"},
+      {kMixture, "/head/upper_share", "0.4", "/head/upper_share", "between 0.5 and 1"},
+      {kBins, "/head/wide_spread", "0.1", "/head", "figures of a mixture"},
       {kBins, "/provenance", nullptr, "/provenance", "is missing"},
       {kBins, "/provenance/data", "7", "/provenance/data", "must be a text"},
       {kValues, "/accuracy/median", "\"good\"", "/accuracy/median", "must be a number"},
