@@ -3,7 +3,7 @@
 #include "gpumem/ml/segment_sketch.hpp"
 
 #include <algorithm>
-#include <cmath>
+#include <cstddef>
 
 namespace gpumem::ml {
 
