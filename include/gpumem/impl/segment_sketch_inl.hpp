@@ -29,6 +29,9 @@ class Steps {
         graph_(*facts.job->graph),
         batch_(static_cast<double>(facts.job->batch_size)),
         layers_(facts.layers.size()) {
+    flows_.reserve(2 * layers_.size());
+    temporaries_.reserve(layers_.size());
+    pool_.reserve(8 * layers_.size());
     find_owners();
   }
 
@@ -264,7 +267,7 @@ GPUMEM_INLINE SegmentSketch::Tensor SegmentSketch::take(double bytes) {
   }
   std::int32_t block = best_fit(size);
   if (block < 0) block = new_segment(size);
-  is_free_[static_cast<std::size_t>(block)] = false;
+  is_free_[static_cast<std::size_t>(block)] = 0;
   if (blocks_[static_cast<std::size_t>(block)].size - size > kSmall) split(block, size);
   return {size, block};
 }
@@ -275,7 +278,7 @@ GPUMEM_INLINE void SegmentSketch::give_back(const Tensor& tensor) {
     return;
   }
   std::int32_t block = tensor.block;
-  is_free_[static_cast<std::size_t>(block)] = true;
+  is_free_[static_cast<std::size_t>(block)] = 1;
   if (is_free(blocks_[static_cast<std::size_t>(block)].next)) {
     std::erase(free_, blocks_[static_cast<std::size_t>(block)].next);
     merge_next(block);
@@ -288,13 +291,19 @@ GPUMEM_INLINE void SegmentSketch::give_back(const Tensor& tensor) {
   free_.push_back(block);
 }
 
+GPUMEM_INLINE void SegmentSketch::reserve(std::size_t blocks) {
+  blocks_.reserve(blocks);
+  is_free_.reserve(blocks);
+  free_.reserve(blocks);
+}
+
 GPUMEM_INLINE std::int64_t SegmentSketch::reserved() const {
   using namespace segment_sketch_detail;
   return large_ + rounded(small_peak_, kSmallSegment);
 }
 
 GPUMEM_INLINE bool SegmentSketch::is_free(std::int32_t block) const {
-  return block >= 0 && is_free_[static_cast<std::size_t>(block)];
+  return block >= 0 && is_free_[static_cast<std::size_t>(block)] != 0;
 }
 
 /// Takes it out of the free ones; -1: none is large enough.
@@ -320,7 +329,7 @@ GPUMEM_INLINE std::int32_t SegmentSketch::new_segment(std::int64_t bytes) {
   using namespace segment_sketch_detail;
   const std::int64_t size = bytes < kMedium ? kMediumSegment : rounded(bytes, kSmallSegment);
   blocks_.push_back({large_, size, -1, -1});
-  is_free_.push_back(false);
+  is_free_.push_back(0);
   large_ += size;
   return static_cast<std::int32_t>(blocks_.size()) - 1;
 }
@@ -333,7 +342,7 @@ GPUMEM_INLINE void SegmentSketch::split(std::int32_t block, std::int64_t bytes) 
   if (first.next >= 0) blocks_[static_cast<std::size_t>(first.next)].previous = rest;
   first.next = rest;
   blocks_.push_back(second);
-  is_free_.push_back(true);
+  is_free_.push_back(1);
   free_.push_back(rest);
 }
 
@@ -341,7 +350,7 @@ GPUMEM_INLINE void SegmentSketch::split(std::int32_t block, std::int64_t bytes) 
 GPUMEM_INLINE void SegmentSketch::merge_next(std::int32_t block) {
   Block& first = blocks_[static_cast<std::size_t>(block)];
   Block& second = blocks_[static_cast<std::size_t>(first.next)];
-  is_free_[static_cast<std::size_t>(first.next)] = false;
+  is_free_[static_cast<std::size_t>(first.next)] = 0;
   first.size += second.size;
   first.next = second.next;
   if (first.next >= 0) blocks_[static_cast<std::size_t>(first.next)].previous = block;

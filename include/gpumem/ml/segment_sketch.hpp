@@ -7,6 +7,7 @@
 // others.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,6 +23,8 @@ class SegmentSketch {
     std::int32_t block = -1;  ///< -1: in the small pool, or none
   };
 
+  /// Makes room for this many.
+  void reserve(std::size_t blocks);
   [[nodiscard]] Tensor take(double bytes);
   void give_back(const Tensor& tensor);
   /// At its peak, which is now: segments are kept.
@@ -43,7 +46,7 @@ class SegmentSketch {
 
   std::vector<Block> blocks_;
   std::vector<std::int32_t> free_;  ///< names of blocks, unsorted: they are few
-  std::vector<bool> is_free_;
+  std::vector<std::uint8_t> is_free_;  ///< by name
   std::int64_t large_ = 0;
   std::int64_t small_ = 0;
   std::int64_t small_peak_ = 0;
