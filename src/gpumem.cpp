@@ -69,6 +69,7 @@
 #include "gpumem/impl/replay_inl.hpp"
 #include "gpumem/impl/runs_csv_inl.hpp"
 #include "gpumem/impl/safetensors_inl.hpp"
+#include "gpumem/impl/segment_sketch_inl.hpp"
 #include "gpumem/impl/shape_inl.hpp"
 #include "gpumem/impl/step_plan_inl.hpp"
 #include "gpumem/impl/summary_shelf_inl.hpp"

@@ -12,9 +12,6 @@ namespace job_facts_detail {
 
 using model::LayerIndex;
 
-/// What backward reads of a layer again.
-enum class Keeps : std::uint8_t { nothing, input, output };
-
 struct OpFacts {
   std::string_view name;
   OpFamily family;
@@ -313,7 +310,10 @@ GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, con
     const OpFacts& op = *ops[layer.op];
     LayerFacts& of = facts.layers[index];
     of.family = op.family;
+    of.keeps = op.keeps;
     of.function = op.function;
+    of.multihead = op.name == "multihead_attention";
+    of.passes_gradient = op.name == "add";
     of.layer_norm = op.name == "layer_norm";
     of.conv1d_class = classes[layer.class_name].conv1d;
     of.not_quantizable = classes[layer.class_name].not_quantizable;

@@ -52,10 +52,16 @@ enum class ActivationFunction : std::uint8_t {
   none,  ///< of another name
 };
 
+/// What backward reads of a layer again.
+enum class Keeps : std::uint8_t { nothing, input, output };
+
 struct LayerFacts {
   OpFamily family = OpFamily::other;
+  Keeps keeps = Keeps::nothing;
   ActivationFunction function = ActivationFunction::none;
   bool layer_norm = false;
+  bool multihead = false;        ///< an attention that projects Q, K and V itself
+  bool passes_gradient = false;  ///< its inputs' gradients are its output's: a sum
   bool conv1d_class = false;     ///< GPT-2's Conv1D, a linear layer that GPUMemNet does not count as one
   bool not_quantizable = false;  ///< NonDynamicallyQuantizableLinear, the output of nn.MultiheadAttention
   std::int64_t parameters = 0;   ///< elements, tied ones included

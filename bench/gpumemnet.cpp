@@ -1,0 +1,89 @@
+// Learned estimators, from a job in memory to its bin: features, network and all, on one thread. The network alone,
+// and many jobs at once: network.cpp.
+#include "gpumem/estimate/gpumemnet.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include "gpumem/gpumem.hpp"
+#include "gpumem/ml/segment_sketch.hpp"
+#include "gpumem/ml/trained_model.hpp"
+#include "gpumem/runs/gpumemnet_net.hpp"
+
+namespace {
+
+using gpumem::TrainingJob;
+using gpumem::estimate::EstimatorOptions;
+using gpumem::runs::ListedLayer;
+
+/// Linear layers with their norms, ReLUs and dropouts, and a classifier: as many layers as asked for, shapes printed.
+TrainingJob mlp_job(std::size_t layers) {
+  constexpr std::int64_t kWidth = 1024;
+  constexpr std::int64_t kClasses = 100;
+  gpumem::runs::GpumemnetNet net;
+  net.architecture = "uniform";
+  net.channels = kWidth;
+  const std::array<ListedLayer, 4> block = {{{"linear", kWidth, kWidth * (kWidth + 1)},
+                                             {"batch_normalization", kWidth, 2 * kWidth},
+                                             {"ReLU", kWidth, 0},
+                                             {"dropout", kWidth, 0}}};
+  for (std::size_t layer = 0; layer + 2 < layers; ++layer) net.layers.push_back(block[layer % block.size()]);
+  net.layers.push_back({"linear", kClasses, kClasses * (kWidth + 1)});
+  net.layers.push_back({"Softmax", kClasses, 0});
+  return {*gpumem::runs::build_net(net, gpumem::ops::vocabulary(), "", 0), 256};
+}
+
+void run(benchmark::State& state, std::string_view estimator, std::size_t layers) {
+  const auto gpu = gpumem::find_profile("a100-40gb");
+  const auto made = gpumem::make_estimator(estimator, EstimatorOptions{});
+  if (!made) {
+    state.SkipWithError(gpumem::core::to_string(made.error()).c_str());
+    return;
+  }
+  const TrainingJob job = mlp_job(layers);
+  for (auto _ : state) {
+    auto estimate = (*made)->estimate(job, *gpu);
+    if (!estimate) state.SkipWithError("no estimate was made");
+    benchmark::DoNotOptimize(estimate);
+  }
+}
+
+void gpumemnet_mlp_46_layers(benchmark::State& state) { run(state, "gpumemnet-mlp", 46); }
+BENCHMARK(gpumemnet_mlp_46_layers)->Unit(benchmark::kMicrosecond);
+
+void gpumemnet_transformer_119_layers(benchmark::State& state) { run(state, "gpumemnet-transformer", 119); }
+BENCHMARK(gpumemnet_transformer_119_layers)->Unit(benchmark::kMicrosecond);
+
+/// What the estimators above spend before the network.
+void gpumemnet_facts_46_layers(benchmark::State& state) {
+  const auto gpu = gpumem::find_profile("a100-40gb");
+  const TrainingJob job = mlp_job(46);
+  for (auto _ : state) {
+    auto facts =
+        gpumem::estimate::learned_facts(job, *gpu, gpumem::ops::catalogue(), gpumem::estimate::ReplayDepth::none, {});
+    if (!facts) state.SkipWithError("no facts");
+    benchmark::DoNotOptimize(facts);
+  }
+}
+BENCHMARK(gpumemnet_facts_46_layers)->Unit(benchmark::kMicrosecond);
+
+void gpumemnet_sketch_46_layers(benchmark::State& state) {
+  const auto gpu = gpumem::find_profile("a100-40gb");
+  const TrainingJob job = mlp_job(46);
+  const auto facts =
+      gpumem::estimate::learned_facts(job, *gpu, gpumem::ops::catalogue(), gpumem::estimate::ReplayDepth::none, {});
+  for (auto _ : state) benchmark::DoNotOptimize(gpumem::ml::sketched_segments(facts->facts));
+}
+BENCHMARK(gpumemnet_sketch_46_layers)->Unit(benchmark::kMicrosecond);
+
+/// A model folder: its config and weights.
+void gpumemnet_load(benchmark::State& state, const std::string& name) {
+  for (auto _ : state) {
+    auto model = gpumem::ml::load_model(GPUMEM_MODELS "/" + name);
+    if (!model) state.SkipWithError(gpumem::core::to_string(model.error()).c_str());
+    benchmark::DoNotOptimize(model);
+  }
+}
+BENCHMARK_CAPTURE(gpumemnet_load, mlp, "gpumemnet-mlp-mlp")->Unit(benchmark::kMicrosecond);
+BENCHMARK_CAPTURE(gpumemnet_load, transformer, "gpumemnet-transformer-transformer")->Unit(benchmark::kMicrosecond);
+
+}  // namespace

@@ -1,0 +1,63 @@
+// Enters: the facts of a job. Leaves: roughly what PyTorch's caching allocator reserves for it: the large tensors of
+// two training steps, as rough rules tell them, in segments that are found, split and merged as the allocator does it.
+// Units: bytes. Source: c10/cuda/CUDACachingAllocator.cpp, torch/csrc/autograd/engine.cpp.
+//
+// A feature of learned models, not an estimate: some ten nanoseconds a tensor above 1 MiB. The replay is exact where
+// this is rough: tensors of up to 1 MiB are summed, a layer's parameters are one tensor, no batch is smaller than the
+// others.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "gpumem/ml/job_facts.hpp"
+
+namespace gpumem::ml {
+
+/// The allocator's pool of large blocks; of the small one no more than its sum.
+class SegmentSketch {
+ public:
+  struct Tensor {
+    std::int64_t bytes = 0;
+    std::int32_t block = -1;  ///< -1: in the small pool, or none
+  };
+
+  /// Makes room for this many.
+  void reserve(std::size_t blocks);
+  [[nodiscard]] Tensor take(double bytes);
+  void give_back(const Tensor& tensor);
+  /// At its peak, which is now: segments are kept.
+  [[nodiscard]] std::int64_t reserved() const;
+
+ private:
+  struct Block {
+    std::int64_t address = 0;
+    std::int64_t size = 0;
+    std::int32_t previous = -1;  ///< the neighbours in the segment
+    std::int32_t next = -1;
+  };
+
+  [[nodiscard]] std::int32_t best_fit(std::int64_t bytes);
+  [[nodiscard]] std::int32_t new_segment(std::int64_t bytes);
+  void split(std::int32_t block, std::int64_t bytes);
+  void merge_next(std::int32_t block);
+  [[nodiscard]] bool is_free(std::int32_t block) const;
+
+  std::vector<Block> blocks_;
+  std::vector<std::int32_t> free_;  ///< names of blocks, unsorted: they are few
+  std::vector<std::uint8_t> is_free_;  ///< by name
+  std::int64_t large_ = 0;
+  std::int64_t small_ = 0;
+  std::int64_t small_peak_ = 0;
+};
+
+/// Bytes.
+[[nodiscard]] double sketched_segments(const JobFacts& facts);
+
+}  // namespace gpumem::ml
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/segment_sketch_inl.hpp"
+#endif
