@@ -67,9 +67,13 @@ TEST_F(Training, LearnsQuantilesInTheirUnits) {
 TEST_F(Training, LearnsWhichComponentOfAMixtureItIs) {
   Recipe recipe = recipe_of(testing::values_recipe());
   Dataset data = made_up_data(recipe.model);
-  recipe.model.head = {
-      .names = {"rule", recipe.model.features[0].name}, .spread = 0.02, .lower_share = 0.05, .upper_share = 0.95};
-  recipe.training.objective = {.loss = Loss::mixture, .label_smoothing = 0.0, .quantiles = {}, .spread = 0.02};
+  recipe.model.head = {};
+  recipe.model.head.names = {"rule", recipe.model.features[0].name};
+  recipe.model.head.spread = 0.02;
+  recipe.model.head.lower_share = 0.05;
+  recipe.model.head.upper_share = 0.95;
+  recipe.training.objective.loss = Loss::mixture;
+  recipe.training.objective.spreads = ml::spreads_of(recipe.model.head);
   recipe.training.epochs = 60;
   // The first feature above its middle tells that the run took 1.5 times what the rule says.
   for (Row& row : data.rows) {
