@@ -32,14 +32,13 @@ TrainingJob mlp_job(std::size_t layers) {
   return {*gpumem::runs::build_net(net, gpumem::ops::vocabulary(), "", 0), 256};
 }
 
-void run(benchmark::State& state, std::string_view estimator, std::size_t layers) {
+void run(benchmark::State& state, std::string_view estimator, const TrainingJob& job) {
   const auto gpu = gpumem::find_profile("a100-40gb");
   const auto made = gpumem::make_estimator(estimator, EstimatorOptions{});
   if (!made) {
     state.SkipWithError(gpumem::core::to_string(made.error()).c_str());
     return;
   }
-  const TrainingJob job = mlp_job(layers);
   for (auto _ : state) {
     auto estimate = (*made)->estimate(job, *gpu);
     if (!estimate) state.SkipWithError("no estimate was made");
@@ -47,11 +46,46 @@ void run(benchmark::State& state, std::string_view estimator, std::size_t layers
   }
 }
 
-void gpumemnet_mlp_46_layers(benchmark::State& state) { run(state, "gpumemnet-mlp", 46); }
+/// A CNN of 3 x 3 convolutions with their norms and activations, and a classifier.
+TrainingJob cnn_job(std::size_t layers) {
+  constexpr std::int64_t kSide = 32;
+  constexpr std::int64_t kChannels = 64;
+  constexpr std::int64_t kClasses = 100;
+  gpumem::runs::GpumemnetNet net;
+  net.architecture = "uniform";
+  net.channels = kChannels;
+  net.side = kSide;
+  const std::array<ListedLayer, 3> block = {{{"conv2d", kSide * kSide, kChannels * (9 * kChannels + 1)},
+                                             {"batch_norm2d", kSide * kSide, 2 * kChannels},
+                                             {"ReLU", kSide * kSide, 0}}};
+  for (std::size_t layer = 0; layer + 3 < layers; ++layer) net.layers.push_back(block[layer % block.size()]);
+  net.layers.push_back({"adaptive_avg_pool2d", 1, 0});
+  net.layers.push_back({"linear", kClasses, kClasses * (kChannels + 1)});
+  net.layers.push_back({"Softmax", kClasses, 0});
+  return {*gpumem::runs::build_net(net, gpumem::ops::vocabulary(), "", 0), 32};
+}
+
+void gpumemnet_mlp_46_layers(benchmark::State& state) { run(state, "gpumemnet-mlp", mlp_job(46)); }
 BENCHMARK(gpumemnet_mlp_46_layers)->Unit(benchmark::kMicrosecond);
 
-void gpumemnet_transformer_119_layers(benchmark::State& state) { run(state, "gpumemnet-transformer", 119); }
-BENCHMARK(gpumemnet_transformer_119_layers)->Unit(benchmark::kMicrosecond);
+/// The middle of GPUMemNet's published MLPs.
+void gpumemnet_mlp_22_layers(benchmark::State& state) { run(state, "gpumemnet-mlp", mlp_job(22)); }
+BENCHMARK(gpumemnet_mlp_22_layers)->Unit(benchmark::kMicrosecond);
+
+void gpumemnet_transformer_46_layers(benchmark::State& state) { run(state, "gpumemnet-transformer", mlp_job(46)); }
+BENCHMARK(gpumemnet_transformer_46_layers)->Unit(benchmark::kMicrosecond);
+
+/// With the replay whose figures the models of CNNs read.
+void gpumemnet_mlp_cnn_119_layers(benchmark::State& state) { run(state, "gpumemnet-mlp", cnn_job(119)); }
+BENCHMARK(gpumemnet_mlp_cnn_119_layers)->Unit(benchmark::kMicrosecond);
+void gpumemnet_transformer_cnn_119_layers(benchmark::State& state) {
+  run(state, "gpumemnet-transformer", cnn_job(119));
+}
+BENCHMARK(gpumemnet_transformer_cnn_119_layers)->Unit(benchmark::kMicrosecond);
+void replay_cnn_119_layers(benchmark::State& state) { run(state, "replay", cnn_job(119)); }
+BENCHMARK(replay_cnn_119_layers)->Unit(benchmark::kMicrosecond);
+void replay_corrected_cnn_119_layers(benchmark::State& state) { run(state, "replay-corrected", cnn_job(119)); }
+BENCHMARK(replay_corrected_cnn_119_layers)->Unit(benchmark::kMicrosecond);
 
 /// What the estimators above spend before the network.
 void gpumemnet_facts_46_layers(benchmark::State& state) {

@@ -6,7 +6,7 @@
 
 #include "commands.hpp"
 #include "gpumem/core/json_document.hpp"
-#include "gpumem/ml/trained_model.hpp"
+#include "gpumem/ml/builtin_models.hpp"
 #include "json_lines.hpp"
 
 namespace gpumem::cli {
@@ -154,7 +154,7 @@ void print_model(const TrainedModel& model, double far) {
 
 /// Says how close the model in this folder is to its test vectors; returns the exit code.
 int verify(const std::string& folder) {
-  const Result<TrainedModel> model = ml::load_model(folder);
+  const Result<TrainedModel> model = ml::find_model(folder);
   if (!model) return report_error(model.error());
   const Result<double> far = largest_deviation(*model);
   if (!far) return report_error(far.error());
@@ -289,7 +289,7 @@ std::string answer(const TrainedModel& model, std::string_view line, std::int64_
 }  // namespace
 
 int run_model_show(const ModelShowOptions& options) {
-  const Result<TrainedModel> model = ml::load_model(options.folder);
+  const Result<TrainedModel> model = ml::find_model(options.folder);
   if (!model) return report_error(model.error());
   if (options.json) {
     std::printf("%s", ml::write_model_config(model->config).c_str());
@@ -308,7 +308,7 @@ int run_model_verify(const ModelVerifyOptions& options) {
 }
 
 int run_model_run(const ModelRunOptions& options) {
-  const Result<TrainedModel> model = ml::load_model(options.folder);
+  const Result<TrainedModel> model = ml::find_model(options.folder);
   if (!model) return report_error(model.error());
   std::int64_t number = 0;
   const auto done = answer_lines(options.file, [&](std::string_view line) { return answer(*model, line, ++number); });

@@ -40,6 +40,7 @@ class Gpumemnet final : public Estimator {
   struct Classifier {
     ml::TrainedModel model;
     ml::FeatureReader reader;
+    ReplayDepth depth = ReplayDepth::none;  ///< what the model asks for
   };
 
   Gpumemnet(std::string_view name, const ops::Catalogue& ops, device::AllocatorOptions options)
@@ -53,7 +54,6 @@ class Gpumemnet final : public Estimator {
   const ops::Catalogue& ops_;
   device::AllocatorOptions options_;
   std::vector<Classifier> classifiers_;
-  ReplayDepth depth_ = ReplayDepth::none;
 };
 
 }  // namespace gpumem::estimate

@@ -128,7 +128,7 @@ GPUMEM_INLINE double function_angle(const JobFacts& facts) {
   return index * std::numbers::pi / (kFunctions - 1.0);
 }
 
-inline constexpr std::array<Feature, 74> kFeatures = {{
+inline constexpr std::array<Feature, 73> kFeatures = {{
     {"batch_size", "samples", batch_size},
     {"layers", "layers of the graph", [](const JobFacts& facts) { return static_cast<double>(facts.layers.size()); }},
     {"linear_layers", "linear layers", layers_of<OpFamily::linear>},
@@ -157,8 +157,6 @@ inline constexpr std::array<Feature, 74> kFeatures = {{
     {"convolution_operands_mib", "input and output of the largest convolution behind the first, MiB",
      [](const JobFacts& facts) { return samples_mib(facts, facts.convolution_operands, activation_bytes(facts)); }},
     {"live_mib", "static_mib + kept_mib + twice largest_output_mib", live_mib},
-    {"segments_mib", "the same in segments of PyTorch's allocator, each tensor in its pool, MiB, roughly",
-     [](const JobFacts& facts) { return facts.segments / kMiB; }},
     {"sketch_mib", "what PyTorch's allocator reserves, MiB, by a rough sketch of two training steps",
      [](const JobFacts& facts) { return sketched_segments(facts) / kMiB; }},
     {"replay.device", "what the replay expects on the device, MiB", replay_figure<ReplayFigure::device>, true},

@@ -47,10 +47,10 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::st
     }
     core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(model.config);
     if (!reader) return reader.error();
-    made->depth_ = std::max(made->depth_, reader->needs_variants() ? ReplayDepth::variants
-                                          : reader->needs_replay() ? ReplayDepth::rule
-                                                                   : ReplayDepth::none);
-    made->classifiers_.push_back({std::move(model), *std::move(reader)});
+    const ReplayDepth depth = reader->needs_variants() ? ReplayDepth::variants
+                              : reader->needs_replay() ? ReplayDepth::rule
+                                                       : ReplayDepth::none;
+    made->classifiers_.push_back({std::move(model), *std::move(reader), depth});
   }
   return std::unique_ptr<Estimator>(std::move(made));
 }
@@ -65,9 +65,13 @@ GPUMEM_INLINE const Gpumemnet::Classifier& Gpumemnet::classifier_for(ml::NetKind
 GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(const model::TrainingJob& job,
                                                                   const device::GpuProfile& gpu) const {
   namespace detail = gpumemnet_detail;
-  const core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, depth_, options_);
+  core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, ReplayDepth::none);
   if (!learned) return learned.error();
   const Classifier& classifier = classifier_for(learned->facts.kind);
+  if (classifier.depth != ReplayDepth::none) {  // a replay costs many times the rest
+    learned = learned_facts(job, gpu, ops_, classifier.depth, options_);
+    if (!learned) return learned.error();
+  }
   const ml::ModelConfig& config = classifier.model.config;
 
   MemoryEstimate estimate;

@@ -226,50 +226,6 @@ GPUMEM_INLINE ActivationFunction most_frequent(const std::vector<LayerFacts>& la
   return static_cast<ActivationFunction>(most - seen.begin());
 }
 
-/// The sizes that PyTorch's allocator takes segments of: up to 1 MiB from ones of 2 MiB, below 10 MiB from ones of
-/// 20 MiB, larger ones as they are, rounded up to 2 MiB. Without the order of allocations, so without fragmentation.
-class Segments {
- public:
-  void add(double bytes, double copies = 1.0) {
-    if (bytes <= kSmall) small_ += bytes * copies;
-    else if (bytes < kLarge) medium_ += bytes * copies;
-    else large_ += rounded(bytes, kSmallSegment) * copies;
-  }
-  [[nodiscard]] double bytes() const {
-    return rounded(small_, kSmallSegment) + rounded(medium_, kMediumSegment) + large_;
-  }
-
- private:
-  static constexpr double kMiB = 1048576.0;
-  static constexpr double kSmall = 1.0 * kMiB;
-  static constexpr double kLarge = 10.0 * kMiB;
-  static constexpr double kSmallSegment = 2.0 * kMiB;
-  static constexpr double kMediumSegment = 20.0 * kMiB;
-
-  static double rounded(double bytes, double segment) { return std::ceil(bytes / segment) * segment; }
-
-  double small_ = 0.0;
-  double medium_ = 0.0;
-  double large_ = 0.0;
-};
-
-/// What stands when backward begins: each layer's parameters with their gradients, the optimizer's state and its
-/// multi-tensor form's temporary; what backward reads again; and the gradients of the largest output beside it.
-GPUMEM_INLINE double segments_of(const JobFacts& facts, const KeptOutputs& kept) {
-  const auto batch = static_cast<double>(facts.job->batch_size);
-  const double activation = batch * facts.activation_bytes();
-  const double copies = 2.0 + facts.optimizer_states() + (facts.job->foreach ? 1.0 : 0.0);
-  Segments segments;
-  for (std::size_t index = 0; index < facts.layers.size(); ++index) {
-    const LayerFacts& layer = facts.layers[index];
-    if (layer.parameters > 0) segments.add(static_cast<double>(layer.parameters) * facts.parameter_bytes(), copies);
-    if (kept.kept(index)) segments.add(layer.outputs * activation);
-    if (layer.family == OpFamily::dropout) segments.add(layer.outputs * batch);
-  }
-  segments.add(facts.largest_output * activation, 2.0);
-  return segments.bytes();
-}
-
 }  // namespace job_facts_detail
 
 GPUMEM_INLINE double JobFacts::parameter_bytes() const {
@@ -329,7 +285,6 @@ GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, con
   for (std::size_t index = 0; index < facts.layers.size(); ++index) {
     if (kept.kept(index)) facts.kept += facts.layers[index].outputs;
   }
-  facts.segments = segments_of(facts, kept);
   facts.kind = kind_of(facts);
   facts.function = most_frequent(facts.layers);
   return facts;

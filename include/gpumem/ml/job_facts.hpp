@@ -85,7 +85,6 @@ struct JobFacts {
   double largest_parameters = 0.0;
   double convolution_operands = 0.0;  ///< of the largest convolution behind the first: input and output
   ActivationFunction function = ActivationFunction::none;  ///< the most frequent
-  double segments = 0.0;  ///< bytes that PyTorch's allocator takes for what stands when backward begins, roughly
 
   std::optional<std::array<double, kReplayFigures>> replay;  ///< where a model asks for them
 

@@ -45,7 +45,7 @@ class SegmentSketch {
   [[nodiscard]] bool is_free(std::int32_t block) const;
 
   std::vector<Block> blocks_;
-  std::vector<std::int32_t> free_;  ///< names of blocks, unsorted: they are few
+  std::vector<std::int32_t> free_;     ///< names of blocks, unsorted: they are few
   std::vector<std::uint8_t> is_free_;  ///< by name
   std::int64_t large_ = 0;
   std::int64_t small_ = 0;

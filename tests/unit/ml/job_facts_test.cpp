@@ -67,13 +67,6 @@ TEST(JobFacts, WhatBackwardReadsAgainIsCountedOnceThroughViews) {
   EXPECT_EQ(facts_of_text(small_cnn("silu")).facts->kept, 3 * 256.0);
 }
 
-TEST(JobFacts, SegmentsFollowTheAllocatorsPools) {
-  constexpr double kMiB = 1048576.0;
-  EXPECT_EQ(facts_of_text(small_cnn("relu"), 1).facts->segments, 2 * kMiB);
-  // At batch 8,192 an output is 8 MiB, a mask 2 MiB: all in segments of 20 MiB, the parameters in one of 2.
-  EXPECT_EQ(facts_of_text(small_cnn("relu"), 8192).facts->segments, (2 + 60) * kMiB);
-}
-
 TEST(JobFacts, KnowsKindsOfNets) {
   const std::string mlp = R"({"format": "gpumem-graph", "version": 1,
  "inputs": [{"name": "x", "shape": ["N", 8], "dtype": "float32"}],
