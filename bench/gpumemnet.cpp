@@ -76,16 +76,16 @@ void gpumemnet_transformer_46_layers(benchmark::State& state) { run(state, "gpum
 BENCHMARK(gpumemnet_transformer_46_layers)->Unit(benchmark::kMicrosecond);
 
 /// With the replay whose figures the models of CNNs read.
-void gpumemnet_mlp_cnn_119_layers(benchmark::State& state) { run(state, "gpumemnet-mlp", cnn_job(119)); }
-BENCHMARK(gpumemnet_mlp_cnn_119_layers)->Unit(benchmark::kMicrosecond);
-void gpumemnet_transformer_cnn_119_layers(benchmark::State& state) {
-  run(state, "gpumemnet-transformer", cnn_job(119));
+void gpumemnet_mlp_cnn_120_layers(benchmark::State& state) { run(state, "gpumemnet-mlp", cnn_job(120)); }
+BENCHMARK(gpumemnet_mlp_cnn_120_layers)->Unit(benchmark::kMicrosecond);
+void gpumemnet_transformer_cnn_120_layers(benchmark::State& state) {
+  run(state, "gpumemnet-transformer", cnn_job(120));
 }
-BENCHMARK(gpumemnet_transformer_cnn_119_layers)->Unit(benchmark::kMicrosecond);
-void replay_cnn_119_layers(benchmark::State& state) { run(state, "replay", cnn_job(119)); }
-BENCHMARK(replay_cnn_119_layers)->Unit(benchmark::kMicrosecond);
-void replay_corrected_cnn_119_layers(benchmark::State& state) { run(state, "replay-corrected", cnn_job(119)); }
-BENCHMARK(replay_corrected_cnn_119_layers)->Unit(benchmark::kMicrosecond);
+BENCHMARK(gpumemnet_transformer_cnn_120_layers)->Unit(benchmark::kMicrosecond);
+void replay_cnn_120_layers(benchmark::State& state) { run(state, "replay", cnn_job(120)); }
+BENCHMARK(replay_cnn_120_layers)->Unit(benchmark::kMicrosecond);
+void replay_corrected_cnn_120_layers(benchmark::State& state) { run(state, "replay-corrected", cnn_job(120)); }
+BENCHMARK(replay_corrected_cnn_120_layers)->Unit(benchmark::kMicrosecond);
 
 /// What the estimators above spend before the network.
 void gpumemnet_facts_46_layers(benchmark::State& state) {

@@ -33,7 +33,9 @@ Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string
   std::vector<const Estimator*> chosen;
   for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
     if (name != "all" && name != entry.name) continue;
-    auto& slot = estimators_[std::string(entry.name) + " " + alloc_conf + " " + model];
+    std::string key(entry.name);
+    key.append(" ").append(alloc_conf).append(" ").append(model);
+    auto& slot = estimators_[key];
     if (slot == nullptr) {
       auto made = entry.create({*allocator, model});
       if (!made) return made.error();
