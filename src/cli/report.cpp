@@ -12,6 +12,12 @@ using Json = nlohmann::ordered_json;
 
 Json optional_bytes(const std::optional<Bytes>& bytes) { return bytes ? Json(bytes->count()) : Json(nullptr); }
 
+/// To a millionth: beyond that it is the rounding of float32.
+double rounded_share(double share) {
+  constexpr double kMillion = 1e6;
+  return std::round(share * kMillion) / kMillion;
+}
+
 Json peak_json(const std::optional<estimate::PeakLayer>& peak) {
   if (!peak) return nullptr;
   return {
@@ -206,8 +212,9 @@ Json to_json(const MemoryEstimate& estimate) {
   if (!estimate.bins.empty()) {
     json["bins"] = Json::array();
     for (const estimate::Bin& bin : estimate.bins) {
-      json["bins"].push_back(
-          {{"lower_bytes", bin.lower.count()}, {"upper_bytes", bin.upper.count()}, {"probability", bin.probability}});
+      json["bins"].push_back({{"lower_bytes", bin.lower.count()},
+                              {"upper_bytes", bin.upper.count()},
+                              {"probability", rounded_share(bin.probability)}});
     }
   }
   if (!estimate.provenance.weights.empty()) {

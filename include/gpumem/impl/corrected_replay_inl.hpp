@@ -50,8 +50,11 @@ GPUMEM_INLINE void rebalance(MemoryEstimate& estimate, std::int64_t reserved) {
   estimate.device = estimate.expected;
 }
 
+/// In whole segments, as the allocator reserves: what lies below is the rounding of float32.
 GPUMEM_INLINE core::Bytes scaled(core::Bytes context, std::int64_t reserved, double log_ratio) {
-  return core::Bytes(context.count() + static_cast<std::int64_t>(static_cast<double>(reserved) * std::exp(log_ratio)));
+  constexpr double kSegment = 2097152.0;
+  const double segments = std::round(static_cast<double>(reserved) * std::exp(log_ratio) / kSegment);
+  return core::Bytes(context.count() + static_cast<std::int64_t>(segments * kSegment));
 }
 
 }  // namespace corrected_replay_detail
