@@ -306,7 +306,7 @@ GPUMEM_INLINE std::span<const Feature> features() { return features_detail::kFea
 GPUMEM_INLINE std::span<const LayerFeature> layer_features() { return features_detail::kLayerFeatures; }
 
 GPUMEM_INLINE core::Status check_features(const ModelConfig& config) {
-  const core::Status jobs = features_detail::check(config.features, features_detail::kFeatures, "features");
+  core::Status jobs = features_detail::check(config.features, features_detail::kFeatures, "features");
   if (!jobs) return jobs;
   return features_detail::check(config.sequence, features_detail::kLayerFeatures, "sequence");
 }
