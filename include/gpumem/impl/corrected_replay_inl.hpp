@@ -84,10 +84,14 @@ GPUMEM_INLINE bool CorrectedReplay::is_for(const ml::JobFacts& facts, const devi
 GPUMEM_INLINE core::Result<MemoryEstimate> CorrectedReplay::do_estimate(const model::TrainingJob& job,
                                                                         const device::GpuProfile& gpu) const {
   namespace detail = corrected_replay_detail;
-  const core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, ReplayDepth::variants, options_);
+  core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, ReplayDepth::rule, options_);
   if (!learned) return learned.error();
   MemoryEstimate estimate = replay_estimate(*learned->planned, *learned->replay, gpu);
   if (!is_for(learned->facts, gpu)) return estimate;
+  // Only now: the variants cost a replay each.
+  const auto figures = replay_figures(*learned->planned, *learned->replay, gpu, ReplayDepth::variants, options_);
+  if (!figures) return figures.error();
+  learned->facts.replay = *figures;
 
   const ml::ModelConfig& config = corrector_.config;
   std::vector<float> features(config.features.size());
