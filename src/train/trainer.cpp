@@ -3,6 +3,8 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
+#include <memory>
 
 #include "card.hpp"
 #include "featurise.hpp"
@@ -64,27 +66,30 @@ core::Result<Source> source_of(const std::string& word, const TrainerOptions& op
   return read_table(word, options.summaries, labelling);
 }
 
-/// What the replay estimator expects, for heads that correct it.
-core::Result<Expected> replay_on(const device::GpuProfile& gpu) {
+using ReplayOf = std::function<core::Result<MemoryEstimate>(const model::TrainingJob& job)>;
+
+core::Result<ReplayOf> replay_on(const device::GpuProfile& gpu) {
   auto made = estimate::make_estimator("replay");
   if (!made) return std::move(made).error();
   const std::shared_ptr<Estimator> replay = *std::move(made);
-  return Expected([replay, gpu](const model::TrainingJob& job) -> core::Result<double> {
-    const auto estimate = replay->estimate(job, gpu);
-    if (!estimate) return estimate.error();
-    return estimate->expected.mib();
-  });
+  return ReplayOf([replay, gpu](const model::TrainingJob& job) { return replay->estimate(job, gpu); });
 }
 
-core::Result<ReplayedOf> replayed_on(const device::GpuProfile& gpu) {
-  auto made = estimate::make_estimator("replay");
-  if (!made) return std::move(made).error();
-  const std::shared_ptr<Estimator> replay = *std::move(made);
-  return ReplayedOf([replay, gpu](const model::TrainingJob& job) -> core::Result<Replayed> {
-    const auto estimate = replay->estimate(job, gpu);
+/// What the replay expects, for heads that correct it.
+Expected expected_by(const ReplayOf& replay) {
+  return [replay](const model::TrainingJob& job) -> core::Result<double> {
+    const auto estimate = replay(job);
+    if (!estimate) return estimate.error();
+    return estimate->expected.mib();
+  };
+}
+
+ReplayedOf replayed_by(const ReplayOf& replay) {
+  return [replay](const model::TrainingJob& job) -> core::Result<Replayed> {
+    const auto estimate = replay(job);
     if (!estimate) return estimate.error();
     return Replayed{estimate->breakdown.context.mib(), estimate->reserved->mib()};
-  });
+  };
 }
 
 core::Result<Labelling> labelling_of(const Recipe& recipe, const device::GpuProfile& gpu) {
@@ -94,13 +99,11 @@ core::Result<Labelling> labelling_of(const Recipe& recipe, const device::GpuProf
   if (!featurise) return std::move(featurise).error();
   labelling.featurise = *std::move(featurise);
   labelling.capacity_mib = gpu.capacity().mib();
-  auto replayed = replayed_on(gpu);
-  if (!replayed) return std::move(replayed).error();
-  labelling.replayed = *std::move(replayed);
+  const auto replay = replay_on(gpu);
+  if (!replay) return replay.error();
+  labelling.replayed = replayed_by(*replay);
   if (recipe.model.head.spread > 0.0) return labelling;
-  const auto expected = replay_on(gpu);
-  if (!expected) return expected.error();
-  auto targets = targets_of(recipe.model.head.names, *expected);
+  auto targets = targets_of(recipe.model.head.names, expected_by(*replay));
   if (targets) {
     labelling.targets = *std::move(targets);
   } else {  // only a table of features brings values under names of its own
