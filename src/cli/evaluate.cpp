@@ -324,10 +324,10 @@ std::string to_csv(const std::vector<Verdict>& verdicts) {
   for (const Verdict& verdict : verdicts) {
     for (const Prediction& prediction : verdict.predictions) {
       const MeasuredRun& run = *prediction.run;
-      text += std::string(verdict.estimator) + "," + std::to_string(run.line) + "," + runs::csv_field(run.name) + "," +
+      text += std::string(verdict.estimator) + "," + std::to_string(run.line) + "," + core::csv_field(run.name) + "," +
               std::to_string(run.gpus) + "," + (run.measured_mib ? figure(*run.measured_mib) : "") + ",";
       if (prediction.error) {
-        text += ",,,,failed," + runs::csv_field(core::to_string(*prediction.error)) + "\n";
+        text += ",,,,failed," + core::csv_field(core::to_string(*prediction.error)) + "\n";
         continue;
       }
       text += figure(prediction.expected_mib) + "," + figure(prediction.lower_mib) + "," +

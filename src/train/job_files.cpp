@@ -6,8 +6,8 @@
 #include <string_view>
 #include <system_error>
 
+#include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/runs/csv.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
 
 namespace gpumem::train {
@@ -60,7 +60,7 @@ std::string runs_row(const LabelledJob& labelled, std::string_view gpu) {
                                              mib_text(labelled.replay_mib),
                                              labelled.fits ? "yes" : "no"};
   std::string row;
-  for (const std::string& cell : cells) row += (row.empty() ? "" : ",") + runs::csv_field(cell);
+  for (const std::string& cell : cells) row += (row.empty() ? "" : ",") + core::csv_field(cell);
   return row + "\n";
 }
 

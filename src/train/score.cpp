@@ -6,8 +6,8 @@
 #include <cstdio>
 #include <map>
 
+#include "gpumem/core/csv.hpp"
 #include "gpumem/ml/mixture.hpp"
-#include "gpumem/runs/csv.hpp"
 
 namespace gpumem::train {
 
@@ -119,7 +119,7 @@ std::string csv_header(const ml::Head& head) {
   std::string text = "name,source,fold,measured_mib,out_of_memory";
   if (head.edges_mib.empty()) {
     for (const std::string& name : head.names) {
-      text += "," + runs::csv_field((head.spread > 0.0 ? "distance " : "target ") + name) + "," + runs::csv_field(name);
+      text += "," + core::csv_field((head.spread > 0.0 ? "distance " : "target ") + name) + "," + core::csv_field(name);
     }
     return text + "\n";
   }
@@ -201,7 +201,7 @@ std::string to_csv(const Dataset& data, const ml::Head& head, std::span<const Pr
   std::string text = csv_header(head);
   for (const Prediction& prediction : predictions) {
     const Row& row = data.rows[prediction.row];
-    text += runs::csv_field(row.name) + "," + runs::csv_field(row.source) + "," + std::to_string(prediction.fold + 1) +
+    text += core::csv_field(row.name) + "," + core::csv_field(row.source) + "," + std::to_string(prediction.fold + 1) +
             "," + text_of(row.measured_mib) + "," + (row.out_of_memory ? "yes" : "no");
     if (!head.edges_mib.empty()) {
       text += "," + std::to_string(class_of(row, head.edges_mib)) + "," + std::to_string(class_of(prediction.outputs));

@@ -80,7 +80,7 @@ void take(core::Result<Row> row, ml::NetKind wanted, Source& source) {
 /// One row of the table, as far as it can be read; keeps the first error.
 class FeatureCells {
  public:
-  FeatureCells(const runs::CsvTable& table, const runs::CsvRow& row) : cells_(table, row) {}
+  FeatureCells(const core::CsvTable& table, const core::CsvRow& row) : cells_(table, row) {}
 
   [[nodiscard]] std::string_view text(const std::string& column) const { return cells_.text(column); }
   double number(const std::string& column) { return number(column, cells_.text(column)); }
@@ -103,11 +103,11 @@ class FeatureCells {
     return read.value_or(0.0);
   }
 
-  runs::CsvCells cells_;
+  core::CsvCells cells_;
   std::optional<Error> error_;
 };
 
-core::Result<Row> row_of(const runs::CsvTable& table, const runs::CsvRow& line, const ml::ModelConfig& model) {
+core::Result<Row> row_of(const core::CsvTable& table, const core::CsvRow& line, const ml::ModelConfig& model) {
   FeatureCells cells(table, line);
   Row row;
   row.name = cells.text("name");
@@ -127,7 +127,7 @@ core::Result<Row> row_of(const runs::CsvTable& table, const runs::CsvRow& line, 
   return row;
 }
 
-core::Status check_columns(const runs::CsvTable& table, const ml::ModelConfig& model) {
+core::Status check_columns(const core::CsvTable& table, const ml::ModelConfig& model) {
   std::vector<std::string> needed;
   for (const ml::FeatureSpec& feature : model.features) needed.push_back(feature.name);
   for (const std::string& name : model.head.names) needed.push_back("target " + name);
@@ -155,14 +155,14 @@ Source rows_of(const runs::MeasuredRuns& runs, const std::string& name, const La
   return source;
 }
 
-bool is_feature_table(const runs::CsvTable& table) { return table.has("group") && table.has("measured_mib"); }
+bool is_feature_table(const core::CsvTable& table) { return table.has("group") && table.has("measured_mib"); }
 
-core::Result<Source> rows_of(const runs::CsvTable& table, const ml::ModelConfig& model) {
+core::Result<Source> rows_of(const core::CsvTable& table, const ml::ModelConfig& model) {
   core::Status status = check_columns(table, model);
   if (!status) return std::move(status).error();
   Source source;
   source.name = table.file;
-  for (const runs::CsvRow& line : table.rows) {
+  for (const core::CsvRow& line : table.rows) {
     auto row = row_of(table, line, model);
     if (!row) return std::move(row).error();
     source.rows.push_back(*std::move(row));
@@ -173,7 +173,7 @@ core::Result<Source> rows_of(const runs::CsvTable& table, const ml::ModelConfig&
 core::Result<Source> read_table(const std::string& path, const std::string& summaries, const Labelling& labelling) {
   const auto text = core::read_file(path);
   if (!text) return text.error();
-  const auto table = runs::parse_csv(*text, path);
+  const auto table = core::parse_csv(*text, path);
   if (!table) return table.error();
   if (is_feature_table(*table)) return rows_of(*table, *labelling.model);
   const auto runs = gpumem::read_runs(path, summaries);

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "dataset.hpp"
+#include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/runs/csv.hpp"
 #include "gpumem/runs/measured_run.hpp"
 #include "targets.hpp"
 
@@ -44,10 +44,10 @@ struct Labelling {
 [[nodiscard]] Source rows_of(const runs::MeasuredRuns& runs, const std::string& name, const Labelling& labelling);
 
 /// Whether a table is one of features: it has the columns group and measured_mib.
-[[nodiscard]] bool is_feature_table(const runs::CsvTable& table);
+[[nodiscard]] bool is_feature_table(const core::CsvTable& table);
 
 /// Errors: malformed_input, naming line and column.
-[[nodiscard]] core::Result<Source> rows_of(const runs::CsvTable& table, const ml::ModelConfig& model);
+[[nodiscard]] core::Result<Source> rows_of(const core::CsvTable& table, const ml::ModelConfig& model);
 
 /// A table of either form. `summaries` is the folder with the summaries of models that a table only names. Errors:
 /// those of reading it.

@@ -29,7 +29,8 @@ const std::map<std::string, Names> kArrows = {
     {"connect", {"core", "model", "ops"}},
     {"plan", {"core", "model", "ops"}},
     {"estimate", {"core", "model", "ops", "connect", "ml", "plan", "device"}},
-    {"place", {"core", "model", "device", "estimate"}},
+    {"utilisation", {"core", "model", "ops", "connect", "ml", "plan", "device", "estimate"}},
+    {"place", {"core", "model", "device", "estimate", "utilisation"}},
     {"runs", {"core", "model"}},
 };
 
@@ -42,7 +43,7 @@ const std::map<std::string, Names> kShared = {
     {"estimate",
      {"estimator", "memory_estimate", "plan_replay", "planned_job", "replay_estimate", "learned_facts", "fit",
       "timeline"}},
-    {"runs", {"csv", "measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
+    {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
 /// The lists and what reads through them: they include the siblings.

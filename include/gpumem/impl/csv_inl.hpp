@@ -1,13 +1,13 @@
 #pragma once
 
-#include "gpumem/runs/csv.hpp"
+#include "gpumem/core/csv.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <unordered_set>
 
-namespace gpumem::runs {
+namespace gpumem::core {
 
 namespace csv_detail {
 
@@ -22,11 +22,11 @@ class Scanner {
     return at_ < text_.size();
   }
 
-  core::Result<CsvRow> row() {
+  Result<CsvRow> row() {
     CsvRow row;
     row.line = line_;
     while (true) {
-      core::Result<std::string> field = at_ < text_.size() && text_[at_] == '"' ? quoted_field() : plain_field();
+      Result<std::string> field = at_ < text_.size() && text_[at_] == '"' ? quoted_field() : plain_field();
       if (!field) return field.error();
       if (field->size() > kLongestCsvField) return malformed(row.line, "holds a field of more than 1 MiB");
       row.cells.push_back(*std::move(field));
@@ -42,8 +42,8 @@ class Scanner {
     }
   }
 
-  [[nodiscard]] core::Error malformed(std::int64_t line, std::string message) const {
-    return {core::ErrorCode::malformed_input, std::move(message), core::Place{std::string(file_), line, {}}};
+  [[nodiscard]] Error malformed(std::int64_t line, std::string message) const {
+    return {ErrorCode::malformed_input, std::move(message), Place{std::string(file_), line, {}}};
   }
 
  private:
@@ -57,7 +57,7 @@ class Scanner {
     ++line_;
   }
 
-  core::Result<std::string> plain_field() {
+  Result<std::string> plain_field() {
     const std::size_t end = std::min(text_.find_first_of(",\n\r\"", at_), text_.size());
     std::string field(text_.substr(at_, end - at_));
     at_ = end;
@@ -70,7 +70,7 @@ class Scanner {
     return field;
   }
 
-  core::Result<std::string> quoted_field() {
+  Result<std::string> quoted_field() {
     const std::int64_t first = line_;
     std::string field;
     ++at_;
@@ -97,7 +97,7 @@ class Scanner {
 GPUMEM_INLINE std::optional<std::string> fault_of(const std::vector<std::string>& header) {
   std::unordered_set<std::string_view> known;
   for (const std::string& column : header) {
-    if (!known.insert(column).second) return "names the column " + core::quoted(column) + " twice";
+    if (!known.insert(column).second) return "names the column " + quoted(column) + " twice";
   }
   return std::nullopt;
 }
@@ -110,7 +110,7 @@ GPUMEM_INLINE std::optional<std::size_t> CsvTable::find(std::string_view column)
   return static_cast<std::size_t>(found - header.begin());
 }
 
-GPUMEM_INLINE core::Result<CsvTable> parse_csv(std::string_view text, std::string_view file) {
+GPUMEM_INLINE Result<CsvTable> parse_csv(std::string_view text, std::string_view file) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   csv_detail::Scanner scanner(text, file);
@@ -118,12 +118,12 @@ GPUMEM_INLINE core::Result<CsvTable> parse_csv(std::string_view text, std::strin
   if (!scanner.more()) return scanner.malformed(1, "is empty; its first row should name the columns");
   CsvTable table;
   table.file = file;
-  core::Result<CsvRow> header = scanner.row();
+  Result<CsvRow> header = scanner.row();
   if (!header) return header.error();
   if (auto fault = csv_detail::fault_of(header->cells)) return scanner.malformed(header->line, std::move(*fault));
   table.header = std::move(header->cells);
   while (scanner.more()) {
-    core::Result<CsvRow> row = scanner.row();
+    Result<CsvRow> row = scanner.row();
     if (!row) return row.error();
     if (row->cells.size() != table.header.size()) {
       return scanner.malformed(row->line, "has " + std::to_string(row->cells.size()) + " fields; the header has " +
@@ -140,38 +140,38 @@ GPUMEM_INLINE std::string_view CsvCells::text(std::string_view column) const {
   return index ? std::string_view(row_.cells[*index]) : std::string_view();
 }
 
-GPUMEM_INLINE core::Error CsvCells::malformed(std::string message) const {
-  return {core::ErrorCode::malformed_input, std::move(message), core::Place{table_.file, row_.line, {}}};
+GPUMEM_INLINE Error CsvCells::malformed(std::string message) const {
+  return {ErrorCode::malformed_input, std::move(message), Place{table_.file, row_.line, {}}};
 }
 
-GPUMEM_INLINE core::Result<std::optional<std::int64_t>> CsvCells::whole(std::string_view column) const {
+GPUMEM_INLINE Result<std::optional<std::int64_t>> CsvCells::whole(std::string_view column) const {
   const std::string_view cell = text(column);
   if (cell.empty()) return std::optional<std::int64_t>();
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (code != std::errc() || end != cell.data() + cell.size()) {
-    return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be a whole number of 64 bits");
+    return malformed(std::string(column) + " is " + quoted(cell) + "; it must be a whole number of 64 bits");
   }
   return std::optional(value);
 }
 
-GPUMEM_INLINE core::Result<std::optional<double>> CsvCells::number(std::string_view column) const {
+GPUMEM_INLINE Result<std::optional<double>> CsvCells::number(std::string_view column) const {
   const std::string_view cell = text(column);
   if (cell.empty()) return std::optional<double>();
   double value = 0.0;
   const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (code != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value) || value < 0.0) {
-    return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be a number that is not negative");
+    return malformed(std::string(column) + " is " + quoted(cell) + "; it must be a number that is not negative");
   }
   return std::optional(value);
 }
 
-GPUMEM_INLINE core::Result<std::optional<bool>> CsvCells::flag(std::string_view column) const {
+GPUMEM_INLINE Result<std::optional<bool>> CsvCells::flag(std::string_view column) const {
   const std::string cell = lower_case(text(column));
   if (cell.empty()) return std::optional<bool>();
   if (cell == "true" || cell == "yes" || cell == "1") return std::optional(true);
   if (cell == "false" || cell == "no" || cell == "0") return std::optional(false);
-  return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be true or false");
+  return malformed(std::string(column) + " is " + quoted(cell) + "; it must be true or false");
 }
 
 GPUMEM_INLINE std::string lower_case(std::string_view text) {
@@ -192,4 +192,4 @@ GPUMEM_INLINE std::string csv_field(std::string_view text) {
   return field + "\"";
 }
 
-}  // namespace gpumem::runs
+}  // namespace gpumem::core

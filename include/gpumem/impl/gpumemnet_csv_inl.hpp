@@ -34,7 +34,7 @@ std::optional<Number> number_of(std::string_view text) {
 }
 
 /// The net as its row describes it; views the row.
-GPUMEM_INLINE core::Result<GpumemnetNet> net_of(const CsvCells& cells) {
+GPUMEM_INLINE core::Result<GpumemnetNet> net_of(const core::CsvCells& cells) {
   const std::string_view configuration = cells.text("Filename");
   GpumemnetNet net;
   net.architecture = setting(configuration, "arch");
@@ -54,7 +54,7 @@ GPUMEM_INLINE core::Result<GpumemnetNet> net_of(const CsvCells& cells) {
 }
 
 /// The list's sums must be what the row prints, or the list is cut.
-GPUMEM_INLINE core::Status check_totals(const CsvCells& cells, const GpumemnetNet& net) {
+GPUMEM_INLINE core::Status check_totals(const core::CsvCells& cells, const GpumemnetNet& net) {
   const auto parameters = cells.whole("Total Parameters");
   if (!parameters) return parameters.error();
   const auto activations = cells.whole("Total Activations");
@@ -74,7 +74,7 @@ GPUMEM_INLINE core::Status check_totals(const CsvCells& cells, const GpumemnetNe
   return core::Done{};
 }
 
-GPUMEM_INLINE core::Status take_job(const CsvCells& cells, const RunsOptions& options, model::TrainingJob& job) {
+GPUMEM_INLINE core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, model::TrainingJob& job) {
   if (options.vocabulary == nullptr) {
     return core::Error{core::ErrorCode::invalid_argument, "RunsOptions names no ops to build nets of", {}};
   }
@@ -96,7 +96,7 @@ GPUMEM_INLINE core::Status take_job(const CsvCells& cells, const RunsOptions& op
   return valid;
 }
 
-GPUMEM_INLINE core::Status take_measurement(const CsvCells& cells, MeasuredRun& run) {
+GPUMEM_INLINE core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
   const std::string_view status = cells.text("Status");
   run.out_of_memory = status == "OOM_CRASH";
   if (!run.out_of_memory && !status.empty() && status != "SUCCESSFUL") {
@@ -108,7 +108,7 @@ GPUMEM_INLINE core::Status take_measurement(const CsvCells& cells, MeasuredRun& 
   return core::Done{};
 }
 
-GPUMEM_INLINE MeasuredRun run_of(const CsvCells& cells, const RunsOptions& options) {
+GPUMEM_INLINE MeasuredRun run_of(const core::CsvCells& cells, const RunsOptions& options) {
   MeasuredRun run;
   run.line = cells.line();
   run.name = cells.text("Filename");
@@ -119,14 +119,14 @@ GPUMEM_INLINE MeasuredRun run_of(const CsvCells& cells, const RunsOptions& optio
   return run;
 }
 
-GPUMEM_INLINE bool sniff(const CsvTable& table) {
+GPUMEM_INLINE bool sniff(const core::CsvTable& table) {
   return table.has("Filename") && table.has(kList) && table.has("Batch Size") && table.has(kMeasured);
 }
 
-GPUMEM_INLINE core::Result<MeasuredRuns> read(const CsvTable& table, const RunsOptions& options) {
+GPUMEM_INLINE core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& options) {
   MeasuredRuns all;
   all.format = gpumemnet_csv().name;
-  for (const CsvRow& row : table.rows) all.runs.push_back(run_of(CsvCells(table, row), options));
+  for (const core::CsvRow& row : table.rows) all.runs.push_back(run_of(core::CsvCells(table, row), options));
   return all;
 }
 

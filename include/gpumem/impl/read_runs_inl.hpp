@@ -20,7 +20,7 @@ GPUMEM_INLINE std::span<const RunsFormat* const> runs_formats() {
 
 GPUMEM_INLINE core::Result<MeasuredRuns> parse_runs(std::string_view text, const RunsOptions& options,
                                                     std::string_view file) {
-  const core::Result<CsvTable> table = parse_csv(text, file);
+  const core::Result<core::CsvTable> table = core::parse_csv(text, file);
   if (!table) return table.error();
   std::string names;
   for (const RunsFormat* format : runs_formats()) {

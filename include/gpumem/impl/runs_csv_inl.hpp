@@ -16,8 +16,8 @@ inline constexpr std::array<std::string_view, 8> kColumns = {"summary",   "batch
 
 /// Takes the value that the cell names into `to`; an empty cell changes nothing.
 template <typename Enum, std::size_t Count>
-core::Status choose(const CsvCells& cells, std::string_view column, const std::array<model::Named<Enum>, Count>& list,
-                    Enum& to) {
+core::Status choose(const core::CsvCells& cells, std::string_view column,
+                    const std::array<model::Named<Enum>, Count>& list, Enum& to) {
   const std::string_view cell = cells.text(column);
   if (cell.empty()) return core::Done{};
   if (const auto value = model::value_of(list, cell)) {
@@ -38,7 +38,7 @@ core::Status take(const core::Result<std::optional<Value>>& cell, Target& to) {
 }
 
 /// "3x224x224" as {3, 224, 224}.
-GPUMEM_INLINE core::Status take_shape(const CsvCells& cells, std::vector<std::int64_t>& to) {
+GPUMEM_INLINE core::Status take_shape(const core::CsvCells& cells, std::vector<std::int64_t>& to) {
   const std::string_view cell = cells.text("input");
   const char* at = cell.data();
   const char* const end = cell.data() + cell.size();
@@ -55,8 +55,8 @@ GPUMEM_INLINE core::Status take_shape(const CsvCells& cells, std::vector<std::in
   return core::Done{};
 }
 
-GPUMEM_INLINE core::Status take_status(const CsvCells& cells, bool& out_of_memory) {
-  const std::string status = lower_case(cells.text("status"));
+GPUMEM_INLINE core::Status take_status(const core::CsvCells& cells, bool& out_of_memory) {
+  const std::string status = core::lower_case(cells.text("status"));
   out_of_memory = status == "oom" || status == "out_of_memory" || status == "oom_crash";
   if (out_of_memory || status.empty() || status == "ok" || status == "successful") return core::Done{};
   return cells.malformed("status is " + core::quoted(status) + "; it must be ok, or oom for a run that did not fit");
@@ -71,12 +71,12 @@ core::Status all_of(Steps... steps) {
 }
 
 /// The software stack's name in the GPU's profile.
-GPUMEM_INLINE core::Status take_software(const CsvCells& cells, model::TrainingJob& job) {
+GPUMEM_INLINE core::Status take_software(const core::CsvCells& cells, model::TrainingJob& job) {
   job.software = cells.text("software");
   return core::Done{};
 }
 
-GPUMEM_INLINE core::Status take_settings(const CsvCells& cells, model::TrainingJob& job) {
+GPUMEM_INLINE core::Status take_settings(const core::CsvCells& cells, model::TrainingJob& job) {
   return all_of([&] { return take(cells.whole("batch_size"), job.batch_size); },
                 [&] { return take_shape(cells, job.input_shape); },
                 [&] { return take(cells.whole("seq_length"), job.sequence_length); },
@@ -92,15 +92,15 @@ GPUMEM_INLINE core::Status take_settings(const CsvCells& cells, model::TrainingJ
                 [&] { return take(cells.flag("checkpointing"), job.activation_checkpointing); });
 }
 
-GPUMEM_INLINE core::Status take_measurement(const CsvCells& cells, MeasuredRun& run) {
+GPUMEM_INLINE core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
   return all_of([&] { return take(cells.number("measured_mib"), run.measured_mib); },
                 [&] { return take(cells.whole("gpus"), run.gpus); },
                 [&] { return choose(cells, "figure", kFigures, run.figure); },
                 [&] { return take_status(cells, run.out_of_memory); });
 }
 
-GPUMEM_INLINE core::Status take_model(const CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
-                                      model::TrainingJob& job) {
+GPUMEM_INLINE core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder,
+                                      SummaryShelf& shelf, model::TrainingJob& job) {
   const std::string_view summary = cells.text("summary");
   if (summary.empty()) return cells.malformed("names no summary");
   auto graph = shelf.take((folder / summary).lexically_normal().string());
@@ -111,7 +111,8 @@ GPUMEM_INLINE core::Status take_model(const CsvCells& cells, const std::filesyst
   return valid;
 }
 
-GPUMEM_INLINE MeasuredRun run_of(const CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf) {
+GPUMEM_INLINE MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& folder,
+                                 SummaryShelf& shelf) {
   MeasuredRun run;
   run.line = cells.line();
   run.name = cells.text(cells.text("name").empty() ? "summary" : "name");
@@ -124,11 +125,11 @@ GPUMEM_INLINE MeasuredRun run_of(const CsvCells& cells, const std::filesystem::p
   return run;
 }
 
-GPUMEM_INLINE bool sniff(const CsvTable& table) {
+GPUMEM_INLINE bool sniff(const core::CsvTable& table) {
   return table.has("summary") && table.has("batch_size") && table.has("measured_mib");
 }
 
-GPUMEM_INLINE core::Result<MeasuredRuns> read(const CsvTable& table, const RunsOptions& options) {
+GPUMEM_INLINE core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& options) {
   for (const std::string_view column : kColumns) {
     if (table.has(column)) continue;
     return core::Error{core::ErrorCode::malformed_input, "has no column " + core::quoted(column),
@@ -138,7 +139,7 @@ GPUMEM_INLINE core::Result<MeasuredRuns> read(const CsvTable& table, const RunsO
   const std::filesystem::path folder = std::filesystem::path(table.file).parent_path();
   MeasuredRuns all;
   all.format = runs_csv().name;
-  for (const CsvRow& row : table.rows) all.runs.push_back(run_of(CsvCells(table, row), folder, shelf));
+  for (const core::CsvRow& row : table.rows) all.runs.push_back(run_of(core::CsvCells(table, row), folder, shelf));
   return all;
 }
 

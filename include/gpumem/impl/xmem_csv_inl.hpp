@@ -12,21 +12,21 @@ namespace xmem_csv_detail {
 
 /// The profile of a card as the table names it: "RTX 3060" is rtx3060, an alias of rtx3060-12gb.
 GPUMEM_INLINE std::string profile_of(std::string_view card) {
-  std::string name = lower_case(card);
+  std::string name = core::lower_case(card);
   name.erase(std::remove(name.begin(), name.end(), ' '), name.end());
   // "A100-SXM4-40GB": the set has no other A100.
   return name.starts_with("a100") ? "a100-40gb" : name;
 }
 
-GPUMEM_INLINE bool is_transformer(const CsvCells& cells) {
+GPUMEM_INLINE bool is_transformer(const core::CsvCells& cells) {
   const std::string_view set = cells.text("set");
   if (set.ends_with("transformer")) return true;
   if (set.ends_with("cnn")) return false;
   const std::string_view model = cells.text("model");
-  return model.find('/') != std::string_view::npos || lower_case(model).starts_with("t5");
+  return model.find('/') != std::string_view::npos || core::lower_case(model).starts_with("t5");
 }
 
-GPUMEM_INLINE core::Status take_zero_grad(const CsvCells& cells, model::ZeroGrad& to) {
+GPUMEM_INLINE core::Status take_zero_grad(const core::CsvCells& cells, model::ZeroGrad& to) {
   const std::string_view position = cells.text("zero_grad_position_or_variant");
   if (position.empty() || position == "null" || position == "0") {
     to = model::ZeroGrad::step_start;
@@ -41,8 +41,8 @@ GPUMEM_INLINE core::Status take_zero_grad(const CsvCells& cells, model::ZeroGrad
   return core::Done{};
 }
 
-GPUMEM_INLINE core::Status take_job(const CsvCells& cells, model::TrainingJob& job) {
-  const auto optimizer = model::value_of(model::kOptimizers, lower_case(cells.text("optimizer")));
+GPUMEM_INLINE core::Status take_job(const core::CsvCells& cells, model::TrainingJob& job) {
+  const auto optimizer = model::value_of(model::kOptimizers, core::lower_case(cells.text("optimizer")));
   if (!optimizer) return cells.malformed("there is no optimizer " + core::quoted(cells.text("optimizer")));
   job.optimizer = *optimizer;
   const auto batch = cells.whole("batch_size");
@@ -55,7 +55,7 @@ GPUMEM_INLINE core::Status take_job(const CsvCells& cells, model::TrainingJob& j
   return take_zero_grad(cells, job.zero_grad);
 }
 
-GPUMEM_INLINE core::Status take_model(const CsvCells& cells, const std::string& folder, SummaryShelf& shelf,
+GPUMEM_INLINE core::Status take_model(const core::CsvCells& cells, const std::string& folder, SummaryShelf& shelf,
                                       model::TrainingJob& job) {
   if (folder.empty()) {
     return cells.malformed("names a model without its summary; name the folder with the summaries (--summaries DIR)");
@@ -76,7 +76,7 @@ GPUMEM_INLINE core::Status take_model(const CsvCells& cells, const std::string& 
   return valid;
 }
 
-GPUMEM_INLINE core::Status take_measurement(const CsvCells& cells, std::optional<double>& measured_mib) {
+GPUMEM_INLINE core::Status take_measurement(const core::CsvCells& cells, std::optional<double>& measured_mib) {
   constexpr double kMib = 1024.0 * 1024.0;
   const auto bytes = cells.number("ground_truth_peak_bytes");
   if (!bytes) return bytes.error();
@@ -84,7 +84,7 @@ GPUMEM_INLINE core::Status take_measurement(const CsvCells& cells, std::optional
   return core::Done{};
 }
 
-GPUMEM_INLINE MeasuredRun run_of(const CsvCells& cells, const RunsOptions& options, SummaryShelf& shelf) {
+GPUMEM_INLINE MeasuredRun run_of(const core::CsvCells& cells, const RunsOptions& options, SummaryShelf& shelf) {
   MeasuredRun run;
   run.line = cells.line();
   run.name = std::string(cells.text("model")) + " " + std::string(cells.text("optimizer")) + " " +
@@ -99,16 +99,16 @@ GPUMEM_INLINE MeasuredRun run_of(const CsvCells& cells, const RunsOptions& optio
   return run;
 }
 
-GPUMEM_INLINE bool sniff(const CsvTable& table) {
+GPUMEM_INLINE bool sniff(const core::CsvTable& table) {
   return table.has("model") && table.has("real_oom") && table.has("ground_truth_peak_bytes");
 }
 
-GPUMEM_INLINE core::Result<MeasuredRuns> read(const CsvTable& table, const RunsOptions& options) {
+GPUMEM_INLINE core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& options) {
   SummaryShelf shelf(options);
   MeasuredRuns all;
   all.format = xmem_csv().name;
-  for (const CsvRow& row : table.rows) {
-    const CsvCells cells(table, row);
+  for (const core::CsvRow& row : table.rows) {
+    const core::CsvCells cells(table, row);
     const auto failed = cells.flag("real_oom");
     if (failed && failed->value_or(false)) ++all.dropped;
     else all.runs.push_back(run_of(cells, options, shelf));

@@ -26,6 +26,15 @@ inline constexpr std::array<model::Named<Figure>, 4> kFigures = {{{Figure::devic
                                                                   {Figure::allocated, "allocated"},
                                                                   {Figure::growth, "growth"}}};
 
+/// What the GPU's counters said on average over the run, each from 0 to 1; nothing where none was read.
+struct Counters {
+  std::optional<double> gpu_utilisation;  ///< share of time with a kernel running, as nvidia-smi shows (GPUTL)
+  std::optional<double> gract;            ///< DCGM: graphics engine active
+  std::optional<double> smact;            ///< DCGM: share of SM cycles with a warp resident
+  std::optional<double> smocc;            ///< DCGM: resident warps, of those that would fit
+  std::optional<double> fp32;             ///< DCGM: the FP32 pipe active
+};
+
 struct MeasuredRun {
   std::string name;
   model::TrainingJob job;
@@ -34,6 +43,7 @@ struct MeasuredRun {
   std::optional<double> measured_mib;
   bool out_of_memory = false;  ///< the run did not fit; a measured figure is then where it failed
   Figure figure = Figure::device;
+  Counters counters = {};
   std::int64_t line = 0;             ///< 1-based line in the file
   std::optional<core::Error> error;  ///< why there is no job; the run is reported, not dropped
 };

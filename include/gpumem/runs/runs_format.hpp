@@ -6,10 +6,10 @@
 #include <string>
 #include <string_view>
 
+#include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/op_traits.hpp"
-#include "gpumem/runs/csv.hpp"
 #include "gpumem/runs/measured_run.hpp"
 
 namespace gpumem::runs {
@@ -27,9 +27,9 @@ struct RunsOptions {
 struct RunsFormat {
   std::string_view name;
   std::string_view description;  ///< where such a file comes from
-  bool (*sniff)(const CsvTable& table);
+  bool (*sniff)(const core::CsvTable& table);
   /// Errors are those of the whole file; what is wrong with one row stands in its run.
-  core::Result<MeasuredRuns> (*read)(const CsvTable& table, const RunsOptions& options);
+  core::Result<MeasuredRuns> (*read)(const core::CsvTable& table, const RunsOptions& options);
 };
 
 }  // namespace gpumem::runs

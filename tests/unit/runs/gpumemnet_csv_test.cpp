@@ -15,7 +15,7 @@ using testing::succeeds;
 MeasuredRun one_run(const std::string& row, const RunsOptions& options = testing::small_shelf()) {
   const std::string header =
       "Filename,Activations-Params,Total Activations,Total Parameters,Batch Size,Max GPU Memory (MiB),Status\n";
-  const auto table = parse_csv(header + row + "\n", "t.csv");
+  const auto table = core::parse_csv(header + row + "\n", "t.csv");
   EXPECT_TRUE(succeeds(table));
   EXPECT_TRUE(gpumemnet_csv().sniff(*table));
   const auto all = gpumemnet_csv().read(*table, options);

@@ -15,7 +15,7 @@ using testing::succeeds;
 const std::string kHeader = "summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib";
 
 core::Result<MeasuredRuns> read(const std::string& text) {
-  const auto table = parse_csv(text, "folder/runs.csv");
+  const auto table = core::parse_csv(text, "folder/runs.csv");
   if (!table) return table.error();
   EXPECT_TRUE(runs_csv().sniff(*table));
   return runs_csv().read(*table, testing::small_shelf());

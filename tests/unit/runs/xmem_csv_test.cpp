@@ -14,7 +14,7 @@ const std::string kHeader =
     "set,model,optimizer,batch_size,gpu,zero_grad_position_or_variant,real_oom,ground_truth_peak_bytes\n";
 
 MeasuredRuns read(const std::string& rows, RunsOptions options = testing::small_shelf()) {
-  const auto table = parse_csv(kHeader + rows, "runs.csv");
+  const auto table = core::parse_csv(kHeader + rows, "runs.csv");
   EXPECT_TRUE(succeeds(table));
   EXPECT_TRUE(xmem_csv().sniff(*table));
   const auto all = xmem_csv().read(*table, options);

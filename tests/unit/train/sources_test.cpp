@@ -72,7 +72,7 @@ TEST_F(Sources, RunsThatTellNothingAreCounted) {
 }
 
 core::Result<Source> table_rows(const std::string& text, const ml::ModelConfig& model) {
-  const auto table = runs::parse_csv(text, "table.csv");
+  const auto table = core::parse_csv(text, "table.csv");
   EXPECT_TRUE(succeeds(table));
   return rows_of(*table, model);
 }

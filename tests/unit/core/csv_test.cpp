@@ -1,13 +1,13 @@
-#include "gpumem/runs/csv.hpp"
+#include "gpumem/core/csv.hpp"
 
 #include <gtest/gtest.h>
 
 #include "expect.hpp"
 
-namespace gpumem::runs {
+namespace gpumem::core {
 namespace {
 
-using core::ErrorCode;
+using ErrorCode;
 using testing::fails;
 using testing::succeeds;
 using Cells = std::vector<std::string>;
@@ -102,4 +102,4 @@ TEST(CsvField, IsQuotedOnlyWhereItMustBe) {
 }
 
 }  // namespace
-}  // namespace gpumem::runs
+}  // namespace gpumem::core

@@ -11,7 +11,7 @@
 
 #include "gpumem/core/result.hpp"
 
-namespace gpumem::runs {
+namespace gpumem::core {
 
 struct CsvRow {
   std::int64_t line = 0;           ///< 1-based line that the row begins in
@@ -34,7 +34,7 @@ inline constexpr std::size_t kMostCsvColumns = 1'000;
 inline constexpr std::size_t kLongestCsvField = std::size_t{1} << 20;
 
 /// Errors: malformed_input, naming the line.
-[[nodiscard]] core::Result<CsvTable> parse_csv(std::string_view text, std::string_view file = {});
+[[nodiscard]] Result<CsvTable> parse_csv(std::string_view text, std::string_view file = {});
 
 /// One row, read by column name. A column that the table lacks reads as an empty cell, and an empty cell as nothing.
 /// Errors: malformed_input, naming line and column.
@@ -45,13 +45,13 @@ class CsvCells {
   [[nodiscard]] std::string_view file() const { return table_.file; }
   [[nodiscard]] std::int64_t line() const { return row_.line; }
   [[nodiscard]] std::string_view text(std::string_view column) const;
-  [[nodiscard]] core::Result<std::optional<std::int64_t>> whole(std::string_view column) const;
+  [[nodiscard]] Result<std::optional<std::int64_t>> whole(std::string_view column) const;
   /// A finite decimal number, not negative.
-  [[nodiscard]] core::Result<std::optional<double>> number(std::string_view column) const;
+  [[nodiscard]] Result<std::optional<double>> number(std::string_view column) const;
   /// true, yes or 1; false, no or 0, upper and lower case alike.
-  [[nodiscard]] core::Result<std::optional<bool>> flag(std::string_view column) const;
+  [[nodiscard]] Result<std::optional<bool>> flag(std::string_view column) const;
   /// An error in this row.
-  [[nodiscard]] core::Error malformed(std::string message) const;
+  [[nodiscard]] Error malformed(std::string message) const;
 
  private:
   const CsvTable& table_;
@@ -64,7 +64,7 @@ class CsvCells {
 /// One field for a CSV file, in quotes if it needs them.
 [[nodiscard]] std::string csv_field(std::string_view text);
 
-}  // namespace gpumem::runs
+}  // namespace gpumem::core
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
