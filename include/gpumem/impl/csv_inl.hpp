@@ -97,7 +97,7 @@ class Scanner {
 GPUMEM_INLINE std::optional<std::string> fault_of(const std::vector<std::string>& header) {
   std::unordered_set<std::string_view> known;
   for (const std::string& column : header) {
-    if (!known.insert(column).second) return "names the column " + quoted(column) + " twice";
+    if (!known.insert(column).second) return "names the column " + core::quoted(column) + " twice";
   }
   return std::nullopt;
 }
@@ -150,7 +150,7 @@ GPUMEM_INLINE Result<std::optional<std::int64_t>> CsvCells::whole(std::string_vi
   std::int64_t value = 0;
   const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (code != std::errc() || end != cell.data() + cell.size()) {
-    return malformed(std::string(column) + " is " + quoted(cell) + "; it must be a whole number of 64 bits");
+    return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be a whole number of 64 bits");
   }
   return std::optional(value);
 }
@@ -161,7 +161,7 @@ GPUMEM_INLINE Result<std::optional<double>> CsvCells::number(std::string_view co
   double value = 0.0;
   const auto [end, code] = std::from_chars(cell.data(), cell.data() + cell.size(), value);
   if (code != std::errc() || end != cell.data() + cell.size() || !std::isfinite(value) || value < 0.0) {
-    return malformed(std::string(column) + " is " + quoted(cell) + "; it must be a number that is not negative");
+    return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be a number that is not negative");
   }
   return std::optional(value);
 }
@@ -171,7 +171,7 @@ GPUMEM_INLINE Result<std::optional<bool>> CsvCells::flag(std::string_view column
   if (cell.empty()) return std::optional<bool>();
   if (cell == "true" || cell == "yes" || cell == "1") return std::optional(true);
   if (cell == "false" || cell == "no" || cell == "0") return std::optional(false);
-  return malformed(std::string(column) + " is " + quoted(cell) + "; it must be true or false");
+  return malformed(std::string(column) + " is " + core::quoted(cell) + "; it must be true or false");
 }
 
 GPUMEM_INLINE std::string lower_case(std::string_view text) {
