@@ -36,7 +36,7 @@ def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     add("--minutes", type=float, default=20.0, help="time budget, for all parts together (20)")
     add("--seed", type=int, default=1, help="which jobs are drawn (1)")
     add("--only", default="", metavar="LIST", help=f"families of jobs: {','.join(jobs.FAMILIES)}")
-    add("--most", type=int, default=0, metavar="N", help="stop after so many jobs")
+    add("--most", type=int, default=0, metavar="N", help="stop after so many of each kind")
     add("--dry-run", action="store_true", help="on a CPU, with small models, without figures")
     add("--limit-gib", type=float, default=0.0, metavar="G", help="act as a GPU of so much memory")
     add("--allocator", default="", metavar="SETTINGS", help="PYTORCH_CUDA_ALLOC_CONF of the runs")

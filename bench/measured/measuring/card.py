@@ -6,7 +6,7 @@ import collections
 import json
 import pathlib
 
-from .journal import Journal
+from .journal import rows_of
 
 FILES = {
     "runs.csv": "random training jobs, in gpumem's RUNS.csv form",
@@ -42,18 +42,17 @@ def _commands(folder: pathlib.Path, command: str) -> list[str]:
 
 
 def _tally(folder: pathlib.Path, runs: int) -> list[str]:
-    if not (folder / "runs.jsonl").exists():
+    rows = rows_of(folder / "runs.jsonl")
+    if not rows:
         return []
-    book = Journal(folder / "runs.jsonl")
-    book.close()
-    by_family = collections.Counter((row["job"]["family"], row["result"]["status"]) for row in book.rows)
+    by_family = collections.Counter((row["job"]["family"], row["result"]["status"]) for row in rows)
     families = sorted({family for family, _ in by_family})
     statuses = sorted({status for _, status in by_family})
-    lines = [f"{runs} of {len(book.rows)} runs are in runs.csv; the others failed or have no summary.", ""]
+    lines = [f"{runs} of {len(rows)} runs are in runs.csv; the others failed or have no summary.", ""]
     lines += ["| family | " + " | ".join(statuses) + " |", "| --- |" + " ---: |" * len(statuses)]
     for family in families:
         lines.append(f"| {family} | " + " | ".join(str(by_family[family, status]) for status in statuses) + " |")
-    failed = [row for row in book.rows if row["result"]["status"] in ("error", "unavailable")]
+    failed = [row for row in rows if row["result"]["status"] in ("error", "unavailable")]
     if failed:
         lines += ["", "What failed:", ""]
         lines += [f"- {row['job']['name']} ({_model(row)}): {_first_line(row['result']['error'])}" for row in failed[:50]]

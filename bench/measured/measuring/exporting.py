@@ -5,8 +5,7 @@ from __future__ import annotations
 import pathlib
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-_SCRIPTS = ROOT / "examples" / "pytorch"
+_SCRIPTS = pathlib.Path(__file__).resolve().parents[3] / "examples" / "pytorch"
 
 if not (_SCRIPTS / "export_graph.py").exists():
     sys.exit(f"measure.py: {_SCRIPTS}/export_graph.py is missing: run measure.py from a checkout of the whole project")
@@ -14,4 +13,4 @@ sys.path.insert(0, str(_SCRIPTS))
 
 from export_graph import ExportError, export_graph, scaled_dot_product_attention  # noqa: E402
 
-__all__ = ["ROOT", "ExportError", "export_graph", "scaled_dot_product_attention"]
+__all__ = ["ExportError", "export_graph", "scaled_dot_product_attention"]

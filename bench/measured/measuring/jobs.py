@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib.util
 import math
 import random
 from typing import Any, Callable
@@ -371,6 +372,15 @@ class Series:
             checkpointing=draw.random() < 0.15 and FAMILIES[family].checkpoints,
             counters=draw.random() < 0.25,
         )
+
+
+PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers"}
+"""What a family's models come from."""
+
+
+def available_families() -> tuple[str, ...]:
+    """Those whose package is installed; nothing is imported."""
+    return tuple(name for name in FAMILIES if name not in PACKAGES or importlib.util.find_spec(PACKAGES[name]))
 
 
 def families_of(text: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ MOST_IN_PART = 150 * MIB
 class Journal:
     def __init__(self, path: pathlib.Path):
         self.path = path
-        self.rows: list[Row] = list(_whole_rows(path))
+        self.rows = rows_of(path)
         self.file = open(path, "a", encoding="utf-8")
 
     def add(self, row: Row) -> None:
@@ -42,19 +42,22 @@ class Journal:
         os.fsync(self.file.fileno())
         self.rows.append(row)
 
-    def close(self) -> None:
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, *_: object) -> None:
         self.file.close()
 
 
-def _whole_rows(path: pathlib.Path) -> Iterator[Row]:
+def rows_of(path: pathlib.Path) -> list[Row]:
+    """The journal's whole rows; what is left of another is cut off."""
     if not path.exists():
-        return
+        return []
     data = path.read_bytes()
     whole = data[: data.rfind(b"\n") + 1]
     if len(whole) < len(data):
         os.truncate(path, len(whole))
-    for line in whole.decode("utf-8").splitlines():
-        yield json.loads(line)
+    return [json.loads(line) for line in whole.decode("utf-8").split("\n")[:-1]]
 
 
 # ------------------------------------------------------------------------------------------------ tables

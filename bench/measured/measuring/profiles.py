@@ -6,9 +6,7 @@ import json
 import pathlib
 import re
 
-from .exporting import ROOT
-
-PROFILES = ROOT / "models" / "gpus"
+PROFILES = pathlib.Path(__file__).resolve().parents[3] / "models" / "gpus"
 
 
 def squashed(name: str) -> str:

@@ -20,12 +20,10 @@ TABLE_EVERY = 20.0
 
 def drawn_jobs(session: Session, done: set[str]) -> Iterator[jobs.Job]:
     """The series' jobs that are not done and whose package is installed. Raises CannotMeasure if there are none."""
-    from .zoo import PACKAGES, available_families
-
-    here = available_families()
+    here = jobs.available_families()
     wanted = session.options.only
     if not set(wanted) & set(here):
-        missing = ", ".join(PACKAGES[family] for family in wanted)
+        missing = ", ".join(jobs.PACKAGES[family] for family in wanted)
         raise CannotMeasure(f"{missing} cannot be imported; install it, or choose other families with --only")
     series = jobs.Series(session.options.seed, wanted)
     for index in itertools.count():
@@ -55,19 +53,18 @@ def wants_summary(row: dict[str, Any]) -> bool:
 
 
 def measure_jobs(session: Session) -> None:
-    book = journal.Journal(session.folder / "runs.jsonl")
     pool = session.new_pool()
     try:
-        exporter = Exporter(session, pool)
-        for row in filter(wants_summary, book.rows):
-            exporter.submit(jobs.Job.from_json(row["job"]))
-        _measure_all(session, book, exporter)
+        with journal.Journal(session.folder / "runs.jsonl") as book:
+            exporter = Exporter(session, pool)
+            for row in filter(wants_summary, book.rows):
+                exporter.submit(jobs.Job.from_json(row["job"]))
+            _measure_all(session, book, exporter)
         session.tell("waiting for summaries")
         if not pool.wait(session.deadline):
-            session.tell("some summaries are missing: start again, or pack, with more time")
+            session.tell("some summaries are missing: start again with more time")
     finally:
         pool.stop()
-        book.close()
 
 
 def _measure_all(session: Session, book: journal.Journal, exporter: Exporter) -> None:
@@ -105,7 +102,5 @@ def measure_one(session: Session, job: jobs.Job, until: float | None = None, lim
 def write_table(session: Session, rows: list[dict[str, Any]] | None = None) -> int:
     """runs.csv, of the journal's rows; how many runs are in it."""
     if rows is None:
-        book = journal.Journal(session.folder / "runs.jsonl")
-        rows = book.rows
-        book.close()
+        rows = journal.rows_of(session.folder / "runs.jsonl")
     return journal.write_runs(rows, session.folder, session.options.figure)

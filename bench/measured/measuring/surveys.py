@@ -4,10 +4,10 @@ near capacity. Each goes on where it stopped. Units: seconds, bytes; MiB in tabl
 from __future__ import annotations
 
 import dataclasses
-import pathlib
 from typing import TYPE_CHECKING, Any, Iterator
 
 from . import jobs, journal, summaries
+from .convolutions import draw_convolution, small
 from .sampling import drawn_jobs, measure_one
 from .workers import WorkerDied
 
@@ -34,21 +34,26 @@ CAPPED_COLUMNS = (*journal.COLUMNS, "cap", "free_reserved_mib")
 def measure_constants(session: Session, until: float) -> None:
     from .constants import LOADINGS, STAGES
 
-    book = journal.Journal(session.folder / "constants.jsonl")
-    done = {(row["loading"], row["stage"]) for row in book.rows}
-    for loading, stage in ((loading, stage) for loading in LOADINGS for stage in STAGES):
-        if (loading, stage) in done or session.left(until) <= 0:
-            continue
-        session.tell(f"constants: {stage}, {loading} module loading")
-        worker = session.new_worker({"CUDA_MODULE_LOADING": loading})
-        try:
-            marks = worker.ask({"do": "constants", "stage": stage}, session.options.run_seconds)
-            book.add({"loading": loading, "stage": stage, "marks": marks})
-        except WorkerDied as error:
-            book.add({"loading": loading, "stage": stage, "marks": [], "error": str(error)})
-        finally:
-            worker.stop()
-    book.close()
+    with journal.Journal(session.folder / "constants.jsonl") as book:
+        done = {(row["loading"], row["stage"]) for row in book.rows}
+        for loading in LOADINGS:
+            for stage in STAGES:
+                enough = 0 < session.options.most <= len(book.rows)
+                if (loading, stage) not in done and session.left(until) > 0 and not enough:
+                    session.tell(f"constants: {stage}, {loading} module loading")
+                    book.add(_constants_of(session, loading, stage))
+
+
+def _constants_of(session: Session, loading: str, stage: str) -> Row:
+    row: Row = {"loading": loading, "stage": stage, "marks": []}
+    worker = session.new_worker({"CUDA_MODULE_LOADING": loading})
+    try:
+        row["marks"] = worker.ask({"do": "constants", "stage": stage}, session.options.run_seconds)
+    except WorkerDied as error:
+        row["error"] = str(error)
+    finally:
+        worker.stop()
+    return row
 
 
 def constant_rows(book: list[Row]) -> Iterator[Row]:
@@ -65,68 +70,71 @@ def constant_rows(book: list[Row]) -> Iterator[Row]:
 
 
 def measure_workspaces(session: Session, until: float) -> None:
-    from .census import draw_convolution, small
-
-    book = journal.Journal(session.folder / "workspaces.jsonl")
-    seed, key = session.options.seed, f"{session.options.seed}"
-    index = sum(row["seed"] == key for row in book.rows)
-    while session.left(until) > 0 and not 0 < session.options.most <= index:
-        shapes = [draw_convolution(seed, index + more) for more in range(CONVOLUTIONS_AT_ONCE)]
-        rows = _convolutions(session, [small(shape) for shape in shapes] if session.options.dry_run else shapes, until)
-        if rows is None:
-            break
-        for row in rows:
-            book.add({"seed": key, **row})
-        index += len(rows)
-        session.tell(f"workspaces: {index} convolutions", now=index % 200 == 0)
-    book.close()
+    with journal.Journal(session.folder / "workspaces.jsonl") as book:
+        seed = session.options.seed
+        index = sum(row["seed"] == seed for row in book.rows)
+        while session.left(until) > 0 and not 0 < session.options.most <= index:
+            shapes = [draw_convolution(seed, index + more) for more in range(CONVOLUTIONS_AT_ONCE)]
+            if session.options.dry_run:
+                shapes = [small(shape) for shape in shapes]
+            rows = _convolutions(session, shapes, until)
+            if rows is None:
+                break
+            for row in rows:
+                book.add({"seed": seed, **row})
+            index += len(rows)
+            session.tell(f"workspaces: {index} convolutions", now=index % 200 == 0)
 
 
 def _convolutions(session: Session, shapes: list[Row], until: float) -> list[Row] | None:
-    """Rows of the first shapes, as far as it came; None where the time was over."""
+    """Rows of the first shapes, as far as it came; None where the time was over. Where a process dies of one of several,
+    each is asked for alone."""
     answer = session.ask({"do": "convolutions", "shapes": shapes}, until)
     if answer is None or answer.get("rows"):
         return answer and answer["rows"]
-    if len(shapes) > 1:
-        return _convolutions(session, shapes[:1], until)
-    return [{**shapes[0], "error": answer["error"]}]
+    if len(shapes) == 1:
+        return [{**shapes[0], "error": answer["error"]}]
+    rows: list[Row] = []
+    for shape in shapes:
+        rows += _convolutions(session, [shape], until) or []
+        if session.left(until) <= 0:
+            break
+    return rows or None
 
 
 # ------------------------------------------------------------------------------------------------ recorded runs
 
 
 def record_traces(session: Session, until: float) -> None:
-    book = journal.Journal(session.folder / "traces.jsonl")
-    (session.folder / "traces").mkdir(exist_ok=True)
-    for job in _survey_jobs(session, book, until, MOST_TRACES):
-        path = session.folder / "traces" / f"{job.name}.json.gz"
-        result = session.ask({"do": "trace", "job": job.to_json(), "file": str(path)}, until)
-        if result is None:
-            break
-        book.add(session.row(job, result, 0))
-        _write_summary(session, job, result)
-        session.tell(f"traces: {len(book.rows)}", now=len(book.rows) % 10 == 0)
-    book.close()
+    with journal.Journal(session.folder / "traces.jsonl") as book:
+        (session.folder / "traces").mkdir(exist_ok=True)
+        for job in _survey_jobs(session, book, until, MOST_TRACES):
+            path = session.folder / "traces" / f"{job.name}.json.gz"
+            result = session.ask({"do": "trace", "job": job.to_json(), "file": str(path)}, until)
+            if result is None:
+                break
+            book.add(session.row(job, result, 0))
+            _write_summary(session, job, result)
+            session.tell(f"traces: {len(book.rows)}", now=len(book.rows) % 10 == 0)
 
 
 def measure_capped(session: Session, until: float) -> None:
     """Each job with all memory, and then with a little less than it reserved, as much, and a little more."""
-    book = journal.Journal(session.folder / "capped.jsonl")
-    for job in _survey_jobs(session, book, until, MOST_CAPPED * (1 + len(CAPS))):
-        free = measure_one(session, job, until)
-        if free is None:
-            break
-        book.add({**free, "cap": None})
-        _write_summary(session, job, free["result"])
-        reserved = free["result"].get("reserved")
-        if free["result"]["status"] != "ok" or not reserved:
-            continue
-        for cap in CAPS:
-            row = measure_one(session, job, until, int(cap * reserved))
-            if row is not None:
-                book.add({**row, "cap": cap, "capacity": int(cap * reserved), "free_reserved": reserved})
-        session.tell(f"near capacity: {len(book.rows)} runs", now=len(book.rows) % 20 == 0)
-    book.close()
+    with journal.Journal(session.folder / "capped.jsonl") as book:
+        for job in _survey_jobs(session, book, until, MOST_CAPPED * (1 + len(CAPS))):
+            free = measure_one(session, job, until)
+            if free is None:
+                break
+            book.add({**free, "cap": None})
+            _write_summary(session, job, free["result"])
+            reserved = free["result"].get("reserved")
+            if free["result"]["status"] != "ok" or not reserved:
+                continue
+            for cap in CAPS:
+                row = measure_one(session, job, until, int(cap * reserved))
+                if row is not None:
+                    book.add({**row, "cap": cap, "capacity": int(cap * reserved), "free_reserved": reserved})
+            session.tell(f"near capacity: {len(book.rows)} runs", now=len(book.rows) % 20 == 0)
 
 
 def _survey_jobs(session: Session, book: journal.Journal, until: float, most: int) -> Iterator[jobs.Job]:
@@ -149,10 +157,10 @@ def _write_summary(session: Session, job: jobs.Job, result: Row) -> None:
 
 def write_tables(session: Session) -> None:
     folder = session.folder
-    workspaces = _rows(folder / "workspaces.jsonl")
+    workspaces = journal.rows_of(folder / "workspaces.jsonl")
     if workspaces:
         journal.write_table(folder / "workspaces.csv", WORKSPACE_COLUMNS, workspaces)
-    constants = _rows(folder / "constants.jsonl")
+    constants = journal.rows_of(folder / "constants.jsonl")
     if constants:
         journal.write_table(folder / "constants.csv", CONSTANT_COLUMNS, constant_rows(constants))
     _write_survey(session, "traces", TRACE_COLUMNS)
@@ -160,7 +168,7 @@ def write_tables(session: Session) -> None:
 
 
 def _write_survey(session: Session, name: str, columns: tuple[str, ...]) -> None:
-    rows = _rows(session.folder / f"{name}.jsonl")
+    rows = journal.rows_of(session.folder / f"{name}.jsonl")
     cells = []
     for row in rows:
         run = journal.run_cells(row, session.folder, session.options.figure, summaries.KINDS)
@@ -169,11 +177,3 @@ def _write_survey(session: Session, name: str, columns: tuple[str, ...]) -> None
             cells.append({**run, **more, "free_reserved_mib": journal.mib(row, "free_reserved")})
     if rows:
         journal.write_table(session.folder / f"{name}.csv", columns, cells)
-
-
-def _rows(path: pathlib.Path) -> list[Row]:
-    if not path.exists():
-        return []
-    book = journal.Journal(path)
-    book.close()
-    return book.rows

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import importlib
-import importlib.util
 from typing import Callable, Iterator
 
 import torch
@@ -144,7 +143,6 @@ BUILDERS: dict[str, Callable[[Spec], Model]] = {
     "timm": timm,
     "hf": hugging_face,
 }
-PACKAGES = {"vision": "torchvision", "timm": "timm", "hf": "transformers"}
 
 
 def package(name: str):
@@ -159,11 +157,6 @@ def known(module, name: str):
     if not hasattr(module, name):
         raise Unavailable(f"{module.__name__} has no {name}")
     return getattr(module, name)
-
-
-def available_families() -> tuple[str, ...]:
-    """Those whose package is installed, without importing it."""
-    return tuple(f for f in BUILDERS if f not in PACKAGES or importlib.util.find_spec(PACKAGES[f]) is not None)
 
 
 # ------------------------------------------------------------------------------------------------ storage
