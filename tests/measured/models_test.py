@@ -6,7 +6,10 @@ import dataclasses
 import gzip
 import json
 import random
+import sys
+import types
 import unittest
+from unittest import mock
 
 import torch
 from torch import nn
@@ -82,6 +85,79 @@ class Training(unittest.TestCase):
         one, labels = torch.randn(4, 3), torch.zeros(4, dtype=torch.long)
         single = training.loss_of(one, labels, "cross-entropy")
         self.assertTrue(torch.allclose(training.loss_of((one, None, one), labels, "cross-entropy"), 2 * single))
+
+
+class Foreign(unittest.TestCase):
+    """What is asked of timm and transformers, by stand-ins for them."""
+
+    class Encoder(nn.Module):
+        """As transformers' classes for tokens: gives an object with logits."""
+
+        supports_gradient_checkpointing = True
+
+        def __init__(self, config: types.SimpleNamespace):
+            super().__init__()
+            self.words = nn.Embedding(config.vocab_size, config.hidden_size)
+            self.head = nn.Linear(config.hidden_size, config.vocab_size)
+            self.checkpointing = False
+
+        def gradient_checkpointing_enable(self) -> None:
+            self.checkpointing = True
+
+        def forward(self, input_ids: torch.Tensor) -> types.SimpleNamespace:
+            return types.SimpleNamespace(logits=self.head(self.words(input_ids)))
+
+    class Picture(nn.Module):
+        """As timm's models."""
+
+        default_cfg = {"input_size": (3, 8, 8)}
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.head = nn.Linear(3 * 64, 10)
+            # A model that reads its own parameters cannot be built without their storage.
+            self.scale = self.head.weight.sum().item()
+
+        def set_grad_checkpointing(self) -> None:
+            raise AssertionError("not supported")
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.head(x.flatten(1))
+
+    def test_transformers(self) -> None:
+        stub = types.SimpleNamespace(
+            __name__="transformers", BertConfig=types.SimpleNamespace, BertForMaskedLM=self.Encoder
+        )
+        job = next(job for job in drawn("hf", 100) if job.model["model"] == "BertForMaskedLM")
+        job = dataclasses.replace(job, precision="fp32", checkpointing=True)
+        with mock.patch.dict(sys.modules, transformers=stub):
+            result = training.run(job, CPU)
+            graph = json.loads(summaries.graph_of(zoo.built(job), "net"))
+        self.assertEqual(result["status"], "ok", result)
+        self.assertTrue(result["tokens"])
+        self.assertTrue(result["checkpointing"])
+        self.assertEqual([node["op"] for node in graph["nodes"]], ["embedding", "linear"])
+
+    def test_an_older_transformers(self) -> None:
+        stub = types.SimpleNamespace(__name__="transformers")
+        with mock.patch.dict(sys.modules, transformers=stub):
+            self.assertEqual(training.run(drawn("hf", 1)[0], CPU)["status"], "unavailable")
+
+    def test_timm(self) -> None:
+        stub = types.SimpleNamespace(
+            __name__="timm",
+            __version__="1",
+            is_model=lambda name: name == "picture",
+            create_model=lambda name, pretrained, num_classes: self.Picture(),
+        )
+        job = jobs.Job("n", "timm", {"name": "picture", "classes": 10}, 2, checkpointing=True)
+        with mock.patch.dict(sys.modules, timm=stub):
+            result = training.run(job, CPU)
+            unknown = training.run(dataclasses.replace(job, model={"name": "none", "classes": 2}), CPU)
+        self.assertEqual(result["status"], "ok", result)
+        self.assertFalse(result["checkpointing"])
+        self.assertEqual(result["sample"], [3, 8, 8])
+        self.assertEqual(unknown["status"], "unavailable")
 
 
 class Placing(unittest.TestCase):

@@ -28,6 +28,9 @@ from typing import Any, Callable
 
 Spec = dict[str, Any]
 
+EDITION = "s"
+"""Begins the names of jobs. What draws other jobs for the same seed takes a new one."""
+
 MOST_WORK = 1e14
 """Floating-point operations of one step's forward and backward."""
 
@@ -336,7 +339,7 @@ def step_work(family: str, spec: Spec, batch: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """A sequence of jobs without end. Names begin with the seed and, where not all families are drawn, with theirs."""
+    """A sequence of jobs without end. Names begin with edition and seed and, where not all families are drawn, with theirs."""
 
     seed: int
     families: tuple[str, ...] = tuple(FAMILIES)
@@ -344,7 +347,7 @@ class Series:
     @functools.cached_property
     def prefix(self) -> str:
         some = "" if self.families == tuple(FAMILIES) else "-" + "-".join(self.families)
-        return f"s{self.seed}{some}"
+        return f"{EDITION}{self.seed}{some}"
 
     def job(self, index: int) -> Job:
         """Job `index`; from 0."""

@@ -86,18 +86,16 @@ def put(model: zoo.Model, job: Job, device: Device) -> None:
     dtype = torch.bfloat16 if job.precision == "bf16" else None
     device.check(sum(p.numel() * p.element_size() for p in model.module.parameters()))
     zoo.place(model.module, device.torch_device, dtype)
-    if job.checkpointing and model.enable_checkpointing:
-        model.enable_checkpointing()
 
 
-def about_model(job: Job, model: zoo.Model) -> Result:
+def about_model(model: zoo.Model, checkpointing: bool) -> Result:
     """What the table says of it; known even of a job that does not fit."""
     return {
         "sample": list(model.sample),
         "tokens": model.vocabulary > 0,
         "parameters": sum(p.numel() for p in model.module.parameters()),
         "buffers": sum(b.numel() for b in model.module.buffers()),
-        "checkpointing": job.checkpointing and model.enable_checkpointing is not None,
+        "checkpointing": checkpointing,
     }
 
 
@@ -143,7 +141,7 @@ def _trouble(text: str, device: Device, result: Result) -> Result:
 
 def _train(job: Job, device: Device, counter_seconds: float, result: Result) -> None:
     model = zoo.built(job)
-    result.update(about_model(job, model))
+    result.update(about_model(model, job.checkpointing and zoo.checkpoint(model)))
     put(model, job, device)
     steps = training_steps(model, job, device)
     seconds = [next(steps)]

@@ -135,6 +135,17 @@ def checkpoints(module: nn.Module) -> dict[str, Callable[[], object]]:
     return {"enable_checkpointing": module.gradient_checkpointing_enable}
 
 
+def checkpoint(model: Model) -> bool:
+    """Turns activation checkpointing on; False for a model that has none."""
+    if model.enable_checkpointing is None:
+        return False
+    try:
+        model.enable_checkpointing()
+    except (AssertionError, NotImplementedError, ValueError):  # timm and transformers refuse by these.
+        return False
+    return True
+
+
 BUILDERS: dict[str, Callable[[Spec], Model]] = {
     "mlp": mlp,
     "cnn": cnn,
