@@ -91,7 +91,9 @@ def _measure_all(session: Session, book: journal.Journal, exporter: Exporter) ->
             return
 
 
-def measure_one(session: Session, job: jobs.Job, until: float | None = None, limit: int | None = None) -> dict[str, Any] | None:
+def measure_one(
+    session: Session, job: jobs.Job, until: float | None = None, limit: int | None = None
+) -> dict[str, Any] | None:
     """The run as a journal's row; None where the time was over."""
     runs_before = session.worker.asked if session.worker.process else 0
     request = {"do": "job", "job": job.to_json(), "limit_bytes": limit}

@@ -46,7 +46,9 @@ class Session:
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise CannotMeasure(f"another measure.py works in {self.folder}; wait for it, or choose another --out") from None
+            raise CannotMeasure(
+                f"another measure.py works in {self.folder}; wait for it, or choose another --out"
+            ) from None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,7 +77,10 @@ class Session:
         card.write(self.folder, self.command(), runs)
         packed = journal.pack(self.folder)
         size = sum(path.stat().st_size for path in packed)
-        print(f"\n{runs} runs in {self.folder}/runs.csv; packed: {len(packed)} files, {size / 2**20:.1f} MiB", file=sys.stderr)
+        print(
+            f"\n{runs} runs in {self.folder}/runs.csv; packed: {len(packed)} files, {size / 2**20:.1f} MiB",
+            file=sys.stderr,
+        )
 
     # -------------------------------------------------------------------------------------------- time
 
@@ -152,7 +157,9 @@ class Session:
         if "error" in self.machine:
             raise CannotMeasure(self.machine["error"])
         name = self.machine["gpu"] or "none"
-        self.gpu = self.options.gpu or (profile_of(name, self.machine["total_bytes"]) if self.machine["gpu"] else "a100-40gb")
+        self.gpu = self.options.gpu or (
+            profile_of(name, self.machine["total_bytes"]) if self.machine["gpu"] else "a100-40gb"
+        )
         about = {**self.machine, "profile": self.gpu}
         (self.folder / "machine.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
 
