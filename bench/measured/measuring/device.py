@@ -89,6 +89,8 @@ class CudaDevice:
 
     def reset(self) -> None:
         gc.collect()
+        # What has stayed is packages': the next collection need not go through it.
+        gc.freeze()
         torch.cuda.synchronize()
         clear = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
         if clear is not None:

@@ -337,7 +337,7 @@ def step_work(family: str, spec: Spec, batch: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """A sequence of jobs without end. Names begin with edition and seed; then with the families, if these are not all."""
+    """A sequence of jobs without end. Names begin with edition and seed; then with the families, if not all."""
 
     seed: int
     families: tuple[str, ...] = tuple(FAMILIES)

@@ -36,8 +36,6 @@ class Worker:
         self.environment = {**os.environ, **(environment or {}), "PYTHONPATH": path}
         self.process: subprocess.Popen | None = None
         self.answers: queue.Queue[str | None] = queue.Queue()
-        self.asked = 0
-        """Requests that the process has had."""
 
     def ask(self, request: dict[str, Any], seconds: float) -> Any:
         """Raises WorkerDied."""
@@ -45,7 +43,6 @@ class Worker:
         if process is None:
             process = self._start()
             patience += PATIENCE_AT_START
-        self.asked += 1
         try:
             process.stdin.write(json.dumps(request) + "\n")
             process.stdin.flush()
@@ -71,7 +68,6 @@ class Worker:
         process.stdin.close()
 
     def _start(self) -> subprocess.Popen:
-        self.asked = 0
         self.answers = queue.Queue()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
