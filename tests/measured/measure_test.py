@@ -33,7 +33,7 @@ def alive(pid: int) -> bool:
 
 class DryRun(FolderTest):
     def measure(self, part: str, *arguments: str) -> subprocess.CompletedProcess:
-        done = measure(part, "--out", self.folder, "--dry-run", "--minutes", "3", *arguments)
+        done = measure(part, "--out", self.folder, "--dry-run", "--minutes", "20", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
