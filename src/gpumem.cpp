@@ -67,6 +67,7 @@
 #include "gpumem/impl/read_inl.hpp"
 #include "gpumem/impl/read_runs_inl.hpp"
 #include "gpumem/impl/record_inl.hpp"
+#include "gpumem/impl/recovery_inl.hpp"
 #include "gpumem/impl/replay_estimate_inl.hpp"
 #include "gpumem/impl/replay_inl.hpp"
 #include "gpumem/impl/runs_csv_inl.hpp"
