@@ -13,6 +13,7 @@
 #include "gpumem/impl/catalogue_inl.hpp"
 #include "gpumem/impl/chain_inl.hpp"
 #include "gpumem/impl/checkpoints_inl.hpp"
+#include "gpumem/impl/collocation_inl.hpp"
 #include "gpumem/impl/complete_inl.hpp"
 #include "gpumem/impl/connect_inl.hpp"
 #include "gpumem/impl/containers_inl.hpp"
