@@ -177,9 +177,9 @@ Result<core::CsvTable> table_of(const std::string& file) {
 /// Sets what the estimator knows of each job.
 core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::Trace& trace,
                           const core::CsvTable& table, const SimulateOptions& options, const std::string& gpu) {
-  if (options.estimator == "none") return core::Done{};
   const Result<MarginRule> margin = margin_of(options.margin);
   if (!margin) return margin.error();
+  if (options.estimator == "none") return core::Done{};
   const auto column = trace.find(options.estimator);
   const bool figure = options.estimator == "true" || column;
   if (figure && margin->margin.upper) {

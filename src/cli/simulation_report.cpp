@@ -52,21 +52,6 @@ void spread(std::vector<double>& steps, double step_s, double from, double to, d
   }
 }
 
-/// How many jobs wait from which time on: +1 where one arrives or crashes, -1 where one starts or is refused.
-std::map<double, std::int64_t> waiting_changes(const SimulationReport& report) {
-  std::map<double, std::int64_t> changes;
-  const place::Simulation& simulation = report.simulation;
-  for (const place::SimulatedJob& job : report.jobs) ++changes[job.arrival_s];
-  for (const Run& run : simulation.runs) --changes[run.start_s];
-  for (const Run& run : simulation.runs) {
-    if (run.out_of_memory) ++changes[run.end_s];
-  }
-  for (const place::JobOutcome& job : simulation.jobs) {
-    if (job.verdict != place::Verdict::finished) --changes[job.end_s];
-  }
-  return changes;
-}
-
 Json usage_json(const SimulationReport& report) {
   constexpr std::size_t kSteps = 120;
   const OverTime all = over_time(report, kSteps);
@@ -207,6 +192,26 @@ std::string duration_words(double seconds) {
   return core::with_separators(minutes / 60) + " h " + std::to_string(minutes % 60) + " min";
 }
 
+std::vector<Waiting> waiting_over_time(const SimulationReport& report) {
+  const place::Simulation& simulation = report.simulation;
+  std::map<double, std::int64_t> changes;
+  for (const place::SimulatedJob& job : report.jobs) ++changes[job.arrival_s];
+  for (const Run& run : simulation.runs) --changes[run.start_s];
+  for (const Run& run : simulation.runs) {
+    if (run.out_of_memory) ++changes[run.end_s];
+  }
+  for (const place::JobOutcome& job : simulation.jobs) {
+    if (job.verdict != place::Verdict::finished) --changes[job.end_s];
+  }
+  std::vector<Waiting> waiting;
+  std::int64_t jobs = 0;
+  for (const auto& [at_s, change] : changes) {
+    jobs += change;
+    if (change != 0) waiting.push_back({at_s, jobs});
+  }
+  return waiting;
+}
+
 OverTime over_time(const SimulationReport& report, std::size_t steps) {
   const place::Simulation& simulation = report.simulation;
   OverTime all;
@@ -226,13 +231,13 @@ OverTime over_time(const SimulationReport& report, std::size_t steps) {
       spread(all.memory, all.step_s, from, to, static_cast<double>(usage[at].used.count()) / memory);
     }
   }
-  const auto changes = waiting_changes(report);
-  auto change = changes.begin();
-  std::int64_t waiting = 0;
+  const std::vector<Waiting> waiting = waiting_over_time(report);
+  auto next = waiting.begin();
+  std::int64_t jobs = 0;
   for (std::size_t at = 0; at < steps; ++at) {
     const double end = simulation.begin_s + static_cast<double>(at + 1) * all.step_s;
-    for (; change != changes.end() && change->first <= end; ++change) waiting += change->second;
-    all.waiting[at] = waiting;
+    for (; next != waiting.end() && next->at_s <= end; ++next) jobs = next->jobs;
+    all.waiting[at] = jobs;
   }
   return all;
 }

@@ -38,6 +38,13 @@ struct OverTime {
   std::vector<double> memory;         ///< share of all GPUs' memory
   std::vector<std::int64_t> waiting;  ///< jobs, at the end of the step
 };
+/// How many jobs wait from this time on: they arrived or crashed, and have not started.
+struct Waiting {
+  double at_s = 0.0;
+  std::int64_t jobs = 0;
+};
+[[nodiscard]] std::vector<Waiting> waiting_over_time(const SimulationReport& report);
+
 [[nodiscard]] OverTime over_time(const SimulationReport& report, std::size_t steps);
 
 [[nodiscard]] Json to_json(const SimulationReport& report);
