@@ -23,6 +23,7 @@ constexpr double kBar = 13.0;
 constexpr double kStrip = 46.0;  ///< of memory and SM activity
 constexpr double kGap = 18.0;    ///< between lanes
 constexpr double kFooter = 52.0;
+constexpr double kLetter = 5.6;  ///< width of one, about, where jobs are named
 constexpr double kHundred = 100.0;
 
 constexpr std::string_view kJob = "#cfe3f2";
@@ -149,7 +150,7 @@ class Picture {
     draw_strip(gpu, strip);
     // Crosses lie on top of all bars.
     for (const Bar& bar : lane.bars) {
-      if (bar.run->out_of_memory) draw_cross(bar, top);
+      if (bar.run->out_of_memory) draw_cross(lane, bar, top);
     }
   }
 
@@ -162,7 +163,6 @@ class Picture {
     const std::string_view stroke = run.out_of_memory ? kCrash : again ? std::string_view("#009e73") : kMemory;
     svg_.rectangle(box, {.fill = fill, .stroke = stroke, .stroke_width = 0.8}, tooltip(run));
     const std::string& name = report_.jobs[run.job].id;
-    constexpr double kLetter = 5.6;
     const auto room = static_cast<std::size_t>(std::max(0.0, (box.width - 6.0) / kLetter));
     constexpr std::size_t kLeast = 3;
     if (room < kLeast || run.out_of_memory) return;
@@ -170,12 +170,22 @@ class Picture {
     if (name.size() <= room || room > 2 * kLeast) svg_.text({box.x + 3, box.y + 10}, label, {.size = 10});
   }
 
-  void draw_cross(const Bar& bar, double top) {
+  /// A cross where memory ran out, and whose it was if there is room up to the next bar of the track.
+  void draw_cross(const Lane& lane, const Bar& bar, double top) {
     const double x = x_of(bar.run->end_s);
     const double y = top + static_cast<double>(bar.track) * kTrack + 0.5 * kBar;
     constexpr double kArm = 4.5;
     svg_.line({x - kArm, y - kArm}, {x + kArm, y + kArm}, {.stroke = kCrash, .stroke_width = 2.2});
     svg_.line({x - kArm, y + kArm}, {x + kArm, y - kArm}, {.stroke = kCrash, .stroke_width = 2.2});
+    double next = time_.end;
+    for (const Bar& other : lane.bars) {
+      if (other.track == bar.track && other.run->start_s >= bar.run->end_s) {
+        next = std::min(next, x_of(other.run->start_s));
+      }
+    }
+    const std::string& name = report_.jobs[bar.run->job].id;
+    if (static_cast<double>(name.size()) * kLetter + 3 * kArm > next - x) return;
+    svg_.text({x + 2 * kArm, y + 3.5}, name, {.size = 10, .fill = kCrash});
   }
 
   [[nodiscard]] std::string tooltip(const Run& run) const {

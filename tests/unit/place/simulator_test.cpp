@@ -107,7 +107,7 @@ TEST(Simulator, WithoutMpsJobsTakeTurnsInTime) {
 
 TEST(Simulator, AJobOfSeveralGpusIsAsFastAsOnTheSlowest) {
   // b comes to one of a's two GPUs: a is slowed down on both.
-  const Simulation done = run({job("a", 0, 100, 4, 2), job("b", 0, 1000, 4)}, server_of(2), "first-fit");
+  const Simulation done = run({job("a", 0, 100, 4, 2), job("b", 0, 1000, 4)}, server_of(2), "magm");
   EXPECT_NEAR(done.jobs[0].end_s, 100.0 / 0.75, 1e-9);
   EXPECT_NEAR(done.totals.mean_smact * done.totals.total_s * 2, 2 * 50.0 + 500.0, 1e-6);  // all work is done once
 }

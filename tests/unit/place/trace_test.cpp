@@ -87,9 +87,9 @@ TEST_P(WrongTrace, IsAnErrorThatNamesTheLine) {
 INSTANTIATE_TEST_SUITE_P(
     Traces, WrongTrace,
     ::testing::Values(Wrong{"", "is empty", 1}, Wrong{kHeader + "\n", "holds no jobs", 1},
-                      Wrong{"arrival_s,task,gpus,duration_s\n0,a,1,1\n", "has no column \"measured_mib\"", 1},
-                      Wrong{kHeader + "\n0,a,1,1,1\n-5,a,1,1,1\n", "arrival_s is \"-5\"", 3},
-                      Wrong{kHeader + "\n0,a,1,-1,1\n", "duration_s is \"-1\"", 2},
+                      Wrong{"arrival_s,task,gpus,duration_s\n0,a,1,1\n", "has no column 'measured_mib'", 1},
+                      Wrong{kHeader + "\n0,a,1,1,1\n-5,a,1,1,1\n", "arrival_s is '-5'", 3},
+                      Wrong{kHeader + "\n0,a,1,-1,1\n", "duration_s is '-1'", 2},
                       Wrong{kHeader + "\n0,a,1,0,1\n", "duration_s is 0", 2},
                       Wrong{kHeader + "\n,a,1,1,1\n", "arrival_s is empty", 2},
                       Wrong{kHeader + "\n1e99,a,1,1,1\n", "more than any job has", 2},
@@ -98,9 +98,9 @@ INSTANTIATE_TEST_SUITE_P(
                       Wrong{kHeader + "\n0,a,-1,1,1\n", "gpus is -1", 2},
                       Wrong{kHeader + "\n0,a,1,1,\n", "measured_mib is empty", 2},
                       Wrong{kHeader + "\n0,a,1,1,0\n", "measured_mib is 0", 2},
-                      Wrong{kHeader + "\n0,a,1,1,nan\n", "measured_mib is \"nan\"", 2},
-                      Wrong{kHeader + ",x_mb\n0,a,1,1,1,-3\n", "x_mb is \"-3\"", 2},
-                      Wrong{kHeader + ",smact\n0,a,1,1,1,1.5\n", "smact is \"1.5\"", 2},
+                      Wrong{kHeader + "\n0,a,1,1,nan\n", "measured_mib is 'nan'", 2},
+                      Wrong{kHeader + ",x_mb\n0,a,1,1,1,-3\n", "x_mb is '-3'", 2},
+                      Wrong{kHeader + ",smact\n0,a,1,1,1,1.5\n", "smact is '1.5'", 2},
                       Wrong{kHeader + ",job\n0,a,1,1,1,x\n0,b,1,1,1,x\n", "as does line 2", 3},
                       Wrong{kHeader + "\n0,a,1,1,1\n0,a,1,1,1\n0,a#2,1,1,1\n", "as does line 3", 4}));
 
