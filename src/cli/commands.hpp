@@ -6,6 +6,7 @@
 #include <string>
 
 #include "evaluation.hpp"
+#include "placing.hpp"
 
 namespace gpumem::cli {
 
@@ -96,6 +97,22 @@ struct ModelImportOptions {
   bool force = false;      ///< write over another model that is there
 };
 int run_model_import(const ModelImportOptions& options);
+
+/// In place of an estimator's name: nothing is known of the job's memory.
+inline constexpr const char* kNoEstimator = "none";
+
+struct PlaceOptions {
+  std::string job;     ///< a .rad file, or a summary
+  std::string server;  ///< the server as JSON
+  std::string id;      ///< the job's name in the answer; empty: the file's
+  JobRequest request;  ///< its summary is ignored, and its GPU is that of GPUs without a profile
+  PlacingOptions placing;
+  std::optional<std::int64_t> gpus = {};  ///< nothing: as the .rad file says, or 1
+  std::size_t turn = 0;                   ///< the round-robin's
+  bool exclusive = false;
+  bool json = false;
+};
+int run_place(const PlaceOptions& options);
 
 struct ReplayTraceOptions {
   std::string trace;                        ///< the recording; "-" is standard input
