@@ -131,7 +131,7 @@ struct SimulateOptions {
   std::string margin = "2GiB";              ///< beyond the estimate: bytes, a factor ("1.15x") or "upper"
   std::string sharing = "mps";              ///< or streams
   std::string recovery = "exclusive";       ///< or growing
-  std::string smact_cap;                    ///< a share, or "off"; empty: CARMA's
+  std::string smact_cap;                    ///< a share, or "none"; empty: CARMA's
   std::string free_floor;                   ///< bytes; empty: CARMA's
   std::string missing_duration = "median";  ///< or skip, or seconds
   bool no_idle_first = false;

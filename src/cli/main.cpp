@@ -30,12 +30,6 @@ const CLI::Validator kWholeNumber(
     },
     "");
 
-std::string policy_names() {
-  std::string names;
-  for (const auto& entry : gpumem::place::policies()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  return names;
-}
-
 constexpr const char* kModelHelp = "a trained model for learned estimators: a built-in one's name, or a folder";
 
 /// The options that describe a job, shared by every command that takes one.
@@ -258,7 +252,7 @@ void add_simulate(CLI::App& app, SimulateOptions& options) {
   command.add_option("--sharing", options.sharing, "mps or streams")->capture_default_str();
   command.add_option("--recovery", options.recovery, "exclusive or growing")->capture_default_str();
   command.add_option("--smact-cap", options.smact_cap,
-                     "no job to a GPU at this SM activity (0.8), or off; round-robin: off");
+                     "no job to a GPU at this SM activity (0.8), or none; round-robin: none");
   command.add_option("--free-floor", options.free_floor,
                      "nor to one with less free memory; 5GiB without an estimate, else 0; round-robin: 0");
   command.add_flag("--no-idle-first", options.no_idle_first, "idle GPUs as the policy ranks them, not before others");

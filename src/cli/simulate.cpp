@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/place/policies.hpp"
+#include "placing.hpp"
 #include "report.hpp"
 #include "simulation_report.hpp"
 
@@ -22,21 +23,6 @@ std::optional<double> number_of(std::string_view text) {
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
   const bool whole = code == std::errc() && end == text.data() + text.size();
   return whole && std::isfinite(value) && value >= 0.0 ? std::optional(value) : std::nullopt;
-}
-
-/// "5GiB", "512MiB", "0".
-Result<Bytes> bytes_of(std::string_view option, std::string_view text) {
-  double unit = text == "0" ? 1.0 : 0.0;
-  std::string_view digits = text;
-  for (const auto& [suffix, size] : {std::pair{"GiB", 0x1p30}, std::pair{"MiB", 0x1p20}}) {
-    if (!digits.ends_with(suffix)) continue;
-    digits.remove_suffix(std::string_view(suffix).size());
-    unit = size;
-  }
-  constexpr double kMost = 0x1p60;
-  const std::optional<double> number = number_of(digits);
-  if (number && unit > 0.0 && *number * unit <= kMost) return Bytes(std::llround(*number * unit));
-  return usage(std::string(option) + " is " + core::quoted(text) + "; write it as 5GiB or 512MiB");
 }
 
 /// "4xa100-40gb", "a100-40gb,2xh200": the GPUs by number, each with what jobs can have of it.
@@ -92,8 +78,8 @@ Result<MarginRule> margin_of(const std::string& text) {
     rule.words = "x " + text.substr(0, text.size() - 1);
     return rule;
   }
-  const Result<Bytes> bytes = bytes_of("--margin", text);
-  if (!bytes) return usage("--margin is " + core::quoted(text) + "; write it as 2GiB, 1.15x or upper");
+  const Result<Bytes> bytes = bytes_from(text, "margin");
+  if (!bytes) return bytes.error();
   rule.margin.bytes = *bytes;
   if (bytes->count() == 0) rule.words = "without a margin";
   return rule;
@@ -174,6 +160,14 @@ Result<core::CsvTable> table_of(const std::string& file) {
   return core::parse_csv(*text, file);
 }
 
+std::string unknown_estimator(const place::Trace& trace, const core::CsvTable& table, const std::string& name) {
+  std::string text = "the trace has no estimates of " + core::quoted(name) + "; choose one of none, true";
+  for (const std::string& column : trace.estimators) text += ", " + column;
+  if (!table.has("summary")) return text + "; it names no summaries that gpumem's own could read";
+  for (const auto& entry : estimate::estimators()) text += ", " + std::string(entry.name);
+  return text;
+}
+
 /// Sets what the estimator knows of each job.
 core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::Trace& trace,
                           const core::CsvTable& table, const SimulateOptions& options, const std::string& gpu) {
@@ -185,11 +179,11 @@ core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::T
   if (figure && margin->margin.upper) {
     return usage("--margin upper needs an estimator with a range; " + options.estimator + " has one figure");
   }
-  if (!figure && !table.has("summary")) {
-    std::string known = "none, true";
-    for (const std::string& name : trace.estimators) known += ", " + name;
-    return usage("the trace has no estimates of " + core::quoted(options.estimator) +
-                 " and names no summaries to estimate from; it has " + known);
+  if (!figure) {
+    const auto own_names = estimate::estimators();
+    const bool ours = std::any_of(own_names.begin(), own_names.end(),
+                                  [&](const auto& entry) { return entry.name == options.estimator; });
+    if (!ours || !table.has("summary")) return usage(unknown_estimator(trace, table, options.estimator));
   }
   OwnEstimates own(table, options.estimator, gpu);
   for (std::size_t index = 0; index < jobs.size(); ++index) {
@@ -223,16 +217,16 @@ Result<place::Conditions> conditions_of(const SimulateOptions& options, std::str
   const bool estimated = options.estimator != "none";
   if (free) conditions.smact_cap.reset();
   if (free || estimated) conditions.free_floor = Bytes();
-  if (options.smact_cap == "off") conditions.smact_cap.reset();
+  if (options.smact_cap == "none") conditions.smact_cap.reset();
   else if (!options.smact_cap.empty()) {
     const std::optional<double> cap = number_of(options.smact_cap);
     if (!cap || *cap <= 0.0 || *cap > 1.0) {
-      return usage("--smact-cap is " + core::quoted(options.smact_cap) + "; write a share above 0, up to 1, or off");
+      return usage("--smact-cap is " + core::quoted(options.smact_cap) + "; write a share above 0, up to 1, or none");
     }
     conditions.smact_cap = *cap;
   }
   if (options.free_floor.empty()) return conditions;
-  const Result<Bytes> floor = bytes_of("--free-floor", options.free_floor);
+  const Result<Bytes> floor = bytes_from(options.free_floor, "free-floor");
   if (!floor) return floor.error();
   conditions.free_floor = *floor;
   return conditions;
@@ -346,8 +340,6 @@ Result<SimulationReport> simulated(const SimulateOptions& options) {
   report.power = *power;
   report.without_smact =
       std::count_if(trace->jobs.begin(), trace->jobs.end(), [](const place::TracedJob& job) { return !job.smact; });
-  report.tasks.reserve(trace->jobs.size());
-  for (const place::TracedJob& job : trace->jobs) report.tasks.push_back(job.task);
   report.simulation = *std::move(simulation);
   return report;
 }

@@ -22,7 +22,6 @@ struct SimulationReport {
   std::string estimator;
   std::string margin;  ///< in words; empty: there is no estimate
   std::vector<place::SimulatedJob> jobs;
-  std::vector<std::string> tasks;  ///< of the jobs
   place::SimulationOptions options;
   place::FilledDurations filled;
   std::int64_t without_smact = 0;  ///< jobs that the trace gives no SM activity for

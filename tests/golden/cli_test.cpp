@@ -435,7 +435,7 @@ TEST(CliSimulate, SaysWhatBecomesOfATrace) {
   const std::string jobs = kJobs;
   expect_golden_run("simulate", jobs + "--gpus 2xa100-40gb");
   expect_golden_run("simulate_exclusive", jobs + "--gpus 2xa100-40gb --policy exclusive --missing-duration 120");
-  expect_golden_run("simulate_column", jobs + "--gpus 2xa100-40gb --estimator guess --margin 0 --recovery growing");
+  expect_golden_run("simulate_column", jobs + "--gpus 3xa100-40gb --estimator guess --margin 0 --recovery growing");
   expect_golden_run("simulate_true",
                     jobs + "--gpus a100-40gb,h200-141gb --estimator true --margin 1.15x --sharing streams --seed 7");
 }
@@ -478,7 +478,7 @@ TEST(CliSimulate, SaysWhatIsWrong) {
   for (const std::string& words :
        {jobs + "--gpus 4xb100", jobs + "--gpus 0xa100-40gb", jobs + "--gpus t4-16gb", jobs + "--gpus 1xa100-40gb",
         jobs + "--policy fastest", jobs + "--estimator fake", jobs + "--estimator guess --margin upper",
-        jobs + "--margin 2", jobs + "--sharing mig", jobs + "--recovery never", jobs + "--smact-cap 80",
+        jobs + "--margin lots", jobs + "--sharing mig", jobs + "--recovery never", jobs + "--smact-cap 80",
         jobs + "--free-floor lots", jobs + "--missing-duration long", jobs + "--smact 2", jobs + "--window -1",
         jobs + "--idle-watts 50", std::string("simulate none.csv")}) {
     const Outcome result = run(words);

@@ -4,17 +4,15 @@
 //
 // What is simulated, and what is assumed:
 // - Jobs wait in one queue, first in, first out; those that ran out of memory in a second one, which goes first. Only
-// the
-//   head of the queue is looked at, and one job is placed at most every `window_s` seconds, so that the monitoring has
-//   seen the last one: CARMA waits about a minute between two placements (its server sleeps for 30 s and, before a job
-//   joins others, for 30 s more; later versions close single GPUs for 30 s instead).
+//   the head of the queue is looked at, and one job is placed at most every `window_s` seconds, so that the monitoring
+//   has seen the last one: CARMA waits about a minute between two placements (its first server sleeps for 30 s and,
+//   before a job joins others, for 30 s more; its present one closes single GPUs for 30 s instead).
 // - Memory. A job grows in eight equal steps to what it needs; the time that this takes is drawn for each run, uniform
 //   from 0 to twice `ramp_s`, at most half of the job: programs import, read their data set and build their model in
 //   very different times. Who asks for more than a GPU has left has run out of memory, not who is there already.
 //   Fragmentation between processes is left out.
 // - What the policy sees of a GPU is what its jobs have taken by now, what was set aside for them, and its SM activity
-// of
-//   the moment.
+//   of the moment.
 // - Speed. Jobs on one GPU are slowed down by the rule of utilisation/collocation.hpp; a job of several GPUs is as fast
 //   as on the slowest of them, for it waits for all at every step. Durations are as on these GPUs: a trace of one kind
 //   of GPU is not translated to another.
@@ -45,13 +43,12 @@
 // What agrees: crashes fall from round-robin with streams through MPS and MAGM to MAGM with an estimator, and among
 // these from FakeTensor through Horus (not on the second trace, where they are alike) to GPUMemNet; the time saved with
 // an estimator. The true need x 1.15 crashes never, and takes less time than every published estimate with each of the
-// ten seeds: what a better estimate is worth. What does not agree, and why:
+// ten seeds: what a better estimate is worth.
+// What does not agree, and why:
 // - Round-robin crashes twice as often. A job that ran out of memory is alone here for as long as it runs, so that
-// fewer
-//   GPUs are left to go round; CARMA's server starts it on an idle GPU, which others may join.
+//   fewer GPUs are left to go round; CARMA's server starts it on an idle GPU, which others may join.
 // - With estimates, fewer crash. What is set aside counts here from the start, while CARMA goes by what it monitors;
-// and
-//   neither fragmentation nor programs that take minutes to reach the GPU are simulated.
+//   and neither fragmentation nor programs that take minutes to reach the GPU are simulated.
 // - Energy: 6 to 7 % under exclusive with an estimator, where the paper has 14 %. The power model is linear.
 // What hangs on the assumptions (the same script, with options behind --): with an SM activity of 0.3 instead of 0.5
 // the time saved with an estimator is 33 to 42 %, with 0.7 it is 17 to 21 %, and MAGM and MAGM with FakeTensor change
