@@ -1,5 +1,6 @@
 // The commands, one file each. A command reads its options, writes its answer to standard output and what
-// went wrong to standard error, and returns the exit code: 0, 2 usage, 3 bad input, 4 no estimate.
+// went wrong to standard error, and returns the exit code: 0, 2 usage, 3 bad input, 4 no estimate, 5 a job
+// that has to wait.
 #pragma once
 
 #include <optional>

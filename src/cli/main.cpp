@@ -281,7 +281,8 @@ int run(int argc, char** argv) {
                "gpumem");
   app.set_version_flag("--version", "gpumem " GPUMEM_VERSION_STRING);
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made.");
+  app.footer(
+      "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made, 5 a job that has to wait.");
 
   EstimateOptions estimate;
   FitOptions fit;

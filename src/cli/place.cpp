@@ -52,7 +52,7 @@ Error invalid(std::string message) { return {ErrorCode::invalid_argument, std::m
 
 /// A model's file as CARMA's users name it: from the folder of the .rad file, or from where they are.
 std::string model_path(const std::string& rad, const std::string& model) {
-  const fs::path beside = fs::path(rad).parent_path() / model;
+  const fs::path beside = (fs::path(rad).parent_path() / model).lexically_normal();
   std::error_code ignored;
   return fs::exists(beside, ignored) || !fs::exists(model, ignored) ? beside.string() : model;
 }
@@ -125,9 +125,15 @@ std::string percent(double share) {
   return text.data();
 }
 
+/// An id out of a file, fit for a terminal.
+std::string shown(std::string_view id) {
+  const std::string text = core::quoted(id);
+  return text.substr(1, text.size() - 2);
+}
+
 std::string jobs_on(const ServerGpu& gpu) {
   std::string text;
-  for (const place::PlacedJob& job : gpu.jobs) text += (text.empty() ? "" : ", ") + core::shortened(job.id, 40);
+  for (const place::PlacedJob& job : gpu.jobs) text += (text.empty() ? "" : ", ") + shown(job.id);
   return text;
 }
 
@@ -140,9 +146,9 @@ std::string server_table(const Placing& placing) {
     const auto& given = placing.decision.gpus;
     const bool here = std::find(given.begin(), given.end(), index) != given.end();
     const std::string jobs = jobs_on(gpu);
-    rows.push_back({core::shortened(gpu.id, 40), gpu.profile.empty() ? "-" : gpu.profile, core::to_string(gpu.total),
+    rows.push_back({shown(gpu.id), gpu.profile.empty() ? "-" : shown(gpu.profile), core::to_string(gpu.total),
                     core::to_string(gpu.used), core::to_string(gpu.set_aside()), core::to_string(gpu.free()),
-                    percent(gpu.smact), jobs + (here ? (jobs.empty() ? "<- " : " <- ") + placing.job.id : "")});
+                    percent(gpu.smact), jobs + (here ? (jobs.empty() ? "<- " : " <- ") + shown(placing.job.id) : "")});
   }
   std::array<std::size_t, 8> widths{};
   for (const auto& row : rows) {
@@ -173,7 +179,10 @@ std::string need_line(const Placing& placing) {
   text += core::to_string(*placing.request.memory) + " with ";
   text += placing.margin.upper ? "its upper bound" : "a margin of " + core::to_string(placing.margin.bytes);
   if (placing.request.gpus > 1) text += ", on each of " + core::with_separators(placing.request.gpus) + " GPUs";
-  return text + "\n";
+  text += "\n";
+  if (answer.estimate->coverage.layers_unknown > 0) text += "a lower bound: layers are of unknown classes\n";
+  if (!answer.estimate->out_of_domain.empty()) text += "not to be trusted: unlike the jobs that were learned from\n";
+  return text;
 }
 
 std::string policy_line(const Placing& placing) {
@@ -190,7 +199,7 @@ std::string policy_line(const Placing& placing) {
 std::string to_text(const Placing& placing) {
   std::string text = placing.needs.empty() ? "" : headline(placing.needs.front().evaluation);
   text += need_line(placing) + policy_line(placing) + "\n" + server_table(placing) + "\n";
-  return text + placing.job.id + ": " +
+  return text + shown(placing.job.id) + ": " +
          place::explain(placing.decision, placing.request, placing.server, placing.conditions) + "\n";
 }
 

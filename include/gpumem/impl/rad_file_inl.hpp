@@ -56,7 +56,7 @@ class Reader {
     while (true) {
       ++line_;
       const std::size_t end = text.find('\n');
-      const core::Status status = take(trimmed(text.substr(0, end)));
+      core::Status status = take(trimmed(text.substr(0, end)));
       if (!status) return status;
       if (end == std::string_view::npos) return finish();
       text.remove_prefix(end + 1);

@@ -47,7 +47,7 @@ GPUMEM_INLINE Retry alone(const Request& request, const OutOfMemory& failure) {
   if (failure.alone) next.alone = core::Bytes(failure.had.count() + 1);
   std::string words = name_of(request) + " runs again alone";
   if (failure.alone) words += ", on a GPU with more than the " + core::to_string(failure.had) + " that it had";
-  return {std::move(next), std::move(words)};
+  return {next, std::move(words)};
 }
 
 }  // namespace recovery_detail
@@ -71,8 +71,8 @@ GPUMEM_INLINE Retry after_out_of_memory(const Request& request, const OutOfMemor
   Request next = request;
   next.memory = *memory;
   next.alone = *memory;
-  return {std::move(next), name_of(request) + " runs again with " + core::to_string(*memory) + " instead of the " +
-                               core::to_string(failure.had) + " that it had"};
+  return {next, name_of(request) + " runs again with " + core::to_string(*memory) + " instead of the " +
+                    core::to_string(failure.had) + " that it had"};
 }
 
 }  // namespace gpumem::place
