@@ -124,6 +124,29 @@ struct ReplayTraceOptions {
 };
 int run_replay_trace(const ReplayTraceOptions& options);
 
+struct SimulateOptions {
+  std::string trace;                        ///< a CSV file (place/trace.hpp)
+  std::string gpus = "4xa100-40gb";         ///< "4xa100-40gb,2xh200"
+  std::string policy = "magm";              ///< one of place::policies()
+  std::string estimator = "none";           ///< none, true, a column of the trace, or an estimator of ours
+  std::string margin = "2GiB";              ///< beyond the estimate: bytes, a factor ("1.15x") or "upper"
+  std::string sharing = "mps";              ///< or streams
+  std::string recovery = "exclusive";       ///< or growing
+  std::string smact_cap;                    ///< a share, or "none"; empty: CARMA's
+  std::string free_floor;                   ///< bytes; empty: CARMA's
+  std::string missing_duration = "median";  ///< or skip, or seconds
+  bool no_idle_first = false;
+  double smact = 0.5;  ///< of jobs that the trace gives none for
+  double window_s = 60.0;
+  double ramp_s = 60.0;
+  std::optional<double> idle_watts = {};
+  std::optional<double> peak_watts = {};
+  std::uint64_t seed = 1;
+  bool json = false;
+  std::string out;  ///< the picture to write; empty: none
+};
+int run_simulate(const SimulateOptions& options);
+
 /// "gpumem: error: FILE:LINE: ..." on standard error; returns the exit code of its kind.
 int report_error(const Error& error);
 

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "commands.hpp"
+#include "gpumem/place/policies.hpp"
 #include "gpumem/summary/text.hpp"
 
 namespace {
@@ -236,6 +237,45 @@ void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
       "with profile_memory=True, from a GPU or a CPU; examples/pytorch/record_trace.py makes one.");
 }
 
+void add_simulate(CLI::App& app, SimulateOptions& options) {
+  CLI::App& command = *app.add_subcommand("simulate", "what a placement policy makes of a trace of jobs");
+  command.add_option("trace", options.trace, "the jobs (CSV); - is standard input")->required();
+  command.add_option("--gpus", options.gpus, "the server, such as 4xa100-40gb,2xh200")->capture_default_str();
+  command.add_option("--policy", options.policy, policy_names())->capture_default_str();
+  command
+      .add_option("--estimator", options.estimator,
+                  "none, true (what the jobs really need), a column of estimates in the trace (horus, ...), or an "
+                  "estimator of gpumem's where the trace names summaries")
+      ->capture_default_str();
+  command.add_option("--margin", options.margin, "beyond the estimate: 2GiB, 1.15x, or upper (its own upper figure)")
+      ->capture_default_str();
+  command.add_option("--sharing", options.sharing, "mps or streams")->capture_default_str();
+  command.add_option("--recovery", options.recovery, "exclusive or growing")->capture_default_str();
+  command.add_option("--smact-cap", options.smact_cap,
+                     "no job to a GPU at this SM activity (0.8), or none; round-robin: none");
+  command.add_option("--free-floor", options.free_floor,
+                     "nor to one with less free memory; 5GiB without an estimate, else 0; round-robin: 0");
+  command.add_flag("--no-idle-first", options.no_idle_first, "idle GPUs as the policy ranks them, not before others");
+  command.add_option("--window", options.window_s, "seconds from one placement to the next")->capture_default_str();
+  command.add_option("--ramp", options.ramp_s, "seconds in which a job grows to what it needs, on average")
+      ->capture_default_str();
+  command.add_option("--smact", options.smact, "SM activity of jobs for which the trace has none")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      .add_option("--missing-duration", options.missing_duration,
+                  "of jobs for which the trace has none: median, skip, or seconds")
+      ->capture_default_str();
+  command.add_option("--idle-watts", options.idle_watts, "power of an idle GPU; known for the A100");
+  command.add_option("--peak-watts", options.peak_watts, "power of a GPU at full SM activity");
+  command.add_option("--seed", options.seed, "of what is drawn: how fast each job grows")->capture_default_str();
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.add_option("-o,--out", options.out, "write a picture of it, SVG");
+  command.footer(
+      "A trace: arrival_s,task,gpus,duration_s,measured_mib and one job a row; what else it may hold, and what the\n"
+      "simulation assumes, stands in gpumem/place/trace.hpp and simulator.hpp.");
+}
+
 int run(int argc, char** argv) {
   CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
                "gpumem");
@@ -254,6 +294,7 @@ int run(int argc, char** argv) {
   ModelCommands model;
   PlaceOptions place;
   ReplayTraceOptions replay_trace;
+  SimulateOptions simulate;
   add_estimate(app, estimate);
   add_fit(app, fit);
   add_timeline(app, timeline);
@@ -264,6 +305,7 @@ int run(int argc, char** argv) {
   add_model(app, model);
   add_place(app, place);
   add_replay_trace(app, replay_trace);
+  add_simulate(app, simulate);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -281,6 +323,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("model")) return run_model(*app.get_subcommand("model"), model);
   if (app.got_subcommand("place")) return run_place(place);
   if (app.got_subcommand("replay-trace")) return run_replay_trace(replay_trace);
+  if (app.got_subcommand("simulate")) return run_simulate(simulate);
   return run_gpus(gpus);
 }
 

@@ -375,9 +375,9 @@ TEST(CliEvaluate, OfRunsThatAllFailIsAnError) {
 }
 
 TEST(CliHelp, IsNoError) {
-  for (const char* words :
-       {"--help", "estimate --help", "batch --help", "evaluate --help", "calibrate --help", "gpus --help",
-        "replay-trace --help", "model --help", "model run --help", "fit --help", "timeline --help"}) {
+  for (const char* words : {"--help", "estimate --help", "batch --help", "evaluate --help", "calibrate --help",
+                            "gpus --help", "replay-trace --help", "model --help", "model run --help", "fit --help",
+                            "timeline --help", "simulate --help"}) {
     const Outcome result = run(words);
     EXPECT_EQ(result.exit, 0) << words;
     EXPECT_NE(result.out.find("Usage"), std::string::npos) << words;
@@ -438,6 +438,75 @@ TEST(CliReplayTrace, SaysWhereMemoryEnds) {
 TEST(CliReplayTrace, SaysWhatIsWrong) {
   expect_golden_run("replay_trace_wrong_option", "replay-trace - --alloc-conf max_split_size_mb:1");
   expect_golden_run("replay_trace_wrong_trace", "replay-trace -", R"({"traceEvents": [{"name": "[memory]"}]})");
+}
+
+constexpr const char* kJobs = "simulate tests/golden/simulate/jobs.csv ";
+
+TEST(CliSimulate, SaysWhatBecomesOfATrace) {
+  const std::string jobs = kJobs;
+  expect_golden_run("simulate", jobs + "--gpus 2xa100-40gb");
+  expect_golden_run("simulate_exclusive", jobs + "--gpus 2xa100-40gb --policy exclusive --missing-duration 120");
+  expect_golden_run("simulate_column", jobs + "--gpus 3xa100-40gb --estimator guess --margin 0 --recovery growing");
+  expect_golden_run("simulate_true",
+                    jobs + "--gpus a100-40gb,h200-141gb --estimator true --margin 1.15x --sharing streams --seed 7");
+}
+
+TEST(CliSimulate, EstimatesTheSummariesThatATraceNames) {
+  expect_golden_run("simulate_own", std::string(kJobs) + "--gpus 2xa100-40gb --estimator replay --margin upper");
+}
+
+TEST(CliSimulate, PrintsOneJsonObject) {
+  const Outcome result = run(std::string(kJobs) + "--gpus 2xa100-40gb --estimator other --json");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["options"]["policy"], "magm");
+  EXPECT_EQ(json["totals"]["finished"], 12);
+  EXPECT_EQ(json["jobs"].size(), 12U);
+  EXPECT_EQ(json["runs"].size(), 12U + json["totals"]["out_of_memory"].get<std::size_t>());
+  double busy = 0.0;
+  for (const auto& share : json["over_time"]["smact"]) busy += share.get<double>();
+  const auto steps = static_cast<double>(json["over_time"]["smact"].size());
+  EXPECT_NEAR(busy / steps, json["totals"]["mean_smact"].get<double>(), 1e-9);
+  EXPECT_EQ(json["over_time"]["waiting"].back(), 0);
+}
+
+TEST(CliSimulate, DrawsAPicture) {
+  const fs::path file = fs::path(::testing::TempDir()) / ("gpumem_simulate_" + std::to_string(getpid()) + ".svg");
+  const Outcome result = run(std::string(kJobs) + "--gpus 2xa100-40gb -o '" + file.string() + "'");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const std::string picture = testing::text_of(file);
+  fs::remove(file);
+  EXPECT_TRUE(picture.starts_with("<svg") || picture.starts_with("<?xml")) << picture.substr(0, 40);
+  for (const char* word : {"GPU 0", "GPU 1", "waiting", "resnet50", "since the first arrival", "</svg>"}) {
+    EXPECT_NE(picture.find(word), std::string::npos) << word;
+  }
+}
+
+TEST(CliSimulate, SaysWhatIsWrong) {
+  const std::string jobs = kJobs;
+  std::string text;
+  for (const std::string& words :
+       {jobs + "--gpus 4xb100", jobs + "--gpus 0xa100-40gb", jobs + "--gpus t4-16gb", jobs + "--gpus 1xa100-40gb",
+        jobs + "--policy fastest", jobs + "--estimator fake", jobs + "--estimator guess --margin upper",
+        jobs + "--margin lots", jobs + "--sharing mig", jobs + "--recovery never", jobs + "--smact-cap 80",
+        jobs + "--free-floor lots", jobs + "--missing-duration long", jobs + "--smact 2", jobs + "--window -1",
+        jobs + "--idle-watts 50", std::string("simulate none.csv")}) {
+    const Outcome result = run(words);
+    text += "$ gpumem " + words + "\nexit code " + std::to_string(result.exit) + "\n" + result.out + result.err;
+  }
+  testing::expect_golden(fs::path(GPUMEM_GOLDEN_DIR) / "cli/simulate_wrong.golden", text);
+  const std::string header = "arrival_s,task,gpus,duration_s,measured_mib\n";
+  text.clear();
+  for (const std::string& input :
+       {std::string(), header, header + "-1,a,1,1,1\n", header + "0,a,1,1,1\n0,a,1,1,-1\n", header + "0,a,1,1,99999\n",
+        header + "0,a,9,1,1\n", header + "0,a,1,,1\n", "job," + header + "x,0,a,1,1,1\nx,0,b,1,1,1\n"}) {
+    const Outcome result = run("simulate -", input);
+    text += result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.exit, 0) << input;
+  }
+  testing::expect_golden(fs::path(GPUMEM_GOLDEN_DIR) / "cli/simulate_wrong_trace.golden", text);
 }
 
 // What the shipped recording says of itself, and what the rules make of it, worked out apart from the library: its
