@@ -38,7 +38,9 @@ TEST(Targets, SetAsideWhatIsNeededAndLittleMore) {
       ASSERT_TRUE(succeeds(request)) << entry.name;
       EXPECT_EQ(request->target, entry.name);
       EXPECT_GE(request->memory, gib(size)) << entry.name;
-      if (entry.name != "nvidia-mig") EXPECT_LT(request->memory, gib(size + 0.01)) << entry.name;
+      if (entry.name != "nvidia-mig") {
+        EXPECT_LT(request->memory, gib(size + 0.01)) << entry.name;
+      }
       EXPECT_EQ(entry.kubernetes, request->argument.empty()) << entry.name;
       EXPECT_EQ(entry.kubernetes, !request->limits.empty() || !request->annotations.empty()) << entry.name;
     }

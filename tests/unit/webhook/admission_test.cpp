@@ -4,6 +4,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base64.hpp"
 #include "golden.hpp"
 
 namespace gpumem::webhook {
@@ -32,22 +33,6 @@ Json job(std::string_view batch = "32") {
   return {{"gpumem.io/summary", "resnet50.torchsummary.txt"}, {"gpumem.io/batch", batch}};
 }
 
-std::string decoded(const std::string& text) {
-  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string bytes;
-  std::uint32_t bits = 0;
-  int count = 0;
-  for (const char digit : text) {
-    if (digit == '=') break;
-    bits = bits << 6 | static_cast<std::uint32_t>(kDigits.find(digit));
-    count += 6;
-    if (count < 8) continue;
-    count -= 8;
-    bytes += static_cast<char>(bits >> count & 0xFF);
-  }
-  return bytes;
-}
-
 struct Answer {
   Outcome outcome;
   Json response;
@@ -64,7 +49,7 @@ Answer answer(const Json& review, OnError on_error = OnError::deny) {
   Answer found{reply.outcome, json["response"], review["request"]["object"]};
   if (found.response.contains("patch")) {
     EXPECT_EQ(found.response["patchType"], "JSONPatch");
-    found.pod = found.pod.patch(Json::parse(decoded(found.response["patch"])));
+    found.pod = found.pod.patch(Json::parse(testing::decoded(found.response["patch"].get<std::string>())));
   }
   return found;
 }
