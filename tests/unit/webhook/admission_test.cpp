@@ -122,7 +122,7 @@ TEST(Admission, KnowsEveryTargetOnKubernetes) {
     return answer(review_of(annotations)).pod;
   };
   EXPECT_TRUE(limits("volcano")["spec"]["containers"][0]["resources"]["limits"].contains("volcano.sh/vgpu-memory"));
-  EXPECT_TRUE(limits("nvidia-mig")["spec"]["containers"][0]["resources"]["limits"].contains("nvidia.com/mig-1g.5gb"));
+  EXPECT_TRUE(limits("nvidia-mig")["spec"]["containers"][0]["resources"]["limits"].contains("nvidia.com/mig-1g.10gb"));
   EXPECT_TRUE(limits("kai")["metadata"]["annotations"].contains("gpu-memory"));
   EXPECT_TRUE(limits("kai-fraction")["metadata"]["annotations"].contains("gpu-fraction"));
   EXPECT_FALSE(limits("kai")["spec"]["containers"][0]["resources"]["limits"].contains("nvidia.com/gpu"));
