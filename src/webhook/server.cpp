@@ -81,14 +81,15 @@ class Server::Workers : public httplib::TaskQueue {
   }
 
   void enqueue(std::function<void()> connection) override {
-    {
-      const std::lock_guard lock(mutex_);
-      if (waiting_.size() < server_.options_.most_waiting) {
-        waiting_.push_back(std::move(connection));
-        server_.queued_ = waiting_.size();
-      }
+    std::unique_lock lock(mutex_);
+    if (waiting_.size() < server_.options_.most_waiting) {
+      waiting_.push_back(std::move(connection));
+      server_.queued_ = waiting_.size();
+      lock.unlock();
+      wanted_.notify_one();
+      return;
     }
-    if (connection == nullptr) return wanted_.notify_one();
+    lock.unlock();
     t_busy = true;
     connection();
     t_busy = false;
@@ -277,11 +278,11 @@ void Server::mutate(httplib::Response& response, const httplib::ContentReader& r
   }
   if (!whole) return turn_away(response, kBadRequest, Turned::other, "the body is not whole");
   const auto begin = Clock::now();
-  Reply reply = answer(std::move(body));
+  const Reply reply = answer(std::move(body));
   metrics_.count(reply.outcome, Clock::now() - begin);
   const bool understood = reply.outcome != Outcome::malformed;
   response.status = understood ? kOk : kBadRequest;
-  response.set_content(std::move(reply.body), understood ? "application/json" : "text/plain");
+  response.set_content(reply.body, understood ? "application/json" : "text/plain");
 }
 
 Reply Server::answer(std::string body) {
