@@ -3,7 +3,8 @@
 //
 // Source: github.com/volcano-sh/volcano, docs/user-guide/how_to_use_volcano_vgpu.md: volcano.sh/vgpu-number and
 // volcano.sh/vgpu-memory, "3000" for "3G" on each of them; github.com/Project-HAMi/volcano-vgpu-device-plugin,
-// doc/config.md, counts the default in "MB". Nodes register what the driver reports, which is MiB.
+// doc/config.md, says "MB"; that MiB are meant, one entry each, says github.com/Project-HAMi/HAMi,
+// docs/gpu-memory-factor.md, also that a cluster may count in multiples of them.
 #pragma once
 
 #include "gpumem/request/gpu_request.hpp"
