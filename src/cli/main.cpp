@@ -79,6 +79,28 @@ void add_fit(CLI::App& app, FitOptions& options) {
   command.footer("Exit code 4 if not even one sample fits.");
 }
 
+std::string target_names() {
+  std::string names;
+  for (const auto& entry : gpumem::request::targets()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  return names;
+}
+
+void add_request(CLI::App& app, RequestOptions& options) {
+  CLI::App& command = *app.add_subcommand("request", "what to ask a scheduler or launcher for, in its own units");
+  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
+  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
+  command.add_option("--for", options.target, target_names())->required();
+  command
+      .add_option("--margin", options.margin, "upper: the estimate's; or bytes beyond what is expected, such as 2GiB")
+      ->capture_default_str();
+  add_job_options(command, options.request);
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(
+      "Standard output holds nothing but what is to be pasted, or given to a command:\n"
+      "  sbatch $(gpumem request vgg16.txt --batch 64 --for slurm) job.sh\n"
+      "Exit code 4 if no GPU of the type named holds the job.");
+}
+
 void add_timeline(CLI::App& app, TimelineOptions& options) {
   CLI::App& command = *app.add_subcommand("timeline", "a page that shows the memory of a training run, event by event");
   command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
@@ -286,6 +308,7 @@ int run(int argc, char** argv) {
 
   EstimateOptions estimate;
   FitOptions fit;
+  RequestOptions request;
   TimelineOptions timeline;
   BatchOptions batch;
   EvaluateOptions evaluate;
@@ -297,6 +320,7 @@ int run(int argc, char** argv) {
   SimulateOptions simulate;
   add_estimate(app, estimate);
   add_fit(app, fit);
+  add_request(app, request);
   add_timeline(app, timeline);
   add_batch(app, batch);
   add_evaluate(app, evaluate);
@@ -316,6 +340,7 @@ int run(int argc, char** argv) {
   }
   if (app.got_subcommand("estimate")) return run_estimate(estimate);
   if (app.got_subcommand("fit")) return run_fit(fit);
+  if (app.got_subcommand("request")) return run_request(request);
   if (app.got_subcommand("timeline")) return run_timeline(timeline);
   if (app.got_subcommand("batch")) return run_batch(batch);
   if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);

@@ -31,6 +31,7 @@ const std::map<std::string, Names> kArrows = {
     {"estimate", {"core", "model", "ops", "connect", "ml", "plan", "device"}},
     {"utilisation", {"core", "model", "ops", "connect", "ml", "plan", "device", "estimate"}},
     {"place", {"core", "model", "device", "estimate", "utilisation"}},
+    {"request", {"core", "device", "estimate", "place"}},
     {"runs", {"core", "model"}},
 };
 
@@ -44,6 +45,7 @@ const std::map<std::string, Names> kShared = {
      {"estimator", "memory_estimate", "plan_replay", "planned_job", "replay_estimate", "learned_facts", "fit",
       "timeline"}},
     {"place", {"policy", "server", "queue", "recovery", "simulator", "trace", "rad_file", "server_json"}},
+    {"request", {"gpu_request"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
@@ -54,6 +56,7 @@ const std::map<std::string, Names> kLists = {
     {"ops", {"catalogue"}},
     {"estimate", {"estimators"}},
     {"place", {"policies"}},
+    {"request", {"targets"}},
     {"runs", {"read_runs"}},
 };
 
@@ -283,6 +286,8 @@ TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summ
 TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
 
 TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("impl/policies_inl.hpp", "place"), members("place")); }
+
+TEST(Lists, HoldEveryTarget) { EXPECT_EQ(listed_in("impl/targets_inl.hpp", "request"), members("request")); }
 
 TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
 

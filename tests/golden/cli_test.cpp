@@ -171,6 +171,40 @@ TEST(CliFit, OfAJobThatIsTooLargeAtBatchOneSaysTheNeed) {
   fs::remove(profile);
 }
 
+std::string vgg16(std::string_view options) {
+  return "request models/summaries/vgg16.torchsummary.txt --batch 64 " + std::string(options);
+}
+
+TEST(CliRequest, PrintsWhatEachTargetTakes) {
+  for (const auto& target : request::targets()) {
+    std::string name = "request_" + std::string(target.name);
+    std::replace(name.begin(), name.end(), '-', '_');
+    expect_golden_run(name, vgg16("--for " + std::string(target.name)));
+  }
+}
+
+TEST(CliRequest, PrintsOneJsonObject) { expect_golden_run("request_json", vgg16("--for hami --margin 2GiB --json")); }
+
+TEST(CliRequest, SaysNeedAndLimitWhereNoGpuHoldsIt) {
+  expect_golden_run("request_does_not_fit", "request models/summaries/vgg16.torchsummary.txt --batch 1024 --for slurm");
+  expect_golden_run("request_no_slice", vgg16("--gpu t4-16gb --for nvidia-mig"));
+}
+
+TEST(CliRequest, RefusesWrongWordsBeforeItReads) {
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for k8s").exit, 2);
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for ray --margin 2").exit, 2);
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for ray --estimator all").exit, 2);
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for ray").exit, 3);
+  EXPECT_EQ(run("request nowhere.txt --batch 1").exit, 2);
+}
+
+TEST(CliRequest, OnlyTheRequestGoesToStandardOutput) {
+  const Outcome result = run(vgg16("--for slurm"));
+  EXPECT_TRUE(result.out.starts_with("--gres=shard:")) << result.out;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
+  EXPECT_NE(result.err.find(" at batch 64 needs "), std::string::npos) << result.err;
+}
+
 /// The page of `gpumem timeline` with these words.
 std::string page_of(const std::string& words) {
   const fs::path file = fs::path(::testing::TempDir()) / ("gpumem_timeline_" + std::to_string(getpid()) + ".html");
