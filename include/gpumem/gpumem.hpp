@@ -17,15 +17,12 @@
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
-<<<<<<< HEAD
 #include "gpumem/place/policies.hpp"
 #include "gpumem/place/queue.hpp"
 #include "gpumem/place/rad_file.hpp"
 #include "gpumem/place/recovery.hpp"
 #include "gpumem/place/server_json.hpp"
-=======
 #include "gpumem/request/targets.hpp"
->>>>>>> webhook
 #include "gpumem/runs/read_runs.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
 #include "gpumem/summary/read.hpp"
