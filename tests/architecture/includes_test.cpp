@@ -42,7 +42,7 @@ const std::map<std::string, Names> kShared = {
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"estimate",
      {"estimator", "memory_estimate", "plan_replay", "planned_job", "replay_estimate", "learned_facts", "fit",
-      "timeline"}},
+      "timeline", "state_bytes"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
