@@ -50,6 +50,9 @@ if [ "$all" = yes ]; then
   ./build/bench/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/bench/bench/gpumem_process_bench --benchmark_min_time=0.01
 
+  say "The peers that gpumem is compared with, one job and one round: that they run and agree"
+  ctest --preset peers
+
   say "The shipped summaries and graphs are what the scripts make"
   /usr/bin/python3 examples/pytorch/print_summaries.py --check
   python3 examples/huggingface/print_trees.py --check

@@ -11,8 +11,8 @@
 //      float32 master weights, and gradients and state are float32 as they are; its 16-bit copies are activations.
 //
 // Source: torch.optim (PyTorch 2.x) and lion-pytorch, tensor by tensor as plan/step_plan.hpp takes them; left out are
-// the counters of 4 bytes that the fused optimizers keep a tensor. Accelerate's "estimate-memory" gives the same for
-// Adam in float32, four times the weights.
+// the counters of 4 bytes that the fused optimizers keep a tensor. For Adam in float32 that is 16 bytes a parameter;
+// Accelerate's "estimate-memory" says four times the weights and buffers.
 //
 // Copies of the model that train in parallel hold all of it each: TrainingJob::data_parallel changes nothing.
 #pragma once
