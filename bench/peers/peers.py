@@ -137,7 +137,8 @@ class Peer:
 
     def read(self, text):
         answer = json.loads(text) if text else {"error": "it ended without an answer"}
-        return Answer(answer.get("bytes"), answer.get("range_mib"), answer.get("how", ""), answer.get("error", ""))
+        range_mib = answer.get("range_mib")
+        return Answer(answer.get("bytes"), range_mib and tuple(range_mib), answer.get("how", ""), answer.get("error", ""))
 
     def cold(self, job):
         """(answer, seconds from start to end, bytes)"""
@@ -509,14 +510,16 @@ def arguments():
 
 
 def disagreements(runs):
-    """Of the MLP, pairs that must agree to the byte (or on the bin) and do not."""
+    """Pairs that must agree on the MLP, to the byte or on the bin, and do not."""
+    # The optimizer in C++ keeps no counters, and lets go of a parameter's temporaries before it takes the next one's.
+    slack = {"libtorch-meta": 1e-3}
     said = {run.peer: run.answer for run in runs}
-    pairs = [(theirs, ours) for theirs, ours in PAIRS if ours != "replay" and theirs in said and not said[theirs].how == "made-up weights"]
-    slack = {"libtorch-meta": 1024}  # its Adam counts steps without tensors
     wrong = []
-    for theirs, ours in pairs:
+    for theirs, ours in PAIRS:
+        if ours == "replay" or theirs not in said or ours not in said or said[theirs].how == "made-up weights":
+            continue
         left, right = said[theirs], said[ours]
-        same = left.bin == right.bin if left.bin else abs(left.bytes - right.bytes) <= slack.get(theirs, 0)
+        same = left.bin == right.bin if left.bin else abs(left.bytes / right.bytes - 1) <= slack.get(theirs, 0)
         if not same:
             wrong.append(f"{theirs} says {left}, {ours} {right}")
     return wrong
