@@ -85,8 +85,8 @@ Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, c
   prediction.lower_mib = std::max(0.0, estimate->lower.mib() + moved);
   prediction.upper_mib = std::max(0.0, estimate->upper.mib() + moved);
   prediction.ranged = estimate->upper_coverage.has_value() || !estimate->bins.empty();
-  // Of a model with unknown layers no estimate is known to fit: the expected figure must do.
-  prediction.fits = estimate->coverage.layers_unknown > 0 ? estimate->expected <= gpu.capacity() : estimate->fits;
+  // No lower bound is known to fit: the expected figure must do.
+  prediction.fits = estimate->lower_bound ? estimate->expected <= gpu.capacity() : estimate->fits;
   return prediction;
 }
 

@@ -1,5 +1,6 @@
 // gpumem: the command line. Reads the words, runs one command, returns its exit code.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "commands.hpp"
@@ -14,6 +15,18 @@ std::string estimator_names() {
   std::string names;
   for (const auto& entry : gpumem::estimate::estimators()) names += std::string(entry.name) + ", ";
   return names + "all";
+}
+
+/// Each estimator with what it is, one line each.
+std::string estimator_list() {
+  constexpr std::size_t kName = 24;
+  std::string text = "Estimators:\n";
+  for (const auto& entry : gpumem::estimate::estimators()) {
+    std::string name(entry.name);
+    name.resize(std::max(name.size() + 1, kName), ' ');
+    text += "  " + name + std::string(entry.description) + "\n";
+  }
+  return text;
 }
 
 /// A whole number as people write it: decimal (CLI11 reads 010 as 8), and an error beyond 64 bits (CLI11 takes
@@ -47,6 +60,11 @@ void add_job_options(CLI::App& command, JobRequest& request, bool with_estimator
   command.add_option("--accumulate", request.accumulate, "forward-backward passes a step")
       ->capture_default_str()
       ->transform(kWholeNumber);
+  command
+      .add_option("--data-parallel", request.data_parallel,
+                  "GPUs that train together, each on a batch of its own; of model-states and the zero- estimators")
+      ->capture_default_str()
+      ->transform(kWholeNumber);
   command.add_option("--zero-grad", request.zero_grad, "step-start, before-forward, before-backward or step-end")
       ->capture_default_str();
   command.add_flag("--fused", request.fused, "the optimizer's fused form");
@@ -69,6 +87,7 @@ void add_estimate(CLI::App& app, EstimateOptions& options) {
   command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
   add_job_options(command, options.request);
   command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(estimator_list());
 }
 
 void add_fit(CLI::App& app, FitOptions& options) {

@@ -46,6 +46,7 @@ const std::map<std::string, Names> kShared = {
       "timeline"}},
     {"place", {"policy", "server", "queue", "recovery", "simulator", "trace", "rad_file", "server_json"}},
     {"request", {"gpu_request"}},
+      "timeline", "state_bytes"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 

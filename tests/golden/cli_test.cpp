@@ -79,6 +79,36 @@ TEST(CliEstimate, SaysThatAJobDoesNotFit) {
   expect_golden_run("estimate_does_not_fit", resnet50("--batch 256 --gpu t4-16gb --precision fp32 --optimizer sgd"));
 }
 
+TEST(CliEstimate, ModelStatesAreALowerBound) {
+  expect_golden_run("estimate_model_states", "estimate models/graphs/gpt_like.json --batch 8 --estimator model-states");
+}
+
+TEST(CliEstimate, ZeroIsOfOneOfManyGpus) {
+  expect_golden_run("estimate_zero",
+                    "estimate models/graphs/gpt_like.json --batch 8 --estimator zero-3-offload "
+                    "--data-parallel 8 --precision bf16");
+  expect_golden_run("estimate_zero_json",
+                    "estimate models/graphs/gpt_like.json --batch 8 --estimator zero-2 "
+                    "--data-parallel 8 --json");
+}
+
+TEST(CliEstimate, OfOneGpuDoesNotTakeSeveral) {
+  expect_golden_run("estimate_data_parallel", resnet50("--batch 32 --data-parallel 8"));
+}
+
+TEST(CliFit, OfALowerBoundIsNotKnown) {
+  expect_golden_run("fit_lower_bound", "fit models/graphs/gpt_like.json --estimator zero-3 --data-parallel 8");
+}
+
+TEST(CliBatch, TakesDataParallel) {
+  const Outcome one = run("batch", R"({"summary": "models/graphs/gpt_like.json", "batch_size": 8, )"
+                                   R"("estimator": "zero-1", "data_parallel": 4, "precision": "bf16"})");
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const auto json = nlohmann::json::parse(one.out);
+  EXPECT_EQ(json["job"]["data_parallel"], 4);
+  EXPECT_EQ(json["estimates"][0]["expected_bytes"], 4 * 124439808 + 12 * 124439808 / 4);
+}
+
 TEST(CliEstimate, EveryEstimatorAnswersForItself) {
   const Outcome result = run(resnet50("--batch 32 --estimator all --json"));
   ASSERT_EQ(result.exit, 0) << result.err;
