@@ -59,15 +59,6 @@ if [ "$all" = yes ]; then
   say "Fuzzing each target from a fixed seed"
   GPUMEM_FUZZ_RUNS=2000 ./tests/fuzz/run.sh 30
 
-  say "Benchmarks, one short round: that they run, not what they measure"
-  cmake --preset bench
-  cmake --build --preset bench --parallel "$jobs"
-  ./build/bench/bench/gpumem_bench --benchmark_min_time=0.01
-  ./build/bench/bench/gpumem_process_bench --benchmark_min_time=0.01
-
-  say "The peers that gpumem is compared with, one job and one round: that they run and agree"
-  ctest --preset peers
-
   say "The shipped summaries and graphs are what the scripts make"
   /usr/bin/python3 examples/pytorch/print_summaries.py --check
   python3 examples/huggingface/print_trees.py --check
