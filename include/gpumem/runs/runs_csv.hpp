@@ -11,7 +11,9 @@
 //   measured_mib  the measured peak; empty: the run was not measured
 // Columns that may be there: name, gpus, zero_grad (step-start, before-backward, step-end), samples_per_epoch,
 // summary_pass, validation_pass, loss, gradient_accumulation, checkpointing, figure (device, reserved, allocated,
-// growth), status (ok, or oom for a run that did not fit). All others are ignored.
+// growth), status (ok, or oom for a run that did not fit), and published_NAME_mib (or published_NAME_mb, which is read
+// as MiB as well: that is how such figures are compared with what nvidia-smi prints), what another estimator said of
+// the run; an empty cell: nothing. All others are ignored.
 #pragma once
 
 #include "gpumem/runs/runs_format.hpp"
