@@ -50,6 +50,9 @@ if [ "$all" = yes ]; then
   ./build/bench/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/bench/bench/gpumem_process_bench --benchmark_min_time=0.01
 
+  say "The README's tables of accuracy are what the models and the runs at hand say"
+  ./bench/accuracy/run.sh --readme README.md --check
+
   say "The shipped summaries and graphs are what the scripts make"
   /usr/bin/python3 examples/pytorch/print_summaries.py --check
   python3 examples/huggingface/print_trees.py --check

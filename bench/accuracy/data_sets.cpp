@@ -55,6 +55,12 @@ const KnownSet* find_known(const DataSet& set) {
   return nullptr;
 }
 
+std::optional<runs::Figure> figure_of(const std::vector<const MeasuredRun*>& runs) {
+  const auto other = [&](const MeasuredRun* run) { return run->figure != runs.front()->figure; };
+  if (runs.empty() || std::any_of(runs.begin(), runs.end(), other)) return std::nullopt;
+  return runs.front()->figure;
+}
+
 void add(DataSet& set, const MeasuredRun& run) {
   if (!is_measured(run)) {
     ++set.without_measurement;
@@ -94,7 +100,7 @@ std::vector<DataSet> sets_of(const MeasuredRuns& table, const TableFile& file, c
     set.name = short_name(file.path);
     if (sets.size() > 1) set.name += ", " + std::string(plural_of(set.kind));
     set.source = source_of(table, file);
-    if (!set.runs.empty()) set.figure = set.runs.front()->figure;
+    set.figure = figure_of(set.runs);
     std::sort(set.gpus.begin(), set.gpus.end());
     set.known = find_known(set);
   }

@@ -29,9 +29,9 @@ struct KnownSet {
 struct DataSet {
   std::string name = {};    ///< "a100/cnn.csv", "xmem/runs.csv, transformers"
   std::string source = {};  ///< "gpumemnet", "xmem", "carma", "bench/measured/h200-141gb"; empty: nobody knows
-  std::optional<ml::NetKind> kind = {};  ///< that of most runs
-  runs::Figure figure = runs::Figure::device;
-  std::vector<std::string> gpus = {};  ///< each once, by name
+  std::optional<ml::NetKind> kind = {};     ///< that of most runs
+  std::optional<runs::Figure> figure = {};  ///< what was measured; nothing: not the same of all runs
+  std::vector<std::string> gpus = {};       ///< each once, by name
   std::vector<const runs::MeasuredRun*> runs = {};
   std::int64_t without_measurement = 0;
   std::int64_t several_gpus = 0;  ///< left out: the figure is that of one GPU

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "cells.hpp"
 #include "report.hpp"
@@ -14,6 +15,7 @@ using runs::Accuracy;
 using runs::CappedAccuracy;
 
 constexpr std::string_view kReplay = "replay";
+constexpr std::string_view kRunsTable = "runs";
 constexpr std::string_view kCorrected = "replay-corrected";
 constexpr std::size_t kFew = 100;  ///< of fewer runs the worst is told, of more the 99th percentile
 
@@ -134,7 +136,9 @@ ReadmeRow runs_row(const SetVerdicts* verdicts, const std::string& what) {
 
 ReadmeTable runs_table(const std::vector<SetVerdicts>& all) {
   ReadmeTable table = {
-      "runs", row({"runs", "what was measured", "relative error: median, mean", "beyond the error"}) + rule(4, 4), {}};
+      std::string(kRunsTable),
+      row({"runs", "what was measured", "relative error: median, mean", "beyond the error"}) + rule(4, 4),
+      {}};
   for (const SetVerdicts& verdicts : all) {
     if (verdicts.set->known != nullptr || verdicts.set->source.empty()) continue;
     table.rows.push_back(
@@ -245,7 +249,10 @@ ReadmeTable learned_table(std::span<const ml::ModelConfig> models) {
       row({"model", "trained on", "right bin", "below the true bin", "GPUMemNet's own, as published"}) + rule(5, 5),
       {},
       true};
-  for (const ml::ModelConfig& model : models) {
+  std::vector<ml::ModelConfig> sorted(models.begin(), models.end());
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const auto& left, const auto& right) { return left.nets < right.nets; });
+  for (const ml::ModelConfig& model : sorted) {
     if (model.head.edges_mib.size() < 2 || !has_figure(model, "accuracy")) continue;
     const std::string key = "`" + model.name + "`";
     table.rows.push_back({key, row({key, trained_on(model), percent(figure_of(model, "accuracy"), 1),
@@ -390,7 +397,7 @@ std::vector<std::string> not_at_hand(const std::vector<ReadmeTable>& tables) {
   std::vector<std::string> keys;
   for (const ReadmeTable& table : tables) {
     for (const ReadmeRow& row : table.rows) {
-      if (!row.line) keys.push_back(row.key);
+      if (table.name == kRunsTable && !row.line) keys.push_back(row.key);
     }
   }
   return keys;

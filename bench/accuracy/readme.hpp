@@ -40,7 +40,7 @@ struct ReadmeTable {
 [[nodiscard]] Result<std::string> rewritten(std::string_view readme, const std::vector<ReadmeTable>& tables,
                                             std::string_view file = {});
 
-/// The keys of the rows without runs: what could neither be written nor checked.
+/// Of the runs' table, the keys of the rows without runs: what could neither be written nor checked.
 [[nodiscard]] std::vector<std::string> not_at_hand(const std::vector<ReadmeTable>& tables);
 
 }  // namespace gpumem::accuracy

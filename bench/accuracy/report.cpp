@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "cells.hpp"
 
@@ -112,6 +113,26 @@ std::string fitted_profiles(const Data& data, const DataSet& set) {
   return text;
 }
 
+std::string count_of_runs(std::int64_t count) {
+  return whole(static_cast<double>(count)) + (count == 1 ? " run" : " runs");
+}
+
+/// What has no answer, and why: one line for all estimators that have the same reason.
+std::string failures(const std::vector<Verdict>& verdicts) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> reasons;
+  for (const Verdict& verdict : verdicts) {
+    if (verdict.failed == 0 || verdict.first_failure.empty()) continue;
+    const std::string reason =
+        "no answer for " + count_of_runs(verdict.failed) + "; the first: " + plain(verdict.first_failure);
+    auto known = std::find_if(reasons.begin(), reasons.end(), [&](const auto& each) { return each.first == reason; });
+    if (known == reasons.end()) known = reasons.insert(reasons.end(), {reason, {}});
+    known->second.push_back(verdict.estimator);
+  }
+  std::string text;
+  for (const auto& [reason, estimators] : reasons) text += "- " + joined(estimators) + ": " + reason + "\n";
+  return text;
+}
+
 /// What must be known to read the tables of a set.
 std::string notes(const Data& data, const SetVerdicts& verdicts) {
   std::string text = fitted_profiles(data, *verdicts.set);
@@ -126,12 +147,8 @@ std::string notes(const Data& data, const SetVerdicts& verdicts) {
               whole(static_cast<double>(verdict.judged.size())) +
               " runs are unlike those that its model was trained on, and the estimates say so.\n";
     }
-    if (verdict.failed > 0 && !verdict.first_failure.empty()) {
-      text += "- `" + verdict.estimator + "`: no answer for " + whole(static_cast<double>(verdict.failed)) +
-              " runs; the first: " + plain(verdict.first_failure) + "\n";
-    }
   }
-  return text;
+  return text + failures(verdicts.verdicts);
 }
 
 std::string heading(const SetVerdicts& verdicts) {
@@ -139,16 +156,16 @@ std::string heading(const SetVerdicts& verdicts) {
   std::string gpus;
   for (const std::string& gpu : set.gpus) gpus += (gpus.empty() ? "" : ", ") + plain(gpu);
   std::string text = "\n## " + plain(set.name) + "\n\n";
-  text += whole(static_cast<double>(set.runs.size())) + " runs";
+  text += count_of_runs(static_cast<std::int64_t>(set.runs.size()));
   if (set.known != nullptr) {
     text += ": " + std::string(set.known->what) + ", " + std::string(set.known->where);
   } else if (!set.source.empty()) {
     text += ": " + std::string(plural_of(set.kind)) + " of " + plain(set.source);
   }
   text += ". Measured: " + std::string(text_of(set.figure)) + ". Profiles: " + gpus + ".";
-  if (set.several_gpus > 0) text += " Left out: " + whole(static_cast<double>(set.several_gpus)) + " on several GPUs.";
+  if (set.several_gpus > 0) text += " Left out: " + count_of_runs(set.several_gpus) + " on several GPUs.";
   if (set.without_measurement > 0) {
-    text += " Left out: " + whole(static_cast<double>(set.without_measurement)) + " without a measurement.";
+    text += " Left out: " + count_of_runs(set.without_measurement) + " without a measurement.";
   }
   if (set.known != nullptr && !set.known->note.empty()) text += " " + std::string(set.known->note);
   return text + "\n\n";
@@ -156,10 +173,10 @@ std::string heading(const SetVerdicts& verdicts) {
 
 }  // namespace
 
-std::string_view text_of(runs::Figure figure) {
+std::string_view text_of(std::optional<runs::Figure> figure) {
   constexpr std::array<std::string_view, 4> kTexts = {"device (nvidia-smi)", "reserved by PyTorch's allocator",
                                                       "allocated, in live tensors", "growth of the device's use"};
-  return kTexts.at(static_cast<std::size_t>(figure));
+  return figure ? kTexts.at(static_cast<std::size_t>(*figure)) : "several figures, as the table says";
 }
 
 std::string report_of(const Data& data, const std::vector<SetVerdicts>& all, const ReportFacts& facts) {

@@ -15,7 +15,7 @@ struct ReportFacts {
 
 [[nodiscard]] std::string report_of(const Data& data, const std::vector<SetVerdicts>& all, const ReportFacts& facts);
 
-/// "device memory (nvidia-smi)"
-[[nodiscard]] std::string_view text_of(runs::Figure figure);
+/// "device (nvidia-smi)"
+[[nodiscard]] std::string_view text_of(std::optional<runs::Figure> figure);
 
 }  // namespace gpumem::accuracy

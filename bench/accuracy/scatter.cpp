@@ -56,7 +56,8 @@ Plot plot_of(const SetVerdicts& verdicts, const Range& range, Point corner) {
   plot.y = {draw::Scale::logarithmic, range.lower, range.upper, plot.box.bottom(), plot.box.y};
   plot.x_ticks = draw::memory_log_ticks(plot.x, 6);
   plot.y_ticks = draw::memory_log_ticks(plot.y, 8);
-  plot.x_title = "measured: " + std::string(runs::kFigures.at(static_cast<std::size_t>(verdicts.set->figure)).name);
+  plot.x_title = "measured";
+  if (verdicts.set->figure) plot.x_title += ": " + std::string(model::name_of(runs::kFigures, *verdicts.set->figure));
   plot.y_title = "predicted";
   const auto fitted = std::count_if(verdicts.set->runs.begin(), verdicts.set->runs.end(),
                                     [](const runs::MeasuredRun* run) { return !run->out_of_memory; });
@@ -117,11 +118,11 @@ void draw_plot(Svg& svg, const SetVerdicts& verdicts, const Range& range, const 
   // The first estimator last, for it is the one that is looked for, and smallest, so that it hides none below it.
   constexpr std::size_t kMany = 300;
   const double smallest = verdicts.set->runs.size() > kMany ? 2.2 : 4.0;
-  constexpr double kGrowth = 0.12;
+  constexpr double kGrowth = 0.3;
   for (std::size_t below = verdicts.verdicts.size(); below-- > 0;) {
     const Verdict& verdict = verdicts.verdicts[below];
     draw_dots(svg, plot, verdict, draw::look_of(number_of(series, series_name(verdict))),
-              smallest * (1.0 + kGrowth * static_cast<double>(std::min<std::size_t>(below, 4))));
+              smallest * (1.0 + kGrowth * static_cast<double>(std::min<std::size_t>(below, 3))));
   }
 }
 
