@@ -2,8 +2,10 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -116,7 +118,7 @@ int take_readme(const AccuracyOptions& options, const std::vector<SetVerdicts>& 
   return kStale;
 }
 
-int run(const AccuracyOptions& options) {
+int run_accuracy(const AccuracyOptions& options) {
   const std::vector<TableFile> files = table_files(options);
   if (files.empty() && options.readme.empty()) {
     return report_error({ErrorCode::invalid_argument, "there are no runs; name a table of measured runs", {}});
@@ -141,9 +143,7 @@ int run(const AccuracyOptions& options) {
   return options.readme.empty() ? 0 : take_readme(options, verdicts);
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   AccuracyOptions options;
   CLI::App app(
       "How close every estimator comes to measured runs: a report (Markdown), a picture (SVG), the README's tables",
@@ -160,13 +160,26 @@ int main(int argc, char** argv) {
   app.add_option("--threads", options.threads, "how many (as many as there are cores)");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
-    return report_error({ErrorCode::invalid_argument, error.what(), {}});
+  } catch (const CLI::Success& asked) {  // --help
+    return app.exit(asked);
+  } catch (const CLI::ParseError& wrong) {
+    return report_error({ErrorCode::invalid_argument, std::string(wrong.what()) + "; see gpumem_accuracy --help", {}});
   }
   if (options.check && options.readme.empty()) {
     return report_error({ErrorCode::invalid_argument, "--check needs --readme FILE", {}});
   }
-  return run(options);
+  return run_accuracy(options);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    const int code = run(argc, argv);
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return code;
+    return report_error({ErrorCode::unreadable_file, "standard output cannot be written", {}});
+  } catch (const std::exception& error) {  // gpumem throws nothing by design; memory may run out
+    std::fprintf(stderr, "gpumem_accuracy: error: %s\n", error.what());
+    return core::exit_code(ErrorCode::overflow);
+  }
 }

@@ -14,8 +14,6 @@ namespace gpumem::accuracy {
 
 namespace {
 
-using draw::Axis;
-using draw::Box;
 using draw::Plot;
 using draw::Point;
 using draw::Svg;
@@ -29,6 +27,12 @@ constexpr double kLegendLine = 20.0;
 constexpr double kLegendColumn = 230.0;
 constexpr std::size_t kMostColumns = 3;
 constexpr double kTenPercent = 0.1;
+
+/// The row of a grid that this cell stands in.
+double row_of(std::size_t cell, std::size_t columns) {
+  const std::size_t whole_rows = cell / columns;
+  return static_cast<double>(whole_rows);
+}
 
 struct Range {
   double lower = 0.0;
@@ -130,7 +134,7 @@ void draw_legend(Svg& svg, const Series& series, double top, std::size_t columns
   constexpr double kMark = 8.0;
   for (std::size_t index = 0; index < series.size(); ++index) {
     const Point at = {kLeft + static_cast<double>(index % columns) * kLegendColumn,
-                      top + static_cast<double>(index / columns) * kLegendLine};
+                      top + row_of(index, columns) * kLegendLine};
     const draw::SeriesLook look = draw::look_of(index);
     svg.dots(std::array<Point, 1>{at}, look.dot, kMark, look.colour);
     svg.text({at.x + 2.0 * kMark, at.y + kMark / 2.0}, series[index]);
@@ -153,8 +157,7 @@ std::string scatter_of(const std::vector<SetVerdicts>& all) {
           "Solid: predicted as measured. Dashed: 10 % off. What lies beyond the frame is drawn at its edge.");
   for (std::size_t index = 0; index < all.size(); ++index) {
     const std::optional<Range> range = range_of(all[index]);
-    const Point corner = {kCellWidth * static_cast<double>(index % columns),
-                          kCellHeight * static_cast<double>(index / columns)};
+    const Point corner = {kCellWidth * static_cast<double>(index % columns), kCellHeight * row_of(index, columns)};
     if (range) draw_plot(svg, all[index], *range, series, corner);
   }
   draw_legend(svg, series, plots + kMargin, legend_columns);
