@@ -148,6 +148,14 @@ std::string notes(const Data& data, const SetVerdicts& verdicts) {
               " runs are unlike those that its model was trained on, and the estimates say so.\n";
     }
   }
+  std::vector<std::string> whole_estimates;
+  for (const Verdict& verdict : verdicts.verdicts) {
+    if (verdict.whole) whole_estimates.push_back(verdict.estimator);
+  }
+  if (!whole_estimates.empty()) {
+    text += "- " + joined(whole_estimates) +
+            ": do not tell what PyTorch's allocator holds; all that they expect is compared.\n";
+  }
   return text + failures(verdicts.verdicts);
 }
 

@@ -29,7 +29,10 @@ Prediction predict(const Work& work, const Estimator& estimator) {
   const auto failure = [&](Error error) { return Prediction{.run = work.run, .error = std::move(error)}; };
   if (work.run->error) return failure(*work.run->error);
   if (work.gpu == nullptr) return failure({ErrorCode::missing_information, "the run names no GPU", {}});
-  auto prediction = cli::predict(*work.run, estimator, *work.gpu);
+  // An estimator that tells no reserved memory is compared by all that it expects.
+  const bool reserved = work.run->figure == runs::Figure::reserved;
+  const runs::Figure figure = reserved ? runs::Figure::growth : work.run->figure;
+  auto prediction = cli::predict(*work.run, figure, estimator, *work.gpu);
   return prediction ? *std::move(prediction) : failure(prediction.error());
 }
 
@@ -84,6 +87,7 @@ Verdict verdict_of(std::string_view estimator, std::size_t number, const std::ve
     verdict.ranged = verdict.ranged || prediction.ranged;
     if (!prediction.model.empty()) models.insert(prediction.model);
     if (prediction.out_of_domain) ++verdict.out_of_domain;
+    verdict.whole = verdict.whole || prediction.whole;
   }
   verdict.models.assign(models.begin(), models.end());
   for (const std::string& model : verdict.models) {

@@ -17,6 +17,7 @@ struct Verdict {
   std::string estimator;
   bool published = false;  ///< what the table cites; not computed here
   bool ranged = false;     ///< it publishes a range
+  bool whole = false;      ///< it does not tell what was measured apart: compared by all that it expects
   std::vector<runs::Judged> judged = {};
   runs::Accuracy accuracy = {};
   runs::CappedAccuracy at_expected = {};

@@ -55,7 +55,7 @@ Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, E
   if (name.empty()) return Error{ErrorCode::missing_information, "the run names no GPU; name one with --gpu", {}};
   const auto gpu = evaluator.gpu_of(name);
   if (!gpu) return gpu.error();
-  return cli::predict(run, estimator, **gpu);
+  return cli::predict(run, run.figure, estimator, **gpu);
 }
 
 /// Shows on a terminal how far the work has come.

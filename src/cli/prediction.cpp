@@ -14,23 +14,25 @@ std::optional<Bytes> figure_of(const MemoryEstimate& estimate, runs::Figure figu
   return std::nullopt;
 }
 
-Result<Prediction> predict(const runs::MeasuredRun& run, const Estimator& estimator, const GpuProfile& gpu) {
+Result<Prediction> predict(const runs::MeasuredRun& run, runs::Figure figure, const Estimator& estimator,
+                           const GpuProfile& gpu) {
   const auto estimate = estimator.estimate(run.job, gpu);
   if (!estimate) return estimate.error();
-  const auto figure = figure_of(*estimate, run.figure);
-  if (!figure) {
-    const std::string name(model::name_of(runs::kFigures, run.figure));
+  const auto told = figure_of(*estimate, figure);
+  if (!told) {
+    const std::string name(model::name_of(runs::kFigures, figure));
     return Error{ErrorCode::missing_information, "this estimator does not tell " + name + " memory", {}};
   }
   // The range is of the whole estimate; what the figure leaves out, it leaves out at both ends.
-  const double moved = figure->mib() - estimate->expected.mib();
+  const double moved = told->mib() - estimate->expected.mib();
   Prediction prediction;
   prediction.run = &run;
-  prediction.expected_mib = figure->mib();
+  prediction.expected_mib = told->mib();
   prediction.lower_mib = std::max(0.0, estimate->lower.mib() + moved);
   prediction.upper_mib = std::max(0.0, estimate->upper.mib() + moved);
   prediction.beside_mib = -moved;
   prediction.capacity_mib = gpu.capacity().mib();
+  prediction.whole = figure == runs::Figure::growth && !estimate->reserved;
   prediction.ranged = estimate->upper_coverage.has_value() || !estimate->bins.empty();
   // Of a model with unknown layers no estimate is known to fit: the expected figure must do.
   prediction.fits = estimate->coverage.layers_unknown > 0 ? estimate->expected <= gpu.capacity() : estimate->fits;

@@ -97,6 +97,24 @@ TEST(Judge, TakesOursAndWhatTheTableCites) {
   EXPECT_DOUBLE_EQ(other.at_expected.failure, 2.0 / 3.0);
 }
 
+TEST(Judge, AnEstimatorThatTellsNoReservedMemoryIsComparedByAllThatItExpects) {
+  const std::string path = ::testing::TempDir() + "reserved.csv";
+  std::ofstream(path) << "summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib,figure\n"
+                      << GPUMEM_SOURCE_DIR
+      "/models/summaries/resnet50.torchsummary.txt,32,,,adam,fp32,a100-40gb,3500,reserved\n";
+  const Data data = data_of({{path}});
+  std::filesystem::remove(path);
+  cli::Evaluator evaluator;
+  const auto estimators = evaluator.estimators_of("all");
+  ASSERT_TRUE(estimators);
+  const std::vector<SetVerdicts> all = judge(data, *estimators, 1);
+  EXPECT_FALSE(verdict_of(all[0], "replay").whole);
+  EXPECT_TRUE(verdict_of(all[0], "horus").whole);
+  EXPECT_EQ(verdict_of(all[0], "horus").accuracy.fitted, 1);
+  // The context is no part of the figure, but of what is set aside.
+  EXPECT_DOUBLE_EQ(verdict_of(all[0], "replay").judged.at(0).beside_mib, 550.0);
+}
+
 TEST(Judge, SaysTheSameWithAnyNumberOfThreads) {
   const Data data = data_of({{kTables + "runs.csv"}, {kTables + "mlp.csv"}});
   cli::Evaluator evaluator;
