@@ -30,7 +30,8 @@ from measuring import jobs, journal, session, workers  # noqa: E402
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
-    add("part", choices=["all", "jobs", "census", "constants", "pack", "unpack"], metavar="PART")
+    parts = ["all", "jobs", "census", "constants", "pack", "unpack"]
+    add("part", choices=parts, metavar="PART", help=f"one of {', '.join(parts)}")
     add("packed", nargs="?", type=pathlib.Path, metavar="PACKED", help="unpack: a folder that was packed")
     add("--out", type=pathlib.Path, required=True, metavar="DIR", help="where results are kept")
     add("--minutes", type=float, default=20.0, help="time budget, for all parts together (20)")

@@ -33,7 +33,7 @@ def alive(pid: int) -> bool:
 
 class DryRun(FolderTest):
     def measure(self, part: str, *arguments: str) -> subprocess.CompletedProcess:
-        done = measure(part, "--out", self.folder, "--dry-run", "--minutes", "3", *arguments)
+        done = measure(part, "--out", self.folder, "--dry-run", "--minutes", "20", *arguments)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done
 
@@ -159,8 +159,11 @@ class DryRun(FolderTest):
     def test_out_of_memory_is_a_row(self) -> None:
         self.measure("jobs", "--most", "3", "--limit-gib", "1e-6", *ONLY)
         runs = self.table()
-        self.assertEqual({run["status"] for run in runs}, {"oom"})
-        self.assertEqual(len(runs), 3)
+        self.assertEqual([run["status"] for run in runs], ["oom"] * 3)
+        # Without the limit they are other runs.
+        self.measure("jobs", "--most", "3", *ONLY)
+        names = [run["name"] for run in self.table()]
+        self.assertEqual(names[:3], [f"{name}-1e-06gib" for name in names[3:]])
 
     def test_the_same_seed_measures_the_same(self) -> None:
         self.measure("jobs", "--most", "4", "--seed", "5", *ONLY)
@@ -181,6 +184,12 @@ class Refusals(FolderTest):
         )
         self.assertEqual(done.returncode, 1)
         self.assertIn("--dry-run", done.stderr)
+
+    def test_another_gpus_folder_is_refused(self) -> None:
+        (self.folder / "machine.json").write_text('{"gpu": "NVIDIA H200"}')
+        done = measure("jobs", "--out", self.folder, "--dry-run")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("NVIDIA H200", done.stderr)
 
     def test_an_unknown_family_is_said(self) -> None:
         done = measure("jobs", "--out", self.folder, "--only", "rnn")

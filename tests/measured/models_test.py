@@ -303,7 +303,12 @@ class Census(FolderTest):
         self.assertIn("weight_gradient_bytes", row)
 
     def test_a_convolution_that_fails_is_a_row(self) -> None:
-        shape = {**convolutions.small(convolutions.draw_convolution(1, 0)), "groups": 7, "in_channels": 3, "out_channels": 3}
+        shape = {
+            **convolutions.small(convolutions.draw_convolution(1, 0)),
+            "groups": 7,
+            "in_channels": 3,
+            "out_channels": 3,
+        }
         self.assertIn("error", census.measure_convolution(shape, CPU))
 
     def test_every_stage_of_the_constants(self) -> None:

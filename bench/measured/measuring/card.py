@@ -27,7 +27,10 @@ def write(folder: pathlib.Path, command: str, runs: int) -> None:
     lines += ["", "Commands (bench/measured/measure.py), in order:", "", *_commands(folder, command), ""]
     lines += [f"- `{name}`: {about}" for name, about in FILES.items() if (folder / name).exists()]
     lines += ["- `summaries/`: the models, as graph JSON (with edges) and as module trees", ""]
-    lines += ["`bench/measured/measure.py unpack FOLDER --out DIR` unpacks them; its README says what the columns mean.", ""]
+    lines += [
+        "`bench/measured/measure.py unpack FOLDER --out DIR` unpacks them; its README says what the columns mean.",
+        "",
+    ]
     lines += _tally(folder, runs)
     (folder / "README.md").write_text("\n".join(lines), encoding="utf-8")
 
@@ -55,7 +58,9 @@ def _tally(folder: pathlib.Path, runs: int) -> list[str]:
     failed = [row for row in rows if row["result"]["status"] in ("error", "unavailable")]
     if failed:
         lines += ["", "What failed:", ""]
-        lines += [f"- {row['job']['name']} ({_model(row)}): {_first_line(row['result']['error'])}" for row in failed[:50]]
+        lines += [
+            f"- {row['job']['name']} ({_model(row)}): {_first_line(row['result']['error'])}" for row in failed[:50]
+        ]
     return [*lines, ""]
 
 

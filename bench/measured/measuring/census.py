@@ -3,8 +3,8 @@ runs. Units: bytes, pixels, channels.
 
 Workspaces: each of a convolution's three calls (forward, data gradient, weight gradient) is made alone; what the
 allocator's peak rose by, less what the result holds, is its workspace.
-Traces: the first two steps of a job with PyTorch's own recording of the allocator (torch.cuda.memory._snapshot()), which
-`gpumem replay-trace` reads.
+Traces: the first two steps of a job with PyTorch's own recording of the allocator (torch.cuda.memory._snapshot()),
+which `gpumem replay-trace` reads.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the context and the libraries take, each stage in a process of its own. Units: bytes.
 
-A stage does its work and then gives all tensors back: what is in use then, less what others use, is the context with the
-kernels that were loaded; what the allocator still holds is the stage's library workspace.
+At each mark: what is in use, less what the allocator holds and what others use, is the context with the kernels that
+were loaded. At the last mark, "end", all has been given back.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 CHANNELS = (
     1, 3, 16, 24, 32, 40, 41, 48, 64, 72, 96, 100, 101, 112, 113, 128, 129, 160, 192, 206, 256, 384, 450, 512, 640, 777,
@@ -16,7 +17,8 @@ MOST_BYTES = 24 * 2**30
 """Of input and output together."""
 MOST_WORK = 2e13
 """Floating-point operations of one call."""
-Shape = dict[str, object]
+
+Shape = dict[str, Any]
 
 
 def draw_convolution(seed: int, index: int) -> Shape:

@@ -40,18 +40,23 @@ class Device(Protocol):
     def check(self, size: int) -> None:
         """Raises RuntimeError (out of memory) if that many bytes cannot be had at all; a GPU says so by itself."""
 
-    def set_precision(self, precision: str) -> None: ...
+    def set_precision(self, precision: str) -> None:
+        ...
 
-    def autocast(self, precision: str) -> ContextManager[None]: ...
+    def autocast(self, precision: str) -> ContextManager[None]:
+        ...
 
-    def scaler(self, precision: str): ...
+    def scaler(self, precision: str):
+        ...
 
-    def synchronize(self) -> None: ...
+    def synchronize(self) -> None:
+        ...
 
     def watched(self) -> ContextManager[None]:
         """The device's peak is taken within."""
 
-    def figures(self) -> Figures: ...
+    def figures(self) -> Figures:
+        ...
 
     def left(self) -> int:
         """Bytes that the allocator holds still."""
@@ -84,6 +89,8 @@ class CudaDevice:
 
     def reset(self) -> None:
         gc.collect()
+        # What has stayed is packages': the next collection need not go through it.
+        gc.freeze()
         torch.cuda.synchronize()
         clear = getattr(torch._C, "_cuda_clearCublasWorkspaces", None)
         if clear is not None:

@@ -5,8 +5,8 @@ Ranges of the GPUMemNet papers (as in the data sets of itu-rad/GPUMemNet; archit
 
   mlp          4-4,096 inputs, 1-1,024 outputs (no more than inputs), 2-12 linear layers with 0-11 batch norms and
                dropouts, batch 4-1,024
-  cnn          1 or 3 channels, even sides of 8-224, 2-22,000 classes, 16-512 base filters of 3 (as often as not), 5 or 7,
-               depth 1-29, batch 2-62
+  cnn          1 or 3 channels, even sides of 8-224, 2-22,000 classes, 16-512 base filters of 3 (as often as not), 5
+               or 7, depth 1-29, batch 2-62
   transformer  50,000-1,000,000 words, 128, 256, 512 or 1,024 tokens, embeddings of 128-2,048, 2-16 heads, 2-4 times as
                wide a feed-forward, 9-157 linear layers (a packed projection counts as one; the classifier as well),
                batch 1-128
@@ -42,16 +42,16 @@ HAVE_FUSED_FORM = ("adam", "adamw")
 PRECISIONS = ("fp32", "fp32", "fp32", "fp32", "fp32-strict", "amp-fp16", "amp-bf16", "bf16")
 
 VISION = (
-    "alexnet convnext_base convnext_large convnext_small convnext_tiny densenet121 densenet161 densenet169 densenet201 "
-    "efficientnet_b0 efficientnet_b1 efficientnet_b2 efficientnet_b3 efficientnet_b4 efficientnet_b5 efficientnet_b6 "
-    "efficientnet_b7 efficientnet_v2_l efficientnet_v2_m efficientnet_v2_s googlenet inception_v3 maxvit_t mnasnet0_5 "
-    "mnasnet0_75 mnasnet1_0 mnasnet1_3 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small regnet_x_16gf regnet_x_1_6gf "
-    "regnet_x_32gf regnet_x_3_2gf regnet_x_400mf regnet_x_800mf regnet_x_8gf regnet_y_16gf regnet_y_1_6gf "
-    "regnet_y_32gf regnet_y_3_2gf regnet_y_400mf regnet_y_800mf regnet_y_8gf resnet101 resnet152 resnet18 resnet34 "
-    "resnet50 resnext101_32x8d resnext101_64x4d resnext50_32x4d shufflenet_v2_x0_5 shufflenet_v2_x1_0 "
-    "shufflenet_v2_x1_5 shufflenet_v2_x2_0 squeezenet1_0 squeezenet1_1 swin_b swin_s swin_t swin_v2_b swin_v2_s "
-    "swin_v2_t vgg11 vgg11_bn vgg13 vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn vit_b_16 vit_b_32 vit_l_16 vit_l_32 "
-    "wide_resnet101_2 wide_resnet50_2"
+    "alexnet convnext_base convnext_large convnext_small convnext_tiny densenet121 densenet161 densenet169 "
+    "densenet201 efficientnet_b0 efficientnet_b1 efficientnet_b2 efficientnet_b3 efficientnet_b4 efficientnet_b5 "
+    "efficientnet_b6 efficientnet_b7 efficientnet_v2_l efficientnet_v2_m efficientnet_v2_s googlenet inception_v3 "
+    "maxvit_t mnasnet0_5 mnasnet0_75 mnasnet1_0 mnasnet1_3 mobilenet_v2 mobilenet_v3_large mobilenet_v3_small "
+    "regnet_x_16gf regnet_x_1_6gf regnet_x_32gf regnet_x_3_2gf regnet_x_400mf regnet_x_800mf regnet_x_8gf "
+    "regnet_y_16gf regnet_y_1_6gf regnet_y_32gf regnet_y_3_2gf regnet_y_400mf regnet_y_800mf regnet_y_8gf resnet101 "
+    "resnet152 resnet18 resnet34 resnet50 resnext101_32x8d resnext101_64x4d resnext50_32x4d shufflenet_v2_x0_5 "
+    "shufflenet_v2_x1_0 shufflenet_v2_x1_5 shufflenet_v2_x2_0 squeezenet1_0 squeezenet1_1 swin_b swin_s swin_t "
+    "swin_v2_b swin_v2_s swin_v2_t vgg11 vgg11_bn vgg13 vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn vit_b_16 vit_b_32 "
+    "vit_l_16 vit_l_32 wide_resnet101_2 wide_resnet50_2"
 ).split()
 
 TIMM = (
@@ -60,20 +60,20 @@ TIMM = (
     "convnextv2_tiny cs3darknet_m cspdarknet53 cspresnet50 cspresnext50 deit_base_patch16_224 deit_small_patch16_224 "
     "deit_tiny_patch16_224 deit3_small_patch16_224 densenet121 densenetblur121d dla34 dla60 dla102 dm_nfnet_f0 dpn68 "
     "dpn92 eca_nfnet_l0 ecaresnet50d edgenext_small edgenext_x_small efficientformer_l1 efficientformerv2_s0 "
-    "efficientnet_b0 efficientnet_b2 efficientnet_el efficientnet_es efficientnet_lite0 efficientnetv2_rw_s eva02_tiny_patch14_224 "
-    "fastvit_t8 fbnetc_100 focalnet_tiny_srf gcresnet50t gernet_s gernet_m ghostnet_100 hardcorenas_a hgnet_tiny "
-    "hrnet_w18 hrnet_w18_small inception_next_tiny inception_resnet_v2 inception_v4 lcnet_050 lcnet_100 legacy_seresnet50 "
-    "levit_128 levit_256 maxvit_tiny_tf_224 mixer_b16_224 mixer_s32_224 mixnet_s mixnet_m mnasnet_100 mobilenetv2_100 "
-    "mobilenetv3_large_100 mobilenetv3_small_100 mobilenetv4_conv_small mobileone_s0 mobilevit_s mobilevit_xs "
-    "mobilevitv2_100 nest_tiny nfnet_l0 pit_s_224 pit_ti_224 poolformer_s12 poolformerv2_s12 pvt_v2_b0 pvt_v2_b2 "
-    "regnetx_008 regnetx_032 regnety_008 regnety_032 regnetz_b16 repvgg_a2 repvgg_b0 res2net50_26w_4s res2next50 "
-    "resmlp_12_224 resmlp_24_224 resnest14d resnest50d resnet18 resnet26d resnet34 resnet50 resnet50d resnet101 "
-    "resnetaa50 resnetblur50 resnetrs50 resnetv2_50 resnext50_32x4d rexnet_100 seresnet50 seresnext50_32x4d "
-    "selecsls42b semnasnet_100 sequencer2d_s skresnet18 skresnext50_32x4d spnasnet_100 swin_small_patch4_window7_224 "
-    "swin_tiny_patch4_window7_224 swinv2_tiny_window8_256 tf_efficientnetv2_b0 tiny_vit_5m_224 tinynet_a tnt_s_patch16_224 "
-    "tresnet_m twins_pcpvt_small twins_svt_small vgg16_bn visformer_small vit_base_patch16_224 vit_base_patch32_224 "
-    "vit_large_patch16_224 vit_small_patch16_224 vit_small_patch32_224 vit_tiny_patch16_224 volo_d1_224 "
-    "wide_resnet50_2 xception41 xception65 xcit_nano_12_p16_224 xcit_tiny_12_p8_224"
+    "efficientnet_b0 efficientnet_b2 efficientnet_el efficientnet_es efficientnet_lite0 efficientnetv2_rw_s "
+    "eva02_tiny_patch14_224 fastvit_t8 fbnetc_100 focalnet_tiny_srf gcresnet50t gernet_s gernet_m ghostnet_100 "
+    "hardcorenas_a hgnet_tiny hrnet_w18 hrnet_w18_small inception_next_tiny inception_resnet_v2 inception_v4 "
+    "lcnet_050 lcnet_100 legacy_seresnet50 levit_128 levit_256 maxvit_tiny_tf_224 mixer_b16_224 mixer_s32_224 "
+    "mixnet_s mixnet_m mnasnet_100 mobilenetv2_100 mobilenetv3_large_100 mobilenetv3_small_100 mobilenetv4_conv_small "
+    "mobileone_s0 mobilevit_s mobilevit_xs mobilevitv2_100 nest_tiny nfnet_l0 pit_s_224 pit_ti_224 poolformer_s12 "
+    "poolformerv2_s12 pvt_v2_b0 pvt_v2_b2 regnetx_008 regnetx_032 regnety_008 regnety_032 regnetz_b16 repvgg_a2 "
+    "repvgg_b0 res2net50_26w_4s res2next50 resmlp_12_224 resmlp_24_224 resnest14d resnest50d resnet18 resnet26d "
+    "resnet34 resnet50 resnet50d resnet101 resnetaa50 resnetblur50 resnetrs50 resnetv2_50 resnext50_32x4d rexnet_100 "
+    "seresnet50 seresnext50_32x4d selecsls42b semnasnet_100 sequencer2d_s skresnet18 skresnext50_32x4d spnasnet_100 "
+    "swin_small_patch4_window7_224 swin_tiny_patch4_window7_224 swinv2_tiny_window8_256 tf_efficientnetv2_b0 "
+    "tiny_vit_5m_224 tinynet_a tnt_s_patch16_224 tresnet_m twins_pcpvt_small twins_svt_small vgg16_bn visformer_small "
+    "vit_base_patch16_224 vit_base_patch32_224 vit_large_patch16_224 vit_small_patch16_224 vit_small_patch32_224 "
+    "vit_tiny_patch16_224 volo_d1_224 wide_resnet50_2 xception41 xception65 xcit_nano_12_p16_224 xcit_tiny_12_p8_224"
 ).split()
 
 WIDTH, LAYERS, HEADS, INNER, KEYS = "width", "layers", "heads", "inner", "keys"
@@ -103,9 +103,7 @@ HUGGING_FACE = (
     HuggingFaceClass("BertConfig", "BertForMaskedLM", _BERT),
     HuggingFaceClass("BertConfig", "BertForSequenceClassification", _BERT),
     # Its positions begin behind the padding's.
-    HuggingFaceClass(
-        "RobertaConfig", "RobertaForSequenceClassification", _BERT, more={"max_position_embeddings": 514}
-    ),
+    HuggingFaceClass("RobertaConfig", "RobertaForSequenceClassification", _BERT, more={"max_position_embeddings": 514}),
     HuggingFaceClass(
         "DistilBertConfig",
         "DistilBertForMaskedLM",
@@ -329,7 +327,7 @@ def transformer_work(spec: Spec) -> float:
 
 
 def step_work(family: str, spec: Spec, batch: int) -> float:
-    """Floating-point operations of a step's forward and backward, roughly; 0 where no drawn job comes near the limit."""
+    """Floating-point operations of a step's forward and backward, roughly; 0 where no job comes near the limit."""
     of_sample = {"cnn": cnn_work, "transformer": transformer_work}.get(family)
     return 3 * batch * of_sample(spec) if of_sample else 0.0
 
@@ -339,7 +337,7 @@ def step_work(family: str, spec: Spec, batch: int) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """A sequence of jobs without end. Names begin with edition and seed and, where not all families are drawn, with theirs."""
+    """A sequence of jobs without end. Names begin with edition and seed; then with the families, if not all."""
 
     seed: int
     families: tuple[str, ...] = tuple(FAMILIES)
@@ -387,7 +385,7 @@ def available_families() -> tuple[str, ...]:
 
 
 def families_of(text: str) -> tuple[str, ...]:
-    """"cnn,mlp" as ("mlp", "cnn"): in the order of FAMILIES. Raises ValueError, naming what is unknown."""
+    """ "cnn,mlp" as ("mlp", "cnn"): in the order of FAMILIES. Raises ValueError, naming what is unknown."""
     asked = [name for name in text.split(",") if name]
     unknown = [name for name in asked if name not in FAMILIES]
     if unknown:

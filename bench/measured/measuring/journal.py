@@ -67,10 +67,10 @@ FIGURES = ("reserved", "device", "allocated")
 
 COLUMNS = (
     "name", "summary", "batch_size", "input", "seq_length", "optimizer", "fused", "precision", "loss", "zero_grad",
-    "gradient_accumulation", "checkpointing", "gpu", "figure", "measured_mib", "status", "allocated_mib", "reserved_mib",
-    "requested_mib", "device_mib", "context_mib", "first_allocated_mib", "first_reserved_mib", "capacity_mib",
-    "gpu_utilisation", "gract", "smact", "smocc", "fp32", "step_ms", "steps", "retries", "runs_before", "left_mib", "family",
-    "parameters", "torch", "cuda", "cudnn", "driver", "allocator", "model",
+    "gradient_accumulation", "checkpointing", "gpu", "figure", "measured_mib", "status", "allocated_mib",
+    "reserved_mib", "requested_mib", "device_mib", "context_mib", "first_allocated_mib", "first_reserved_mib",
+    "capacity_mib", "gpu_utilisation", "gract", "smact", "smocc", "fp32", "step_ms", "steps", "retries",
+    "runs_before", "left_mib", "family", "parameters", "torch", "cuda", "cudnn", "driver", "allocator", "model",
 )  # fmt: skip
 """Of RUNS.csv: what `gpumem evaluate` reads (runs/runs_csv.hpp), and what else was measured or set."""
 
@@ -133,7 +133,9 @@ def _step_ms(result: Row) -> str:
     return f"{1e3 * statistics.median(seconds[1:] or seconds):.3f}" if seconds else ""
 
 
-def write_runs(rows: Iterable[Row], folder: pathlib.Path, figure: str = "reserved", kinds: tuple[str, ...] = summaries.KINDS) -> int:
+def write_runs(
+    rows: Iterable[Row], folder: pathlib.Path, figure: str = "reserved", kinds: tuple[str, ...] = summaries.KINDS
+) -> int:
     """folder/runs.csv; the number of its rows."""
     cells = [one for row in rows if (one := run_cells(row, folder, figure, kinds)) is not None]
     write_table(folder / "runs.csv", COLUMNS, cells)
@@ -232,7 +234,7 @@ def _unpack_entry(archive: tarfile.TarFile, entry: tarfile.TarInfo, folder: path
     place = pathlib.PurePosixPath(entry.name)
     content = archive.extractfile(entry)
     if content is None or len(place.parts) != 2 or place.parts[0] not in ("summaries", "traces") or ".." in place.parts:
-        raise ValueError(f"{archive.name}: {entry.name} is not what measure.py packs")
+        raise ValueError(f"{entry.name} is not what measure.py packs")
     target = folder / place
     target.parent.mkdir(exist_ok=True)
     target.write_bytes(content.read())

@@ -10,7 +10,7 @@ PROFILES = pathlib.Path(__file__).resolve().parents[3] / "models" / "gpus"
 
 
 def squashed(name: str) -> str:
-    """"NVIDIA GeForce RTX 4090" and "rtx4090" are the same."""
+    """ "NVIDIA GeForce RTX 4090" and "rtx4090" are the same."""
     return re.sub(r"nvidia|geforce|tesla|quadro|[^a-z0-9]", "", name.lower())
 
 

@@ -4,6 +4,7 @@ beside. Units: seconds."""
 from __future__ import annotations
 
 import collections
+import dataclasses
 import itertools
 import time
 from typing import TYPE_CHECKING, Any, Iterator
@@ -25,9 +26,10 @@ def drawn_jobs(session: Session, done: set[str]) -> Iterator[jobs.Job]:
     if not set(wanted) & set(here):
         missing = ", ".join(jobs.PACKAGES[family] for family in wanted)
         raise CannotMeasure(f"{missing} cannot be imported; install it, or choose other families with --only")
-    series = jobs.Series(session.options.seed, wanted)
+    series, suffix = jobs.Series(session.options.seed, wanted), session.suffix()
     for index in itertools.count():
         job = series.job(index)
+        job = dataclasses.replace(job, name=job.name + suffix)
         if job.name not in done and job.family in here:
             yield jobs.shrunk(job) if session.options.dry_run else job
 
@@ -91,9 +93,14 @@ def _measure_all(session: Session, book: journal.Journal, exporter: Exporter) ->
             return
 
 
-def measure_one(session: Session, job: jobs.Job, until: float | None = None, limit: int | None = None) -> dict[str, Any] | None:
+def measure_one(
+    session: Session, job: jobs.Job, until: float | None = None, limit: int | None = None
+) -> dict[str, Any] | None:
     """The run as a journal's row; None where the time was over."""
-    runs_before = session.worker.asked if session.worker.process else 0
+    if session.worker.process is None:
+        session.runs_of_process = 0
+    runs_before = session.runs_of_process
+    session.runs_of_process += 1
     request = {"do": "job", "job": job.to_json(), "limit_bytes": limit}
     result = session.ask(request, session.deadline if until is None else until)
     return None if result is None else session.row(job, result, runs_before)

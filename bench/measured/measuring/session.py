@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import sys
 import time
 from typing import Any
@@ -39,6 +40,7 @@ class Session:
         self.lock = open(self.folder / ".lock", "w", encoding="utf-8")
         self.worker = self.new_worker({})
         self.deaths = self.unclean = 0
+        self.runs_of_process = 0
         self.machine: Json = {}
         self.gpu = ""
 
@@ -46,7 +48,9 @@ class Session:
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise CannotMeasure(f"another measure.py works in {self.folder}; wait for it, or choose another --out") from None
+            raise CannotMeasure(
+                f"another measure.py works in {self.folder}; wait for it, or choose another --out"
+            ) from None
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -54,9 +58,14 @@ class Session:
         self.lock.close()
 
     def measure(self) -> None:
-        part = self.options.part
-        if part != "pack":
+        if self.options.part != "pack":
             self.look_at_machine()
+        try:
+            self.measure_part(self.options.part)
+        finally:  # Also of what was broken off.
+            self.finish()
+
+    def measure_part(self, part: str) -> None:
         if part in ("constants", "all"):
             surveys.measure_constants(self, self.slice(0.0, 0.1) if part == "all" else self.deadline)
         if part in ("census", "all"):
@@ -66,7 +75,6 @@ class Session:
             surveys.measure_capped(self, self.slice(begin, end))
         if part in ("jobs", "all"):
             sampling.measure_jobs(self)
-        self.finish()
 
     def finish(self) -> None:
         """Tables, card and packed files, from what the journals hold."""
@@ -75,7 +83,10 @@ class Session:
         card.write(self.folder, self.command(), runs)
         packed = journal.pack(self.folder)
         size = sum(path.stat().st_size for path in packed)
-        print(f"\n{runs} runs in {self.folder}/runs.csv; packed: {len(packed)} files, {size / 2**20:.1f} MiB", file=sys.stderr)
+        print(
+            f"\n{runs} runs in {self.folder}/runs.csv; packed: {len(packed)} files, {size / 2**20:.1f} MiB",
+            file=sys.stderr,
+        )
 
     # -------------------------------------------------------------------------------------------- time
 
@@ -151,10 +162,18 @@ class Session:
             raise CannotMeasure(f"{error}:\n{self.last_words()}") from error
         if "error" in self.machine:
             raise CannotMeasure(self.machine["error"])
-        name = self.machine["gpu"] or "none"
-        self.gpu = self.options.gpu or (profile_of(name, self.machine["total_bytes"]) if self.machine["gpu"] else "a100-40gb")
+        self.gpu = self.options.gpu or self.known_profile()
+        path = self.folder / "machine.json"
+        before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else self.machine
+        if before["gpu"] != self.machine["gpu"]:
+            raise CannotMeasure(f"{self.folder} holds runs of {before['gpu'] or 'a dry run'}; choose another --out")
         about = {**self.machine, "profile": self.gpu}
-        (self.folder / "machine.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        path.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+
+    def known_profile(self) -> str:
+        if self.machine["gpu"] is None:
+            return "a100-40gb"  # A dry run's table needs one to be read.
+        return profile_of(self.machine["gpu"], self.machine["total_bytes"])
 
     def last_words(self) -> str:
         log = self.folder / "worker.log"
@@ -174,6 +193,12 @@ class Session:
             "capacity": capacity,
             "runs_before": runs_before,
         }
+
+    def suffix(self) -> str:
+        """Of the names of jobs: the same job under other settings is another run."""
+        limit = f"{self.options.limit_gib:g}gib" if self.options.limit_gib else ""
+        settings = re.sub(r"[^A-Za-z0-9.]+", "-", self.options.allocator)
+        return "".join(f"-{part}" for part in (limit, settings) if part)
 
     def command(self) -> str:
         """As it was given, but for where the results went."""

@@ -60,7 +60,9 @@ def constant_rows(book: list[Row]) -> Iterator[Row]:
     for row in book:
         about = {"loading": row["loading"], "stage": row["stage"]}
         for mark in row["marks"]:
-            figures = {f"{name}_mib": journal.mib(mark, f"{name}_bytes") for name in ("context", "reserved", "allocated")}
+            figures = {
+                f"{name}_mib": journal.mib(mark, f"{name}_bytes") for name in ("context", "reserved", "allocated")
+            }
             yield {**about, "mark": mark["mark"], **figures}
         if "error" in row:
             yield {**about, "error": row["error"]}
@@ -87,11 +89,13 @@ def measure_workspaces(session: Session, until: float) -> None:
 
 
 def _convolutions(session: Session, shapes: list[Row], until: float) -> list[Row] | None:
-    """Rows of the first shapes, as far as it came; None where the time was over. Where a process dies of one of several,
-    each is asked for alone."""
+    """Rows of the first shapes, as far as it came; None where the time was over. Where a process dies of one of
+    several, each is asked for alone."""
     answer = session.ask({"do": "convolutions", "shapes": shapes}, until)
-    if answer is None or answer.get("rows"):
-        return answer and answer["rows"]
+    if answer is None:
+        return None
+    if answer.get("rows"):
+        return answer["rows"]
     if len(shapes) == 1:
         return [{**shapes[0], "error": answer["error"]}]
     rows: list[Row] = []

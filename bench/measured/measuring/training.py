@@ -22,6 +22,7 @@ Result = dict[str, object]
 SLOW_STEP = 3.0
 """A step of more seconds than this is followed by one more at most: two show the peak."""
 
+
 class StepSkipped(Exception):
     """The optimizer made no step, so that its state may be missing in what was measured."""
 

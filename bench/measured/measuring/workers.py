@@ -36,27 +36,24 @@ class Worker:
         self.environment = {**os.environ, **(environment or {}), "PYTHONPATH": path}
         self.process: subprocess.Popen | None = None
         self.answers: queue.Queue[str | None] = queue.Queue()
-        self.asked = 0
-        """Requests that the process has had."""
 
     def ask(self, request: dict[str, Any], seconds: float) -> Any:
         """Raises WorkerDied."""
-        patience = seconds
-        if self.process is None:
-            self._start()
+        process, patience = self.process, seconds
+        if process is None:
+            process = self._start()
             patience += PATIENCE_AT_START
-        self.asked += 1
         try:
-            self.process.stdin.write(json.dumps(request) + "\n")
-            self.process.stdin.flush()
+            process.stdin.write(json.dumps(request) + "\n")
+            process.stdin.flush()
             line = self.answers.get(timeout=patience)
-        except (BrokenPipeError, OSError):
+        except (OSError, ValueError):  # It is gone, or was stopped meanwhile.
             line = None
         except queue.Empty:
             self.stop()
             raise WorkerDied(f"no answer in {seconds:.0f} s") from None
         if line is None:
-            code = self.process.wait()
+            code = process.wait()
             self.stop()
             raise WorkerDied(f"the process ended with code {code}; {self.log.name} has its last words")
         return json.loads(line)["answer"]
@@ -70,8 +67,7 @@ class Worker:
         process.wait()
         process.stdin.close()
 
-    def _start(self) -> None:
-        self.asked = 0
+    def _start(self) -> subprocess.Popen:
         self.answers = queue.Queue()
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
@@ -83,6 +79,7 @@ class Worker:
                 env=self.environment,
             )
         threading.Thread(target=_pass_on, args=(self.process, self.answers), daemon=True).start()
+        return self.process
 
 
 def _pass_on(process: subprocess.Popen, answers: queue.Queue) -> None:
@@ -122,7 +119,9 @@ class Pool:
     def wait(self, until: float) -> bool:
         """Until all is done, or it is that late (time.monotonic()); whether all is done."""
         with self.condition:
-            return self.condition.wait_for(lambda: not self.waiting and not self.busy, max(0.0, until - time.monotonic()))
+            return self.condition.wait_for(
+                lambda: not self.waiting and not self.busy, max(0.0, until - time.monotonic())
+            )
 
     def stop(self) -> None:
         with self.condition:
@@ -145,7 +144,7 @@ class Pool:
             begin = time.monotonic()
             try:
                 worker.ask(request, self.seconds)
-            except (WorkerDied, AttributeError):  # AttributeError: stopped while it was asked
+            except WorkerDied:
                 pass
             with self.condition:
                 self.busy -= 1

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from . import nets
-from .jobs import HUGGING_FACE, Job, Spec
+from .jobs import Job, Spec
 
 
 class Unavailable(Exception):
@@ -108,12 +108,19 @@ def hugging_face(spec: Spec) -> Model:
     # What generation keeps has no place in training.
     config = known(transformers, spec["config"])(**spec["arguments"], **spec["more"], use_cache=False)
     module = known(transformers, spec["model"])(config)
+    supported = getattr(module, "supports_gradient_checkpointing", False)
+    checkpoint = module.gradient_checkpointing_enable if supported else None
     if "sequence" not in spec:
-        sample, call = (3, config.image_size, config.image_size), logits_of_pixels
-        return Model(module, sample, call=call, **checkpoints(module))
-    call = logits_of_both_sides if spec["decoder"] else logits_of_tokens
-    per_token = "SequenceClassification" not in spec["model"]
-    return Model(module, (spec["sequence"],), config.vocab_size, per_token, call, **checkpoints(module))
+        sample = (3, config.image_size, config.image_size)
+        return Model(module, sample, call=logits_of_pixels, enable_checkpointing=checkpoint)
+    return Model(
+        module,
+        (spec["sequence"],),
+        vocabulary=config.vocab_size,
+        label_per_token="SequenceClassification" not in spec["model"],
+        call=logits_of_both_sides if spec["decoder"] else logits_of_tokens,
+        enable_checkpointing=checkpoint,
+    )
 
 
 def logits_of_pixels(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
@@ -127,12 +134,6 @@ def logits_of_tokens(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
 def logits_of_both_sides(module: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """An encoder and decoder are given the same tokens."""
     return module(input_ids=x, decoder_input_ids=x).logits
-
-
-def checkpoints(module: nn.Module) -> dict[str, Callable[[], object]]:
-    if not getattr(module, "supports_gradient_checkpointing", False):
-        return {}
-    return {"enable_checkpointing": module.gradient_checkpointing_enable}
 
 
 def checkpoint(model: Model) -> bool:
