@@ -42,15 +42,6 @@ if [ "$all" = yes ]; then
   say "Fuzzing each target from a fixed seed"
   GPUMEM_FUZZ_RUNS=2000 ./tests/fuzz/run.sh 30
 
-  say "Benchmarks, one short round: that they run, not what they measure"
-  cmake --preset bench
-  cmake --build --preset bench --parallel "$jobs"
-  ./build/bench/bench/gpumem_bench --benchmark_min_time=0.01
-  ./build/bench/bench/gpumem_process_bench --benchmark_min_time=0.01
-
-  say "The README's tables of accuracy are what the models and the runs at hand say"
-  ./bench/accuracy/run.sh --readme README.md --check
-
   say "The shipped summaries and graphs are what the scripts make"
   /usr/bin/python3 examples/pytorch/print_summaries.py --check
   python3 examples/huggingface/print_trees.py --check
@@ -73,6 +64,9 @@ if [ "$all" = yes ]; then
   say "Benchmarks, one short round: that they run, not what they measure"
   ./build/all/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/all/bench/gpumem_process_bench --benchmark_min_time=0.01
+
+  say "The README's tables of accuracy are what the models and the runs at hand say"
+  PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme README.md --check
   build_and_test all
 else
   build_and_test tests

@@ -2,15 +2,19 @@
 # Every estimator on every table of measured runs: builds gpumem_accuracy, unpacks what stands in bench/measured, makes the
 # summaries of xMem's models if a table needs them, and runs it. From anywhere:
 #   bench/accuracy/run.sh [TABLES...] [-o DIR] [--readme README.md [--check]]
-# Its own folder is build/accuracy. SUMMARIES names a folder with xMem's summaries that is already there.
+# Its own folder is build/accuracy. PROGRAM names a gpumem_accuracy that is built already, SUMMARIES a folder with the
+# summaries of xMem's models.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 work=$root/build/accuracy
 mkdir -p "$work"
-{
-  cmake --preset bench -S "$root"
-  cmake --build "$root/build/bench" --parallel "$(nproc)" --target gpumem_accuracy
-} >"$work/build.log" 2>&1 || { cat "$work/build.log" >&2; exit 1; }
+program=${PROGRAM:-$root/build/bench/bench/accuracy/gpumem_accuracy}
+if [ -z "${PROGRAM:-}" ]; then
+  {
+    cmake --preset bench -S "$root"
+    cmake --build "$root/build/bench" --parallel "$(nproc)" --target gpumem_accuracy
+  } >"$work/build.log" 2>&1 || { cat "$work/build.log" >&2; exit 1; }
+fi
 
 measured=$work/measured
 rm -rf "$measured"
@@ -27,4 +31,4 @@ for argument in "$@"; do
     mv "$work/xmem_summaries.part" "$summaries"
   fi
 done
-exec "$root/build/bench/bench/accuracy/gpumem_accuracy" --measured "$measured" --summaries "$summaries" "$@"
+exec "$program" --measured "$measured" --summaries "$summaries" "$@"
