@@ -81,6 +81,9 @@ if [ "$all" = yes ]; then
   say "Benchmarks, one short round: that they run, not what they measure"
   ./build/all/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/all/bench/gpumem_process_bench --benchmark_min_time=0.01
+
+  say "The README's tables of accuracy are what the models and the runs at hand say"
+  PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme README.md --check
   build_and_test all
 else
   build_and_test tests
