@@ -67,6 +67,7 @@
 #include "gpumem/impl/record_inl.hpp"
 #include "gpumem/impl/replay_estimate_inl.hpp"
 #include "gpumem/impl/replay_inl.hpp"
+#include "gpumem/impl/roofline_estimate_inl.hpp"
 #include "gpumem/impl/roofline_inl.hpp"
 #include "gpumem/impl/runs_csv_inl.hpp"
 #include "gpumem/impl/safetensors_inl.hpp"

@@ -43,6 +43,8 @@ const std::map<std::string, Names> kShared = {
     {"estimate",
      {"estimator", "memory_estimate", "plan_replay", "planned_job", "replay_estimate", "learned_facts", "fit",
       "timeline"}},
+    {"utilisation",
+     {"utilisation_estimate", "utilisation_estimator", "collocation", "step_time", "roofline_estimate", "translate"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
@@ -53,6 +55,7 @@ const std::map<std::string, Names> kLists = {
     {"ops", {"catalogue"}},
     {"estimate", {"estimators"}},
     {"runs", {"read_runs"}},
+    {"utilisation", {"utilisation_estimators"}},
 };
 
 struct Source {
@@ -279,6 +282,10 @@ TEST(Lists, HoldEveryFamilyAndBlock) {
 TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summary"), members("summary")); }
 
 TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
+
+TEST(Lists, HoldEveryEstimatorOfUtilisation) {
+  EXPECT_EQ(listed_in("impl/utilisation_estimators_inl.hpp", "utilisation"), members("utilisation"));
+}
 
 TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
 

@@ -121,13 +121,17 @@ inline constexpr std::array<CounterColumn, 5> kCounterColumns = {{{"Avg GPUTL", 
                                                                   {"Avg SMOCC", &Counters::smocc, 1.0},
                                                                   {"Avg FP32A", &Counters::fp32, 1.0}}};
 
+inline constexpr double kNotRead = -1.0;
+
 /// -1 stands for a counter that was not read. A run that was out of memory was counted until it failed, while it
 /// began: that is no average of a training.
 GPUMEM_INLINE core::Status take_counters(const core::CsvCells& cells, MeasuredRun& run) {
   for (const CounterColumn& column : kCounterColumns) {
+    const std::string_view text = cells.text(column.name);
+    if (run.out_of_memory || text.empty() || number_of<double>(text) == kNotRead) continue;
     const auto read = cells.number(column.name);
     if (!read) return read.error();
-    if (run.out_of_memory || !*read || **read < 0.0) continue;
+    if (**read > column.whole) return cells.malformed(std::string(column.name) + " is beyond 100 %");
     run.counters.*(column.counter) = **read / column.whole;
   }
   return core::Done{};

@@ -8,7 +8,7 @@
 
 #include "gpumem/estimate/learned_facts.hpp"
 #include "gpumem/ml/mixture.hpp"
-#include "gpumem/utilisation/roofline.hpp"
+#include "gpumem/utilisation/roofline_estimate.hpp"
 #include "gpumem/utilisation/step_time.hpp"
 
 namespace gpumem::utilisation {
