@@ -12,7 +12,7 @@
 //                                                            room for
 //
 // What no data sheet says (efficiencies, the least time of a kernel, warps that are resident, the host's costs) was
-// fitted by this project to GPUMemNet's published MLP and CNN runs (A100-40GB), both together: eight figures to 2,242
+// fitted by this project to GPUMemNet's published MLP and CNN runs (A100-40GB), both together: a dozen figures to 2,242
 // runs. A host of another speed is told by HostCosts.
 #pragma once
 
