@@ -91,6 +91,12 @@ std::string text_of(const char* format, double value) {
   return text.data();
 }
 
+/// As it is printed; never -0.
+double to_digits(double value) {
+  constexpr double kDecimals = 1e4;
+  return std::round(value * kDecimals) / kDecimals + 0.0;
+}
+
 std::string to_table(const UtilisationVerdict& verdict) {
   constexpr double kHundred = 100.0;
   std::string text = "\n" + std::string(verdict.estimator) + ": " +
@@ -104,7 +110,7 @@ std::string to_table(const UtilisationVerdict& verdict) {
     text += title + text_of("%10.4f", accuracy.mean(accuracy.sum)) +
             text_of("%10.4f", runs::percentile(accuracy.errors, 0.5)) +
             text_of("%10.4f", runs::percentile(accuracy.errors, 0.9)) +
-            text_of("%10.4f", accuracy.mean(accuracy.signed_sum)) +
+            text_of("%10.4f", to_digits(accuracy.mean(accuracy.signed_sum))) +
             text_of("%10.1f %%", kHundred * accuracy.mean(static_cast<double>(accuracy.within))) + "\n";
   }
   for (const Said& said : verdict.said) {

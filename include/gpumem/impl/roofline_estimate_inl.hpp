@@ -15,7 +15,7 @@ inline constexpr double kOtherHost = 2.5;  ///< times slower or faster
 GPUMEM_INLINE Share share_of(double expected, double one, double other, double below, double above) {
   return {expected, std::min({expected, one, other}) * below, std::max({expected, one, other}) * above};
 }
-inline constexpr double kCoverage = 0.9;
+inline constexpr double kCoverage = 0.89;
 
 }  // namespace roofline_estimate_detail
 

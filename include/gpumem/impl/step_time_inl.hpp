@@ -129,7 +129,7 @@ GPUMEM_INLINE core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu) {
     const core::Result<device::GpuProfile> whole = device::find_profile(gpu.parent);
     if (!whole) return whole.error();
     const core::Result<GpuPeaks> all = peaks_of(*whole);
-    if (!all) return all;
+    if (!all) return all.error();
     const double compute = peaks.sms / all->sms;
     const double memory = static_cast<double>(gpu.memory_bytes.value) / static_cast<double>(whole->memory_bytes.value);
     return GpuPeaks{peaks.sms, all->bandwidth * memory, all->fp32 * compute, all->tf32 * compute, all->half * compute};

@@ -2,7 +2,7 @@
 // (step_time.hpp), without the names. Shared by the estimators.
 //
 // `expected` is for the host that the costs describe; the range is what a host 2.5 times slower, and one 2.5 times
-// faster, would make of the same kernels, widened by a factor a counter. It holds nine in ten of GPUMemNet's runs or
+// faster, would make of the same kernels, widened by a factor a counter. It holds 89 % of GPUMemNet's runs or
 // more, whichever the counter (gpumem evaluate RUNS.csv --utilisation --estimator roofline).
 #pragma once
 

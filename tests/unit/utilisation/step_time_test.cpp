@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "expect.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/ml/roofline_figures.hpp"
