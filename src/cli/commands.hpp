@@ -1,11 +1,13 @@
 // The commands, one file each. A command reads its options, writes its answer to standard output and what
-// went wrong to standard error, and returns the exit code: 0, 2 usage, 3 bad input, 4 no estimate.
+// went wrong to standard error, and returns the exit code: 0, 2 usage, 3 bad input, 4 no estimate, 5 a job
+// that has to wait.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "evaluation.hpp"
+#include "placing.hpp"
 
 namespace gpumem::cli {
 
@@ -107,6 +109,22 @@ struct ModelImportOptions {
 };
 int run_model_import(const ModelImportOptions& options);
 
+/// In place of an estimator's name: nothing is known of the job's memory.
+inline constexpr const char* kNoEstimator = "none";
+
+struct PlaceOptions {
+  std::string job;     ///< a .rad file, or a summary
+  std::string server;  ///< the server as JSON
+  std::string id;      ///< the job's name in the answer; empty: the file's
+  JobRequest request;  ///< its summary is ignored, and its GPU is that of GPUs without a profile
+  PlacingOptions placing;
+  std::optional<std::int64_t> gpus = {};  ///< nothing: as the .rad file says, or 1
+  std::size_t turn = 0;                   ///< the round-robin's
+  bool exclusive = false;
+  bool json = false;
+};
+int run_place(const PlaceOptions& options);
+
 struct ReplayTraceOptions {
   std::string trace;                        ///< the recording; "-" is standard input
   std::string gpu;                          ///< empty: no limit
@@ -115,6 +133,29 @@ struct ReplayTraceOptions {
   bool json = false;
 };
 int run_replay_trace(const ReplayTraceOptions& options);
+
+struct SimulateOptions {
+  std::string trace;                        ///< a CSV file (place/trace.hpp)
+  std::string gpus = "4xa100-40gb";         ///< "4xa100-40gb,2xh200"
+  std::string policy = "magm";              ///< one of place::policies()
+  std::string estimator = "none";           ///< none, true, a column of the trace, or an estimator of ours
+  std::string margin = "2GiB";              ///< beyond the estimate: bytes, a factor ("1.15x") or "upper"
+  std::string sharing = "mps";              ///< or streams
+  std::string recovery = "exclusive";       ///< or growing
+  std::string smact_cap;                    ///< a share, or "none"; empty: CARMA's
+  std::string free_floor;                   ///< bytes; empty: CARMA's
+  std::string missing_duration = "median";  ///< or skip, or seconds
+  bool no_idle_first = false;
+  double smact = 0.5;  ///< of jobs that the trace gives none for
+  double window_s = 60.0;
+  double ramp_s = 60.0;
+  std::optional<double> idle_watts = {};
+  std::optional<double> peak_watts = {};
+  std::uint64_t seed = 1;
+  bool json = false;
+  std::string out;  ///< the picture to write; empty: none
+};
+int run_simulate(const SimulateOptions& options);
 
 /// "gpumem: error: FILE:LINE: ..." on standard error; returns the exit code of its kind.
 int report_error(const Error& error);

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "commands.hpp"
+#include "gpumem/place/policies.hpp"
 #include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 
@@ -203,6 +204,50 @@ int run_model(const CLI::App& command, const ModelCommands& options) {
   return run_model_run(options.run);
 }
 
+std::string policy_names() {
+  std::string names;
+  for (const auto& entry : gpumem::place::policies()) {
+    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return names;
+}
+
+/// Which policy places jobs, and under which conditions.
+void add_placing_options(CLI::App& command, PlacingOptions& options) {
+  command.add_option("--policy", options.policy, policy_names() + "; CARMA's names work too");
+  command.add_option("--margin", options.margin, "memory beyond what is expected, or upper: the estimate's own")
+      ->capture_default_str();
+  command.add_option("--smact-cap", options.smact_cap, "no job to a GPU with this SM activity or more, or none")
+      ->capture_default_str();
+  command.add_option("--free-floor", options.free_floor, "no job beside others where less memory is free")
+      ->capture_default_str();
+  command.add_flag("--idle-first", options.idle_first, "idle GPUs before any that has a job, as CARMA's server does");
+}
+
+void add_place(CLI::App& app, PlaceOptions& options) {
+  CLI::App& command = *app.add_subcommand("place", "which GPUs of a server a job should run on, or why none now");
+  command.add_option("job", options.job, "one of CARMA's .rad files, or a model summary; - is standard input")
+      ->required();
+  command.add_option("--server", options.server, "the server: its GPUs and the jobs there, as JSON")->required();
+  command.add_option("--batch", options.request.batch_size, "the batch size; default: as the .rad file says")
+      ->transform(kWholeNumber);
+  command.add_option("--gpus", options.gpus, "GPUs, all or nothing; default: as the .rad file says, or 1")
+      ->transform(kWholeNumber);
+  command.add_flag("--exclusive", options.exclusive, "only idle GPUs");
+  command.add_option("--turn", options.turn, "round-robin: the GPU to begin with, counted from 0")
+      ->transform(kWholeNumber);
+  command.add_option("--id", options.id, "the job's name in the answer; default: the file's");
+  add_placing_options(command, options.placing);
+  add_job_options(command, options.request);
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(
+      "--estimator none places without an estimate; --gpu is the kind of GPUs that the server names no profile of.\n"
+      "A server: {\"format\": \"gpumem-server\", \"version\": 1, \"gpus\": [{\"id\": \"0\", \"profile\": "
+      "\"a100-40gb\",\n"
+      "\"used_mib\": 13312, \"smact\": 0.41, \"jobs\": [{\"id\": \"resnet50\", \"memory_mib\": 12288}]}]}\n"
+      "Exit code 5 if the job has to wait, 4 if the server could never hold it.");
+}
+
 void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
   CLI::App& command = *app.add_subcommand("replay-trace", "what PyTorch's caching allocator makes of a recorded run");
   command.add_option("trace", options.trace, "the recording, as JSON; - is standard input")->required();
@@ -216,12 +261,52 @@ void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
       "with profile_memory=True, from a GPU or a CPU; examples/pytorch/record_trace.py makes one.");
 }
 
+void add_simulate(CLI::App& app, SimulateOptions& options) {
+  CLI::App& command = *app.add_subcommand("simulate", "what a placement policy makes of a trace of jobs");
+  command.add_option("trace", options.trace, "the jobs (CSV); - is standard input")->required();
+  command.add_option("--gpus", options.gpus, "the server, such as 4xa100-40gb,2xh200")->capture_default_str();
+  command.add_option("--policy", options.policy, policy_names())->capture_default_str();
+  command
+      .add_option("--estimator", options.estimator,
+                  "none, true (what the jobs really need), a column of estimates in the trace (horus, ...), or an "
+                  "estimator of gpumem's where the trace names summaries")
+      ->capture_default_str();
+  command.add_option("--margin", options.margin, "beyond the estimate: 2GiB, 1.15x, or upper (its own upper figure)")
+      ->capture_default_str();
+  command.add_option("--sharing", options.sharing, "mps or streams")->capture_default_str();
+  command.add_option("--recovery", options.recovery, "exclusive or growing")->capture_default_str();
+  command.add_option("--smact-cap", options.smact_cap,
+                     "no job to a GPU at this SM activity (0.8), or none; round-robin: none");
+  command.add_option("--free-floor", options.free_floor,
+                     "nor to one with less free memory; 5GiB without an estimate, else 0; round-robin: 0");
+  command.add_flag("--no-idle-first", options.no_idle_first, "idle GPUs as the policy ranks them, not before others");
+  command.add_option("--window", options.window_s, "seconds from one placement to the next")->capture_default_str();
+  command.add_option("--ramp", options.ramp_s, "seconds in which a job grows to what it needs, on average")
+      ->capture_default_str();
+  command.add_option("--smact", options.smact, "SM activity of jobs for which the trace has none")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 1.0));
+  command
+      .add_option("--missing-duration", options.missing_duration,
+                  "of jobs for which the trace has none: median, skip, or seconds")
+      ->capture_default_str();
+  command.add_option("--idle-watts", options.idle_watts, "power of an idle GPU; known for the A100");
+  command.add_option("--peak-watts", options.peak_watts, "power of a GPU at full SM activity");
+  command.add_option("--seed", options.seed, "of what is drawn: how fast each job grows")->capture_default_str();
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.add_option("-o,--out", options.out, "write a picture of it, SVG");
+  command.footer(
+      "A trace: arrival_s,task,gpus,duration_s,measured_mib and one job a row; what else it may hold, and what the\n"
+      "simulation assumes, stands in gpumem/place/trace.hpp and simulator.hpp.");
+}
+
 int run(int argc, char** argv) {
   CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
                "gpumem");
   app.set_version_flag("--version", "gpumem " GPUMEM_VERSION_STRING);
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made.");
+  app.footer(
+      "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made, 5 a job that has to wait.");
 
   EstimateOptions estimate;
   FitOptions fit;
@@ -232,7 +317,9 @@ int run(int argc, char** argv) {
   CalibrateOptions calibrate;
   GpusOptions gpus;
   ModelCommands model;
+  PlaceOptions place;
   ReplayTraceOptions replay_trace;
+  SimulateOptions simulate;
   add_estimate(app, estimate);
   add_fit(app, fit);
   add_timeline(app, timeline);
@@ -242,7 +329,9 @@ int run(int argc, char** argv) {
   add_calibrate(app, calibrate);
   add_gpus(app, gpus);
   add_model(app, model);
+  add_place(app, place);
   add_replay_trace(app, replay_trace);
+  add_simulate(app, simulate);
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -261,7 +350,9 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("utilisation")) return run_utilisation(utilisation);
   if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
   if (app.got_subcommand("model")) return run_model(*app.get_subcommand("model"), model);
+  if (app.got_subcommand("place")) return run_place(place);
   if (app.got_subcommand("replay-trace")) return run_replay_trace(replay_trace);
+  if (app.got_subcommand("simulate")) return run_simulate(simulate);
   return run_gpus(gpus);
 }
 

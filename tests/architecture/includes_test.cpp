@@ -45,6 +45,8 @@ const std::map<std::string, Names> kShared = {
       "timeline"}},
     {"utilisation",
      {"utilisation_estimate", "utilisation_estimator", "collocation", "step_time", "roofline_estimate", "translate"}},
+
+    {"place", {"policy", "server", "queue", "recovery", "simulator", "trace", "rad_file", "server_json"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
@@ -54,6 +56,7 @@ const std::map<std::string, Names> kLists = {
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
     {"estimate", {"estimators"}},
+    {"place", {"policies"}},
     {"runs", {"read_runs"}},
     {"utilisation", {"utilisation_estimators"}},
 };
@@ -286,6 +289,8 @@ TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp",
 TEST(Lists, HoldEveryEstimatorOfUtilisation) {
   EXPECT_EQ(listed_in("impl/utilisation_estimators_inl.hpp", "utilisation"), members("utilisation"));
 }
+
+TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("impl/policies_inl.hpp", "place"), members("place")); }
 
 TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
 

@@ -17,7 +17,7 @@
 
 namespace gpumem::estimate {
 
-/// A job's facts, and the job that they view: the given one, or the same with edges.
+/// A job's facts, and the job that they view: the given one, which they must not outlive, or the same with edges.
 struct LearnedFacts {
   std::shared_ptr<const model::TrainingJob> job;
   ml::JobFacts facts;

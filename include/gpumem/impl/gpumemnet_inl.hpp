@@ -31,6 +31,12 @@ const Value* entry_of(const std::vector<std::pair<std::string, Value>>& entries,
   return nullptr;
 }
 
+/// Settings that no feature tells and no set of runs to train on varies. They show in the figures of a replay.
+GPUMEM_INLINE void add_unseen_settings(const model::TrainingJob& job, std::vector<std::string>& unseen) {
+  if (job.gradient_accumulation > 1) unseen.emplace_back("accumulate");
+  if (job.activation_checkpointing) unseen.emplace_back("checkpointing");
+}
+
 }  // namespace gpumemnet_detail
 
 GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::string_view name,
@@ -86,6 +92,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(const model::T
   }
 
   if (config.nets != ml::NetKind::any && config.nets != learned->facts.kind) estimate.out_of_domain.push_back("nets");
+  if (classifier.depth == ReplayDepth::none) detail::add_unseen_settings(job, estimate.out_of_domain);
   const std::string* trained_on = detail::entry_of(config.provenance, "profile");
   if (trained_on != nullptr && *trained_on != gpu.name) estimate.out_of_domain.push_back("gpu");
 

@@ -38,13 +38,15 @@ GPUMEM_INLINE Figures figures_of(const PlannedJob& planned, const JobReplay& rep
 /// The job with a graph that shapes can be inferred of: printed shapes need no edges.
 GPUMEM_INLINE core::Result<LearnedFacts> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
   LearnedFacts made;
-  model::TrainingJob copy = job;
-  if (!job.graph->shapes_printed()) {
-    auto connected = connect::connect(job, ops);
-    if (!connected) return connected.error();
-    copy.graph = std::move(connected->graph);
-    made.edges = std::move(connected->edges);
+  if (job.graph->shapes_printed()) {
+    made.job = std::shared_ptr<const model::TrainingJob>(std::shared_ptr<void>(), &job);  // the caller's
+    return made;
   }
+  auto connected = connect::connect(job, ops);
+  if (!connected) return connected.error();
+  made.edges = std::move(connected->edges);
+  model::TrainingJob copy = job;
+  copy.graph = std::move(connected->graph);
   made.job = std::make_shared<const model::TrainingJob>(std::move(copy));
   return made;
 }

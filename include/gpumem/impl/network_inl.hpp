@@ -472,7 +472,7 @@ GPUMEM_INLINE Arena make_arena(const NetworkShape& network, std::int64_t stride)
 /// One call: the network, and the thread's buffers from their first whole line on.
 class Call {
  public:
-  Call(const NetworkShape& shape, const Compiled& network, std::vector<float>& floats)
+  Call(const NetworkShape& shape, const Compiled& network, std::span<float> floats)
       : shape_(shape), network_(network), kernels_(*network.kernels), buffer_(aligned(floats, network.arena.total)) {}
 
   void run(std::span<const float> features, std::span<const float> sequence, std::span<float> outputs) const {
@@ -531,7 +531,7 @@ class Call {
   }
 
  private:
-  [[nodiscard]] static float* aligned(std::vector<float>& floats, std::int64_t needed) {
+  [[nodiscard]] static float* aligned(std::span<float> floats, std::int64_t needed) {
     void* begin = floats.data();
     std::size_t space = floats.size() * sizeof(float);
     void* found = std::align(kAlignment, static_cast<std::size_t>(needed) * sizeof(float), begin, space);
@@ -690,7 +690,8 @@ GPUMEM_INLINE Instructions Network::instructions() const { return compiled_->ins
 
 GPUMEM_INLINE NetworkBuffers Network::buffers() const {
   NetworkBuffers buffers;
-  buffers.floats_.resize(static_cast<std::size_t>(compiled_->arena.total + network_detail::kLine));
+  buffers.count_ = static_cast<std::size_t>(compiled_->arena.total + network_detail::kLine);
+  buffers.floats_ = std::make_unique_for_overwrite<float[]>(buffers.count_);  // NOLINT(modernize-avoid-c-arrays)
   return buffers;
 }
 
@@ -698,7 +699,7 @@ GPUMEM_INLINE void Network::run(std::span<const float> features, std::span<const
                                 NetworkBuffers& buffers, std::span<float> outputs) const {
   assert(features.size() >= static_cast<std::size_t>(shape_.features));
   assert(outputs.size() >= static_cast<std::size_t>(shape_.outputs));
-  network_detail::Call(shape_, *compiled_, buffers.floats_)
+  network_detail::Call(shape_, *compiled_, {buffers.floats_.get(), buffers.count_})
       .run(features, sequence, outputs.first(static_cast<std::size_t>(shape_.outputs)));
 }
 
@@ -708,7 +709,7 @@ GPUMEM_INLINE void Network::run_batch(std::span<const float> features, std::span
   const std::int64_t jobs = static_cast<std::int64_t>(outputs.size()) / shape_.outputs;
   assert(features.size() >= static_cast<std::size_t>(jobs * shape_.features));
   assert(shape_.sequence_length == 0 || rows.size() >= static_cast<std::size_t>(jobs));
-  const network_detail::Call call(shape_, *compiled_, buffers.floats_);
+  const network_detail::Call call(shape_, *compiled_, {buffers.floats_.get(), buffers.count_});
   for (std::int64_t first = 0; first < jobs; first += kLaneBlock) {
     call.run_block(features, sequences, rows, first, std::min(kLaneBlock, jobs - first), outputs);
   }

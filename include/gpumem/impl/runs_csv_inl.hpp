@@ -82,6 +82,8 @@ GPUMEM_INLINE core::Status take_settings(const core::CsvCells& cells, model::Tra
                 [&] { return take(cells.whole("seq_length"), job.sequence_length); },
                 [&] { return choose(cells, "optimizer", model::kOptimizers, job.optimizer); },
                 [&] { return choose(cells, "precision", model::kPrecisions, job.precision); },
+                [&] { return take(cells.flag("foreach"), job.foreach); },
+                [&] { return take(cells.flag("fused"), job.fused); },
                 [&] { return choose(cells, "loss", model::kLosses, job.loss); },
                 [&] { return choose(cells, "zero_grad", model::kZeroGrads, job.zero_grad); },
                 [&] { return take_software(cells, job); },
@@ -92,11 +94,32 @@ GPUMEM_INLINE core::Status take_settings(const core::CsvCells& cells, model::Tra
                 [&] { return take(cells.flag("checkpointing"), job.activation_checkpointing); });
 }
 
+/// A share of 1.
+GPUMEM_INLINE core::Status take_share(const core::CsvCells& cells, std::string_view column, std::optional<double>& to) {
+  const auto share = cells.number(column);
+  if (!share) return share.error();
+  if (*share && **share > 1.0) {
+    return cells.malformed(std::string(column) + " is " + core::quoted(cells.text(column)) +
+                           "; it must be a share, from 0 to 1");
+  }
+  to = *share;
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status take_counters(const core::CsvCells& cells, Counters& counters) {
+  return all_of([&] { return take_share(cells, "gpu_utilisation", counters.gpu_utilisation); },
+                [&] { return take_share(cells, "gract", counters.gract); },
+                [&] { return take_share(cells, "smact", counters.smact); },
+                [&] { return take_share(cells, "smocc", counters.smocc); },
+                [&] { return take_share(cells, "fp32", counters.fp32); });
+}
+
 GPUMEM_INLINE core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
   return all_of([&] { return take(cells.number("measured_mib"), run.measured_mib); },
                 [&] { return take(cells.whole("gpus"), run.gpus); },
                 [&] { return choose(cells, "figure", kFigures, run.figure); },
-                [&] { return take_status(cells, run.out_of_memory); });
+                [&] { return take_status(cells, run.out_of_memory); },
+                [&] { return take_counters(cells, run.counters); });
 }
 
 GPUMEM_INLINE core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder,

@@ -14,12 +14,18 @@ using Tensor = SegmentSketch::Tensor;
 
 inline constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 inline constexpr std::int64_t kUnit = 512;
-inline constexpr std::int64_t kSmall = kMiB;
 inline constexpr std::int64_t kSmallSegment = 2 * kMiB;
 inline constexpr std::int64_t kMediumSegment = 20 * kMiB;
 inline constexpr std::int64_t kMedium = 10 * kMiB;
 
 constexpr std::int64_t rounded(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
+
+/// What the allocator is asked for: rounded up, and nothing where there is nothing.
+inline std::int64_t request(double bytes) {
+  constexpr double kMost = 1e16;  // far beyond any machine, and no sum of these overflows
+  if (!(bytes > 0.0)) return 0;
+  return rounded(static_cast<std::int64_t>(std::min(bytes, kMost)), kUnit);
+}
 
 /// Two training steps, as the tensors of a job's layers come and go.
 class Steps {
@@ -28,15 +34,17 @@ class Steps {
       : facts_(facts),
         graph_(*facts.job->graph),
         batch_(static_cast<double>(facts.job->batch_size)),
+        activation_bytes_(facts.activation_bytes()),
         layers_(facts.layers.size()) {
     flows_.reserve(2 * layers_.size());
     temporaries_.reserve(layers_.size());
     pool_.reserve(8 * layers_.size());
+    find_sizes();
     find_owners();
   }
 
   double reserved() {
-    for (std::size_t index = 0; index < layers_.size(); ++index) layers_[index].parameters = take_parameters(index);
+    for (const std::size_t index : with_parameters_) static_cast<void>(take_parameters(index));
     for (int step = 0; step < 2; ++step) {
       const Tensor batch = pool_.take(input_bytes());
       let_gradients_go();
@@ -50,11 +58,12 @@ class Steps {
 
  private:
   struct Of {
-    LayerIndex owner = -1;        ///< the layer whose output this one's is, through views; -1: the graph's input
-    LayerIndex last_reader = -1;  ///< in forward
-    LayerIndex keeper = -1;       ///< the first layer whose backward reads the output; -1: none
-    Tensor parameters;
-    Tensor gradients;  ///< of the parameters
+    LayerIndex owner = -1;             ///< the layer whose output this one's is, through views; -1: the graph's input
+    LayerIndex last_reader = -1;       ///< in forward
+    LayerIndex keeper = -1;            ///< the first layer whose backward reads the output; -1: none
+    std::int64_t output_bytes = 0;     ///< as the allocator rounds them
+    std::int64_t parameter_bytes = 0;  ///< likewise
+    Tensor gradients;                  ///< of the parameters
     Tensor output;
     Tensor extra;  ///< what the layer keeps besides: a mask, Q K V
     Tensor attended;
@@ -67,20 +76,28 @@ class Steps {
   };
 
   [[nodiscard]] const LayerFacts& layer(std::size_t index) const { return facts_.layers[index]; }
-  [[nodiscard]] double output_bytes(std::size_t index) const {
-    return layer(index).outputs * batch_ * facts_.activation_bytes();
+  [[nodiscard]] double exact_bytes(std::size_t index) const {
+    return layer(index).outputs * batch_ * activation_bytes_;
   }
-  Tensor take_parameters(std::size_t index) {
-    return pool_.take(static_cast<double>(layer(index).parameters) * facts_.parameter_bytes());
+  [[nodiscard]] std::int64_t output_bytes(std::size_t index) const { return layers_[index].output_bytes; }
+  Tensor take_parameters(std::size_t index) { return pool_.take(layers_[index].parameter_bytes); }
+  void find_sizes() {
+    const double parameter_bytes = facts_.parameter_bytes();
+    for (std::size_t index = 0; index < layers_.size(); ++index) {
+      Of& of = layers_[index];
+      of.output_bytes = request(exact_bytes(index));
+      of.parameter_bytes = request(static_cast<double>(layer(index).parameters) * parameter_bytes);
+      if (of.parameter_bytes > 0) with_parameters_.push_back(index);
+    }
   }
-  [[nodiscard]] double input_bytes() const {
+  [[nodiscard]] std::int64_t input_bytes() const {
     double bytes = 0.0;
     for (const model::GraphInput& input : graph_.graph_inputs()) {
       const auto elements = input.shape.elements(1);
       const auto count = elements ? elements->value() : std::nullopt;
       if (count) bytes += static_cast<double>(*count * core::element_size(input.dtype)) * batch_;
     }
-    return bytes;
+    return request(bytes);
   }
 
   template <typename Visit>
@@ -120,18 +137,19 @@ class Steps {
         if (owner >= 0 && of(owner).last_reader == self && of(owner).keeper < 0) release(of(owner).output);
       });
     }
-    loss_ = pool_.take(layers_.empty() ? 0.0 : output_bytes(layers_.size() - 1));  // log softmax
+    loss_ = pool_.take(layers_.empty() ? 0 : output_bytes(layers_.size() - 1));  // log softmax
   }
 
   void take_outputs(std::size_t index, bool first) {
     Of& of = layers_[index];
-    const double bytes = output_bytes(index);
+    const std::int64_t bytes = of.output_bytes;
     const LayerFacts& facts = layer(index);
-    if (facts.family == OpFamily::dropout) of.extra = pool_.take(facts.outputs * batch_);
+    if (facts.family == OpFamily::dropout) of.extra = pool_.take(request(facts.outputs * batch_));
     if (facts.multihead) {
-      const Tensor projected = pool_.take(3.0 * bytes);
+      const std::int64_t packed = request(3.0 * exact_bytes(index));
+      const Tensor projected = pool_.take(packed);
       if (first) take_workspace(forward_workspace_);
-      of.extra = pool_.take(3.0 * bytes);
+      of.extra = pool_.take(packed);
       pool_.give_back(projected);
       of.attended = pool_.take(bytes);
     }
@@ -143,7 +161,7 @@ class Steps {
 
   /// cuBLAS', one a thread that calls it: 4096 x 2 + 16 x 8 KiB, as CUDA's default is before Hopper.
   void take_workspace(bool& taken) {
-    constexpr double kWorkspace = (4096.0 * 2.0 + 16.0 * 8.0) * 1024.0;
+    constexpr std::int64_t kWorkspace = (4096 * 2 + 16 * 8) << 10;
     if (!taken) static_cast<void>(pool_.take(kWorkspace));
     taken = true;
   }
@@ -156,7 +174,7 @@ class Steps {
     pool_.give_back(loss_);
     for (std::size_t index = layers_.size(); index-- > 0;) {
       if (layers_[index].flow >= 0) run_backward(index, first);
-      else if (layers_[index].gradients.bytes == 0) layers_[index].gradients = take_parameters(index);
+      else if (layers_[index].parameter_bytes > 0) layers_[index].gradients = take_parameters(index);
       let_saved_go(index);
     }
     for (Of& of : layers_) release(of.output);
@@ -175,15 +193,15 @@ class Steps {
       accumulate(input, flow);
     });
     if (first && multiplies(facts)) take_workspace(backward_workspace_);
-    layers_[index].gradients = take_parameters(index);
+    if (layers_[index].parameter_bytes > 0) layers_[index].gradients = take_parameters(index);
     drop(own);
   }
 
   /// Gradients of Q, K and V, and of what they were parted from.
   void through_attention(std::size_t index) {
-    const double bytes = output_bytes(index);
-    const Tensor parts = pool_.take(3.0 * bytes);
-    const Tensor packed = pool_.take(3.0 * bytes);
+    const std::int64_t bytes = request(3.0 * exact_bytes(index));
+    const Tensor parts = pool_.take(bytes);
+    const Tensor packed = pool_.take(bytes);
     pool_.give_back(parts);
     pool_.give_back(packed);
   }
@@ -199,7 +217,7 @@ class Steps {
     });
   }
 
-  std::int32_t new_flow(double bytes) {
+  std::int32_t new_flow(std::int64_t bytes) {
     flows_.push_back({pool_.take(bytes), 1});
     return static_cast<std::int32_t>(flows_.size()) - 1;
   }
@@ -223,28 +241,31 @@ class Steps {
   }
 
   void release(Tensor& tensor) {
+    if (tensor.bytes == 0) return;
     pool_.give_back(tensor);
     tensor = {};
   }
   void let_gradients_go() {
-    for (Of& of : layers_) release(of.gradients);
+    for (const std::size_t index : with_parameters_) release(layers_[index].gradients);
   }
 
   void optimizer(bool first) {
     const auto states = static_cast<int>(facts_.optimizer_states());
-    for (std::size_t index = 0; first && index < layers_.size(); ++index) {
-      for (int state = 0; state < states; ++state) static_cast<void>(take_parameters(index));
+    for (const std::size_t index : with_parameters_) {
+      for (int state = 0; first && state < states; ++state) static_cast<void>(take_parameters(index));
     }
     if (states == 0 || !facts_.job->foreach || facts_.job->fused) return;
     temporaries_.clear();
-    for (std::size_t index = 0; index < layers_.size(); ++index) temporaries_.push_back(take_parameters(index));
+    for (const std::size_t index : with_parameters_) temporaries_.push_back(take_parameters(index));
     for (const Tensor& temporary : temporaries_) pool_.give_back(temporary);
   }
 
   const JobFacts& facts_;
   const model::ModelGraph& graph_;
   double batch_;
+  double activation_bytes_;
   std::vector<Of> layers_;
+  std::vector<std::size_t> with_parameters_;
   std::vector<Flow> flows_;
   std::vector<Tensor> temporaries_;
   Tensor loss_;
@@ -255,16 +276,7 @@ class Steps {
 
 }  // namespace segment_sketch_detail
 
-GPUMEM_INLINE SegmentSketch::Tensor SegmentSketch::take(double bytes) {
-  using namespace segment_sketch_detail;
-  constexpr double kMost = 1e17;  // far beyond any machine, and no sum of these overflows
-  if (!(bytes > 0.0)) return {};
-  const std::int64_t size = rounded(static_cast<std::int64_t>(std::min(bytes, kMost)), kUnit);
-  if (size <= kSmall) {
-    small_ += size;
-    small_peak_ = std::max(small_peak_, small_);
-    return {size, -1};
-  }
+GPUMEM_INLINE SegmentSketch::Tensor SegmentSketch::take_large(std::int64_t size) {
   std::int32_t block = best_fit(size);
   if (block < 0) block = new_segment(size);
   is_free_[static_cast<std::size_t>(block)] = 0;
@@ -272,12 +284,7 @@ GPUMEM_INLINE SegmentSketch::Tensor SegmentSketch::take(double bytes) {
   return {size, block};
 }
 
-GPUMEM_INLINE void SegmentSketch::give_back(const Tensor& tensor) {
-  if (tensor.block < 0) {
-    small_ -= tensor.bytes;
-    return;
-  }
-  std::int32_t block = tensor.block;
+GPUMEM_INLINE void SegmentSketch::give_back_large(std::int32_t block) {
   is_free_[static_cast<std::size_t>(block)] = 1;
   if (is_free(blocks_[static_cast<std::size_t>(block)].next)) {
     std::erase(free_, blocks_[static_cast<std::size_t>(block)].next);

@@ -27,7 +27,8 @@ class NetworkBuffers {
 
  private:
   friend class Network;
-  std::vector<float> floats_;
+  std::unique_ptr<float[]> floats_;  // NOLINT(modernize-avoid-c-arrays): not set to 0, as a vector's would be
+  std::size_t count_ = 0;
 };
 
 class Network {

@@ -7,6 +7,7 @@
 // others.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -25,8 +26,17 @@ class SegmentSketch {
 
   /// Makes room for this many.
   void reserve(std::size_t blocks);
-  [[nodiscard]] Tensor take(double bytes);
-  void give_back(const Tensor& tensor);
+  /// `bytes` as the allocator rounds requests, to multiples of 512; none of 0.
+  [[nodiscard]] Tensor take(std::int64_t bytes) {
+    if (bytes > kSmall) return take_large(bytes);
+    small_ += bytes;
+    small_peak_ = std::max(small_peak_, small_);
+    return {bytes, -1};
+  }
+  void give_back(const Tensor& tensor) {
+    if (tensor.block >= 0) return give_back_large(tensor.block);
+    small_ -= tensor.bytes;
+  }
   /// At its peak, which is now: segments are kept.
   [[nodiscard]] std::int64_t reserved() const;
 
@@ -38,6 +48,10 @@ class SegmentSketch {
     std::int32_t next = -1;
   };
 
+  static constexpr std::int64_t kSmall = std::int64_t{1} << 20;  ///< up to here from the small pool
+
+  [[nodiscard]] Tensor take_large(std::int64_t size);
+  void give_back_large(std::int32_t block);
   [[nodiscard]] std::int32_t best_fit(std::int64_t bytes);
   [[nodiscard]] std::int32_t new_segment(std::int64_t bytes);
   void split(std::int32_t block, std::int64_t bytes);

@@ -9,9 +9,11 @@
 //   precision     fp32, amp-fp16, ...; empty: fp32
 //   gpu           a profile's name
 //   measured_mib  the measured peak; empty: the run was not measured
-// Columns that may be there: name, gpus, zero_grad (step-start, before-backward, step-end), samples_per_epoch,
-// summary_pass, validation_pass, loss, gradient_accumulation, checkpointing, figure (device, reserved, allocated,
-// growth), status (ok, or oom for a run that did not fit). All others are ignored.
+// Columns that may be there: name, gpus, software (as the GPU's profile names it), zero_grad (step-start,
+// before-forward, before-backward, step-end), samples_per_epoch, summary_pass, validation_pass, loss, foreach and fused
+// (the optimizer's form), gradient_accumulation, checkpointing, figure (device, reserved, allocated, growth), status
+// (ok, or oom for a run that did not fit), and the counters of the run, as shares from 0 to 1: gpu_utilisation, gract,
+// smact, smocc, fp32. All others are ignored. bench/measured/measure.py writes such tables.
 #pragma once
 
 #include "gpumem/runs/runs_format.hpp"

@@ -80,6 +80,15 @@ TEST(Gpumemnet, AJobUnlikeTheTrainingRunsIsOutOfDomain) {
   EXPECT_EQ(estimate->out_of_domain, (std::vector<std::string>{"batch_size", "nets", "gpu"}));
 }
 
+TEST(Gpumemnet, SettingsThatNoFeatureTellsAreOutOfDomain) {
+  TrainingJob job = small_job();
+  job.gradient_accumulation = 4;
+  job.activation_checkpointing = true;
+  const auto estimate = estimate_of(by_batch(), job);
+  ASSERT_TRUE(succeeds(estimate));
+  EXPECT_EQ(estimate->out_of_domain, (std::vector<std::string>{"accumulate", "checkpointing"}));
+}
+
 TEST(Gpumemnet, EachKindOfNetHasItsModel) {
   ml::TrainedModel mlps = linear_model({"batch_size"}, {.edges_mib = {0, 10, 20}}, {0, 0}, {1, 0});
   mlps.config.nets = ml::NetKind::mlp;

@@ -9,35 +9,35 @@
 namespace gpumem::ml {
 namespace {
 
-constexpr double kMiB = 1048576.0;
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kReservedMiB = 1048576;
 
 TEST(SegmentSketch, SmallTensorsFillSegmentsOfTwoMebibytes) {
   SegmentSketch pool;
-  const auto first = pool.take(1.0 * kMiB);
-  static_cast<void>(pool.take(1.0 * kMiB));
+  const auto first = pool.take(1 * kMiB);
+  static_cast<void>(pool.take(1 * kMiB));
   EXPECT_EQ(pool.reserved(), 2 * kReservedMiB);
   pool.give_back(first);
-  static_cast<void>(pool.take(0.5 * kMiB));
+  static_cast<void>(pool.take(kMiB / 2));
   EXPECT_EQ(pool.reserved(), 2 * kReservedMiB);
 }
 
 TEST(SegmentSketch, MediumTensorsShareSegmentsOfTwenty) {
   SegmentSketch pool;
-  static_cast<void>(pool.take(9.0 * kMiB));
-  static_cast<void>(pool.take(9.0 * kMiB));
+  static_cast<void>(pool.take(9 * kMiB));
+  static_cast<void>(pool.take(9 * kMiB));
   EXPECT_EQ(pool.reserved(), 20 * kReservedMiB);
-  static_cast<void>(pool.take(3.0 * kMiB));
+  static_cast<void>(pool.take(3 * kMiB));
   EXPECT_EQ(pool.reserved(), 40 * kReservedMiB);
 }
 
 TEST(SegmentSketch, FreedBlocksMergeAndServeAgain) {
   SegmentSketch pool;
-  const auto first = pool.take(9.0 * kMiB);
-  const auto second = pool.take(9.0 * kMiB);
+  const auto first = pool.take(9 * kMiB);
+  const auto second = pool.take(9 * kMiB);
   pool.give_back(first);
   pool.give_back(second);
-  static_cast<void>(pool.take(19.5 * kMiB));
+  static_cast<void>(pool.take(19 * kMiB + kMiB / 2));
   EXPECT_EQ(pool.reserved(), 20 * kReservedMiB);
 }
 
@@ -55,7 +55,7 @@ TEST(SketchedSegments, GrowsWithTheBatch) {
     return sketched_segments(*facts_of(job, [&](std::size_t layer) { return shapes->of(layer); }));
   };
   EXPECT_GT(sketch_at(1), 0.0);
-  EXPECT_GT(sketch_at(1 << 16), 100.0 * kMiB);
+  EXPECT_GT(sketch_at(1 << 16), 100.0 * static_cast<double>(kMiB));
 }
 
 }  // namespace

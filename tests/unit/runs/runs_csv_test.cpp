@@ -76,6 +76,25 @@ TEST(RunsCsv, TakesTheFurtherColumnsAndIgnoresUnknownOnes) {
   EXPECT_TRUE(run.job.activation_checkpointing);
 }
 
+TEST(RunsCsv, ReadsTheOptimizersForm) {
+  const MeasuredRun plain = one_run("small.txt,4,,,,,,,no,", ",foreach,fused");
+  EXPECT_FALSE(plain.job.foreach);
+  EXPECT_FALSE(plain.job.fused);
+  const MeasuredRun fused = one_run("small.txt,4,,,,,,,,yes", ",foreach,fused");
+  EXPECT_TRUE(fused.job.foreach);
+  EXPECT_TRUE(fused.job.fused);
+}
+
+TEST(RunsCsv, ReadsCounters) {
+  const MeasuredRun run = one_run("small.txt,4,,,,,,,0.97,0.8,0.5,,0", ",gpu_utilisation,gract,smact,smocc,fp32");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.counters.gpu_utilisation, 0.97);
+  EXPECT_EQ(run.counters.gract, 0.8);
+  EXPECT_EQ(run.counters.smact, 0.5);
+  EXPECT_EQ(run.counters.smocc, std::nullopt);
+  EXPECT_EQ(run.counters.fp32, 0.0);
+}
+
 struct Wrong {
   const char* row;
   const char* more_columns;
@@ -98,6 +117,8 @@ TEST(RunsCsv, AWrongRowIsReportedAndTheOthersStand) {
       {"small.txt,1,,,,,,1,total", ",figure", "figure is 'total'; choose one of device, "},
       {"small.txt,1,,,,,,1,0", ",gpus", "gpus is 0"},
       {"small.txt,1,,,,,,1,maybe", ",summary_pass", "summary_pass is 'maybe'"},
+      {"small.txt,1,,,,,,1,perhaps", ",fused", "fused is 'perhaps'"},
+      {"small.txt,1,,,,,,1,97", ",smact", "smact is '97'; it must be a share, from 0 to 1"},
   };
   for (const Wrong& wrong : rows) {
     const MeasuredRun run = one_run(wrong.row, wrong.more_columns);

@@ -1,0 +1,364 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+
+#include "commands.hpp"
+#include "gpumem/core/file.hpp"
+#include "gpumem/place/policies.hpp"
+#include "placing.hpp"
+#include "report.hpp"
+#include "simulation_report.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+Error usage(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
+
+/// A decimal number that is all of the text, finite and not negative.
+std::optional<double> number_of(std::string_view text) {
+  double value = 0.0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = code == std::errc() && end == text.data() + text.size();
+  return whole && std::isfinite(value) && value >= 0.0 ? std::optional(value) : std::nullopt;
+}
+
+/// "4xa100-40gb", "a100-40gb,2xh200": the GPUs by number, each with what jobs can have of it.
+Result<place::Server> server_of(const std::string& list) {
+  constexpr std::int64_t kMostGpus = 100'000;
+  place::Server server;
+  std::size_t begin = 0;
+  while (begin <= list.size()) {
+    const std::size_t end = std::min(list.find(',', begin), list.size());
+    std::string name = list.substr(begin, end - begin);
+    begin = end + 1;
+    std::int64_t count = 1;
+    const auto [after, code] = std::from_chars(name.data(), name.data() + name.size(), count);
+    const auto digits = static_cast<std::size_t>(after - name.data());
+    if (code == std::errc() && digits > 0 && digits < name.size() && name[digits] == 'x') name.erase(0, digits + 1);
+    else count = 1;
+    if (count < 1 || count > kMostGpus) return usage("--gpus asks for " + std::to_string(count) + " GPUs of a kind");
+    const Result<GpuProfile> profile = find_profile(name);
+    if (!profile) return profile.error();
+    for (std::int64_t copy = 0; copy < count; ++copy) {
+      place::ServerGpu gpu;
+      gpu.id = std::to_string(server.gpus.size());
+      gpu.profile = profile->name;
+      gpu.total = profile->capacity();
+      server.gpus.push_back(std::move(gpu));
+    }
+  }
+  return server;
+}
+
+/// What is set aside beyond the estimate.
+struct MarginRule {
+  place::Margin margin;
+  double factor = 0.0;  ///< instead of the margin; 0: not given
+  std::string words;
+};
+
+Result<MarginRule> margin_of(const std::string& text) {
+  MarginRule rule;
+  rule.words = "+ " + text;
+  if (text == "upper") {
+    rule.margin.upper = true;
+    rule.words = "up to its own upper figure";
+    return rule;
+  }
+  if (text.ends_with('x')) {
+    const std::optional<double> factor = number_of(std::string_view(text).substr(0, text.size() - 1));
+    constexpr double kMostTimes = 1000.0;
+    if (!factor || *factor <= 0.0 || *factor > kMostTimes) {
+      return usage("--margin is " + core::quoted(text) + "; write it as 2GiB, 1.15x or upper");
+    }
+    rule.factor = *factor;
+    rule.words = "x " + text.substr(0, text.size() - 1);
+    return rule;
+  }
+  const Result<Bytes> bytes = bytes_from(text, "margin");
+  if (!bytes) return bytes.error();
+  rule.margin.bytes = *bytes;
+  if (bytes->count() == 0) rule.words = "without a margin";
+  return rule;
+}
+
+/// Sets what is known of a job by an estimate of one figure.
+void know(place::SimulatedJob& job, const std::optional<Bytes>& estimate, const MarginRule& margin) {
+  job.knowledge = estimate ? place::Knowledge::estimated : place::Knowledge::none;
+  if (!estimate) return;
+  const double expected = static_cast<double>(estimate->count());
+  const double reserve =
+      margin.factor > 0.0 ? expected * margin.factor : expected + static_cast<double>(margin.margin.bytes.count());
+  // Of a factor, all is the estimate: also a job that is alone gets it.
+  job.reserve = Bytes(std::llround(std::min(reserve, 0x1p62)));
+  job.expected = margin.factor > 0.0 ? job.reserve : *estimate;
+}
+
+/// Estimates the jobs of a trace that names their summaries, each kind of job once.
+class OwnEstimates {
+ public:
+  OwnEstimates(const core::CsvTable& table, const std::string& estimator, const std::string& gpu)
+      : table_(table), estimator_(estimator), gpu_(gpu) {}
+
+  /// Nothing if the estimator gives none. Errors: of the row, of its summary, of the estimator's name.
+  Result<std::optional<MemoryEstimate>> estimate(std::size_t row) {
+    const core::CsvCells cells(table_, table_.rows[row]);
+    const Result<JobRequest> request = request_of(cells);
+    if (!request) return request.error();
+    const std::string key = key_of(*request);
+    if (const auto known = known_.find(key); known != known_.end()) return known->second;
+    const Result<Evaluation> evaluation = evaluator_.evaluate(*request);
+    if (!evaluation) return Error(evaluation.error()).in_file(table_.file);
+    const Answer& answer = evaluation->answers.front();
+    std::optional<MemoryEstimate> estimate;
+    if (answer.estimate) estimate = *answer.estimate;
+    known_.emplace(key, estimate);
+    return estimate;
+  }
+
+ private:
+  Result<JobRequest> request_of(const core::CsvCells& cells) const {
+    JobRequest request;
+    if (cells.text("summary").empty())
+      return cells.malformed("names no summary that " + estimator_ + " could estimate");
+    const auto folder = std::filesystem::path(table_.file).parent_path();
+    request.summary = (folder / cells.text("summary")).lexically_normal().string();
+    const auto batch = cells.whole("batch_size");
+    if (!batch) return batch.error();
+    if (!*batch) return cells.malformed("batch_size is empty; it must be a number");
+    request.batch_size = **batch;
+    const auto tokens = cells.whole("seq_length");
+    if (!tokens) return tokens.error();
+    request.sequence_length = *tokens;
+    request.input = cells.text("input");
+    if (!cells.text("optimizer").empty()) request.optimizer = cells.text("optimizer");
+    if (!cells.text("precision").empty()) request.precision = cells.text("precision");
+    request.estimator = estimator_;
+    request.gpu = gpu_;
+    return request;
+  }
+
+  static std::string key_of(const JobRequest& request) {
+    return request.summary + '\n' + std::to_string(request.batch_size) + '\n' +
+           std::to_string(request.sequence_length.value_or(-1)) + '\n' + request.input + '\n' + request.optimizer +
+           '\n' + request.precision;
+  }
+
+  const core::CsvTable& table_;
+  std::string estimator_;
+  std::string gpu_;
+  Evaluator evaluator_;
+  std::unordered_map<std::string, std::optional<MemoryEstimate>> known_;
+};
+
+Result<core::CsvTable> table_of(const std::string& file) {
+  const Result<std::string> text = core::read_file(file);
+  if (!text) return text.error();
+  return core::parse_csv(*text, file);
+}
+
+std::string unknown_estimator(const place::Trace& trace, const core::CsvTable& table, const std::string& name) {
+  std::string text = "the trace has no estimates of " + core::quoted(name) + "; choose one of none, true";
+  for (const std::string& column : trace.estimators) text += ", " + column;
+  if (!table.has("summary")) return text + "; it names no summaries that gpumem's own could read";
+  for (const auto& entry : estimate::estimators()) text += ", " + std::string(entry.name);
+  return text;
+}
+
+/// Sets what the estimator knows of each job.
+core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::Trace& trace,
+                          const core::CsvTable& table, const SimulateOptions& options, const std::string& gpu) {
+  const Result<MarginRule> margin = margin_of(options.margin);
+  if (!margin) return margin.error();
+  if (options.estimator == "none") return core::Done{};
+  const auto column = trace.find(options.estimator);
+  const bool figure = options.estimator == "true" || column;
+  if (figure && margin->margin.upper) {
+    return usage("--margin upper needs an estimator with a range; " + options.estimator + " has one figure");
+  }
+  if (!figure) {
+    const auto own_names = estimate::estimators();
+    const bool ours = std::any_of(own_names.begin(), own_names.end(),
+                                  [&](const auto& entry) { return entry.name == options.estimator; });
+    if (!ours || !table.has("summary")) return usage(unknown_estimator(trace, table, options.estimator));
+  }
+  OwnEstimates own(table, options.estimator, gpu);
+  for (std::size_t index = 0; index < jobs.size(); ++index) {
+    const place::TracedJob& traced = trace.jobs[index];
+    if (figure) {
+      know(jobs[index], column ? traced.estimates[*column] : std::optional(traced.need), *margin);
+      continue;
+    }
+    const auto estimate = own.estimate(traced.row);
+    if (!estimate) return estimate.error();
+    know(jobs[index], *estimate ? std::optional((*estimate)->expected) : std::nullopt, *margin);
+    if (*estimate && margin->margin.upper) jobs[index].reserve = (*estimate)->upper;
+  }
+  return core::Done{};
+}
+
+Result<place::MissingDuration> missing_of(const std::string& text) {
+  using Rule = place::MissingDuration::Rule;
+  if (text == "median") return place::MissingDuration{Rule::median, 0.0};
+  if (text == "skip") return place::MissingDuration{Rule::skip, 0.0};
+  const std::optional<double> seconds = number_of(text);
+  if (seconds && *seconds > 0.0) return place::MissingDuration{Rule::given, *seconds};
+  return usage("--missing-duration is " + core::quoted(text) + "; write median, skip or a number of seconds");
+}
+
+/// CARMA's conditions: none for round-robin, no floor where there is an estimate.
+Result<place::Conditions> conditions_of(const SimulateOptions& options, std::string_view policy) {
+  place::Conditions conditions;
+  conditions.idle_first = !options.no_idle_first;
+  const bool free = policy == "round-robin";
+  const bool estimated = options.estimator != "none";
+  if (free) conditions.smact_cap.reset();
+  if (free || estimated) conditions.free_floor = Bytes();
+  if (options.smact_cap == "none") conditions.smact_cap.reset();
+  else if (!options.smact_cap.empty()) {
+    const std::optional<double> cap = number_of(options.smact_cap);
+    if (!cap || *cap <= 0.0 || *cap > 1.0) {
+      return usage("--smact-cap is " + core::quoted(options.smact_cap) + "; write a share above 0, up to 1, or none");
+    }
+    conditions.smact_cap = *cap;
+  }
+  if (options.free_floor.empty()) return conditions;
+  const Result<Bytes> floor = bytes_from(options.free_floor, "free-floor");
+  if (!floor) return floor.error();
+  conditions.free_floor = *floor;
+  return conditions;
+}
+
+Result<place::RecoveryRule> recovery_of(const std::string& text) {
+  place::RecoveryRule rule;
+  if (text == "exclusive") rule.kind = place::RecoveryKind::exclusive;
+  else if (text == "growing") rule.kind = place::RecoveryKind::growing;
+  else return usage("--recovery is " + core::quoted(text) + "; write exclusive or growing");
+  return rule;
+}
+
+Result<utilisation::Sharing> sharing_of(const std::string& text) {
+  for (const auto sharing : {utilisation::Sharing::streams, utilisation::Sharing::mps}) {
+    if (text == utilisation::to_string(sharing)) return sharing;
+  }
+  return usage("--sharing is " + core::quoted(text) + "; write streams or mps");
+}
+
+/// The power of a GPU, where it is known: only of the A100. Peak: NVIDIA's data sheet of the A100 SXM (400 W). Idle:
+/// nobody publishes it; 50 W is what simulations of others assume (GitHub: filrg/distributed_cluster_GPUs).
+Result<std::optional<place::PowerModel>> power_of(const SimulateOptions& options, const place::Server& server) {
+  if (options.idle_watts.has_value() != options.peak_watts.has_value()) {
+    return usage("--idle-watts and --peak-watts go together");
+  }
+  if (options.idle_watts) return std::optional(place::PowerModel{*options.idle_watts, *options.peak_watts});
+  const bool known = std::all_of(server.gpus.begin(), server.gpus.end(),
+                                 [](const place::ServerGpu& gpu) { return gpu.profile == "a100-40gb"; });
+  return known ? std::optional(place::PowerModel{.idle_w = 50.0, .peak_w = 400.0}) : std::nullopt;
+}
+
+std::vector<place::SimulatedJob> jobs_of(const place::Trace& trace, double smact) {
+  std::vector<place::SimulatedJob> jobs;
+  jobs.reserve(trace.jobs.size());
+  for (const place::TracedJob& traced : trace.jobs) {
+    place::SimulatedJob job;
+    job.id = traced.id;
+    job.arrival_s = traced.arrival_s;
+    job.duration_s = traced.duration_s.value_or(0.0);
+    job.gpus = traced.gpus;
+    job.need = traced.need;
+    job.smact = traced.smact.value_or(smact);
+    jobs.push_back(std::move(job));
+  }
+  return jobs;
+}
+
+/// Says which line of the trace a job that does not fit stands in.
+core::Status fit_all(const place::Trace& trace, const place::Server& server) {
+  std::vector<Bytes> totals;
+  for (const place::ServerGpu& gpu : server.gpus) totals.push_back(gpu.total);
+  std::sort(totals.begin(), totals.end(), std::greater<>());
+  for (const place::TracedJob& job : trace.jobs) {
+    std::string fault;
+    if (static_cast<std::size_t>(job.gpus) > totals.size()) {
+      fault = "asks for " + std::to_string(job.gpus) + " GPUs; there are " + std::to_string(totals.size());
+    } else if (const Bytes most = totals[static_cast<std::size_t>(job.gpus) - 1]; job.need > most) {
+      fault = "needs " + core::to_string(job.need) + ", more than the " + core::to_string(most) + " of a GPU";
+    }
+    if (fault.empty()) continue;
+    return Error{ErrorCode::malformed_input,
+                 "job " + core::quoted(job.id) + " " + fault + "; take larger GPUs, or more",
+                 core::Place{trace.file, job.line, {}}};
+  }
+  return core::Done{};
+}
+
+Result<SimulationReport> simulated(const SimulateOptions& options) {
+  SimulationReport report;
+  report.file = options.trace;
+  const Result<core::CsvTable> table = table_of(options.trace);
+  if (!table) return table.error();
+  Result<place::Trace> trace = place::read_trace(*table);
+  if (!trace) return trace.error();
+  const Result<place::MissingDuration> missing = missing_of(options.missing_duration);
+  if (!missing) return missing.error();
+  const Result<place::FilledDurations> filled = place::fill_durations(*trace, *missing);
+  if (!filled) return filled.error();
+  Result<place::Server> server = server_of(options.gpus);
+  if (!server) return server.error();
+  if (const core::Status fits = fit_all(*trace, *server); !fits) return fits.error();
+  const Result<std::unique_ptr<place::Policy>> policy = place::make_policy(options.policy);
+  if (!policy) return policy.error();
+  const Result<place::Conditions> conditions = conditions_of(options, (*policy)->name());
+  if (!conditions) return conditions.error();
+  const Result<place::RecoveryRule> recovery = recovery_of(options.recovery);
+  if (!recovery) return recovery.error();
+  const Result<utilisation::Sharing> sharing = sharing_of(options.sharing);
+  if (!sharing) return sharing.error();
+  const Result<std::optional<place::PowerModel>> power = power_of(options, *server);
+  if (!power) return power.error();
+  report.jobs = jobs_of(*trace, options.smact);
+  const core::Status estimated = estimate_all(report.jobs, *trace, *table, options, server->gpus.front().profile);
+  if (!estimated) return estimated.error();
+  report.options = {.conditions = *conditions,
+                    .sharing = *sharing,
+                    .recovery = *recovery,
+                    .window_s = options.window_s,
+                    .ramp_s = options.ramp_s,
+                    .seed = options.seed,
+                    .keep_usage = true};
+  Result<place::Simulation> simulation = place::simulate(report.jobs, *server, **policy, report.options, *power);
+  if (!simulation) return simulation.error();
+  report.server = *std::move(server);
+  report.policy = (*policy)->name();
+  report.estimator = options.estimator;
+  if (options.estimator != "none") report.margin = margin_of(options.margin)->words;
+  report.filled = *filled;
+  report.assumed_smact = options.smact;
+  report.power = *power;
+  report.without_smact =
+      std::count_if(trace->jobs.begin(), trace->jobs.end(), [](const place::TracedJob& job) { return !job.smact; });
+  report.simulation = *std::move(simulation);
+  return report;
+}
+
+}  // namespace
+
+int run_simulate(const SimulateOptions& options) {
+  const Result<SimulationReport> report = simulated(options);
+  if (!report) return report_error(report.error());
+  if (!options.out.empty()) {
+    const Result<std::string> picture = to_svg(*report);
+    if (!picture) return report_error(picture.error());
+    const core::Status written = core::write_file(options.out, *picture);
+    if (!written) return report_error(written.error());
+  }
+  const std::string text =
+      options.json ? to_json(*report).dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : to_table(*report);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+}  // namespace gpumem::cli

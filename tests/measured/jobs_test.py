@@ -1,0 +1,120 @@
+"""Drawn jobs: in their ranges, and the same for the same seed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import unittest
+from collections import Counter
+
+import support  # noqa: F401  (the path to measuring)
+from measuring import jobs
+
+MANY = 4000
+
+
+def drawn(families: str, count: int = MANY, seed: int = 7) -> list[jobs.Job]:
+    series = jobs.Series(seed, jobs.families_of(families))
+    return [series.job(index) for index in range(count)]
+
+
+class Ranges(unittest.TestCase):
+    def between(self, values, low, high) -> None:
+        """All in the range, and both ends nearly reached."""
+        values = list(values)
+        self.assertGreaterEqual(min(values), low)
+        self.assertLessEqual(max(values), high)
+        self.assertLessEqual(min(values), low + 0.05 * (high - low))
+        self.assertGreaterEqual(max(values), high - 0.05 * (high - low))
+
+    def test_mlps(self) -> None:
+        specs = [(job.model, job.batch_size) for job in drawn("mlp")]
+        self.between((spec["inputs"] for spec, _ in specs), 4, 4096)
+        self.between((spec["outputs"] for spec, _ in specs), 1, 1024)
+        self.between((batch for _, batch in specs), 4, 1024)
+        self.between((spec["depth"] + (spec["shape"] == "bottleneck") + 1 for spec, _ in specs), 2, 12)
+        self.assertTrue(all(spec["outputs"] <= spec["inputs"] for spec, _ in specs))
+        self.assertEqual({spec["shape"] for spec, _ in specs}, set(jobs.MLP_SHAPES))
+        self.assertEqual({spec["activation"] for spec, _ in specs}, set(jobs.ACTIVATIONS))
+        self.assertTrue({0.0, 0.1, 0.5} <= {spec["dropout"] for spec, _ in specs})
+
+    def test_cnns(self) -> None:
+        specs = [(job.model, job.batch_size) for job in drawn("cnn")]
+        self.between((spec["side"] for spec, _ in specs), 8, 224)
+        self.between((spec["classes"] for spec, _ in specs), 2, 22000)
+        self.between((spec["base_filters"] for spec, _ in specs), 16, 512)
+        self.between((spec["depth"] for spec, _ in specs), 1, 29)
+        self.between((batch for _, batch in specs), 2, 62)
+        self.assertEqual({spec["channels"] for spec, _ in specs}, {1, 3})
+        self.assertEqual({spec["kernel"] for spec, _ in specs}, {3, 5, 7})
+        self.assertEqual({spec["shape"] for spec, _ in specs}, set(jobs.CNN_SHAPES))
+
+    def test_transformers(self) -> None:
+        specs = [(job.model, job.batch_size) for job in drawn("transformer")]
+        self.between((spec["embedding"] for spec, _ in specs), 128, 2048)
+        self.between((spec["vocabulary"] for spec, _ in specs), 50_000, 1_000_000)
+        self.between(((4 if spec["packed"] else 6) * spec["layers"] + 1 for spec, _ in specs), 9, 157)
+        self.between((batch for _, batch in specs), 1, 128)
+        self.assertEqual({spec["sequence"] for spec, _ in specs}, {128, 256, 512, 1024})
+        self.assertEqual({spec["heads"] for spec, _ in specs}, {2, 4, 8, 12, 16})
+        for spec, _ in specs:
+            self.assertEqual(spec["embedding"] % spec["heads"], 0)
+            self.assertTrue(2 <= spec["feed_forward"] / spec["embedding"] <= 4)
+
+    def test_no_step_is_too_much_work(self) -> None:
+        for job in drawn("cnn,transformer", 500):
+            self.assertLessEqual(jobs.step_work(job.family, job.model, job.batch_size), jobs.MOST_WORK)
+
+    def test_training_varies(self) -> None:
+        made = drawn("")
+        self.assertEqual({job.family for job in made}, set(jobs.FAMILIES))
+        self.assertEqual({job.optimizer for job in made}, set(jobs.OPTIMIZERS))
+        self.assertEqual({job.precision for job in made}, set(jobs.PRECISIONS))
+        for varied in ("fused", "checkpointing", "counters"):
+            self.assertEqual({getattr(job, varied) for job in made}, {False, True}, varied)
+        self.assertEqual({job.accumulation for job in made}, {1, 4})
+        self.assertTrue(all(jobs.FAMILIES[job.family].checkpoints for job in made if job.checkpointing))
+        one_output = [job for job in made if job.model.get("outputs") == 1]
+        self.assertEqual({job.loss for job in one_output}, {"bce-with-logits"})
+
+    def test_families_are_drawn_by_weight(self) -> None:
+        found = Counter(job.family for job in drawn(""))
+        total = sum(family.weight for family in jobs.FAMILIES.values())
+        for name, family in jobs.FAMILIES.items():
+            self.assertAlmostEqual(found[name] / MANY, family.weight / total, delta=0.03)
+
+
+class Repetition(unittest.TestCase):
+    def test_the_same_seed_draws_the_same_jobs(self) -> None:
+        self.assertEqual(drawn("", 200), drawn("", 200))
+
+    def test_a_job_depends_on_its_number_alone(self) -> None:
+        self.assertEqual(jobs.Series(7).job(150), drawn("", 200)[150])
+
+    def test_another_seed_draws_others(self) -> None:
+        one, other = drawn("", 200), drawn("", 200, seed=8)
+        self.assertFalse({job.name for job in one} & {job.name for job in other})
+        self.assertLess(sum(a.model == b.model for a, b in zip(one, other)), 10)
+
+    def test_some_families_are_a_series_of_their_own(self) -> None:
+        self.assertFalse({job.name for job in drawn("mlp", 9)} & {job.name for job in drawn("", 9)})
+
+    def test_a_name_keeps_its_job(self) -> None:
+        """If this fails, other jobs are drawn than before: take a new EDITION, and this edition's digest."""
+        text = json.dumps([job.to_json() for job in drawn("", 200, seed=1)], sort_keys=True)
+        self.assertEqual(hashlib.sha256(text.encode()).hexdigest()[:16], "c76dc3f5fb4c7882")
+
+    def test_a_job_goes_through_json(self) -> None:
+        for job in drawn("", 50):
+            self.assertEqual(jobs.Job.from_json(json.loads(json.dumps(job.to_json()))), job)
+
+    def test_an_unknown_family_is_named(self) -> None:
+        with self.assertRaisesRegex(ValueError, "'rnn'"):
+            jobs.families_of("mlp,rnn")
+
+    def test_families_have_one_order(self) -> None:
+        self.assertEqual(jobs.families_of("cnn,mlp"), ("mlp", "cnn"))
+
+
+if __name__ == "__main__":
+    unittest.main()
