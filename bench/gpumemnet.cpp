@@ -65,6 +65,25 @@ TrainingJob cnn_job(std::size_t layers) {
   return {*gpumem::runs::build_net(net, gpumem::ops::vocabulary(), "", 0), 32};
 }
 
+void utilisation(benchmark::State& state, std::string_view estimator, const TrainingJob& job) {
+  const auto gpu = gpumem::find_profile("a100-40gb");
+  const auto made = gpumem::utilisation::make_utilisation_estimator(estimator);
+  if (!made) {
+    state.SkipWithError(gpumem::core::to_string(made.error()).c_str());
+    return;
+  }
+  for (auto _ : state) {
+    auto estimate = (*made)->estimate(job, *gpu);
+    if (!estimate) state.SkipWithError("no estimate was made");
+    benchmark::DoNotOptimize(estimate);
+  }
+}
+
+void roofline_cnn_120_layers(benchmark::State& state) { utilisation(state, "roofline", cnn_job(120)); }
+BENCHMARK(roofline_cnn_120_layers)->Unit(benchmark::kMicrosecond);
+void utilisation_mlp_cnn_120_layers(benchmark::State& state) { utilisation(state, "utilisation-mlp", cnn_job(120)); }
+BENCHMARK(utilisation_mlp_cnn_120_layers)->Unit(benchmark::kMicrosecond);
+
 void gpumemnet_mlp_46_layers(benchmark::State& state) { run(state, "gpumemnet-mlp", mlp_job(46)); }
 BENCHMARK(gpumemnet_mlp_46_layers)->Unit(benchmark::kMicrosecond);
 

@@ -26,6 +26,8 @@
 #include "gpumem/runs/read_runs.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
 #include "gpumem/summary/read.hpp"
+#include "gpumem/utilisation/translate.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
 
 namespace gpumem {
 

@@ -65,14 +65,24 @@ int run_gpus(const GpusOptions& options);
 struct EvaluateOptions {
   std::string runs;  ///< a table of measured runs
   std::string estimator = kDefaultEstimator;
-  std::string model;      ///< of learned estimators: a built-in model, or a folder; empty: their own
-  std::string summaries;  ///< folder with the summaries of models that the table only names
-  std::string gpu;        ///< profile for all runs; empty: as the table says
-  std::string out;        ///< file for the predictions, one row a run; empty: none
-  std::string filter;     ///< only runs whose name holds this
+  std::string model;         ///< of learned estimators: a built-in model, or a folder; empty: their own
+  std::string summaries;     ///< folder with the summaries of models that the table only names
+  std::string gpu;           ///< profile for all runs; empty: as the table says
+  std::string out;           ///< file for the predictions, one row a run; empty: none
+  std::string filter;        ///< only runs whose name holds this
+  bool utilisation = false;  ///< of the GPU, instead of memory
   bool json = false;
 };
 int run_evaluate(const EvaluateOptions& options);
+/// With kDefaultEstimator, every estimator of utilisation.
+int run_evaluate_utilisation(const EvaluateOptions& options);
+
+struct UtilisationOptions {
+  JobRequest request;  ///< its estimator is ignored
+  std::string estimator = "utilisation-mlp";
+  bool json = false;
+};
+int run_utilisation(const UtilisationOptions& options);
 
 struct CalibrateOptions {
   std::string runs;  ///< a table of measured runs

@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "gpumem/place/policies.hpp"
 #include "gpumem/summary/text.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
 
 namespace {
 
@@ -27,6 +28,10 @@ std::string estimator_list() {
     text += "  " + name + std::string(entry.description) + "\n";
   }
   return text;
+std::string utilisation_estimator_names() {
+  std::string names;
+  for (const auto& entry : gpumem::utilisation::utilisation_estimators()) names += std::string(entry.name) + ", ";
+  return names + "all";
 }
 
 /// A whole number as people write it: decimal (CLI11 reads 010 as 8), and an error beyond 64 bits (CLI11 takes
@@ -154,10 +159,27 @@ void add_evaluate(CLI::App& app, EvaluateOptions& options) {
   command.add_option("--gpu", options.gpu, "profile for all runs; default: as the table says");
   command.add_option("--out", options.out, "write each prediction to this CSV file");
   command.add_option("--filter", options.filter, "only runs whose name holds this");
+  command.add_flag(
+      "--utilisation", options.utilisation,
+      "how busy the GPU was, by its counters, instead of memory; --estimator: " + utilisation_estimator_names());
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
       "A table: summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib and one run a row, the\n"
       "summary's path relative to the table. GPUMemNet's and xMem's published tables are read as they are.");
+}
+
+void add_utilisation(CLI::App& app, UtilisationOptions& options) {
+  CLI::App& command = *app.add_subcommand("utilisation", "how busy one training job will keep a GPU");
+  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
+  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
+  add_job_options(command, options.request, false);
+  command.add_option("--estimator", options.estimator, utilisation_estimator_names())->capture_default_str();
+  command.add_option("--model", options.request.model, kModelHelp);
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(
+      "Shares are of the GPU that is named. SMACT, SMOCC, GRACT, FP32A: DCGM's profiling counters; GPU-Util: "
+      "nvidia-smi's.\n"
+      "The host counts as well: a slow data loader idles a GPU, and the estimates take an average one.");
 }
 
 void add_calibrate(CLI::App& app, CalibrateOptions& options) {
@@ -331,6 +353,7 @@ int run(int argc, char** argv) {
   TimelineOptions timeline;
   BatchOptions batch;
   EvaluateOptions evaluate;
+  UtilisationOptions utilisation;
   CalibrateOptions calibrate;
   GpusOptions gpus;
   ModelCommands model;
@@ -343,6 +366,7 @@ int run(int argc, char** argv) {
   add_timeline(app, timeline);
   add_batch(app, batch);
   add_evaluate(app, evaluate);
+  add_utilisation(app, utilisation);
   add_calibrate(app, calibrate);
   add_gpus(app, gpus);
   add_model(app, model);
@@ -362,7 +386,10 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("request")) return run_request(request);
   if (app.got_subcommand("timeline")) return run_timeline(timeline);
   if (app.got_subcommand("batch")) return run_batch(batch);
-  if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);
+  if (app.got_subcommand("evaluate")) {
+    return evaluate.utilisation ? run_evaluate_utilisation(evaluate) : run_evaluate(evaluate);
+  }
+  if (app.got_subcommand("utilisation")) return run_utilisation(utilisation);
   if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
   if (app.got_subcommand("model")) return run_model(*app.get_subcommand("model"), model);
   if (app.got_subcommand("place")) return run_place(place);

@@ -82,7 +82,8 @@ std::string head_text(const ml::Head& head) {
     return "values: " + text;
   }
   for (const double edge : head.edges_mib) text += (text.empty() ? "" : ", ") + shown(edge);
-  return counted(static_cast<std::int64_t>(head.edges_mib.size()) - 1, "bin") + " with edges " + text + " MiB";
+  return counted(static_cast<std::int64_t>(head.edges_mib.size()) - 1, "bin") + " with edges " + text +
+         (head.of.empty() ? " MiB" : " of " + head.of);
 }
 
 /// Weights in all, and tensors that hold them.
@@ -252,7 +253,7 @@ Json answer_of(const ml::Head& head, const std::vector<float>& outputs) {
   const auto most = std::max_element(outputs.begin(), outputs.end()) - outputs.begin();
   const auto edge = head.edges_mib.begin() + most;
   json["class"] = most;
-  json["range_mib"] = {*edge, *(edge + 1)};
+  json[head.of.empty() ? "range_mib" : "range"] = {*edge, *(edge + 1)};
   return json;
 }
 

@@ -85,7 +85,7 @@ std::string edges_text(const ml::Head& head, std::size_t bin) {
 
 std::string confusion_table(const CardFacts& facts) {
   const ml::Head& head = facts.model->head;
-  std::vector<std::string> header = {"true bin, MiB"};
+  std::vector<std::string> header = {"true bin, " + (head.of.empty() ? std::string("MiB") : head.of)};
   for (std::size_t bin = 0; bin < facts.confusion.size(); ++bin) header.push_back(edges_text(head, bin));
   std::string text = "\nWhich bin was said:\n\n" + row(header) + rule(header.size());
   for (std::size_t bin = 0; bin < facts.confusion.size(); ++bin) {

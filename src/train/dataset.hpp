@@ -21,8 +21,8 @@ struct Row {
   std::uint64_t group = 0;                         ///< rows of one group are never split between training and test
   std::vector<double> features = {};               ///< raw
   std::vector<std::vector<double>> sequence = {};  ///< raw, one row a layer; empty: no model here reads it
-  double measured_mib = 0.0;
-  bool out_of_memory = false;  ///< it took more than there was
+  double measured_mib = 0.0;                       ///< or what the head's bins are of, if that is not memory
+  bool out_of_memory = false;                      ///< it took more than there was
   /// One an output: where the head is values, these; of a mixture how far the value lies from each component.
   std::vector<double> targets = {};
   // Of a mixture, which is learned of the replay's reserved memory:

@@ -165,6 +165,23 @@ std::vector<std::vector<std::int64_t>> confusion_of(const Dataset& data, const m
   return counts;
 }
 
+ml::Residuals residuals_of(const Dataset& data, const ml::Head& head, std::span<const Prediction> predictions) {
+  if (!head.edges_mib.empty() || head.spread > 0.0 || predictions.empty()) return {};
+  constexpr double kCoverage = 0.9;
+  ml::Residuals residuals;
+  residuals.coverage = kCoverage;
+  for (std::size_t output = 0; output < head.names.size(); ++output) {
+    std::vector<double> above;
+    for (const Prediction& prediction : predictions) {
+      above.push_back(data.rows[prediction.row].targets[output] - static_cast<double>(prediction.outputs[output]));
+    }
+    std::sort(above.begin(), above.end());
+    residuals.lower.push_back(runs::percentile(above, (1.0 - kCoverage) / 2.0));
+    residuals.upper.push_back(runs::percentile(above, (1.0 + kCoverage) / 2.0));
+  }
+  return residuals;
+}
+
 std::vector<std::pair<std::string, double>> figures_of(const Score& score, const ml::Head& head) {
   std::vector<std::pair<std::string, double>> figures = {{"rows", static_cast<double>(score.rows)}};
   if (!head.edges_mib.empty()) {

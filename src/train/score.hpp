@@ -52,6 +52,11 @@ struct Score {
 [[nodiscard]] std::vector<std::vector<std::int64_t>> confusion_of(const Dataset& data, const ml::Head& head,
                                                                   std::span<const Prediction> predictions);
 
+/// The middle 90 % of what targets lie above their outputs, one output after the other; nothing for other heads than
+/// those of values.
+[[nodiscard]] ml::Residuals residuals_of(const Dataset& data, const ml::Head& head,
+                                         std::span<const Prediction> predictions);
+
 /// The figures of a score by name, as they stand in config.json.
 [[nodiscard]] std::vector<std::pair<std::string, double>> figures_of(const Score& score, const ml::Head& head);
 

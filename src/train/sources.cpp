@@ -47,6 +47,13 @@ core::Result<Row> with_distances(Row row, const runs::MeasuredRun& run, const La
   return row;
 }
 
+/// What a head of bins sorts: memory, or the counter that it names.
+double label_of(const runs::MeasuredRun& run, const ml::Head& head) {
+  const CounterOf counter = head.of.empty() ? nullptr : counter_named(head.of);
+  if (counter == nullptr) return run.measured_mib.value_or(0.0);
+  return (run.counters.*counter).value_or(0.0);
+}
+
 core::Result<Row> row_of(const runs::MeasuredRun& run, const std::string& source, const Labelling& labelling) {
   if (run.error) return *run.error;
   core::Result<Row> row = labelling.featurise(run.job);
@@ -54,11 +61,11 @@ core::Result<Row> row_of(const runs::MeasuredRun& run, const std::string& source
   row->name = run.name;
   row->source = source;
   row->group = net_of(*run.job.graph);
-  row->measured_mib = run.measured_mib.value_or(0.0);
+  row->measured_mib = label_of(run, labelling.model->head);
   row->out_of_memory = run.out_of_memory;
   if (labelling.model->head.names.empty()) return row;
   if (labelling.model->head.spread > 0.0) return with_distances(*std::move(row), run, labelling);
-  auto targets = labelling.targets(run.job, row->measured_mib);
+  auto targets = labelling.targets(run);
   if (!targets) return std::move(targets).error();
   row->targets = *std::move(targets);
   return row;
@@ -145,11 +152,12 @@ core::Status check_columns(const core::CsvTable& table, const ml::ModelConfig& m
 Source rows_of(const runs::MeasuredRuns& runs, const std::string& name, const Labelling& labelling) {
   Source source;
   source.name = name;
-  const bool bins = !labelling.model->head.edges_mib.empty();
+  const ml::Head& head = labelling.model->head;
+  const bool bins = !head.edges_mib.empty() && head.of.empty();
   for (const runs::MeasuredRun& run : runs.runs) {
     if (run.gpus != 1) ++source.several_gpus;
     else if (run.out_of_memory && !bins) ++source.out_of_memory;
-    else if (!run.error && !run.out_of_memory && run.measured_mib.value_or(0.0) <= 0.0) ++source.unmeasured;
+    else if (!run.error && !is_measured(run, head)) ++source.unmeasured;
     else take(row_of(run, name, labelling), labelling.model->nets, source);
   }
   return source;

@@ -3,15 +3,32 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <string_view>
 
 namespace gpumem::train {
 
 namespace {
 
-enum class Target : std::uint8_t { mib, log_mib, log_ratio };
+enum class Target : std::uint8_t { mib, log_mib, log_ratio, counter };
 constexpr std::array<model::Named<Target>, 3> kTargets = {
     {{Target::mib, "mib"}, {Target::log_mib, "log_mib"}, {Target::log_ratio, "log_ratio"}}};
+
+/// A target, and which counter it is if it is one.
+struct Wanted {
+  Target target = Target::mib;
+  CounterOf counter = nullptr;
+};
+
+struct CounterName {
+  std::string_view name;
+  CounterOf counter;
+};
+constexpr std::array<CounterName, 5> kCounterNames = {{{"gpu_utilisation", &runs::Counters::gpu_utilisation},
+                                                       {"gract", &runs::Counters::gract},
+                                                       {"smact", &runs::Counters::smact},
+                                                       {"smocc", &runs::Counters::smocc},
+                                                       {"fp32", &runs::Counters::fp32}}};
 
 /// The name without a quantile's "_p95".
 std::string_view plain_name(std::string_view name) {
@@ -49,27 +66,57 @@ core::Result<std::vector<double>> distances_of(const ml::ModelConfig& model, std
 }
 
 core::Result<Targets> targets_of(const std::vector<std::string>& names, const Expected& expected) {
-  std::vector<Target> wanted;
+  std::vector<Wanted> wanted;
+  bool compares = false;
   for (const std::string& name : names) {
     const auto target = model::value_of(kTargets, plain_name(name));
-    if (!target) return invalid(core::quoted(name) + " is no target; use mib, log_mib or log_ratio");
-    wanted.push_back(*target);
+    const auto counter = counter_named(name);
+    if (!target && counter == nullptr) {
+      return invalid(core::quoted(name) + " is no target; use mib, log_mib, log_ratio or a counter (smact, ...)");
+    }
+    wanted.push_back(target ? Wanted{*target, nullptr} : Wanted{Target::counter, counter});
+    compares = compares || target == Target::log_ratio;
   }
-  return Targets(
-      [wanted, expected](const model::TrainingJob& job, double measured_mib) -> core::Result<std::vector<double>> {
-        double expected_mib = 1.0;
-        if (std::find(wanted.begin(), wanted.end(), Target::log_ratio) != wanted.end()) {
-          const auto estimate = expected(job);
-          if (!estimate) return estimate.error();
-          expected_mib = *estimate;
-        }
-        std::vector<double> values;
-        for (const Target target : wanted) {
-          const double base = target == Target::log_ratio ? expected_mib : 1.0;
-          values.push_back(target == Target::mib ? measured_mib : std::log(measured_mib / base));
-        }
-        return values;
-      });
+  return Targets([wanted, compares, expected](const runs::MeasuredRun& run) -> core::Result<std::vector<double>> {
+    const double measured_mib = run.measured_mib.value_or(0.0);
+    double expected_mib = 1.0;
+    if (compares) {
+      const auto estimate = expected(run.job);
+      if (!estimate) return estimate.error();
+      expected_mib = *estimate;
+    }
+    std::vector<double> values;
+    for (const Wanted& one : wanted) {
+      const double base = one.target == Target::log_ratio ? expected_mib : 1.0;
+      if (one.target == Target::counter) {
+        values.push_back((run.counters.*(one.counter)).value_or(std::numeric_limits<double>::quiet_NaN()));
+      } else {
+        values.push_back(one.target == Target::mib ? measured_mib : std::log(measured_mib / base));
+      }
+    }
+    return values;
+  });
+}
+
+CounterOf counter_named(std::string_view name) {
+  for (const CounterName& row : kCounterNames) {
+    if (row.name == plain_name(name)) return row.counter;
+  }
+  return nullptr;
+}
+
+bool is_measured(const runs::MeasuredRun& run, const ml::Head& head) {
+  bool counters = false;
+  bool all = true;
+  const auto need = [&](std::string_view name) {
+    const CounterOf counter = counter_named(name);
+    if (counter == nullptr) return;
+    counters = true;
+    all = all && (run.counters.*counter).has_value();
+  };
+  if (!head.of.empty()) need(head.of);
+  for (const std::string& name : head.names) need(name);
+  return counters ? all : run.out_of_memory || run.measured_mib.value_or(0.0) > 0.0;
 }
 
 }  // namespace gpumem::train

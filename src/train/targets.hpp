@@ -4,23 +4,36 @@
 //   mib         the measured figure
 //   log_mib     its natural logarithm
 //   log_ratio   the natural logarithm of measured / expected, as an estimator expects it
+//   smact, smocc, gract, gpu_utilisation, fp32   a GPU's counter, its mean over the run: 0 to 1
 //
 // "_pN" behind a name (log_ratio_p95) is for a quantile's output: the same value, learned with the pinball loss.
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/ml/model_config.hpp"
 #include "gpumem/model/training_job.hpp"
+#include "gpumem/runs/measured_run.hpp"
 
 namespace gpumem::train {
 
-/// What a job took, in MiB, to one value an output.
-using Targets = std::function<core::Result<std::vector<double>>(const model::TrainingJob& job, double measured_mib)>;
+/// What a run measured, to one value an output; not a number for a counter that was not read.
+using Targets = std::function<core::Result<std::vector<double>>(const runs::MeasuredRun& run)>;
+
+/// One of the counters of a run.
+using CounterOf = std::optional<double> runs::Counters::*;
+
+/// The counter that a target or a head of bins names; null for other names.
+[[nodiscard]] CounterOf counter_named(std::string_view name);
+
+/// Whether the run measured what the head is to tell: its counters, or else memory (or that there was too little).
+[[nodiscard]] bool is_measured(const runs::MeasuredRun& run, const ml::Head& head);
 
 /// What an estimator expects of a job, in MiB.
 using Expected = std::function<core::Result<double>(const model::TrainingJob& job)>;

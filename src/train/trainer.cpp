@@ -102,12 +102,17 @@ core::Result<Labelling> labelling_of(const Recipe& recipe, const device::GpuProf
   const auto replay = replay_on(gpu);
   if (!replay) return replay.error();
   labelling.replayed = replayed_by(*replay);
-  if (recipe.model.head.spread > 0.0) return labelling;
+  const ml::Head& head = recipe.model.head;
+  if (head.spread > 0.0) return labelling;
+  if (!head.of.empty() && counter_named(head.of) == nullptr) {
+    return core::Error{core::ErrorCode::invalid_argument, core::quoted(head.of) + " is no counter of a run",
+                       core::Place{{}, 0, "/head/of"}};
+  }
   auto targets = targets_of(recipe.model.head.names, expected_by(*replay));
   if (targets) {
     labelling.targets = *std::move(targets);
   } else {  // only a table of features brings values under names of its own
-    labelling.targets = [error = targets.error()](const auto&, double) -> core::Result<std::vector<double>> {
+    labelling.targets = [error = targets.error()](const runs::MeasuredRun&) -> core::Result<std::vector<double>> {
       return error;
     };
   }

@@ -198,6 +198,7 @@ class Training {
     outcome.scores = scores_of(data_, recipe_.model.head, outcome.predictions);
     add_test_vectors(fitted);
     outcome.model = std::move(fitted.model);
+    outcome.model.head.residuals = residuals_of(data_, recipe_.model.head, outcome.predictions);
     outcome.model.accuracy = figures_of(outcome.scores.front(), recipe_.model.head);
     outcome.weights = std::move(fitted.weights);
   }

@@ -44,6 +44,9 @@ const std::map<std::string, Names> kShared = {
     {"estimate",
      {"estimator", "memory_estimate", "plan_replay", "planned_job", "replay_estimate", "learned_facts", "fit",
       "timeline"}},
+    {"utilisation",
+     {"utilisation_estimate", "utilisation_estimator", "collocation", "step_time", "roofline_estimate", "translate"}},
+
     {"place", {"policy", "server", "queue", "recovery", "simulator", "trace", "rad_file", "server_json"}},
     {"request", {"gpu_request"}},
       "timeline", "state_bytes"}},
@@ -59,6 +62,7 @@ const std::map<std::string, Names> kLists = {
     {"place", {"policies"}},
     {"request", {"targets"}},
     {"runs", {"read_runs"}},
+    {"utilisation", {"utilisation_estimators"}},
 };
 
 struct Source {
@@ -285,6 +289,10 @@ TEST(Lists, HoldEveryFamilyAndBlock) {
 TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summary"), members("summary")); }
 
 TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
+
+TEST(Lists, HoldEveryEstimatorOfUtilisation) {
+  EXPECT_EQ(listed_in("impl/utilisation_estimators_inl.hpp", "utilisation"), members("utilisation"));
+}
 
 TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("impl/policies_inl.hpp", "place"), members("place")); }
 

@@ -384,6 +384,12 @@ TEST(CliErrors, HaveTheDocumentedExitCodesAndNameThePlace) {
       {"no runs", "evaluate CONTRIBUTING.md", 3, "CONTRIBUTING.md:"},
       {"unknown table", "evaluate tests/golden/cli/jobs.jsonl", 3, "tests/golden/cli/jobs.jsonl:"},
       {"evaluated by nobody", std::string(kEvaluate) + " --estimator horos", 2, "no estimator 'horos'"},
+      {"unknown estimator of utilisation", std::string("utilisation ") + kResnet50 + " --batch 1 --estimator horus", 2,
+       "no estimator of utilisation 'horus'; choose one of utilisation-mlp"},
+      {"model of another kind", std::string("utilisation ") + kResnet50 + " --batch 1 --model gpumemnet-mlp-mlp", 2,
+       "does not tell a GPU's counters"},
+      {"utilisation by an estimator of memory", std::string(kEvaluate) + " --utilisation --estimator horus", 2,
+       "no estimator of utilisation 'horus'"},
       {"evaluated on no GPU", std::string(kEvaluate) + " --gpu gtx9999", 2, "no GPU profile 'gtx9999'"},
       {"predictions to nowhere", std::string(kEvaluate) + " --out nowhere/x.csv", 3, "nowhere/x.csv: cannot write"},
       {"calibrated by nothing", std::string(kCalibrate) + " -o /dev/null/x.json", 4, "does not tell reserved memory"},
@@ -436,6 +442,40 @@ TEST(CliEvaluate, OfRunsThatAllFailIsAnError) {
   EXPECT_EQ(result.exit, 4);
   EXPECT_NE(result.out.find("1 failed"), std::string::npos) << result.out;
   EXPECT_NE(result.err.find("none of its runs could be judged"), std::string::npos) << result.err;
+}
+
+constexpr const char* kEvaluateUtilisation = "evaluate tests/golden/cli/utilisation_runs_made_up.csv --utilisation";
+
+TEST(CliEvaluateUtilisation, PrintsATable) {
+  expect_golden_run("evaluate_utilisation_table", std::string(kEvaluateUtilisation) + " --estimator roofline");
+}
+
+TEST(CliEvaluateUtilisation, PrintsOneJsonObject) {
+  expect_golden_run("evaluate_utilisation_json", std::string(kEvaluateUtilisation) + " --estimator roofline --json");
+}
+
+TEST(CliEvaluateUtilisation, WritesEachEstimate) {
+  const fs::path out = fs::path(::testing::TempDir()) / ("gpumem_utilisation_" + std::to_string(getpid()) + ".csv");
+  const Outcome result = run(std::string(kEvaluateUtilisation) + " --estimator roofline --out '" + out.string() + "'");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  testing::expect_golden(fs::path(GPUMEM_GOLDEN_DIR) / "cli" / "evaluate_utilisation_out.golden",
+                         testing::text_of(out));
+  fs::remove(out);
+}
+
+TEST(CliEvaluateUtilisation, JudgesEveryEstimatorUnlessOneIsNamed) {
+  const Outcome result = run(std::string(kEvaluateUtilisation) + " --json");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["estimators"].size(), utilisation::utilisation_estimators().size());
+}
+
+TEST(CliUtilisation, PrintsATable) {
+  expect_golden_run("utilisation_table", std::string("utilisation ") + kResnet50 + " --batch 32 --estimator all");
+}
+
+TEST(CliUtilisation, PrintsOneJsonObject) {
+  expect_golden_run("utilisation_json",
+                    std::string("utilisation ") + kResnet50 + " --batch 32 --gpu h200-141gb --estimator all --json");
 }
 
 TEST(CliHelp, IsNoError) {

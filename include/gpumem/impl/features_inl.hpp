@@ -8,6 +8,7 @@
 #include <numbers>
 
 #include "gpumem/ml/replay_figures.hpp"
+#include "gpumem/ml/roofline_figures.hpp"
 #include "gpumem/ml/segment_sketch.hpp"
 #include "gpumem/ml/trained_model.hpp"
 
@@ -63,6 +64,11 @@ double layers_of(const JobFacts& facts) {
 template <ReplayFigure Figure>
 double replay_figure(const JobFacts& facts) {
   return facts.replay ? (*facts.replay)[static_cast<std::size_t>(Figure)] : 0.0;
+}
+
+template <RooflineFigure Figure>
+double roofline_figure(const JobFacts& facts) {
+  return facts.roofline ? (*facts.roofline)[static_cast<std::size_t>(Figure)] : 0.0;
 }
 
 template <std::size_t Variant>
@@ -128,7 +134,22 @@ GPUMEM_INLINE double function_angle(const JobFacts& facts) {
   return index * std::numbers::pi / (kFunctions - 1.0);
 }
 
-inline constexpr std::array<Feature, 73> kFeatures = {{
+GPUMEM_INLINE double takes_exponentials(const JobFacts& facts) {
+  switch (facts.function) {
+    case ActivationFunction::identity:
+    case ActivationFunction::leaky_relu:
+    case ActivationFunction::prelu:
+    case ActivationFunction::relu:
+    case ActivationFunction::none: return 0.0;
+    default: return 1.0;
+  }
+}
+GPUMEM_INLINE double steps_per_epoch(const JobFacts& facts) {
+  const double samples = static_cast<double>(facts.job->samples_per_epoch.value_or(0));
+  return std::ceil(samples / std::max(batch_size(facts), 1.0));
+}
+
+inline constexpr std::array<Feature, 91> kFeatures = {{
     {"batch_size", "samples", batch_size},
     {"layers", "layers of the graph", [](const JobFacts& facts) { return static_cast<double>(facts.layers.size()); }},
     {"linear_layers", "linear layers", layers_of<OpFamily::linear>},
@@ -190,8 +211,36 @@ inline constexpr std::array<Feature, 73> kFeatures = {{
     {"replay.multiple-8", kVariantText, variant_figure<18>, true},
     {"replay.first-always", kVariantText, variant_figure<19>, true},
     {"replay.first-never", kVariantText, variant_figure<20>, true},
+    {"roofline.gract", "share of a step with a kernel running", roofline_figure<RooflineFigure::gract>, false, true},
+    {"roofline.smact", "the same, times the share of SMs that kernels fill", roofline_figure<RooflineFigure::smact>,
+     false, true},
+    {"roofline.smocc", "the same, times the share of warps", roofline_figure<RooflineFigure::smocc>, false, true},
+    {"roofline.fp32", "share of a step in which the FP32 pipe is busy", roofline_figure<RooflineFigure::fp32>, false,
+     true},
+    {"roofline.kernel_us", "time of a step's kernels, microseconds", roofline_figure<RooflineFigure::kernel_us>, false,
+     true},
+    {"roofline.host_us", "time that the host takes to launch them, microseconds",
+     roofline_figure<RooflineFigure::host_us>, false, true},
+    {"roofline.data_us", "time that the host takes for the batch, microseconds",
+     roofline_figure<RooflineFigure::data_us>, false, true},
+    {"roofline.step_us", "a step, microseconds", roofline_figure<RooflineFigure::step_us>, false, true},
+    {"roofline.filled", "share of the SMs that kernels fill, weighted by their time",
+     roofline_figure<RooflineFigure::filled>, false, true},
+    {"roofline.product_share", "share of the kernels' time in matrix products",
+     roofline_figure<RooflineFigure::product_share>, false, true},
+    {"roofline.convolution_share", "the same in convolutions", roofline_figure<RooflineFigure::convolution_share>,
+     false, true},
+    {"roofline.optimizer_share", "the same in the optimizer", roofline_figure<RooflineFigure::optimizer_share>, false,
+     true},
+    {"roofline.launches", "kernels of a step", roofline_figure<RooflineFigure::launches>, false, true},
+    {"roofline.multiply_adds", "of a step, 10^9", roofline_figure<RooflineFigure::multiply_adds>, false, true},
+    {"roofline.bytes", "moved in a step, 10^9", roofline_figure<RooflineFigure::bytes>, false, true},
+    {"roofline.floored_share", "share of the kernels' time that is the least time a kernel takes",
+     roofline_figure<RooflineFigure::floored_share>, false, true},
     {"activation_sin", "sin of i pi / 11, i being the most frequent activation function's place in GPUMemNet's list",
      [](const JobFacts& facts) { return std::sin(function_angle(facts)); }},
+    {"takes_exponentials", "1 if the most frequent activation function takes exponentials, else 0", takes_exponentials},
+    {"steps_per_epoch", "batches in an epoch; 0 if it is not known", steps_per_epoch},
     {"activation_cos", "its cos", [](const JobFacts& facts) { return std::cos(function_angle(facts)); }},
     {"gpumemnet.depth", "linear layers; of a CNN its convolutions", depth},
     {"gpumemnet.batch_size", "samples", batch_size},
@@ -322,6 +371,7 @@ GPUMEM_INLINE core::Result<FeatureReader> FeatureReader::create(const ModelConfi
     const Feature* feature = features_detail::find(features_detail::kFeatures, spec.name);
     reader.features_.push_back(feature);
     reader.needs_replay_ = reader.needs_replay_ || feature->needs_replay;
+    reader.needs_roofline_ = reader.needs_roofline_ || feature->needs_roofline;
     reader.needs_variants_ = reader.needs_variants_ || feature->description == features_detail::kVariantText;
   }
   for (const FeatureSpec& spec : config.sequence) {

@@ -2,6 +2,7 @@
 
 #include "gpumem/runs/gpumemnet_csv.hpp"
 
+#include <array>
 #include <charconv>
 
 #include "gpumem/core/checked.hpp"
@@ -108,12 +109,41 @@ GPUMEM_INLINE core::Status take_measurement(const core::CsvCells& cells, Measure
   return core::Done{};
 }
 
+/// Columns of averages, each with what 1 is in it.
+struct CounterColumn {
+  std::string_view name;
+  std::optional<double> Counters::*counter;
+  double whole;
+};
+inline constexpr std::array<CounterColumn, 5> kCounterColumns = {{{"Avg GPUTL", &Counters::gpu_utilisation, 100.0},
+                                                                  {"Avg GRACT", &Counters::gract, 1.0},
+                                                                  {"Avg SMACT", &Counters::smact, 1.0},
+                                                                  {"Avg SMOCC", &Counters::smocc, 1.0},
+                                                                  {"Avg FP32A", &Counters::fp32, 1.0}}};
+
+inline constexpr double kNotRead = -1.0;
+
+/// -1 stands for a counter that was not read. A run that was out of memory was counted until it failed, while it
+/// began: that is no average of a training.
+GPUMEM_INLINE core::Status take_counters(const core::CsvCells& cells, MeasuredRun& run) {
+  for (const CounterColumn& column : kCounterColumns) {
+    const std::string_view text = cells.text(column.name);
+    if (run.out_of_memory || text.empty() || number_of<double>(text) == kNotRead) continue;
+    const auto read = cells.number(column.name);
+    if (!read) return read.error();
+    if (**read > column.whole) return cells.malformed(std::string(column.name) + " is beyond 100 %");
+    run.counters.*(column.counter) = **read / column.whole;
+  }
+  return core::Done{};
+}
+
 GPUMEM_INLINE MeasuredRun run_of(const core::CsvCells& cells, const RunsOptions& options) {
   MeasuredRun run;
   run.line = cells.line();
   run.name = cells.text("Filename");
   run.gpu = "a100-40gb";
   core::Status read = take_measurement(cells, run);
+  if (read) read = take_counters(cells, run);
   if (read) read = take_job(cells, options, run.job);
   if (!read) run.error = read.error();
   return run;

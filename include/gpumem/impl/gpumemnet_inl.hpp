@@ -46,7 +46,7 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::st
   if (models.empty()) return core::Error{core::ErrorCode::invalid_argument, "there is no trained model", {}};
   std::unique_ptr<Gpumemnet> made(new Gpumemnet(name == kTransformerName ? kTransformerName : kMlpName, ops, options));
   for (ml::TrainedModel& model : models) {
-    if (model.config.head.edges_mib.empty()) {
+    if (model.config.head.edges_mib.empty() || !model.config.head.of.empty()) {
       return core::Error{core::ErrorCode::invalid_argument,
                          "the model " + core::quoted(model.config.name) + " tells values, not memory bins",
                          {}};

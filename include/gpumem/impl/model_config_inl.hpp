@@ -179,11 +179,24 @@ struct HeadText {
   std::string type;
   Head head;
   bool edges = false;
+  bool in_mib = false;
   bool names = false;
 };
 
+GPUMEM_INLINE core::Status read(const JsonValue& json, Residuals& to) {
+  static constexpr std::array<Field<Residuals>, 3> kFields = {
+      {{"lower", true, [](const JsonValue& item, Residuals& residuals) { return read(item, residuals.lower); }},
+       {"upper", true, [](const JsonValue& item, Residuals& residuals) { return read(item, residuals.upper); }},
+       {"coverage", true, [](const JsonValue& item, Residuals& residuals) { return read(item, residuals.coverage); }}}};
+  core::Status status = read_fields(json, kFields, to);
+  if (!status) return status;
+  if (!(to.coverage > 0.0 && to.coverage <= 1.0))
+    return core::below("coverage", malformed("must lie above 0, up to 1"));
+  return core::Done{};
+}
+
 GPUMEM_INLINE core::Status read_head(const JsonValue& json, Head& to) {
-  static constexpr std::array<Field<HeadText>, 7> kFields = {
+  static constexpr std::array<Field<HeadText>, 10> kFields = {
       {{"spread", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.spread); }},
        {"wide_spread", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.wide_spread); }},
        {"lower_share", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.lower_share); }},
@@ -191,9 +204,16 @@ GPUMEM_INLINE core::Status read_head(const JsonValue& json, Head& to) {
        {"type", true, [](const JsonValue& item, HeadText& text) { return read(item, text.type); }},
        {"edges_mib", false,
         [](const JsonValue& item, HeadText& text) {
+          text.in_mib = true;
+          return read(item, text.head.edges_mib);
+        }},
+       {"edges", false,
+        [](const JsonValue& item, HeadText& text) {
           text.edges = true;
           return read(item, text.head.edges_mib);
         }},
+       {"of", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.of); }},
+       {"residuals", false, [](const JsonValue& item, HeadText& text) { return read(item, text.head.residuals); }},
        {"names", false, [](const JsonValue& item, HeadText& text) {
           text.names = true;
           return read(item, text.head.names);
@@ -207,11 +227,17 @@ GPUMEM_INLINE core::Status read_head(const JsonValue& json, Head& to) {
   status = check_mixture(text.head, text.type == "mixture");
   if (!status) return status;
   const bool bins = text.type == "bins";
-  if (text.edges != bins || text.names == bins) {
+  if ((text.edges || text.in_mib) != bins || text.names == bins) {
     return malformed(bins ? "of type bins has \"edges_mib\" and no \"names\""
                           : "of this type has \"names\" and no \"edges_mib\"");
   }
-  if (bins && text.head.edges_mib.empty()) return core::below("edges_mib", malformed("is empty"));
+  if (text.edges && text.in_mib) return malformed("has both \"edges_mib\" and \"edges\"");
+  if (text.edges == text.head.of.empty()) return malformed("has just one of \"edges\" and \"of\", what they are of");
+  if (bins && text.head.edges_mib.empty()) {
+    return core::below(text.edges ? "edges" : "edges_mib", malformed("is empty"));
+  }
+  const bool residuals = !text.head.residuals.lower.empty() || !text.head.residuals.upper.empty();
+  if (residuals && text.type != "values") return core::below("residuals", malformed("are for heads of values"));
   to = std::move(text.head);
   return core::Done{};
 }
@@ -319,7 +345,13 @@ GPUMEM_INLINE core::Status check_edges(const std::vector<double>& edges, std::in
 GPUMEM_INLINE core::Status check_head(const Head& head, std::int64_t outputs) {
   if (!head.edges_mib.empty()) {
     core::Status status = check_edges(head.edges_mib, outputs);
-    return status ? status : core::below("edges_mib", std::move(status.error()));
+    return status ? status : core::below(head.of.empty() ? "edges_mib" : "edges", std::move(status.error()));
+  }
+  if (const Residuals& residuals = head.residuals; residuals.coverage > 0.0) {
+    for (const auto* quantiles : {&residuals.lower, &residuals.upper}) {
+      const core::Status one_each = check_size(quantiles->size(), outputs, "outputs");
+      if (!one_each) return core::below("residuals", core::Error(one_each.error()));
+    }
   }
   core::Status status = check_size(head.names.size(), outputs, "outputs");
   if (status) status = check_unique(head.names, [](const std::string& name) { return std::string_view(name); });
@@ -425,8 +457,15 @@ GPUMEM_INLINE Json to_json(const FeatureSpec& spec) {
 }
 
 GPUMEM_INLINE Json to_json(const Head& head) {
-  if (!head.edges_mib.empty()) return {{"type", "bins"}, {"edges_mib", to_json(head.edges_mib)}};
-  if (head.spread == 0.0) return {{"type", "values"}, {"names", to_json(head.names)}};
+  if (!head.edges_mib.empty() && head.of.empty()) return {{"type", "bins"}, {"edges_mib", to_json(head.edges_mib)}};
+  if (!head.of.empty()) return {{"type", "bins"}, {"of", head.of}, {"edges", to_json(head.edges_mib)}};
+  if (head.spread == 0.0) {
+    Json json = {{"type", "values"}, {"names", to_json(head.names)}};
+    if (const Residuals& of = head.residuals; of.coverage > 0.0) {
+      json["residuals"] = {{"lower", to_json(of.lower)}, {"upper", to_json(of.upper)}, {"coverage", of.coverage}};
+    }
+    return json;
+  }
   Json json = {{"type", "mixture"}, {"names", to_json(head.names)}, {"spread", head.spread}};
   if (head.wide_spread > 0.0) json["wide_spread"] = head.wide_spread;
   json["lower_share"] = head.lower_share;

@@ -161,6 +161,9 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
     function.convolution = static_cast<std::int32_t>(convolutions_.size());
     convolutions_.push_back(*call.convolution);
     convolutions_.back().dtype = type;
+    function.multiply_adds = {call.convolution->multiply_adds(), call.output.batch_power, type};
+  } else {
+    function.multiply_adds = call.multiply_adds.as(type);
   }
 
   bool requires_grad = false;

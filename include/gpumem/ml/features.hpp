@@ -25,6 +25,7 @@ struct Feature {
   std::string_view description;  ///< with the unit, for people
   double (*value)(const JobFacts& facts);
   bool needs_replay = false;
+  bool needs_roofline = false;
 };
 
 /// A figure of one layer: a column of the sequence.
@@ -52,6 +53,9 @@ class FeatureReader {
   /// Whether its figures of other workspaces must be there, too.
   [[nodiscard]] bool needs_variants() const { return needs_variants_; }
 
+  /// Whether JobFacts::roofline must be there.
+  [[nodiscard]] bool needs_roofline() const { return needs_roofline_; }
+
   /// Raw figures, as they stand in tables and test vectors.
   [[nodiscard]] std::vector<double> raw_features(const JobFacts& facts) const;
   [[nodiscard]] std::vector<std::vector<double>> raw_sequence(const JobFacts& facts) const;
@@ -71,6 +75,7 @@ class FeatureReader {
   std::size_t length_ = 0;
   bool needs_replay_ = false;
   bool needs_variants_ = false;
+  bool needs_roofline_ = false;
   bool published_rows_ = false;  ///< the rows that GPUMemNet lists, not ours
 };
 

@@ -69,6 +69,9 @@ struct LayerFacts {
   double positions = 0.0;        ///< the same without channels: height x width of an image, else `outputs`
 };
 
+/// Figures of a step's time on the GPU; see roofline_figures.hpp for which.
+inline constexpr std::size_t kRooflineFigures = 16;
+
 /// Figures of replays of the job; see replay_figures.hpp for which.
 inline constexpr std::size_t kReplayFigures = 32;
 
@@ -86,7 +89,8 @@ struct JobFacts {
   double convolution_operands = 0.0;  ///< of the largest convolution behind the first: input and output
   ActivationFunction function = ActivationFunction::none;  ///< the most frequent
 
-  std::optional<std::array<double, kReplayFigures>> replay;  ///< where a model asks for them
+  std::optional<std::array<double, kReplayFigures>> replay;      ///< where a model asks for them
+  std::optional<std::array<double, kRooflineFigures>> roofline;  ///< likewise
 
   /// Bytes of a parameter, and of most activations: half of float32's under autocast.
   [[nodiscard]] double parameter_bytes() const;

@@ -9,7 +9,10 @@
 //                              "members": [[8, 4], [8]]}]},
 //    "features": [{"name": "parameters", "transform": "log1p", "mean": 13.1, "scale": 2.0, "min": 0, "max": 1e9}],
 //    "sequence": [{"name": "layer_parameters", "transform": "log1p", "mean": 0, "scale": 1}],
-//    "head": {"type": "bins", "edges_mib": [0, 8000, 16000]}   or   {"type": "values", "names": ["log_ratio"]},
+//    "head": {"type": "bins", "edges_mib": [0, 8000, 16000]}   or   {"type": "bins", "of": "smact", "edges": [0, 0.5,
+//    1]}
+//            or   {"type": "values", "names": ["log_ratio"]},   (with "residuals": {"lower": [-0.1], "upper": [0.1],
+//                  "coverage": 0.9} where cross-validation told them)
 //            or   {"type": "mixture", "names": ["rule", "replay.slices-1"], "spread": 0.02, "lower_share": 0.025,
 //                  "upper_share": 0.95},        (and "wide_spread": 0.08 if "wide" is among the names)
 //    "provenance": {"data": "...", "gpu": "...", "software": "...", "date": "...", "licence": "...", ...},   (texts)
@@ -60,10 +63,21 @@ inline constexpr std::string_view kRuleComponent = "rule";
 /// And one that stands there, too, with a scale of its own: for what no other explains.
 inline constexpr std::string_view kWideComponent = "wide";
 
+/// How far values lay from what cross-validation said of them: quantiles of value less output, one an output.
+struct Residuals {
+  std::vector<double> lower = {};
+  std::vector<double> upper = {};
+  double coverage = 0.0;  ///< share of values between the two; 0: not known
+
+  friend bool operator==(const Residuals&, const Residuals&) = default;
+};
+
 /// What the outputs stand for. Just one of the two lists is not empty.
 struct Head {
   std::vector<double> edges_mib = {};   ///< outputs are logits of bins between these; one more than outputs, rising
+  std::string of = {};                  ///< what bins are of; empty: MiB, which "edges_mib" says. Else "edges" does
   std::vector<std::string> names = {};  ///< outputs are these values; in a mixture, logits of its components
+  Residuals residuals = {};             ///< of values, where they were measured
   /// Not 0: a mixture. The value is Laplace-distributed, with this scale, around one of the components, which are raw
   /// features of these names, or 0 ("rule", "wide").
   double spread = 0.0;

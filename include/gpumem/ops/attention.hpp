@@ -23,7 +23,7 @@ inline std::optional<core::Checked> in_projection(const model::Attributes& attri
 /// softmax(Q Kᵀ / √d) V written out (aten::_scaled_dot_product_attention_math): the scores, their softmax and the
 /// dropped-out weights stand whole.
 inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
-                            const TensorSize& scores, bool drops) {
+                            const TensorSize& scores, std::int64_t keys, bool drops) {
   const TensorId query = contiguous(tape, elementwise(tape, qkv[0]));
   const TensorId key = contiguous(tape, elementwise(tape, qkv[1]));
   const std::array<TensorId, 2> product_of = {query, key};
@@ -31,6 +31,7 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
                                     .output = scores,
                                     .saved_inputs = 3,
                                     .library = Library::gemm,
+                                    .multiply_adds = output.times(keys),
                                     .autocast = Autocast::lower});
   TensorId weights = elementwise(tape, raw, 0, true, Autocast::full);
   if (drops) {
@@ -38,15 +39,19 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
     weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
   }
   const std::array<TensorId, 2> weighted = {weights, contiguous(tape, qkv[2])};
-  return tape.record(
-      {.inputs = weighted, .output = output, .saved_inputs = 3, .library = Library::gemm, .autocast = Autocast::lower});
+  return tape.record({.inputs = weighted,
+                      .output = output,
+                      .saved_inputs = 3,
+                      .library = Library::gemm,
+                      .multiply_adds = output.times(keys),
+                      .autocast = Autocast::lower});
 }
 
 /// Memory-efficient attention (float32) and flash attention (half precision, no mask): keep Q, K, V, the output and
 /// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient. A fourth
 /// input is a mask, kept as well.
 inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
-                             const TensorSize& rows) {
+                             const TensorSize& rows, std::int64_t keys) {
   const bool half = core::element_size(tape.computing_type({.inputs = qkv, .autocast = Autocast::lower})) == 2;
   const std::array<TensorSize, 2> extras = {rows, TensorSize{2, 0, core::DType::int64}};
   const std::array<TensorSize, 2> scratch = {rows, output.as(core::DType::float32)};
@@ -60,6 +65,7 @@ inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const Te
                       .extras = extras,
                       .backward_scratch = std::span(scratch).first(half ? 2 : 1),
                       .no_gradient = 8,
+                      .multiply_adds = output.times(2).times(keys),
                       .autocast = Autocast::lower});
 }
 
@@ -78,24 +84,29 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const model::AttributeValue* backend = call.attributes.find("backend");
   const auto* named = backend == nullptr ? nullptr : std::get_if<std::string>(backend);
   const bool math = tape.backend() == Backend::cpu || (named != nullptr && *named == "math");
-  if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows);
-  if (!math) return record_fused(tape, qkv, call.size, *rows);
+  if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows, keys_count);
+  if (!math) return record_fused(tape, qkv, call.size, *rows, keys_count);
   const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
-  return record_math(tape, qkv, call.size, rows->times(keys_count), drops);
+  return record_math(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
 }
 
 /// What MultiheadAttention is called with.
 struct Multihead {
+  std::int64_t width = 0;   ///< embed_dim, of all heads
   TensorSize scores;        ///< of all heads
   bool batch_first = true;  ///< [N, S, E]; else [S, N, E], the order in which PyTorch computes
   bool drops = false;
   bool projects = false;  ///< its output projection is not a layer of its own
+  std::int64_t keys = 0;  ///< that each query meets
+
+  /// Of Q Kᵀ, and as many of its product with V: every query of every head meets every key.
+  [[nodiscard]] TensorSize products(const TensorSize& queries) const { return queries.times(keys); }
 };
 
 /// The output projection: rows in the order [S, N], seen as [N, S] again.
 inline TensorId project_out(const OpCall& call, Tape& tape, TensorId attended, const Multihead& of) {
   if (!of.projects || tape.layer_parameters().size() != 4) return attended;
-  const TensorId output = linear(tape, attended, call.size, tape.layer_parameters().subspan(2), 2, true);
+  const TensorId output = linear(tape, attended, call.size, tape.layer_parameters().subspan(2), 2, true, of.width);
   return of.batch_first ? batch_second(tape, output) : output;
 }
 
@@ -105,7 +116,8 @@ inline TensorId record_multihead_written_out(const OpCall& call, Tape& tape, con
   TensorId input = call.tensors[0];
   if (of.batch_first) input = tape.record({.inputs = {&input, 1}, .output = call.size, .gradient = Gradient::passed});
   const std::size_t rank = of.batch_first ? 4 : 3;  // four: multiplied and added apart, as what is turned is
-  const TensorId projected = linear(tape, input, call.size.times(3), tape.layer_parameters().first(2), rank, true);
+  const TensorId projected =
+      linear(tape, input, call.size.times(3), tape.layer_parameters().first(2), rank, true, of.width);
   const TensorId parts = tape.record(
       {.inputs = {&projected, 1}, .output = call.size.times(3), .kind = Output::view, .gradient = Gradient::joined});
   std::array<TensorId, 3> qkv{};
@@ -119,13 +131,19 @@ inline TensorId record_multihead_written_out(const OpCall& call, Tape& tape, con
   for (TensorId& part : qkv) part = contiguous(tape, part);
   const TensorId query = elementwise(tape, qkv[0]);
   const std::array<TensorId, 2> product_of = {query, qkv[1]};
-  const TensorId raw =
-      tape.record({.inputs = product_of, .output = of.scores, .saved_inputs = 3, .autocast = Autocast::lower});
+  const TensorId raw = tape.record({.inputs = product_of,
+                                    .output = of.scores,
+                                    .saved_inputs = 3,
+                                    .multiply_adds = of.products(call.size),
+                                    .autocast = Autocast::lower});
   TensorId weights = elementwise(tape, raw, 0, true, Autocast::full);
   if (of.drops) weights = tape.record({.inputs = {&weights, 1}, .output = of.scores, .extras = {&of.scores, 1}});
   const std::array<TensorId, 2> weighted = {weights, qkv[2]};
-  const TensorId heads =
-      tape.record({.inputs = weighted, .output = call.size, .saved_inputs = 3, .autocast = Autocast::lower});
+  const TensorId heads = tape.record({.inputs = weighted,
+                                      .output = call.size,
+                                      .saved_inputs = 3,
+                                      .multiply_adds = of.products(call.size),
+                                      .autocast = Autocast::lower});
   // The function's name for the query outlives the scaled one.
   const std::array<TensorId, 2> copied = {heads, qkv[0]};
   TensorId attended =
@@ -154,9 +172,11 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
   const core::Checked square = core::Checked(*width) * core::Checked(*width);
   const core::Checked three = 3;
   Multihead of;
+  of.width = *width;
   of.projects = call.attributes.flag("out_proj", false);
   of.batch_first = call.attributes.flag("batch_first", false);
   of.drops = probability(call.attributes, "dropout").value_or(0.0) > 0.0;
+  of.keys = shape[shape.rank() - 2].size;
   of.scores = tokens->times(heads.value_or(1)).times(shape[shape.rank() - 2].size);
   if (of.projects) {
     add_parameters(call, tape, {three * square, three * core::Checked(*width), square, core::Checked(*width)});
@@ -176,6 +196,7 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
                                           .saved_inputs = 1,
                                           .parameters = in_projection,
                                           .library = Library::gemm_bias,
+                                          .multiply_adds = packed.times(*width),
                                           .autocast = Autocast::lower});
   const TensorId parted = tape.record({.inputs = {&projected, 1}, .output = packed, .gradient = Gradient::passed});
   std::array<TensorId, 3> qkv{};
@@ -184,7 +205,7 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
         {.inputs = {&parted, 1}, .output = call.size, .kind = Output::view, .layout = {Layout::kInOrder, true}});
   }
   const TensorSize rows = tokens->times(heads.value_or(1));
-  const TensorId attended = record_fused(tape, qkv, call.size, rows);
+  const TensorId attended = record_fused(tape, qkv, call.size, rows, of.keys);
   const TensorId output = tape.record({.inputs = {&attended, 1}, .output = call.size, .gradient = Gradient::passed});
   return project_out(call, tape, output, of);
 }

@@ -49,8 +49,15 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   const TensorId input = call.tensors[0];
   const bool turned = call.class_name == kOutProjection && !tape.tensor(input).layout.dense();
   const std::size_t rank = turned ? 2 : call.output.rank();
-  const TensorId output = linear(tape, input, call.size, tape.layer_parameters(), rank, bias);
+  const TensorId output = linear(tape, input, call.size, tape.layer_parameters(), rank, bias, in.value_or(0));
   return turned ? batch_second(tape, output) : output;
+}
+
+/// Each output is a sum over all pairs of the two inputs' features.
+inline TensorSize bilinear_products(const OpCall& call) {
+  const auto first = call.attributes.integer("in1_features");
+  const auto second = call.attributes.integer("in2_features");
+  return first && second ? call.size.times(*first).times(*second) : TensorSize{};
 }
 
 /// aten::_trilinear: keeps both inputs; its kernels hold the outer product for a short time. Autocast promotes its
@@ -68,6 +75,7 @@ inline core::Result<TensorId> record_bilinear(const OpCall& call, Tape& tape) {
                       .backward_scratch = tape.own_scratch(outer),
                       .parameters = tape.layer_parameters(),
                       .library = Library::gemm,
+                      .multiply_adds = bilinear_products(call),
                       .autocast = Autocast::full});
 }
 

@@ -7,12 +7,13 @@
 namespace gpumem::ops {
 
 /// y = x A^T + b on a tensor of `rank` axes, the last of which is multiplied. `parameters`: the weight, and the bias if
-/// there is one. Kept: the input. The gradients of input, weight and bias come in this order.
+/// there is one. `width`: of the input's last axis. Kept: the input. The gradients of input, weight and bias come in
+/// this order.
 ///
 /// PyTorch 1.13 (Backend::cpu) takes aten::addmm for matrices, and for three axes that lie in order; elsewhere it
 /// multiplies and then adds the bias out of place. Later releases fold the axes and take addmm throughout.
 inline TensorId linear(Tape& tape, TensorId input, const TensorSize& output, std::span<const TensorId> parameters,
-                       std::size_t rank, bool bias) {
+                       std::size_t rank, bool bias, std::int64_t width) {
   const bool ordered = tape.tensor(input).layout.dense();
   const bool older = tape.backend() == Backend::cpu;
   const bool rows = older && rank <= 2;
@@ -23,6 +24,7 @@ inline TensorId linear(Tape& tape, TensorId input, const TensorSize& output, std
                                         .saved_inputs = 1,
                                         .parameters = adds_apart ? parameters.first(1) : parameters,
                                         .library = bias ? Library::gemm_bias : Library::gemm,
+                                        .multiply_adds = output.times(width),
                                         .autocast = Autocast::lower});
   if (!adds_apart) return product;
   return tape.record({.inputs = {&product, 1},

@@ -45,6 +45,7 @@ std::optional<core::Checked> parameters(const model::Attributes& attributes) {
 /// What a recurrent layer is built of.
 struct Recurrence {
   std::int64_t gates = 1;
+  std::int64_t input = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 1;
   std::int64_t directions = 1;
@@ -68,6 +69,7 @@ inline std::optional<Recurrence> recurrence_of(const OpCall& call, std::int64_t 
   constexpr std::int64_t kMostSteps = 1 << 16;
   Recurrence of;
   of.gates = gates;
+  of.input = call.shapes[0].rank() > 0 ? call.shapes[0][call.shapes[0].rank() - 1].size : 0;
   of.hidden = call.attributes.integer("hidden_size").value_or(0);
   of.layers = std::max<std::int64_t>(call.attributes.integer("num_layers").value_or(1), 1);
   of.directions = call.attributes.flag("bidirectional", false) ? 2 : 1;
@@ -162,8 +164,9 @@ class Unrolled {
     const std::array<TensorId, 2> of_input = {parameters[0], parameters[of_.bias ? 2 : 0]};
     const std::array<TensorId, 2> of_hidden = {parameters[1], parameters[of_.bias ? 3 : 1]};
     const std::size_t count = of_.bias ? 2 : 1;
+    const std::int64_t width = cell < of_.directions ? of_.input : of_.hidden * of_.directions;
     const TensorId gates =
-        linear(tape_, input, all(of_.gates), std::span(of_input).first(count), turned ? 4 : 3, of_.bias);
+        linear(tape_, input, all(of_.gates), std::span(of_input).first(count), turned ? 4 : 3, of_.bias, width);
     const TensorId steps = parts(gates);
     State state = {start(hidden_), of_.gates == kLstmGates ? start(cell_) : kNoTensor};
     std::vector<TensorId> stacked = {gates};  // named until then
@@ -195,7 +198,8 @@ class Unrolled {
                                                .output = of_.step(of_.gates * of_.hidden),
                                                .saved_inputs = 1,
                                                .parameters = parameters,
-                                               .library = Library::gemm});
+                                               .library = Library::gemm,
+                                               .multiply_adds = of_.step(of_.gates * of_.hidden).times(of_.hidden)});
     if (of_.gates == kLstmGates) return advance_lstm(state, added(from_hidden, from_input));
     if (of_.gates == kGruGates) return {advance_gru(state, parts(from_hidden), parts(from_input)), kNoTensor};
     return {elementwise(tape_, added(from_hidden, from_input), 0, true), kNoTensor};
@@ -281,6 +285,8 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   const std::int64_t layers = std::max<std::int64_t>(call.attributes.integer("num_layers").value_or(1), 1);
   const TensorId input = call.tensors[0];
   const core::DType type = tape.computing_type({.inputs = {&input, 1}, .autocast = Autocast::lower});
+  // Each step of each sample meets every weight once.
+  const TensorSize products = rows_of(call.shapes[0]).value_or(TensorSize{});
   const std::array<TensorSize, 1> reserve = {call.size.times(layers).times(Gates + 1).as(type)};
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
@@ -289,6 +295,7 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
                       .extras = reserve,
                       .parameters = tape.layer_parameters(),
                       .library = Library::gemm,
+                      .multiply_adds = products.times(call.parameters),
                       .autocast = Autocast::lower,
                       .contiguous_gradient = true,
                       .own_copy = true});

@@ -4,6 +4,7 @@
 // Source: torch.autograd (derivatives.yaml, FunctionsManual.cpp); each op names the function it follows.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -117,6 +118,12 @@ struct Convolution {
   std::uint8_t axes = 2;
   bool transposed = false;
   core::DType dtype = core::DType::float32;
+
+  /// Of one sample: each pixel that the kernel visits, times the kernel's elements of a group's channels.
+  [[nodiscard]] core::Checked multiply_adds() const {
+    const std::int64_t visits = transposed ? input_pixels : output_pixels;
+    return core::Checked(visits) * out_channels * (in_channels / std::max<std::int64_t>(groups, 1)) * kernel_elements;
+  }
 };
 
 /// One call of an autograd function, to be recorded. Sizes have the element type of the call, which autocast
@@ -137,6 +144,9 @@ struct Call {
   std::uint32_t no_gradient = 0;  ///< bit i: input i gets none (indices, masks)
   Library library = Library::none;
   const Convolution* convolution = nullptr;
+  /// What forward multiplies and adds, pairs of operations, of matrix products; a convolution's follow from itself.
+  /// Each gradient of an operand takes as many. Counted in elements, for any batch size; the type is the call's.
+  TensorSize multiply_adds = {};
   Autocast autocast = Autocast::as_is;
   bool contiguous_gradient = false;  ///< backward copies an output gradient that is not dense
   bool own_copy = false;             ///< the kernels copy a first input that is not dense, each for itself
@@ -155,6 +165,7 @@ struct Function {
   model::Slice parameters;
   std::uint32_t no_gradient = 0;
   std::int32_t convolution = -1;
+  TensorSize multiply_adds = {};  ///< of the type it computes in; nothing is counted for what moves bytes alone
   Output kind = Output::fresh;
   Gradient gradient = Gradient::fresh;
   Library library = Library::none;

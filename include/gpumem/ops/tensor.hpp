@@ -497,6 +497,16 @@ inline TensorId folded(Tape& tape, TensorId tensor, std::size_t rank) {
   return rank < 4 || tape.tensor(tensor).layout.leading_axes_merge(rank - 2) ? tensor : contiguous(tape, tensor);
 }
 
+/// Each element of a matrix product is a sum over the axis that both inputs share, the first one's last.
+inline TensorSize matmul_products(const OpCall& call) {
+  const core::Shape& rows = call.shapes[0];
+  if (rows.rank() == 0) return {};
+  const core::Dim shared = rows[rows.rank() - 1];
+  TensorSize products = call.size.times(shared.size);
+  if (shared.kind == core::Dim::Kind::batch) ++products.batch_power;
+  return products;
+}
+
 /// aten::matmul: keeps both inputs.
 inline core::Result<TensorId> record_matmul(const OpCall& call, Tape& tape) {
   if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
@@ -506,6 +516,7 @@ inline core::Result<TensorId> record_matmul(const OpCall& call, Tape& tape) {
                       .output = call.size,
                       .saved_inputs = 3,
                       .library = Library::gemm,
+                      .multiply_adds = matmul_products(call),
                       .autocast = Autocast::lower});
 }
 

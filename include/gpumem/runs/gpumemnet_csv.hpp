@@ -14,7 +14,9 @@
 //   all CNNs   end in global average pooling, flatten, linear, softmax.
 // "Total Parameters" leaves out the one slope of each PReLU, "Total Activations" of a CNN its softmax; the graphs hold
 // the slopes. Training: fp32, Adam, cross entropy, gradients zeroed first in each step, 4,096 samples an epoch, after a
-// pass of torchsummary. The figure is the device's used memory.
+// pass of torchsummary. The figure is the device's used memory. Counters are means of the non-zero readings that dcgmi
+// dmon took each second of the 60 to 75 that a run was given, its start included; of runs out of memory they are left
+// out.
 #pragma once
 
 #include "gpumem/runs/runs_format.hpp"

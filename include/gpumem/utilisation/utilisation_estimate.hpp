@@ -17,6 +17,13 @@ struct Share {
   double upper = 1.0;
 };
 
+/// A class of shares, and how probable a classifier holds it.
+struct ShareBin {
+  double lower = 0.0;
+  double upper = 1.0;
+  double probability = 0.0;
+};
+
 struct UtilisationEstimate {
   Share smact;            ///< DCGM SM activity: share of SM cycles with at least one warp resident
   Share smocc;            ///< DCGM SM occupancy: resident warps, of those that would fit
@@ -24,6 +31,8 @@ struct UtilisationEstimate {
   Share gpu_utilisation;  ///< nvidia-smi's GPU-Util, of the same meaning, coarser in time
   Share fp32;             ///< DCGM FP32 pipe activity
   double coverage = 0.0;  ///< share of measured runs whose counter lay in its range, where that was measured; 0: not
+
+  std::vector<ShareBin> smact_bins = {};  ///< of classifiers: all classes, in order
 
   std::string estimator;
   std::string weights;  ///< the trained model, for learned estimators

@@ -51,6 +51,31 @@ TEST(ModelConfig, MayGiveAMixtureWithAWideComponent) {
   EXPECT_EQ(again->head, config->head);
 }
 
+TEST(ModelConfig, MayHaveBinsOfAnotherFigure) {
+  std::string text = kBins;
+  text.replace(text.find("\"edges_mib\": [0, 8000, 16000.5]"), 31, R"("of": "smact", "edges": [0, 0.5, 1])");
+  const auto config = parse_model_config(text);
+  ASSERT_TRUE(succeeds(config));
+  EXPECT_EQ(config->head.of, "smact");
+  EXPECT_EQ(config->head.edges_mib, (std::vector<double>{0.0, 0.5, 1.0}));
+  const auto again = parse_model_config(write_model_config(*config));
+  ASSERT_TRUE(succeeds(again));
+  EXPECT_EQ(again->head, config->head);
+}
+
+TEST(ModelConfig, MayTellWhatValuesLeaveOver) {
+  std::string text = kValues;
+  const std::string names = R"("names": ["log_ratio"])";
+  text.replace(text.find(names), names.size(),
+               names + R"(, "residuals": {"lower": [-0.25], "upper": [0.5], "coverage": 0.9})");
+  const auto config = parse_model_config(text);
+  ASSERT_TRUE(succeeds(config));
+  EXPECT_EQ(config->head.residuals, (Residuals{{-0.25}, {0.5}, 0.9}));
+  const auto again = parse_model_config(write_model_config(*config));
+  ASSERT_TRUE(succeeds(again));
+  EXPECT_EQ(again->head, config->head);
+}
+
 TEST(ModelConfig, IsReadFieldByField) {
   const auto config = parse_model_config(kBins);
   ASSERT_TRUE(succeeds(config));
@@ -222,6 +247,13 @@ TEST(ModelConfig, NamesThePlaceOfWhatIsWrong) {
       {kMixture, "/head/names/1", "\"replay.slices-1\"", "/head/wide_spread", "absent if not"},
       {kMixture, "/head/upper_share", "0.4", "/head/upper_share", "between 0.5 and 1"},
       {kBins, "/head/wide_spread", "0.1", "/head", "figures of a mixture"},
+      {kBins, "/head/of", "\"smact\"", "/head", "just one of \"edges\" and \"of\""},
+      {kBins, "/head/edges", "[0, 1, 2]", "/head", "both \"edges_mib\" and \"edges\""},
+      {kBins, "/head/residuals", R"({"lower": [0, 0], "upper": [1, 1], "coverage": 0.9})", "/head/residuals",
+       "for heads of values"},
+      {kValues, "/head/residuals", R"({"lower": [0, 0], "upper": [1], "coverage": 0.9})", "/head/residuals", "outputs"},
+      {kValues, "/head/residuals", R"({"lower": [0], "upper": [1], "coverage": 2})", "/head/residuals/coverage",
+       "above 0"},
       {kBins, "/provenance", nullptr, "/provenance", "is missing"},
       {kBins, "/provenance/data", "7", "/provenance/data", "must be a text"},
       {kValues, "/accuracy/median", "\"good\"", "/accuracy/median", "must be a number"},

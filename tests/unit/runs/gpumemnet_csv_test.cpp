@@ -49,6 +49,47 @@ TEST(GpumemnetCsv, ReadsAnMlp) {
   EXPECT_EQ(run.job.graph->graph_inputs()[0].shape, shape({N, 5}));
 }
 
+/// A run with its counters, as the data sets print them.
+MeasuredRun counted_run(const std::string& status, const std::string& counters) {
+  const std::string header =
+      "Filename,Activations-Params,Total Activations,Total Parameters,Batch Size,Max GPU Memory (MiB),Status,"
+      "Avg GPUTL,Avg GRACT,Avg SMACT,Avg SMOCC,Avg FP32A\n";
+  const auto table =
+      core::parse_csv(header + kMlpName + "," + kMlpList + ",10,26,8,1500," + status + "," + counters + "\n", "t.csv");
+  EXPECT_TRUE(succeeds(table));
+  return gpumemnet_csv().read(*table, testing::small_shelf())->runs.at(0);
+}
+
+TEST(GpumemnetCsv, ReadsCounters) {
+  const MeasuredRun run = counted_run("SUCCESSFUL", "50,0.5,0.25,0.125,0");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.counters.gpu_utilisation, 0.5) << "printed in percent";
+  EXPECT_EQ(run.counters.gract, 0.5);
+  EXPECT_EQ(run.counters.smact, 0.25);
+  EXPECT_EQ(run.counters.smocc, 0.125);
+  EXPECT_EQ(run.counters.fp32, 0.0);
+}
+
+TEST(GpumemnetCsv, MinusOneIsACounterThatWasNotRead) {
+  const MeasuredRun run = counted_run("SUCCESSFUL", "-1,-1.0,0.25,,-1");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_FALSE(run.counters.gpu_utilisation);
+  EXPECT_FALSE(run.counters.gract);
+  EXPECT_EQ(run.counters.smact, 0.25);
+  EXPECT_FALSE(run.counters.smocc);
+  EXPECT_FALSE(run.counters.fp32);
+}
+
+TEST(GpumemnetCsv, ARunOutOfMemoryCountedNoTraining) {
+  EXPECT_FALSE(counted_run("OOM_CRASH", "50,0.5,0.25,0.125,0").counters.smact);
+}
+
+TEST(GpumemnetCsv, ACounterBeyondItsRangeIsAnError) {
+  for (const char* counters : {"101,0,0,0,0", "0,1.5,0,0,0", "0,0,-0.5,0,0", "0,0,much,0,0"}) {
+    EXPECT_TRUE(counted_run("", counters).error) << counters;
+  }
+}
+
 TEST(GpumemnetCsv, ReadsACnnThatDidNotFit) {
   const MeasuredRun run = one_run(kCnnName + "," + kCnnList + ",75,50,8,39000,OOM_CRASH");
   ASSERT_FALSE(run.error) << core::to_string(*run.error);

@@ -93,5 +93,21 @@ TEST(Score, PredictionsAsATable) {
             "\"job, 0\",a.csv,1,50,no,0,0,2,1,0\n");
 }
 
+TEST(Residuals, AreTheMiddleOfWhatTargetsLieAboveTheirOutputs) {
+  Dataset data;
+  std::vector<Prediction> predictions;
+  constexpr int kRows = 101;
+  for (int row = 0; row < kRows; ++row) {
+    data.rows.push_back({.targets = {1.0 + row, 5.0}});
+    predictions.push_back({static_cast<std::size_t>(row), 0, {1.0F, 5.0F}});
+  }
+  const ml::Residuals residuals = residuals_of(data, {.names = {"smact", "gract"}}, predictions);
+  EXPECT_EQ(residuals.coverage, 0.9);
+  EXPECT_NEAR(residuals.lower[0], 5.0, 1e-9);
+  EXPECT_NEAR(residuals.upper[0], 95.0, 1e-9);
+  EXPECT_EQ(residuals.lower[1], 0.0);
+  EXPECT_EQ(residuals_of(data, {.edges_mib = {0.0, 1.0}}, predictions), ml::Residuals());
+}
+
 }  // namespace
 }  // namespace gpumem::train

@@ -114,12 +114,42 @@ TEST(Targets, AreNamed) {
   const auto expected = [](const model::TrainingJob&) { return core::Result<double>(200.0); };
   const auto targets = targets_of({"mib", "log_mib_p50", "log_ratio_p95"}, expected);
   ASSERT_TRUE(succeeds(targets));
-  const auto values = (*targets)({}, 400.0);
+  runs::MeasuredRun run;
+  run.measured_mib = 400.0;
+  const auto values = (*targets)(run);
   ASSERT_TRUE(succeeds(values));
   EXPECT_DOUBLE_EQ((*values)[0], 400.0);
   EXPECT_DOUBLE_EQ((*values)[1], std::log(400.0));
   EXPECT_DOUBLE_EQ((*values)[2], std::log(2.0));
   EXPECT_TRUE(fails(targets_of({"mib", "mib_px"}, expected), core::ErrorCode::invalid_argument, 0, "'mib_px'"));
+}
+
+TEST(Targets, MayBeCounters) {
+  const auto targets = targets_of({"smact", "gract_p95"}, {});
+  ASSERT_TRUE(succeeds(targets));
+  runs::MeasuredRun run;
+  run.counters.smact = 0.25;
+  EXPECT_FALSE(is_measured(run, {.names = {"smact", "gract"}})) << "one is missing";
+  EXPECT_TRUE(std::isnan((*targets)(run)->back()));
+  run.counters.gract = 0.5;
+  EXPECT_TRUE(is_measured(run, {.names = {"smact", "gract"}})) << "memory need not be measured";
+  EXPECT_EQ(*(*targets)(run), (std::vector<double>{0.25, 0.5}));
+  EXPECT_TRUE(is_measured(run, {.edges_mib = {0.0, 1.0}, .of = "smact"}));
+  EXPECT_FALSE(is_measured(run, {.edges_mib = {0.0, 1.0}}));
+  EXPECT_EQ(counter_named("watts"), nullptr);
+}
+
+TEST_F(Sources, BinsMayBeOfACounter) {
+  Recipe recipe = recipe_of(testing::bins_recipe());
+  recipe.model.head.of = "smact";
+  runs::MeasuredRuns runs = runs_of(testing::mlp_runs());
+  for (std::size_t run = 0; run < 3; ++run) runs.runs[run].counters.smact = 0.125 * static_cast<double>(run);
+  runs.runs[2].out_of_memory = true;
+  const Source source = rows_of(runs, "runs.csv", labelling(recipe));
+  ASSERT_EQ(source.rows.size(), 2U);
+  EXPECT_EQ(source.rows[1].measured_mib, 0.125);
+  EXPECT_EQ(source.out_of_memory, 1);
+  EXPECT_EQ(source.unmeasured, 9);
 }
 
 }  // namespace

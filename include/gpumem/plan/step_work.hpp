@@ -1,0 +1,56 @@
+// Enters: a recorded model and how it is trained. Leaves: StepWork, the kernels of one training step in the order in
+// which they are launched: what each multiplies, which bytes it moves, how many elements its grid covers. Units:
+// multiply-adds (two operations each), bytes, elements. Counts are exact to the recording; which kernels the libraries
+// launch beside them (layout changes, splits of a sum) is not.
+//
+//   forward     a kernel a recorded call that makes or overwrites a tensor; views none
+//   backward    of a matrix product or convolution one kernel an operand that gets a gradient, each with forward's
+//               multiply-adds (derivatives.yaml), and one a bias; of other calls one kernel; and one where gradients
+//               meet
+//   optimizer   the multi-tensor form's passes over all parameters, or one kernel a parameter and pass
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/step_plan.hpp"
+
+namespace gpumem::plan {
+
+struct Kernel {
+  enum class Kind : std::uint8_t {
+    product,      ///< a matrix product: cuBLAS
+    convolution,  ///< cuDNN
+    elementwise,  ///< moves bytes: activations, norms, sums, copies
+    optimizer,    ///< moves the parameters, gradients and states
+  };
+
+  double multiply_adds = 0.0;
+  double bytes = 0.0;    ///< read and written, each tensor once
+  double outputs = 0.0;  ///< elements that it makes
+  double depth = 0.0;    ///< multiply-adds an output: what a grid can be split along
+  core::DType dtype = core::DType::float32;
+  Kind kind = Kind::elementwise;
+  Phase phase = Phase::forward;
+  std::int32_t launches = 1;  ///< as many alike, which share the figures above
+};
+
+struct StepWork {
+  std::vector<Kernel> kernels;
+  double input_bytes = 0.0;  ///< of the batches that a step reads, labels included
+  std::int64_t passes = 1;   ///< forward-backward passes, each with a batch of its own
+};
+
+/// One step on full batches. Errors: overflow, naming the layer whose tensor or product does not fit; those of finding
+/// blocks to checkpoint.
+[[nodiscard]] core::Result<StepWork> step_work(const model::TrainingJob& job, const Recording& recording);
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/step_work_inl.hpp"
+#endif

@@ -1,0 +1,33 @@
+// Enters: a training job and a GPU's profile. Leaves: how busy the job keeps that GPU, by the time of a step's kernels
+// (step_time.hpp), on any GPU whose SM count, bandwidth and FP32 peak are known. Nothing of the job's own is fitted.
+#pragma once
+
+#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/utilisation/roofline_estimate.hpp"
+#include "gpumem/utilisation/utilisation_estimator.hpp"
+
+namespace gpumem::utilisation {
+
+class Roofline final : public UtilisationEstimator {
+ public:
+  static constexpr std::string_view kName = "roofline";
+
+  explicit Roofline(const HostCosts& host = {}, const ops::Catalogue& ops = ops::catalogue())
+      : host_(host), ops_(ops) {}
+
+  [[nodiscard]] std::string_view name() const override { return kName; }
+
+ private:
+  [[nodiscard]] core::Result<UtilisationEstimate> do_estimate(const model::TrainingJob& job,
+                                                              const device::GpuProfile& gpu) const override;
+
+  HostCosts host_;
+  const ops::Catalogue& ops_;
+};
+
+}  // namespace gpumem::utilisation
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/roofline_inl.hpp"
+#endif

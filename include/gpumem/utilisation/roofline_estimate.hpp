@@ -1,0 +1,22 @@
+// Enters: the kernels of a training step and a GPU's peaks. Leaves: UtilisationEstimate by the time that they take
+// (step_time.hpp), without the names. Shared by the estimators.
+//
+// `expected` is for the host that the costs describe; the range is what a host 2.5 times slower, and one 2.5 times
+// faster, would make of the same kernels, widened by a factor a counter. It holds 89 % of GPUMemNet's runs or
+// more, whichever the counter (gpumem evaluate RUNS.csv --utilisation --estimator roofline).
+#pragma once
+
+#include "gpumem/utilisation/step_time.hpp"
+#include "gpumem/utilisation/utilisation_estimate.hpp"
+
+namespace gpumem::utilisation {
+
+[[nodiscard]] UtilisationEstimate roofline_estimate(const plan::StepWork& work, const model::TrainingJob& job,
+                                                    const GpuPeaks& gpu, const HostCosts& host = {});
+
+}  // namespace gpumem::utilisation
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/roofline_estimate_inl.hpp"
+#endif

@@ -1,0 +1,97 @@
+// Enters: the kernels of a training step, a GPU's profile, what the host costs. Leaves: StepTime, how long the step
+// takes and what of the GPU is busy meanwhile, by a roofline. Units: seconds, shares 0 to 1.
+//
+// A kernel takes as long as its multiply-adds at the peak of the units that compute them, or as its bytes at the
+// memory's bandwidth, whichever is longer (Williams, Waterman & Patterson 2009, "Roofline"), and a least time on top.
+// Its grid is cut of its outputs, and of the sum behind each where that is long (split-K); SMs beyond the grid's blocks
+// stay idle, so that a small grid computes at a part of the peak. The host launches kernels one after the other, ahead
+// of the GPU: the slower of both counts. Reading a batch is not overlapped with the GPU's work.
+//
+//   GRACT = kernels' time / step          SMACT = the same, each kernel's weighted by the SMs that it fills
+//   SMOCC = with the warps that are resident beside   FP32 = instructions of the FP32 pipes / those that the step had
+//                                                            room for
+//
+// What no data sheet says (efficiencies, the least time of a kernel, warps that are resident, the host's costs) was
+// fitted by this project to GPUMemNet's published MLP and CNN runs (A100-40GB), both together: a dozen figures to 2,242
+// runs. A host of another speed is told by HostCosts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/estimate/learned_facts.hpp"
+#include "gpumem/ml/job_facts.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/plan/step_work.hpp"
+
+namespace gpumem::utilisation {
+
+/// What the host spends, in seconds.
+struct HostCosts {
+  double launch = 20e-6;   ///< a recorded kernel: PyTorch's dispatch, autograd's node, the driver's call
+  double step = 1.55e-3;   ///< a step besides: the loop, loss.item(), a progress bar
+  double sample = 5.3e-6;  ///< a sample that is read and collated
+  double byte = 2.9e-10;   ///< of a batch: collated, and copied to the GPU from pageable memory
+
+  /// All of them by one factor: of a slower or faster host.
+  [[nodiscard]] HostCosts times(double factor) const {
+    return {launch * factor, step * factor, sample * factor, byte * factor};
+  }
+};
+
+/// What a roofline needs of a GPU.
+struct GpuPeaks {
+  double sms = 0.0;
+  double bandwidth = 0.0;  ///< bytes a second
+  double fp32 = 0.0;       ///< multiply-adds a second
+  double tf32 = 0.0;       ///< the same of tensor cores, where convolutions may use them
+  double half = 0.0;       ///< and in float16 or bfloat16
+};
+
+/// Of a MIG slice that names no figures of its own: its share of the whole GPU's, by SMs and by memory. The peaks of
+/// tensor cores are multiples of FP32's by compute capability. Errors: missing_information for a profile without SM
+/// count, bandwidth or peak; unknown_gpu for a slice of an unknown GPU.
+[[nodiscard]] core::Result<GpuPeaks> peaks_of(const device::GpuProfile& gpu);
+
+struct StepTime {
+  double kernels = 0.0;  ///< the GPU's time
+  double host = 0.0;     ///< for launching them
+  double data = 0.0;     ///< for the batches
+  double step = 0.0;     ///< all in all
+  double gract = 0.0;
+  double smact = 0.0;
+  double smocc = 0.0;
+  double fp32 = 0.0;
+  double product_share = 0.0;  ///< of the kernels' time, in matrix products
+  double convolution_share = 0.0;
+  double optimizer_share = 0.0;
+  double floored_share = 0.0;  ///< what of it is least times of kernels
+  double launches = 0.0;
+  double multiply_adds = 0.0;
+  double bytes = 0.0;
+};
+
+/// The job is asked for its batch, precision and passes.
+[[nodiscard]] StepTime step_time(const plan::StepWork& work, const model::TrainingJob& job, const GpuPeaks& gpu,
+                                 const HostCosts& host = {});
+
+/// The kernels of a step of a job whose graph may lack edges. Errors: those of connecting and recording.
+[[nodiscard]] core::Result<plan::StepWork> work_of(const model::TrainingJob& job, const ops::Catalogue& ops);
+
+/// The figures as features of learned models, in the order of ml/roofline_figures.hpp.
+[[nodiscard]] std::array<double, ml::kRooflineFigures> roofline_figures(const StepTime& time);
+
+/// The same of a job whose facts are known already, and perhaps its plan. Errors: those of work_of() and peaks_of().
+[[nodiscard]] core::Result<std::array<double, ml::kRooflineFigures>> roofline_figures_of(
+    const estimate::LearnedFacts& learned, const device::GpuProfile& gpu, const ops::Catalogue& ops);
+
+}  // namespace gpumem::utilisation
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/step_time_inl.hpp"
+#endif

@@ -1,0 +1,33 @@
+// Enters: an estimator's name. Leaves: the estimator of utilisation. Adding one is one file beside this one and one row
+// in the list of utilisation_estimators_inl.hpp.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "gpumem/utilisation/utilisation_estimator.hpp"
+
+namespace gpumem::utilisation {
+
+struct UtilisationEstimatorEntry {
+  std::string_view name;
+  std::string_view description;  ///< one line for people
+  /// `model`, of learned estimators: a built-in model, or a folder; empty: the built-in ones.
+  core::Result<std::unique_ptr<UtilisationEstimator>> (*create)(const std::string& model);
+};
+
+/// Every estimator of utilisation that gpumem has.
+[[nodiscard]] std::span<const UtilisationEstimatorEntry> utilisation_estimators();
+
+/// The estimator of this name. Errors: invalid_argument, listing the names; those of loading its models.
+[[nodiscard]] core::Result<std::unique_ptr<UtilisationEstimator>> make_utilisation_estimator(
+    std::string_view name, const std::string& model = {});
+
+}  // namespace gpumem::utilisation
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/utilisation_estimators_inl.hpp"
+#endif

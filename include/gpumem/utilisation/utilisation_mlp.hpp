@@ -1,0 +1,63 @@
+// Enters: a training job and a GPU. Leaves: how busy the job keeps that GPU, as ensembles of small perceptrons learned
+// it from the counters of measured runs: the roofline's figures (step_time.hpp) enter as features, so that what they
+// learn is where the roofline is wrong. Source: GPUMemNet (itu-rad/GPUMemNet), whose ensembles and runs these are
+// after.
+//
+// Two heads. Values (utilisation-mlp): all counters; the ranges are quantiles of what cross-validation left over. Bins
+// (utilisation-bins): SMACT in classes, whose probabilities stand in UtilisationEstimate::smact_bins; the range is the
+// classes that hold the middle 90 %, and the other counters are the roofline's, moved as SMACT is.
+//
+// A model is for the GPU that its runs were measured on. On another one, its answer there is carried over by the
+// roofline: both estimates' odds, p / (1 - p), keep their ratio, and the range takes the roofline's as well. A job of
+// a kind of net that no model is for is answered by the roofline alone. Both are said in `out_of_domain`.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/ml/features.hpp"
+#include "gpumem/ml/trained_model.hpp"
+#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/utilisation/utilisation_estimator.hpp"
+
+namespace gpumem::utilisation {
+
+class UtilisationMlp final : public UtilisationEstimator {
+ public:
+  static constexpr std::string_view kName = "utilisation-mlp";
+  static constexpr std::string_view kBinsName = "utilisation-bins";
+
+  /// `name` is kName or kBinsName. Each job is answered by the first of the models that is for its kind of net. Errors:
+  /// invalid_argument for no models, for one whose head tells something else, or whose provenance names no profile;
+  /// those of finding that profile.
+  [[nodiscard]] static core::Result<std::unique_ptr<UtilisationEstimator>> create(
+      std::string_view name, std::vector<ml::TrainedModel> models, const ops::Catalogue& ops = ops::catalogue());
+
+  [[nodiscard]] std::string_view name() const override { return name_; }
+
+ private:
+  struct Learned {
+    ml::TrainedModel model;
+    ml::FeatureReader reader;
+    device::GpuProfile gpu;  ///< of its runs
+  };
+
+  UtilisationMlp(std::string_view name, const ops::Catalogue& ops) : name_(name), ops_(ops) {}
+
+  [[nodiscard]] core::Result<UtilisationEstimate> do_estimate(const model::TrainingJob& job,
+                                                              const device::GpuProfile& gpu) const override;
+  [[nodiscard]] const Learned* model_for(ml::NetKind kind) const;
+
+  std::string_view name_;
+  const ops::Catalogue& ops_;
+  std::vector<Learned> models_;
+};
+
+}  // namespace gpumem::utilisation
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/utilisation_mlp_inl.hpp"
+#endif

@@ -1,0 +1,138 @@
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+
+#include "commands.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
+#include "report.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using utilisation::UtilisationEstimate;
+
+/// One estimator's answer.
+struct UtilisationAnswer {
+  std::string_view estimator;
+  Result<UtilisationEstimate> estimate;
+  double seconds = 0.0;
+};
+
+Result<std::vector<UtilisationAnswer>> answers_of(const UtilisationOptions& options, const Evaluation& of) {
+  std::vector<UtilisationAnswer> answers;
+  for (const auto& entry : utilisation::utilisation_estimators()) {
+    if (options.estimator != "all" && options.estimator != entry.name) continue;
+    // One model is of one estimator; asked for all, the others keep theirs.
+    const auto estimator = entry.create(options.estimator == "all" ? std::string() : options.request.model);
+    if (!estimator) return estimator.error();
+    const auto begin = std::chrono::steady_clock::now();
+    auto estimate = (*estimator)->estimate(of.job, *of.gpu);
+    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    answers.push_back({entry.name, std::move(estimate), seconds.count()});
+  }
+  if (answers.empty()) return utilisation::make_utilisation_estimator(options.estimator).error();
+  return answers;
+}
+
+/// To a millionth: beyond that it is the rounding of float32.
+double rounded(double share) {
+  constexpr double kMillion = 1e6;
+  return std::round(share * kMillion) / kMillion;
+}
+
+Json to_json(const UtilisationAnswer& answer) {
+  if (!answer.estimate) return {{"estimator", answer.estimator}, {"error", cli::to_json(answer.estimate.error())}};
+  const UtilisationEstimate& estimate = *answer.estimate;
+  Json json = {{"estimator", answer.estimator}};
+  for (const auto& [name, share] : estimate.counters()) {
+    json[std::string(name)] = {
+        {"expected", rounded(share.expected)}, {"lower", rounded(share.lower)}, {"upper", rounded(share.upper)}};
+  }
+  json["coverage"] = estimate.coverage > 0.0 ? Json(estimate.coverage) : Json(nullptr);
+  for (const utilisation::ShareBin& bin : estimate.smact_bins) {
+    json["smact_bins"].push_back(
+        {{"lower", bin.lower}, {"upper", bin.upper}, {"probability", rounded(bin.probability)}});
+  }
+  if (!estimate.weights.empty()) json["model"] = estimate.weights;
+  json["out_of_domain"] = estimate.out_of_domain;
+  json["seconds"] = answer.seconds;
+  return json;
+}
+
+std::string percent(double share) {
+  constexpr double kHundred = 100.0;
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%6.1f %%", kHundred * share);
+  return text.data();
+}
+
+/// Names as people know them, in the order of UtilisationEstimate::counters().
+constexpr std::array<std::string_view, 5> kTitles = {"SMACT", "SMOCC", "GRACT", "GPU-Util", "FP32A"};
+
+std::string shares(const UtilisationEstimate& estimate) {
+  std::string text = "  counter   expected     lower     upper\n";
+  std::size_t index = 0;
+  for (const auto& [name, share] : estimate.counters()) {
+    std::string title = "  " + std::string(kTitles[index++]);
+    title.resize(12, ' ');
+    text += title + percent(share.expected) + "  " + percent(share.lower) + "  " + percent(share.upper) + "\n";
+  }
+  return text;
+}
+
+std::string bins(const UtilisationEstimate& estimate) {
+  constexpr double kLeast = 0.005;
+  std::string text;
+  for (const utilisation::ShareBin& bin : estimate.smact_bins) {
+    if (bin.probability < kLeast) continue;
+    text += (text.empty() ? "  SMACT is" : "          ") + percent(bin.lower) + " to " + percent(bin.upper) + ":" +
+            percent(bin.probability) + "\n";
+  }
+  return text;
+}
+
+std::string out_of_domain(const UtilisationEstimate& estimate) {
+  if (estimate.out_of_domain.empty()) return {};
+  std::string text = "  not to be trusted: unlike the jobs that the model was trained on in ";
+  for (const std::string& name : estimate.out_of_domain) {
+    text += (&name == &estimate.out_of_domain.front() ? "" : ", ") + name;
+  }
+  return text + "\n";
+}
+
+std::string to_text(const UtilisationAnswer& answer) {
+  std::string text = "\n" + std::string(answer.estimator);
+  if (!answer.estimate) return text + ": " + core::to_string(answer.estimate.error()) + "\n";
+  const UtilisationEstimate& estimate = *answer.estimate;
+  if (!estimate.weights.empty()) text += " (model " + estimate.weights + ")";
+  text += ", of " + estimate.gpu + "\n" + shares(estimate) + bins(estimate);
+  return text + out_of_domain(estimate);
+}
+
+}  // namespace
+
+int run_utilisation(const UtilisationOptions& options) {
+  Evaluator evaluator;
+  const Result<Evaluation> evaluation = evaluator.read(options.request);
+  if (!evaluation) return report_error(evaluation.error());
+  const auto answers = answers_of(options, *evaluation);
+  if (!answers) return report_error(answers.error());
+  // Asked for one estimator, its failure is the answer; asked for all, each stands for itself.
+  if (answers->size() == 1 && !answers->front().estimate) return report_error(answers->front().estimate.error());
+  print_warnings(*evaluation->graph);
+  std::string text = headline(*evaluation);
+  for (const UtilisationAnswer& answer : *answers) text += to_text(answer);
+  if (options.json) {
+    Json json = head_json(*evaluation);
+    json["utilisation"] = Json::array();
+    for (const UtilisationAnswer& answer : *answers) json["utilisation"].push_back(to_json(answer));
+    text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+}  // namespace gpumem::cli
