@@ -13,10 +13,18 @@ case "${1:-}" in
   *) echo "usage: tests/run.sh [--all]" >&2; exit 2 ;;
 esac
 jobs=$(nproc)
+webhook=OFF  # gpumem-webhook: where its packages can be had
+
+configure() {  # PRESET
+  local with_webhook=$webhook
+  # ThreadSanitizer would see half of what Debian's cpp-httplib does.
+  if [ "$1" = tsan ]; then with_webhook=OFF; fi
+  cmake --preset "$1" -DGPUMEM_BUILD_WEBHOOK="$with_webhook"
+}
 
 build_and_test() {  # PRESET
   say "Building and testing: $1"
-  cmake --preset "$1"
+  configure "$1"
   cmake --build --preset "$1" --parallel "$jobs"
   ctest --preset "$1" --parallel "$jobs"
 }
@@ -26,6 +34,15 @@ install_missing "${core_packages[@]}" libgtest-dev pkg-config
 if [ "$all" = yes ]; then
   install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev libtorch-dev python3-torch \
     python3-torchvision
+
+  # For gpumem-webhook; where they cannot be had, all else is built and tested.
+  if install_missing libcpp-httplib-dev libssl-dev pkg-config; then
+    webhook=ON
+  else
+    echo "cpp-httplib or OpenSSL cannot be installed: gpumem-webhook is neither built nor tested" >&2
+  fi
+  # Its manifests are checked with PyYAML; without it that test is skipped.
+  install_missing python3-yaml || true
 
   # For the timeline's pages; where it cannot be had, their test is skipped.
   install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2
@@ -59,11 +76,14 @@ fi
 
 # Last, so that its verdict closes the output. One build of everything costs less than one for each part.
 if [ "$all" = yes ]; then
-  cmake --preset all
+  configure all
   cmake --build --preset all --parallel "$jobs"
   say "Benchmarks, one short round: that they run, not what they measure"
   ./build/all/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/all/bench/gpumem_process_bench --benchmark_min_time=0.01
+
+  say "The README's tables of accuracy are what the models and the runs at hand say"
+  PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme README.md --check
   build_and_test all
 else
   build_and_test tests

@@ -22,6 +22,7 @@
 #include "gpumem/place/rad_file.hpp"
 #include "gpumem/place/recovery.hpp"
 #include "gpumem/place/server_json.hpp"
+#include "gpumem/request/targets.hpp"
 #include "gpumem/runs/read_runs.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
 #include "gpumem/summary/read.hpp"

@@ -23,6 +23,14 @@ struct FitOptions {
 };
 int run_fit(const FitOptions& options);
 
+struct RequestOptions {
+  JobRequest request;
+  std::string target;            ///< a name of request::targets()
+  std::string margin = "upper";  ///< as request::parse_margin() takes it
+  bool json = false;
+};
+int run_request(const RequestOptions& options);
+
 struct TimelineOptions {
   JobRequest request;
   std::string out;  ///< the page to write

@@ -8,6 +8,7 @@
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/runs/accuracy.hpp"
+#include "prediction.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -17,17 +18,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 using runs::Accuracy;
 using runs::MeasuredRun;
-
-/// What one estimator says of one run, in terms of the figure that was measured.
-struct Prediction {
-  const MeasuredRun* run = nullptr;
-  double expected_mib = 0.0;
-  double lower_mib = 0.0;
-  double upper_mib = 0.0;
-  bool fits = false;
-  bool ranged = false;  ///< the estimator publishes a range
-  std::optional<Error> error;
-};
 
 /// All predictions of one estimator, and how well they agree with what was measured.
 struct Verdict {
@@ -58,38 +48,6 @@ Selection select(const std::vector<MeasuredRun>& all, const std::string& filter)
   return selection;
 }
 
-/// The part of the estimate that this figure measures; nothing if the estimator does not tell it.
-std::optional<Bytes> figure_of(const MemoryEstimate& estimate, runs::Figure figure) {
-  switch (figure) {
-    case runs::Figure::device: return estimate.device.value_or(estimate.expected);
-    case runs::Figure::growth: return estimate.reserved.value_or(estimate.expected);
-    case runs::Figure::reserved: return estimate.reserved;
-    case runs::Figure::allocated: return estimate.allocated;
-  }
-  return std::nullopt;
-}
-
-Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, const GpuProfile& gpu) {
-  const auto estimate = estimator.estimate(run.job, gpu);
-  if (!estimate) return estimate.error();
-  const auto figure = figure_of(*estimate, run.figure);
-  if (!figure) {
-    const std::string name(model::name_of(runs::kFigures, run.figure));
-    return Error{ErrorCode::missing_information, "this estimator does not tell " + name + " memory", {}};
-  }
-  // The range is of the whole estimate; what the figure leaves out, it leaves out at both ends.
-  const double moved = figure->mib() - estimate->expected.mib();
-  Prediction prediction;
-  prediction.run = &run;
-  prediction.expected_mib = figure->mib();
-  prediction.lower_mib = std::max(0.0, estimate->lower.mib() + moved);
-  prediction.upper_mib = std::max(0.0, estimate->upper.mib() + moved);
-  prediction.ranged = estimate->upper_coverage.has_value() || !estimate->bins.empty();
-  // Of a model with unknown layers no estimate is known to fit: the expected figure must do.
-  prediction.fits = estimate->coverage.layers_unknown > 0 ? estimate->expected <= gpu.capacity() : estimate->fits;
-  return prediction;
-}
-
 Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, Evaluator& evaluator,
                            const std::string& gpu_for_all) {
   if (run.error) return *run.error;
@@ -97,7 +55,7 @@ Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, E
   if (name.empty()) return Error{ErrorCode::missing_information, "the run names no GPU; name one with --gpu", {}};
   const auto gpu = evaluator.gpu_of(name);
   if (!gpu) return gpu.error();
-  return predict(run, estimator, **gpu);
+  return cli::predict(run, run.figure, estimator, **gpu);
 }
 
 /// Shows on a terminal how far the work has come.
@@ -119,15 +77,6 @@ class Progress {
   std::size_t done_ = 0;
   bool shown_;
 };
-
-runs::Judged judged(const Prediction& prediction) {
-  return {.measured_mib = prediction.run->measured_mib.value_or(0.0),
-          .expected_mib = prediction.expected_mib,
-          .upper_mib = prediction.upper_mib,
-          .out_of_memory = prediction.run->out_of_memory,
-          .fits = prediction.fits,
-          .lower_mib = prediction.lower_mib};
-}
 
 void judge(Verdict& verdict) {
   std::vector<runs::Judged> one;

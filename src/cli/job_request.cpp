@@ -77,9 +77,10 @@ constexpr std::array<Field<std::string>, 9> kTexts = {{{"summary", &JobRequest::
                                                        {"zero_grad", &JobRequest::zero_grad},
                                                        {"software", &JobRequest::software},
                                                        {"alloc_conf", &JobRequest::alloc_conf}}};
-constexpr std::array<Field<std::int64_t>, 3> kNumbers = {{{"batch_size", &JobRequest::batch_size},
+constexpr std::array<Field<std::int64_t>, 4> kNumbers = {{{"batch_size", &JobRequest::batch_size},
                                                           {"batch", &JobRequest::batch_size},
-                                                          {"accumulate", &JobRequest::accumulate}}};
+                                                          {"accumulate", &JobRequest::accumulate},
+                                                          {"data_parallel", &JobRequest::data_parallel}}};
 constexpr std::array<Field<std::optional<std::int64_t>>, 3> kOptionalNumbers = {
     {{"seq_length", &JobRequest::sequence_length},
      {"seq", &JobRequest::sequence_length},
@@ -169,6 +170,7 @@ Result<TrainingJob> job_from(const JobRequest& request, std::shared_ptr<const Mo
   job.software = request.software;
   job.samples_per_epoch = request.samples;
   job.gradient_accumulation = request.accumulate;
+  job.data_parallel = request.data_parallel;
   job.foreach = request.foreach;
   job.fused = request.fused;
   job.validation_pass = request.validation;

@@ -27,9 +27,10 @@ struct JobRequest {
   std::string model = {};                    ///< of learned estimators: a built-in model, or a folder; empty: their own
   std::optional<std::int64_t> samples = {};  ///< an epoch; nothing: every batch is full
   std::string zero_grad = "before-forward";
-  std::string software = {};    ///< a stack that the GPU's profile names; empty: its first
-  std::string alloc_conf = {};  ///< as PYTORCH_CUDA_ALLOC_CONF
-  std::int64_t accumulate = 1;  ///< forward-backward passes a step
+  std::string software = {};       ///< a stack that the GPU's profile names; empty: its first
+  std::string alloc_conf = {};     ///< as PYTORCH_CUDA_ALLOC_CONF
+  std::int64_t accumulate = 1;     ///< forward-backward passes a step
+  std::int64_t data_parallel = 1;  ///< GPUs that train together, each on a batch of its own
   bool foreach = true;
   bool fused = false;
   bool validation = false;
@@ -39,8 +40,8 @@ struct JobRequest {
 
 /// The request with the fields of one JSON object laid over `defaults`. Fields: summary, batch_size (or batch),
 /// input, seq_length (or seq), gpu, optimizer, precision, estimator, model, samples, zero_grad, software, alloc_conf,
-/// accumulate, foreach, fused, validation, checkpointing, lenient; "id" is the caller's own. Errors: malformed_input
-/// for an unknown field or a wrong type, naming it.
+/// accumulate, data_parallel, foreach, fused, validation, checkpointing, lenient; "id" is the caller's own. Errors:
+/// malformed_input for an unknown field or a wrong type, naming it.
 [[nodiscard]] Result<JobRequest> request_from(const nlohmann::ordered_json& json, const JobRequest& defaults);
 
 /// The job that the request means for this model. Errors: invalid_argument, naming the field.

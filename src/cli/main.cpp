@@ -1,5 +1,6 @@
 // gpumem: the command line. Reads the words, runs one command, returns its exit code.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 
 #include "commands.hpp"
@@ -17,6 +18,16 @@ std::string estimator_names() {
   return names + "all";
 }
 
+/// Each estimator with what it is, one line each.
+std::string estimator_list() {
+  constexpr std::size_t kName = 24;
+  std::string text = "Estimators:\n";
+  for (const auto& entry : gpumem::estimate::estimators()) {
+    std::string name(entry.name);
+    name.resize(std::max(name.size() + 1, kName), ' ');
+    text += "  " + name + std::string(entry.description) + "\n";
+  }
+  return text;
 std::string utilisation_estimator_names() {
   std::string names;
   for (const auto& entry : gpumem::utilisation::utilisation_estimators()) names += std::string(entry.name) + ", ";
@@ -54,6 +65,11 @@ void add_job_options(CLI::App& command, JobRequest& request, bool with_estimator
   command.add_option("--accumulate", request.accumulate, "forward-backward passes a step")
       ->capture_default_str()
       ->transform(kWholeNumber);
+  command
+      .add_option("--data-parallel", request.data_parallel,
+                  "GPUs that train together, each on a batch of its own; of model-states and the zero- estimators")
+      ->capture_default_str()
+      ->transform(kWholeNumber);
   command.add_option("--zero-grad", request.zero_grad, "step-start, before-forward, before-backward or step-end")
       ->capture_default_str();
   command.add_flag("--fused", request.fused, "the optimizer's fused form");
@@ -76,6 +92,7 @@ void add_estimate(CLI::App& app, EstimateOptions& options) {
   command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
   add_job_options(command, options.request);
   command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(estimator_list());
 }
 
 void add_fit(CLI::App& app, FitOptions& options) {
@@ -84,6 +101,28 @@ void add_fit(CLI::App& app, FitOptions& options) {
   add_job_options(command, options.request);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer("Exit code 4 if not even one sample fits.");
+}
+
+std::string target_names() {
+  std::string names;
+  for (const auto& entry : gpumem::request::targets()) names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  return names;
+}
+
+void add_request(CLI::App& app, RequestOptions& options) {
+  CLI::App& command = *app.add_subcommand("request", "what to ask a scheduler or launcher for, in its own units");
+  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
+  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
+  command.add_option("--for", options.target, target_names())->required();
+  command
+      .add_option("--margin", options.margin, "upper: the estimate's; or bytes beyond what is expected, such as 2GiB")
+      ->capture_default_str();
+  add_job_options(command, options.request);
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(
+      "Standard output holds nothing but what is to be pasted, or given to a command:\n"
+      "  sbatch $(gpumem request vgg16.txt --batch 64 --for slurm) job.sh\n"
+      "Exit code 4 if no GPU of the type named holds the job.");
 }
 
 void add_timeline(CLI::App& app, TimelineOptions& options) {
@@ -310,6 +349,7 @@ int run(int argc, char** argv) {
 
   EstimateOptions estimate;
   FitOptions fit;
+  RequestOptions request;
   TimelineOptions timeline;
   BatchOptions batch;
   EvaluateOptions evaluate;
@@ -322,6 +362,7 @@ int run(int argc, char** argv) {
   SimulateOptions simulate;
   add_estimate(app, estimate);
   add_fit(app, fit);
+  add_request(app, request);
   add_timeline(app, timeline);
   add_batch(app, batch);
   add_evaluate(app, evaluate);
@@ -342,6 +383,7 @@ int run(int argc, char** argv) {
   }
   if (app.got_subcommand("estimate")) return run_estimate(estimate);
   if (app.got_subcommand("fit")) return run_fit(fit);
+  if (app.got_subcommand("request")) return run_request(request);
   if (app.got_subcommand("timeline")) return run_timeline(timeline);
   if (app.got_subcommand("batch")) return run_batch(batch);
   if (app.got_subcommand("evaluate")) {

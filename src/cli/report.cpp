@@ -57,6 +57,7 @@ Json job_json(const TrainingJob& job, const std::string& alloc_conf) {
           {"software", job.software.empty() ? Json(nullptr) : Json(job.software)},
           {"alloc_conf", alloc_conf},
           {"accumulate", job.gradient_accumulation},
+          {"data_parallel", job.data_parallel},
           {"foreach", job.foreach},
           {"fused", job.fused},
           {"validation", job.validation_pass},
@@ -73,6 +74,7 @@ std::string unusual(const TrainingJob& job, const std::string& alloc_conf) {
   std::string text;
   if (job.samples_per_epoch) text += ", " + core::with_separators(*job.samples_per_epoch) + " samples an epoch";
   if (job.gradient_accumulation > 1) text += ", " + core::with_separators(job.gradient_accumulation) + " passes a step";
+  if (job.data_parallel > 1) text += ", one of " + core::with_separators(job.data_parallel) + " GPUs in data parallel";
   if (job.zero_grad != TrainingJob().zero_grad) {
     text += ", zero_grad at " + std::string(model::name_of(model::kZeroGrads, job.zero_grad));
   }
@@ -118,8 +120,8 @@ std::string figures(const Evaluation& evaluation) {
     figure(estimate.allocated);
     figure(estimate.reserved);
     figure(estimate.device);
-    const bool lower_bound = estimate.coverage.layers_unknown > 0 && estimate.upper <= evaluation.gpu->capacity();
-    text += estimate.fits ? "   yes\n" : lower_bound ? "   unknown\n" : "   no\n";
+    const bool unknown = estimate.lower_bound && estimate.upper <= evaluation.gpu->capacity();
+    text += estimate.fits ? "   yes\n" : unknown ? "   unknown\n" : "   no\n";
   }
   return text;
 }
@@ -147,7 +149,9 @@ std::string bins(const Answer& answer) {
 std::string out_of_domain(const Answer& answer) {
   const std::vector<std::string>& outside = answer.estimate->out_of_domain;
   if (outside.empty()) return {};
-  std::string text = "  not to be trusted: unlike the jobs that the model was trained on in ";
+  const bool learned = !answer.estimate->provenance.weights.empty();
+  std::string text = "  not to be trusted: unlike the jobs that " +
+                     std::string(learned ? "the model was trained on" : "the formula is made for") + " in ";
   for (const std::string& name : outside) text += (&name == &outside.front() ? "" : ", ") + name;
   return text + "\n";
 }
@@ -171,6 +175,7 @@ std::string breakdown(const Answer& answer, bool terminal) {
     text += "  it fits because the allocator gives back its cache " + core::with_separators(estimate.retries) +
             " times, which slows the job down\n";
   }
+  if (!estimate.leaves_out.empty()) text += "  lower bound: without " + estimate.leaves_out + "\n";
   if (!estimate.coverage.edges.empty()) text += "  " + padded("edges", 14, false) + estimate.coverage.edges + "\n";
   return text;
 }
@@ -195,7 +200,9 @@ Json to_json(const MemoryEstimate& estimate) {
   Json breakdown = Json::object();
   const bool told = estimate.breakdown.total().value() != 0;
   for (const auto& part : estimate.breakdown.parts()) {
-    breakdown[std::string(part.name)] = told ? Json(part.bytes.count()) : Json(nullptr);
+    const bool state = part.name == "parameters" || part.name == "gradients" || part.name == "optimizer";
+    const bool left_out = !state && !estimate.leaves_out.empty();
+    breakdown[std::string(part.name)] = told && !left_out ? Json(part.bytes.count()) : Json(nullptr);
   }
   Json json;
   json["expected_bytes"] = estimate.expected.count();
@@ -206,6 +213,7 @@ Json to_json(const MemoryEstimate& estimate) {
   json["reserved_bytes"] = optional_bytes(estimate.reserved);
   json["device_bytes"] = optional_bytes(estimate.device);
   json["fits"] = estimate.fits;
+  json["lower_bound"] = estimate.lower_bound;
   json["retries"] = estimate.retries;
   json["breakdown"] = std::move(breakdown);
   json["peak"] = peak_json(estimate.peak_layer);
@@ -217,8 +225,9 @@ Json to_json(const MemoryEstimate& estimate) {
                               {"probability", rounded_share(bin.probability)}});
     }
   }
-  if (!estimate.provenance.weights.empty()) {
-    json["model"] = estimate.provenance.weights;
+  if (!estimate.leaves_out.empty()) json["leaves_out"] = estimate.leaves_out;
+  if (!estimate.provenance.weights.empty()) json["model"] = estimate.provenance.weights;
+  if (!estimate.provenance.weights.empty() || !estimate.leaves_out.empty()) {
     json["out_of_domain"] = estimate.out_of_domain;
   }
   json["coverage"] = {{"layers_total", estimate.coverage.layers_total},

@@ -5,6 +5,9 @@ install(TARGETS gpumem gpumem_headers EXPORT gpumem-targets)
 if(GPUMEM_BUILD_CLI)
   install(TARGETS gpumem_cli gpumem_jobs)
 endif()
+if(TARGET gpumem_webhook)
+  install(TARGETS gpumem_webhook COMPONENT webhook)
+endif()
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem/impl/builtin_gpus.hpp
               ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem/impl/builtin_models.hpp

@@ -31,6 +31,7 @@ const std::map<std::string, Names> kArrows = {
     {"estimate", {"core", "model", "ops", "connect", "ml", "plan", "device"}},
     {"utilisation", {"core", "model", "ops", "connect", "ml", "plan", "device", "estimate"}},
     {"place", {"core", "model", "device", "estimate", "utilisation"}},
+    {"request", {"core", "device", "estimate", "place"}},
     {"runs", {"core", "model"}},
 };
 
@@ -47,6 +48,8 @@ const std::map<std::string, Names> kShared = {
      {"utilisation_estimate", "utilisation_estimator", "collocation", "step_time", "roofline_estimate", "translate"}},
 
     {"place", {"policy", "server", "queue", "recovery", "simulator", "trace", "rad_file", "server_json"}},
+    {"request", {"gpu_request"}},
+      "timeline", "state_bytes"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
@@ -57,6 +60,7 @@ const std::map<std::string, Names> kLists = {
     {"ops", {"catalogue"}},
     {"estimate", {"estimators"}},
     {"place", {"policies"}},
+    {"request", {"targets"}},
     {"runs", {"read_runs"}},
     {"utilisation", {"utilisation_estimators"}},
 };
@@ -291,6 +295,8 @@ TEST(Lists, HoldEveryEstimatorOfUtilisation) {
 }
 
 TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("impl/policies_inl.hpp", "place"), members("place")); }
+
+TEST(Lists, HoldEveryTarget) { EXPECT_EQ(listed_in("impl/targets_inl.hpp", "request"), members("request")); }
 
 TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
 

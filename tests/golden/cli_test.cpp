@@ -79,6 +79,36 @@ TEST(CliEstimate, SaysThatAJobDoesNotFit) {
   expect_golden_run("estimate_does_not_fit", resnet50("--batch 256 --gpu t4-16gb --precision fp32 --optimizer sgd"));
 }
 
+TEST(CliEstimate, ModelStatesAreALowerBound) {
+  expect_golden_run("estimate_model_states", "estimate models/graphs/gpt_like.json --batch 8 --estimator model-states");
+}
+
+TEST(CliEstimate, ZeroIsOfOneOfManyGpus) {
+  expect_golden_run("estimate_zero",
+                    "estimate models/graphs/gpt_like.json --batch 8 --estimator zero-3-offload "
+                    "--data-parallel 8 --precision bf16");
+  expect_golden_run("estimate_zero_json",
+                    "estimate models/graphs/gpt_like.json --batch 8 --estimator zero-2 "
+                    "--data-parallel 8 --json");
+}
+
+TEST(CliEstimate, OfOneGpuDoesNotTakeSeveral) {
+  expect_golden_run("estimate_data_parallel", resnet50("--batch 32 --data-parallel 8"));
+}
+
+TEST(CliFit, OfALowerBoundIsNotKnown) {
+  expect_golden_run("fit_lower_bound", "fit models/graphs/gpt_like.json --estimator zero-3 --data-parallel 8");
+}
+
+TEST(CliBatch, TakesDataParallel) {
+  const Outcome one = run("batch", R"({"summary": "models/graphs/gpt_like.json", "batch_size": 8, )"
+                                   R"("estimator": "zero-1", "data_parallel": 4, "precision": "bf16"})");
+  ASSERT_EQ(one.exit, 0) << one.err;
+  const auto json = nlohmann::json::parse(one.out);
+  EXPECT_EQ(json["job"]["data_parallel"], 4);
+  EXPECT_EQ(json["estimates"][0]["expected_bytes"], 4 * 124439808 + 12 * 124439808 / 4);
+}
+
 TEST(CliEstimate, EveryEstimatorAnswersForItself) {
   const Outcome result = run(resnet50("--batch 32 --estimator all --json"));
   ASSERT_EQ(result.exit, 0) << result.err;
@@ -169,6 +199,40 @@ TEST(CliFit, OfAJobThatIsTooLargeAtBatchOneSaysTheNeed) {
   EXPECT_EQ(json.exit, 4);
   EXPECT_EQ(nlohmann::json::parse(json.out)["largest_batch"], 0);
   fs::remove(profile);
+}
+
+std::string vgg16(std::string_view options) {
+  return "request models/summaries/vgg16.torchsummary.txt --batch 64 " + std::string(options);
+}
+
+TEST(CliRequest, PrintsWhatEachTargetTakes) {
+  for (const auto& target : request::targets()) {
+    std::string name = "request_" + std::string(target.name);
+    std::replace(name.begin(), name.end(), '-', '_');
+    expect_golden_run(name, vgg16("--for " + std::string(target.name)));
+  }
+}
+
+TEST(CliRequest, PrintsOneJsonObject) { expect_golden_run("request_json", vgg16("--for hami --margin 2GiB --json")); }
+
+TEST(CliRequest, SaysNeedAndLimitWhereNoGpuHoldsIt) {
+  expect_golden_run("request_does_not_fit", "request models/summaries/vgg16.torchsummary.txt --batch 1024 --for slurm");
+  expect_golden_run("request_no_slice", vgg16("--gpu t4-16gb --for nvidia-mig"));
+}
+
+TEST(CliRequest, RefusesWrongWordsBeforeItReads) {
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for k8s").exit, 2);
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for ray --margin 2").exit, 2);
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for ray --estimator all").exit, 2);
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for ray").exit, 3);
+  EXPECT_EQ(run("request nowhere.txt --batch 1").exit, 2);
+}
+
+TEST(CliRequest, OnlyTheRequestGoesToStandardOutput) {
+  const Outcome result = run(vgg16("--for slurm"));
+  EXPECT_TRUE(result.out.starts_with("--gres=shard:")) << result.out;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
+  EXPECT_NE(result.err.find(" at batch 64 needs "), std::string::npos) << result.err;
 }
 
 /// The page of `gpumem timeline` with these words.

@@ -22,8 +22,9 @@ class Estimator {
   /// The name used on the command line and in JSON.
   [[nodiscard]] virtual std::string_view name() const = 0;
 
-  /// The job's memory on this GPU. Errors: invalid_argument for a job out of range; overflow if a size does not
-  /// fit 64 bits; missing_information where the model says too little for this method.
+  /// The job's memory on this GPU; of a job on several, on each of them. Errors: invalid_argument for a job out of
+  /// range, or on several GPUs where the method is of one; overflow if a size does not fit 64 bits;
+  /// missing_information where the model says too little for this method.
   [[nodiscard]] core::Result<MemoryEstimate> estimate(const model::TrainingJob& job,
                                                       const device::GpuProfile& gpu) const;
 
@@ -34,7 +35,12 @@ class Estimator {
                                                                  const device::GpuProfile& gpu) const = 0;
   /// Whether do_estimate() finds out by itself if the job fits; if not, it fits where upper is within the capacity.
   [[nodiscard]] virtual bool decides_fit() const { return false; }
+  /// Whether the figures hold for one of several GPUs in data parallel; if not, such jobs are refused.
+  [[nodiscard]] virtual bool takes_data_parallel() const { return false; }
 };
+
+/// Done for a job on one GPU, which is all that `method` knows of. Errors: invalid_argument.
+[[nodiscard]] core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method);
 
 }  // namespace gpumem::estimate
 

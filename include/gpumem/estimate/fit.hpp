@@ -26,7 +26,7 @@ struct Fit {
 };
 
 /// The batch size of the job itself is ignored. Errors: the estimator's at batch 1; missing_information if layers are
-/// unknown, so that no batch is known to fit.
+/// unknown or the estimator gives a lower bound that fits, so that no batch is known to.
 [[nodiscard]] core::Result<Fit> largest_batch(model::TrainingJob job, const device::GpuProfile& gpu,
                                               const Estimator& estimator);
 

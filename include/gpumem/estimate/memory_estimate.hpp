@@ -98,10 +98,13 @@ struct MemoryEstimate {
   Coverage coverage;
   Provenance provenance;
   std::vector<Bin> bins;  ///< of classifiers: all of them, in rising order
-  /// Of learned estimators: in what respect the job is unlike those that the model was trained on ("parameters_mib",
-  /// "gpu"). Not empty: the figures are not to be trusted.
+  /// In what respect the job is unlike those that a learned model was trained on, or a formula is made for
+  /// ("parameters_mib", "gpu", "precision"). Not empty: the figures are not to be trusted.
   std::vector<std::string> out_of_domain;
-  bool fits = false;  ///< known to fit: upper is within the GPU's capacity, and no layer is unknown
+  /// What the method counts nothing of, for people ("activations, the CUDA context"). Empty: nothing that is known.
+  std::string leaves_out;
+  bool lower_bound = false;  ///< the job needs more: layers are unknown, or the method leaves something out
+  bool fits = false;         ///< known to fit: upper is within the GPU's capacity, and it is no lower bound
 };
 
 }  // namespace gpumem::estimate

@@ -24,7 +24,7 @@ struct PlannedJob {
 };
 
 /// Errors: those of connecting, recording and planning; invalid_argument for a software stack that the GPU's profile
-/// does not name; missing_information for a job whose way of training no plan describes.
+/// does not name, or a job on several GPUs; missing_information for a job whose way of training no plan describes.
 [[nodiscard]] core::Result<PlannedJob> plan_job(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                 const ops::Catalogue& ops);
 

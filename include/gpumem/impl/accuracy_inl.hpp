@@ -22,6 +22,12 @@ GPUMEM_INLINE Spread spread_of(std::vector<double> values) {
   return {mean_of(values), percentile(values, 0.5), percentile(values, 0.9), percentile(values, 0.99)};
 }
 
+/// What is conserved by an estimate that said nothing wrong, given whether its run failed at the cap.
+GPUMEM_INLINE double conserved_mib(const Judged& run, double cap_mib, bool failed) {
+  if (run.out_of_memory) return run.capacity_mib;
+  return failed ? 0.0 : run.capacity_mib - cap_mib - run.beside_mib;
+}
+
 }  // namespace accuracy_detail
 
 GPUMEM_INLINE int memory_class(double mib) {
@@ -49,6 +55,8 @@ GPUMEM_INLINE Accuracy accuracy_of(std::span<const Judged> runs) {
       if (!run.fits) ++result.caught;
       continue;
     }
+    if (!run.fits) ++result.false_alarms;
+    if (!run.has_figure) continue;
     ++result.fitted;
     const double error = run.expected_mib - run.measured_mib;
     absolute.push_back(std::abs(error));
@@ -59,7 +67,6 @@ GPUMEM_INLINE Accuracy accuracy_of(std::span<const Judged> runs) {
     if (run.measured_mib <= run.upper_mib) ++result.covered;
     if (run.lower_mib <= run.measured_mib && run.measured_mib < run.upper_mib) ++result.within;
     result.upper_ratio += run.upper_mib / run.measured_mib;
-    if (!run.fits) ++result.false_alarms;
     if (relative.back() > largest) {
       largest = relative.back();
       result.worst = index;
@@ -73,6 +80,33 @@ GPUMEM_INLINE Accuracy accuracy_of(std::span<const Judged> runs) {
   }
   result.relative_error = accuracy_detail::spread_of(std::move(relative));
   result.absolute_error_mib = accuracy_detail::spread_of(std::move(absolute));
+  return result;
+}
+
+GPUMEM_INLINE CappedAccuracy capped_accuracy_of(std::span<const Judged> runs, Cap cap) {
+  CappedAccuracy result;
+  bool all_repeated = true;
+  double failed_when_repeated = 0.0;
+  for (const Judged& run : runs) {
+    ++result.runs;
+    const bool right = run.fits != run.out_of_memory;
+    const double cap_mib = cap == Cap::expected ? run.expected_mib : run.upper_mib;
+    const bool failed = !run.out_of_memory && cap_mib < run.measured_mib;
+    const bool to_repeat = right && !run.out_of_memory;
+    if (!right || failed) ++result.failure;
+    if (!right || (to_repeat && run.failed_when_capped.value_or(false))) ++failed_when_repeated;
+    if (to_repeat && !run.failed_when_capped) all_repeated = false;
+    const double conserved = right ? accuracy_detail::conserved_mib(run, cap_mib, failed) : -run.capacity_mib;
+    result.conserved_mib += conserved;
+    if (run.capacity_mib > 0.0) result.conserved_share += conserved / run.capacity_mib;
+  }
+  if (result.runs == 0) return result;
+  const auto count = static_cast<double>(result.runs);
+  for (double* sum : {&result.failure, &failed_when_repeated, &result.conserved_mib, &result.conserved_share}) {
+    *sum /= count;
+  }
+  if (all_repeated && cap == Cap::expected) result.failure_when_repeated = failed_when_repeated;
+  result.median_error = accuracy_of(runs).relative_error.median;
   return result;
 }
 

@@ -11,6 +11,8 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::Trai
                                                                const device::GpuProfile& gpu) const {
   const core::Status valid = model::validate(job);
   if (!valid) return valid.error();
+  const core::Status taken = takes_data_parallel() ? core::Status(core::Done{}) : on_one_gpu(job, name());
+  if (!taken) return taken.error();
   core::Result<MemoryEstimate> estimate = do_estimate(job, gpu);
   if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());
   assert(estimate->breakdown.total().value() == 0 || estimate->breakdown.total().value() == estimate->expected.count());
@@ -19,10 +21,18 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::Trai
   estimate->coverage.edges_inferred = job.graph->edges_inferred();
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;
-  const bool lower_bound = estimate->coverage.layers_unknown > 0;
+  estimate->lower_bound = estimate->coverage.layers_unknown > 0 || !estimate->leaves_out.empty();
   const bool fits = decides_fit() ? estimate->fits : estimate->upper <= gpu.capacity();
-  estimate->fits = fits && !lower_bound;
+  estimate->fits = fits && !estimate->lower_bound;
   return estimate;
+}
+
+GPUMEM_INLINE core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method) {
+  if (job.data_parallel == 1) return core::Done{};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     std::string(method) + " is of one GPU, not of " + std::to_string(job.data_parallel) +
+                         " in data parallel; model-states and the zero- estimators take these",
+                     {}};
 }
 
 }  // namespace gpumem::estimate

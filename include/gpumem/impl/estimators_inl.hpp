@@ -9,7 +9,9 @@
 #include "gpumem/estimate/fake_tensor.hpp"
 #include "gpumem/estimate/gpumemnet.hpp"
 #include "gpumem/estimate/horus.hpp"
+#include "gpumem/estimate/model_states.hpp"
 #include "gpumem/estimate/replay.hpp"
+#include "gpumem/estimate/zero_states.hpp"
 #include "gpumem/ml/builtin_models.hpp"
 
 namespace gpumem::estimate {
@@ -28,6 +30,11 @@ core::Result<std::unique_ptr<Estimator>> create(const EstimatorOptions& options)
 template <FakeTensor::Step Step>
 core::Result<std::unique_ptr<Estimator>> create_fake_tensor(const EstimatorOptions& /*options*/) {
   return std::unique_ptr<Estimator>(std::make_unique<FakeTensor>(Step));
+}
+
+template <ZeroStates::Kind Kind>
+core::Result<std::unique_ptr<Estimator>> create_zero(const EstimatorOptions& /*options*/) {
+  return std::unique_ptr<Estimator>(std::make_unique<ZeroStates>(Kind));
 }
 
 template <const std::string_view& Name>
@@ -52,7 +59,7 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> create_corrected(const Es
   return CorrectedReplay::create(*std::move(model), options.allocator);
 }
 
-inline constexpr std::array<EstimatorEntry, 7> kAll = {{
+inline constexpr std::array<EstimatorEntry, 15> kAll = {{
     {Replay::kName, "replay of PyTorch's caching allocator over a plan of the training steps", create<Replay>},
     {CorrectedReplay::kName, "the replay, corrected by what measured runs say of it", create_corrected},
     {Horus::kName, "Horus' published formula, faults included: the baseline", create<Horus>},
@@ -64,6 +71,21 @@ inline constexpr std::array<EstimatorEntry, 7> kAll = {{
      create_gpumemnet<Gpumemnet::kMlpName>},
     {Gpumemnet::kTransformerName, "memory bin by an ensemble of Transformer encoders over the layers",
      create_gpumemnet<Gpumemnet::kTransformerName>},
+    {ModelStates::kName, "weights, gradients and optimizer state alone: a lower bound", create<ModelStates>},
+    {ZeroStates::kOneName, "model states a GPU under ZeRO-1, by the paper: a lower bound",
+     create_zero<ZeroStates::Kind::one>},
+    {ZeroStates::kOneOffloadName, "the same, optimizer states in the host's memory",
+     create_zero<ZeroStates::Kind::one_offload>},
+    {ZeroStates::kTwoName, "model states a GPU under ZeRO-2, by DeepSpeed's formula: a lower bound",
+     create_zero<ZeroStates::Kind::two>},
+    {ZeroStates::kTwoOffloadName, "the same, gradients and optimizer states in the host's memory",
+     create_zero<ZeroStates::Kind::two_offload>},
+    {ZeroStates::kThreeName, "model states a GPU under ZeRO-3, by DeepSpeed's formula: a lower bound",
+     create_zero<ZeroStates::Kind::three>},
+    {ZeroStates::kThreeOffloadName, "the same, optimizer states in the host's memory",
+     create_zero<ZeroStates::Kind::three_offload>},
+    {ZeroStates::kThreeOffloadAllName, "the same, the parameters too",
+     create_zero<ZeroStates::Kind::three_offload_all>},
 }};
 
 }  // namespace estimators_detail

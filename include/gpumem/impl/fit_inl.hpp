@@ -74,6 +74,14 @@ class Search {
     return high_ == 0 ? kLargestBatch : low_ + (high_ - low_) / 2;
   }
 
+  /// A lower bound tells what does not fit, and no more.
+  [[nodiscard]] core::Error never_known(const MemoryEstimate& estimate) const {
+    return {core::ErrorCode::missing_information,
+            estimate.provenance.estimator + " gives a lower bound of what batch " + std::to_string(job_.batch_size) +
+                " takes, so that no batch is known to fit; use another estimator",
+            {job_.graph->file(), 0, {}}};
+  }
+
   std::optional<core::Error> probe(std::int64_t batch_size) {
     job_.batch_size = batch_size;
     ++fit_.estimates;
@@ -81,6 +89,7 @@ class Search {
     // A size beyond 64 bits is beyond the GPU as well.
     const bool beyond = !estimate && estimate.error().code == core::ErrorCode::overflow && batch_size > 1;
     if (!estimate && !beyond) return estimate.error();
+    if (estimate && estimate->lower_bound && estimate->upper <= gpu_.capacity()) return never_known(*estimate);
     former_ = latest_;
     latest_ = {batch_size, beyond ? 0.0 : least_need(*estimate)};
     const bool turned = (beyond || !estimate->fits) == (former_.batch_size == low_);

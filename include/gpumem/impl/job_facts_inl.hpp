@@ -239,17 +239,7 @@ GPUMEM_INLINE double JobFacts::activation_bytes() const {
 }
 
 GPUMEM_INLINE double JobFacts::optimizer_states() const {
-  switch (job->optimizer) {
-    case model::Optimizer::sgd:
-    case model::Optimizer::adafactor: return 0.0;
-    case model::Optimizer::sgd_momentum:
-    case model::Optimizer::adagrad:
-    case model::Optimizer::rmsprop:
-    case model::Optimizer::lion: return 1.0;
-    case model::Optimizer::adam:
-    case model::Optimizer::adamw: return 2.0;
-  }
-  return 0.0;
+  return static_cast<double>(model::optimizer_states(job->optimizer));
 }
 
 GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, const OutputsOf& outputs_of) {

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpumem/connect/connect.hpp"
+#include "gpumem/estimate/estimator.hpp"
 
 namespace gpumem::estimate {
 
@@ -37,6 +38,8 @@ GPUMEM_INLINE core::Result<core::Bytes> context_of(const model::TrainingJob& job
 
 GPUMEM_INLINE core::Result<PlannedJob> plan_job(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                 const ops::Catalogue& ops) {
+  const core::Status one = on_one_gpu(job, "the replay");
+  if (!one) return one.error();
   auto connected = connect::connect(job, ops);
   if (!connected) return connected.error();
   PlannedJob planned;

@@ -134,15 +134,45 @@ GPUMEM_INLINE core::Status take_model(const core::CsvCells& cells, const std::fi
   return valid;
 }
 
+/// A column with the estimates of another estimator.
+struct PublishedColumn {
+  std::string column;
+  std::string estimator;
+};
+
+GPUMEM_INLINE std::vector<PublishedColumn> published_columns(const core::CsvTable& table) {
+  constexpr std::string_view kBegin = "published_";
+  std::vector<PublishedColumn> all;
+  for (const std::string& column : table.header) {
+    for (const std::string_view end : {"_mib", "_mb"}) {
+      if (!column.starts_with(kBegin) || !column.ends_with(end) || column.size() <= kBegin.size() + end.size())
+        continue;
+      all.push_back({column, column.substr(kBegin.size(), column.size() - kBegin.size() - end.size())});
+      break;
+    }
+  }
+  return all;
+}
+
+GPUMEM_INLINE core::Status take_published(const core::CsvCells& cells, const std::vector<PublishedColumn>& columns,
+                                          MeasuredRun& run) {
+  for (const PublishedColumn& column : columns) {
+    const auto expected = cells.number(column.column);
+    if (!expected) return expected.error();
+    if (*expected) run.published.push_back({column.estimator, *expected, {}, {}});
+  }
+  return core::Done{};
+}
+
 GPUMEM_INLINE MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& folder,
-                                 SummaryShelf& shelf) {
+                                 const std::vector<PublishedColumn>& published, SummaryShelf& shelf) {
   MeasuredRun run;
   run.line = cells.line();
   run.name = cells.text(cells.text("name").empty() ? "summary" : "name");
   run.gpu = cells.text("gpu");
   const core::Status read =
-      all_of([&] { return take_measurement(cells, run); }, [&] { return take_settings(cells, run.job); },
-             [&] { return take_model(cells, folder, shelf, run.job); });
+      all_of([&] { return take_measurement(cells, run); }, [&] { return take_published(cells, published, run); },
+             [&] { return take_settings(cells, run.job); }, [&] { return take_model(cells, folder, shelf, run.job); });
   if (!read) run.error = read.error();
   if (run.gpus < 1) run.error = cells.malformed("gpus is " + std::to_string(run.gpus) + "; it must be at least 1");
   return run;
@@ -162,7 +192,10 @@ GPUMEM_INLINE core::Result<MeasuredRuns> read(const core::CsvTable& table, const
   const std::filesystem::path folder = std::filesystem::path(table.file).parent_path();
   MeasuredRuns all;
   all.format = runs_csv().name;
-  for (const core::CsvRow& row : table.rows) all.runs.push_back(run_of(core::CsvCells(table, row), folder, shelf));
+  const std::vector<PublishedColumn> published = published_columns(table);
+  for (const core::CsvRow& row : table.rows) {
+    all.runs.push_back(run_of(core::CsvCells(table, row), folder, published, shelf));
+  }
   return all;
 }
 

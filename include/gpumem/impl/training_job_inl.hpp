@@ -20,6 +20,7 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   }
   if (job.batch_size < 1) return not_positive("the batch size", job.batch_size);
   if (job.gradient_accumulation < 1) return not_positive("gradient accumulation", job.gradient_accumulation);
+  if (job.data_parallel < 1) return not_positive("the number of GPUs in data parallel", job.data_parallel);
   if (job.sequence_length && *job.sequence_length < 1) return not_positive("the sequence length", *job.sequence_length);
   if (job.samples_per_epoch && *job.samples_per_epoch < 1) {
     return not_positive("the number of samples an epoch", *job.samples_per_epoch);

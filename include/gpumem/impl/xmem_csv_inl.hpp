@@ -10,6 +10,8 @@ namespace gpumem::runs {
 
 namespace xmem_csv_detail {
 
+inline constexpr double kMib = 1024.0 * 1024.0;
+
 /// The profile of a card as the table names it: "RTX 3060" is rtx3060, an alias of rtx3060-12gb.
 GPUMEM_INLINE std::string profile_of(std::string_view card) {
   std::string name = core::lower_case(card);
@@ -76,11 +78,39 @@ GPUMEM_INLINE core::Status take_model(const core::CsvCells& cells, const std::st
   return valid;
 }
 
-GPUMEM_INLINE core::Status take_measurement(const core::CsvCells& cells, std::optional<double>& measured_mib) {
-  constexpr double kMib = 1024.0 * 1024.0;
+GPUMEM_INLINE core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
+  const auto failed = cells.flag("real_oom");
+  if (!failed) return failed.error();
+  run.out_of_memory = failed->value_or(false);
   const auto bytes = cells.number("ground_truth_peak_bytes");
   if (!bytes) return bytes.error();
-  if (*bytes) measured_mib = **bytes / kMib;
+  if (*bytes && !run.out_of_memory) run.measured_mib = **bytes / kMib;
+  return core::Done{};
+}
+
+/// What this estimator said of the run; nothing if it said nothing.
+GPUMEM_INLINE core::Result<std::optional<PublishedEstimate>> published_by(const std::string& name,
+                                                                          const core::CsvCells& cells) {
+  using Published = std::optional<PublishedEstimate>;
+  if (cells.text(name + "_bytes").starts_with('-')) return Published();
+  const auto bytes = cells.number(name + "_bytes");
+  if (!bytes) return bytes.error();
+  const auto foretold = cells.flag(name + "_pred_oom");
+  if (!foretold) return foretold.error();
+  const auto failed = cells.flag(name + "_fail_when_capped");
+  if (!failed) return failed.error();
+  if (!*bytes && !*foretold) return Published();
+  PublishedEstimate estimate = {name, {}, *foretold, *failed};
+  if (*bytes && !foretold->value_or(false)) estimate.expected_mib = **bytes / kMib;
+  return Published(std::move(estimate));
+}
+
+GPUMEM_INLINE core::Status take_published(const core::CsvCells& cells, MeasuredRun& run) {
+  for (const char* name : {"xmem", "dnnmem", "schedtune", "llmem"}) {
+    auto estimate = published_by(name, cells);
+    if (!estimate) return estimate.error();
+    if (*estimate) run.published.push_back(*std::move(*estimate));
+  }
   return core::Done{};
 }
 
@@ -91,8 +121,8 @@ GPUMEM_INLINE MeasuredRun run_of(const core::CsvCells& cells, const RunsOptions&
              std::string(cells.text("batch_size"));
   run.gpu = profile_of(cells.text("gpu"));
   run.figure = Figure::growth;
-  const auto failed = cells.flag("real_oom");
-  core::Status read = failed ? take_measurement(cells, run.measured_mib) : core::Status(failed.error());
+  core::Status read = take_measurement(cells, run);
+  if (read) read = take_published(cells, run);
   if (read) read = take_job(cells, run.job);
   if (read) read = take_model(cells, options.summaries, shelf, run.job);
   if (!read) run.error = read.error();
@@ -108,10 +138,7 @@ GPUMEM_INLINE core::Result<MeasuredRuns> read(const core::CsvTable& table, const
   MeasuredRuns all;
   all.format = xmem_csv().name;
   for (const core::CsvRow& row : table.rows) {
-    const core::CsvCells cells(table, row);
-    const auto failed = cells.flag("real_oom");
-    if (failed && failed->value_or(false)) ++all.dropped;
-    else all.runs.push_back(run_of(cells, options, shelf));
+    all.runs.push_back(run_of(core::CsvCells(table, row), options, shelf));
   }
   return all;
 }

@@ -89,7 +89,23 @@ template <typename Enum, std::size_t Count>
   return precision == Precision::bf16 ? core::DType::bfloat16 : core::DType::float32;
 }
 
-/// One training job on one GPU. Copies are cheap: the graph is shared and immutable.
+/// Tensors of a parameter's size that the optimizer keeps of it. Of adafactor none: it keeps the rows and columns of a
+/// matrix.
+[[nodiscard]] constexpr std::int64_t optimizer_states(Optimizer optimizer) {
+  switch (optimizer) {
+    case Optimizer::sgd:
+    case Optimizer::adafactor: return 0;
+    case Optimizer::sgd_momentum:
+    case Optimizer::adagrad:
+    case Optimizer::rmsprop:
+    case Optimizer::lion: return 1;
+    case Optimizer::adam:
+    case Optimizer::adamw: return 2;
+  }
+  return 0;
+}
+
+/// One training job, seen from one GPU. Copies are cheap: the graph is shared and immutable.
 struct TrainingJob {
   std::shared_ptr<const ModelGraph> graph;
   std::int64_t batch_size = 0;
@@ -102,6 +118,8 @@ struct TrainingJob {
   bool foreach = true;                     ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
   bool fused = false;                      ///< the optimizer's fused form
   std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
+  /// GPUs that train together, each on a batch of `batch_size` of its own (DistributedDataParallel, ZeRO).
+  std::int64_t data_parallel = 1;
   bool activation_checkpointing = false;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;

@@ -35,6 +35,14 @@ struct Counters {
   std::optional<double> fp32;             ///< DCGM: the FP32 pipe active
 };
 
+/// What another estimator, of which the table knows, said of the run.
+struct PublishedEstimate {
+  std::string estimator;                   ///< as the table names it: "xmem", "horus"
+  std::optional<double> expected_mib;      ///< nothing: it only said that the run does not fit, or knew no answer
+  std::optional<bool> out_of_memory;       ///< whether it said that the run does not fit; nothing: it does not say
+  std::optional<bool> failed_when_capped;  ///< whether the run failed when it was given just the estimated memory
+};
+
 struct MeasuredRun {
   std::string name;
   model::TrainingJob job;
@@ -44,6 +52,7 @@ struct MeasuredRun {
   bool out_of_memory = false;  ///< the run did not fit; a measured figure is then where it failed
   Figure figure = Figure::device;
   Counters counters = {};
+  std::vector<PublishedEstimate> published = {};
   std::int64_t line = 0;             ///< 1-based line in the file
   std::optional<core::Error> error;  ///< why there is no job; the run is reported, not dropped
 };

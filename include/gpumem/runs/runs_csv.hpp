@@ -12,8 +12,10 @@
 // Columns that may be there: name, gpus, software (as the GPU's profile names it), zero_grad (step-start,
 // before-forward, before-backward, step-end), samples_per_epoch, summary_pass, validation_pass, loss, foreach and fused
 // (the optimizer's form), gradient_accumulation, checkpointing, figure (device, reserved, allocated, growth), status
-// (ok, or oom for a run that did not fit), and the counters of the run, as shares from 0 to 1: gpu_utilisation, gract,
-// smact, smocc, fp32. All others are ignored. bench/measured/measure.py writes such tables.
+// (ok, or oom for a run that did not fit), the counters of the run, as shares from 0 to 1: gpu_utilisation, gract,
+// smact, smocc, fp32; and published_NAME_mib (or published_NAME_mb, which is read as MiB as well: that is how such
+// figures are compared with what nvidia-smi prints), what another estimator said of the run; an empty cell: nothing.
+// All others are ignored. bench/measured/measure.py writes such tables.
 #pragma once
 
 #include "gpumem/runs/runs_format.hpp"

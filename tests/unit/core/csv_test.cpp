@@ -7,7 +7,6 @@
 namespace gpumem::core {
 namespace {
 
-using ErrorCode;
 using testing::fails;
 using testing::succeeds;
 using Cells = std::vector<std::string>;

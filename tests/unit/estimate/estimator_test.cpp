@@ -63,6 +63,43 @@ TEST(Estimator, AJobFitsIfItsUpperFigureDoes) {
 
 TEST(Estimator, AJobWithAnUnknownLayerIsNotKnownToFit) { EXPECT_FALSE(Fixed(1).estimate(job(), gpu())->fits); }
 
+/// A formula that counts no activations, and knows of several GPUs.
+class Partial final : public Estimator {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "partial"; }
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const TrainingJob&, const GpuProfile&) const override {
+    MemoryEstimate estimate;
+    estimate.leaves_out = "activations";
+    return estimate;
+  }
+  [[nodiscard]] bool takes_data_parallel() const override { return true; }
+};
+
+TrainingJob known_job() {
+  model::GraphBuilder builder("test");
+  builder.infer_edges();
+  builder.add({.name = "a", .op = ops::vocabulary().find_op("relu")});
+  return {*std::move(builder).build(), 1};
+}
+
+TEST(Estimator, WhatLeavesSomethingOutIsALowerBoundAndNotKnownToFit) {
+  const auto estimate = Partial().estimate(known_job(), gpu());
+  EXPECT_TRUE(estimate->lower_bound);
+  EXPECT_FALSE(estimate->fits);
+  EXPECT_FALSE(Fixed(1).estimate(known_job(), gpu())->lower_bound);
+  EXPECT_TRUE(Fixed(1).estimate(job(), gpu())->lower_bound) << "a layer is unknown";
+}
+
+TEST(Estimator, RefusesSeveralGpusUnlessItKnowsOfThem) {
+  TrainingJob several = known_job();
+  several.data_parallel = 8;
+  EXPECT_TRUE(fails(Fixed(1).estimate(several, gpu()), ErrorCode::invalid_argument, 0,
+                    "fixed is of one GPU, not of 8 in data parallel"));
+  EXPECT_TRUE(succeeds(Partial().estimate(several, gpu())));
+}
+
 TEST(Estimator, ChecksTheJobFirst) {
   TrainingJob wrong = job();
   wrong.batch_size = 0;

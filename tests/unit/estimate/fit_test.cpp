@@ -120,6 +120,16 @@ TEST(LargestBatch, IsUnknownWhereLayersAre) {
                              "no batch is known to fit"));
 }
 
+TEST(LargestBatch, OfALowerBoundIsKnownOnlyWhereNothingFits) {
+  const auto states = make_estimator("model-states");
+  const auto fits = largest_batch(small_job(), gpu_of(1'000'000), **states);
+  EXPECT_TRUE(testing::fails(fits, core::ErrorCode::missing_information, 0,
+                             "model-states gives a lower bound of what batch 1 takes"));
+  const auto none = largest_batch(small_job(), gpu_of(10), **states);
+  ASSERT_TRUE(testing::succeeds(none));
+  EXPECT_EQ(none->batch_size, 0);
+}
+
 TEST(LargestBatch, OfAReplayIsItsVerdict) {
   const auto gpu = find_profile("rtx4090-24gb");
   const auto replay = make_estimator("replay");

@@ -14,6 +14,13 @@ TrainingJob job_of(const std::string& name, std::int64_t batch_size) {
   return {*read_summary(GPUMEM_SOURCE_DIR "/models/graphs/" + name + ".json"), batch_size};
 }
 
+TEST(Timeline, IsOfOneGpu) {
+  TrainingJob job = job_of("resnet50", 2);
+  job.data_parallel = 2;
+  EXPECT_TRUE(testing::fails(make_timeline(job, *find_profile("a100-40gb")), core::ErrorCode::invalid_argument, 0,
+                             "the replay is of one GPU, not of 2"));
+}
+
 class TimelineOf : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Models, TimelineOf, ::testing::Values("resnet50", "gpt_like", "vgg16"));
 

@@ -35,6 +35,9 @@ TEST(TrainingJob, RefusesFiguresOutOfRangeAndNamesThem) {
   TrainingJob accumulation = job();
   accumulation.gradient_accumulation = 0;
   EXPECT_TRUE(fails(validate(accumulation), ErrorCode::invalid_argument, 0, "gradient accumulation is 0"));
+  TrainingJob parallel = job();
+  parallel.data_parallel = 0;
+  EXPECT_TRUE(fails(validate(parallel), ErrorCode::invalid_argument, 0, "the number of GPUs in data parallel is 0"));
   TrainingJob sequence = job();
   sequence.sequence_length = -5;
   EXPECT_TRUE(fails(validate(sequence), ErrorCode::invalid_argument, 0, "the sequence length is -5"));
@@ -56,6 +59,13 @@ TEST(TrainingJob, NamesAndValuesAgree) {
   for (const auto& row : kPrecisions) EXPECT_EQ(value_of(kPrecisions, name_of(kPrecisions, row.value)), row.value);
   for (const auto& row : kLosses) EXPECT_EQ(value_of(kLosses, name_of(kLosses, row.value)), row.value);
   EXPECT_EQ(value_of(kOptimizers, "Adam"), std::nullopt);
+}
+
+TEST(TrainingJob, SaysWhatAnOptimizerKeepsOfAParameter) {
+  EXPECT_EQ(optimizer_states(Optimizer::sgd), 0);
+  EXPECT_EQ(optimizer_states(Optimizer::lion), 1);
+  EXPECT_EQ(optimizer_states(Optimizer::adamw), 2);
+  EXPECT_EQ(optimizer_states(Optimizer::adafactor), 0) << "it is factored";
 }
 
 TEST(TrainingJob, ParametersStayInFloat32UnderAutocast) {

@@ -64,5 +64,69 @@ TEST(Accuracy, CountsRunsOutOfMemoryApart) {
   EXPECT_EQ(accuracy.caught, 1);
 }
 
+TEST(Accuracy, AVerdictWithoutAFigureIsNoError) {
+  const std::array<Judged, 2> runs = {{{.measured_mib = 1000, .expected_mib = 1100, .upper_mib = 1100, .fits = true},
+                                       {.measured_mib = 1000, .fits = false, .has_figure = false}}};
+  const Accuracy accuracy = accuracy_of(runs);
+  EXPECT_EQ(accuracy.fitted, 1);
+  EXPECT_DOUBLE_EQ(accuracy.relative_error.mean, 0.1);
+  EXPECT_EQ(accuracy.false_alarms, 1);
+}
+
+/// On a GPU of 10,000 MiB: one run that has enough at its upper figure only, one that has enough at both, one that was
+/// rightly kept away, one that was not, and a false alarm.
+std::array<Judged, 5> capped_runs() {
+  return {{{.measured_mib = 2000, .expected_mib = 1900, .upper_mib = 2100, .fits = true, .capacity_mib = 10000},
+           {.measured_mib = 4000,
+            .expected_mib = 4000,
+            .upper_mib = 5000,
+            .fits = true,
+            .capacity_mib = 10000,
+            .beside_mib = 500},
+           {.expected_mib = 20000, .upper_mib = 30000, .out_of_memory = true, .fits = false, .capacity_mib = 10000},
+           {.expected_mib = 5000, .upper_mib = 6000, .out_of_memory = true, .fits = true, .capacity_mib = 10000},
+           {.measured_mib = 8000, .expected_mib = 12000, .upper_mib = 13000, .fits = false, .capacity_mib = 10000}}};
+}
+
+TEST(CappedAccuracy, OfNoRunsIsZero) {
+  const CappedAccuracy capped = capped_accuracy_of({}, Cap::upper);
+  EXPECT_EQ(capped.runs, 0);
+  EXPECT_EQ(capped.failure, 0.0);
+  EXPECT_EQ(capped.conserved_mib, 0.0);
+  EXPECT_EQ(capped.failure_when_repeated, std::nullopt);
+}
+
+TEST(CappedAccuracy, CountsWrongVerdictsAndCapsThatAreTooLow) {
+  const auto runs = capped_runs();
+  const CappedAccuracy expected = capped_accuracy_of(runs, Cap::expected);
+  EXPECT_EQ(expected.runs, 5);
+  EXPECT_DOUBLE_EQ(expected.median_error, 0.05);  // of 0.05, 0 and 0.5
+  EXPECT_DOUBLE_EQ(expected.failure, 3.0 / 5);    // all but the second and the third
+  EXPECT_DOUBLE_EQ(expected.conserved_mib, (0.0 + 5500 + 10000 - 10000 - 10000) / 5);
+  EXPECT_DOUBLE_EQ(expected.conserved_share, (0.0 + 0.55 + 1 - 1 - 1) / 5);
+  EXPECT_EQ(expected.failure_when_repeated, std::nullopt);
+  const CappedAccuracy upper = capped_accuracy_of(runs, Cap::upper);
+  EXPECT_DOUBLE_EQ(upper.failure, 2.0 / 5);
+  EXPECT_DOUBLE_EQ(upper.conserved_mib, (7900.0 + 4500 + 10000 - 10000 - 10000) / 5);
+}
+
+TEST(CappedAccuracy, TakesWhatHappenedWhenRunsWereRepeated) {
+  auto runs = capped_runs();
+  runs[0].failed_when_capped = false;  // it got by with less
+  EXPECT_EQ(capped_accuracy_of(runs, Cap::expected).failure_when_repeated, std::nullopt);
+  runs[1].failed_when_capped = false;
+  EXPECT_DOUBLE_EQ(capped_accuracy_of(runs, Cap::expected).failure_when_repeated.value_or(-1), 2.0 / 5);
+  runs[1].failed_when_capped = true;
+  EXPECT_DOUBLE_EQ(capped_accuracy_of(runs, Cap::expected).failure_when_repeated.value_or(-1), 3.0 / 5);
+  EXPECT_EQ(capped_accuracy_of(runs, Cap::upper).failure_when_repeated, std::nullopt);
+}
+
+TEST(CappedAccuracy, ReservingTheWholeGpuConservesNothing) {
+  const std::array<Judged, 1> runs = {
+      {{.measured_mib = 2000, .expected_mib = 10000, .upper_mib = 10000, .fits = true, .capacity_mib = 10000}}};
+  EXPECT_EQ(capped_accuracy_of(runs, Cap::expected).failure, 0.0);
+  EXPECT_EQ(capped_accuracy_of(runs, Cap::expected).conserved_mib, 0.0);
+}
+
 }  // namespace
 }  // namespace gpumem::runs

@@ -101,6 +101,15 @@ struct Wrong {
   const char* message;
 };
 
+TEST(RunsCsv, TakesWhatOtherEstimatorsSaid) {
+  const MeasuredRun run =
+      one_run("small.txt,1,,,,,,9,100.5,,7", ",published_horus_mb,published_gpumemnet_mib,published__mib");
+  ASSERT_EQ(run.published.size(), 1U);  // an empty cell says nothing, and a column without a name is not known
+  EXPECT_EQ(run.published[0].estimator, "horus");
+  EXPECT_EQ(run.published[0].expected_mib, 100.5);
+  EXPECT_EQ(run.published[0].out_of_memory, std::nullopt);
+}
+
 TEST(RunsCsv, AWrongRowIsReportedAndTheOthersStand) {
   const std::vector<Wrong> rows = {
       {",1,,,,,,1", "", "names no summary"},

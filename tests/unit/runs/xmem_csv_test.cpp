@@ -54,10 +54,33 @@ TEST(XmemCsv, ReadsATransformer) {
   EXPECT_EQ(all.runs[1].gpu, "a100-40gb");
 }
 
-TEST(XmemCsv, DropsRunsThatFailedForWantOfMemory) {
+TEST(XmemCsv, ARunThatFailedForWantOfMemoryHasNoFigure) {
   const MeasuredRuns all = read("mc-cnn,small,SGD,1,RTX 3060,0,true,1\nmc-cnn,small,SGD,1,RTX 3060,0,false,1\n");
-  EXPECT_EQ(all.runs.size(), 1U);
-  EXPECT_EQ(all.dropped, 1);
+  ASSERT_EQ(all.runs.size(), 2U);
+  EXPECT_TRUE(all.runs[0].out_of_memory);
+  EXPECT_EQ(all.runs[0].measured_mib, std::nullopt);
+  EXPECT_FALSE(all.runs[1].out_of_memory);
+}
+
+TEST(XmemCsv, ReadsWhatOthersSaidOfARun) {
+  const std::string header =
+      "model,optimizer,batch_size,gpu,real_oom,ground_truth_peak_bytes,xmem_bytes,xmem_pred_oom,xmem_fail_when_capped,"
+      "dnnmem_bytes,dnnmem_pred_oom,dnnmem_fail_when_capped,llmem_bytes,llmem_pred_oom,llmem_fail_when_capped\n";
+  const auto table =
+      core::parse_csv(header + "small,SGD,1,RTX 3060,false,1,2097152,false,true,1048576,true,,-1,true,\n");
+  ASSERT_TRUE(succeeds(table));
+  const auto all = xmem_csv().read(*table, testing::small_shelf());
+  ASSERT_TRUE(succeeds(all));
+  const std::vector<PublishedEstimate>& published = all->runs.at(0).published;
+  ASSERT_EQ(published.size(), 2U);  // schedtune said nothing, and llmem does not know the model
+  EXPECT_EQ(published[0].estimator, "xmem");
+  EXPECT_EQ(published[0].expected_mib, 2.0);
+  EXPECT_EQ(published[0].out_of_memory, false);
+  EXPECT_EQ(published[0].failed_when_capped, true);
+  EXPECT_EQ(published[1].estimator, "dnnmem");
+  EXPECT_EQ(published[1].expected_mib, std::nullopt);  // where its simulation stopped
+  EXPECT_EQ(published[1].out_of_memory, true);
+  EXPECT_EQ(published[1].failed_when_capped, std::nullopt);
 }
 
 TEST(XmemCsv, ReportsWhatIsWrongWithARow) {

@@ -1,0 +1,15 @@
+// Enters: the verdicts on all sets. Leaves: a picture (SVG): for each set predicted against measured memory, both on
+// logarithmic axes, one colour an estimator; with the diagonal and lines 10 % off it. What lies beyond the frame is
+// drawn at its edge.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "verdicts.hpp"
+
+namespace gpumem::accuracy {
+
+[[nodiscard]] std::string scatter_of(const std::vector<SetVerdicts>& all);
+
+}  // namespace gpumem::accuracy

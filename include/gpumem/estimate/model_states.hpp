@@ -1,0 +1,47 @@
+// Enters: a job. Leaves: what its model states take on each GPU: weights, gradients and the optimizer's state. A lower
+// bound: activations, workspaces, buffers, what the allocator rounds up and the CUDA context are left out. Units:
+// bytes.
+//
+//   M = P w + T w + S w
+//
+//   P  parameters, elements; each tied one once     T  those of them that are trained
+//   S  elements that the optimizer keeps: T times 0 (sgd), 1 (sgd-momentum, adagrad, rmsprop, lion) or 2 (adam, adamw);
+//      adafactor keeps rows + columns of a matrix, in float32
+//   w  bytes an element: 2 in pure bf16, else 4. Under autocast (amp-fp16, amp-bf16) the parameters are themselves the
+//      float32 master weights, and gradients and state are float32 as they are; its 16-bit copies are activations.
+//
+// Source: torch.optim (PyTorch 2.x) and lion-pytorch, tensor by tensor as plan/step_plan.hpp takes them; left out are
+// the counters of 4 bytes that the fused optimizers keep a tensor. For Adam in float32 that is 16 bytes a parameter;
+// Accelerate's "estimate-memory" says four times the weights and buffers.
+//
+// Copies of the model that train in parallel hold all of it each: TrainingJob::data_parallel changes nothing.
+#pragma once
+
+#include "gpumem/estimate/estimator.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::estimate {
+
+class ModelStates final : public Estimator {
+ public:
+  static constexpr std::string_view kName = "model-states";
+
+  /// With these ops, which know the matrices that adafactor factors; they must outlive the estimator.
+  explicit ModelStates(const ops::Catalogue& ops = ops::catalogue()) : ops_(ops) {}
+
+  [[nodiscard]] std::string_view name() const override { return kName; }
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+                                                         const device::GpuProfile& gpu) const override;
+  [[nodiscard]] bool takes_data_parallel() const override { return true; }
+
+  const ops::Catalogue& ops_;
+};
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/model_states_inl.hpp"
+#endif

@@ -1,0 +1,25 @@
+// Enters: the bytes of a model's states. Leaves: the estimate of a formula that counts these and nothing else: a lower
+// bound. Units: bytes on one GPU.
+#pragma once
+
+#include "gpumem/core/checked.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
+
+namespace gpumem::estimate {
+
+struct StateBytes {
+  core::Checked parameters = 0;
+  core::Checked gradients = 0;
+  core::Checked optimizer = 0;  ///< its state, and master weights beside the parameters
+};
+
+/// Errors: overflow if the sum does not fit 64 bits.
+[[nodiscard]] core::Result<MemoryEstimate> estimate_of(const StateBytes& bytes);
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/state_bytes_inl.hpp"
+#endif

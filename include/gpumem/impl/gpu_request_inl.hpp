@@ -1,0 +1,134 @@
+#pragma once
+
+#include "gpumem/request/gpu_request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <optional>
+
+#include "gpumem/core/checked.hpp"
+
+namespace gpumem::request {
+
+namespace gpu_request_detail {
+
+inline constexpr std::int64_t kWhole = 10'000;
+
+GPUMEM_INLINE core::Error does_not_fit(core::Bytes need, const device::GpuProfile& gpu) {
+  return {core::ErrorCode::missing_information,
+          "no " + gpu.name + " holds it: it needs " + core::to_string(need) + ", the GPU has " +
+              core::to_string(gpu.capacity()) + "; choose a smaller batch or a larger GPU",
+          {}};
+}
+
+struct Unit {
+  std::string_view name;
+  int shift;
+};
+inline constexpr std::array<Unit, 4> kUnits = {{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}};
+
+/// "2GiB" as bytes; nothing if it is no such text, or beyond 64 bits.
+GPUMEM_INLINE std::optional<core::Bytes> bytes_of(std::string_view text) {
+  std::int64_t count = 0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
+  if (fault != std::errc() || count < 0) return std::nullopt;
+  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  if (unit.empty() && count == 0) return core::Bytes();
+  for (const Unit& known : kUnits) {
+    if (unit != known.name) continue;
+    const auto bytes = (core::Checked(count) * core::Checked(std::int64_t{1} << known.shift)).value();
+    return bytes ? std::optional(core::Bytes(*bytes)) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+GPUMEM_INLINE std::string lines(std::string_view indent, const std::vector<Setting>& settings, std::string_view quote) {
+  std::string text;
+  for (const Setting& setting : settings) {
+    text.append(indent)
+        .append(setting.name)
+        .append(": ")
+        .append(quote)
+        .append(setting.value)
+        .append(quote)
+        .append("\n");
+  }
+  return text;
+}
+
+}  // namespace gpu_request_detail
+
+GPUMEM_INLINE core::Result<Need> need_of(const estimate::MemoryEstimate& estimate, const device::GpuProfile& gpu,
+                                         const place::Margin& margin) {
+  place::Request asked;
+  const core::Status asks = place::ask_for(asked, estimate, margin);
+  if (!asks) return asks.error();
+  if (estimate.coverage.layers_unknown > 0) {
+    return core::Error{core::ErrorCode::missing_information,
+                       core::with_separators(estimate.coverage.layers_unknown) +
+                           " layers are of unknown classes, so that the estimate is a lower bound and nothing to ask "
+                           "for; use a summary that gpumem knows the layers of",
+                       {}};
+  }
+  const core::Bytes capacity = gpu.capacity();
+  // A job may be known to need more than the GPU has, and yet to run there because the allocator gives back its cache.
+  if (*asked.memory <= capacity || (estimate.expected <= capacity && estimate.fits)) {
+    return Need{std::min(*asked.memory, capacity), &gpu};
+  }
+  return gpu_request_detail::does_not_fit(estimate.expected <= capacity ? *asked.memory : estimate.expected, gpu);
+}
+
+GPUMEM_INLINE core::Result<place::Margin> parse_margin(std::string_view text) {
+  if (text == "upper") return place::Margin{.bytes = {}, .upper = true};
+  const auto bytes = gpu_request_detail::bytes_of(text);
+  if (bytes) return place::Margin{.bytes = *bytes, .upper = false};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "there is no margin " + core::quoted(text) + "; say upper, or bytes such as 2GiB or 512MiB",
+                     {}};
+}
+
+GPUMEM_INLINE std::int64_t mebibytes(const Need& need) {
+  return std::min(mebibytes(need.memory), need.gpu->capacity().count() >> 20);
+}
+
+GPUMEM_INLINE std::int64_t ten_thousandths(const Need& need) {
+  const std::int64_t capacity = need.gpu->capacity().count();
+  if (need.memory.count() >= capacity) return gpu_request_detail::kWhole;
+  // In MiB, so that no product leaves 64 bits; at least 1, for no target takes a share of 0.
+  const std::int64_t whole = std::max<std::int64_t>(capacity >> 20, 1);
+  const std::int64_t scaled = mebibytes(need.memory) * gpu_request_detail::kWhole;
+  return std::clamp<std::int64_t>(scaled / whole + (scaled % whole == 0 ? 0 : 1), 1, gpu_request_detail::kWhole);
+}
+
+GPUMEM_INLINE core::Bytes memory_of_share(const Need& need, std::int64_t ten_thousandths) {
+  const std::int64_t capacity = need.gpu->capacity().count();
+  const std::int64_t part = capacity / gpu_request_detail::kWhole * ten_thousandths;
+  return core::Bytes(part + capacity % gpu_request_detail::kWhole * ten_thousandths / gpu_request_detail::kWhole);
+}
+
+GPUMEM_INLINE std::string share_text(std::int64_t ten_thousandths) {
+  if (ten_thousandths >= gpu_request_detail::kWhole) return "1";
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "0.%04d", static_cast<int>(ten_thousandths));
+  std::string share = text.data();
+  while (share.ends_with('0')) share.pop_back();
+  return share;
+}
+
+GPUMEM_INLINE std::string to_text(const GpuRequest& request) {
+  if (!request.argument.empty()) return request.argument + "\n";
+  std::string text;
+  if (!request.annotations.empty()) {
+    text += "metadata:\n  annotations:\n" + gpu_request_detail::lines("    ", request.annotations, "\"");
+  }
+  if (!request.limits.empty()) {
+    text += "spec:\n  containers:\n    - resources:\n        limits:\n" +
+            gpu_request_detail::lines("          ", request.limits, "");
+  }
+  return text;
+}
+
+}  // namespace gpumem::request

@@ -1,0 +1,82 @@
+// Enters: what a job needs on one GPU. Leaves: GpuRequest, the same in the words of one scheduler or launcher. One file
+// a target, with the source of its unit; targets.hpp is the list. Units: bytes; targets count in MiB, or in shares of
+// the GPU's memory, always rounded up.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
+#include "gpumem/place/policy.hpp"
+
+namespace gpumem::request {
+
+/// What a job asks for on one GPU of this type.
+struct Need {
+  core::Bytes memory;  ///< to set aside, margin included; at most the GPU's capacity
+  const device::GpuProfile* gpu = nullptr;
+};
+
+/// One entry of a map in a manifest.
+struct Setting {
+  std::string name;
+  std::string value;
+
+  friend bool operator==(const Setting&, const Setting&) = default;
+};
+
+/// What to write into a manifest, on a command line or into a program. A Kubernetes target fills annotations and
+/// limits, any other one the argument.
+struct GpuRequest {
+  std::string target;
+  core::Bytes memory;                     ///< what the target sets aside for it: the need, rounded up
+  std::vector<Setting> annotations = {};  ///< of the pod
+  std::vector<Setting> limits = {};       ///< of the container that trains: resources.limits
+  /// Which of the limits counts GPUs: a job that trains on several alike keeps the number it has.
+  std::string count_limit = {};
+  /// Limits that must not stand beside these: the target takes the GPU from elsewhere.
+  std::vector<std::string> excluded_limits = {};
+  std::string argument = {};
+};
+
+/// What to set aside for a job of this estimate. The margin ends where the GPU does: alone on it, the job needs no more
+/// than is expected. Errors: missing_information where no GPU of this type holds it, saying need and limit, and for an
+/// estimate that is only a lower bound; overflow.
+[[nodiscard]] core::Result<Need> need_of(const estimate::MemoryEstimate& estimate, const device::GpuProfile& gpu,
+                                         const place::Margin& margin = {.bytes = {}, .upper = true});
+
+/// "upper", or so many bytes more than is expected: "2GiB", "512MiB", "0". Errors: invalid_argument.
+[[nodiscard]] core::Result<place::Margin> parse_margin(std::string_view text);
+
+/// The bytes in MiB, rounded up.
+[[nodiscard]] constexpr std::int64_t mebibytes(core::Bytes bytes) {
+  constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;
+  return bytes.count() / kMebibyte + (bytes.count() % kMebibyte == 0 ? 0 : 1);
+}
+
+/// So many MiB as the target counts them: the need rounded up, but no more whole MiB than the GPU has.
+[[nodiscard]] std::int64_t mebibytes(const Need& need);
+
+/// The need as a share of the GPU's memory in ten-thousandths, rounded up; 10,000 is the whole GPU.
+[[nodiscard]] std::int64_t ten_thousandths(const Need& need);
+
+/// What this share of the GPU's memory comes to.
+[[nodiscard]] core::Bytes memory_of_share(const Need& need, std::int64_t ten_thousandths);
+
+/// "0.3062", "1".
+[[nodiscard]] std::string share_text(std::int64_t ten_thousandths);
+
+/// A manifest's lines (YAML) for a Kubernetes target, else the argument; ends with a line end.
+[[nodiscard]] std::string to_text(const GpuRequest& request);
+
+}  // namespace gpumem::request
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/gpu_request_inl.hpp"
+#endif

@@ -1,0 +1,25 @@
+// Enters: a job's need. Leaves: limits for HAMi (Project-HAMi, a device plugin and scheduler extender for Kubernetes):
+// one virtual GPU, and its memory in MiB.
+//
+// Source: project-hami.io, "Lab 3: GPU Partitioning with HAMi", step 1: nvidia.com/gpu is the number of virtual GPUs,
+// nvidia.com/gpumem the memory of each in MiB. HAMi multiplies it by its memoryFactor, 1 by default
+// (github.com/Project-HAMi/HAMi, docs/gpu-memory-factor.md); a cluster with another factor must divide by it.
+#pragma once
+
+#include "gpumem/request/gpu_request.hpp"
+
+namespace gpumem::request {
+
+struct Hami {
+  static constexpr std::string_view kName = "hami";
+
+  [[nodiscard]] static core::Result<GpuRequest> make(const Need& need) {
+    const std::int64_t size = mebibytes(need);
+    return GpuRequest{.target = std::string(kName),
+                      .memory = core::Bytes(size << 20),
+                      .limits = {{"nvidia.com/gpu", "1"}, {"nvidia.com/gpumem", std::to_string(size)}},
+                      .count_limit = "nvidia.com/gpu"};
+  }
+};
+
+}  // namespace gpumem::request

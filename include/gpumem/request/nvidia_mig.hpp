@@ -1,0 +1,24 @@
+// Enters: a job's need. Leaves: a limit for NVIDIA's device plugin for Kubernetes: the smallest MIG slice of this GPU
+// that holds the need. A profile that is a slice itself is the only one that is tried.
+//
+// Source: NVIDIA/k8s-device-plugin, README.md, "mixed" MIG strategy: a resource nvidia.com/mig-<slice>g.<memory>gb for
+// each profile. What a slice holds is that of its profile in models/gpus, which names its source.
+#pragma once
+
+#include "gpumem/request/gpu_request.hpp"
+
+namespace gpumem::request {
+
+struct NvidiaMig {
+  static constexpr std::string_view kName = "nvidia-mig";
+
+  /// Errors: invalid_argument for a GPU of which no slices are known; missing_information where none holds the need.
+  [[nodiscard]] static core::Result<GpuRequest> make(const Need& need);
+};
+
+}  // namespace gpumem::request
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/nvidia_mig_inl.hpp"
+#endif

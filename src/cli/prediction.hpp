@@ -1,0 +1,41 @@
+// Enters: a measured run, an estimator and a GPU. Leaves: Prediction, what the estimator says of the figure that was
+// measured. Units: MiB.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "gpumem/gpumem.hpp"
+#include "gpumem/runs/accuracy.hpp"
+
+namespace gpumem::cli {
+
+/// What one estimator says of one run, in terms of the figure that was measured.
+struct Prediction {
+  const runs::MeasuredRun* run = nullptr;
+  double expected_mib = 0.0;
+  double lower_mib = 0.0;
+  double upper_mib = 0.0;
+  double beside_mib = 0.0;  ///< what the whole estimate has beyond the figure: mostly the CUDA context
+  double capacity_mib = 0.0;
+  bool fits = false;
+  bool whole = false;          ///< the estimator does not tell the figure: this is all that it expects
+  bool ranged = false;         ///< the estimator publishes a range
+  std::string model = {};      ///< of learned estimators: which one
+  bool out_of_domain = false;  ///< of learned estimators: the job is unlike those that the model was trained on
+  std::optional<Error> error = {};
+};
+
+/// The part of the estimate that this figure measures; nothing if the estimator does not tell it.
+[[nodiscard]] std::optional<Bytes> figure_of(const MemoryEstimate& estimate, runs::Figure figure);
+
+/// `figure` is that of the run, or `growth` for one that measured reserved memory, if estimators that tell none are to
+/// be taken at their word. Errors: those of the estimate; missing_information if the estimator does not tell the
+/// figure. A run with an error of its own has no job, and must not come here.
+[[nodiscard]] Result<Prediction> predict(const runs::MeasuredRun& run, runs::Figure figure, const Estimator& estimator,
+                                         const GpuProfile& gpu);
+
+/// The prediction beside what was measured.
+[[nodiscard]] runs::Judged judged(const Prediction& prediction);
+
+}  // namespace gpumem::cli

@@ -1,0 +1,73 @@
+#include <cstdio>
+
+#include "commands.hpp"
+#include "report.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using request::GpuRequest;
+using request::Setting;
+
+Json map_of(const std::vector<Setting>& settings) {
+  Json json = Json::object();
+  for (const Setting& setting : settings) json[setting.name] = setting.value;
+  return json;
+}
+
+Json to_json(const Evaluation& evaluation, const GpuRequest& asked, const std::string& margin) {
+  const MemoryEstimate& estimate = *evaluation.answers.front().estimate;
+  Json json = head_json(evaluation);
+  json["estimator"] = evaluation.answers.front().estimator;
+  json["expected_bytes"] = estimate.expected.count();
+  json["upper_bytes"] = estimate.upper.count();
+  json["margin"] = margin;
+  json["request"] = {{"for", asked.target},
+                     {"memory_bytes", asked.memory.count()},
+                     {"annotations", map_of(asked.annotations)},
+                     {"limits", map_of(asked.limits)},
+                     {"argument", asked.argument.empty() ? Json(nullptr) : Json(asked.argument)}};
+  return json;
+}
+
+/// To standard error, so that standard output can be given to another command.
+void print_headline(const Evaluation& evaluation, const GpuRequest& asked) {
+  const MemoryEstimate& estimate = *evaluation.answers.front().estimate;
+  std::fprintf(stderr, "gpumem: %s at batch %s needs %s on %s, asking for %s MiB\n",
+               core::shortened(evaluation.graph->file(), 200).c_str(),
+               core::with_separators(evaluation.job.batch_size).c_str(), core::to_string(estimate.expected).c_str(),
+               evaluation.gpu->name.c_str(), core::with_separators(request::mebibytes(asked.memory)).c_str());
+}
+
+}  // namespace
+
+int run_request(const RequestOptions& options) {
+  // What is wrong with the words is said before anything is read.
+  const auto target = request::find_target(options.target);
+  if (!target) return report_error(target.error());
+  const auto margin = request::parse_margin(options.margin);
+  if (!margin) return report_error(margin.error());
+  if (options.request.estimator == "all") {
+    return report_error({ErrorCode::invalid_argument, "request takes one estimator, not all of them", {}});
+  }
+  Evaluator evaluator;
+  const Result<Evaluation> evaluation = evaluator.evaluate(options.request);
+  if (!evaluation) return report_error(evaluation.error());
+  const Answer& answer = evaluation->answers.front();
+  if (!answer.estimate) return report_error(answer.estimate.error());
+  print_warnings(*evaluation->graph);
+  const Result<GpuRequest> asked = request::make_request(options.target, *answer.estimate, *evaluation->gpu, *margin);
+  if (!asked) return report_error(Error(asked.error()).in_file(evaluation->graph->file()));
+  if (options.json) {
+    const Json json = to_json(*evaluation, *asked, options.margin);
+    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    return 0;
+  }
+  print_headline(*evaluation, *asked);
+  std::printf("%s", request::to_text(*asked).c_str());
+  return 0;
+}
+
+}  // namespace gpumem::cli
