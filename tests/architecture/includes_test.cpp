@@ -43,6 +43,7 @@ const std::map<std::string, Names> kShared = {
     {"estimate",
      {"estimator", "memory_estimate", "plan_replay", "planned_job", "replay_estimate", "learned_facts", "fit",
       "timeline"}},
+    {"place", {"policy", "server"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
@@ -52,6 +53,7 @@ const std::map<std::string, Names> kLists = {
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
     {"estimate", {"estimators"}},
+    {"place", {"policies"}},
     {"runs", {"read_runs"}},
 };
 
@@ -279,6 +281,8 @@ TEST(Lists, HoldEveryFamilyAndBlock) {
 TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summary"), members("summary")); }
 
 TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
+
+TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("impl/policies_inl.hpp", "place"), members("place")); }
 
 TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
 

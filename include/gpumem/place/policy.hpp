@@ -1,6 +1,17 @@
 // Enters: a request for GPUs and the server. Leaves: a Decision: which GPUs, or why none now. One file a policy;
-// policies.hpp is the list. A decision allocates nothing but its own list of GPUs: it is made for every waiting job at
-// every event of a scheduler.
+// policies.hpp is the list. A decision is made for every waiting job at every event of a scheduler: it allocates its
+// own list of GPUs, and for a job of several GPUs one more to sort.
+//
+// The policies and their conditions are those of CARMA (Yousefzadeh-Asl-Miandoab et al., "CARMA: Collocation-Aware
+// Resource Manager", arXiv:2508.19073; github.com/itu-rad/CARMA, src/server.py and monitor.py), with differences:
+// - CARMA asks for 5 GiB of free memory where there is no estimate, and for the estimate and 2 GiB more where there is
+//   one. Here both hold, and each is a value: a floor of 0 is CARMA's way with an estimate.
+// - CARMA's first publication closes a GPU above 80 % of SM activity, as is done here. Its present code also asks that
+// SM
+//   occupancy is at least 45 % or DRAM activity at least 40 %.
+// - CARMA's round-robin heeds neither: conditions without a cap and a floor of 0 do that.
+// - CARMA gives idle GPUs first, without looking at memory or activity, whatever its policy: `idle_first` does it too,
+//   but a job that is known to be too large is still refused.
 #pragma once
 
 #include <cstddef>
@@ -11,6 +22,8 @@
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
 #include "gpumem/place/server.hpp"
 
 namespace gpumem::place {
@@ -20,46 +33,97 @@ struct Request {
   std::string_view id;
   std::int64_t gpus = 1;              ///< all or nothing
   std::optional<core::Bytes> memory;  ///< to set aside on each of them, margin included; nothing: no estimate
-  double smact = 0.0;                 ///< its expected SM activity alone; 0: not known
-  bool exclusive = false;             ///< only GPUs without any other job, and none beside it later
+  /// What is enough on an idle GPU, where nobody competes for the rest: the estimate without its margin. Nothing: as
+  /// `memory`.
+  std::optional<core::Bytes> alone = {};
+  double smact = 0.0;      ///< its expected SM activity alone; 0: not known
+  bool exclusive = false;  ///< only GPUs without any other job, and none beside it later
 };
+
+/// Done if a policy can decide on it. Errors: invalid_argument, naming the field.
+[[nodiscard]] core::Status validate(const Request& request);
+
+/// How much more than expected is set aside beside other jobs: so many bytes, or the estimate's own `upper`.
+struct Margin {
+  core::Bytes bytes{std::int64_t{2} << 30};
+  bool upper = false;  ///< instead of `bytes`
+};
+
+/// Asks for the memory of this estimate: `memory` with the margin, `alone` without. Errors: overflow.
+[[nodiscard]] core::Status ask_for(Request& request, const estimate::MemoryEstimate& estimate,
+                                   const Margin& margin = {});
 
 /// When a GPU is open to a further job at all, whatever the policy prefers. CARMA's values by default.
 struct Conditions {
-  std::optional<double> smact_cap = 0.80;         ///< no job to a GPU at or above this mean SM activity
-  core::Bytes free_floor{std::int64_t{5} << 30};  ///< nor to one with less free memory than this
+  std::optional<double> smact_cap = 0.80;  ///< no job to a GPU at or above this mean SM activity
+  /// Nor to one with less free memory than this, unless it is idle: a GPU may be smaller than that.
+  core::Bytes free_floor{std::int64_t{5} << 30};
+  bool idle_first = false;  ///< idle GPUs, while there are enough of them, before any that has a job
 };
 
-/// Why a GPU did not take the job.
-enum class Refusal : std::uint8_t { none, occupied, smact, free_floor, memory, too_few, never };
+/// Why a GPU did not take the job. The later ones came closer.
+enum class Refusal : std::uint8_t {
+  none,
+  never,        ///< too few GPUs of this server could hold the job even when empty
+  occupied,     ///< the job, or one that is there, is to be alone
+  no_estimate,  ///< the policy puts no job beside others whose memory nobody knows
+  memory,       ///< less free memory than the job asks for
+  free_floor,   ///< less free memory than the conditions ask for
+  smact,        ///< as busy as the conditions allow, or busier
+};
+
+/// The name as it stands in JSON output.
+[[nodiscard]] std::string_view to_string(Refusal refusal);
 
 struct Decision {
-  std::vector<std::size_t> gpus;  ///< indices into Server::gpus; empty: not now
-  /// The most telling obstacle: `never` if no GPU of this server could hold the job even when empty.
-  Refusal refusal = Refusal::none;
-  std::size_t nearest = 0;  ///< the GPU that came closest, if `refusal` is of one GPU
+  std::vector<std::size_t> gpus;    ///< indices into Server::gpus, the preferred first; empty: not now
+  Refusal refusal = Refusal::none;  ///< why not: `never`, or that of `nearest`
+  std::size_t nearest = 0;          ///< of the GPUs that refused, the one that came closest
+  std::int64_t open = 0;            ///< GPUs that would take the job, fewer than it asks for
 
   [[nodiscard]] bool placed() const { return !gpus.empty(); }
 };
 
-/// A way to choose among the GPUs that are open.
+/// A way to choose among the GPUs that are open. Immutable, so that one serves any number of threads and servers.
 class Policy {
  public:
-  Policy() = default;
   Policy(const Policy&) = delete;
   Policy& operator=(const Policy&) = delete;
   virtual ~Policy() = default;
 
+  /// The name used on the command line and in JSON.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// `turn` is the round-robin's place on the server, advanced by a placement; other policies leave it alone.
-  [[nodiscard]] virtual Decision decide(const Request& request, const Server& server, const Conditions& conditions,
-                                        std::size_t& turn) const = 0;
+  /// `turn` is the round-robin's place on the server, advanced by a placement; other policies leave it alone. A request
+  /// or server that validate() refuses is decided on somehow.
+  [[nodiscard]] Decision decide(const Request& request, const Server& server, const Conditions& conditions,
+                                std::size_t& turn) const;
+
+ protected:
+  /// What a policy asks beyond the conditions.
+  struct Rules {
+    bool idle_only = false;       ///< every job is alone on its GPUs
+    bool needs_estimate = false;  ///< a job without one goes to idle GPUs only
+    bool takes_turns = false;     ///< begins behind the last GPU that was given
+  };
+  Policy() = default;
+  explicit Policy(const Rules& rules) : rules_(rules) {}
+
+ private:
+  friend class Selection;
+  /// Of the GPUs that are open those with the least are given; where it is the same, the first.
+  [[nodiscard]] virtual double rank(const ServerGpu& gpu) const = 0;
+
+  Rules rules_;
 };
 
 /// The decision in words a person can read: "on GPU 2: 23.1 GiB free, SM activity 41 %", "not now: GPU 1 comes closest
-/// with 9.8 GiB free of the 12.2 GiB that vgg16 needs", "never: ...".
+/// with 9.80 GiB free of the 12.2 GiB that vgg16 asks for", "never: ...".
 [[nodiscard]] std::string explain(const Decision& decision, const Request& request, const Server& server,
                                   const Conditions& conditions);
+
+/// Puts the job on the GPUs of the decision, where what it asks for is set aside from now on: all of it, or what an
+/// idle GPU has. Errors: those of PlacedJobs::add; nothing has changed then.
+[[nodiscard]] core::Status place(const Decision& decision, const Request& request, Server& server);
 
 }  // namespace gpumem::place
 

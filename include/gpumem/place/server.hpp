@@ -2,12 +2,20 @@
 // is a GPU of its own. Units: bytes; shares of the GPU from 0 to 1.
 #pragma once
 
+#include <algorithm>
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::place {
+
+/// A GPU without placed jobs counts as idle up to this use: less than a CUDA context takes (550 MiB and more in the
+/// profiles of models/gpus), so nothing but the driver is on it.
+inline constexpr core::Bytes kIdleUse{std::int64_t{256} << 20};
 
 /// A job that was placed on a GPU.
 struct PlacedJob {
@@ -17,23 +25,57 @@ struct PlacedJob {
   bool exclusive = false;  ///< no other job may come to its GPU
 };
 
+/// The jobs of one GPU in the order in which they came, with the sum that every decision asks for.
+class PlacedJobs {
+ public:
+  /// Errors: invalid_argument for a job without a name, of negative memory, of an SM activity that is no share, that is
+  /// there already, or where either is to be alone; overflow. Nothing has changed then.
+  [[nodiscard]] core::Status add(PlacedJob job);
+  /// False if no job of this name is there.
+  bool remove(std::string_view id);
+  [[nodiscard]] const PlacedJob* find(std::string_view id) const;
+
+  [[nodiscard]] bool empty() const { return jobs_.empty(); }
+  [[nodiscard]] std::size_t size() const { return jobs_.size(); }
+  [[nodiscard]] auto begin() const { return jobs_.begin(); }
+  [[nodiscard]] auto end() const { return jobs_.end(); }
+  /// All of their memory together.
+  [[nodiscard]] core::Bytes memory() const { return memory_; }
+  /// Whether one of them is to be alone; then it is.
+  [[nodiscard]] bool exclusive() const { return exclusive_; }
+
+ private:
+  std::vector<PlacedJob> jobs_;
+  core::Bytes memory_;
+  bool exclusive_ = false;
+};
+
 struct ServerGpu {
   std::string id;       ///< "0", "node3:1", a MIG slice's UUID
   std::string profile;  ///< a profile's name ("a100-40gb"); empty: not told
   core::Bytes total;    ///< what jobs can have of it
   core::Bytes used;     ///< in use as monitored, by anybody
   double smact = 0.0;   ///< mean SM activity over the monitoring window
-  std::vector<PlacedJob> jobs;
+  PlacedJobs jobs;
 
   /// What is set aside for the placed jobs together: they may not have grown to it yet.
-  [[nodiscard]] core::Bytes set_aside() const;
+  [[nodiscard]] core::Bytes set_aside() const { return jobs.memory(); }
   /// What a further job can count on: total less the larger of what is used and what is set aside; never below 0.
-  [[nodiscard]] core::Bytes free() const;
+  [[nodiscard]] core::Bytes free() const {
+    const core::Bytes taken = std::max(used, jobs.memory());
+    return taken < total ? core::Bytes(total.count() - taken.count()) : core::Bytes();
+  }
+  /// Nobody is on it: no placed job, and no other process.
+  [[nodiscard]] bool idle() const { return jobs.empty() && used <= kIdleUse; }
 };
 
 struct Server {
   std::vector<ServerGpu> gpus;
 };
+
+/// Done if a policy can decide on it. Errors: invalid_argument, naming the GPU: none at all, one without a name or
+/// named twice, without memory, of negative use, or of an SM activity that is no share.
+[[nodiscard]] core::Status validate(const Server& server);
 
 }  // namespace gpumem::place
 

@@ -1,0 +1,295 @@
+#pragma once
+
+#include "gpumem/place/policy.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "gpumem/core/checked.hpp"
+
+namespace gpumem::place {
+
+/// One decision in the making.
+class Selection {
+ public:
+  Selection(const Policy& policy, const Request& request, const Server& server, const Conditions& conditions,
+            std::size_t turn)
+      : policy_(policy), request_(request), server_(server), conditions_(conditions), begin_(0) {
+    const std::size_t count = server.gpus.size();
+    if (policy.rules_.takes_turns && count > 0) begin_ = turn % count;
+    if (request.memory) {
+      beside_ = *request.memory;
+      alone_ = request.alone.value_or(beside_);
+    }
+  }
+
+  /// The GPUs that the policy gives; none if fewer are open than the request asks for.
+  [[nodiscard]] std::vector<std::size_t> choose(bool idle_only) const {
+    if (request_.gpus == 1) return choose_one(idle_only);
+    if (request_.gpus < 1 || static_cast<std::size_t>(request_.gpus) > server_.gpus.size()) return {};
+    return choose_several(idle_only);
+  }
+
+  /// Why none were chosen.
+  [[nodiscard]] Decision refuse() const {
+    Decision decision;
+    decision.refusal = Refusal::never;
+    if (!possible()) {
+      decision.nearest = largest();
+      return decision;
+    }
+    double closest = 0.0;
+    for (std::size_t index = 0; index < server_.gpus.size(); ++index) {
+      const Refusal refusal = refusal_of(server_.gpus[index], policy_.rules_.idle_only);
+      if (refusal == Refusal::none) {
+        ++decision.open;
+        continue;
+      }
+      const double distance = distance_of(server_.gpus[index], refusal);
+      const bool closer = refusal > decision.refusal || (refusal == decision.refusal && distance < closest);
+      if (!closer) continue;
+      decision.refusal = refusal;
+      decision.nearest = index;
+      closest = distance;
+    }
+    return decision;
+  }
+
+ private:
+  using Ranked = std::pair<double, std::size_t>;  ///< and the place behind `begin_`
+
+  [[nodiscard]] std::size_t index_at(std::size_t place) const {
+    const std::size_t index = begin_ + place;
+    return index < server_.gpus.size() ? index : index - server_.gpus.size();
+  }
+
+  [[nodiscard]] Refusal refusal_of(const ServerGpu& gpu, bool idle_only) const {
+    if (gpu.jobs.exclusive()) return Refusal::occupied;
+    const bool idle = gpu.idle();
+    if (!idle && (idle_only || request_.exclusive)) return Refusal::occupied;
+    const core::Bytes free = gpu.free();
+    if (!idle) {
+      if (!request_.memory && policy_.rules_.needs_estimate) return Refusal::no_estimate;
+      if (free < beside_) return Refusal::memory;
+      if (free < conditions_.free_floor) return Refusal::free_floor;
+    } else if (free < alone_) {
+      return Refusal::memory;
+    }
+    // Closed as well if it is not a number.
+    if (conditions_.smact_cap && !(gpu.smact < *conditions_.smact_cap)) return Refusal::smact;
+    return Refusal::none;
+  }
+
+  [[nodiscard]] std::vector<std::size_t> choose_one(bool idle_only) const {
+    std::size_t best = server_.gpus.size();
+    double least = 0.0;
+    for (std::size_t place = 0; place < server_.gpus.size(); ++place) {
+      const ServerGpu& gpu = server_.gpus[index_at(place)];
+      if (refusal_of(gpu, idle_only) != Refusal::none) continue;
+      const double rank = policy_.rank(gpu);
+      if (best < server_.gpus.size() && rank >= least) continue;
+      best = place;
+      least = rank;
+    }
+    if (best == server_.gpus.size()) return {};
+    return {index_at(best)};
+  }
+
+  [[nodiscard]] std::vector<std::size_t> choose_several(bool idle_only) const {
+    std::vector<Ranked> open;
+    open.reserve(server_.gpus.size());
+    for (std::size_t place = 0; place < server_.gpus.size(); ++place) {
+      const ServerGpu& gpu = server_.gpus[index_at(place)];
+      if (refusal_of(gpu, idle_only) == Refusal::none) open.emplace_back(policy_.rank(gpu), place);
+    }
+    const auto wanted = static_cast<std::size_t>(request_.gpus);
+    if (open.size() < wanted) return {};
+    const auto end = open.begin() + static_cast<std::ptrdiff_t>(wanted);
+    std::nth_element(open.begin(), end - 1, open.end());
+    std::sort(open.begin(), end);
+    std::vector<std::size_t> chosen;
+    chosen.reserve(wanted);
+    for (auto ranked = open.begin(); ranked != end; ++ranked) chosen.push_back(index_at(ranked->second));
+    return chosen;
+  }
+
+  /// Whether enough GPUs could hold the job if they were empty.
+  [[nodiscard]] bool possible() const {
+    const auto holds = [&](const ServerGpu& gpu) { return alone_ <= gpu.total; };
+    return request_.gpus >= 1 && std::count_if(server_.gpus.begin(), server_.gpus.end(), holds) >= request_.gpus;
+  }
+
+  [[nodiscard]] std::size_t largest() const {
+    const auto smaller = [](const ServerGpu& left, const ServerGpu& right) { return left.total < right.total; };
+    const auto found = std::max_element(server_.gpus.begin(), server_.gpus.end(), smaller);
+    return found == server_.gpus.end() ? 0 : static_cast<std::size_t>(found - server_.gpus.begin());
+  }
+
+  /// Among GPUs that refused for the same reason the closest has the least.
+  [[nodiscard]] static double distance_of(const ServerGpu& gpu, Refusal refusal) {
+    return refusal == Refusal::smact ? gpu.smact : -static_cast<double>(gpu.free().count());
+  }
+
+  const Policy& policy_;
+  const Request& request_;
+  const Server& server_;
+  const Conditions& conditions_;
+  std::size_t begin_;  ///< the GPU that is looked at first
+  core::Bytes beside_;
+  core::Bytes alone_;
+};
+
+GPUMEM_INLINE Decision Policy::decide(const Request& request, const Server& server, const Conditions& conditions,
+                                      std::size_t& turn) const {
+  const Selection selection(*this, request, server, conditions, turn);
+  Decision decision;
+  if (conditions.idle_first || rules_.idle_only) decision.gpus = selection.choose(true);
+  if (!decision.placed() && !rules_.idle_only) decision.gpus = selection.choose(false);
+  if (!decision.placed()) return selection.refuse();
+  if (rules_.takes_turns) turn = (decision.gpus.back() + 1) % server.gpus.size();
+  return decision;
+}
+
+GPUMEM_INLINE std::string_view to_string(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::none: return "none";
+    case Refusal::never: return "never";
+    case Refusal::occupied: return "occupied";
+    case Refusal::no_estimate: return "no_estimate";
+    case Refusal::memory: return "memory";
+    case Refusal::free_floor: return "free_floor";
+    case Refusal::smact: return "smact";
+  }
+  return "unknown";
+}
+
+GPUMEM_INLINE core::Status validate(const Request& request) {
+  const auto invalid = [&](const std::string& what) {
+    return core::Error{core::ErrorCode::invalid_argument, "job " + core::quoted(request.id) + " " + what, {}};
+  };
+  if (request.id.empty()) return core::Error{core::ErrorCode::invalid_argument, "a job has no id", {}};
+  if (request.gpus < 1) return invalid("asks for " + std::to_string(request.gpus) + " GPUs; it needs 1 or more");
+  if (request.memory.value_or(core::Bytes()).count() < 0) return invalid("asks for a negative number of bytes");
+  if (request.alone.value_or(core::Bytes()).count() < 0) return invalid("asks for a negative number of bytes alone");
+  const bool share = request.smact >= 0.0 && request.smact <= 1.0;
+  if (!share) return invalid("has an SM activity that is not between 0 and 1");
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status ask_for(Request& request, const estimate::MemoryEstimate& estimate, const Margin& margin) {
+  const auto more = (core::Checked(estimate.expected.count()) + core::Checked(margin.bytes.count())).value();
+  if (!more && !margin.upper) {
+    return core::Error{core::ErrorCode::overflow,
+                       "the estimate with a margin of " + core::to_string(margin.bytes) + " does not fit 64 bits",
+                       {}};
+  }
+  request.memory = margin.upper ? estimate.upper : core::Bytes(*more);
+  request.alone = estimate.expected;
+  return core::Done{};
+}
+
+namespace policy_detail {
+
+GPUMEM_INLINE std::string percent(double share) {
+  constexpr double kHundred = 100.0;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.0f %%", kHundred * share);
+  return text.data();
+}
+
+/// "GPU 2", or "GPU node3:1"; a long or hostile id is cut and cleaned.
+GPUMEM_INLINE std::string name_of(const ServerGpu& gpu) {
+  std::string name = core::quoted(gpu.id);
+  return "GPU " + (name.size() > 2 ? name.substr(1, name.size() - 2) : name);
+}
+
+GPUMEM_INLINE std::string job_name(const Request& request) {
+  std::string name = core::quoted(request.id);
+  return name.size() > 2 ? name.substr(1, name.size() - 2) : "the job";
+}
+
+GPUMEM_INLINE std::string count_of(std::int64_t count, std::string_view what) {
+  return core::with_separators(count) + " " + std::string(what) + (count == 1 ? "" : "s");
+}
+
+GPUMEM_INLINE std::string placed(const Decision& decision, const Server& server) {
+  std::string text;
+  for (const std::size_t index : decision.gpus) {
+    const ServerGpu& gpu = server.gpus[index];
+    text += (text.empty() ? "on " : "; on ") + name_of(gpu) + ": " + core::to_string(gpu.free()) +
+            " free, SM activity " + percent(gpu.smact);
+    if (!gpu.jobs.empty()) text += ", beside " + count_of(static_cast<std::int64_t>(gpu.jobs.size()), "other job");
+  }
+  return text;
+}
+
+GPUMEM_INLINE std::string never(const Decision& decision, const Request& request, const Server& server) {
+  const std::string begin = "never: " + job_name(request) + " asks for ";
+  const auto gpus = static_cast<std::int64_t>(server.gpus.size());
+  if (request.gpus < 1) return begin + core::with_separators(request.gpus) + " GPUs";
+  if (request.gpus > gpus) return begin + count_of(request.gpus, "GPU") + "; the server has " + std::to_string(gpus);
+  const core::Bytes least = request.alone.value_or(request.memory.value_or(core::Bytes()));
+  const ServerGpu& largest = server.gpus[decision.nearest];
+  std::string text = begin + core::to_string(least) + " on a GPU; the largest, " + name_of(largest) + ", has " +
+                     core::to_string(largest.total);
+  if (request.gpus > 1) text += ", and " + std::to_string(request.gpus) + " of them are needed";
+  return text;
+}
+
+/// What stands between the job and the GPU that came closest.
+GPUMEM_INLINE std::string obstacle(const Decision& decision, const Request& request, const Server& server,
+                                   const Conditions& conditions) {
+  const ServerGpu& gpu = server.gpus[decision.nearest];
+  const std::string closest = name_of(gpu) + " comes closest";
+  const core::Bytes asked =
+      (gpu.idle() ? request.alone : request.memory).value_or(request.memory.value_or(core::Bytes()));
+  switch (decision.refusal) {
+    case Refusal::occupied:
+      if (gpu.jobs.exclusive()) return name_of(gpu) + " belongs to a job that is to be alone";
+      return name_of(gpu) + " is not idle, and " + job_name(request) + " is to be alone";
+    case Refusal::no_estimate:
+      return name_of(gpu) + " has other jobs, and nobody knows how much memory " + job_name(request) + " takes";
+    case Refusal::memory:
+      return closest + " with " + core::to_string(gpu.free()) + " free of the " + core::to_string(asked) + " that " +
+             job_name(request) + " asks for";
+    case Refusal::free_floor:
+      return closest + " with " + core::to_string(gpu.free()) + " free; jobs come only where " +
+             core::to_string(conditions.free_floor) + " are";
+    case Refusal::smact:
+      return closest + " with an SM activity of " + percent(gpu.smact) + "; jobs come only below " +
+             percent(conditions.smact_cap.value_or(1.0));
+    default: return "no GPU is open";
+  }
+}
+
+}  // namespace policy_detail
+
+GPUMEM_INLINE std::string explain(const Decision& decision, const Request& request, const Server& server,
+                                  const Conditions& conditions) {
+  using namespace policy_detail;
+  if (decision.placed()) return placed(decision, server);
+  if (server.gpus.empty()) return "never: the server has no GPUs";
+  if (decision.refusal == Refusal::never) return never(decision, request, server);
+  std::string text = "not now: ";
+  if (decision.open > 0) {
+    text += core::with_separators(decision.open) + " of the " + count_of(request.gpus, "GPU") + " that " +
+            job_name(request) + " asks for " + (decision.open == 1 ? "is" : "are") + " open; ";
+  }
+  return text + obstacle(decision, request, server, conditions);
+}
+
+GPUMEM_INLINE core::Status place(const Decision& decision, const Request& request, Server& server) {
+  for (std::size_t done = 0; done < decision.gpus.size(); ++done) {
+    ServerGpu& gpu = server.gpus[decision.gpus[done]];
+    const core::Bytes memory = std::min(request.memory.value_or(core::Bytes()), gpu.free());
+    const core::Status added = gpu.jobs.add({std::string(request.id), memory, request.smact, request.exclusive});
+    if (added) continue;
+    for (std::size_t undone = 0; undone < done; ++undone) server.gpus[decision.gpus[undone]].jobs.remove(request.id);
+    return added.error();
+  }
+  return core::Done{};
+}
+
+}  // namespace gpumem::place

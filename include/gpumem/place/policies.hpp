@@ -1,0 +1,31 @@
+// Enters: a policy's name. Leaves: the policy. Adding one is one file beside this one and one row in the list of
+// policies_inl.hpp.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/place/policy.hpp"
+
+namespace gpumem::place {
+
+struct PolicyEntry {
+  std::string_view name;
+  std::string_view description;  ///< one line for people
+  std::unique_ptr<Policy> (*create)();
+};
+
+/// Every policy that gpumem has.
+[[nodiscard]] std::span<const PolicyEntry> policies();
+
+/// The policy of this name. Errors: invalid_argument, listing the names.
+[[nodiscard]] core::Result<std::unique_ptr<Policy>> make_policy(std::string_view name);
+
+}  // namespace gpumem::place
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/policies_inl.hpp"
+#endif

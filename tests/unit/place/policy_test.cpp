@@ -1,0 +1,225 @@
+#include "gpumem/place/policy.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "expect.hpp"
+#include "gpumem/place/most_available_memory.hpp"
+#include "servers.hpp"
+
+namespace gpumem::place {
+namespace {
+
+using core::Bytes;
+using core::ErrorCode;
+using testing::fails;
+using testing::gib;
+using testing::request_of;
+using testing::server_of;
+using testing::succeeds;
+using Gpus = std::vector<std::size_t>;
+
+Decision decide(const Request& request, const Server& server, const Conditions& conditions = {}) {
+  std::size_t turn = 0;
+  const Decision decision = MostAvailableMemory().decide(request, server, conditions, turn);
+  EXPECT_EQ(turn, 0U);
+  return decision;
+}
+
+std::string words(const Request& request, const Server& server, const Conditions& conditions = {}) {
+  return explain(decide(request, server, conditions), request, server, conditions);
+}
+
+TEST(Conditions, CloseAGpuThatIsTooBusy) {
+  const Server server = server_of({{8.0, 0.80}, {20.0, 0.79}});
+  EXPECT_EQ(decide(request_of(1), server).gpus, Gpus{1});
+  EXPECT_EQ(decide(request_of(1), server, {.smact_cap = std::nullopt}).gpus, Gpus{0});
+  const Decision decision = decide(request_of(1), server, {.smact_cap = 0.5});
+  EXPECT_EQ(decision.refusal, Refusal::smact);
+  EXPECT_EQ(decision.nearest, 1U);
+}
+
+TEST(Conditions, CloseAGpuWhoseActivityIsNoNumber) {
+  EXPECT_EQ(decide(request_of(1), server_of({{8.0, std::nan("")}})).refusal, Refusal::smact);
+}
+
+TEST(Conditions, CloseAGpuWithLessFreeThanTheFloor) {
+  const Server server = server_of({{35.5}, {36.0}});
+  EXPECT_EQ(decide(request_of(1), server).refusal, Refusal::free_floor);
+  EXPECT_EQ(decide(request_of(1), server).nearest, 0U);
+  EXPECT_EQ(decide(request_of(1), server, {.free_floor = gib(4.5)}).gpus, Gpus{0});
+}
+
+TEST(Conditions, LeaveAnIdleGpuOpenThatIsSmallerThanTheFloor) {
+  EXPECT_EQ(decide(request_of(4), server_of({{0.0, 0.0, 4.75}})).gpus, Gpus{0});
+}
+
+TEST(Conditions, CanPreferIdleGpus) {
+  const Server server = server_of({{1.0, 0.1}, {0.0, 0.0, 20.0}});
+  EXPECT_EQ(decide(request_of(1), server).gpus, Gpus{0});
+  EXPECT_EQ(decide(request_of(1), server, {.idle_first = true}).gpus, Gpus{1});
+  EXPECT_EQ(decide(request_of(1, 2), server, {.idle_first = true}).gpus, (Gpus{0, 1}));
+}
+
+TEST(Request, CountsOnWhatIsSetAsideForOthers) {
+  Server server = server_of({{2.0}});
+  ASSERT_TRUE(succeeds(server.gpus[0].jobs.add({"other", gib(30)})));
+  EXPECT_EQ(decide(request_of(10), server).gpus, Gpus{0});
+  EXPECT_EQ(decide(request_of(10.1), server).refusal, Refusal::memory);
+}
+
+TEST(Request, NeedsNoMarginAlone) {
+  Request request = request_of(41);
+  EXPECT_EQ(decide(request, server_of({{}})).refusal, Refusal::never);
+  request.alone = gib(39);
+  EXPECT_EQ(decide(request, server_of({{1.0}, {}})).gpus, Gpus{1});
+  EXPECT_EQ(decide(request, server_of({{1.0}})).refusal, Refusal::memory);
+}
+
+TEST(Request, WithoutAnEstimateGoesByTheFloor) {
+  Request request = request_of(0);
+  request.memory.reset();
+  EXPECT_EQ(decide(request, server_of({{36.0}, {35.0}})).gpus, Gpus{1});
+  EXPECT_EQ(decide(request, server_of({{36.0}})).refusal, Refusal::free_floor);
+}
+
+TEST(Request, ToBeAloneNeedsIdleGpus) {
+  Request request = request_of(1);
+  request.exclusive = true;
+  Server server = server_of({{0.5}, {}, {}});
+  ASSERT_TRUE(succeeds(server.gpus[1].jobs.add({"other", Bytes()})));
+  EXPECT_EQ(decide(request, server).gpus, Gpus{2});
+  ASSERT_TRUE(succeeds(place(decide(request, server), request, server)));
+  EXPECT_EQ(decide(request, server).refusal, Refusal::occupied);
+  request.exclusive = false;
+  EXPECT_EQ(decide(request, server).gpus, Gpus{1});
+  EXPECT_EQ(decide(request_of(1, 3), server).refusal, Refusal::occupied);
+}
+
+TEST(Request, OfSeveralGpusIsAllOrNothing) {
+  const Server server = server_of({{10.0}, {1.0}, {30.0}, {5.0}});
+  EXPECT_EQ(decide(request_of(12, 3), server).gpus, (Gpus{1, 3, 0}));
+  const Decision decision = decide(request_of(12, 4), server);
+  EXPECT_FALSE(decision.placed());
+  EXPECT_EQ(decision.refusal, Refusal::memory);
+  EXPECT_EQ(decision.nearest, 2U);
+  EXPECT_EQ(decision.open, 3);
+  EXPECT_EQ(decide(request_of(12, 5), server).refusal, Refusal::never);
+  EXPECT_EQ(decide(request_of(41, 1), server).refusal, Refusal::never);
+  EXPECT_EQ(decide(request_of(1, 0), server).refusal, Refusal::never);
+  EXPECT_EQ(decide(request_of(1), Server{}).refusal, Refusal::never);
+}
+
+TEST(Request, IsValidated) {
+  constexpr auto kInvalid = ErrorCode::invalid_argument;
+  EXPECT_TRUE(succeeds(validate(request_of(1))));
+  EXPECT_TRUE(fails(validate(request_of(1, 0)), kInvalid, 0, "job 'job' asks for 0 GPUs"));
+  EXPECT_TRUE(fails(validate(request_of(-1)), kInvalid, 0, "negative"));
+  Request request = request_of(1);
+  request.alone = Bytes(-1);
+  EXPECT_TRUE(fails(validate(request), kInvalid, 0, "negative"));
+  request = request_of(1);
+  request.smact = std::nan("");
+  EXPECT_TRUE(fails(validate(request), kInvalid, 0, "between 0 and 1"));
+  request = request_of(1);
+  request.id = "";
+  EXPECT_TRUE(fails(validate(request), kInvalid, 0, "has no id"));
+}
+
+TEST(Margin, IsAddedToTheEstimateOrIsItsUpper) {
+  estimate::MemoryEstimate estimate;
+  estimate.expected = gib(10);
+  estimate.upper = gib(11);
+  Request request;
+  ASSERT_TRUE(succeeds(ask_for(request, estimate)));
+  EXPECT_EQ(request.memory, gib(12));
+  EXPECT_EQ(request.alone, gib(10));
+  ASSERT_TRUE(succeeds(ask_for(request, estimate, {.bytes = Bytes(INT64_MAX), .upper = true})));
+  EXPECT_EQ(request.memory, gib(11));
+  EXPECT_TRUE(fails(ask_for(request, estimate, {.bytes = Bytes(INT64_MAX)}), ErrorCode::overflow, 0, "64 bits"));
+}
+
+TEST(Place, SetsAsideWhatWasAskedFor) {
+  Server server = server_of({{1.0}, {}});
+  Request request = request_of(20, 2);
+  request.smact = 0.3;
+  ASSERT_TRUE(succeeds(place(decide(request, server), request, server)));
+  EXPECT_EQ(server.gpus[0].set_aside(), gib(20));
+  EXPECT_EQ(server.gpus[1].set_aside(), gib(20));
+  EXPECT_EQ(server.gpus[1].jobs.find("job")->smact, 0.3);
+}
+
+TEST(Place, SetsAsideAWholeGpuWhereTheMarginIsMore) {
+  Server server = server_of({{}});
+  Request request = request_of(41);
+  request.alone = gib(39);
+  ASSERT_TRUE(succeeds(place(decide(request, server), request, server)));
+  EXPECT_EQ(server.gpus[0].set_aside(), gib(40));
+  EXPECT_EQ(server.gpus[0].free(), Bytes());
+}
+
+TEST(Place, ChangesNothingWhereItFails) {
+  Server server = server_of({{}, {}});
+  ASSERT_TRUE(succeeds(server.gpus[0].jobs.add({"job", gib(1)})));
+  const Request request = request_of(2, 2);
+  const Decision decision = decide(request, server);
+  ASSERT_EQ(decision.gpus, (Gpus{1, 0}));
+  EXPECT_TRUE(fails(place(decision, request, server), ErrorCode::invalid_argument, 0, "already"));
+  EXPECT_TRUE(server.gpus[1].jobs.empty());
+  EXPECT_EQ(server.gpus[0].set_aside(), gib(1));
+}
+
+TEST(Explain, SaysWhere) {
+  Server server = server_of({{17.0, 0.414}, {}});
+  ASSERT_TRUE(succeeds(server.gpus[0].jobs.add({"other", gib(1)})));
+  EXPECT_EQ(words(request_of(10), server), "on GPU 1: 40.0 GiB free, SM activity 0 %");
+  EXPECT_EQ(words(request_of(10, 2), server),
+            "on GPU 1: 40.0 GiB free, SM activity 0 %; on GPU 0: 23.0 GiB free, SM activity 41 %, beside 1 other job");
+}
+
+TEST(Explain, SaysWhyNotNow) {
+  EXPECT_EQ(words(request_of(12.2), server_of({{33.0}, {30.2}})),
+            "not now: GPU 1 comes closest with 9.80 GiB free of the 12.2 GiB that job asks for");
+  EXPECT_EQ(words(request_of(1), server_of({{36.0}})),
+            "not now: GPU 0 comes closest with 4.00 GiB free; jobs come only where 5.00 GiB are");
+  EXPECT_EQ(words(request_of(1), server_of({{1.0, 0.95}, {1.0, 0.85}})),
+            "not now: GPU 1 comes closest with an SM activity of 85 %; jobs come only below 80 %");
+  EXPECT_EQ(
+      words(request_of(10, 2), server_of({{1.0}, {35.0}})),
+      "not now: 1 of the 2 GPUs that job asks for is open; GPU 1 comes closest with 5.00 GiB free of the 10.0 GiB "
+      "that job asks for");
+  Request alone = request_of(1);
+  alone.exclusive = true;
+  Server server = server_of({{1.0}});
+  EXPECT_EQ(words(alone, server), "not now: GPU 0 is not idle, and job is to be alone");
+  ASSERT_TRUE(succeeds(server.gpus[0].jobs.add({"other", gib(1), 0.0, true})));
+  EXPECT_EQ(words(request_of(1), server), "not now: GPU 0 belongs to a job that is to be alone");
+}
+
+TEST(Explain, SaysWhyNever) {
+  EXPECT_EQ(words(request_of(45), server_of({{1.0}, {30.0, 0.9, 80.0}, {}})).substr(0, 7), "not now");
+  EXPECT_EQ(words(request_of(85), server_of({{1.0}, {30.0, 0.9, 80.0}})),
+            "never: job asks for 85.0 GiB on a GPU; the largest, GPU 1, has 80.0 GiB");
+  EXPECT_EQ(words(request_of(45, 2), server_of({{1.0}, {30.0, 0.9, 80.0}})),
+            "never: job asks for 45.0 GiB on a GPU; the largest, GPU 1, has 80.0 GiB, and 2 of them are needed");
+  EXPECT_EQ(words(request_of(1, 3), server_of({{}, {}})), "never: job asks for 3 GPUs; the server has 2");
+  EXPECT_EQ(words(request_of(1, -1), server_of({{}})), "never: job asks for -1 GPUs");
+  EXPECT_EQ(words(request_of(1), Server{}), "never: the server has no GPUs");
+}
+
+TEST(Explain, HoldsNoControlBytes) {
+  Server server = server_of({{}});
+  server.gpus[0].id = "a\x1b[31m";
+  const std::string text = words(request_of(1), server);
+  EXPECT_EQ(text.find('\x1b'), std::string::npos) << text;
+}
+
+TEST(Refusal, HasNames) {
+  EXPECT_EQ(to_string(Refusal::none), "none");
+  EXPECT_EQ(to_string(Refusal::free_floor), "free_floor");
+  EXPECT_EQ(to_string(Refusal::never), "never");
+}
+
+}  // namespace
+}  // namespace gpumem::place
