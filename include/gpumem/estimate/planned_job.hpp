@@ -28,6 +28,15 @@ struct PlannedJob {
 [[nodiscard]] core::Result<PlannedJob> plan_job(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                 const ops::Catalogue& ops);
 
+/// Makes of a planned job what plan_job() gives for another one, without connecting and recording anew: for a job of
+/// the same summary that differs in nothing which those look at (see recorded_alike). After an error it is of no use.
+[[nodiscard]] core::Status replan_job(PlannedJob& planned, const model::TrainingJob& job,
+                                      const device::GpuProfile& gpu);
+
+/// Whether two jobs of one summary have the same edges and the same recording: all but the batch size, the optimizer,
+/// and how an epoch goes.
+[[nodiscard]] bool recorded_alike(const model::TrainingJob& left, const model::TrainingJob& right);
+
 struct JobReplay {
   PlanReplay run;                    ///< of a job that does not fit: what it would take on a GPU that is large enough
   device::AllocatorOptions options;  ///< with the capacity that `run` had

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/estimate/plan_replay.hpp"
 
@@ -17,7 +18,8 @@ class Replayer {
 
   PlanReplay run(ReplayObserver* observer) {
     const std::size_t events = plan_.events.size();
-    for (std::size_t index = 0; index < events; ++index) {
+    core::Pace pace;
+    for (std::size_t index = 0; index < events && !pace.late(); ++index) {
       const std::int64_t highest = allocator_.peak_allocated();
       for_a_moment_ = 0;
       if (!apply(plan_.events[index])) {

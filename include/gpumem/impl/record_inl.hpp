@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/plan/output_shapes.hpp"
 #include "gpumem/plan/record.hpp"
 
@@ -23,12 +24,15 @@ class Recorder {
     if (auto fault = add_graph_inputs()) return std::move(*fault);
     tensors_.assign(graph_.layers().size(), kNoTensor);
     consumed_.assign(graph_.layers().size(), false);
+    core::Pace pace;
     for (std::size_t index = 0; index < graph_.layers().size(); ++index) {
+      if (pace.late()) return core::deadline_error();
       if (auto fault = add_layer(index)) {
         fault->place = shape_place(graph_.layers()[index]);
         return std::move(*fault);
       }
     }
+    if (core::deadline_passed()) return core::deadline_error();  // a layer of many steps ends early
     recording_.model_inputs = tape().inputs().size();
     recording_.model_functions = tape().functions().size();
     for (const ops::Function& function : tape().functions()) {
