@@ -31,7 +31,7 @@ if [ "$all" = yes ]; then
   install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2
 
   say "clang-format"
-  git ls-files '*.hpp' '*.cpp' | xargs clang-format --dry-run -Werror
+  git ls-files '*.hpp' '*.cpp' '*.h' '*.c' | xargs clang-format --dry-run -Werror
 
   build_and_test asan
   build_and_test tsan
@@ -64,6 +64,7 @@ if [ "$all" = yes ]; then
   say "Benchmarks, one short round: that they run, not what they measure"
   ./build/all/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/all/bench/gpumem_process_bench --benchmark_min_time=0.01
+  ./build/all/bench/gpumem_capi_bench --benchmark_min_time=0.01
   build_and_test all
 else
   build_and_test tests

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
-#include <type_traits>
+#include <stdexcept>
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
@@ -200,17 +200,15 @@ Result<JobRequest> request_of(const gpumem_job& job) {
 }
 
 /// A job with the texts that it points into.
-struct OwnedJob {
-  gpumem_job job = GPUMEM_JOB_INIT;  // first: its address is the handle's
+struct OwnedJob : gpumem_job {
+  OwnedJob() : gpumem_job GPUMEM_JOB_INIT {}
   JobRequest request;
 };
-static_assert(std::is_standard_layout_v<gpumem_job>);
 
 const char* text_of(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
 
-void point_into(OwnedJob& owned) {
-  gpumem_job& job = owned.job;
-  const JobRequest& request = owned.request;
+void point_into(OwnedJob& job) {
+  const JobRequest& request = job.request;
   job.batch_size = request.batch_size;
   job.seq_length = request.sequence_length.value_or(0);
   job.samples = request.samples.value_or(0);
@@ -267,14 +265,14 @@ core::Status parse_job(const char* text, std::size_t length, gpumem_job** job) {
   }
   auto owned = std::make_unique<OwnedJob>();
   if (json->is_object()) {
-    if (auto taken = take_deadline(*json, owned->job.deadline_ms); !taken) return taken;
+    if (auto taken = take_deadline(*json, owned->deadline_ms); !taken) return taken;
   }
   Result<JobRequest> request = job_request::fields_from(*json, {});
   if (!request) return request.error();
   if (auto checked = check_zeros(*request); !checked) return checked;
   owned->request = *std::move(request);
   point_into(*owned);
-  *job = &owned.release()->job;
+  *job = owned.release();
   return core::Done{};
 }
 
@@ -558,10 +556,7 @@ GPUMEM_API gpumem_status gpumem_job_from_json(const char* json, size_t length, g
   return guarded({message, message_size}, [&] { return gpumem::capi::parse_job(json, length, job); });
 }
 
-GPUMEM_API void gpumem_job_free(gpumem_job* job) noexcept {
-  // The job is the first member of what was made.
-  delete reinterpret_cast<gpumem::capi::OwnedJob*>(job);
-}
+GPUMEM_API void gpumem_job_free(gpumem_job* job) noexcept { delete static_cast<gpumem::capi::OwnedJob*>(job); }
 
 GPUMEM_API gpumem_status gpumem_estimate(const gpumem_summary* summary, const gpumem_job* job,
                                          gpumem_estimate_result* result, char* message, size_t message_size) noexcept {

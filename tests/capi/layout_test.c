@@ -1,5 +1,5 @@
-/* The layout of every struct on 64-bit machines, to the byte: what callers were compiled with must stay. Nothing here is
-   ever changed but by adding what a later version appends. */
+/* The layout of every struct on 64-bit machines, to the byte: what callers were compiled with must stay. Nothing here
+   is ever changed but by adding what a later version appends. */
 #include <stddef.h>
 
 #include "gpumem/gpumem.h"

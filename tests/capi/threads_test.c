@@ -1,4 +1,5 @@
-/* Many threads and one summary: each gets what one alone gets, on a small stack, while others read and free their own. */
+/* Many threads and one summary: each gets what one alone gets, on a small stack, while others read and free their own.
+ */
 #include <pthread.h>
 
 #include "check.h"
@@ -6,7 +7,7 @@
 #define THREADS 8
 #define BATCHES 12
 
-static gpumem_summary *shared;
+static gpumem_summary* shared;
 static int64_t expected[BATCHES];
 static int rounds = 40;
 
@@ -20,7 +21,7 @@ static gpumem_job job_of(int batch) {
   return job;
 }
 
-static int64_t need_of(const gpumem_summary *summary, int batch) {
+static int64_t need_of(const gpumem_summary* summary, int batch) {
   const gpumem_job job = job_of(batch);
   gpumem_estimate_result need = GPUMEM_ESTIMATE_RESULT_INIT;
   char message[200];
@@ -29,14 +30,14 @@ static int64_t need_of(const gpumem_summary *summary, int batch) {
 }
 
 /* How many of the answers were wrong. */
-static void *work(void *argument) {
-  const int thread = *(const int *)argument;
+static void* work(void* argument) {
+  const int thread = *(const int*)argument;
   size_t wrong = 0;
   int round;
   for (round = 0; round < rounds; ++round) {
     const int batch = (thread * 5 + round) % BATCHES;
-    gpumem_summary *own = NULL;
-    gpumem_job *parsed = NULL;
+    gpumem_summary* own = NULL;
+    gpumem_job* parsed = NULL;
     gpumem_job learned = job_of(batch);
     gpumem_estimate_result need = GPUMEM_ESTIMATE_RESULT_INIT;
     if (need_of(shared, batch) != expected[batch]) ++wrong;
@@ -48,10 +49,36 @@ static void *work(void *argument) {
     gpumem_job_free(parsed);
     gpumem_summary_free(own);
   }
-  return (void *)wrong;
+  return (void*)wrong;
 }
 
-int main(int argc, char **argv) {
+/* Containers as deep as estimates take them, where rules call each other as deep; 0 if all is well. */
+static void* work_deeply(void* argument) {
+  enum { kDepth = 490 };
+  char* text = malloc((size_t)kDepth * (4 * kDepth + 80));
+  char* at = text;
+  gpumem_summary* deep = NULL;
+  gpumem_job job = GPUMEM_JOB_INIT;
+  gpumem_estimate_result need = GPUMEM_ESTIMATE_RESULT_INIT;
+  int wrong = 0;
+  int level;
+  (void)argument;
+  if (text == NULL) return (void*)1;
+  at += sprintf(at, "Net(\n");
+  for (level = 1; level <= kDepth; ++level) at += sprintf(at, "%*s(a): Bottleneck(\n", 2 * level, "");
+  at += sprintf(at, "%*s(0): Linear(in_features=64, out_features=64, bias=True)\n", 2 * kDepth + 2, "");
+  for (level = kDepth; level >= 1; --level) at += sprintf(at, "%*s)\n", 2 * level, "");
+  at += sprintf(at, ")\n");
+  job.batch_size = 2;
+  job.input = "64";
+  wrong += gpumem_summary_from_memory(text, (size_t)(at - text), NULL, &deep, NULL, 0) != GPUMEM_OK;
+  wrong += gpumem_estimate(deep, &job, &need, NULL, 0) != GPUMEM_OK;
+  gpumem_summary_free(deep);
+  free(text);
+  return wrong == 0 ? NULL : (void*)1;
+}
+
+int main(int argc, char** argv) {
   pthread_t threads[THREADS];
   int numbers[THREADS];
   pthread_attr_t attributes;
@@ -59,7 +86,7 @@ int main(int argc, char **argv) {
   if (argc != 2) return 2;
   CHECK_STATUS(gpumem_summary_from_file(argv[1], NULL, &shared, NULL, 0), GPUMEM_OK);
   for (index = 0; index < BATCHES; ++index) {
-    gpumem_summary *own = NULL;
+    gpumem_summary* own = NULL;
     CHECK_STATUS(gpumem_summary_from_file(argv[1], NULL, &own, NULL, 0), GPUMEM_OK);
     expected[index] = need_of(own, index);
     CHECK(expected[index] > 0);
@@ -74,8 +101,14 @@ int main(int argc, char **argv) {
     CHECK(pthread_create(&threads[index], &attributes, work, &numbers[index]) == 0);
   }
   for (index = 0; index < THREADS; ++index) {
-    void *wrong = NULL;
+    void* wrong = NULL;
     CHECK(pthread_join(threads[index], &wrong) == 0);
+    CHECK(wrong == NULL);
+  }
+  {
+    void* wrong = NULL;
+    CHECK(pthread_create(&threads[0], &attributes, work_deeply, NULL) == 0);
+    CHECK(pthread_join(threads[0], &wrong) == 0);
     CHECK(wrong == NULL);
   }
   pthread_attr_destroy(&attributes);

@@ -46,7 +46,7 @@ struct JobReplay {
 /// The replay beside the context (a capacity among the options is ignored: the GPU has one). Errors: overflow for a
 /// job beyond any machine.
 [[nodiscard]] core::Result<JobReplay> replay_job(const PlannedJob& planned, const device::GpuProfile& gpu,
-                                                 device::AllocatorOptions options = {});
+                                                 device::AllocatorOptions options = {}, ReplayMemory* memory = nullptr);
 
 }  // namespace gpumem::estimate
 

@@ -15,6 +15,7 @@ namespace gpumem::estimate {
 struct PreparedJob {
   PlannedJob planned;
   model::TrainingJob source;  ///< with the summary's own graph
+  ReplayMemory memory = {};   ///< of its last replay
 
   /// What it holds, about.
   [[nodiscard]] std::size_t bytes() const;

@@ -29,7 +29,8 @@ class Replay final : public Estimator {
   [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
                                                          const device::GpuProfile& gpu) const override;
   [[nodiscard]] bool decides_fit() const override { return true; }
-  [[nodiscard]] core::Result<MemoryEstimate> replay_of(const PlannedJob& planned, const device::GpuProfile& gpu) const;
+  [[nodiscard]] core::Result<MemoryEstimate> replay_of(const PlannedJob& planned, const device::GpuProfile& gpu,
+                                                       ReplayMemory* memory) const;
 
   const ops::Catalogue& ops_;
   device::AllocatorOptions options_;

@@ -84,14 +84,14 @@ GPUMEM_INLINE bool recorded_alike(const model::TrainingJob& left, const model::T
 }
 
 GPUMEM_INLINE core::Result<JobReplay> replay_job(const PlannedJob& planned, const device::GpuProfile& gpu,
-                                                 device::AllocatorOptions options) {
+                                                 device::AllocatorOptions options, ReplayMemory* memory) {
   const ops::Tape& tape = planned.recording.tape;
   options.capacity = core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - planned.context.count(), 0));
-  PlanReplay run = replay_plan(planned.steps, tape, gpu, options);
+  PlanReplay run = replay_plan(planned.steps, tape, gpu, options, nullptr, memory);
   if (core::deadline_passed()) return core::deadline_error();
   if (!run.out_of_memory) return JobReplay{run, options, true};
   options.capacity = core::Bytes(planned_job_detail::kLargestReserved);
-  run = replay_plan(planned.steps, tape, gpu, options);  // how much it would have taken
+  run = replay_plan(planned.steps, tape, gpu, options, nullptr, memory);  // how much it would have taken
   if (core::deadline_passed()) return core::deadline_error();
   if (!run.out_of_memory) return JobReplay{run, options, false};
   return core::Error{core::ErrorCode::overflow,

@@ -17,8 +17,9 @@ GPUMEM_INLINE std::size_t first_place() { return std::hash<std::thread::id>()(st
 GPUMEM_INLINE std::size_t PreparedJob::bytes() const {
   const plan::StepPlan& steps = planned.steps;
   const ops::Tape& tape = planned.recording.tape;
-  return steps.events.capacity() * sizeof(plan::Event) + steps.calls.capacity() * sizeof(plan::LibraryCall) +
-         tape.functions().size() * sizeof(ops::Function) + tape.tensors().size() * sizeof(ops::TapeTensor);
+  return memory.blocks.capacity() * sizeof(device::Block) + steps.events.capacity() * sizeof(plan::Event) +
+         steps.calls.capacity() * sizeof(plan::LibraryCall) + tape.functions().size() * sizeof(ops::Function) +
+         tape.tensors().size() * sizeof(ops::TapeTensor);
 }
 
 GPUMEM_INLINE PreparedJobs::~PreparedJobs() {
@@ -46,7 +47,7 @@ GPUMEM_INLINE core::Result<std::unique_ptr<PreparedJob>> PreparedJobs::take(cons
   if (prepared == nullptr) {
     core::Result<PlannedJob> planned = plan_job(job, gpu, ops);
     if (!planned) return planned.error();
-    return std::make_unique<PreparedJob>(PreparedJob{*std::move(planned), job});
+    return std::make_unique<PreparedJob>(PreparedJob{*std::move(planned), job, {}});
   }
   if (core::Status done = replan_job(prepared->planned, job, gpu); !done) return done.error();
   prepared->source = job;
