@@ -118,7 +118,7 @@ TEST(PreparedJobs, OfAnotherPlanOnlyTheRecordingCounts) {
 }
 
 /// The loops that may run long see the deadline, and what they leave is not taken for a result.
-TEST(Deadline, EndsEveryEstimatorAndTheSearchForABatch) {
+TEST(DeadlineOfEstimates, EndsEveryEstimatorAndTheSearchForABatch) {
   const TrainingJob job = resnet50();
   const core::Deadline deadline(1);
   while (!core::deadline_passed()) {
