@@ -48,7 +48,7 @@ if [ "$all" = yes ]; then
   install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2
 
   say "clang-format"
-  git ls-files '*.hpp' '*.cpp' | xargs clang-format --dry-run -Werror
+  git ls-files '*.hpp' '*.cpp' '*.h' '*.c' | xargs clang-format --dry-run -Werror
 
   build_and_test asan
   build_and_test tsan
@@ -81,6 +81,7 @@ if [ "$all" = yes ]; then
   say "Benchmarks, one short round: that they run, not what they measure"
   ./build/all/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/all/bench/gpumem_process_bench --benchmark_min_time=0.01
+  ./build/all/bench/gpumem_capi_bench --benchmark_min_time=0.01
 
   say "The README's tables of accuracy are what the models and the runs at hand say"
   PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme README.md --check

@@ -8,22 +8,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// JSON that nests deeper than a job, or has more fields, is refused before it becomes a tree: an ordered object
-/// finds its keys one by one, so many of them take their square.
-Json parse_job(std::string_view text) {
-  constexpr int kDeepest = 4;
-  constexpr int kMostFields = 64;
-  int fields = 0;
-  bool fits = true;
-  const auto keep = [&](int depth, Json::parse_event_t event, Json&) {
-    if (event == Json::parse_event_t::key) ++fields;
-    fits = fits && depth <= kDeepest && fields <= kMostFields;
-    return fits;
-  };
-  Json json = Json::parse(text, keep, false);
-  return fits ? json : Json(Json::value_t::discarded);
-}
-
 Json evaluate(Evaluator& evaluator, const Json& job, const JobRequest& defaults) {
   const Result<JobRequest> request = request_from(job, defaults);
   if (!request) return error_object(request.error());
@@ -42,15 +26,16 @@ Json evaluate(Evaluator& evaluator, const Json& job, const JobRequest& defaults)
 
 std::string BatchAnswers::answer(std::string_view line) {
   const std::optional<std::string> fault = fault_of(line);
-  const Json job = fault ? Json(Json::value_t::discarded) : parse_job(line);
+  const std::optional<Json> job = fault ? std::nullopt : job_request::parse_json(line);
   Json result;
-  if (fault || job.is_discarded()) {
+  if (!job) {
     const std::string what = fault.value_or("is not JSON, or nests deeper than a job");
     result = error_object({ErrorCode::malformed_input, "the line " + what + "; a job is one JSON object a line", {}});
   } else {
-    result = evaluate(evaluator_, job, defaults_);
+    result = evaluate(evaluator_, *job, defaults_);
   }
-  return answer_line(std::move(result), ++number_, job.is_object() && job.contains("id") ? &job["id"] : nullptr);
+  return answer_line(std::move(result), ++number_,
+                     job && job->is_object() && job->contains("id") ? &(*job)["id"] : nullptr);
 }
 
 int run_batch(const BatchOptions& options) {

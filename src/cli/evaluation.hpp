@@ -11,6 +11,12 @@
 
 namespace gpumem::cli {
 
+using job_request::job_from;
+using job_request::JobRequest;
+using job_request::kDefaultEstimator;
+using job_request::kDefaultGpu;
+using job_request::request_from;
+
 /// One estimator's answer.
 struct Answer {
   std::string_view estimator;

@@ -1,4 +1,5 @@
-# Install and export: find_package(gpumem) gives gpumem::gpumem and gpumem::headers; pkg-config gives gpumem.
+# Install and export: find_package(gpumem) gives gpumem::gpumem, gpumem::headers, and for C gpumem::c and
+# gpumem::c_static; pkg-config gives gpumem and gpumem-c.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpumem)
 
 install(TARGETS gpumem gpumem_headers EXPORT gpumem-targets)
@@ -7,6 +8,11 @@ if(GPUMEM_BUILD_CLI)
 endif()
 if(TARGET gpumem_webhook)
   install(TARGETS gpumem_webhook COMPONENT webhook)
+endif()
+if(GPUMEM_BUILD_CAPI)
+  install(TARGETS gpumem_c gpumem_c_static EXPORT gpumem-targets)
+  configure_file(src/cmake/gpumem-c.pc.in ${CMAKE_CURRENT_BINARY_DIR}/gpumem-c.pc @ONLY)
+  install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gpumem-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem/impl/builtin_gpus.hpp

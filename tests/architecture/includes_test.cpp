@@ -42,14 +42,12 @@ const std::map<std::string, Names> kShared = {
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"estimate",
-     {"estimator", "memory_estimate", "plan_replay", "planned_job", "replay_estimate", "learned_facts", "fit",
-      "timeline"}},
+     {"estimator", "memory_estimate", "plan_replay", "planned_job", "prepared_jobs", "replay_estimate",
+      "learned_facts", "fit", "timeline", "state_bytes"}},
     {"utilisation",
      {"utilisation_estimate", "utilisation_estimator", "collocation", "step_time", "roofline_estimate", "translate"}},
-
     {"place", {"policy", "server", "queue", "recovery", "simulator", "trace", "rad_file", "server_json"}},
     {"request", {"gpu_request"}},
-      "timeline", "state_bytes"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 

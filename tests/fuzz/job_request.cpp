@@ -1,5 +1,5 @@
 // One line of `gpumem batch`: a job as JSON.
-#include "../../src/cli/job_request.hpp"
+#include "job_request.hpp"
 
 #include "fuzz.hpp"
 
@@ -18,11 +18,11 @@ std::shared_ptr<const gpumem::ModelGraph> small_model() {
 
 bool gpumem::fuzz::fuzz_one(std::string_view input) {
   static const auto model = small_model();
-  const auto json = nlohmann::ordered_json::parse(input, nullptr, false);
-  if (json.is_discarded()) return false;
-  const auto request = cli::request_from(json, {});
+  const auto json = job_request::parse_json(input);
+  if (!json) return false;
+  const auto request = job_request::request_from(*json, {});
   if (!request) return require_readable(request.error(), input), false;
-  const auto job = cli::job_from(*request, model);
+  const auto job = job_request::job_from(*request, model);
   if (!job) return require_readable(job.error(), input), false;
   require_sound(estimate(*job), *job, input);
   return true;

@@ -18,6 +18,7 @@ enum class ErrorCode : std::uint8_t {
   unknown_layer,        ///< a layer that holds parameters and that no op describes
   missing_information,  ///< the input is sound but says too little for this estimate
   overflow,             ///< a size that does not fit 64 bits
+  deadline_exceeded,    ///< the caller's deadline came before the answer (see deadline.hpp)
 };
 
 /// The name of a code as it stands in JSON output, such as "malformed_input".

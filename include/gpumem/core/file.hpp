@@ -12,6 +12,11 @@ namespace gpumem::core {
 /// directories and for files beyond 4 GiB (no model summary is that long).
 [[nodiscard]] Result<std::string> read_file(const std::string& path);
 
+/// The same for a path that somebody else chose, who may mean ill: only a regular file of at most `largest` bytes is
+/// read, also behind symbolic links. Nothing else is opened, for opening alone may block (a FIFO) or act (a device);
+/// "-" is a file of that name. Errors: also deadline_exceeded.
+[[nodiscard]] Result<std::string> read_regular_file(const std::string& path, std::size_t largest);
+
 /// Makes a file of these bytes, or replaces the one that is there, in one step: it is written beside it and renamed,
 /// so that nobody ever sees half of it. Errors: unreadable_file with the system's reason; the old file then stands.
 [[nodiscard]] Status write_file(const std::string& path, std::string_view content);

@@ -41,7 +41,8 @@ struct SegmentView {
 
 class CachingAllocator {
  public:
-  explicit CachingAllocator(const AllocatorOptions& options = {});
+  /// `reused` is what another one left (leave_memory), so that this one need not ask the machine for it.
+  explicit CachingAllocator(const AllocatorOptions& options = {}, std::vector<Block> reused = {});
 
   /// A block of at least this many bytes. For 0 bytes or less kNoBlock, which takes no memory (PyTorch returns a null
   /// pointer). Nothing: out of memory; cached segments have been released, all else is as before.
@@ -73,6 +74,9 @@ class CachingAllocator {
 
   /// Bytes of an allocated block, 0 for kNoBlock.
   [[nodiscard]] std::int64_t size_of(BlockId block) const { return block == kNoBlock ? 0 : blocks_[block].size; }
+
+  /// The memory of its own books, for another allocator; this one is of no use then.
+  [[nodiscard]] std::vector<Block> leave_memory() && { return std::move(blocks_); }
 
   /// All segments by address; for timelines and tests.
   [[nodiscard]] std::vector<SegmentView> snapshot() const;

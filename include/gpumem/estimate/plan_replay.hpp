@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "gpumem/device/caching_allocator.hpp"
 #include "gpumem/device/gpu_profile.hpp"
@@ -41,8 +42,15 @@ class ReplayObserver {
   virtual void after(const ReplayMoment& moment) = 0;
 };
 
+/// What a replay leaves for the next one: memory without a meaning, which need not be asked of the machine again.
+struct ReplayMemory {
+  std::vector<device::Block> blocks;
+};
+
+/// Takes `memory` and leaves it there, if it is given.
 [[nodiscard]] PlanReplay replay_plan(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
-                                     const device::AllocatorOptions& options = {}, ReplayObserver* observer = nullptr);
+                                     const device::AllocatorOptions& options = {}, ReplayObserver* observer = nullptr,
+                                     ReplayMemory* memory = nullptr);
 
 }  // namespace gpumem::estimate
 

@@ -28,6 +28,18 @@ struct PlannedJob {
 [[nodiscard]] core::Result<PlannedJob> plan_job(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                 const ops::Catalogue& ops);
 
+/// Makes of a planned job what plan_job() gives for another one, without connecting and recording anew: for a job of
+/// the same summary that differs in nothing which those look at (see recorded_alike). After an error it is of no use.
+[[nodiscard]] core::Status replan_job(PlannedJob& planned, const model::TrainingJob& job,
+                                      const device::GpuProfile& gpu);
+
+/// Moves a planned job to another GPU, where the context is another. Errors: as of plan_job(), for the software stack.
+[[nodiscard]] core::Status set_context(PlannedJob& planned, const device::GpuProfile& gpu);
+
+/// Whether two jobs of one summary have the same edges and the same recording: all but the batch size, the optimizer,
+/// and how an epoch goes.
+[[nodiscard]] bool recorded_alike(const model::TrainingJob& left, const model::TrainingJob& right);
+
 struct JobReplay {
   PlanReplay run;                    ///< of a job that does not fit: what it would take on a GPU that is large enough
   device::AllocatorOptions options;  ///< with the capacity that `run` had
@@ -37,7 +49,7 @@ struct JobReplay {
 /// The replay beside the context (a capacity among the options is ignored: the GPU has one). Errors: overflow for a
 /// job beyond any machine.
 [[nodiscard]] core::Result<JobReplay> replay_job(const PlannedJob& planned, const device::GpuProfile& gpu,
-                                                 device::AllocatorOptions options = {});
+                                                 device::AllocatorOptions options = {}, ReplayMemory* memory = nullptr);
 
 }  // namespace gpumem::estimate
 

@@ -8,6 +8,7 @@
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/estimate/estimator.hpp"
 #include "gpumem/estimate/plan_replay.hpp"
+#include "gpumem/estimate/prepared_jobs.hpp"
 #include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::estimate {
@@ -17,9 +18,10 @@ class Replay final : public Estimator {
   static constexpr std::string_view kName = "replay";
 
   /// With these ops, which must outlive the estimator, and these allocator options (a capacity among them is
-  /// ignored: the GPU has one).
-  explicit Replay(const ops::Catalogue& ops = ops::catalogue(), device::AllocatorOptions options = {})
-      : ops_(ops), options_(options) {}
+  /// ignored: the GPU has one). `prepared` makes many jobs of one summary cheaper; it must outlive the estimator.
+  explicit Replay(const ops::Catalogue& ops = ops::catalogue(), device::AllocatorOptions options = {},
+                  PreparedJobs* prepared = nullptr)
+      : ops_(ops), options_(options), prepared_(prepared) {}
 
   [[nodiscard]] std::string_view name() const override { return kName; }
 
@@ -27,9 +29,12 @@ class Replay final : public Estimator {
   [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
                                                          const device::GpuProfile& gpu) const override;
   [[nodiscard]] bool decides_fit() const override { return true; }
+  [[nodiscard]] core::Result<MemoryEstimate> replay_of(const PlannedJob& planned, const device::GpuProfile& gpu,
+                                                       ReplayMemory* memory) const;
 
   const ops::Catalogue& ops_;
   device::AllocatorOptions options_;
+  PreparedJobs* prepared_;
 };
 
 }  // namespace gpumem::estimate

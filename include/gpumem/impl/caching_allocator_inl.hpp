@@ -46,8 +46,10 @@ inline std::int64_t rounded_to_division(std::int64_t size, std::int64_t division
 
 }  // namespace caching_allocator_detail
 
-GPUMEM_INLINE CachingAllocator::CachingAllocator(const AllocatorOptions& options) : options_(options) {
+GPUMEM_INLINE CachingAllocator::CachingAllocator(const AllocatorOptions& options, std::vector<Block> reused)
+    : options_(options), blocks_(std::move(reused)) {
   namespace detail = caching_allocator_detail;
+  blocks_.clear();
   capacity_ = std::min(options.capacity ? options.capacity->count() : INT64_MAX, detail::kLargestCapacity);
   if (options.max_split_size) max_split_ = options.max_split_size->count();
   rounds_up_ = std::any_of(options.roundup_power2_divisions.begin(), options.roundup_power2_divisions.end(),

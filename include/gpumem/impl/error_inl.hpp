@@ -14,6 +14,7 @@ GPUMEM_INLINE std::string_view to_string(ErrorCode code) {
     case ErrorCode::unknown_layer: return "unknown_layer";
     case ErrorCode::missing_information: return "missing_information";
     case ErrorCode::overflow: return "overflow";
+    case ErrorCode::deadline_exceeded: return "deadline_exceeded";
   }
   return "unknown";
 }
@@ -27,7 +28,8 @@ GPUMEM_INLINE int exit_code(ErrorCode code) {
     case ErrorCode::malformed_input:
     case ErrorCode::unknown_layer: return 3;
     case ErrorCode::missing_information:
-    case ErrorCode::overflow: return 4;
+    case ErrorCode::overflow:
+    case ErrorCode::deadline_exceeded: return 4;
   }
   return 4;
 }

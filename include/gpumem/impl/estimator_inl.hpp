@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "gpumem/core/deadline.hpp"
+
 namespace gpumem::estimate {
 
 GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::TrainingJob& job,
@@ -14,6 +16,8 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::Trai
   const core::Status taken = takes_data_parallel() ? core::Status(core::Done{}) : on_one_gpu(job, name());
   if (!taken) return taken.error();
   core::Result<MemoryEstimate> estimate = do_estimate(job, gpu);
+  // Replays of variants and the like end early: what they gave is not whole.
+  if (core::deadline_passed()) return core::deadline_error().in_file(job.graph->file());
   if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());
   assert(estimate->breakdown.total().value() == 0 || estimate->breakdown.total().value() == estimate->expected.count());
   estimate->coverage.layers_total = static_cast<std::int64_t>(job.graph->layers().size());

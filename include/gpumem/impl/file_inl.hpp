@@ -2,14 +2,20 @@
 
 #include "gpumem/core/file.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <memory>
+#include <optional>
+#include <system_error>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/deadline.hpp"
 
 namespace gpumem::core {
 
@@ -25,7 +31,53 @@ GPUMEM_INLINE Error failure(const std::string& path, const std::string& what) {
 }
 
 GPUMEM_INLINE Error system_failure(const std::string& path, const char* doing) {
-  return failure(path, std::string("cannot ") + doing + ": " + std::strerror(errno));
+  return failure(path, std::string("cannot ") + doing + ": " + std::generic_category().message(errno));
+}
+
+/// What is wrong with a file that must be a regular one; nothing if it is.
+GPUMEM_INLINE std::optional<Error> fault_of(const std::string& path, const struct stat& facts, std::size_t largest) {
+  if (S_ISDIR(facts.st_mode)) return failure(path, "is a directory; name a file");
+  if (!S_ISREG(facts.st_mode)) return failure(path, "is a device, a pipe or a socket; name a regular file");
+  if (static_cast<std::uint64_t>(facts.st_size) > largest) {
+    return failure(path, "is larger than the " + to_string(Bytes(static_cast<std::int64_t>(largest))) +
+                             " that are read of a file");
+  }
+  return std::nullopt;
+}
+
+/// An open file that closes itself.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) close(number_);
+  }
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  int number_;
+};
+
+/// All that is left to read. Files of /proc have no size, so that only reading tells.
+GPUMEM_INLINE Result<std::string> read_rest(const std::string& path, int file, std::size_t expected,
+                                            std::size_t largest) {
+  constexpr std::size_t kChunk = std::size_t{1} << 20;
+  std::string content;
+  std::size_t size = 0;
+  while (true) {
+    if (deadline_passed()) return deadline_error().in_file(path);
+    if (content.size() == size) content.resize(size == 0 ? expected + 1 : size + std::min(kChunk, largest + 1 - size));
+    const ssize_t count = ::read(file, content.data() + size, std::min(content.size() - size, kChunk));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return system_failure(path, "read");
+    if (count == 0) break;
+    size += static_cast<std::size_t>(count);
+    if (size > largest) return failure(path, "grew beyond what is read of a file");
+  }
+  content.resize(size);
+  return content;
 }
 
 }  // namespace file_detail
@@ -54,6 +106,18 @@ GPUMEM_INLINE Result<std::string> read_file(const std::string& path) {
   }
   if (std::ferror(file) != 0) return file_detail::system_failure(path, "read");
   return content;
+}
+
+GPUMEM_INLINE Result<std::string> read_regular_file(const std::string& path, std::size_t largest) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0) return file_detail::system_failure(path, "open");
+  if (auto fault = file_detail::fault_of(path, facts, largest)) return *std::move(fault);
+  // It may be another file by now: what is opened is looked at again, and never waited for.
+  const file_detail::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (file.number() < 0) return file_detail::system_failure(path, "open");
+  if (fstat(file.number(), &facts) != 0) return file_detail::system_failure(path, "read");
+  if (auto fault = file_detail::fault_of(path, facts, largest)) return *std::move(fault);
+  return file_detail::read_rest(path, file.number(), static_cast<std::size_t>(facts.st_size), largest);
 }
 
 GPUMEM_INLINE Status write_file(const std::string& path, std::string_view content) {

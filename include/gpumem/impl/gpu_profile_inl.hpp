@@ -23,6 +23,8 @@ namespace gpu_profile_detail {
 using Json = nlohmann::json;
 
 inline constexpr std::size_t kLongestKey = 60;  // in messages
+/// A profile is a few KiB; the bound keeps a wrong file from becoming a tree of gigabytes.
+inline constexpr std::size_t kLargestProfile = std::size_t{1} << 20;
 
 GPUMEM_INLINE core::Error malformed(std::string message) {
   return {core::ErrorCode::malformed_input, std::move(message), {}};
@@ -204,9 +206,8 @@ GPUMEM_INLINE std::string lower_case(std::string_view text) {
 
 GPUMEM_INLINE core::Result<GpuProfile> parse_profile(std::string_view json, std::string_view file) {
   namespace detail = gpu_profile_detail;
-  // A profile is a few KiB; the bound keeps a wrong file from becoming a tree of gigabytes.
-  constexpr std::size_t kLargest = std::size_t{1} << 20;
-  if (json.size() > kLargest) return detail::malformed("is larger than 1 MiB; no GPU profile is").in_file(file);
+  if (json.size() > detail::kLargestProfile)
+    return detail::malformed("is larger than 1 MiB; no GPU profile is").in_file(file);
   std::size_t depth = 0;
   constexpr std::size_t kDeepest = 8;
   const auto shallow = [&](int, detail::Json::parse_event_t event, detail::Json&) {
@@ -223,7 +224,7 @@ GPUMEM_INLINE core::Result<GpuProfile> parse_profile(std::string_view json, std:
 }
 
 GPUMEM_INLINE core::Result<GpuProfile> load_profile(const std::string& path) {
-  const core::Result<std::string> text = core::read_file(path);
+  const core::Result<std::string> text = core::read_regular_file(path, gpu_profile_detail::kLargestProfile);
   if (!text) return text.error();
   return parse_profile(*text, path);
 }

@@ -133,6 +133,7 @@ GPUMEM_INLINE std::optional<std::int64_t> GraphBuilder::count_parameters(const L
 
 GPUMEM_INLINE LayerIndex GraphBuilder::add(const LayerSpec& spec) {
   const auto index = static_cast<LayerIndex>(graph_.layers_.size());
+  if (pace_.late()) fail(core::deadline_error());
   if (failed() || !sound(spec)) return index;
   const std::optional<std::int64_t> parameters = count_parameters(spec);
   if (!parameters) return index;

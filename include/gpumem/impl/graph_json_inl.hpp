@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/core/json_scanner.hpp"
 #include "gpumem/core/json_value.hpp"
 #include "gpumem/model/graph_builder.hpp"
@@ -173,6 +174,7 @@ class Handler {
   }
 
   bool value(const JsonValue& item) {
+    if (pace_.late()) return false;
     put(item);
     return complete(values_.size() - 1);
   }
@@ -217,6 +219,7 @@ class Handler {
 
   /// Depth 1 is the file's object, depth 2 a list such as "nodes", depth 3 one of its items.
   bool open(const JsonValue& empty) {
+    if (pace_.late()) return false;
     ++depth_;
     const bool list = empty.is(Kind::list);
     if (depth_ == 1) return !list || refuse_here("the file must hold one JSON object");
@@ -553,6 +556,7 @@ class Handler {
   bool format_seen_ = false;
   bool version_seen_ = false;
   bool nodes_seen_ = false;
+  core::Pace pace_;
 };
 
 /// Hands the events of nlohmann::json to the handler, as the scanner of plain JSON does.

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/core/json_scanner.hpp"
 
 namespace gpumem::core {
@@ -83,6 +84,7 @@ class JsonDocumentBuilder {
   }
 
   bool add(JsonValue value) {
+    if (pace_.late()) return refuse(deadline_error());
     if (document_.values_.size() == limits_.values) {
       return refuse_here("holds more than " + std::to_string(limits_.values) + " values");
     }
@@ -118,6 +120,7 @@ class JsonDocumentBuilder {
   const JsonLimits& limits_;
   JsonDocument document_;
   std::vector<std::size_t> unfinished_;  ///< the lists and objects that are open
+  Pace pace_;
   std::vector<std::string_view> keys_;
   std::string_view key_;
   std::optional<Error> error_;

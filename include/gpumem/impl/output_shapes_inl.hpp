@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "gpumem/core/deadline.hpp"
+
 namespace gpumem::plan {
 
 namespace output_shapes_detail {
@@ -318,7 +320,9 @@ GPUMEM_INLINE core::Result<OutputShapes> infer_output_shapes(const model::Traini
   shapes.inferred_.reserve(graph.layers().size());
   shapes.leaves_.reserve(graph.layers().size());
   std::optional<std::size_t> latest;  // the last layer that a known tensor leaves
+  core::Pace pace;
   for (const model::Layer& layer : graph.layers()) {
+    if (pace.late()) return core::deadline_error();
     const ops::Op* op = rules[layer.op];
     const model::Attributes attributes = graph.attributes(layer);
     const bool no_tensor = op != nullptr && op->reads_nothing && attributes.find("shape") == nullptr;

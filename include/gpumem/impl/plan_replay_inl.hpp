@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/estimate/plan_replay.hpp"
 
@@ -12,12 +13,18 @@ namespace plan_replay_detail {
 class Replayer {
  public:
   Replayer(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
-           const device::AllocatorOptions& options)
-      : plan_(plan), tape_(tape), gpu_(gpu), allocator_(options), held_(plan.slots) {}
+           const device::AllocatorOptions& options, ReplayMemory* memory)
+      : plan_(plan),
+        tape_(tape),
+        gpu_(gpu),
+        memory_(memory),
+        allocator_(options, memory == nullptr ? std::vector<device::Block>() : std::move(memory->blocks)),
+        held_(plan.slots) {}
 
   PlanReplay run(ReplayObserver* observer) {
     const std::size_t events = plan_.events.size();
-    for (std::size_t index = 0; index < events; ++index) {
+    core::Pace pace;
+    for (std::size_t index = 0; index < events && !pace.late(); ++index) {
       const std::int64_t highest = allocator_.peak_allocated();
       for_a_moment_ = 0;
       if (!apply(plan_.events[index])) {
@@ -35,6 +42,7 @@ class Replayer {
     result_.peak_allocated = allocator_.peak_allocated();
     result_.peak_reserved = allocator_.peak_reserved();
     result_.retries = allocator_.retries();
+    if (memory_ != nullptr) memory_->blocks = std::move(allocator_).leave_memory();
     return result_;
   }
 
@@ -111,6 +119,7 @@ class Replayer {
   const plan::StepPlan& plan_;
   const ops::Tape& tape_;
   const device::GpuProfile& gpu_;
+  ReplayMemory* memory_;
   device::CachingAllocator allocator_;
   std::vector<Held> held_;
   ByCategory allocated_{};
@@ -123,8 +132,9 @@ class Replayer {
 }  // namespace plan_replay_detail
 
 GPUMEM_INLINE PlanReplay replay_plan(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
-                                     const device::AllocatorOptions& options, ReplayObserver* observer) {
-  return plan_replay_detail::Replayer(plan, tape, gpu, options).run(observer);
+                                     const device::AllocatorOptions& options, ReplayObserver* observer,
+                                     ReplayMemory* memory) {
+  return plan_replay_detail::Replayer(plan, tape, gpu, options, memory).run(observer);
 }
 
 }  // namespace gpumem::estimate

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpumem/connect/connect.hpp"
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/estimate/estimator.hpp"
 
 namespace gpumem::estimate {
@@ -49,23 +50,57 @@ GPUMEM_INLINE core::Result<PlannedJob> plan_job(const model::TrainingJob& job, c
   core::Result<plan::Recording> recording = plan::record(planned.job, ops);
   if (!recording) return recording.error();
   planned.recording = *std::move(recording);
-  const core::Result<core::Bytes> context = planned_job_detail::context_of(job, planned.recording, gpu);
-  if (!context) return context.error();
-  planned.context = *context;
-  core::Result<plan::StepPlan> steps = plan::make_step_plan(planned.job, planned.recording);
-  if (!steps) return steps.error();
-  planned.steps = *std::move(steps);
+  if (core::Status done = replan_job(planned, job, gpu); !done) return done.error();
   return planned;
 }
 
+GPUMEM_INLINE core::Status replan_job(PlannedJob& planned, const model::TrainingJob& job,
+                                      const device::GpuProfile& gpu) {
+  std::shared_ptr<const model::ModelGraph> connected = std::move(planned.job.graph);
+  planned.job = job;
+  planned.job.graph = std::move(connected);
+  if (core::Status done = set_context(planned, gpu); !done) return done;
+  core::Result<plan::StepPlan> steps = plan::make_step_plan(planned.job, planned.recording, std::move(planned.steps));
+  if (!steps) return steps.error();
+  planned.steps = *std::move(steps);
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status set_context(PlannedJob& planned, const device::GpuProfile& gpu) {
+  const core::Result<core::Bytes> context = planned_job_detail::context_of(planned.job, planned.recording, gpu);
+  if (!context) return context.error();
+  planned.context = *context;
+  return core::Done{};
+}
+
+GPUMEM_INLINE bool recorded_alike(const model::TrainingJob& left, const model::TrainingJob& right) {
+  // What connect() and record() do not look at; a field that is new to jobs counts until somebody knows better.
+  model::TrainingJob same = left;
+  same.batch_size = right.batch_size;
+  same.optimizer = right.optimizer;
+  same.foreach = right.foreach;
+  same.fused = right.fused;
+  same.gradient_accumulation = right.gradient_accumulation;
+  same.activation_checkpointing = right.activation_checkpointing;
+  same.zero_grad_to_none = right.zero_grad_to_none;
+  same.zero_grad = right.zero_grad;
+  same.software = right.software;
+  same.samples_per_epoch = right.samples_per_epoch;
+  same.summary_pass = right.summary_pass;
+  same.validation_pass = right.validation_pass;
+  return same == right;
+}
+
 GPUMEM_INLINE core::Result<JobReplay> replay_job(const PlannedJob& planned, const device::GpuProfile& gpu,
-                                                 device::AllocatorOptions options) {
+                                                 device::AllocatorOptions options, ReplayMemory* memory) {
   const ops::Tape& tape = planned.recording.tape;
   options.capacity = core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - planned.context.count(), 0));
-  PlanReplay run = replay_plan(planned.steps, tape, gpu, options);
+  PlanReplay run = replay_plan(planned.steps, tape, gpu, options, nullptr, memory);
+  if (core::deadline_passed()) return core::deadline_error();
   if (!run.out_of_memory) return JobReplay{run, options, true};
   options.capacity = core::Bytes(planned_job_detail::kLargestReserved);
-  run = replay_plan(planned.steps, tape, gpu, options);  // how much it would have taken
+  run = replay_plan(planned.steps, tape, gpu, options, nullptr, memory);  // how much it would have taken
+  if (core::deadline_passed()) return core::deadline_error();
   if (!run.out_of_memory) return JobReplay{run, options, false};
   return core::Error{core::ErrorCode::overflow,
                      "the job's memory at batch " + std::to_string(planned.job.batch_size) + " is beyond any machine's",

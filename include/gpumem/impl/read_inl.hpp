@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/summary/text.hpp"
 
@@ -104,7 +105,10 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read(std::string_view text, const 
                        "holds none of the summaries that can be read: " + read_detail::names_of(known),
                        core::Place{options.file, 1, {}}};
   }
-  return found->parse(text, begin, options);
+  core::Result<model::ModelGraph> graph = found->parse(text, begin, options);
+  // A reader whose time is over ends as if its text did.
+  if (core::deadline_passed()) return core::deadline_error().in_file(options.file);
+  return graph;
 }
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_file(const std::string& path, const ReadOptions& options,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/plan/output_shapes.hpp"
 #include "gpumem/plan/record.hpp"
 
@@ -11,6 +12,10 @@ namespace record_detail {
 
 using ops::kNoTensor;
 using ops::TensorId;
+
+/// Beyond what anybody trains: a text of a few MiB may ask for recurrent layers of 65,536 steps each, and every call
+/// takes about half a KiB here and in a plan.
+inline constexpr std::int64_t kMostCalls = std::int64_t{1} << 22;
 
 class Recorder {
  public:
@@ -23,12 +28,21 @@ class Recorder {
     if (auto fault = add_graph_inputs()) return std::move(*fault);
     tensors_.assign(graph_.layers().size(), kNoTensor);
     consumed_.assign(graph_.layers().size(), false);
+    core::Pace pace;
     for (std::size_t index = 0; index < graph_.layers().size(); ++index) {
+      if (pace.late()) return core::deadline_error();
       if (auto fault = add_layer(index)) {
         fault->place = shape_place(graph_.layers()[index]);
         return std::move(*fault);
       }
+      if (static_cast<std::int64_t>(tape().functions().size()) > kMostCalls) {
+        return core::Error{core::ErrorCode::overflow,
+                           "up to here the model makes more than " + core::with_separators(kMostCalls) +
+                               " calls; give shorter sequences, or a part of the model",
+                           shape_place(graph_.layers()[index])};
+      }
     }
+    if (core::deadline_passed()) return core::deadline_error();  // a layer of many steps ends early
     recording_.model_inputs = tape().inputs().size();
     recording_.model_functions = tape().functions().size();
     for (const ops::Function& function : tape().functions()) {

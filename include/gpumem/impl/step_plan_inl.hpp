@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/plan/checkpoints.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
@@ -24,6 +25,14 @@ inline constexpr Slot kNoSlot = UINT32_MAX;
 /// Writes events, and knows which slots are taken and how many hold them.
 class EventLog {
  public:
+  /// In the memory of a plan that is not needed any more.
+  explicit EventLog(StepPlan reused) : plan_(std::move(reused)) {
+    plan_.events.clear();
+    plan_.calls.clear();
+    plan_.phases.clear();
+    plan_.slots = 0;
+  }
+
   Slot allocate(std::int64_t bytes, Category category, std::uint32_t layer) {
     Slot slot = 0;
     if (free_.empty()) {
@@ -131,8 +140,12 @@ class Sizes {
 /// Runs the tape as PyTorch runs the program, and writes what it allocates and frees.
 class Runner {
  public:
-  Runner(const model::TrainingJob& job, const Recording& recording, std::span<const Range> blocks)
-      : job_(job), recording_(recording), tape_(recording.tape), dialect_(Dialect::of(recording.tape.backend())) {
+  Runner(const model::TrainingJob& job, const Recording& recording, std::span<const Range> blocks, StepPlan reused)
+      : job_(job),
+        recording_(recording),
+        tape_(recording.tape),
+        dialect_(Dialect::of(recording.tape.backend())),
+        log_(std::move(reused)) {
     const std::size_t tensors = tape_.tensors().size();
     slot_of_.assign(tensors, kNoSlot);
     gradient_of_.assign(tensors, {});
@@ -152,6 +165,7 @@ class Runner {
     const auto buffers = tape_.buffers();
     std::size_t buffer = 0;
     for (const Tape::Parameter& parameter : parameters) {
+      if (pace_.late()) return;
       while (buffer < buffers.size() && buffers[buffer] < parameter.tensor)
         add(buffers[buffer++], sizes, Category::buffer);
       if (!parameter.tied) add(parameter.tensor, sizes, Category::parameter);
@@ -183,7 +197,7 @@ class Runner {
     // From the second pass on all are alike: each adds to the gradients that stand.
     constexpr std::int64_t kDistinctPasses = 3;
     const std::int64_t passes = std::min(job_.gradient_accumulation, kDistinctPasses);
-    for (std::int64_t pass = 0; pass < passes; ++pass) {
+    for (std::int64_t pass = 0; pass < passes && !pace_.was_late(); ++pass) {
       const bool first = pass == 0;
       const bool last = pass + 1 == passes;
       log_.mark(Phase::batch, step_, sizes.batch_size());
@@ -193,6 +207,7 @@ class Runner {
       if (first && job_.zero_grad == model::ZeroGrad::before_forward) zero_grad();
       log_.mark(Phase::forward, step_, sizes.batch_size());
       forward(sizes, true, true);
+      if (pace_.was_late()) return;
       if (first && job_.zero_grad == model::ZeroGrad::before_backward) zero_grad();
       log_.mark(Phase::backward, step_, sizes.batch_size());
       backward(sizes);
@@ -317,7 +332,7 @@ class Runner {
   void forward(const Sizes& sizes, bool with_gradients, bool with_loss) {
     const auto functions = tape_.functions();
     const std::size_t count = with_loss ? functions.size() : recording_.model_functions;
-    for (std::size_t index = 0; index < count; ++index) {
+    for (std::size_t index = 0; index < count && !pace_.late(); ++index) {
       Block* block = with_gradients ? block_of(index) : nullptr;
       if (block != nullptr && index == block->run.first) hold_inputs(*block);
       run_forward(functions[index], sizes, with_gradients && block == nullptr);
@@ -562,11 +577,12 @@ class Runner {
       gradient(recording_.loss).slot =
           log_.allocate(sizes.of(recording_.loss), Category::activation_gradient, kNoLayer);
     }
-    for (std::size_t index = functions.size(); index-- > 0;) {
+    for (std::size_t index = functions.size(); index-- > 0 && !pace_.late();) {
       if (tensor(functions[index].output).requires_grad) run_backward(index, sizes);
       Block* block = block_of(index);
       if (block != nullptr && index == block->run.first) end_block(*block);
     }
+    if (pace_.was_late()) return;
     // Parameters that no call reads (a summary shows that they are there, not what with) have gradients all the same.
     for (const Tape::Parameter& parameter : tape_.parameters()) {
       deliver(parameter.tensor);
@@ -796,6 +812,7 @@ class Runner {
     if (has_state_) return;
     has_state_ = true;
     for (const Tape::Parameter& parameter : tape_.parameters()) {
+      if (pace_.late()) return;
       if (parameter.frozen || parameter.tied) continue;
       const auto factored = memory().factored ? parameter.factored.value().value_or(0) : 0;
       const std::int64_t bytes =
@@ -860,6 +877,7 @@ class Runner {
   template <typename Visit>
   void for_each_trained(Visit visit) {
     for (const Tape::Parameter& parameter : tape_.parameters()) {
+      if (pace_.late()) return;
       if (!parameter.frozen && !parameter.tied) visit(parameter.tensor);
     }
   }
@@ -917,6 +935,7 @@ class Runner {
   std::int32_t step_ = 0;
   bool has_state_ = false;
   bool has_scale_ = false;  ///< GradScaler's
+  core::Pace pace_;
 };
 
 }  // namespace step_plan_detail
@@ -927,7 +946,8 @@ GPUMEM_INLINE const PhaseMark& StepPlan::phase_of(std::size_t event) const {
   return *(next - 1);  // the first phase begins with the first event
 }
 
-GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording) {
+GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording,
+                                                    StepPlan reused) {
   using step_plan_detail::Sizes;
   constexpr std::int64_t kSummaryBatch = 2;  // torchsummary's
   const auto sizes_at = [&](std::int64_t batch_size) { return Sizes::at(recording.tape, batch_size, *job.graph); };
@@ -939,7 +959,7 @@ GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& jo
     if (!found) return found.error();
     blocks = *std::move(found);
   }
-  step_plan_detail::Runner runner(job, recording, blocks);
+  step_plan_detail::Runner runner(job, recording, blocks, std::move(reused));
   runner.construct(*full);
   if (job.summary_pass) {
     const core::Result<Sizes> summary = sizes_at(kSummaryBatch);
@@ -956,6 +976,7 @@ GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& jo
   }
   if (job.validation_pass) runner.validation_pass(*full);
   if (last_batch > 0 || job.validation_pass) runner.train_step(*full);
+  if (core::deadline_passed()) return core::deadline_error();  // then the plan is not whole
   return std::move(runner).take();
 }
 

@@ -66,7 +66,7 @@ GPUMEM_INLINE Lines::Lines(std::string_view text, std::size_t begin)
     : text_(text), offset_(begin), number_(line_number(text, begin) - 1) {}
 
 GPUMEM_INLINE bool Lines::next() {
-  if (offset_ >= text_.size()) return false;
+  if (offset_ >= text_.size() || pace_.late()) return false;
   const std::size_t end = std::min(text_.find('\n', offset_), text_.size());
   line_ = text_.substr(offset_, end - offset_);
   if (!line_.empty() && line_.back() == '\r') line_.remove_suffix(1);

@@ -147,9 +147,10 @@ GPUMEM_INLINE core::Result<TrainedModel> make_model(std::string_view config, std
 
 GPUMEM_INLINE core::Result<TrainedModel> load_model(const std::string& folder) {
   namespace detail = trained_model_detail;
-  const core::Result<std::string> config = core::read_file(detail::path_in(folder, kConfigFile));
+  constexpr std::size_t kLargest = std::size_t{1} << 30;
+  const core::Result<std::string> config = core::read_regular_file(detail::path_in(folder, kConfigFile), kLargest);
   if (!config) return config.error();
-  const core::Result<std::string> weights = core::read_file(detail::path_in(folder, kWeightsFile));
+  const core::Result<std::string> weights = core::read_regular_file(detail::path_in(folder, kWeightsFile), kLargest);
   if (!weights) return weights.error();
   return make_model(*config, *weights, folder);
 }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/op_traits.hpp"
@@ -98,6 +99,7 @@ class GraphBuilder {
   std::int64_t more_warnings_ = 0;
   std::optional<std::pair<std::int64_t, std::int64_t>> printed_total_;  ///< count, line
   std::optional<core::Error> error_;
+  core::Pace pace_;
 };
 
 }  // namespace gpumem::model

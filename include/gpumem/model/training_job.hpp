@@ -136,6 +136,9 @@ struct TrainingJob {
       : graph(std::make_shared<const ModelGraph>(std::move(model))), batch_size(batch) {}
   TrainingJob(std::shared_ptr<const ModelGraph> model, std::int64_t batch)
       : graph(std::move(model)), batch_size(batch) {}
+
+  /// The same graph, not one that is alike.
+  friend bool operator==(const TrainingJob&, const TrainingJob&) = default;
 };
 
 /// Done if every figure of the job is in range. Errors: invalid_argument, naming the field.

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/matrix.hpp"
 
 namespace gpumem::ops {
@@ -170,7 +171,8 @@ class Unrolled {
     const TensorId steps = parts(gates);
     State state = {start(hidden_), of_.gates == kLstmGates ? start(cell_) : kNoTensor};
     std::vector<TensorId> stacked = {gates};  // named until then
-    for (std::int64_t step = 0; step < of_.steps; ++step) {
+    core::Pace pace;
+    for (std::int64_t step = 0; step < of_.steps && !pace.late(); ++step) {
       const TensorId from_input = part(steps, of_.gates);
       state = advance(state, from_input, std::span(of_hidden).first(count));
       stacked.push_back(state.hidden);

@@ -90,8 +90,10 @@ struct StepPlan {
 };
 
 /// The run: construction, an optional summary pass, the first two steps, then, if batches differ, the last batch of
-/// an epoch, a validation pass and one step more. Errors: overflow, naming the layer whose tensor does not fit.
-[[nodiscard]] core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording);
+/// an epoch, a validation pass and one step more. `reused` is a plan that nobody needs any more, whose memory it takes.
+/// Errors: overflow, naming the layer whose tensor does not fit; deadline_exceeded.
+[[nodiscard]] core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording,
+                                                    StepPlan reused = {});
 
 }  // namespace gpumem::plan
 

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpumem/core/deadline.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 
@@ -17,7 +18,7 @@ class Lines {
  public:
   explicit Lines(std::string_view text, std::size_t begin = 0);
 
-  /// Moves to the next line; false at the end.
+  /// Moves to the next line; false at the end, also where the time of this thread is over (core/deadline.hpp).
   bool next();
   [[nodiscard]] std::string_view line() const { return line_; }
   [[nodiscard]] std::int64_t number() const { return number_; }
@@ -29,6 +30,7 @@ class Lines {
   std::string_view line_;
   std::size_t offset_;
   std::int64_t number_;
+  core::Pace pace_;
 };
 
 /// 1-based number of the line that holds this offset.

@@ -13,14 +13,15 @@ struct CodeFacts {
   int exit;
 };
 
-constexpr std::array<CodeFacts, 8> kCodes = {{{ErrorCode::invalid_argument, "invalid_argument", 2},
+constexpr std::array<CodeFacts, 9> kCodes = {{{ErrorCode::invalid_argument, "invalid_argument", 2},
                                               {ErrorCode::unknown_gpu, "unknown_gpu", 2},
                                               {ErrorCode::unreadable_file, "unreadable_file", 3},
                                               {ErrorCode::unknown_format, "unknown_format", 3},
                                               {ErrorCode::malformed_input, "malformed_input", 3},
                                               {ErrorCode::unknown_layer, "unknown_layer", 3},
                                               {ErrorCode::missing_information, "missing_information", 4},
-                                              {ErrorCode::overflow, "overflow", 4}}};
+                                              {ErrorCode::overflow, "overflow", 4},
+                                              {ErrorCode::deadline_exceeded, "deadline_exceeded", 4}}};
 
 TEST(Error, CodesHaveTheDocumentedNamesAndExitCodes) {
   for (const CodeFacts& row : kCodes) {

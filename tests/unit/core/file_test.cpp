@@ -1,11 +1,13 @@
 #include "gpumem/core/file.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdio>
 #include <filesystem>
 
 #include "expect.hpp"
+#include "gpumem/core/deadline.hpp"
 
 namespace gpumem::core {
 namespace {
@@ -35,6 +37,48 @@ TEST(ReadFile, SaysWhyAMissingFileCannotBeRead) {
 
 TEST(ReadFile, RefusesADirectory) {
   EXPECT_TRUE(fails(read_file(::testing::TempDir()), ErrorCode::unreadable_file, 0, "is a directory"));
+}
+
+TEST(ReadRegularFile, GivesEveryByteUpToItsBound) {
+  const std::string path = ::testing::TempDir() + "gpumem_regular_file_test.bin";
+  const std::string content = std::string(3'000'000, 'x') + std::string("\r\n\0\xFF", 4);
+  ASSERT_TRUE(succeeds(write_file(path, content)));
+  const Result<std::string> read = read_regular_file(path, content.size());
+  ASSERT_TRUE(succeeds(read));
+  EXPECT_TRUE(*read == content);
+  EXPECT_TRUE(fails(read_regular_file(path, content.size() - 1), ErrorCode::unreadable_file, 0, "is larger than"));
+  std::remove(path.c_str());
+}
+
+TEST(ReadRegularFile, ReadsAFileWithoutASizeToItsEnd) {
+  if (!std::filesystem::exists("/proc/self/status")) GTEST_SKIP();
+  const Result<std::string> read = read_regular_file("/proc/self/status", 1 << 20);
+  ASSERT_TRUE(succeeds(read));
+  EXPECT_NE(read->find("Pid:"), std::string::npos);
+  EXPECT_TRUE(fails(read_regular_file("/proc/self/status", 10), ErrorCode::unreadable_file, 0, "grew beyond"));
+}
+
+TEST(ReadRegularFile, OpensNothingThatIsNone) {
+  const std::string folder = ::testing::TempDir();
+  EXPECT_TRUE(fails(read_regular_file(folder, 10), ErrorCode::unreadable_file, 0, "is a directory"));
+  EXPECT_TRUE(fails(read_regular_file("/dev/null", 10), ErrorCode::unreadable_file, 0, "name a regular file"));
+  EXPECT_TRUE(fails(read_regular_file("/nowhere", 10), ErrorCode::unreadable_file, 0, "No such file"));
+  const std::string fifo = folder + "gpumem_file_test_fifo";
+  std::remove(fifo.c_str());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  EXPECT_TRUE(fails(read_regular_file(fifo, 10), ErrorCode::unreadable_file, 0, "name a regular file"));
+  std::remove(fifo.c_str());
+}
+
+TEST(ReadRegularFile, EndsAtItsDeadline) {
+  const std::string path = ::testing::TempDir() + "gpumem_file_deadline_test.bin";
+  ASSERT_TRUE(succeeds(write_file(path, "content")));
+  const Deadline deadline(1);
+  while (!deadline_passed()) {
+  }
+  const Result<std::string> read = read_regular_file(path, 100);
+  std::remove(path.c_str());
+  EXPECT_TRUE(fails(read, ErrorCode::deadline_exceeded, 0, "deadline"));
 }
 
 TEST(WriteFile, MakesAFileAndReplacesIt) {

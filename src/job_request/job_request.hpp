@@ -1,15 +1,16 @@
-// Enters: command-line words or one JSON object. Leaves: JobRequest, what the user asked for, in the user's
-// terms; and the TrainingJob that it means.
+// Enters: command-line words, the fields of a C struct or one JSON object. Leaves: JobRequest, what the user asked for,
+// in the user's terms; and the TrainingJob that it means. One place for all who ask: the command line, the C API.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/gpumem.hpp"
 
-namespace gpumem::cli {
+namespace gpumem::job_request {
 
 inline constexpr const char* kDefaultGpu = "a100-40gb";
 /// The estimator that is used where none is named.
@@ -38,13 +39,20 @@ struct JobRequest {
   bool lenient = false;
 };
 
+/// One JSON object as a tree; nothing for text that is no JSON, or that nests deeper or has more fields than any job:
+/// it is refused before it becomes a tree.
+[[nodiscard]] std::optional<nlohmann::ordered_json> parse_json(std::string_view text);
+
 /// The request with the fields of one JSON object laid over `defaults`. Fields: summary, batch_size (or batch),
 /// input, seq_length (or seq), gpu, optimizer, precision, estimator, model, samples, zero_grad, software, alloc_conf,
 /// accumulate, data_parallel, foreach, fused, validation, checkpointing, lenient; "id" is the caller's own. Errors:
 /// malformed_input for an unknown field or a wrong type, naming it.
 [[nodiscard]] Result<JobRequest> request_from(const nlohmann::ordered_json& json, const JobRequest& defaults);
 
+/// The same of an object that may leave out the summary and the batch size, where the caller has them from elsewhere.
+[[nodiscard]] Result<JobRequest> fields_from(const nlohmann::ordered_json& json, const JobRequest& defaults);
+
 /// The job that the request means for this model. Errors: invalid_argument, naming the field.
 [[nodiscard]] Result<TrainingJob> job_from(const JobRequest& request, std::shared_ptr<const ModelGraph> graph);
 
-}  // namespace gpumem::cli
+}  // namespace gpumem::job_request

@@ -6,7 +6,7 @@
 #include "gpumem/core/error.hpp"
 #include "gpumem/summary/text.hpp"
 
-namespace gpumem::cli {
+namespace gpumem::job_request {
 
 namespace {
 
@@ -137,15 +137,38 @@ bool take_field(std::string_view name, const nlohmann::ordered_json& field, JobR
 
 }  // namespace
 
-Result<JobRequest> request_from(const nlohmann::ordered_json& json, const JobRequest& defaults) {
-  if (!json.is_object()) return malformed("a job is one JSON object a line");
+std::optional<nlohmann::ordered_json> parse_json(std::string_view text) {
+  using Json = nlohmann::ordered_json;
+  constexpr int kDeepest = 4;
+  constexpr int kMostFields = 64;  // an ordered object finds its keys one by one: many of them take their square
+  int fields = 0;
+  bool fits = true;
+  const auto keep = [&](int depth, Json::parse_event_t event, Json&) {
+    if (event == Json::parse_event_t::key) ++fields;
+    fits = fits && depth <= kDeepest && fields <= kMostFields;
+    return fits;
+  };
+  Json json = Json::parse(text, keep, false);
+  if (!fits || json.is_discarded()) return std::nullopt;
+  return json;
+}
+
+Result<JobRequest> fields_from(const nlohmann::ordered_json& json, const JobRequest& defaults) {
+  if (!json.is_object()) return malformed("a job is one JSON object");
   JobRequest request = defaults;
   for (const auto& [name, field] : json.items()) {
     if (!is_field(name))
       return malformed("a job has no field " + core::quoted(name) + "; its fields are " + field_names());
     if (!take_field(name, field, request)) return malformed("the field " + core::quoted(name) + " has the wrong type");
   }
-  if (request.summary.empty()) return malformed("the job names no \"summary\"");
+  return request;
+}
+
+Result<JobRequest> request_from(const nlohmann::ordered_json& json, const JobRequest& defaults) {
+  if (!json.is_object()) return malformed("a job is one JSON object a line");
+  Result<JobRequest> request = fields_from(json, defaults);
+  if (!request) return request;
+  if (request->summary.empty()) return malformed("the job names no \"summary\"");
   if (!json.contains("batch_size") && !json.contains("batch") && defaults.batch_size == 0) {
     return malformed("the job names no \"batch_size\"");
   }
@@ -180,4 +203,4 @@ Result<TrainingJob> job_from(const JobRequest& request, std::shared_ptr<const Mo
   return job;
 }
 
-}  // namespace gpumem::cli
+}  // namespace gpumem::job_request

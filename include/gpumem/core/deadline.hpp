@@ -1,0 +1,55 @@
+// Enters: how long the work of this thread may take. Leaves: whether that time is over, for the loops that do the work.
+// Units: milliseconds.
+//
+// A deadline holds for its thread and its scope, not for a call: the loops that may run long lie deep in readers, plans
+// and replays, most of which nobody hurries. Time that is over stays over. So a loop that sees it just ends early, and
+// whoever ran it looks again and gives the error in place of a result that is not whole.
+#pragma once
+
+#include <cstdint>
+
+#include "gpumem/core/error.hpp"
+
+namespace gpumem::core {
+
+/// While it lives, the work of this thread is to end within so many milliseconds; 0 or less: whenever it does. One
+/// inside another can only shorten the time.
+class Deadline {
+ public:
+  explicit Deadline(std::int64_t milliseconds);
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+  ~Deadline();
+
+ private:
+  std::int64_t outer_;  ///< what it stands in for
+};
+
+/// Whether the time of this thread is over. Looks at the clock if there is a deadline.
+[[nodiscard]] bool deadline_passed();
+
+/// What is given in place of a result.
+[[nodiscard]] Error deadline_error();
+
+/// For loops of small steps: looks at the clock once in 256 of them. Late once is late for good.
+class Pace {
+ public:
+  [[nodiscard]] bool late() {
+    if ((++steps_ & kMask) == 0 && !late_) late_ = deadline_passed();
+    return late_;
+  }
+  /// Whether it was, when it was last looked.
+  [[nodiscard]] bool was_late() const { return late_; }
+
+ private:
+  static constexpr std::uint32_t kMask = 255;
+  std::uint32_t steps_ = 0;
+  bool late_ = false;
+};
+
+}  // namespace gpumem::core
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/deadline_inl.hpp"
+#endif

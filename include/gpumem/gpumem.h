@@ -1,0 +1,336 @@
+/*
+ * gpumem.h: how much GPU memory a deep-learning training job will take, before it runs and without a GPU.
+ * The C API of gpumem: plain C99, one stable ABI for schedulers, launchers and other languages.
+ *
+ *   gpumem_summary *summary = NULL;
+ *   gpumem_job job = GPUMEM_JOB_INIT;
+ *   gpumem_estimate_result need = GPUMEM_ESTIMATE_RESULT_INIT;
+ *   char message[512];
+ *   if (gpumem_summary_from_file("vgg16.txt", NULL, &summary, message, sizeof message) != GPUMEM_OK) ...
+ *   job.batch_size = 64;
+ *   job.gpu = "a100-40gb";
+ *   if (gpumem_estimate(summary, &job, &need, message, sizeof message) == GPUMEM_OK) reserve(need.upper_bytes);
+ *   gpumem_summary_free(summary);
+ *
+ * Units. Sizes are bytes, times are milliseconds, batch sizes are samples, shares are from 0 to 1. A figure that is not
+ * told is -1.
+ *
+ * Results. A function returns GPUMEM_OK or says what went wrong, as a gpumem_status and in words: one line for people,
+ * without a line end, written to `message` and always ended by a NUL; what does not fit into `message_size` bytes is
+ * cut, never within a UTF-8 sequence, and a message that was cut ends in "...". After GPUMEM_OK the message is empty.
+ * `message` may be NULL, or `message_size` 0. A result is written where the function succeeds; else it is as it was.
+ *
+ * Ownership. What is passed in stays the caller's and is not kept: texts and structs may go once the call returns. What
+ * a function makes (gpumem_summary, a gpumem_job from JSON) is the caller's until the function that frees it; these
+ * take NULL. Text that a handle gives out lives as long as the handle.
+ *
+ * Threads. Every function may be called from any thread at any time. A gpumem_summary never changes: any number of
+ * threads may use one at once, and one of them frees it when all are done. Nothing is printed, no signal is touched, no
+ * environment variable is read, no thread is started, and no C++ exception leaves the library. Null and wrong arguments
+ * are errors (GPUMEM_INVALID_ARGUMENT), not crashes. A stack of 256 KiB is enough. Once the process ends (exit() runs,
+ * or the library is unloaded) no function may be running or called.
+ *
+ * Deadlines. `deadline_ms` bounds the time of one call (0: none), which then ends with GPUMEM_DEADLINE_EXCEEDED, in the
+ * calling thread. It ends at the next of many places where it looks at the clock, a little later than asked; see the
+ * README for how much. A file system that does not answer is not interrupted.
+ *
+ * Structs grow. Each begins with its `size`, which the GPUMEM_..._INIT macros set to what the caller was compiled with.
+ * A library that is newer than the caller takes what is missing as not given; one that is older refuses what it does
+ * not know if it is not zero. In an array of structs `size` is the stride. All else that is zero stands for the
+ * default.
+ *
+ * Compatibility. Functions, constants and the fields of structs keep their meaning while the shared library keeps its
+ * SONAME (libgpumem_c.so.0); every symbol is versioned. The text of messages may change.
+ */
+#ifndef GPUMEM_GPUMEM_H
+#define GPUMEM_GPUMEM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(GPUMEM_C_BUILDING) && (defined(__GNUC__) || defined(__clang__))
+#define GPUMEM_API __attribute__((visibility("default")))
+#else
+#define GPUMEM_API
+#endif
+
+/* The functions throw nothing, which C++ callers may rely on. */
+#ifdef __cplusplus
+#define GPUMEM_NOTHROW noexcept
+extern "C" {
+#else
+#define GPUMEM_NOTHROW
+#endif
+
+/* What a call came to. Values never change; later versions may add some. */
+typedef int32_t gpumem_status;
+enum {
+  GPUMEM_OK = 0,
+  GPUMEM_INVALID_ARGUMENT = 1,    /* a null pointer, a size or value out of range, an unknown name (optimizer, ...) */
+  GPUMEM_UNKNOWN_GPU = 2,         /* no profile of that name */
+  GPUMEM_UNREADABLE_FILE = 3,     /* not there, not allowed, too large, or no regular file */
+  GPUMEM_UNKNOWN_FORMAT = 4,      /* the text is none of the summary formats, or several */
+  GPUMEM_MALFORMED_INPUT = 5,     /* a summary, profile or job that breaks its format */
+  GPUMEM_UNKNOWN_LAYER = 6,       /* a layer that holds parameters and that gpumem does not know */
+  GPUMEM_MISSING_INFORMATION = 7, /* the input is sound but says too little for this estimate */
+  GPUMEM_OVERFLOW = 8,            /* a size that does not fit 64 bits */
+  GPUMEM_DEADLINE_EXCEEDED = 9,   /* the time was over before there was an answer */
+  GPUMEM_OUT_OF_MEMORY = 10,      /* of this process, not of a GPU */
+  GPUMEM_INTERNAL_ERROR = 11      /* a fault of gpumem: please report it */
+};
+
+/* "0.1.0": the library that is running, which may be newer than this header. Never NULL; static. */
+GPUMEM_API const char* gpumem_version(void) GPUMEM_NOTHROW;
+
+/* "malformed_input"; "unknown" for what is no status. Never NULL; static. */
+GPUMEM_API const char* gpumem_status_name(gpumem_status status) GPUMEM_NOTHROW;
+
+/* ---- Model summaries ------------------------------------------------------------------------------------------ */
+
+/* A model as its summary tells it. Immutable. */
+typedef struct gpumem_summary gpumem_summary;
+
+/* How a summary is read. NULL in place of it: all defaults. */
+typedef struct gpumem_read_options {
+  size_t size;           /* sizeof(gpumem_read_options) */
+  int64_t deadline_ms;   /* 0: none */
+  int64_t largest_bytes; /* longer texts are refused before they are read; 0: 16 MiB */
+  int32_t lenient;       /* not 0: unknown layers that hold parameters are counted, and estimates are lower bounds */
+  int32_t reserved;      /* 0 */
+} gpumem_read_options;
+#define GPUMEM_READ_OPTIONS_INIT \
+  { sizeof(gpumem_read_options), 0, 0, 0, 0 }
+
+/*
+ * Reads a summary in any format that `gpumem estimate` takes (README). The path is opened with the rights of the
+ * process and only if it is a regular file, also behind symbolic links: a FIFO, device or socket is refused unopened. A
+ * message may quote up to 60 bytes of the file. "-" is a file of that name. A summary takes memory in proportion to its
+ * length; see the README for how much.
+ * Errors: GPUMEM_UNREADABLE_FILE, GPUMEM_UNKNOWN_FORMAT, GPUMEM_MALFORMED_INPUT, GPUMEM_UNKNOWN_LAYER,
+ * GPUMEM_MISSING_INFORMATION, GPUMEM_OVERFLOW, GPUMEM_DEADLINE_EXCEEDED; the message names file and line.
+ */
+GPUMEM_API gpumem_status gpumem_summary_from_file(const char* path, const gpumem_read_options* options,
+                                                  gpumem_summary** summary, char* message,
+                                                  size_t message_size) GPUMEM_NOTHROW;
+
+/* The same for a text of `length` bytes, which needs no NUL at its end. */
+GPUMEM_API gpumem_status gpumem_summary_from_memory(const char* text, size_t length, const gpumem_read_options* options,
+                                                    gpumem_summary** summary, char* message,
+                                                    size_t message_size) GPUMEM_NOTHROW;
+
+GPUMEM_API void gpumem_summary_free(gpumem_summary* summary) GPUMEM_NOTHROW;
+
+/* What was read. */
+typedef struct gpumem_summary_info {
+  size_t size;                  /* sizeof(gpumem_summary_info) */
+  const char* format;           /* "torchsummary"; lives as long as the summary */
+  int64_t layers;               /* that are computed */
+  int64_t unknown_layers;       /* those of them that no op describes; 0 unless read leniently */
+  int64_t parameters;           /* elements, tied ones once */
+  int64_t trainable_parameters; /* those of them that get gradients */
+  int64_t printed_batch_size;   /* that the summary was printed at; -1: it does not say */
+  int64_t warnings;             /* how many gpumem_summary_warning() has */
+} gpumem_summary_info;
+#define GPUMEM_SUMMARY_INFO_INIT \
+  { sizeof(gpumem_summary_info), NULL, 0, 0, 0, 0, 0, 0 }
+
+GPUMEM_API gpumem_status gpumem_summary_describe(const gpumem_summary* summary, gpumem_summary_info* info,
+                                                 char* message, size_t message_size) GPUMEM_NOTHROW;
+
+/* What was odd about the text, such as a printed total that is not the sum: number `index` of them, from 0. Lives as
+   long as the summary; NULL beyond the last. */
+GPUMEM_API const char* gpumem_summary_warning(const gpumem_summary* summary, int64_t index) GPUMEM_NOTHROW;
+
+/* ---- Jobs ----------------------------------------------------------------------------------------------------- */
+
+/*
+ * How the model is trained, and what is asked of it: the options of `gpumem estimate`, with the same names and
+ * defaults. A text that is NULL or empty, and a number that is 0, is the default.
+ */
+typedef struct gpumem_job {
+  size_t size;           /* sizeof(gpumem_job) */
+  int64_t deadline_ms;   /* of the call that it is passed to; 0: none */
+  int64_t batch_size;    /* 1 or more; gpumem_fit() ignores it */
+  int64_t seq_length;    /* tokens a sample; 0: as the summary says */
+  int64_t samples;       /* an epoch, whose last batch may be smaller; 0: every batch is full */
+  int64_t accumulate;    /* forward-backward passes a step; 0: 1 */
+  const char* input;     /* one sample's shape, "3x224x224"; NULL: as the summary says */
+  const char* gpu;       /* a name that `gpumem gpus` lists, or a path (with a '/', or ending in .json) to a profile;
+                            NULL: "a100-40gb" */
+  const char* optimizer; /* "sgd", "sgd-momentum", "adam", "adamw", "adagrad", "rmsprop", "adafactor", "lion"; NULL:
+                            "adam" */
+  const char* precision; /* "fp32", "fp32-strict", "amp-fp16", "amp-bf16", "bf16"; NULL: "fp32" */
+  const char* estimator; /* "replay", "replay-corrected", "horus", "fake-tensor", "fake-tensor-optimizer",
+                            "gpumemnet-mlp", "gpumemnet-transformer"; NULL: "replay" */
+  const char* model;     /* of learned estimators: a built-in model, or the path of a model's folder; NULL: their own */
+  const char* zero_grad; /* "step-start", "before-forward", "before-backward", "step-end"; NULL: "before-forward" */
+  const char* software;  /* a software stack that the GPU's profile names; NULL: its first */
+  const char* alloc_conf; /* as PYTORCH_CUDA_ALLOC_CONF; NULL: PyTorch's defaults */
+  int32_t no_foreach;     /* not 0: the optimizer's single-tensor form */
+  int32_t fused;          /* not 0: the optimizer's fused form */
+  int32_t validation;     /* not 0: a pass without gradients after each epoch */
+  int32_t checkpointing;  /* not 0: activation checkpointing */
+  const char* summary; /* never opened by the library: what "summary" and "lenient" of JSON said, for the caller to */
+  int32_t lenient;     /* read the summary with, if that is wanted */
+  int32_t reserved;    /* 0 */
+} gpumem_job;
+#define GPUMEM_JOB_INIT \
+  { sizeof(gpumem_job), 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0 }
+
+/*
+ * A job from JSON text of up to 1 MiB: one object with the fields that a line of `gpumem batch` has ("batch_size",
+ * "seq_length", "gpu", ...; flags are true or false), of which none must be there, and "deadline_ms". The job and its
+ * texts are freed together by gpumem_job_free(); it may be copied and changed while it lives.
+ * Errors: GPUMEM_MALFORMED_INPUT, naming the field.
+ */
+GPUMEM_API gpumem_status gpumem_job_from_json(const char* json, size_t length, gpumem_job** job, char* message,
+                                              size_t message_size) GPUMEM_NOTHROW;
+
+/* Of a job that gpumem_job_from_json() made, and no other. */
+GPUMEM_API void gpumem_job_free(gpumem_job* job) GPUMEM_NOTHROW;
+
+/* ---- Estimates ------------------------------------------------------------------------------------------------ */
+
+/* What a job takes on one GPU. -1: the estimator does not tell. */
+typedef struct gpumem_estimate_result {
+  size_t size;             /* sizeof(gpumem_estimate_result) */
+  int64_t expected_bytes;  /* the best single figure */
+  int64_t lower_bytes;     /* equal to expected_bytes where the estimator gives no range */
+  int64_t upper_bytes;     /* what a scheduler reserves */
+  int64_t allocated_bytes; /* peak of live tensors: torch.cuda.max_memory_allocated */
+  int64_t reserved_bytes;  /* peak of PyTorch's allocator: torch.cuda.max_memory_reserved */
+  int64_t device_bytes;    /* context and reserved: what nvidia-smi shows */
+  int64_t capacity_bytes;  /* of the GPU */
+  /* What expected_bytes is made of: the parts sum to it, or are all -1. */
+  int64_t context_bytes;       /* CUDA context, driver and loaded libraries */
+  int64_t parameters_bytes;    /* and buffers */
+  int64_t gradients_bytes;     /* at the moment when most is in live tensors, as all of these */
+  int64_t optimizer_bytes;     /* its state */
+  int64_t activations_bytes;   /* and their gradients, inputs, temporaries */
+  int64_t workspace_bytes;     /* of cuBLAS and cuDNN */
+  int64_t fragmentation_bytes; /* reserved by the allocator, not allocated */
+  double upper_coverage;       /* share of measured runs that upper_bytes covers; -1: not published */
+  int64_t retries;             /* how often the allocator gives back its cache for the job to fit, which slows it */
+  int64_t layers;              /* of the model */
+  int64_t unknown_layers;      /* not 0: all figures are lower bounds */
+  int32_t fits;                /* 1: known to fit; 0: not */
+  int32_t out_of_domain;       /* of learned estimators: in how many respects the job is unlike those that they were
+                                  trained on; not 0: not to be trusted */
+} gpumem_estimate_result;
+#define GPUMEM_ESTIMATE_RESULT_INIT \
+  { sizeof(gpumem_estimate_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0 }
+
+/*
+ * The memory of this job. A GPU or an estimator that is built in is made ready once in a process; a profile or a model
+ * that is named by a path is read at every call.
+ * Errors: those of gpumem_summary_from_file() for profiles and models; GPUMEM_INVALID_ARGUMENT, GPUMEM_UNKNOWN_GPU,
+ * GPUMEM_MISSING_INFORMATION, GPUMEM_OVERFLOW, GPUMEM_DEADLINE_EXCEEDED. A job that does not fit is no error.
+ */
+GPUMEM_API gpumem_status gpumem_estimate(const gpumem_summary* summary, const gpumem_job* job,
+                                         gpumem_estimate_result* result, char* message,
+                                         size_t message_size) GPUMEM_NOTHROW;
+
+/* The largest batch that fits the GPU. */
+typedef struct gpumem_fit_result {
+  size_t size;        /* sizeof(gpumem_fit_result) */
+  int64_t batch_size; /* 0: not even one sample fits */
+  int64_t estimates;  /* how many were made to find it */
+  int32_t at_least;   /* 1: the largest batch that is tried (1,048,576) fits */
+  int32_t has_next;   /* 1: `one_more` was written; 0 with at_least, or where that is beyond 64 bits */
+} gpumem_fit_result;
+#define GPUMEM_FIT_RESULT_INIT \
+  { sizeof(gpumem_fit_result), 0, 0, 0, 0 }
+
+/*
+ * The largest batch with which the job fits its GPU; a still larger one may fit by chance. `at_batch` takes what the
+ * job takes there (untouched where batch_size is 0), `one_more` what it takes with one sample more; each may be NULL.
+ * Errors: those of gpumem_estimate(); GPUMEM_MISSING_INFORMATION if layers are unknown.
+ */
+GPUMEM_API gpumem_status gpumem_fit(const gpumem_summary* summary, const gpumem_job* job, gpumem_fit_result* fit,
+                                    gpumem_estimate_result* at_batch, gpumem_estimate_result* one_more, char* message,
+                                    size_t message_size) GPUMEM_NOTHROW;
+
+/* ---- Placement ------------------------------------------------------------------------------------------------ */
+
+/* A GPU of a server as its resource manager knows it; a MIG slice is a GPU of its own. */
+typedef struct gpumem_server_gpu {
+  size_t size;             /* sizeof(gpumem_server_gpu), also the stride of an array */
+  const char* id;          /* "0", "node3:1"; NULL: its place in the array */
+  int64_t total_bytes;     /* what jobs can have of it */
+  int64_t used_bytes;      /* in use as monitored, by anybody */
+  int64_t set_aside_bytes; /* for the jobs that were placed on it, which may not have grown to it yet */
+  double smact;            /* mean SM activity */
+  int32_t jobs;            /* placed on it, at most 256 */
+  int32_t exclusive;       /* not 0: its job is to be alone */
+} gpumem_server_gpu;
+#define GPUMEM_SERVER_GPU_INIT \
+  { sizeof(gpumem_server_gpu), NULL, 0, 0, 0, 0.0, 0, 0 }
+
+/* What a job asks for. From an estimate: memory_bytes = upper_bytes (or expected_bytes and a margin), alone_bytes =
+   expected_bytes. */
+typedef struct gpumem_request {
+  size_t size;          /* sizeof(gpumem_request) */
+  const char* id;       /* for messages; NULL: "the job" */
+  int64_t gpus;         /* all or nothing; 0: 1 */
+  int64_t memory_bytes; /* to set aside on each of them, margin included; -1: no estimate */
+  int64_t alone_bytes;  /* what is enough on an idle GPU, where nobody competes for the rest; -1: as memory_bytes */
+  double smact;         /* its SM activity alone; 0: not known */
+  int32_t exclusive;    /* not 0: only GPUs without another job */
+  int32_t reserved;     /* 0 */
+} gpumem_request;
+#define GPUMEM_REQUEST_INIT \
+  { sizeof(gpumem_request), NULL, 1, -1, -1, 0.0, 0, 0 }
+
+/* How GPUs are chosen. The macro has CARMA's values. NULL in place of it: these. */
+typedef struct gpumem_placement {
+  size_t size;              /* sizeof(gpumem_placement) */
+  const char* policy;       /* "exclusive", "round-robin", "magm", "lug", "mug", "first-fit", "best-fit", "worst-fit";
+                               NULL: "magm", the GPU with the most available memory */
+  double smact_cap;         /* no job to a GPU at or above this SM activity; below 0: no cap */
+  int64_t free_floor_bytes; /* nor beside others with less free memory than this */
+  int32_t idle_first;       /* not 0: idle GPUs before any that has a job */
+  int32_t reserved;         /* 0 */
+} gpumem_placement;
+#define GPUMEM_PLACEMENT_INIT \
+  { sizeof(gpumem_placement), NULL, 0.80, INT64_C(5368709120), 0, 0 }
+
+/* Why a job was not placed. */
+typedef int32_t gpumem_refusal;
+enum {
+  GPUMEM_PLACED = 0,
+  GPUMEM_REFUSED_NEVER = 1,       /* too few GPUs of this server could hold it even when empty */
+  GPUMEM_REFUSED_OCCUPIED = 2,    /* it, or a job that is there, is to be alone */
+  GPUMEM_REFUSED_NO_ESTIMATE = 3, /* the policy puts no job beside others whose memory nobody knows */
+  GPUMEM_REFUSED_MEMORY = 4,      /* less free memory than it asks for */
+  GPUMEM_REFUSED_FREE_FLOOR = 5,  /* less free memory than the conditions ask for */
+  GPUMEM_REFUSED_SMACT = 6        /* as busy as the conditions allow, or busier */
+};
+
+typedef struct gpumem_decision {
+  size_t size;             /* sizeof(gpumem_decision) */
+  size_t* gpus;            /* in: room for the request's `gpus` places; out: the GPUs, the preferred first */
+  size_t gpus_capacity;    /* in: how many `gpus` has room for */
+  size_t gpus_count;       /* out: how many were chosen; 0: none now */
+  char* explanation;       /* in: room for the decision in words, as for a message; NULL: not wanted */
+  size_t explanation_size; /* in: its bytes */
+  size_t nearest;          /* out: if refused, the GPU that came closest */
+  gpumem_refusal refusal;  /* out: GPUMEM_PLACED, or why not */
+  int32_t open;            /* out: if refused, how many GPUs would take it, fewer than it asks for */
+} gpumem_decision;
+#define GPUMEM_DECISION_INIT \
+  { sizeof(gpumem_decision), NULL, 0, 0, NULL, 0, 0, 0, 0 }
+
+/*
+ * Decides where a job goes among the `count` GPUs of a server, and sets nothing aside: that is the caller's to do.
+ * `turn` is the place of "round-robin" on this server, 0 at first, which the caller keeps (NULL: 0). Refusal is no
+ * error; `explanation` says why: "on GPU 2: ...", "not now: ...", "never: ...".
+ */
+GPUMEM_API gpumem_status gpumem_place(const gpumem_request* request, const gpumem_server_gpu* gpus, size_t count,
+                                      const gpumem_placement* placement, uint64_t* turn, gpumem_decision* decision,
+                                      char* message, size_t message_size) GPUMEM_NOTHROW;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GPUMEM_GPUMEM_H */

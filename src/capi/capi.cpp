@@ -1,0 +1,580 @@
+// The entry points of gpumem.h. Each one checks what it was given, does its work within the caller's deadline, and
+// turns whatever comes of it into a status and a message.
+#include "gpumem/gpumem.h"
+
+#include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "gpumem/core/deadline.hpp"
+#include "gpumem/core/file.hpp"
+#include "gpumem/estimate/replay.hpp"
+#include "gpumem/gpumem.hpp"
+#include "gpumem/place/policies.hpp"
+#include "job_request.hpp"
+#include "message.hpp"
+#include "residents.hpp"
+#include "sized.hpp"
+
+/// The model, and what estimates of it share.
+struct gpumem_summary {
+  explicit gpumem_summary(gpumem::ModelGraph read)
+      : graph(std::make_shared<const gpumem::ModelGraph>(std::move(read))) {}
+
+  std::shared_ptr<const gpumem::ModelGraph> graph;
+  mutable gpumem::estimate::PreparedJobs prepared;  ///< itself safe to use from many threads
+};
+
+namespace gpumem::capi {
+
+namespace {
+
+/// The sizes of the structs in the first version of the API, which callers of it will always pass.
+constexpr std::size_t kFirstReadOptions = sizeof(gpumem_read_options);
+constexpr std::size_t kFirstSummaryInfo = sizeof(gpumem_summary_info);
+constexpr std::size_t kFirstJob = sizeof(gpumem_job);
+constexpr std::size_t kFirstEstimate = sizeof(gpumem_estimate_result);
+constexpr std::size_t kFirstFit = sizeof(gpumem_fit_result);
+constexpr std::size_t kFirstGpu = sizeof(gpumem_server_gpu);
+constexpr std::size_t kFirstRequest = sizeof(gpumem_request);
+constexpr std::size_t kFirstPlacement = sizeof(gpumem_placement);
+constexpr std::size_t kFirstDecision = sizeof(gpumem_decision);
+
+constexpr std::int64_t kNotTold = -1;
+
+gpumem_status status_of(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::invalid_argument: return GPUMEM_INVALID_ARGUMENT;
+    case ErrorCode::unknown_gpu: return GPUMEM_UNKNOWN_GPU;
+    case ErrorCode::unreadable_file: return GPUMEM_UNREADABLE_FILE;
+    case ErrorCode::unknown_format: return GPUMEM_UNKNOWN_FORMAT;
+    case ErrorCode::malformed_input: return GPUMEM_MALFORMED_INPUT;
+    case ErrorCode::unknown_layer: return GPUMEM_UNKNOWN_LAYER;
+    case ErrorCode::missing_information: return GPUMEM_MISSING_INFORMATION;
+    case ErrorCode::overflow: return GPUMEM_OVERFLOW;
+    case ErrorCode::deadline_exceeded: return GPUMEM_DEADLINE_EXCEEDED;
+  }
+  return GPUMEM_INTERNAL_ERROR;
+}
+
+/// Where the words of a call go.
+struct Message {
+  char* buffer;
+  std::size_t size;
+
+  void write(std::string_view text) const noexcept { write_text(text, buffer, size); }
+};
+
+/// Runs the body of an entry point, which gives a core::Status; nothing gets past it.
+template <typename Body>
+gpumem_status guarded(const Message& message, Body body) noexcept {
+  try {
+    message.write({});
+    const core::Status done = body();
+    if (done) return GPUMEM_OK;
+    message.write(core::to_string(done.error()));
+    return status_of(done.error().code);
+  } catch (const std::bad_alloc&) {
+    message.write("there is not enough memory for the answer");
+    return GPUMEM_OUT_OF_MEMORY;
+  } catch (const std::length_error&) {  // a container beyond what could ever be allocated
+    message.write("there is not enough memory for the answer");
+    return GPUMEM_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    message.write(error.what());
+    return GPUMEM_INTERNAL_ERROR;
+  } catch (...) {
+    message.write("something that is no exception of C++ was thrown");
+    return GPUMEM_INTERNAL_ERROR;
+  }
+}
+
+std::string text_or(const char* text, const char* otherwise) {
+  return text == nullptr || *text == '\0' ? otherwise : text;
+}
+
+core::Error null_pointer(const char* name) { return refused(std::string(name) + " is a null pointer"); }
+
+/// Done if a struct that leaves has room for its first version.
+template <typename Struct>
+core::Status check_result(const Struct* result, std::size_t first, const char* name) {
+  if (result == nullptr) return null_pointer(name);
+  std::size_t size = 0;
+  std::memcpy(&size, result, sizeof size);
+  return check_size(size, first, name);
+}
+
+// --- Summaries --------------------------------------------------------------------------------------------------
+
+constexpr std::int64_t kUsualLargest = std::int64_t{16} << 20;
+
+Result<gpumem_read_options> options_of(const gpumem_read_options* options) {
+  gpumem_read_options known = GPUMEM_READ_OPTIONS_INIT;
+  if (options != nullptr) {
+    const Result<gpumem_read_options> given = taken(options, kFirstReadOptions, "gpumem_read_options");
+    if (!given) return given.error();
+    known = *given;
+  }
+  if (known.reserved != 0) return refused("gpumem_read_options.reserved must be 0");
+  if (known.largest_bytes < 0) return refused("gpumem_read_options.largest_bytes is negative");
+  if (known.largest_bytes == 0) known.largest_bytes = kUsualLargest;
+  return known;
+}
+
+core::Status read_into(std::string_view text, const std::string& file, bool lenient, gpumem_summary** summary) {
+  Result<ModelGraph> graph = summary::read(text, {&ops::vocabulary(), file, lenient});
+  if (!graph) return graph.error();
+  *summary = std::make_unique<gpumem_summary>(*std::move(graph)).release();
+  return core::Done{};
+}
+
+core::Status read_file(const char* path, const gpumem_read_options* given, gpumem_summary** summary) {
+  if (path == nullptr) return null_pointer("path");
+  if (summary == nullptr) return null_pointer("summary");
+  const Result<gpumem_read_options> options = options_of(given);
+  if (!options) return options.error();
+  const core::Deadline deadline(options->deadline_ms);
+  const Result<std::string> text = core::read_regular_file(path, static_cast<std::size_t>(options->largest_bytes));
+  if (!text) return text.error();
+  return read_into(*text, path, options->lenient != 0, summary);
+}
+
+core::Status read_memory(const char* text, std::size_t length, const gpumem_read_options* given,
+                         gpumem_summary** summary) {
+  if (text == nullptr) return null_pointer("text");
+  if (summary == nullptr) return null_pointer("summary");
+  const Result<gpumem_read_options> options = options_of(given);
+  if (!options) return options.error();
+  if (length > static_cast<std::uint64_t>(options->largest_bytes)) {
+    return refused("the text has " + core::to_string(core::Bytes(static_cast<std::int64_t>(length))) +
+                   ", more than gpumem_read_options.largest_bytes allows");
+  }
+  const core::Deadline deadline(options->deadline_ms);
+  return read_into({text, length}, {}, options->lenient != 0, summary);
+}
+
+core::Status describe(const gpumem_summary* summary, gpumem_summary_info* info) {
+  if (summary == nullptr) return null_pointer("summary");
+  if (auto checked = check_result(info, kFirstSummaryInfo, "gpumem_summary_info"); !checked) return checked;
+  const ModelGraph& graph = *summary->graph;
+  gpumem_summary_info known = GPUMEM_SUMMARY_INFO_INIT;
+  known.format = graph.format().c_str();
+  known.layers = static_cast<std::int64_t>(graph.layers().size());
+  known.unknown_layers = graph.unknown_layers();
+  known.parameters = graph.parameters();
+  known.trainable_parameters = graph.trainable_parameters();
+  known.printed_batch_size = graph.printed_batch_size().value_or(kNotTold);
+  known.warnings = static_cast<std::int64_t>(graph.warnings().size());
+  give(known, info);
+  return core::Done{};
+}
+
+// --- Jobs -------------------------------------------------------------------------------------------------------
+
+using job_request::JobRequest;
+
+/// The request, in the terms that all front ends share.
+Result<JobRequest> request_of(const gpumem_job& job) {
+  if (job.reserved != 0) return refused("gpumem_job.reserved must be 0");
+  const JobRequest usual;
+  JobRequest request;
+  request.batch_size = job.batch_size;
+  if (job.seq_length != 0) request.sequence_length = job.seq_length;
+  if (job.samples != 0) request.samples = job.samples;
+  if (job.accumulate != 0) request.accumulate = job.accumulate;
+  request.input = text_or(job.input, "");
+  request.gpu = text_or(job.gpu, job_request::kDefaultGpu);
+  request.optimizer = text_or(job.optimizer, usual.optimizer.c_str());
+  request.precision = text_or(job.precision, usual.precision.c_str());
+  request.estimator = text_or(job.estimator, job_request::kDefaultEstimator);
+  request.model = text_or(job.model, "");
+  request.zero_grad = text_or(job.zero_grad, usual.zero_grad.c_str());
+  request.software = text_or(job.software, "");
+  request.alloc_conf = text_or(job.alloc_conf, "");
+  request.foreach = job.no_foreach == 0;
+  request.fused = job.fused != 0;
+  request.validation = job.validation != 0;
+  request.checkpointing = job.checkpointing != 0;
+  return request;
+}
+
+/// A job with the texts that it points into.
+struct OwnedJob : gpumem_job {
+  OwnedJob() : gpumem_job GPUMEM_JOB_INIT {}
+  JobRequest request;
+};
+
+const char* text_of(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
+
+void point_into(OwnedJob& job) {
+  const JobRequest& request = job.request;
+  job.batch_size = request.batch_size;
+  job.seq_length = request.sequence_length.value_or(0);
+  job.samples = request.samples.value_or(0);
+  job.accumulate = request.accumulate;
+  job.input = text_of(request.input);
+  job.gpu = text_of(request.gpu);
+  job.optimizer = text_of(request.optimizer);
+  job.precision = text_of(request.precision);
+  job.estimator = text_of(request.estimator);
+  job.model = text_of(request.model);
+  job.zero_grad = text_of(request.zero_grad);
+  job.software = text_of(request.software);
+  job.alloc_conf = text_of(request.alloc_conf);
+  job.no_foreach = request.foreach ? 0 : 1;
+  job.fused = request.fused ? 1 : 0;
+  job.validation = request.validation ? 1 : 0;
+  job.checkpointing = request.checkpointing ? 1 : 0;
+  job.summary = text_of(request.summary);
+  job.lenient = request.lenient ? 1 : 0;
+}
+
+/// The deadline is a matter of the call, not of the job: gpumem.h alone has it in a job's JSON.
+core::Status take_deadline(nlohmann::ordered_json& json, std::int64_t& deadline_ms) {
+  const auto field = json.find("deadline_ms");
+  if (field == json.end()) return core::Done{};
+  const bool whole = field->is_number_integer() && (!field->is_number_unsigned() || *field <= INT64_MAX);
+  if (!whole || field->get<std::int64_t>() < 0) {
+    return core::Error{ErrorCode::malformed_input, "the field \"deadline_ms\" is no number of milliseconds", {}};
+  }
+  deadline_ms = field->get<std::int64_t>();
+  json.erase(field);
+  return core::Done{};
+}
+
+/// Zero stands for what is not given, so a zero that was given must not pass for it.
+core::Status check_zeros(const JobRequest& request) {
+  const auto zero = [](const char* field) {
+    return refused(std::string("the field \"") + field + "\" is 0; it must be at least 1");
+  };
+  if (request.sequence_length && *request.sequence_length == 0) return zero("seq_length");
+  if (request.samples && *request.samples == 0) return zero("samples");
+  if (request.accumulate == 0) return zero("accumulate");
+  return core::Done{};
+}
+
+core::Status parse_job(const char* text, std::size_t length, gpumem_job** job) {
+  constexpr std::size_t kLongest = std::size_t{1} << 20;
+  if (text == nullptr) return null_pointer("json");
+  if (job == nullptr) return null_pointer("job");
+  if (length > kLongest) return core::Error{ErrorCode::malformed_input, "the job is longer than 1 MiB", {}};
+  auto json = job_request::parse_json({text, length});
+  if (!json) {
+    return core::Error{ErrorCode::malformed_input, "the job is not JSON, or nests deeper than a job", {}};
+  }
+  auto owned = std::make_unique<OwnedJob>();
+  if (json->is_object()) {
+    if (auto taken = take_deadline(*json, owned->deadline_ms); !taken) return taken;
+  }
+  Result<JobRequest> request = job_request::fields_from(*json, {});
+  if (!request) return request.error();
+  if (auto checked = check_zeros(*request); !checked) return checked;
+  owned->request = *std::move(request);
+  point_into(*owned);
+  *job = owned.release();
+  return core::Done{};
+}
+
+// --- Estimates --------------------------------------------------------------------------------------------------
+
+/// All that an estimate is made of.
+struct Asked {
+  TrainingJob job;
+  Lent<GpuProfile> gpu;
+  Lent<Estimator> estimator;
+};
+
+/// The replay of this summary remembers what its jobs share; the other estimators are everybody's.
+Result<Lent<Estimator>> estimator_for(const gpumem_summary& summary, const JobRequest& request) {
+  if (request.estimator != estimate::Replay::kName) {
+    return estimator_of(request.estimator, request.alloc_conf, request.model);
+  }
+  const Result<device::AllocatorOptions> options = device::parse_allocator_options(request.alloc_conf);
+  if (!options) return options.error();
+  return Lent<Estimator>(std::make_unique<const estimate::Replay>(ops::catalogue(), *options, &summary.prepared));
+}
+
+Result<Asked> asked_of(const gpumem_summary& summary, const JobRequest& request) {
+  Result<Lent<Estimator>> estimator = estimator_for(summary, request);
+  if (!estimator) return estimator.error();
+  Result<Lent<GpuProfile>> gpu = gpu_of(request.gpu);
+  if (!gpu) return gpu.error();
+  Result<TrainingJob> job = job_request::job_from(request, summary.graph);
+  if (!job) return job.error();
+  return Asked{*std::move(job), *std::move(gpu), *std::move(estimator)};
+}
+
+std::int64_t told(const std::optional<core::Bytes>& bytes) { return bytes ? bytes->count() : kNotTold; }
+
+gpumem_estimate_result result_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
+  gpumem_estimate_result result = GPUMEM_ESTIMATE_RESULT_INIT;
+  result.expected_bytes = estimate.expected.count();
+  result.lower_bytes = estimate.lower.count();
+  result.upper_bytes = estimate.upper.count();
+  result.allocated_bytes = told(estimate.allocated);
+  result.reserved_bytes = told(estimate.reserved);
+  result.device_bytes = told(estimate.device);
+  result.capacity_bytes = gpu.capacity().count();
+  const estimate::Breakdown& parts = estimate.breakdown;
+  const bool has_parts = parts.total().value() != 0;
+  const auto part = [&](core::Bytes bytes) { return has_parts ? bytes.count() : kNotTold; };
+  result.context_bytes = part(parts.context);
+  result.parameters_bytes = part(parts.parameters);
+  result.gradients_bytes = part(parts.gradients);
+  result.optimizer_bytes = part(parts.optimizer);
+  result.activations_bytes = part(parts.activations);
+  result.workspace_bytes = part(parts.workspace);
+  result.fragmentation_bytes = part(parts.fragmentation);
+  result.upper_coverage = estimate.upper_coverage.value_or(static_cast<double>(kNotTold));
+  result.retries = estimate.retries;
+  result.layers = estimate.coverage.layers_total;
+  result.unknown_layers = estimate.coverage.layers_unknown;
+  result.fits = estimate.fits ? 1 : 0;
+  result.out_of_domain = static_cast<std::int32_t>(estimate.out_of_domain.size());
+  return result;
+}
+
+core::Status make_estimate(const gpumem_summary* summary, const gpumem_job* given, gpumem_estimate_result* result) {
+  if (summary == nullptr) return null_pointer("summary");
+  const Result<gpumem_job> job = taken(given, kFirstJob, "gpumem_job");
+  if (!job) return job.error();
+  if (auto checked = check_result(result, kFirstEstimate, "gpumem_estimate_result"); !checked) return checked;
+  const core::Deadline deadline(job->deadline_ms);
+  const Result<JobRequest> request = request_of(*job);
+  if (!request) return request.error();
+  const Result<Asked> asked = asked_of(*summary, *request);
+  if (!asked) return asked.error();
+  const Result<MemoryEstimate> estimate = asked->estimator->estimate(asked->job, *asked->gpu);
+  if (!estimate) return estimate.error();
+  give(result_of(*estimate, *asked->gpu), result);
+  return core::Done{};
+}
+
+core::Status make_fit(const gpumem_summary* summary, const gpumem_job* given, gpumem_fit_result* result,
+                      gpumem_estimate_result* at_batch, gpumem_estimate_result* one_more) {
+  if (summary == nullptr) return null_pointer("summary");
+  const Result<gpumem_job> job = taken(given, kFirstJob, "gpumem_job");
+  if (!job) return job.error();
+  if (auto checked = check_result(result, kFirstFit, "gpumem_fit_result"); !checked) return checked;
+  for (const gpumem_estimate_result* wanted : {at_batch, one_more}) {
+    if (wanted == nullptr) continue;
+    if (auto checked = check_result(wanted, kFirstEstimate, "gpumem_estimate_result"); !checked) return checked;
+  }
+  const core::Deadline deadline(job->deadline_ms);
+  Result<JobRequest> request = request_of(*job);
+  if (!request) return request.error();
+  request->batch_size = 1;
+  const Result<Asked> asked = asked_of(*summary, *request);
+  if (!asked) return asked.error();
+  const Result<Fit> fit = largest_batch(asked->job, *asked->gpu, *asked->estimator);
+  if (!fit) return fit.error();
+  gpumem_fit_result known = GPUMEM_FIT_RESULT_INIT;
+  known.batch_size = fit->batch_size;
+  known.estimates = fit->estimates;
+  known.at_least = fit->at_least ? 1 : 0;
+  known.has_next = fit->next ? 1 : 0;
+  give(known, result);
+  if (at_batch != nullptr && fit->estimate) give(result_of(*fit->estimate, *asked->gpu), at_batch);
+  if (one_more != nullptr && fit->next) give(result_of(*fit->next, *asked->gpu), one_more);
+  return core::Done{};
+}
+
+// --- Placement --------------------------------------------------------------------------------------------------
+
+constexpr std::int32_t kMostJobs = 256;
+constexpr std::size_t kMostGpus = std::size_t{1} << 16;
+
+/// Policies ask how much is set aside and by how many: the first job stands for the memory of all.
+core::Status add_jobs(const gpumem_server_gpu& from, place::ServerGpu& gpu) {
+  if (from.jobs < 0 || from.jobs > kMostJobs) {
+    return refused("GPU " + core::quoted(gpu.id) + " has " + std::to_string(from.jobs) + " jobs; 0 to 256 are taken");
+  }
+  if (from.set_aside_bytes < 0)
+    return refused("GPU " + core::quoted(gpu.id) + " has a negative number of bytes set aside");
+  // Memory that is set aside is somebody's.
+  const std::int32_t jobs = from.jobs == 0 && from.set_aside_bytes > 0 ? 1 : from.jobs;
+  if (from.exclusive != 0 && jobs > 1)
+    return refused("GPU " + core::quoted(gpu.id) + " has several jobs, one to be alone");
+  for (std::int32_t job = 0; job < jobs; ++job) {
+    const core::Bytes memory(job == 0 ? from.set_aside_bytes : 0);
+    const bool exclusive = from.exclusive != 0;
+    if (auto added = gpu.jobs.add({std::to_string(job), memory, 0.0, exclusive}); !added) return added;
+  }
+  return core::Done{};
+}
+
+Result<place::Server> server_of(const gpumem_server_gpu* gpus, std::size_t count) {
+  if (gpus == nullptr) return null_pointer("gpus");
+  if (count > kMostGpus) return refused("a server has " + std::to_string(count) + " GPUs; 65,536 are the most");
+  std::size_t stride = 0;
+  if (count > 0) std::memcpy(&stride, gpus, sizeof stride);
+  place::Server server;
+  for (std::size_t index = 0; index < count; ++index) {
+    const char* at = reinterpret_cast<const char*>(gpus) + index * stride;
+    const Result<gpumem_server_gpu> from =
+        taken(reinterpret_cast<const gpumem_server_gpu*>(at), kFirstGpu, "gpumem_server_gpu");
+    if (!from) return from.error();
+    if (from->size != stride) return refused("the structs of an array of gpumem_server_gpu must have one size");
+    place::ServerGpu gpu;
+    gpu.id = text_or(from->id, std::to_string(index).c_str());
+    gpu.total = core::Bytes(from->total_bytes);
+    gpu.used = core::Bytes(from->used_bytes);
+    gpu.smact = from->smact;
+    if (auto added = add_jobs(*from, gpu); !added) return added.error();
+    server.gpus.push_back(std::move(gpu));
+  }
+  if (auto valid = place::validate(server); !valid) return valid.error();
+  return server;
+}
+
+Result<place::Request> request_of(const gpumem_request& from, const std::string& id) {
+  if (from.reserved != 0) return refused("gpumem_request.reserved must be 0");
+  if (from.memory_bytes < kNotTold || from.alone_bytes < kNotTold) return refused("a job asks for negative memory");
+  place::Request request;
+  request.id = id;
+  request.gpus = from.gpus == 0 ? 1 : from.gpus;
+  if (from.memory_bytes != kNotTold) request.memory = core::Bytes(from.memory_bytes);
+  if (from.alone_bytes != kNotTold) request.alone = core::Bytes(from.alone_bytes);
+  request.smact = from.smact;
+  request.exclusive = from.exclusive != 0;
+  if (auto valid = place::validate(request); !valid) return valid.error();
+  return request;
+}
+
+Result<gpumem_placement> placement_of(const gpumem_placement* given) {
+  if (given == nullptr) return gpumem_placement GPUMEM_PLACEMENT_INIT;
+  Result<gpumem_placement> known = taken(given, kFirstPlacement, "gpumem_placement");
+  if (!known) return known;
+  if (known->reserved != 0) return refused("gpumem_placement.reserved must be 0");
+  if (known->free_floor_bytes < 0) return refused("gpumem_placement.free_floor_bytes is negative");
+  if (known->smact_cap != known->smact_cap) return refused("gpumem_placement.smact_cap is not a number");
+  return known;
+}
+
+static_assert(static_cast<int>(place::Refusal::never) == GPUMEM_REFUSED_NEVER);
+static_assert(static_cast<int>(place::Refusal::occupied) == GPUMEM_REFUSED_OCCUPIED);
+static_assert(static_cast<int>(place::Refusal::no_estimate) == GPUMEM_REFUSED_NO_ESTIMATE);
+static_assert(static_cast<int>(place::Refusal::memory) == GPUMEM_REFUSED_MEMORY);
+static_assert(static_cast<int>(place::Refusal::free_floor) == GPUMEM_REFUSED_FREE_FLOOR);
+static_assert(static_cast<int>(place::Refusal::smact) == GPUMEM_REFUSED_SMACT);
+
+core::Status make_decision(const gpumem_request* wanted, const gpumem_server_gpu* gpus, std::size_t count,
+                           const gpumem_placement* how, std::uint64_t* turn, gpumem_decision* result) {
+  const Result<gpumem_request> from = taken(wanted, kFirstRequest, "gpumem_request");
+  if (!from) return from.error();
+  const Result<gpumem_placement> placement = placement_of(how);
+  if (!placement) return placement.error();
+  Result<gpumem_decision> room = taken(result, kFirstDecision, "gpumem_decision");
+  if (!room) return room.error();
+  const std::string id = text_or(from->id, "the job");
+  const Result<place::Request> request = request_of(*from, id);
+  if (!request) return request.error();
+  if (room->gpus == nullptr || room->gpus_capacity < static_cast<std::uint64_t>(request->gpus)) {
+    return refused("gpumem_decision.gpus has no room for " + std::to_string(request->gpus) + " GPUs");
+  }
+  const auto policy = place::make_policy(text_or(placement->policy, "magm"));
+  if (!policy) return policy.error();
+  const Result<place::Server> server = server_of(gpus, count);
+  if (!server) return server.error();
+
+  place::Conditions conditions;
+  conditions.smact_cap = placement->smact_cap < 0.0 ? std::nullopt : std::optional(placement->smact_cap);
+  conditions.free_floor = core::Bytes(placement->free_floor_bytes);
+  conditions.idle_first = placement->idle_first != 0;
+  std::size_t next = turn == nullptr ? 0 : static_cast<std::size_t>(*turn);
+  const place::Decision decision = (*policy)->decide(*request, *server, conditions, next);
+  const std::string words = place::explain(decision, *request, *server, conditions);
+
+  std::copy(decision.gpus.begin(), decision.gpus.end(), room->gpus);
+  room->gpus_count = decision.gpus.size();
+  room->refusal = static_cast<gpumem_refusal>(decision.refusal);
+  room->open = static_cast<std::int32_t>(decision.open);
+  room->nearest = decision.nearest;
+  write_text(words, room->explanation, room->explanation_size);
+  give(*room, result);
+  if (turn != nullptr) *turn = next;
+  return core::Done{};
+}
+
+}  // namespace
+
+}  // namespace gpumem::capi
+
+using gpumem::capi::guarded;
+
+extern "C" {
+
+GPUMEM_API const char* gpumem_version(void) noexcept { return GPUMEM_VERSION_STRING; }
+
+GPUMEM_API const char* gpumem_status_name(gpumem_status status) noexcept {
+  switch (status) {
+    case GPUMEM_OK: return "ok";
+    case GPUMEM_INVALID_ARGUMENT: return "invalid_argument";
+    case GPUMEM_UNKNOWN_GPU: return "unknown_gpu";
+    case GPUMEM_UNREADABLE_FILE: return "unreadable_file";
+    case GPUMEM_UNKNOWN_FORMAT: return "unknown_format";
+    case GPUMEM_MALFORMED_INPUT: return "malformed_input";
+    case GPUMEM_UNKNOWN_LAYER: return "unknown_layer";
+    case GPUMEM_MISSING_INFORMATION: return "missing_information";
+    case GPUMEM_OVERFLOW: return "overflow";
+    case GPUMEM_DEADLINE_EXCEEDED: return "deadline_exceeded";
+    case GPUMEM_OUT_OF_MEMORY: return "out_of_memory";
+    case GPUMEM_INTERNAL_ERROR: return "internal_error";
+    default: return "unknown";
+  }
+}
+
+GPUMEM_API gpumem_status gpumem_summary_from_file(const char* path, const gpumem_read_options* options,
+                                                  gpumem_summary** summary, char* message,
+                                                  size_t message_size) noexcept {
+  return guarded({message, message_size}, [&] { return gpumem::capi::read_file(path, options, summary); });
+}
+
+GPUMEM_API gpumem_status gpumem_summary_from_memory(const char* text, size_t length, const gpumem_read_options* options,
+                                                    gpumem_summary** summary, char* message,
+                                                    size_t message_size) noexcept {
+  return guarded({message, message_size}, [&] { return gpumem::capi::read_memory(text, length, options, summary); });
+}
+
+GPUMEM_API void gpumem_summary_free(gpumem_summary* summary) noexcept { delete summary; }
+
+GPUMEM_API gpumem_status gpumem_summary_describe(const gpumem_summary* summary, gpumem_summary_info* info,
+                                                 char* message, size_t message_size) noexcept {
+  return guarded({message, message_size}, [&] { return gpumem::capi::describe(summary, info); });
+}
+
+GPUMEM_API const char* gpumem_summary_warning(const gpumem_summary* summary, int64_t index) noexcept {
+  if (summary == nullptr || index < 0) return nullptr;
+  const auto warnings = summary->graph->warnings();
+  const auto at = static_cast<std::uint64_t>(index);
+  return at < warnings.size() ? warnings[static_cast<std::size_t>(at)].message.c_str() : nullptr;
+}
+
+GPUMEM_API gpumem_status gpumem_job_from_json(const char* json, size_t length, gpumem_job** job, char* message,
+                                              size_t message_size) noexcept {
+  return guarded({message, message_size}, [&] { return gpumem::capi::parse_job(json, length, job); });
+}
+
+GPUMEM_API void gpumem_job_free(gpumem_job* job) noexcept { delete static_cast<gpumem::capi::OwnedJob*>(job); }
+
+GPUMEM_API gpumem_status gpumem_estimate(const gpumem_summary* summary, const gpumem_job* job,
+                                         gpumem_estimate_result* result, char* message, size_t message_size) noexcept {
+  return guarded({message, message_size}, [&] { return gpumem::capi::make_estimate(summary, job, result); });
+}
+
+GPUMEM_API gpumem_status gpumem_fit(const gpumem_summary* summary, const gpumem_job* job, gpumem_fit_result* fit,
+                                    gpumem_estimate_result* at_batch, gpumem_estimate_result* one_more, char* message,
+                                    size_t message_size) noexcept {
+  return guarded({message, message_size},
+                 [&] { return gpumem::capi::make_fit(summary, job, fit, at_batch, one_more); });
+}
+
+GPUMEM_API gpumem_status gpumem_place(const gpumem_request* request, const gpumem_server_gpu* gpus, size_t count,
+                                      const gpumem_placement* placement, uint64_t* turn, gpumem_decision* decision,
+                                      char* message, size_t message_size) noexcept {
+  return guarded({message, message_size},
+                 [&] { return gpumem::capi::make_decision(request, gpus, count, placement, turn, decision); });
+}
+
+}  // extern "C"

@@ -1,0 +1,114 @@
+// What the C API says is what the C++ library says, of every shipped summary and with every estimator.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "gpumem/gpumem.h"
+#include "gpumem/gpumem.hpp"
+
+namespace gpumem {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> files_of(const std::string& folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(GPUMEM_SOURCE_DIR "/models/" + folder)) {
+    if (entry.is_regular_file()) files.push_back(entry.path().string());
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+struct Freed {
+  gpumem_summary* summary = nullptr;
+  Freed() = default;
+  Freed(const Freed&) = delete;
+  Freed& operator=(const Freed&) = delete;
+  ~Freed() { gpumem_summary_free(summary); }
+};
+
+void expect_agreement(const std::string& file, std::string_view estimator, std::int64_t batch) {
+  SCOPED_TRACE(file + " " + std::string(estimator) + " " + std::to_string(batch));
+  static const GpuProfile gpu = *find_profile("t4-16gb");
+  const auto graph = read_summary(file);
+  Freed held;
+  char message[1000];
+  const auto read = gpumem_summary_from_file(file.c_str(), nullptr, &held.summary, message, sizeof message);
+  ASSERT_EQ(read == GPUMEM_OK, graph.has_value()) << message;
+  if (!graph) {
+    EXPECT_EQ(message, core::to_string(graph.error()));
+    return;
+  }
+  TrainingJob job(*graph, batch);
+  job.sequence_length = 64;
+  const auto made = make_estimator(estimator);
+  ASSERT_TRUE(made);
+  const auto expected = (*made)->estimate(job, gpu);
+
+  gpumem_job asked = GPUMEM_JOB_INIT;
+  asked.gpu = "t4-16gb";
+  asked.seq_length = 64;
+  const std::string name(estimator);
+  asked.estimator = name.c_str();
+  // Twice: the second time from what the first one left.
+  for (int round = 0; round < 2; ++round) {
+    gpumem_estimate_result found = GPUMEM_ESTIMATE_RESULT_INIT;
+    asked.batch_size = batch + 1 - round;
+    const auto status = gpumem_estimate(held.summary, &asked, &found, message, sizeof message);
+    if (round == 0) continue;
+    ASSERT_EQ(status == GPUMEM_OK, expected.has_value()) << message;
+    if (!expected) {
+      EXPECT_EQ(message, core::to_string(expected.error()));
+      continue;
+    }
+    EXPECT_EQ(found.expected_bytes, expected->expected.count());
+    EXPECT_EQ(found.lower_bytes, expected->lower.count());
+    EXPECT_EQ(found.upper_bytes, expected->upper.count());
+    EXPECT_EQ(found.reserved_bytes, expected->reserved ? expected->reserved->count() : -1);
+    EXPECT_EQ(found.fits == 1, expected->fits);
+    EXPECT_EQ(found.layers, expected->coverage.layers_total);
+    EXPECT_EQ(found.out_of_domain, static_cast<std::int32_t>(expected->out_of_domain.size()));
+  }
+}
+
+TEST(CApi, AgreesWithTheLibraryOnEverySummary) {
+  for (const std::string folder : {"summaries", "graphs"}) {
+    for (const std::string& file : files_of(folder)) {
+      for (const std::int64_t batch : {1, 48}) expect_agreement(file, "replay", batch);
+    }
+  }
+}
+
+TEST(CApi, AgreesWithEveryEstimator) {
+  const std::string file = GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt";
+  for (const auto& entry : estimate::estimators()) expect_agreement(file, entry.name, 16);
+}
+
+TEST(CApi, FindsTheSameBatch) {
+  const std::string file = GPUMEM_SOURCE_DIR "/models/graphs/resnet50.json";
+  const auto expected =
+      largest_batch(TrainingJob(*read_summary(file), 1), *find_profile("t4-16gb"), **make_estimator("replay"));
+  ASSERT_TRUE(expected);
+  Freed held;
+  ASSERT_EQ(gpumem_summary_from_file(file.c_str(), nullptr, &held.summary, nullptr, 0), GPUMEM_OK);
+  gpumem_job asked = GPUMEM_JOB_INIT;
+  asked.gpu = "t4-16gb";
+  gpumem_fit_result fit = GPUMEM_FIT_RESULT_INIT;
+  ASSERT_EQ(gpumem_fit(held.summary, &asked, &fit, nullptr, nullptr, nullptr, 0), GPUMEM_OK);
+  EXPECT_EQ(fit.batch_size, expected->batch_size);
+  EXPECT_EQ(fit.estimates, expected->estimates);
+}
+
+TEST(CApi, HasAVersionAndANameForEveryError) {
+  EXPECT_STREQ(gpumem_version(), GPUMEM_VERSION_STRING);
+  for (std::uint8_t code = 0; code <= static_cast<std::uint8_t>(ErrorCode::deadline_exceeded); ++code) {
+    EXPECT_EQ(gpumem_status_name(code + 1), core::to_string(static_cast<ErrorCode>(code)));
+  }
+}
+
+}  // namespace
+}  // namespace gpumem

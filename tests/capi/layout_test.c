@@ -1,0 +1,133 @@
+/* The layout of every struct on 64-bit machines, to the byte: what callers were compiled with must stay. Nothing here
+   is ever changed but by adding what a later version appends. */
+#include <stddef.h>
+
+#include "gpumem/gpumem.h"
+
+#define AT(type, field, offset) typedef char type##_##field##_moved[offsetof(type, field) == (offset) ? 1 : -1]
+#define SIZE(type, bytes) typedef char type##_resized[sizeof(type) == (bytes) ? 1 : -1]
+#define VALUE(name, value) typedef char name##_changed[(name) == (value) ? 1 : -1]
+
+#if UINTPTR_MAX == UINT64_MAX
+SIZE(gpumem_read_options, 32);
+AT(gpumem_read_options, size, 0);
+AT(gpumem_read_options, deadline_ms, 8);
+AT(gpumem_read_options, largest_bytes, 16);
+AT(gpumem_read_options, lenient, 24);
+AT(gpumem_read_options, reserved, 28);
+
+SIZE(gpumem_summary_info, 64);
+AT(gpumem_summary_info, format, 8);
+AT(gpumem_summary_info, layers, 16);
+AT(gpumem_summary_info, unknown_layers, 24);
+AT(gpumem_summary_info, parameters, 32);
+AT(gpumem_summary_info, trainable_parameters, 40);
+AT(gpumem_summary_info, printed_batch_size, 48);
+AT(gpumem_summary_info, warnings, 56);
+
+SIZE(gpumem_job, 152);
+AT(gpumem_job, deadline_ms, 8);
+AT(gpumem_job, batch_size, 16);
+AT(gpumem_job, seq_length, 24);
+AT(gpumem_job, samples, 32);
+AT(gpumem_job, accumulate, 40);
+AT(gpumem_job, input, 48);
+AT(gpumem_job, gpu, 56);
+AT(gpumem_job, optimizer, 64);
+AT(gpumem_job, precision, 72);
+AT(gpumem_job, estimator, 80);
+AT(gpumem_job, model, 88);
+AT(gpumem_job, zero_grad, 96);
+AT(gpumem_job, software, 104);
+AT(gpumem_job, alloc_conf, 112);
+AT(gpumem_job, no_foreach, 120);
+AT(gpumem_job, fused, 124);
+AT(gpumem_job, validation, 128);
+AT(gpumem_job, checkpointing, 132);
+AT(gpumem_job, summary, 136);
+AT(gpumem_job, lenient, 144);
+AT(gpumem_job, reserved, 148);
+
+SIZE(gpumem_estimate_result, 160);
+AT(gpumem_estimate_result, expected_bytes, 8);
+AT(gpumem_estimate_result, lower_bytes, 16);
+AT(gpumem_estimate_result, upper_bytes, 24);
+AT(gpumem_estimate_result, allocated_bytes, 32);
+AT(gpumem_estimate_result, reserved_bytes, 40);
+AT(gpumem_estimate_result, device_bytes, 48);
+AT(gpumem_estimate_result, capacity_bytes, 56);
+AT(gpumem_estimate_result, context_bytes, 64);
+AT(gpumem_estimate_result, parameters_bytes, 72);
+AT(gpumem_estimate_result, gradients_bytes, 80);
+AT(gpumem_estimate_result, optimizer_bytes, 88);
+AT(gpumem_estimate_result, activations_bytes, 96);
+AT(gpumem_estimate_result, workspace_bytes, 104);
+AT(gpumem_estimate_result, fragmentation_bytes, 112);
+AT(gpumem_estimate_result, upper_coverage, 120);
+AT(gpumem_estimate_result, retries, 128);
+AT(gpumem_estimate_result, layers, 136);
+AT(gpumem_estimate_result, unknown_layers, 144);
+AT(gpumem_estimate_result, fits, 152);
+AT(gpumem_estimate_result, out_of_domain, 156);
+
+SIZE(gpumem_fit_result, 32);
+AT(gpumem_fit_result, batch_size, 8);
+AT(gpumem_fit_result, estimates, 16);
+AT(gpumem_fit_result, at_least, 24);
+AT(gpumem_fit_result, has_next, 28);
+
+SIZE(gpumem_server_gpu, 56);
+AT(gpumem_server_gpu, id, 8);
+AT(gpumem_server_gpu, total_bytes, 16);
+AT(gpumem_server_gpu, used_bytes, 24);
+AT(gpumem_server_gpu, set_aside_bytes, 32);
+AT(gpumem_server_gpu, smact, 40);
+AT(gpumem_server_gpu, jobs, 48);
+AT(gpumem_server_gpu, exclusive, 52);
+
+SIZE(gpumem_request, 56);
+AT(gpumem_request, id, 8);
+AT(gpumem_request, gpus, 16);
+AT(gpumem_request, memory_bytes, 24);
+AT(gpumem_request, alone_bytes, 32);
+AT(gpumem_request, smact, 40);
+AT(gpumem_request, exclusive, 48);
+
+SIZE(gpumem_placement, 40);
+AT(gpumem_placement, policy, 8);
+AT(gpumem_placement, smact_cap, 16);
+AT(gpumem_placement, free_floor_bytes, 24);
+AT(gpumem_placement, idle_first, 32);
+
+SIZE(gpumem_decision, 64);
+AT(gpumem_decision, gpus, 8);
+AT(gpumem_decision, gpus_capacity, 16);
+AT(gpumem_decision, gpus_count, 24);
+AT(gpumem_decision, explanation, 32);
+AT(gpumem_decision, explanation_size, 40);
+AT(gpumem_decision, nearest, 48);
+AT(gpumem_decision, refusal, 56);
+AT(gpumem_decision, open, 60);
+#endif
+
+VALUE(GPUMEM_OK, 0);
+VALUE(GPUMEM_INVALID_ARGUMENT, 1);
+VALUE(GPUMEM_UNKNOWN_GPU, 2);
+VALUE(GPUMEM_UNREADABLE_FILE, 3);
+VALUE(GPUMEM_UNKNOWN_FORMAT, 4);
+VALUE(GPUMEM_MALFORMED_INPUT, 5);
+VALUE(GPUMEM_UNKNOWN_LAYER, 6);
+VALUE(GPUMEM_MISSING_INFORMATION, 7);
+VALUE(GPUMEM_OVERFLOW, 8);
+VALUE(GPUMEM_DEADLINE_EXCEEDED, 9);
+VALUE(GPUMEM_OUT_OF_MEMORY, 10);
+VALUE(GPUMEM_INTERNAL_ERROR, 11);
+VALUE(GPUMEM_PLACED, 0);
+VALUE(GPUMEM_REFUSED_NEVER, 1);
+VALUE(GPUMEM_REFUSED_OCCUPIED, 2);
+VALUE(GPUMEM_REFUSED_NO_ESTIMATE, 3);
+VALUE(GPUMEM_REFUSED_MEMORY, 4);
+VALUE(GPUMEM_REFUSED_FREE_FLOOR, 5);
+VALUE(GPUMEM_REFUSED_SMACT, 6);
+
+int main(void) { return 0; }
