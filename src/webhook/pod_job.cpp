@@ -11,7 +11,7 @@ namespace gpumem::webhook {
 
 namespace {
 
-using cli::JobRequest;
+using job_request::JobRequest;
 
 Error malformed(const Annotation& annotation, const std::string& fault) {
   return {ErrorCode::malformed_input, "the annotation " + core::quoted(annotation.name) + " " + fault, {}};

@@ -28,7 +28,7 @@ struct Annotation {
 };
 
 struct PodJob {
-  cli::JobRequest request;  ///< its summary is a path below the folder; empty: it is `summary_text`
+  job_request::JobRequest request;  ///< its summary is a path below the folder; empty: it is `summary_text`
   std::string summary_text;
   std::string target;
   place::Margin margin;
