@@ -10,7 +10,8 @@ GPUMemNet's published networks in PyTorch (--checkpoints: the folder with its si
 same shapes with made-up weights, which tell times alone), DeepSpeed's and Accelerate's published formulas (the packages
 where they can be imported, else restated from their source). A peer that cannot be run is named, with the reason.
 
-What is measured, everything on one thread:
+What is measured, everything on one thread, in processor time, so that what else the machine does counts little (wall time
+would favour gpumem on a busy machine: what takes milliseconds is not interrupted, what takes seconds is):
   cold     a process from its start to its end that answers one job; gpumem's is "gpumem estimate"
   warm     one more answer of a process that is up and has answered before, from the line that asks to the line that
            answers, the median of several. The model is built anew each time: gpumem reads another copy of its graph JSON
@@ -18,7 +19,8 @@ What is measured, everything on one thread:
            their features ready made, where gpumem finds them in the graph.
   memory   the most that the process held (VmHWM) when it had answered one job
 A round puts every job through every peer, in an order that moves on from round to round. Ratios are of two figures of
-the same round and job; the median over rounds is taken, and over jobs in the short table.
+the same round and job; the median over rounds is taken, and over jobs in the short table. Ctrl-C ends with the rounds
+that are whole.
 
 -o writes peers.md and peers.json (every single figure); --readme puts the short table between its two marks there.
 """
@@ -34,7 +36,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
@@ -97,15 +98,25 @@ class Server:
         )  # fmt: skip
 
     def ask(self, line):
-        """(the answer, seconds)"""
-        begin = time.perf_counter()
+        """(the answer, seconds of processor time)"""
+        before = self.processor_time()
         try:
             self.process.stdin.write(line + "\n")
             self.process.stdin.flush()
             answer = self.process.stdout.readline()
         except BrokenPipeError:
             answer = ""
-        return answer, time.perf_counter() - begin
+        return answer, self.processor_time() - before
+
+    def processor_time(self):
+        """Of all its threads so far, in seconds; the kernel counts nanoseconds."""
+        total = 0
+        for task in pathlib.Path(f"/proc/{self.process.pid}/task").glob("*/schedstat"):
+            try:
+                total += int(task.read_text().split()[0])
+            except (OSError, IndexError):  # a thread that has just ended
+                continue
+        return total * 1e-9
 
     def memory(self):
         """The most that it has held so far, in bytes."""
@@ -115,9 +126,18 @@ class Server:
         return None
 
     def stop(self):
+        """Its processor time from start to end, in seconds."""
         self.process.stdin.close()
-        self.process.wait()
+        seconds = wait_for(self.process)
         self.process.stdout.close()
+        return seconds
+
+
+def wait_for(process):
+    """The processor time of a process when it has ended, in seconds."""
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_utime + usage.ru_stime
 
 
 class Peer:
@@ -142,12 +162,10 @@ class Peer:
 
     def cold(self, job):
         """(answer, seconds from start to end, bytes)"""
-        begin = time.perf_counter()
         server = Server(self.command_for(job))
         text, _ = server.ask(self.line(job, 0))
         memory = server.memory() if text else None
-        server.stop()
-        return self.read(text), time.perf_counter() - begin, memory
+        return self.read(text), server.stop(), memory
 
 
 class LibtorchMeta(Peer):
@@ -219,16 +237,16 @@ class Ours(Peer):
         words = [self.program, "estimate", str(self.folder / f"{job.model}-0.json"), "--batch", str(job.batch), "--json"]
         for field, value in self.fields_of(job).items():
             words += ["--" + field.replace("_", "-"), str(value)]
-        begin = time.perf_counter()
-        done = subprocess.run(words, capture_output=True, text=True, env=ENVIRONMENT, check=False)
-        seconds = time.perf_counter() - begin
-        if done.returncode != 0:
-            return Answer(error=done.stderr.strip()), seconds, None
+        done = Server(words)
+        text = done.process.stdout.read()
+        seconds = done.stop()
+        if done.process.returncode != 0:
+            return Answer(error=f"exit code {done.process.returncode} of {' '.join(words)}"), seconds, None
         server = Server(self.command)
         server.ask(self.line(job, 0))
         memory = server.memory()
         server.stop()
-        return self.read(done.stdout), seconds, memory
+        return self.read(text), seconds, memory
 
 
 @dataclasses.dataclass
@@ -350,23 +368,36 @@ def warm_seconds(peer, job, servers, turns):
     return statistics.median(server.ask(peer.line(job, turn))[1] for turn in range(1, turns + 1))
 
 
-def measure(peers, jobs, rounds, turns):
-    runs = []
-    for number in range(rounds):
-        servers = Servers()
+def measure_round(number, peers, jobs, turns, title):
+    runs, servers = [], Servers()
+    try:
         for at, job in enumerate(jobs):
             if sys.stderr.isatty():
-                print(f"\rround {number + 1} of {rounds}, {job.name:30}", end="", file=sys.stderr)
+                print(f"\r{title}, {job.name:30}", end="", file=sys.stderr)
             shift = (number + at) % len(peers)
             for peer in peers[shift:] + peers[:shift]:
                 answer, cold, memory = peer.cold(job)
                 if not answer.error:
                     warm = warm_seconds(peer, job, servers, turns)
                     runs.append(Run(peer.name, job.name, number, cold, warm, memory, answer))
+    finally:
         servers.stop()
-    if sys.stderr.isatty():
-        print(file=sys.stderr)
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
     return runs
+
+
+def measure(peers, jobs, rounds, turns):
+    """(the runs, how many rounds they are of): fewer than asked for where Ctrl-C ends a later one."""
+    runs = []
+    for number in range(rounds):
+        try:
+            runs += measure_round(number, peers, jobs, turns, f"round {number + 1} of {rounds}")
+        except KeyboardInterrupt:
+            if number == 0:
+                raise
+            return runs, number
+    return runs, rounds
 
 
 # ------------------------------------------------------------------------------------------------ telling
@@ -391,6 +422,10 @@ def seconds(value):
     return f"{value * 1e3:,.0f} ms" if value >= 0.1 else f"{value * 1e3:.2g} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
 
 
+def percent(share):
+    return "0 %" if share == 0 else "less than 0.01 %" if share < 1e-4 else f"{100 * share:.2f} %"
+
+
 def times(value):
     return f"{value:,.0f}×" if value >= 9.95 else f"{value:.1f}×" if value >= 0.95 else f"{value:.2f}×"
 
@@ -408,7 +443,7 @@ def agreement(runs, theirs, ours):
         return "times alone"
     if max(apart) == 0:
         return "equal"
-    return f"{100 * statistics.median(apart):.2g} % apart in the median, {100 * max(apart):.2g} % at most"
+    return f"{percent(statistics.median(apart))} apart in the median, {percent(max(apart))} at most"
 
 
 def short_table(runs, absent):
@@ -451,7 +486,7 @@ def machine(python):
         [python, "-c", "import platform, torch; print('Python', platform.python_version() + ', PyTorch', torch.__version__)"],
         capture_output=True, text=True, check=False,
     ).stdout.strip()  # fmt: skip
-    return f"{len(cpu)} cores, {cpu[0] if cpu else 'unknown'}; {versions or 'no PyTorch'}; one thread each"
+    return f"{len(cpu)} cores, {cpu[0] if cpu else 'unknown'}; {versions or 'no PyTorch'}; one thread each, processor time"
 
 
 def notes(how):
@@ -534,7 +569,7 @@ def main():
         folder = pathlib.Path(name)
         write_graphs(folder, {job.model for job in jobs}, options.turns + 1)
         peers, absent, how = try_out(all_peers(options, folder, jobs), jobs[0], options)
-        runs = measure(peers, jobs, options.rounds, options.turns)
+        runs, options.rounds = measure(peers, jobs, options.rounds, options.turns)
     where = machine(options.python)
     text = report(runs, absent, how, options, where)
     print(text)
