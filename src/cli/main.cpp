@@ -28,6 +28,8 @@ std::string estimator_list() {
     text += "  " + name + std::string(entry.description) + "\n";
   }
   return text;
+}
+
 std::string utilisation_estimator_names() {
   std::string names;
   for (const auto& entry : gpumem::utilisation::utilisation_estimators()) names += std::string(entry.name) + ", ";
