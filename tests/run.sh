@@ -27,6 +27,9 @@ if [ "$all" = yes ]; then
   install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev libtorch-dev python3-torch \
     python3-torchvision
 
+  # For the Python package; where they cannot be had, it is neither built nor tested. mypy checks its type hints.
+  install_missing pybind11-dev python3-dev mypy || echo "pybind11 cannot be installed: no Python package" >&2
+
   # For the timeline's pages; where it cannot be had, their test is skipped.
   install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2
 

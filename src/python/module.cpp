@@ -29,21 +29,25 @@ namespace {
 
 using job_request::JobRequest;
 
-/// Lives while a call is under way. Python ends threads that ask for the GIL once the interpreter goes, and C++ frames
-/// do not survive that; so daemon threads are waited for before, by close(). Counted with the GIL held.
+/// Lives while a call is under way. Python ends a thread that asks for the GIL once the interpreter goes, which C++
+/// frames do not survive. So before that close() waits for the calls of daemon threads. Counted with the GIL held.
 class Running {
  public:
-  Running() : Running(true) {
-    if (closed()) throw std::runtime_error("gpumem is no longer to be called: the interpreter is shutting down");
+  Running() {
+    if (closer() != std::thread::id()) turn_away();
+    ++count();
   }
-  Running(const Running& /*other*/) : Running(true) {}
+  Running(const Running& /*other*/) : Running(Within{}) {}
   Running& operator=(const Running&) = delete;
   ~Running() { --count(); }
+
+  /// For an error that leaves a call: what Python makes of it belongs to the call.
+  [[nodiscard]] static Running within_call() { return Running(Within{}); }
 
   /// No call begins any more; waits for those that have begun, though not for ever.
   static void close() {
     constexpr int kMostWaits = 10'000;
-    closed() = true;
+    closer() = std::this_thread::get_id();
     const py::gil_scoped_release released;
     for (int waits = 0; count() > 0 && waits < kMostWaits; ++waits) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -54,14 +58,27 @@ class Running {
   static void forget() { count() = 0; }
 
  private:
-  explicit Running(bool /*any*/) { ++count(); }
+  struct Within {};
+  explicit Running(Within /*call*/) { ++count(); }
+
+  /// The thread that ends the interpreter is told. The others are daemon threads, which end with the process: until
+  /// then they stand still, as they would at the next line of Python.
+  static void turn_away() {
+    if (closer() == std::this_thread::get_id()) {
+      throw std::runtime_error("gpumem cannot be called any more: the interpreter is shutting down");
+    }
+    const py::gil_scoped_release released;
+    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+
   static std::atomic<std::int64_t>& count() {
     static std::atomic<std::int64_t> running = 0;
     return running;
   }
-  static std::atomic<bool>& closed() {
-    static std::atomic<bool> over = false;
-    return over;
+  /// Who called close(); guarded by the GIL.
+  static std::thread::id& closer() {
+    static std::thread::id thread;
+    return thread;
   }
 };
 
@@ -105,7 +122,7 @@ auto without_gil(std::int64_t deadline_ms, const Work& work) {
     const core::Deadline deadline(deadline_ms);
     return work();
   }();
-  if (!result) throw Failure{result.error(), {}};
+  if (!result) throw Failure{result.error(), Running::within_call()};
   return *std::move(result);
 }
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Union
 
 from . import _gpumem
 from ._errors import ExportError, UsageError
-from ._gpumem import Summary
+from ._gpumem import Summary as Summary
 
 if TYPE_CHECKING:
     import torch
@@ -179,7 +179,7 @@ def read_summary(
     if text is not None:
         if path is not None:
             raise TypeError("read_summary() takes a path or a text, not both")
-        content = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        content = text.encode("utf-8", "replace") if isinstance(text, str) else text
         return _gpumem.read_text(bytes(content), bool(lenient), deadline)
     if path is None:
         raise TypeError("read_summary() takes a path or a text")
