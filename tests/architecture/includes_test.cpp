@@ -41,8 +41,8 @@ const std::map<std::string, Names> kShared = {
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"estimate",
-     {"estimator", "memory_estimate", "plan_replay", "planned_job", "prepared_jobs", "replay_estimate",
-      "learned_facts", "fit", "timeline"}},
+     {"estimator", "memory_estimate", "plan_replay", "planned_job", "prepared_jobs", "replay_estimate", "learned_facts",
+      "fit", "timeline"}},
     {"place", {"policy", "server"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
