@@ -17,7 +17,7 @@ import sys
 
 import gpumem
 
-# What is there besides training on a GPU of your own: leave some room.
+# Of the GPU, for what else is on it.
 MARGIN = 512 << 20
 
 
@@ -31,7 +31,7 @@ def why_not(need: gpumem.Estimate) -> str | None:
     if not need.fits and need.lower_bytes > room:
         return f"needs at least {gib(need.lower_bytes)}, there are {gib(room)}"
     if not need.fits:
-        return f"needs {gib(need.expected_bytes)}, perhaps {gib(need.upper_bytes)}; there are {gib(room)}"
+        return f"needs {gib(need.expected_bytes)}, there are {gib(room)}"
     if need.retries > 0:
         return f"fits only by emptying PyTorch's cache ({need.retries} x): no fair timing"
     if need.upper_bytes > room:
@@ -61,7 +61,9 @@ def main() -> int:
         summary = gpumem.read_summary(path)
         for batch, precision in itertools.product(batches, options.precisions.split(",")):
             try:
-                need = gpumem.estimate(summary, batch_size=batch, gpu=options.gpu, precision=precision)
+                need = gpumem.estimate(
+                    summary, batch_size=batch, gpu=options.gpu, precision=precision
+                )
             except gpumem.NoEstimateError as error:
                 run(model, batch, precision, f"not estimated: {error}")
                 continue

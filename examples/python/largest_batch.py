@@ -2,12 +2,13 @@
 """A launcher that chooses the largest batch before the job starts, instead of trying until nothing
 runs out of memory.
 
-  largest_batch.py SUMMARY [--gpu NAME] [--optimizer NAME] [--precision NAME] [--most N] -- COMMAND...
+  largest_batch.py SUMMARY [--gpu G] [--optimizer O] [--precision P] [--most N] -- COMMAND...
 
 COMMAND is started with BATCH_SIZE and GRADIENT_ACCUMULATION in its environment. The batch is the
 largest power of two whose whole range, up to `upper_bytes`, leaves 5 % of the GPU free. Where it is
 smaller than --most, gradients are accumulated over several passes, so that
-a step still sees --most samples. Exits with 1, and starts nothing, if there is no room for even one sample.
+a step still sees --most samples. Exits with 1, and starts nothing, if there is no room for even one
+sample.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def passes(options: argparse.Namespace, batch: int) -> int:
 
 
 def choose(summary: gpumem.Summary, options: argparse.Namespace) -> tuple[gpumem.Estimate, bool]:
-    """The estimate at the largest power of two, at most --most, that has room; or at 1, and False."""
+    """The estimate at the largest power of two up to --most that has room; or at 1, and False."""
     batch = 1 << (options.most.bit_length() - 1)
     while True:
         need = gpumem.estimate(
@@ -77,8 +78,8 @@ def main() -> int:
         return 1
     accumulate = passes(options, need.batch_size)
     print(
-        f"batch {need.batch_size}, {accumulate} passes a step: {gib(need.expected_bytes)} expected, "
-        f"perhaps {gib(need.upper_bytes)}, {of_gpu}",
+        f"batch {need.batch_size}, {accumulate} passes a step: "
+        f"{gib(need.expected_bytes)} expected, perhaps {gib(need.upper_bytes)}, {of_gpu}",
         flush=True,
     )
     environment = {"BATCH_SIZE": str(need.batch_size), "GRADIENT_ACCUMULATION": str(accumulate)}

@@ -9,8 +9,8 @@ with its attributes, its inputs and its parameters.
 
 MODEL is bert_like or gpt_like (plain transformers of the sizes of BERT-base and GPT-2 small, made
 here), torchvision.NAME (torchvision.resnet50), or package.module.NAME: a class or function that
-makes a module when called without arguments. From Python: export_graph(module, [example]). The Python
-package gpumem holds this file: gpumem.estimate_module() uses it, and it runs as -m gpumem.export_graph.
+makes a module when called without arguments. From Python: export_graph(module, [example]). The file
+is part of the package gpumem as well: estimate_module() uses it, -m gpumem.export_graph runs it.
 
 The model is traced by torch.fx in training mode on PyTorch's "meta" device, which works out shapes
 without computing or allocating anything; so what Python decides by shapes is decided as in a real

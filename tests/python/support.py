@@ -21,6 +21,13 @@ def command_line(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run([program, *map(str, arguments)], capture_output=True, text=True)
 
 
+def linear_tree(layers: int) -> str:
+    """A summary of so many layers."""
+    layer = "Linear(in_features=64, out_features=64, bias=True)"
+    rows = "".join(f"  ({index}): {layer}\n" for index in range(layers))
+    return f"Sequential(\n{rows})\n"
+
+
 def resident_bytes() -> int:
     """Of this process, now."""
     pages = pathlib.Path("/proc/self/statm").read_text().split()[1]

@@ -11,7 +11,7 @@ import tempfile
 import unittest
 
 import gpumem
-from support import RESNET50, SOURCE, VGG16, command_line
+from support import RESNET50, SOURCE, VGG16, command_line, linear_tree
 
 
 def without_times(value):
@@ -47,7 +47,8 @@ class ReadSummary(unittest.TestCase):
             gpumem.read_summary(RESNET50, text="")
 
     def test_lenient(self):
-        text = "Net(\n  (odd): OddLayer(3, 4, bias=True), 16 params\n  (fc): Linear(4, 2), 10 params\n), 26 params\n"
+        odd = "  (odd): OddLayer(3, 4, bias=True), 16 params\n"
+        text = f"Net(\n{odd}  (fc): Linear(4, 2), 10 params\n), 26 params\n"
         with self.assertRaises(gpumem.InputError) as caught:
             gpumem.read_summary(text=text)
         self.assertEqual(caught.exception.code, "unknown_layer")
@@ -91,7 +92,12 @@ class Estimate(unittest.TestCase):
         self.assertEqual(without_times(json.loads(made.json())), without_times(expected))
         told = expected["estimates"][0]
         for field in dataclasses.fields(made):
-            if field.name in told and field.name not in ("breakdown", "peak", "bins", "out_of_domain"):
+            if field.name in told and field.name not in (
+                "breakdown",
+                "peak",
+                "bins",
+                "out_of_domain",
+            ):
                 self.assertEqual(getattr(made, field.name), told[field.name], field.name)
         breakdown = None if None in told["breakdown"].values() else told["breakdown"]
         self.assertEqual(made.breakdown, breakdown)
@@ -100,7 +106,9 @@ class Estimate(unittest.TestCase):
         self.assertEqual([(each.lower_bytes, each.upper_bytes) for each in made.bins], bins)
         if told["peak"] is not None:
             peak = made.peak
-            self.assertEqual({"layer": peak.layer, "phase": peak.phase, "step": peak.step}, told["peak"])
+            self.assertEqual(
+                {"layer": peak.layer, "phase": peak.phase, "step": peak.step}, told["peak"]
+            )
 
     def test_every_estimator(self):
         for estimator in gpumem.estimators():
@@ -113,17 +121,44 @@ class Estimate(unittest.TestCase):
 
     def test_every_option(self):
         made = gpumem.estimate(
-            self.summary, batch_size=16, gpu="t4-16gb", optimizer="sgd-momentum", precision="amp-fp16",
-            input=(3, 224, 224), samples=1000, zero_grad="step-end",
-            alloc_conf="expandable_segments:True", accumulate=2, foreach=False, validation=True,
+            self.summary,
+            batch_size=16,
+            gpu="t4-16gb",
+            optimizer="sgd-momentum",
+            precision="amp-fp16",
+            input=(3, 224, 224),
+            samples=1000,
+            zero_grad="step-end",
+            alloc_conf="expandable_segments:True",
+            accumulate=2,
+            foreach=False,
+            validation=True,
             checkpointing=True,
-        )  # fmt: skip
+        )
         self.assert_agrees(
-            made, "--batch", 16, "--gpu", "t4-16gb", "--optimizer", "sgd-momentum", "--precision",
-            "amp-fp16", "--input", "3x224x224", "--samples", 1000, "--zero-grad", "step-end",
-            "--alloc-conf", "expandable_segments:True", "--accumulate", 2, "--no-foreach",
-            "--validation", "--checkpointing",
-        )  # fmt: skip
+            made,
+            "--batch",
+            16,
+            "--gpu",
+            "t4-16gb",
+            "--optimizer",
+            "sgd-momentum",
+            "--precision",
+            "amp-fp16",
+            "--input",
+            "3x224x224",
+            "--samples",
+            1000,
+            "--zero-grad",
+            "step-end",
+            "--alloc-conf",
+            "expandable_segments:True",
+            "--accumulate",
+            2,
+            "--no-foreach",
+            "--validation",
+            "--checkpointing",
+        )
         fused = gpumem.estimate(self.summary, batch_size=16, fused=True, input="3x224x224")
         self.assert_agrees(fused, "--batch", 16, "--fused", "--input", "3x224x224")
         stack = next(gpu for gpu in gpumem.gpus() if gpu.name == "a100-40gb").software[-1]
@@ -134,13 +169,18 @@ class Estimate(unittest.TestCase):
         gpt = SOURCE / "models" / "graphs" / "gpt_like.json"
         made = gpumem.estimate(gpt, batch_size=2, seq_length=512)
         printed = command_line("estimate", gpt, "--batch", 2, "--seq", 512, "--json")
-        self.assertEqual(without_times(json.loads(made.json())), without_times(json.loads(printed.stdout)))
+        self.assertEqual(
+            without_times(json.loads(made.json())), without_times(json.loads(printed.stdout))
+        )
 
     def test_models_and_profiles_of_ones_own(self):
         made = gpumem.estimate(
-            self.summary, batch_size=32, estimator="gpumemnet-mlp", model="gpumemnet-mlp-cnn",
+            self.summary,
+            batch_size=32,
+            estimator="gpumemnet-mlp",
+            model="gpumemnet-mlp-cnn",
             gpu=SOURCE / "models" / "gpus" / "a100-40gb.json",
-        )  # fmt: skip
+        )
         self.assertEqual((made.model, made.gpu), ("gpumemnet-mlp-cnn", "a100-40gb"))
         self.assertAlmostEqual(sum(each.probability for each in made.bins), 1.0, places=5)
         folder = SOURCE / "models" / "gpumemnet-mlp-cnn"
@@ -150,7 +190,9 @@ class Estimate(unittest.TestCase):
     def test_breakdown_sums_to_the_expectation(self):
         made = gpumem.estimate(self.summary, batch_size=32)
         self.assertEqual(sum(made.breakdown.values()), made.expected_bytes)
-        self.assertIsNone(gpumem.estimate(self.summary, batch_size=32, estimator="horus").reserved_bytes)
+        self.assertIsNone(
+            gpumem.estimate(self.summary, batch_size=32, estimator="horus").reserved_bytes
+        )
 
     def test_text_is_the_table(self):
         printed = command_line("estimate", RESNET50, "--batch", 32).stdout
@@ -158,7 +200,9 @@ class Estimate(unittest.TestCase):
 
     def test_values(self):
         made = gpumem.estimate(self.summary, batch_size=32, estimator="gpumemnet-mlp")
-        self.assertEqual(made, gpumem.estimate(self.summary, batch_size=32, estimator="gpumemnet-mlp"))
+        self.assertEqual(
+            made, gpumem.estimate(self.summary, batch_size=32, estimator="gpumemnet-mlp")
+        )
         with self.assertRaises(dataclasses.FrozenInstanceError):
             made.fits = False
         for twin in (pickle.loads(pickle.dumps(made)), copy.deepcopy(made)):
@@ -204,7 +248,9 @@ class Fit(unittest.TestCase):
 
     def test_where_nothing_fits(self):
         fit = gpumem.fit(VGG16, gpu="a100-40gb-mig-1g.5gb", input=(3, 2048, 2048))
-        printed = command_line("fit", VGG16, "--gpu", "a100-40gb-mig-1g.5gb", "--input", "3x2048x2048")
+        printed = command_line(
+            "fit", VGG16, "--gpu", "a100-40gb-mig-1g.5gb", "--input", "3x2048x2048"
+        )
         self.assertEqual((fit.batch_size, fit.estimate, fit.one_more.batch_size), (0, None, 1))
         self.assertEqual(printed.returncode, 4)
         self.assertEqual(printed.stderr, f"gpumem: error: {fit}\n")
@@ -251,41 +297,71 @@ class Errors(unittest.TestCase):
     def test_usage(self):
         estimate = ("estimate", RESNET50, "--batch")
         self.assert_agrees(
-            gpumem.UsageError, "invalid_argument", lambda: gpumem.estimate(RESNET50, batch_size=0),
-            *estimate, 0,
-        )  # fmt: skip
-        for option, value in (("gpu", "gtx-9000"), ("optimizer", "adamm"), ("precision", "fp8"),
-                              ("estimator", "guess"), ("input", "3x"), ("zero_grad", "never"),
-                              ("alloc_conf", "a:b"), ("accumulate", 0), ("samples", 0)):  # fmt: skip
+            gpumem.UsageError,
+            "invalid_argument",
+            lambda: gpumem.estimate(RESNET50, batch_size=0),
+            *estimate,
+            0,
+        )
+        for option, value in (
+            ("gpu", "gtx-9000"),
+            ("optimizer", "adamm"),
+            ("precision", "fp8"),
+            ("estimator", "guess"),
+            ("input", "3x"),
+            ("zero_grad", "never"),
+            ("alloc_conf", "a:b"),
+            ("accumulate", 0),
+            ("samples", 0),
+        ):
             with self.subTest(option):
                 code = "unknown_gpu" if option == "gpu" else "invalid_argument"
                 self.assert_agrees(
-                    gpumem.UsageError, code,
+                    gpumem.UsageError,
+                    code,
                     lambda: gpumem.estimate(RESNET50, batch_size=2, **{option: value}),
-                    *estimate, 2, "--" + option.replace("_", "-"), value,
-                )  # fmt: skip
+                    *estimate,
+                    2,
+                    "--" + option.replace("_", "-"),
+                    value,
+                )
 
     def test_input(self):
         missing = self.assert_agrees(
-            gpumem.InputError, "unreadable_file", lambda: gpumem.read_summary("no/such.txt"),
-            "estimate", "no/such.txt", "--batch", 2,
-        )  # fmt: skip
+            gpumem.InputError,
+            "unreadable_file",
+            lambda: gpumem.read_summary("no/such.txt"),
+            "estimate",
+            "no/such.txt",
+            "--batch",
+            2,
+        )
         self.assertEqual((missing.file, missing.line), ("no/such.txt", None))
         with tempfile.TemporaryDirectory() as folder:
             broken = pathlib.Path(folder, "broken.json")
             broken.write_text(VGG16.read_text().replace('"op": "conv2d"', '"op": "convolve"', 1))
             error = self.assert_agrees(
-                gpumem.InputError, "unknown_layer", lambda: gpumem.estimate(broken, batch_size=2),
-                "estimate", broken, "--batch", 2,
-            )  # fmt: skip
+                gpumem.InputError,
+                "unknown_layer",
+                lambda: gpumem.estimate(broken, batch_size=2),
+                "estimate",
+                broken,
+                "--batch",
+                2,
+            )
             self.assertEqual(error.file, str(broken))
             self.assertTrue(error.element)
 
     def test_no_estimate(self):
         error = self.assert_agrees(
-            gpumem.NoEstimateError, "overflow", lambda: gpumem.estimate(RESNET50, batch_size=1 << 62),
-            "estimate", RESNET50, "--batch", 1 << 62,
-        )  # fmt: skip
+            gpumem.NoEstimateError,
+            "overflow",
+            lambda: gpumem.estimate(RESNET50, batch_size=1 << 62),
+            "estimate",
+            RESNET50,
+            "--batch",
+            1 << 62,
+        )
         self.assertGreater(error.line, 0)
 
     def test_kinds(self):
@@ -295,8 +371,7 @@ class Errors(unittest.TestCase):
         self.assertIn("code='unknown_gpu'", repr(gpumem.UsageError("there is none", "unknown_gpu")))
 
     def test_deadline(self):
-        rows = "".join(f"  ({i}): Linear(in_features=64, out_features=64, bias=True)\n" for i in range(50_000))
-        tree = f"Sequential(\n{rows})\n"
+        tree = linear_tree(50_000)
         with self.assertRaises(gpumem.NoEstimateError) as caught:
             summary = gpumem.read_summary(text=tree, deadline_ms=1)
             gpumem.estimate(summary, batch_size=2, input=(64,), deadline_ms=1)

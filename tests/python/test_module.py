@@ -25,7 +25,9 @@ except ImportError as missing:
 def numbers(printed):
     """An estimate without what depends on where the graph was read from."""
     told = json.loads(printed)
-    return told["job"], [{k: v for k, v in each.items() if k != "seconds"} for each in told["estimates"]]
+    return told["job"], [
+        {k: v for k, v in each.items() if k != "seconds"} for each in told["estimates"]
+    ]
 
 
 warnings.filterwarnings("ignore", "Lazy modules")
@@ -51,7 +53,9 @@ class EstimateModule(unittest.TestCase):
             subprocess.run([sys.executable, exporter, *arguments], check=True)
             printed = command_line("estimate", graph, "--batch", 32, "--optimizer", "sgd", "--json")
         module = torchvision.models.resnet18(weights=None)
-        made = gpumem.estimate_module(module, torch.zeros(2, 3, 224, 224), batch_size=32, optimizer="sgd")
+        made = gpumem.estimate_module(
+            module, torch.zeros(2, 3, 224, 224), batch_size=32, optimizer="sgd"
+        )
         self.assertEqual(numbers(made.json()), numbers(printed.stdout))
         self.assertGreater(made.expected_bytes, 1 << 30)
 
@@ -74,19 +78,43 @@ class EstimateModule(unittest.TestCase):
     def test_batch_of_the_examples(self):
         made = gpumem.estimate_module(Images(), torch.zeros(6, 3, 16, 16))
         self.assertEqual(made.batch_size, 6)
-        self.assertEqual(made, gpumem.estimate_module(Images(), [torch.zeros(2, 3, 16, 16)], batch_size=6))
+        self.assertEqual(
+            made, gpumem.estimate_module(Images(), [torch.zeros(2, 3, 16, 16)], batch_size=6)
+        )
 
     def test_every_option(self):
         made = gpumem.estimate_module(
-            torchvision.models.resnet18(weights=None), torch.zeros(2, 3, 64, 64), batch_size=4,
-            gpu="t4-16gb", estimator="gpumemnet-mlp", optimizer="sgd", precision="bf16", model="gpumemnet-mlp-cnn", samples=10,
-            zero_grad="step-start", alloc_conf="expandable_segments:True", accumulate=2, foreach=False,
-            fused=False, validation=True, checkpointing=True, deadline_ms=60_000,
-        )  # fmt: skip
+            torchvision.models.resnet18(weights=None),
+            torch.zeros(2, 3, 64, 64),
+            batch_size=4,
+            gpu="t4-16gb",
+            estimator="gpumemnet-mlp",
+            optimizer="sgd",
+            precision="bf16",
+            model="gpumemnet-mlp-cnn",
+            samples=10,
+            zero_grad="step-start",
+            alloc_conf="expandable_segments:True",
+            accumulate=2,
+            foreach=False,
+            fused=False,
+            validation=True,
+            checkpointing=True,
+            deadline_ms=60_000,
+        )
         job = json.loads(made.json())["job"]
-        expected = {"batch_size": 4, "optimizer": "sgd", "precision": "bf16", "samples": 10,
-                    "zero_grad": "step-start", "alloc_conf": "expandable_segments:True", "accumulate": 2,
-                    "foreach": False, "validation": True, "checkpointing": True}  # fmt: skip
+        expected = {
+            "batch_size": 4,
+            "optimizer": "sgd",
+            "precision": "bf16",
+            "samples": 10,
+            "zero_grad": "step-start",
+            "alloc_conf": "expandable_segments:True",
+            "accumulate": 2,
+            "foreach": False,
+            "validation": True,
+            "checkpointing": True,
+        }
         self.assertEqual({name: job[name] for name in expected}, expected)
         self.assertEqual((made.gpu, made.model), ("t4-16gb", "gpumemnet-mlp-cnn"))
         self.assertTrue(made.bins)
@@ -107,7 +135,9 @@ class EstimateModule(unittest.TestCase):
     def test_tokens(self):
         module = nn.Sequential(nn.Embedding(100, 16), nn.Flatten(), nn.Linear(16 * 12, 2))
         summary = gpumem.export_module(module, torch.zeros(4, 12, dtype=torch.int64), name="words")
-        self.assertEqual((summary.format, summary.parameters), ("graph_json", 1600 + 16 * 12 * 2 + 2))
+        self.assertEqual(
+            (summary.format, summary.parameters), ("graph_json", 1600 + 16 * 12 * 2 + 2)
+        )
 
     def test_module_is_left_as_it_was(self):
         module = Images().eval()
@@ -123,7 +153,9 @@ class EstimateModule(unittest.TestCase):
         examples = torch.zeros(2, 3, 16, 16)
         alone = [gpumem.estimate_module(module, examples) for module in modules]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            together = list(pool.map(lambda module: gpumem.estimate_module(module, examples), modules))
+            together = list(
+                pool.map(lambda module: gpumem.estimate_module(module, examples), modules)
+            )
         self.assertEqual(together, alone)
 
 

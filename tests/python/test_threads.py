@@ -9,17 +9,12 @@ import time
 import unittest
 
 import gpumem
-from support import RESNET50, VGG16
-
-
-def tree(layers):
-    rows = "".join(f"  ({i}): Linear(in_features=64, out_features=64, bias=True)\n" for i in range(layers))
-    return f"Sequential(\n{rows})\n"
+from support import RESNET50, VGG16, linear_tree
 
 
 class Gil(unittest.TestCase):
-    """A thread ticks while another is in the library. No thread is made to give up the GIL meanwhile: so long as the
-    library held it, there would be no tick at all."""
+    """A thread ticks while another is in the library. No thread is made to give up the GIL
+    meanwhile: so long as the library held it, there would be no tick at all."""
 
     def setUp(self):
         self.ticks = 0
@@ -57,15 +52,15 @@ class Gil(unittest.TestCase):
         self.assertLessEqual(self.ticks, before + 1)
 
     def test_while_reading(self):
-        text = tree(20_000).encode()
+        text = linear_tree(20_000).encode()
         self.assert_ticks(lambda: gpumem.read_summary(text=text))
 
     def test_while_estimating(self):
-        summary = gpumem.read_summary(text=tree(20_000))
+        summary = gpumem.read_summary(text=linear_tree(20_000))
         self.assert_ticks(lambda: gpumem.estimate(summary, batch_size=2, input="64"))
 
     def test_while_fitting(self):
-        summary = gpumem.read_summary(text=tree(500))
+        summary = gpumem.read_summary(text=linear_tree(500))
         self.assert_ticks(lambda: gpumem.fit(summary, input="64"))
 
 
@@ -113,9 +108,11 @@ class Threads(unittest.TestCase):
         )
         for _ in range(3):
             begun = time.monotonic()
-            done = subprocess.run([sys.executable, "-c", script, RESNET50], capture_output=True, timeout=60)
+            command = [sys.executable, "-c", script, RESNET50]
+            done = subprocess.run(command, capture_output=True, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, b""))
-            self.assertLess(time.monotonic() - begun, 9)  # No call was given up for lost, after 10 seconds.
+            # No call was given up for lost, which takes 10 seconds.
+            self.assertLess(time.monotonic() - begun, 9)
 
 
 def ask_in_a_process(batch_size):

@@ -39,7 +39,9 @@ class Stub(unittest.TestCase):
         for node in self.stub.body:
             if isinstance(node, ast.ClassDef):
                 stated = {member.name for member in node.body}
-                self.assertEqual(public(stated), public(vars(getattr(_gpumem, node.name))), node.name)
+                self.assertEqual(
+                    public(stated), public(vars(getattr(_gpumem, node.name))), node.name
+                )
 
     def test_parameters(self):
         for node in self.stub.body:
@@ -57,7 +59,9 @@ class Stub(unittest.TestCase):
     def test_constants(self):
         for name in ("OPTIMIZERS", "PRECISIONS", "ZERO_GRADS"):
             value = getattr(_gpumem, name)
-            self.assertTrue(isinstance(value, tuple) and all(isinstance(item, str) for item in value))
+            self.assertTrue(
+                isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+            )
 
 
 class Hints(unittest.TestCase):
@@ -77,12 +81,16 @@ class Hints(unittest.TestCase):
                 self.assertEqual(item.__module__, "gpumem")
             if inspect.isfunction(item):
                 for parameter in inspect.signature(item).parameters.values():
-                    self.assertIsNot(parameter.annotation, parameter.empty, f"{name}({parameter.name})")
+                    self.assertIsNot(
+                        parameter.annotation, parameter.empty, f"{name}({parameter.name})"
+                    )
 
     def test_options_are_those_of_estimate(self):
         def options(function):
             parameters = inspect.signature(function).parameters.values()
-            return {p.name: (p.annotation, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY}
+            return {
+                p.name: (p.annotation, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY
+            }
 
         every = options(gpumem.estimate)
         fitted = options(gpumem.fit)
@@ -100,7 +108,14 @@ class Hints(unittest.TestCase):
             for estimator in gpumem.estimators()
         ]
         fit = gpumem.fit(RESNET50)
-        for value in (*made, fit, *gpumem.gpus(), *gpumem.estimators(), made[0].peak, *made[-1].bins):
+        for value in (
+            *made,
+            fit,
+            *gpumem.gpus(),
+            *gpumem.estimators(),
+            made[0].peak,
+            *made[-1].bins,
+        ):
             hints = typing.get_type_hints(type(value), vars(_api))
             for field in dataclasses.fields(value):
                 self.assertTrue(
@@ -110,7 +125,12 @@ class Hints(unittest.TestCase):
 
     def test_help_reads_well(self):
         text = pydoc.plain(pydoc.render_doc(gpumem))
-        for words in ("Units: sizes are bytes", "Raises UsageError", "estimate_module(", "what nvidia-smi shows"):
+        for words in (
+            "Units: sizes are bytes",
+            "Raises UsageError",
+            "estimate_module(",
+            "what nvidia-smi shows",
+        ):
             self.assertIn(words, text)
 
 
@@ -142,7 +162,9 @@ class TypeChecker(unittest.TestCase):
 
     def test_package_and_examples(self):
         examples = sorted((SOURCE / "examples" / "python").glob("*.py"))
-        done = self.check(*(PACKAGE / name for name in ("__init__.py", "_api.py", "_errors.py")), *examples)
+        done = self.check(
+            *(PACKAGE / name for name in ("__init__.py", "_api.py", "_errors.py")), *examples
+        )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
     def test_wrong_use_is_found(self):

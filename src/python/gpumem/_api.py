@@ -73,11 +73,11 @@ class Gpu:
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """What a job takes on one GPU, in bytes. str(estimate) is the table that `gpumem estimate` prints.
+    """What a job takes on one GPU. str(estimate) is the table that `gpumem estimate` prints.
 
     expected_bytes: the best single figure.
-    lower_bytes, upper_bytes: its range; upper is what a scheduler reserves. Both equal expected where
-        the estimator gives no range.
+    lower_bytes, upper_bytes: its range; upper is what a scheduler reserves. Both equal expected
+        where the estimator gives no range.
     upper_coverage: the share of measured runs that upper covers, 0 to 1; None: not published.
     allocated_bytes: peak of live tensors: torch.cuda.max_memory_allocated.
     reserved_bytes: peak of PyTorch's allocator: torch.cuda.max_memory_reserved.
@@ -95,6 +95,7 @@ class Estimate:
     layers, unknown_layers: of the model; if any is unknown, all figures are lower bounds.
     batch_size, estimator, gpu: what was asked for, and of which GPU.
     model: of learned estimators, the trained model.
+    report: what json() and str() are made from.
     """
 
     expected_bytes: int
@@ -138,6 +139,7 @@ class Fit:
     estimate: what the job takes at batch_size; None if that is 0.
     one_more: what it takes with one sample more; None with at_least, or beyond 64 bits.
     estimates_made: how many were made to find it.
+    report: what json() and str() are made from.
     """
 
     batch_size: int
@@ -172,8 +174,8 @@ def read_summary(
     largest_bytes: longer files are refused before they are read.
     deadline_ms: how long it may take; 0: as long as it does.
 
-    Raises InputError, naming file and line; NoEstimateError where a size does not fit 64 bits or the
-    deadline came first.
+    Raises InputError, naming file and line; NoEstimateError where a size does not fit 64 bits or
+    the deadline came first.
     """
     deadline = _integer("deadline_ms", deadline_ms, 0)
     if text is not None:
@@ -219,7 +221,7 @@ def estimate(
     optimizer, precision, zero_grad: one of OPTIMIZERS, PRECISIONS, ZERO_GRADS.
     input: one sample's shape, "3x224x224" or (3, 224, 224); None: as the summary says.
     seq_length: tokens a sample; None: as the summary says.
-    model: of learned estimators: a built-in model, or the path of a model's folder; None: their own.
+    model: of learned estimators: a built-in model, or the path of a model's folder; None: theirs.
     samples: an epoch's, whose last batch may be smaller; None: every batch is full.
     software: a software stack that the GPU's profile names; None: its first.
     alloc_conf: as PYTORCH_CUDA_ALLOC_CONF; None: PyTorch's defaults.
@@ -229,13 +231,28 @@ def estimate(
     checkpointing: activation checkpointing.
     deadline_ms: how long it may take; 0: as long as it does.
 
-    Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary says
-    too little for this estimate; InputError if the summary, profile or model cannot be read.
+    Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
+    says too little for this estimate; InputError if the summary, profile or model cannot be read.
     """
     job = _job(
-        batch_size, gpu, estimator, optimizer, precision, input, seq_length, model, samples, zero_grad,
-        software, alloc_conf, accumulate, foreach, fused, validation, checkpointing,
-    )  # fmt: skip
+        batch_size,
+        gpu,
+        estimator,
+        optimizer,
+        precision,
+        input,
+        seq_length,
+        model,
+        samples,
+        zero_grad,
+        software,
+        alloc_conf,
+        accumulate,
+        foreach,
+        fused,
+        validation,
+        checkpointing,
+    )
     fields = _gpumem.estimate(_summary(summary), job, _integer("deadline_ms", deadline_ms, 0))
     return _estimate_of(fields)
 
@@ -268,9 +285,24 @@ def fit(
     Raises what estimate() does at batch 1; NoEstimateError if layers are unknown.
     """
     job = _job(
-        1, gpu, estimator, optimizer, precision, input, seq_length, model, samples, zero_grad,
-        software, alloc_conf, accumulate, foreach, fused, validation, checkpointing,
-    )  # fmt: skip
+        1,
+        gpu,
+        estimator,
+        optimizer,
+        precision,
+        input,
+        seq_length,
+        model,
+        samples,
+        zero_grad,
+        software,
+        alloc_conf,
+        accumulate,
+        foreach,
+        fused,
+        validation,
+        checkpointing,
+    )
     fields = _gpumem.fit(_summary(summary), job, _integer("deadline_ms", deadline_ms, 0))
     for name in ("estimate", "one_more"):
         fields[name] = None if fields[name] is None else _estimate_of(fields[name])
@@ -302,8 +334,8 @@ def estimate_module(
 
     batch_size: samples; None: that of the example inputs.
 
-    The other options are those of estimate(); deadline_ms is that of the estimate, not of the export.
-    For several estimates of one module export it once.
+    The other options are those of estimate(); deadline_ms is that of the estimate, not of the
+    export. For several estimates of one module export it once.
 
     Raises what export_module() and estimate() do.
     """
@@ -340,13 +372,13 @@ def export_module(
     """The graph of a PyTorch module in training mode, with every operation of its forward pass.
 
     example_inputs: what forward() takes: a tensor, several in its order, or by the names of its
-        parameters; of each only shape and dtype matter (torch.empty will do, also on device "meta").
-        The first axis is the batch.
+        parameters; of each only shape and dtype matter (torch.empty will do, also on "meta"). The
+        first axis is the batch.
     name: of the model; None: its class.
 
-    The module is not changed and nothing is computed: a copy without storage is traced by torch.fx at
-    several batch sizes. While it is, torch.fx changes torch.nn.Module for the whole process: exports
-    wait for each other, and no other thread should run a module meanwhile.
+    The module is not changed and nothing is computed: a copy without storage is traced by torch.fx
+    at several batch sizes. While it is, torch.fx changes torch.nn.Module for the whole process:
+    exports wait for each other, and no other thread should run a module meanwhile.
 
     Raises ExportError, naming the node; ImportError without PyTorch (1.13 or later).
     """
