@@ -28,9 +28,9 @@ def gib(size: int) -> str:
     return f"{size / 2**30:.2f} GiB"
 
 
-def passes(options: argparse.Namespace, batch: int) -> int:
-    """Of forward and backward, for a step of --most samples."""
-    return -(-options.most // batch)
+def passes(most: int, batch: int) -> int:
+    """Of forward and backward, for a step of `most` samples."""
+    return -(-most // batch)
 
 
 def choose(summary: gpumem.Summary, options: argparse.Namespace) -> tuple[gpumem.Estimate, bool]:
@@ -43,7 +43,7 @@ def choose(summary: gpumem.Summary, options: argparse.Namespace) -> tuple[gpumem
             gpu=options.gpu,
             optimizer=options.optimizer,
             precision=options.precision,
-            accumulate=passes(options, batch),
+            accumulate=passes(options.most, batch),
         )
         has_room = need.fits and need.upper_bytes <= LARGEST_SHARE * need.capacity_bytes
         if has_room or batch == 1:
@@ -76,7 +76,7 @@ def main() -> int:
     if not has_room:
         print(f"not started: one sample may take {gib(need.upper_bytes)} {of_gpu}")
         return 1
-    accumulate = passes(options, need.batch_size)
+    accumulate = passes(options.most, need.batch_size)
     print(
         f"batch {need.batch_size}, {accumulate} passes a step: "
         f"{gib(need.expected_bytes)} expected, perhaps {gib(need.upper_bytes)}, {of_gpu}",
