@@ -43,7 +43,7 @@ const std::map<std::string, Names> kShared = {
     {"estimate",
      {"estimator", "memory_estimate", "plan_replay", "planned_job", "prepared_jobs", "replay_estimate", "learned_facts",
       "fit", "timeline"}},
-    {"place", {"policy", "server"}},
+    {"place", {"policy", "server", "queue", "recovery", "rad_file", "server_json"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
