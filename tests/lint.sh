@@ -9,5 +9,6 @@ if pkg-config --exists cpp-httplib; then
   webhook=ON
   left_out=()
 fi
-cmake --preset release -DGPUMEM_BUILD_WEBHOOK="$webhook" -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+cmake --preset release -DGPUMEM_BUILD_WEBHOOK="$webhook" -DGPUMEM_BUILD_PYTHON=ON \
+  -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
 git ls-files 'src/*.cpp' ':!src/train/torch_network.cpp' "${left_out[@]}" | xargs -P "$(nproc)" -n 1 clang-tidy -p build/release --quiet --warnings-as-errors='*'

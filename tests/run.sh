@@ -43,6 +43,8 @@ if [ "$all" = yes ]; then
   fi
   # Its manifests are checked with PyYAML; without it that test is skipped.
   install_missing python3-yaml || true
+  # For the Python package; where they cannot be had, it is neither built nor tested. mypy checks its type hints.
+  install_missing pybind11-dev python3-dev mypy || echo "pybind11 cannot be installed: no Python package" >&2
 
   # For the timeline's pages; where it cannot be had, their test is skipped.
   install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2

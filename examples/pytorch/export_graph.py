@@ -9,7 +9,8 @@ with its attributes, its inputs and its parameters.
 
 MODEL is bert_like or gpt_like (plain transformers of the sizes of BERT-base and GPT-2 small, made
 here), torchvision.NAME (torchvision.resnet50), or package.module.NAME: a class or function that
-makes a module when called without arguments. From Python: export_graph(module, [example]).
+makes a module when called without arguments. From Python: export_graph(module, [example]). The file
+is part of the package gpumem as well: estimate_module() uses it, -m gpumem.export_graph runs it.
 
 The model is traced by torch.fx in training mode on PyTorch's "meta" device, which works out shapes
 without computing or allocating anything; so what Python decides by shapes is decided as in a real
@@ -39,12 +40,16 @@ try:
     from torch import nn
     from torch.overrides import handle_torch_function, has_torch_function
 except ImportError as error:
-    sys.exit(
+    missing = (
         f"export_graph.py: {error}. It needs PyTorch (1.13 or later) in the Python that runs it: "
         "pip install torch torchvision"
     )
+    if __name__ == "__main__":
+        sys.exit(missing)
+    raise ImportError(missing) from error
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+# Where gpumem's own graphs stand; only for remaking and checking these.
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GRAPHS = ROOT / "models" / "graphs"
 SHAPES = ROOT / "tests" / "golden" / "graphs"
 

@@ -9,7 +9,6 @@
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/estimate/replay.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/place/policies.hpp"
 #include "job_request.hpp"
@@ -285,18 +284,9 @@ struct Asked {
   Lent<Estimator> estimator;
 };
 
-/// The replay of this summary remembers what its jobs share; the other estimators are everybody's.
-Result<Lent<Estimator>> estimator_for(const gpumem_summary& summary, const JobRequest& request) {
-  if (request.estimator != estimate::Replay::kName) {
-    return estimator_of(request.estimator, request.alloc_conf, request.model);
-  }
-  const Result<device::AllocatorOptions> options = device::parse_allocator_options(request.alloc_conf);
-  if (!options) return options.error();
-  return Lent<Estimator>(std::make_unique<const estimate::Replay>(ops::catalogue(), *options, &summary.prepared));
-}
-
 Result<Asked> asked_of(const gpumem_summary& summary, const JobRequest& request) {
-  Result<Lent<Estimator>> estimator = estimator_for(summary, request);
+  Result<Lent<Estimator>> estimator =
+      estimator_of(request.estimator, request.alloc_conf, request.model, summary.prepared);
   if (!estimator) return estimator.error();
   Result<Lent<GpuProfile>> gpu = gpu_of(request.gpu);
   if (!gpu) return gpu.error();

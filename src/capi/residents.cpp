@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gpumem/estimate/replay.hpp"
+
 namespace gpumem::capi {
 
 namespace {
@@ -54,20 +56,22 @@ Result<Lent<GpuProfile>> gpu_of(const std::string& name) {
   return Lent<GpuProfile>(std::make_unique<const GpuProfile>(*std::move(own)));
 }
 
-Result<Lent<Estimator>> estimator_of(const std::string& name, const std::string& alloc_conf, const std::string& model) {
-  if (alloc_conf.empty() && model.empty()) {
-    const auto entries = estimate::estimators();
-    for (std::size_t index = 0; index < entries.size(); ++index) {
-      if (entries[index].name != name) continue;
-      Resident<Estimator>& resident = residents().estimators[index];
-      if (const Estimator* known = resident.get()) return Lent<Estimator>(known);
-      Result<std::unique_ptr<Estimator>> made = entries[index].create({});
-      if (!made) return made.error();
-      return Lent<Estimator>(resident.keep(*std::move(made)));
-    }
-  }
+Result<Lent<Estimator>> estimator_of(const std::string& name, const std::string& alloc_conf, const std::string& model,
+                                     estimate::PreparedJobs& prepared) {
   const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(alloc_conf);
   if (!allocator) return allocator.error();
+  if (name == estimate::Replay::kName) {
+    return Lent<Estimator>(std::make_unique<const estimate::Replay>(ops::catalogue(), *allocator, &prepared));
+  }
+  const auto entries = estimate::estimators();
+  for (std::size_t index = 0; index < entries.size() && alloc_conf.empty() && model.empty(); ++index) {
+    if (entries[index].name != name) continue;
+    Resident<Estimator>& resident = residents().estimators[index];
+    if (const Estimator* known = resident.get()) return Lent<Estimator>(known);
+    Result<std::unique_ptr<Estimator>> made = entries[index].create({});
+    if (!made) return made.error();
+    return Lent<Estimator>(resident.keep(*std::move(made)));
+  }
   Result<std::unique_ptr<Estimator>> made = make_estimator(name, {*allocator, model});
   if (!made) return made.error();
   return Lent<Estimator>(std::unique_ptr<const Estimator>(*std::move(made)));

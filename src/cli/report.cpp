@@ -194,6 +194,14 @@ std::string notes(const Evaluation& evaluation) {
   return text;
 }
 
+Json optional_estimate(const std::optional<MemoryEstimate>& estimate) {
+  return estimate ? cli::to_json(*estimate) : Json(nullptr);
+}
+
+std::string need_of(const std::optional<MemoryEstimate>& estimate) {
+  return estimate ? core::to_string(estimate->expected) : "more than 64 bits can count";
+}
+
 }  // namespace
 
 Json to_json(const MemoryEstimate& estimate) {
@@ -254,6 +262,19 @@ Json to_json(const Evaluation& evaluation) {
   return json;
 }
 
+Json to_json(const Evaluation& evaluation, std::string_view estimator, const Fit& fit, double seconds) {
+  Json json = head_json(evaluation);
+  json["job"].erase("batch_size");
+  json["estimator"] = estimator;
+  json["largest_batch"] = fit.batch_size;
+  json["at_least"] = fit.at_least;
+  json["estimate"] = optional_estimate(fit.estimate);
+  json["one_more"] = optional_estimate(fit.next);
+  json["estimates_made"] = fit.estimates;
+  json["seconds"] = seconds;
+  return json;
+}
+
 Json to_json(const Error& error) {
   Json json = {{"code", core::to_string(error.code)}, {"message", error.message}};
   if (!error.place.file.empty()) json["file"] = error.place.file;
@@ -279,10 +300,33 @@ std::string headline(const Evaluation& evaluation, bool with_batch) {
   return text;
 }
 
+std::string to_text(const Fit& fit, const GpuProfile& gpu) {
+  const std::string batch = core::with_separators(fit.batch_size);
+  const std::string takes = need_of(fit.estimate) + " of " + core::to_string(gpu.capacity());
+  if (fit.at_least) return "largest batch: at least " + batch + " (" + takes + "); larger ones are not tried\n";
+  std::string text = "largest batch " + batch + ": " + takes + "; batch " + core::with_separators(fit.batch_size + 1) +
+                     " would need " + need_of(fit.next) + "\n";
+  if (fit.estimate->retries > 0) {
+    text += "it fits because the allocator gives back its cache " + core::with_separators(fit.estimate->retries) +
+            " times, which slows the job down\n";
+  }
+  return text;
+}
+
+Error does_not_fit(const Fit& fit, const Evaluation& evaluation) {
+  return {ErrorCode::missing_information,
+          "not even batch 1 fits: it would need " + need_of(fit.next) + " of " +
+              core::to_string(evaluation.gpu->capacity()) + " on " + evaluation.gpu->name,
+          {evaluation.graph->file(), 0, {}}};
+}
+
+std::string to_text(const model::Warning& warning) {
+  return core::to_string(Error{ErrorCode::malformed_input, warning.message, warning.place});
+}
+
 void print_warnings(const ModelGraph& graph) {
   for (const model::Warning& warning : graph.warnings()) {
-    const Error place{ErrorCode::malformed_input, warning.message, warning.place};
-    std::fprintf(stderr, "gpumem: warning: %s\n", core::to_string(place).c_str());
+    std::fprintf(stderr, "gpumem: warning: %s\n", to_text(warning).c_str());
   }
 }
 

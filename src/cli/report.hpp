@@ -20,8 +20,22 @@ namespace gpumem::cli {
 /// {"code", "message", "file", "line", "element"}, without what is unknown.
 [[nodiscard]] nlohmann::ordered_json to_json(const Error& error);
 
+/// The same with the largest batch; the job has no "batch_size".
+[[nodiscard]] nlohmann::ordered_json to_json(const Evaluation& evaluation, std::string_view estimator, const Fit& fit,
+                                             double seconds);
+
 /// Two lines: what was read, and what the job is (for any batch size, if that is left out).
 [[nodiscard]] std::string headline(const Evaluation& evaluation, bool with_batch = true);
+
+/// "largest batch 14: 22.7 GiB of 23.6 GiB; batch 15 would need 24.3 GiB", and a second line where it is a tight fit.
+/// At least one sample must fit.
+[[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu);
+
+/// What is said where not even one sample fits.
+[[nodiscard]] Error does_not_fit(const Fit& fit, const Evaluation& evaluation);
+
+/// A warning as a line for people, with its place.
+[[nodiscard]] std::string to_text(const model::Warning& warning);
 
 /// "gpumem: warning: ..." on standard error, one line a warning.
 void print_warnings(const ModelGraph& graph);

@@ -1,0 +1,79 @@
+"""How much GPU memory a deep-learning training job will take, before it runs and without a GPU.
+
+    import gpumem
+
+    need = gpumem.estimate("vgg16.txt", batch_size=64, gpu="a100-40gb", optimizer="sgd")
+    if need.fits:
+        reserve(need.upper_bytes)
+    else:
+        print(f"needs {need.expected_bytes} of {need.capacity_bytes} bytes")
+
+A summary is read from any format that `gpumem estimate` takes: torchsummary, torchinfo,
+print(model), Keras, graph JSON. With PyTorch at hand no summary is needed:
+
+    need = gpumem.estimate_module(model, torch.empty(64, 3, 224, 224), optimizer="sgd")
+
+Units: sizes are bytes, batch sizes samples, times milliseconds; what an estimator does not tell is
+None.
+
+Errors: every function raises gpumem.Error (UsageError, InputError, NoEstimateError), whose text is
+that of the command line; a wrong type is a TypeError. That a job does not fit is an answer, not an
+error.
+
+Threads: every function may be called from any thread; the GIL is released while it works. What the
+functions return never changes, and all but Summary can be pickled.
+"""
+
+from ._api import (
+    OPTIMIZERS,
+    PRECISIONS,
+    ZERO_GRADS,
+    Bin,
+    Estimate,
+    EstimatorInfo,
+    Fit,
+    Gpu,
+    Peak,
+    Summary,
+    __version__,
+    estimate,
+    estimate_module,
+    estimators,
+    export_module,
+    fit,
+    gpus,
+    read_summary,
+)
+from ._errors import Error, ExportError, InputError, NoEstimateError, UsageError
+
+__all__ = [
+    "OPTIMIZERS",
+    "PRECISIONS",
+    "ZERO_GRADS",
+    "Bin",
+    "Error",
+    "Estimate",
+    "EstimatorInfo",
+    "ExportError",
+    "Fit",
+    "Gpu",
+    "InputError",
+    "NoEstimateError",
+    "Peak",
+    "Summary",
+    "UsageError",
+    "__version__",
+    "estimate",
+    "estimate_module",
+    "estimators",
+    "export_module",
+    "fit",
+    "gpus",
+    "read_summary",
+]
+
+# They belong to the package, not to the files they stand in: for help(), tracebacks and pickle.
+for _name in __all__:
+    if hasattr(globals()[_name], "__module__"):
+        globals()[_name].__module__ = __name__
+del _name

@@ -1,0 +1,519 @@
+"""The functions of gpumem and what they return; `import gpumem` has them all."""
+
+from __future__ import annotations
+
+import atexit
+import dataclasses
+import inspect
+import operator
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _gpumem
+from ._errors import ExportError, UsageError
+from ._gpumem import Summary as Summary
+
+if TYPE_CHECKING:
+    import torch
+
+__version__: str = _gpumem.VERSION
+
+#: The names that `optimizer` takes.
+OPTIMIZERS: tuple[str, ...] = _gpumem.OPTIMIZERS
+#: The names that `precision` takes.
+PRECISIONS: tuple[str, ...] = _gpumem.PRECISIONS
+#: The names that `zero_grad` takes.
+ZERO_GRADS: tuple[str, ...] = _gpumem.ZERO_GRADS
+
+_Path = Union[str, "os.PathLike[str]"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Peak:
+    """Where in the training run most memory is in live tensors."""
+
+    layer: str | None  #: its path; None: of no layer (a batch, the loss)
+    class_name: str | None  #: of the layer: "Conv2d"
+    phase: str  #: "construction", "forward", "backward", ...
+    step: int  #: 1 for the first training step, 0 before it
+
+
+@dataclasses.dataclass(frozen=True)
+class Bin:
+    """A memory bin of a classifier, and how likely it holds the job."""
+
+    lower_bytes: int
+    upper_bytes: int
+    probability: float
+
+
+@dataclasses.dataclass(frozen=True)
+class EstimatorInfo:
+    """A method of estimating."""
+
+    name: str  #: for estimate(estimator=...)
+    description: str  #: one line
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpu:
+    """A GPU or MIG slice that gpumem knows."""
+
+    name: str  #: for estimate(gpu=...)
+    title: str  #: "NVIDIA A100 40GB"
+    aliases: tuple[str, ...]  #: other names that are taken
+    memory_bytes: int  #: nominal
+    capacity_bytes: int  #: what jobs can have of it
+    sm_count: int | None
+    memory_bandwidth_bytes_per_second: int | None
+    software: tuple[str, ...]  #: stacks for estimate(software=...), the first is the default
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """What a job takes on one GPU. str(estimate) is the table that `gpumem estimate` prints.
+
+    expected_bytes: the best single figure.
+    lower_bytes, upper_bytes: its range; upper is what a scheduler reserves. Both equal expected
+        where the estimator gives no range.
+    upper_coverage: the share of measured runs that upper covers, 0 to 1; None: not published.
+    allocated_bytes: peak of live tensors: torch.cuda.max_memory_allocated.
+    reserved_bytes: peak of PyTorch's allocator: torch.cuda.max_memory_reserved.
+    device_bytes: CUDA context and reserved: what nvidia-smi shows.
+    capacity_bytes: what jobs can have of the GPU.
+    fits: it is known to fit.
+    retries: how often the allocator gives back its cache for the job to fit, which slows it down.
+    breakdown: what expected_bytes is made of, the parts sum to it: "context", "parameters",
+        "gradients", "optimizer", "activations", "workspace", "fragmentation".
+    peak: where in the run most is in live tensors.
+    bins: of classifiers: all of their bins in rising order.
+    out_of_domain: of learned estimators: in what the job is unlike those that they were trained on;
+        if there is anything, the figures are not to be trusted.
+    warnings: what was odd about the summary, one line each.
+    layers, unknown_layers: of the model; if any is unknown, all figures are lower bounds.
+    batch_size, estimator, gpu: what was asked for, and of which GPU.
+    model: of learned estimators, the trained model.
+    report: what json() and str() are made from.
+    """
+
+    expected_bytes: int
+    lower_bytes: int
+    upper_bytes: int
+    upper_coverage: float | None
+    allocated_bytes: int | None
+    reserved_bytes: int | None
+    device_bytes: int | None
+    capacity_bytes: int
+    fits: bool
+    retries: int
+    breakdown: dict[str, int] | None
+    peak: Peak | None
+    bins: tuple[Bin, ...]
+    out_of_domain: tuple[str, ...]
+    warnings: tuple[str, ...]
+    layers: int
+    unknown_layers: int
+    batch_size: int
+    estimator: str
+    model: str | None
+    gpu: str
+    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
+
+    def json(self) -> str:
+        """What `gpumem estimate --json` prints: one object, schema 1."""
+        return self.report.json()
+
+    def __str__(self) -> str:
+        return self.report.text()
+
+
+@dataclasses.dataclass(frozen=True)
+class Fit:
+    """The largest batch that fits a GPU. str(fit) is the line that `gpumem fit` prints.
+
+    batch_size: the largest that fits; 0: not even one sample does. One more does not fit, a still
+        larger one may by chance.
+    at_least: the largest batch that is tried (1,048,576) fits, and perhaps more.
+    estimate: what the job takes at batch_size; None if that is 0.
+    one_more: what it takes with one sample more; None with at_least, or beyond 64 bits.
+    estimates_made: how many were made to find it.
+    report: what json() and str() are made from.
+    """
+
+    batch_size: int
+    at_least: bool
+    estimate: Estimate | None
+    one_more: Estimate | None
+    estimates_made: int
+    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
+
+    def json(self) -> str:
+        """What `gpumem fit --json` prints."""
+        return self.report.json()
+
+    def __str__(self) -> str:
+        return self.report.text()
+
+
+def read_summary(
+    path: _Path | None = None,
+    *,
+    text: str | bytes | None = None,
+    lenient: bool = False,
+    largest_bytes: int = 16 << 20,
+    deadline_ms: int = 0,
+) -> Summary:
+    """Reads a model summary from a file, or from a text that is in memory.
+
+    path: a regular file, also behind symbolic links; a pipe or a device is refused unopened.
+    text: the summary itself, in place of a path.
+    lenient: unknown layers that hold parameters are counted instead of refused; then estimates are
+        lower bounds and no job is known to fit.
+    largest_bytes: longer files are refused before they are read.
+    deadline_ms: how long it may take; 0: as long as it does.
+
+    Raises InputError, naming file and line; NoEstimateError where a size does not fit 64 bits or
+    the deadline came first.
+    """
+    deadline = _integer("deadline_ms", deadline_ms, 0)
+    if text is not None:
+        if path is not None:
+            raise TypeError("read_summary() takes a path or a text, not both")
+        content = text.encode("utf-8", "replace") if isinstance(text, str) else text
+        return _gpumem.read_text(bytes(content), bool(lenient), deadline)
+    if path is None:
+        raise TypeError("read_summary() takes a path or a text")
+    largest = _integer("largest_bytes", largest_bytes, 1)
+    return _gpumem.read_file(_file_name(path), bool(lenient), largest, deadline)
+
+
+def estimate(
+    summary: Summary | _Path,
+    *,
+    batch_size: int,
+    gpu: _Path = "a100-40gb",
+    estimator: str = "replay",
+    optimizer: str = "adam",
+    precision: str = "fp32",
+    input: str | Sequence[int] | None = None,
+    seq_length: int | None = None,
+    model: _Path | None = None,
+    samples: int | None = None,
+    zero_grad: str = "before-forward",
+    software: str | None = None,
+    alloc_conf: str | None = None,
+    accumulate: int = 1,
+    foreach: bool = True,
+    fused: bool = False,
+    validation: bool = False,
+    checkpointing: bool = False,
+    deadline_ms: int = 0,
+) -> Estimate:
+    """The memory that a training job takes on one GPU; the options are those of `gpumem estimate`.
+
+    summary: what read_summary() gives, or a path. A Summary that is kept makes the next estimate of
+        it cheaper.
+    batch_size: samples, 1 or more.
+    gpu: a name of gpus(), or a path (with a '/', or ending in .json) to a profile of your own.
+    estimator: a name of estimators().
+    optimizer, precision, zero_grad: one of OPTIMIZERS, PRECISIONS, ZERO_GRADS.
+    input: one sample's shape, "3x224x224" or (3, 224, 224); None: as the summary says.
+    seq_length: tokens a sample; None: as the summary says.
+    model: of learned estimators: a built-in model, or the path of a model's folder; None: theirs.
+    samples: an epoch's, whose last batch may be smaller; None: every batch is full.
+    software: a software stack that the GPU's profile names; None: its first.
+    alloc_conf: as PYTORCH_CUDA_ALLOC_CONF; None: PyTorch's defaults.
+    accumulate: forward-backward passes a step.
+    foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
+    validation: a pass without gradients after each epoch.
+    checkpointing: activation checkpointing.
+    deadline_ms: how long it may take; 0: as long as it does.
+
+    Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
+    says too little for this estimate; InputError if the summary, profile or model cannot be read.
+    """
+    job = _job(
+        batch_size,
+        gpu,
+        estimator,
+        optimizer,
+        precision,
+        input,
+        seq_length,
+        model,
+        samples,
+        zero_grad,
+        software,
+        alloc_conf,
+        accumulate,
+        foreach,
+        fused,
+        validation,
+        checkpointing,
+    )
+    fields = _gpumem.estimate(_summary(summary), job, _integer("deadline_ms", deadline_ms, 0))
+    return _estimate_of(fields)
+
+
+def fit(
+    summary: Summary | _Path,
+    *,
+    gpu: _Path = "a100-40gb",
+    estimator: str = "replay",
+    optimizer: str = "adam",
+    precision: str = "fp32",
+    input: str | Sequence[int] | None = None,
+    seq_length: int | None = None,
+    model: _Path | None = None,
+    samples: int | None = None,
+    zero_grad: str = "before-forward",
+    software: str | None = None,
+    alloc_conf: str | None = None,
+    accumulate: int = 1,
+    foreach: bool = True,
+    fused: bool = False,
+    validation: bool = False,
+    checkpointing: bool = False,
+    deadline_ms: int = 0,
+) -> Fit:
+    """The largest batch with which the job fits the GPU; the options are those of estimate().
+
+    Where not even one sample fits, the answer's batch_size is 0.
+
+    Raises what estimate() does at batch 1; NoEstimateError if layers are unknown.
+    """
+    job = _job(
+        1,
+        gpu,
+        estimator,
+        optimizer,
+        precision,
+        input,
+        seq_length,
+        model,
+        samples,
+        zero_grad,
+        software,
+        alloc_conf,
+        accumulate,
+        foreach,
+        fused,
+        validation,
+        checkpointing,
+    )
+    fields = _gpumem.fit(_summary(summary), job, _integer("deadline_ms", deadline_ms, 0))
+    for name in ("estimate", "one_more"):
+        fields[name] = None if fields[name] is None else _estimate_of(fields[name])
+    return Fit(**fields)
+
+
+def estimate_module(
+    module: torch.nn.Module,
+    example_inputs: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor],
+    *,
+    batch_size: int | None = None,
+    gpu: _Path = "a100-40gb",
+    estimator: str = "replay",
+    optimizer: str = "adam",
+    precision: str = "fp32",
+    model: _Path | None = None,
+    samples: int | None = None,
+    zero_grad: str = "before-forward",
+    software: str | None = None,
+    alloc_conf: str | None = None,
+    accumulate: int = 1,
+    foreach: bool = True,
+    fused: bool = False,
+    validation: bool = False,
+    checkpointing: bool = False,
+    deadline_ms: int = 0,
+) -> Estimate:
+    """The memory that training a PyTorch module takes; its graph is exported by export_module().
+
+    batch_size: samples; None: that of the example inputs.
+
+    The other options are those of estimate(); deadline_ms is that of the estimate, not of the
+    export. For several estimates of one module export it once.
+
+    Raises what export_module() and estimate() do.
+    """
+    examples = _examples(module, example_inputs)
+    if batch_size is None:
+        batch_size = examples[0].shape[0]
+    return estimate(
+        export_module(module, examples),
+        batch_size=batch_size,
+        gpu=gpu,
+        estimator=estimator,
+        optimizer=optimizer,
+        precision=precision,
+        model=model,
+        samples=samples,
+        zero_grad=zero_grad,
+        software=software,
+        alloc_conf=alloc_conf,
+        accumulate=accumulate,
+        foreach=foreach,
+        fused=fused,
+        validation=validation,
+        checkpointing=checkpointing,
+        deadline_ms=deadline_ms,
+    )
+
+
+def export_module(
+    module: torch.nn.Module,
+    example_inputs: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor],
+    *,
+    name: str | None = None,
+) -> Summary:
+    """The graph of a PyTorch module in training mode, with every operation of its forward pass.
+
+    example_inputs: what forward() takes: a tensor, several in its order, or by the names of its
+        parameters; of each only shape and dtype matter (torch.empty will do, also on "meta"). The
+        first axis is the batch.
+    name: of the model; None: its class.
+
+    The module is not changed and nothing is computed: a copy without storage is traced by torch.fx
+    at several batch sizes. While it is, torch.fx changes torch.nn.Module for the whole process:
+    exports wait for each other, and no other thread should run a module meanwhile.
+
+    Raises ExportError, naming the node; ImportError without PyTorch (1.13 or later).
+    """
+    examples = _examples(module, example_inputs)
+    from . import export_graph  # Needs PyTorch, which all else does without.
+
+    with _EXPORT:
+        try:
+            text = export_graph.export_graph(module, examples, name or type(module).__name__)
+        except export_graph.ExportError as error:
+            raise ExportError(str(error), "not_exportable") from error
+    return read_summary(text=text)
+
+
+def gpus() -> list[Gpu]:
+    """The GPUs and MIG slices that gpumem knows, by name."""
+    return [Gpu(**fields) for fields in _gpumem.gpus()]
+
+
+def estimators() -> list[EstimatorInfo]:
+    """The methods of estimating that there are."""
+    return [EstimatorInfo(*fields) for fields in _gpumem.estimators()]
+
+
+# ------------------------------------------------------------------------------ for the extension
+
+_EXPORT = threading.Lock()
+# A daemon thread that is still estimating when the interpreter goes is waited for.
+atexit.register(_gpumem.close)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_gpumem.forget)
+_INT64 = range(-(1 << 63), 1 << 63)
+
+
+def _integer(name: str, value: int, least: int | None = None) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"{name} must be a whole number, not {kind}") from None
+    if number not in _INT64 or (least is not None and number < least):
+        wanted = "a number of 64 bits" if least is None else f"at least {least}, and of 64 bits"
+        raise UsageError(f"{name} must be {wanted}")
+    return number
+
+
+def _text(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    # Whatever is no text (a lone surrogate) is a name that there is not.
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def _file_name(path: _Path) -> bytes:
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise UsageError("a path has no NUL bytes")
+    return name
+
+
+def _summary(summary: Summary | _Path) -> Summary:
+    return summary if isinstance(summary, Summary) else read_summary(summary)
+
+
+def _shape(input: str | Sequence[int] | None) -> str:
+    if input is None or isinstance(input, str):
+        return _text("input", input or "")
+    return "x".join(str(_integer("a size of input", size, 1)) for size in input)
+
+
+def _job(
+    batch_size: int,
+    gpu: _Path,
+    estimator: str,
+    optimizer: str,
+    precision: str,
+    input: str | Sequence[int] | None,
+    seq_length: int | None,
+    model: _Path | None,
+    samples: int | None,
+    zero_grad: str,
+    software: str | None,
+    alloc_conf: str | None,
+    accumulate: int,
+    foreach: bool,
+    fused: bool,
+    validation: bool,
+    checkpointing: bool,
+) -> _gpumem.Job:
+    return _gpumem.Job(
+        _integer("batch_size", batch_size),
+        _file_name(gpu),
+        _text("estimator", estimator),
+        _text("optimizer", optimizer),
+        _text("precision", precision),
+        _shape(input),
+        None if seq_length is None else _integer("seq_length", seq_length),
+        b"" if model is None else _file_name(model),
+        None if samples is None else _integer("samples", samples),
+        _text("zero_grad", zero_grad),
+        "" if software is None else _text("software", software),
+        "" if alloc_conf is None else _text("alloc_conf", alloc_conf),
+        _integer("accumulate", accumulate),
+        bool(foreach),
+        bool(fused),
+        bool(validation),
+        bool(checkpointing),
+    )
+
+
+def _estimate_of(fields: dict[str, Any]) -> Estimate:
+    if fields["peak"] is not None:
+        fields["peak"] = Peak(*fields["peak"])
+    fields["bins"] = tuple(Bin(*each) for each in fields["bins"])
+    return Estimate(**fields)
+
+
+def _examples(
+    module: torch.nn.Module,
+    inputs: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor],
+) -> list[torch.Tensor]:
+    """In the order of forward()'s parameters."""
+    if isinstance(inputs, Mapping):
+        names = list(inspect.signature(module.forward).parameters)[: len(inputs)]
+        if set(names) != set(inputs):
+            raise UsageError(
+                f"the example inputs are {', '.join(map(str, inputs))}; forward() begins with "
+                f"{', '.join(names)}: give its first parameters, without a gap"
+            )
+        examples = [inputs[name] for name in names]
+    else:
+        examples = [inputs] if hasattr(inputs, "shape") else list(inputs)
+    for example in examples:
+        if not hasattr(example, "dtype") or len(getattr(example, "shape", ())) == 0:
+            raise UsageError("an example input is a tensor whose first axis is the batch")
+    if not examples:
+        raise UsageError("there are no example inputs")
+    return examples

@@ -1,0 +1,509 @@
+// The extension module gpumem._gpumem: what the package gpumem (its Python files stand beside this one) asks of the
+// library. Enters: summaries, jobs in the user's terms. Leaves: plain Python values, and one exception for every error.
+// It binds the C++ API rather than the C one, whose structs have no bins, no places of errors and no text.
+//
+// The GIL is released while the library works; all that is shared is immutable or itself safe to use from many threads.
+#include <pybind11/functional.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+
+#include "gpumem/core/deadline.hpp"
+#include "gpumem/core/file.hpp"
+#include "gpumem/gpumem.hpp"
+#include "job_request.hpp"
+#include "report.hpp"
+#include "residents.hpp"
+
+namespace py = pybind11;
+
+namespace gpumem::python {
+
+namespace {
+
+using job_request::JobRequest;
+
+/// Lives while a call is under way. Python ends a thread that asks for the GIL once the interpreter goes, which C++
+/// frames do not survive. So before that close() waits for the calls of daemon threads. Counted with the GIL held.
+class Running {
+ public:
+  Running() {
+    if (closer() != std::thread::id()) turn_away();
+    ++count();
+  }
+  Running(const Running& /*other*/) : Running(Within{}) {}
+  Running& operator=(const Running&) = delete;
+  ~Running() { --count(); }
+
+  /// For an error that leaves a call: what Python makes of it belongs to the call.
+  [[nodiscard]] static Running within_call() { return Running(Within{}); }
+
+  /// No call begins any more; waits for those that have begun, though not for ever.
+  static void close() {
+    constexpr int kMostWaits = 10'000;
+    closer() = std::this_thread::get_id();
+    const py::gil_scoped_release released;
+    for (int waits = 0; count() > 0 && waits < kMostWaits; ++waits) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+  }
+
+  /// In a child process, which has none of the threads that were under way.
+  static void forget() { count() = 0; }
+
+ private:
+  struct Within {};
+  explicit Running(Within /*call*/) { ++count(); }
+
+  /// The thread that ends the interpreter is told. The others are daemon threads, which end with the process: until
+  /// then they stand still, as they would at the next line of Python.
+  static void turn_away() {
+    if (closer() == std::this_thread::get_id()) {
+      throw std::runtime_error("gpumem cannot be called any more: the interpreter is shutting down");
+    }
+    const py::gil_scoped_release released;
+    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+  }
+
+  static std::atomic<std::int64_t>& count() {
+    static std::atomic<std::int64_t> running = 0;
+    return running;
+  }
+  /// Who called close(); guarded by the GIL.
+  static std::thread::id& closer() {
+    static std::thread::id thread;
+    return thread;
+  }
+};
+
+/// An error on its way to Python.
+struct Failure {
+  Error error;
+  Running running;
+};
+
+/// Text for Python. What is no UTF-8 (a piece of a file in a message) is replaced.
+py::str text(std::string_view bytes) {
+  PyObject* decoded = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
+  if (decoded == nullptr) throw py::error_already_set();
+  return py::reinterpret_steal<py::str>(decoded);
+}
+
+py::object text_or_none(std::string_view bytes) { return bytes.empty() ? py::none() : py::object(text(bytes)); }
+
+template <typename Texts>
+py::tuple texts(const Texts& list) {
+  py::tuple tuple(list.size());
+  for (std::size_t index = 0; index < list.size(); ++index) tuple[index] = text(list[index]);
+  return tuple;
+}
+
+/// Raises gpumem.UsageError, InputError or NoEstimateError.
+void raise(const Error& error) {
+  const py::module_ errors = py::module_::import("gpumem._errors");
+  const py::object line = error.place.line > 0 ? py::object(py::int_(error.place.line)) : py::none();
+  const py::object made = errors.attr("error_of")(
+      core::exit_code(error.code), text(core::to_string(error)), text(core::to_string(error.code)), text(error.message),
+      text_or_none(error.place.file), line, text_or_none(error.place.element));
+  PyErr_SetObject(py::type::of(made).ptr(), made.ptr());
+}
+
+/// Runs `work`, which gives a Result, without the GIL and within a deadline; an error becomes a Failure.
+template <typename Work>
+auto without_gil(std::int64_t deadline_ms, const Work& work) {
+  auto result = [&] {
+    const py::gil_scoped_release released;
+    const core::Deadline deadline(deadline_ms);
+    return work();
+  }();
+  if (!result) throw Failure{result.error(), Running::within_call()};
+  return *std::move(result);
+}
+
+// --- Summaries --------------------------------------------------------------------------------------------------
+
+/// The model, and what estimates of it share.
+struct Summary {
+  explicit Summary(ModelGraph read) : graph(std::make_shared<const ModelGraph>(std::move(read))) {}
+
+  std::shared_ptr<const ModelGraph> graph;
+  mutable estimate::PreparedJobs prepared;
+};
+
+Result<std::shared_ptr<Summary>> shared(Result<ModelGraph> graph) {
+  if (!graph) return graph.error();
+  return std::make_shared<Summary>(*std::move(graph));
+}
+
+std::shared_ptr<Summary> read_file(const std::string& path, bool lenient, std::int64_t largest,
+                                   std::int64_t deadline_ms) {
+  const Running running;
+  return without_gil(deadline_ms, [&]() -> Result<std::shared_ptr<Summary>> {
+    const Result<std::string> content = core::read_regular_file(path, static_cast<std::size_t>(largest));
+    if (!content) return content.error();
+    return shared(summary::read(*content, {&ops::vocabulary(), path, lenient}));
+  });
+}
+
+std::shared_ptr<Summary> read_text(const py::bytes& bytes, bool lenient, std::int64_t deadline_ms) {
+  const Running running;
+  const auto content = static_cast<std::string_view>(bytes);  // the caller holds them while this runs
+  return without_gil(deadline_ms, [&] { return shared(summary::read(content, {&ops::vocabulary(), {}, lenient})); });
+}
+
+py::tuple warnings_of(const ModelGraph& graph) {
+  std::vector<std::string> lines;
+  for (const model::Warning& warning : graph.warnings()) lines.push_back(cli::to_text(warning));
+  return texts(lines);
+}
+
+std::string shown(const Summary& summary) {
+  const ModelGraph& graph = *summary.graph;
+  return "<gpumem.Summary " + (graph.file().empty() ? "" : core::quoted(graph.file()) + " ") + graph.format() + ", " +
+         core::with_separators(static_cast<std::int64_t>(graph.layers().size())) + " layers, " +
+         core::with_separators(graph.parameters()) + " parameters>";
+}
+
+// --- What the command line would print --------------------------------------------------------------------------
+
+/// Made when it is asked for; or, once it was pickled, as it was.
+struct Report {
+  std::function<std::string()> json;
+  std::function<std::string()> text;
+
+  static Report of(std::string json, std::string text) {
+    return {[json = std::move(json)] { return json; }, [text = std::move(text)] { return text; }};
+  }
+};
+
+std::string dumped(const nlohmann::ordered_json& json) {
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+/// A job on its GPU, with the estimator that it asks for.
+struct Asked {
+  cli::Evaluation evaluation;  ///< its GPU is `gpu`
+  capi::Lent<GpuProfile> gpu;
+  capi::Lent<Estimator> estimator;
+
+  /// With another batch size and this answer.
+  [[nodiscard]] cli::Evaluation answered(std::int64_t batch_size, const MemoryEstimate& estimate,
+                                         double seconds) const {
+    cli::Evaluation copy = evaluation;
+    copy.job.batch_size = batch_size;
+    copy.answers.push_back({estimator->name(), estimate, seconds});
+    return copy;
+  }
+};
+
+Result<std::shared_ptr<const Asked>> asked_of(const Summary& summary, const JobRequest& request) {
+  auto estimator = capi::estimator_of(request.estimator, request.alloc_conf, request.model, summary.prepared);
+  if (!estimator) return estimator.error();
+  auto gpu = capi::gpu_of(request.gpu);
+  if (!gpu) return gpu.error();
+  auto job = job_request::job_from(request, summary.graph);
+  if (!job) return job.error();
+  const GpuProfile* profile = &**gpu;
+  return std::make_shared<const Asked>(
+      Asked{{summary.graph, *std::move(job), profile, request.alloc_conf, {}}, *std::move(gpu), *std::move(estimator)});
+}
+
+// --- Answers ----------------------------------------------------------------------------------------------------
+
+py::object bytes_or_none(const std::optional<Bytes>& bytes) {
+  return bytes ? py::object(py::int_(bytes->count())) : py::none();
+}
+
+py::object breakdown_of(const MemoryEstimate& estimate) {
+  if (estimate.breakdown.total().value() == 0) return py::none();
+  py::dict parts;
+  for (const auto& part : estimate.breakdown.parts()) parts[text(part.name)] = part.bytes.count();
+  return parts;
+}
+
+py::object peak_of(const MemoryEstimate& estimate) {
+  if (!estimate.peak_layer) return py::none();
+  const estimate::PeakLayer& peak = *estimate.peak_layer;
+  return py::make_tuple(text_or_none(peak.path), text_or_none(peak.class_name), text(peak.phase), peak.step);
+}
+
+py::tuple bins_of(const MemoryEstimate& estimate) {
+  py::tuple bins(estimate.bins.size());
+  for (std::size_t index = 0; index < estimate.bins.size(); ++index) {
+    const estimate::Bin& bin = estimate.bins[index];
+    bins[index] = py::make_tuple(bin.lower.count(), bin.upper.count(), bin.probability);
+  }
+  return bins;
+}
+
+/// The fields of gpumem.Estimate.
+py::dict fields_of(const std::shared_ptr<const Asked>& asked, std::int64_t batch_size, const MemoryEstimate& estimate,
+                   double seconds) {
+  py::dict fields;
+  fields["expected_bytes"] = estimate.expected.count();
+  fields["lower_bytes"] = estimate.lower.count();
+  fields["upper_bytes"] = estimate.upper.count();
+  fields["upper_coverage"] = estimate.upper_coverage;
+  fields["allocated_bytes"] = bytes_or_none(estimate.allocated);
+  fields["reserved_bytes"] = bytes_or_none(estimate.reserved);
+  fields["device_bytes"] = bytes_or_none(estimate.device);
+  fields["capacity_bytes"] = asked->gpu->capacity().count();
+  fields["fits"] = estimate.fits;
+  fields["retries"] = estimate.retries;
+  fields["breakdown"] = breakdown_of(estimate);
+  fields["peak"] = peak_of(estimate);
+  fields["bins"] = bins_of(estimate);
+  fields["out_of_domain"] = texts(estimate.out_of_domain);
+  fields["warnings"] = warnings_of(*asked->evaluation.graph);
+  fields["layers"] = estimate.coverage.layers_total;
+  fields["unknown_layers"] = estimate.coverage.layers_unknown;
+  fields["batch_size"] = batch_size;
+  fields["estimator"] = text(asked->estimator->name());
+  fields["model"] = text_or_none(estimate.provenance.weights);
+  fields["gpu"] = text(asked->gpu->name);
+  const auto evaluated = [=] { return asked->answered(batch_size, estimate, seconds); };
+  fields["report"] =
+      Report{[=] { return dumped(cli::to_json(evaluated())); }, [=] { return cli::to_table(evaluated(), false); }};
+  return fields;
+}
+
+class Stopwatch {
+ public:
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin_).count();
+  }
+
+ private:
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+};
+
+template <typename Answer>
+struct Timed {
+  std::shared_ptr<const Asked> asked;
+  Answer answer;
+  double seconds;
+};
+
+/// Asks `work` of a job, without the GIL.
+template <typename Answer, typename Work>
+Timed<Answer> timed(const Summary& summary, const JobRequest& request, std::int64_t deadline_ms, const Work& work) {
+  return without_gil(deadline_ms, [&]() -> Result<Timed<Answer>> {
+    Result<std::shared_ptr<const Asked>> asked = asked_of(summary, request);
+    if (!asked) return asked.error();
+    const Stopwatch stopwatch;
+    Result<Answer> answer = work(**asked);
+    if (!answer) return answer.error();
+    return Timed<Answer>{*std::move(asked), *std::move(answer), stopwatch.seconds()};
+  });
+}
+
+py::dict estimate_job(const Summary& summary, const JobRequest& request, std::int64_t deadline_ms) {
+  const Running running;
+  const auto done = timed<MemoryEstimate>(summary, request, deadline_ms, [](const Asked& asked) {
+    return asked.estimator->estimate(asked.evaluation.job, *asked.gpu);
+  });
+  return fields_of(done.asked, request.batch_size, done.answer, done.seconds);
+}
+
+std::string text_of(const Fit& fit, const Asked& asked) {
+  if (fit.batch_size == 0) return core::to_string(cli::does_not_fit(fit, asked.evaluation));
+  std::string lines = cli::to_text(fit, *asked.gpu);
+  lines.pop_back();
+  return lines;
+}
+
+py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadline_ms) {
+  const Running running;
+  request.batch_size = 1;
+  const auto done = timed<Fit>(summary, request, deadline_ms, [](const Asked& asked) {
+    return largest_batch(asked.evaluation.job, *asked.gpu, *asked.estimator);
+  });
+  const Fit& fit = done.answer;
+  const auto fields = [&](const std::optional<MemoryEstimate>& estimate, std::int64_t batch_size) -> py::object {
+    if (!estimate) return py::none();
+    return fields_of(done.asked, batch_size, *estimate, done.seconds);
+  };
+  py::dict answer;
+  answer["batch_size"] = fit.batch_size;
+  answer["at_least"] = fit.at_least;
+  answer["estimate"] = fields(fit.estimate, fit.batch_size);
+  answer["one_more"] = fields(fit.next, fit.batch_size + 1);
+  answer["estimates_made"] = fit.estimates;
+  const auto kept = std::make_shared<const Timed<Fit>>(done);
+  answer["report"] =
+      Report{[kept] {
+               const Asked& asked = *kept->asked;
+               return dumped(cli::to_json(asked.evaluation, asked.estimator->name(), kept->answer, kept->seconds));
+             },
+             [kept] { return text_of(kept->answer, *kept->asked); }};
+  return answer;
+}
+
+// --- What there is ----------------------------------------------------------------------------------------------
+
+py::object figure_or_none(const std::optional<device::Figure>& figure) {
+  return figure ? py::object(py::int_(figure->value)) : py::none();
+}
+
+/// The fields of gpumem.Gpu.
+py::dict fields_of(const GpuProfile& profile) {
+  std::vector<std::string> stacks;
+  for (const device::ContextFigure& context : profile.contexts) stacks.push_back(context.name);
+  py::dict fields;
+  fields["name"] = text(profile.name);
+  fields["title"] = text(profile.title);
+  fields["aliases"] = texts(profile.aliases);
+  fields["memory_bytes"] = profile.memory_bytes.value;
+  fields["capacity_bytes"] = profile.capacity().count();
+  fields["sm_count"] = figure_or_none(profile.sm_count);
+  fields["memory_bandwidth_bytes_per_second"] = figure_or_none(profile.memory_bandwidth_bytes_per_second);
+  fields["software"] = texts(stacks);
+  return fields;
+}
+
+py::list gpus() {
+  const Running running;
+  py::list list;
+  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
+    const auto gpu = without_gil(0, [&] { return capi::gpu_of(std::string(builtin.name)); });
+    list.append(fields_of(*gpu));
+  }
+  return list;
+}
+
+py::list estimators() {
+  py::list list;
+  for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
+    list.append(py::make_tuple(text(entry.name), text(entry.description)));
+  }
+  return list;
+}
+
+template <typename List>
+py::tuple names_of(const List& list) {
+  std::vector<std::string_view> names;
+  for (const auto& row : list) names.push_back(row.name);
+  return texts(names);
+}
+
+void define_summary(py::module_& module) {
+  py::class_<Summary, std::shared_ptr<Summary>> summary(
+      module, "Summary", "A model as its summary tells it; made by read_summary(). Immutable: threads may share it.");
+  summary.attr("__module__") = "gpumem";
+  const auto property = [&](const char* name, auto get, const char* doc) {
+    summary.def_property_readonly(
+        name, [get](const Summary& self) -> py::object { return get(*self.graph); }, doc);
+  };
+  property(
+      "file", [](const ModelGraph& graph) { return text_or_none(graph.file()); },
+      "The path that it was read from, or None.");
+  property(
+      "format", [](const ModelGraph& graph) { return text(graph.format()); },
+      "The format that it is in: 'torchsummary', 'graph_json', ...");
+  property(
+      "layers", [](const ModelGraph& graph) { return py::int_(graph.layers().size()); },
+      "How many layers are computed.");
+  property(
+      "unknown_layers", [](const ModelGraph& graph) { return py::int_(graph.unknown_layers()); },
+      "Those of them that gpumem does not know; 0 unless read with lenient=True.");
+  property(
+      "parameters", [](const ModelGraph& graph) { return py::int_(graph.parameters()); },
+      "Elements of all parameters, tied ones counted once.");
+  property(
+      "trainable_parameters", [](const ModelGraph& graph) { return py::int_(graph.trainable_parameters()); },
+      "Elements of those that get gradients.");
+  property(
+      "printed_batch_size",
+      [](const ModelGraph& graph) -> py::object {
+        const auto batch = graph.printed_batch_size();
+        return batch ? py::object(py::int_(*batch)) : py::none();
+      },
+      "The batch size that it was printed at, or None.");
+  property(
+      "warnings", [](const ModelGraph& graph) { return warnings_of(graph); },
+      "What was odd about the text, one line each, such as a printed total that is not the sum.");
+  summary.def("__repr__", [](const Summary& self) { return text(shown(self)); });
+}
+
+/// JobRequest, all of whose fields the package gives.
+void define_job(py::module_& module) {
+  py::class_<JobRequest>(module, "Job", "What is asked of a model; the package makes them.")
+      .def(py::init([](std::int64_t batch_size, std::string gpu, std::string estimator, std::string optimizer,
+                       std::string precision, std::string input, std::optional<std::int64_t> seq_length,
+                       std::string model, std::optional<std::int64_t> samples, std::string zero_grad,
+                       std::string software, std::string alloc_conf, std::int64_t accumulate, bool foreach, bool fused,
+                       bool validation, bool checkpointing) {
+             JobRequest request;
+             request.batch_size = batch_size;
+             request.gpu = std::move(gpu);
+             request.estimator = std::move(estimator);
+             request.optimizer = std::move(optimizer);
+             request.precision = std::move(precision);
+             request.input = std::move(input);
+             request.sequence_length = seq_length;
+             request.model = std::move(model);
+             request.samples = samples;
+             request.zero_grad = std::move(zero_grad);
+             request.software = std::move(software);
+             request.alloc_conf = std::move(alloc_conf);
+             request.accumulate = accumulate;
+             request.foreach = foreach;
+             request.fused = fused;
+             request.validation = validation;
+             request.checkpointing = checkpointing;
+             return request;
+           }),
+           py::arg("batch_size"), py::arg("gpu"), py::arg("estimator"), py::arg("optimizer"), py::arg("precision"),
+           py::arg("input"), py::arg("seq_length"), py::arg("model"), py::arg("samples"), py::arg("zero_grad"),
+           py::arg("software"), py::arg("alloc_conf"), py::arg("accumulate"), py::arg("foreach"), py::arg("fused"),
+           py::arg("validation"), py::arg("checkpointing"));
+}
+
+void define_report(py::module_& module) {
+  py::class_<Report>(module, "Report", "What the command line would print of an answer.")
+      .def("json", [](const Report& self) { return text(self.json()); })
+      .def("text", [](const Report& self) { return text(self.text()); })
+      .def(py::pickle([](const Report& self) { return py::make_tuple(text(self.json()), text(self.text())); },
+                      [](const py::tuple& state) {
+                        return Report::of(state[0].cast<std::string>(), state[1].cast<std::string>());
+                      }));
+}
+
+void define_module(py::module_& module) {
+  module.doc() = "The compiled part of gpumem; use the package.";
+  py::register_exception_translator([](std::exception_ptr thrown) {
+    try {
+      if (thrown) std::rethrow_exception(std::move(thrown));
+    } catch (const Failure& failure) {
+      raise(failure.error);
+    }
+  });
+  define_summary(module);
+  define_job(module);
+  define_report(module);
+  module.def("read_file", &read_file, py::arg("path"), py::arg("lenient"), py::arg("largest_bytes"),
+             py::arg("deadline_ms"));
+  module.def("read_text", &read_text, py::arg("text"), py::arg("lenient"), py::arg("deadline_ms"));
+  module.def("estimate", &estimate_job, py::arg("summary"), py::arg("job"), py::arg("deadline_ms"));
+  module.def("fit", &fit_job, py::arg("summary"), py::arg("job"), py::arg("deadline_ms"));
+  module.def("gpus", &gpus);
+  module.def("estimators", &estimators);
+  module.def("close", &Running::close);
+  module.def("forget", &Running::forget);
+  module.attr("OPTIMIZERS") = names_of(model::kOptimizers);
+  module.attr("PRECISIONS") = names_of(model::kPrecisions);
+  module.attr("ZERO_GRADS") = names_of(model::kZeroGrads);
+  module.attr("VERSION") = GPUMEM_VERSION_STRING;
+}
+
+}  // namespace
+
+}  // namespace gpumem::python
+
+PYBIND11_MODULE(_gpumem, module) { gpumem::python::define_module(module); }

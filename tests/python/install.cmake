@@ -1,0 +1,17 @@
+# Installs the component `python` of BUILD to PREFIX, and imports it from there alone with PYTHON.
+file(REMOVE_RECURSE ${PREFIX})
+execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --component python --prefix ${PREFIX} COMMAND_ERROR_IS_FATAL
+                ANY OUTPUT_QUIET)
+file(GLOB_RECURSE files RELATIVE ${PREFIX}/${PACKAGES}/gpumem ${PREFIX}/*)
+list(FILTER files EXCLUDE REGEX "^_gpumem\\..*so$")
+list(SORT files)
+if(NOT files STREQUAL "__init__.py;_api.py;_errors.py;_gpumem.pyi;export_graph.py;py.typed")
+  message(FATAL_ERROR "beside the extension were installed: ${files}")
+endif()
+execute_process(
+  COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${PREFIX}/${PACKAGES} ${PYTHON} -B -c
+          "import sys, gpumem; print(gpumem.__file__, gpumem.estimate(sys.argv[1], batch_size=32).fits)" ${SUMMARY}
+  OUTPUT_VARIABLE printed COMMAND_ERROR_IS_FATAL ANY)
+if(NOT printed STREQUAL "${PREFIX}/${PACKAGES}/gpumem/__init__.py True\n")
+  message(FATAL_ERROR "printed: ${printed}")
+endif()

@@ -1,0 +1,180 @@
+"""The type hints: they are there, they say what is so, and a type checker agrees with them."""
+
+import ast
+import compileall
+import dataclasses
+import inspect
+import pathlib
+import pydoc
+import re
+import subprocess
+import sys
+import tempfile
+import typing
+import unittest
+
+import gpumem
+from gpumem import _api, _gpumem
+from support import RESNET50, SOURCE
+
+PACKAGE = pathlib.Path(gpumem.__file__).parent
+
+
+def public(names):
+    return {name for name in names if not name.startswith("_")}
+
+
+class Stub(unittest.TestCase):
+    """_gpumem.pyi against the extension."""
+
+    def setUp(self):
+        self.stub = ast.parse((PACKAGE / "_gpumem.pyi").read_text())
+
+    def test_names(self):
+        stated = {getattr(node, "name", None) for node in self.stub.body}
+        stated |= {node.target.id for node in self.stub.body if isinstance(node, ast.AnnAssign)}
+        self.assertEqual(public(stated - {None}), public(dir(_gpumem)))
+
+    def test_members(self):
+        for node in self.stub.body:
+            if isinstance(node, ast.ClassDef):
+                stated = {member.name for member in node.body}
+                self.assertEqual(
+                    public(stated), public(vars(getattr(_gpumem, node.name))), node.name
+                )
+
+    def test_parameters(self):
+        for node in self.stub.body:
+            if isinstance(node, ast.FunctionDef):
+                stated = [argument.arg for argument in node.args.args]
+                signature = getattr(_gpumem, node.name).__doc__.splitlines()[0]
+                self.assertEqual(stated, re.findall(r"(\w+): ", signature), node.name)
+
+    def test_parameters_of_a_job(self):
+        job = next(node for node in self.stub.body if getattr(node, "name", "") == "Job")
+        stated = [argument.arg for argument in job.body[0].args.args[1:]]
+        signature = _gpumem.Job.__init__.__doc__.splitlines()[0].partition("self: ")[2]
+        self.assertEqual(stated, re.findall(r"(\w+): ", signature))
+
+    def test_constants(self):
+        for name in ("OPTIMIZERS", "PRECISIONS", "ZERO_GRADS"):
+            value = getattr(_gpumem, name)
+            self.assertTrue(
+                isinstance(value, tuple) and all(isinstance(item, str) for item in value)
+            )
+
+
+class Hints(unittest.TestCase):
+    def test_files_compile(self):
+        self.assertTrue((PACKAGE / "py.typed").exists())
+        with tempfile.TemporaryDirectory() as folder:
+            for source in PACKAGE.glob("*.py"):
+                copied = pathlib.Path(folder, source.name)
+                copied.write_bytes(source.read_bytes())
+            self.assertTrue(compileall.compile_dir(folder, quiet=1))
+
+    def test_every_function_is_hinted_and_described(self):
+        for name in gpumem.__all__:
+            item = getattr(gpumem, name)
+            if inspect.isfunction(item) or inspect.isclass(item):
+                self.assertTrue(item.__doc__, name)
+                self.assertEqual(item.__module__, "gpumem")
+            if inspect.isfunction(item):
+                for parameter in inspect.signature(item).parameters.values():
+                    self.assertIsNot(
+                        parameter.annotation, parameter.empty, f"{name}({parameter.name})"
+                    )
+
+    def test_options_are_those_of_estimate(self):
+        def options(function):
+            parameters = inspect.signature(function).parameters.values()
+            return {
+                p.name: (p.annotation, p.default) for p in parameters if p.kind is p.KEYWORD_ONLY
+            }
+
+        every = options(gpumem.estimate)
+        fitted = options(gpumem.fit)
+        self.assertEqual(fitted, {name: every[name] for name in every if name != "batch_size"})
+        of_module = options(gpumem.estimate_module)
+        del of_module["batch_size"]
+        without = ("batch_size", "input", "seq_length")
+        self.assertEqual(of_module, {name: every[name] for name in every if name not in without})
+        job = [name for name in inspect.signature(_api._job).parameters]
+        self.assertEqual(set(job), set(every) - {"deadline_ms"})
+
+    def test_fields_hold_what_their_hints_say(self):
+        made = [
+            gpumem.estimate(RESNET50, batch_size=2, estimator=estimator.name)
+            for estimator in gpumem.estimators()
+        ]
+        fit = gpumem.fit(RESNET50)
+        for value in (
+            *made,
+            fit,
+            *gpumem.gpus(),
+            *gpumem.estimators(),
+            made[0].peak,
+            *made[-1].bins,
+        ):
+            hints = typing.get_type_hints(type(value), vars(_api))
+            for field in dataclasses.fields(value):
+                self.assertTrue(
+                    holds(getattr(value, field.name), hints[field.name]),
+                    f"{type(value).__name__}.{field.name}: {getattr(value, field.name)!r}",
+                )
+
+    def test_help_reads_well(self):
+        text = pydoc.plain(pydoc.render_doc(gpumem))
+        for words in (
+            "Units: sizes are bytes",
+            "Raises UsageError",
+            "estimate_module(",
+            "what nvidia-smi shows",
+        ):
+            self.assertIn(words, text)
+
+
+def holds(value, hint):
+    if value is None:
+        return type(None) in typing.get_args(hint)
+    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    if origin is tuple:
+        return isinstance(value, tuple) and all(holds(item, arguments[0]) for item in value)
+    if origin is dict:
+        return all(holds(k, arguments[0]) and holds(v, arguments[1]) for k, v in value.items())
+    if arguments:  # A union.
+        return any(holds(value, argument) for argument in arguments)
+    if hint is float:
+        return isinstance(value, (int, float))
+    return type(value) is hint
+
+
+class TypeChecker(unittest.TestCase):
+    def check(self, *files):
+        try:
+            import mypy  # noqa: F401
+        except ImportError:
+            self.skipTest("mypy is not installed")
+        with tempfile.TemporaryDirectory() as cache:
+            config = SOURCE / "tests" / "python" / "mypy.ini"
+            command = [sys.executable, "-m", "mypy", "--config-file", config, "--cache-dir", cache]
+            return subprocess.run([*command, *files], capture_output=True, text=True)
+
+    def test_package_and_examples(self):
+        examples = sorted((SOURCE / "examples" / "python").glob("*.py"))
+        done = self.check(
+            *(PACKAGE / name for name in ("__init__.py", "_api.py", "_errors.py")), *examples
+        )
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_wrong_use_is_found(self):
+        with tempfile.TemporaryDirectory() as folder:
+            wrong = pathlib.Path(folder, "wrong.py")
+            wrong.write_text("import gpumem\n\ngpumem.estimate('a', batch_size='2').fitz\n")
+            done = self.check(wrong)
+        self.assertIn("[arg-type]", done.stdout)
+        self.assertIn("[attr-defined]", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])
