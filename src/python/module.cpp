@@ -186,7 +186,8 @@ std::string dumped(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-/// A job on its GPU, with the estimator that it asks for.
+/// A job on its GPU, with the estimator that it asks for; its reports may outlive the summary, and then the estimator
+/// is only asked for its name.
 struct Asked {
   cli::Evaluation evaluation;  ///< its GPU is `gpu`
   capi::Lent<GpuProfile> gpu;
@@ -388,6 +389,7 @@ py::list estimators() {
 template <typename List>
 py::tuple names_of(const List& list) {
   std::vector<std::string_view> names;
+  names.reserve(list.size());
   for (const auto& row : list) names.push_back(row.name);
   return texts(names);
 }

@@ -6,7 +6,6 @@ import json
 import os
 import pathlib
 import pickle
-import sys
 import tempfile
 import unittest
 
@@ -393,4 +392,4 @@ class Errors(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v"])
+    unittest.main(verbosity=2)

@@ -1,7 +1,6 @@
 """The memory of the process stays where it is over 100,000 calls."""
 
 import pickle
-import sys
 import unittest
 
 import gpumem
@@ -49,4 +48,4 @@ class Leaks(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v"])
+    unittest.main(verbosity=2)

@@ -196,4 +196,4 @@ class Errors(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v"])
+    unittest.main(verbosity=2)

@@ -123,4 +123,4 @@ def ask_in_a_process(batch_size):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v"])
+    unittest.main(verbosity=2)

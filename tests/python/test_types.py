@@ -177,4 +177,4 @@ class TypeChecker(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], "-v"])
+    unittest.main(verbosity=2)
