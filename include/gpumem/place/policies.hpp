@@ -13,7 +13,8 @@ namespace gpumem::place {
 
 struct PolicyEntry {
   std::string_view name;
-  std::string_view carma;        ///< what CARMA's configuration calls it, behind its "oracle-", "OR-" or "EST-"; empty: it has none
+  std::string_view
+      carma;  ///< what CARMA's configuration calls it, behind its "oracle-", "OR-" or "EST-"; empty: it has none
   std::string_view description;  ///< one line for people
   std::unique_ptr<Policy> (*create)();
 };
