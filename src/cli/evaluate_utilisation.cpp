@@ -102,7 +102,8 @@ std::string to_table(const UtilisationVerdict& verdict) {
   std::string text = "\n" + std::string(verdict.estimator) + ": " +
                      core::with_separators(static_cast<std::int64_t>(verdict.said.size()) - verdict.failed) +
                      " runs, " + core::with_separators(verdict.failed) + " failed\n";
-  text += "  absolute error       mean    median       p90    signed    within lower and upper\n";
+  const bool judged = verdict.failed < static_cast<std::int64_t>(verdict.said.size());
+  if (judged) text += "  absolute error       mean    median       p90    signed    within lower and upper\n";
   for (const CounterAccuracy& accuracy : verdict.counters) {
     if (accuracy.errors.empty()) continue;
     std::string title = "  " + std::string(accuracy.name);

@@ -75,15 +75,15 @@ struct Residuals {
 /// What the outputs stand for. Just one of the two lists is not empty.
 struct Head {
   std::vector<double> edges_mib = {};   ///< outputs are logits of bins between these; one more than outputs, rising
-  std::string of = {};                  ///< what bins are of; empty: MiB, which "edges_mib" says. Else "edges" does
   std::vector<std::string> names = {};  ///< outputs are these values; in a mixture, logits of its components
-  Residuals residuals = {};             ///< of values, where they were measured
   /// Not 0: a mixture. The value is Laplace-distributed, with this scale, around one of the components, which are raw
   /// features of these names, or 0 ("rule", "wide").
   double spread = 0.0;
   double wide_spread = 0.0;  ///< the scale of "wide"; 0: no such component
   double lower_share = 0.0;  ///< of a mixture: what lies below the lower end of its range, in (0, 0.5)
   double upper_share = 0.0;  ///< and below its upper end, in (0.5, 1)
+  std::string of = {};       ///< what bins are of; empty: MiB, which "edges_mib" says. Else "edges" does
+  Residuals residuals = {};  ///< of values, where they were measured
 
   friend bool operator==(const Head&, const Head&) = default;
 };
