@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <gpumem/gpumem.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <slurm/spank.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -69,7 +70,7 @@ static struct spank_option options[] = {
     GPUMEM_OPTION(kGpu, "gpu", "NAME", "the GPU that it is estimated for, as `gpumem gpus` lists them, or a profile"),
     GPUMEM_OPTION(kPrecision, "precision", "NAME", "fp32 (default), fp32-strict, amp-fp16, amp-bf16, bf16"),
     GPUMEM_OPTION(kInput, "input", "CxHxW", "the shape of one sample, if the summary does not say it"),
-    GPUMEM_OPTION(kSeqLength, "seq-length", "N", "tokens a sample"),
+    GPUMEM_OPTION(kSeqLength, "seq", "N", "tokens a sample"),
     GPUMEM_OPTION(kAccumulate, "accumulate", "N", "forward-backward passes a step"),
     GPUMEM_OPTION(kCheckpointing, "checkpointing", NULL, "with activation checkpointing"),
     GPUMEM_OPTION(kEstimator, "estimator", "NAME", "replay (default), replay-corrected, ..."),
@@ -154,7 +155,7 @@ static const char* read_settings(int count, char** arguments, site_settings* sit
 
 /* Why a job is refused, in words for its user. */
 typedef struct {
-  char text[768];
+  char text[PATH_MAX + 1024];
 } refusal;
 
 __attribute__((format(printf, 2, 3))) static int refuse(refusal* why, const char* format, ...) {
@@ -200,6 +201,7 @@ static int describe_job(const site_settings* site, gpumem_job* job, refusal* why
   if (given[kModel] == NULL || given[kBatch] == NULL) {
     return refuse(why, "--gpumem-model=FILE and --gpumem-batch=N go together, and all else needs both");
   }
+  if (strlen(given[kModel]) >= PATH_MAX) return refuse(why, "--gpumem-model: the path is too long for a file");
   job->deadline_ms = site->deadline_ms;
   job->gpu = given[kGpu] != NULL ? given[kGpu] : site->gpu;
   job->estimator = given[kEstimator] != NULL ? given[kEstimator] : site->estimator;

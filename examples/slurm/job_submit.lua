@@ -18,8 +18,6 @@ gpumem = {
   -- Rules for all jobs. As they stand, users may do as they like.
   -- May a job name shards itself (--gres=shard:N)? It bypasses the estimate.
   users_may_name_shards = true,
-  -- May a job ask for GPUs without a type (--gres=gpu:1, --gpus=1)? Slurm starts it on GPUs whose shards are in use.
-  users_may_leave_gpus_untyped = true,
   -- May a figure come without the plugin's options? Such a job was not sent by the plugin as it is installed.
   users_may_name_figures = true,
 }
@@ -38,19 +36,14 @@ local function sent_by_plugin(job)
   return figures, options
 end
 
--- Every resource that a job names, as {name = "gpu", typed = true}. Slurm writes "gres:gpu:a100:2,gres:shard:5"; later
--- releases "gres/gpu:a100:2".
-local function resources(job)
-  local found = {}
+-- Whether a job names this resource itself. Slurm writes "gres:gpu:a100:2,gres:shard:5"; later releases "gres/gpu:2".
+local function names(job, resource)
   for _, field in ipairs({ "tres_per_node", "tres_per_job", "tres_per_socket", "tres_per_task" }) do
-    for item in tostring(job[field] or ""):gmatch("[^,]+") do
-      local words = item:gsub("^%s*gres[:/]", ""):gsub("=", ":")
-      local name, rest = words:match("^%s*([^:%s]+):?(.*)$")
-      -- "gpu:a100:2" and "gpu:a100" have a type, "gpu:2" and "gpu" have none.
-      if name then found[#found + 1] = { name = name:lower(), typed = rest:find("^%s*%a") ~= nil } end
+    for item in tostring(job[field] or ""):lower():gmatch("[^,]+") do
+      if item:gsub("^%s*gres[:/]", ""):match("^%s*([^:=%s]+)") == resource then return true end
     end
   end
-  return found
+  return false
 end
 
 -- The largest GPU of the partitions that the job names, or of the default one.
@@ -77,13 +70,8 @@ end
 -- Decisions: nothing, or why the job is refused ---------------------------------------------------------------------
 
 local function broken_rule(job)
-  for _, resource in ipairs(resources(job)) do
-    if resource.name == "shard" and not gpumem.users_may_name_shards then
-      return "this cluster gives out shards of GPUs by --gpumem-model=FILE --gpumem-batch=N, not by hand"
-    end
-    if resource.name == "gpu" and not resource.typed and not gpumem.users_may_leave_gpus_untyped then
-      return "say which GPUs, as in --gres=gpu:TYPE:1 (sinfo -o %G lists the types); jobs share those without a type"
-    end
+  if not gpumem.users_may_name_shards and names(job, "shard") then
+    return "this cluster gives out shards of GPUs by --gpumem-model=FILE --gpumem-batch=N, not by hand"
   end
 end
 
@@ -107,11 +95,8 @@ local function shards_of(job, partitions, figures, options)
     return nil, string.format("the job needs %s MiB on one GPU, and the largest GPU that it may use has %s MiB; " ..
       "choose a smaller batch (`gpumem fit` names the largest), or another partition", separated(need), separated(limit))
   end
-  for _, resource in ipairs(resources(job)) do
-    if resource.name == "shard" then return nil, "a job that uses --gpumem-model names no shards itself" end
-    if resource.name == "gpu" then return 0 end
-  end
-  return need
+  if names(job, "shard") then return nil, "a job that uses --gpumem-model names no shards itself" end
+  return names(job, "gpu") and 0 or need
 end
 
 local function decide(job, partitions, figures, options)
