@@ -30,6 +30,10 @@ if [ "$all" = yes ]; then
   # For the timeline's pages; where it cannot be had, their test is skipped.
   install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2
 
+  # Likewise for the plugin for Slurm, and its tests in a cluster without a GPU; no service is needed or set up.
+  install_missing libslurm-dev lua5.1 slurm-client slurm-wlm-basic-plugins slurmctld slurmd ||
+    echo "Slurm cannot be installed: its plugin is neither built nor tested" >&2
+
   say "clang-format"
   git ls-files '*.hpp' '*.cpp' '*.h' '*.c' | xargs clang-format --dry-run -Werror
 

@@ -1,8 +1,8 @@
+# shellcheck shell=bash
 # Sourced by what needs a Slurm cluster: a real slurmctld and two real slurmd with two pretend GPUs each, on loopback,
-# as any user, without a service, a GPU or root. For the examples of plugstack.conf and gres.conf that go into a site's
-# own, see examples/slurm/README.md.
+# as any user, without a service, a GPU or root. What a site writes into its own files: examples/slurm/README.md.
 #
-#   work=$(mktemp -d); plugin=.../spank_gpumem.so; trap cluster_down EXIT
+#   work=$(mktemp -d); trap cluster_down EXIT
 #   cluster_up          writes $work/slurm.conf and starts; SLURM_CONF is exported
 #   cluster_down        ends every job and daemon
 #
@@ -25,6 +25,7 @@ cluster_obstacle() {
 
 cluster_write() {  # PORT
   local host user port=$1 node
+  local -A node_mib=([g1]=$((gpu_mib[g1:0] + gpu_mib[g1:1])) [g2]=$((gpu_mib[g2:0] + gpu_mib[g2:1])))
   host=$(hostname -s)
   user=$(id -un)
   mkdir -p "$work"/{state,log,run,dev,spool/g1,spool/g2}
@@ -61,8 +62,8 @@ SchedulerParameters=sched_interval=1,bf_interval=1,bf_resolution=1,sched_min_int
 MaxJobCount=20000
 GresTypes=gpu,shard
 ${job_submit:+JobSubmitPlugins=lua}
-NodeName=g1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=64 RealMemory=1000 Gres=gpu:a100:2,shard:$((gpu_mib[g1:0] + gpu_mib[g1:1]))
-NodeName=g2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=64 RealMemory=1000 Gres=gpu:a100:1,gpu:a100x:1,shard:$((gpu_mib[g2:0] + gpu_mib[g2:1]))
+NodeName=g1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=64 RealMemory=1000 Gres=gpu:a100:2,shard:${node_mib[g1]}
+NodeName=g2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=64 RealMemory=1000 Gres=gpu:a100:1,gpu:a100x:1,shard:${node_mib[g2]}
 PartitionName=all Nodes=g1,g2 Default=YES DefaultTime=5 MaxTime=60 State=UP
 PartitionName=small Nodes=g1 DefaultTime=5 MaxTime=60 State=UP
 CONF

@@ -79,7 +79,7 @@ nothing_over_committed() {
 job_submit=$work/site.lua
 sed 's/largest_mib = [0-9]*,/largest_mib = 81050,/; s/largest_mib_of = {}/largest_mib_of = { small = 40506 }/' \
   "$root/examples/slurm/job_submit.lua" > "$job_submit"
-plugstack="required $plugin gpu=a100-40gb deadline_ms=10000 mps_limit"
+plugstack="optional $plugin gpu=a100-40gb deadline_ms=10000 mps_limit"
 cluster_up
 models=$root/models/summaries
 vgg16=$models/vgg16.torchsummary.txt
@@ -131,6 +131,9 @@ lacks "what came of a job within a job" "$(cat job.out)" "gpumem:"
 job=$(sed -n 's/^Submitted batch job //p' job.out)
 expect "TresPerNode of a job within a job" "$(shards_of "$job")" ""
 
+said=$(cd "$models" && sbatch --wait -o "$work/example.out" "$root/examples/slurm/job.sh" 2>&1) || fail "$said"
+expect "what the example printed" "$(cat example.out)" "15059 MiB of GPU memory are this job's"
+
 say "srun and salloc"
 said=$(timeout 60 srun --gpumem-model="$vgg16" --gpumem-batch=32 env 2>&1) || fail "srun: code $?"
 contains "srun" "$said" "asking for 8,467 MiB"
@@ -181,15 +184,17 @@ accepted
 
 say "the site's own mistakes reach only jobs that ask"
 client_conf() { sed "s|^PlugStackConfig=.*|PlugStackConfig=$work/$1.stack|" slurm.conf > "$1.conf"; echo "$2" > "$1.stack"; }
-client_conf wrong "required $plugin gpus=a100-40gb"
-client_conf optional "optional $plugin"
+client_conf wrong "optional $plugin gpus=a100-40gb"
+client_conf required "required $plugin"
 client_conf absent "optional $work/no_such_plugin.so"
 export SLURM_CONF=$work/wrong.conf
 accepted
 refused "plugstack.conf says 'gpus=a100-40gb'" --gpumem-model="$vgg16" --gpumem-batch=64
-export SLURM_CONF=$work/optional.conf
+contains "what job_submit.lua says" "$said" "no estimate came with the job"
+export SLURM_CONF=$work/required.conf
 accepted
-refused "no estimate came with the job" --gpumem-model=missing.txt --gpumem-batch=64
+refused "missing.txt: cannot open" --gpumem-model=missing.txt --gpumem-batch=64
+lacks "what sbatch says, which did not get to job_submit.lua" "$said" "no estimate came with the job"
 export SLURM_CONF=$work/absent.conf
 accepted
 refused "unrecognized option" --gpumem-model="$vgg16" --gpumem-batch=64
