@@ -1,6 +1,6 @@
 /*
- * A scheduler's admission check in C: reads a job's model summary, asks what the job takes on each kind of GPU that the
- * site has, and says where it goes now.
+ * A scheduler's admission check in C: reads a job's model summary, asks what the job takes on the GPUs that the site
+ * has, and says where it goes now.
  *
  *   cc admission.c $(pkg-config --cflags --libs gpumem-c) -o admission && ./admission resnet50.torchsummary.txt
  */
@@ -9,7 +9,7 @@
 
 static const double kGiB = 1024.0 * 1024.0 * 1024.0;
 
-/* What a resource manager knows of its GPUs: two A100s and a T4, the first with a job on it. */
+/* What a resource manager knows of its GPUs: three A100s, one with a job, one idle, one busy with small jobs. */
 static size_t server(gpumem_server_gpu* gpus) {
   const gpumem_server_gpu none = GPUMEM_SERVER_GPU_INIT;
   gpus[0] = gpus[1] = gpus[2] = none;
@@ -22,7 +22,11 @@ static size_t server(gpumem_server_gpu* gpus) {
   gpus[1].id = "node1:1";
   gpus[1].total_bytes = INT64_C(42474471424);
   gpus[2].id = "node2:0";
-  gpus[2].total_bytes = INT64_C(15843721216);
+  gpus[2].total_bytes = INT64_C(42474471424);
+  gpus[2].used_bytes = INT64_C(8589934592);
+  gpus[2].set_aside_bytes = INT64_C(10737418240);
+  gpus[2].jobs = 3;
+  gpus[2].smact = 0.93;
   return 3;
 }
 

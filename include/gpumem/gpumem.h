@@ -27,8 +27,8 @@
  * Threads. Every function may be called from any thread at any time. A gpumem_summary never changes: any number of
  * threads may use one at once, and one of them frees it when all are done. Nothing is printed, no signal is touched, no
  * environment variable is read, no thread is started, and no C++ exception leaves the library. Null and wrong arguments
- * are errors (GPUMEM_INVALID_ARGUMENT), not crashes. A stack of 256 KiB is enough. Once the process ends (exit() runs, or
- * the library is unloaded) no function may be running or called.
+ * are errors (GPUMEM_INVALID_ARGUMENT), not crashes. A stack of 256 KiB is enough. Once the process ends (exit() runs,
+ * or the library is unloaded) no function may be running or called.
  *
  * Deadlines. `deadline_ms` bounds the time of one call (0: none), which then ends with GPUMEM_DEADLINE_EXCEEDED, in the
  * calling thread. It ends at the next of many places where it looks at the clock, a little later than asked; see the

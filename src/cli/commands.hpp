@@ -1,11 +1,13 @@
 // The commands, one file each. A command reads its options, writes its answer to standard output and what
-// went wrong to standard error, and returns the exit code: 0, 2 usage, 3 bad input, 4 no estimate.
+// went wrong to standard error, and returns the exit code: 0, 2 usage, 3 bad input, 4 no estimate, 5 a job
+// that has to wait.
 #pragma once
 
 #include <optional>
 #include <string>
 
 #include "evaluation.hpp"
+#include "placing.hpp"
 
 namespace gpumem::cli {
 
@@ -96,6 +98,22 @@ struct ModelImportOptions {
   bool force = false;      ///< write over another model that is there
 };
 int run_model_import(const ModelImportOptions& options);
+
+/// In place of an estimator's name: nothing is known of the job's memory.
+inline constexpr const char* kNoEstimator = "none";
+
+struct PlaceOptions {
+  std::string job;     ///< a .rad file, or a summary
+  std::string server;  ///< the server as JSON
+  std::string id;      ///< the job's name in the answer; empty: the file's
+  JobRequest request;  ///< its summary is ignored, and its GPU is that of GPUs without a profile
+  PlacingOptions placing;
+  std::optional<std::int64_t> gpus = {};  ///< nothing: as the .rad file says, or 1
+  std::size_t turn = 0;                   ///< the round-robin's
+  bool exclusive = false;
+  bool json = false;
+};
+int run_place(const PlaceOptions& options);
 
 struct ReplayTraceOptions {
   std::string trace;                        ///< the recording; "-" is standard input

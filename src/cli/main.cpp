@@ -179,6 +179,50 @@ int run_model(const CLI::App& command, const ModelCommands& options) {
   return run_model_run(options.run);
 }
 
+std::string policy_names() {
+  std::string names;
+  for (const auto& entry : gpumem::place::policies()) {
+    names += (names.empty() ? "" : ", ") + std::string(entry.name);
+  }
+  return names;
+}
+
+/// Which policy places jobs, and under which conditions.
+void add_placing_options(CLI::App& command, PlacingOptions& options) {
+  command.add_option("--policy", options.policy, policy_names() + "; CARMA's names work too");
+  command.add_option("--margin", options.margin, "memory beyond what is expected, or upper: the estimate's own")
+      ->capture_default_str();
+  command.add_option("--smact-cap", options.smact_cap, "no job to a GPU with this SM activity or more, or none")
+      ->capture_default_str();
+  command.add_option("--free-floor", options.free_floor, "no job beside others where less memory is free")
+      ->capture_default_str();
+  command.add_flag("--idle-first", options.idle_first, "idle GPUs before any that has a job, as CARMA's server does");
+}
+
+void add_place(CLI::App& app, PlaceOptions& options) {
+  CLI::App& command = *app.add_subcommand("place", "which GPUs of a server a job should run on, or why none now");
+  command.add_option("job", options.job, "one of CARMA's .rad files, or a model summary; - is standard input")
+      ->required();
+  command.add_option("--server", options.server, "the server: its GPUs and the jobs there, as JSON")->required();
+  command.add_option("--batch", options.request.batch_size, "the batch size; default: as the .rad file says")
+      ->transform(kWholeNumber);
+  command.add_option("--gpus", options.gpus, "GPUs, all or nothing; default: as the .rad file says, or 1")
+      ->transform(kWholeNumber);
+  command.add_flag("--exclusive", options.exclusive, "only idle GPUs");
+  command.add_option("--turn", options.turn, "round-robin: the GPU to begin with, counted from 0")
+      ->transform(kWholeNumber);
+  command.add_option("--id", options.id, "the job's name in the answer; default: the file's");
+  add_placing_options(command, options.placing);
+  add_job_options(command, options.request);
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(
+      "--estimator none places without an estimate; --gpu is the kind of GPUs that the server names no profile of.\n"
+      "A server: {\"format\": \"gpumem-server\", \"version\": 1, \"gpus\": [{\"id\": \"0\", \"profile\": "
+      "\"a100-40gb\",\n"
+      "\"used_mib\": 13312, \"smact\": 0.41, \"jobs\": [{\"id\": \"resnet50\", \"memory_mib\": 12288}]}]}\n"
+      "Exit code 5 if the job has to wait, 4 if the server could never hold it.");
+}
+
 void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
   CLI::App& command = *app.add_subcommand("replay-trace", "what PyTorch's caching allocator makes of a recorded run");
   command.add_option("trace", options.trace, "the recording, as JSON; - is standard input")->required();
@@ -197,7 +241,8 @@ int run(int argc, char** argv) {
                "gpumem");
   app.set_version_flag("--version", "gpumem " GPUMEM_VERSION_STRING);
   app.require_subcommand(1);
-  app.footer("Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made.");
+  app.footer(
+      "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made, 5 a job that has to wait.");
 
   EstimateOptions estimate;
   FitOptions fit;
@@ -207,6 +252,7 @@ int run(int argc, char** argv) {
   CalibrateOptions calibrate;
   GpusOptions gpus;
   ModelCommands model;
+  PlaceOptions place;
   ReplayTraceOptions replay_trace;
   add_estimate(app, estimate);
   add_fit(app, fit);
@@ -216,6 +262,7 @@ int run(int argc, char** argv) {
   add_calibrate(app, calibrate);
   add_gpus(app, gpus);
   add_model(app, model);
+  add_place(app, place);
   add_replay_trace(app, replay_trace);
   try {
     app.parse(argc, argv);
@@ -232,6 +279,7 @@ int run(int argc, char** argv) {
   if (app.got_subcommand("evaluate")) return run_evaluate(evaluate);
   if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
   if (app.got_subcommand("model")) return run_model(*app.get_subcommand("model"), model);
+  if (app.got_subcommand("place")) return run_place(place);
   if (app.got_subcommand("replay-trace")) return run_replay_trace(replay_trace);
   return run_gpus(gpus);
 }

@@ -41,9 +41,9 @@ const std::map<std::string, Names> kShared = {
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect"}},
     {"estimate",
-     {"estimator", "memory_estimate", "plan_replay", "planned_job", "prepared_jobs", "replay_estimate",
-      "learned_facts", "fit", "timeline"}},
-    {"place", {"policy", "server"}},
+     {"estimator", "memory_estimate", "plan_replay", "planned_job", "prepared_jobs", "replay_estimate", "learned_facts",
+      "fit", "timeline"}},
+    {"place", {"policy", "server", "queue", "recovery", "rad_file", "server_json"}},
     {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 

@@ -412,7 +412,25 @@ static void a_deadline_ends_the_work(void) {
   free(text);
 }
 
-/* In a process that may have 1 GiB of addresses: refusals, no crash. */
+/* A short text that asks for a long tape: refused before it takes the machine. */
+static void long_recurrences_are_refused(void) {
+  gpumem_summary* summary = NULL;
+  gpumem_job job = GPUMEM_JOB_INIT;
+  gpumem_estimate_result need = GPUMEM_ESTIMATE_RESULT_INIT;
+  size_t length = 0;
+  char* text =
+      repeated("Net(\n  (e): Embedding(100, 8)\n", "  (l): LSTM(8, 8, batch_first=True)\n", 1000, ")\n", &length);
+  CHECK_STATUS(gpumem_summary_from_memory(text, length, NULL, &summary, MESSAGE), GPUMEM_OK);
+  job.batch_size = 1;
+  job.seq_length = 65536;
+  job.estimator = "fake-tensor";
+  CHECK_STATUS(gpumem_estimate(summary, &job, &need, MESSAGE), GPUMEM_OVERFLOW);
+  CHECK(strstr(message, "calls") != NULL);
+  gpumem_summary_free(summary);
+  free(text);
+}
+
+/* In a process that may have 256 MiB of addresses: refusals, no crash. */
 static void too_little_memory_is_an_error(void) {
   const pid_t child = fork();
   int status = 0;
@@ -542,6 +560,7 @@ int main(int argc, char** argv) {
   only_regular_files_are_read();
   nesting_does_no_harm();
   a_deadline_ends_the_work();
+  if (!SANITIZED) long_recurrences_are_refused();
   if (!SANITIZED) too_little_memory_is_an_error();
   a_job_is_placed();
   wrong_placements_are_errors();

@@ -12,7 +12,8 @@ targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
   targets=(torchsummary torchinfo module_tree keras graph_json read gpu_profile job_request runs allocation_trace
            replay_estimate safetensors
-           model_config trained_model pickle checkpoint capi)
+           model_config trained_model pickle checkpoint rad_file server_json
+           capi)
 fi
 
 compiler=$(command -v clang++ || command -v clang++-14) || {

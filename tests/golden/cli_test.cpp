@@ -60,6 +60,17 @@ std::string resnet50(std::string_view options) {
   return std::string("estimate ") + kResnet50 + " " + std::string(options);
 }
 
+constexpr const char* kPlaceServer = " --server tests/golden/cli/place/server.json";
+
+std::string place_rad(std::string_view options) {
+  return std::string("place tests/golden/cli/place/vgg.rad") + kPlaceServer + " " + std::string(options);
+}
+
+std::string place_vgg(std::string_view options) {
+  return std::string("place models/summaries/vgg16.torchsummary.txt --id vgg16") + kPlaceServer + " " +
+         std::string(options);
+}
+
 TEST(CliEstimate, PrintsATable) { expect_golden_run("estimate_table", resnet50("--batch 32")); }
 
 TEST(CliEstimate, PrintsOneJsonObject) { expect_golden_run("estimate_json", resnet50("--batch 32 --json")); }
@@ -456,6 +467,58 @@ TEST(ReplayOfARecording, HasThePeaksThatItsEventsSumTo) {
   EXPECT_EQ(result.peak_requested, peak_requested);
   EXPECT_EQ(result.peak_allocated, peak_allocated);
   EXPECT_EQ(result.peak_reserved, 2 * (std::int64_t{2} << 20));
+}
+
+TEST(CliPlace, ReadsARadFile) { expect_golden_run("place_rad", place_rad("")); }
+
+TEST(CliPlace, PutsAJobBesideOthers) { expect_golden_run("place_magm", place_rad("--policy EST-MAGM --gpus 2")); }
+
+TEST(CliPlace, PrintsOneJsonObject) {
+  expect_golden_run("place_json", place_vgg("--batch 64 --policy best-fit --margin upper --json"));
+}
+
+TEST(CliPlace, SaysThatAJobHasToWait) {
+  expect_golden_run("place_waits", place_vgg("--batch 192"));
+  expect_golden_run("place_waits_json", place_vgg("--estimator none --policy first-fit --exclusive --gpus 2 --json"));
+}
+
+TEST(CliPlace, SaysThatAJobCanNeverRun) { expect_golden_run("place_never", place_vgg("--batch 512")); }
+
+TEST(CliPlace, NeedsNoEstimate) { expect_golden_run("place_no_estimate", place_vgg("--estimator none")); }
+
+TEST(CliPlace, ConditionsAreValues) {
+  const auto words = [](std::string_view options) {
+    const Outcome result = run(place_rad(std::string(options) + " --policy magm --json"));
+    EXPECT_EQ(result.err, "");
+    return nlohmann::json::parse(result.out)["decision"]["words"].get<std::string>();
+  };
+  EXPECT_EQ(words("--smact-cap none"), "on GPU 2: 31.6 GiB free, SM activity 93 %, beside 1 other job");
+  EXPECT_EQ(words("--idle-first"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
+  EXPECT_EQ(words("--free-floor 30GiB"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
+  EXPECT_EQ(words("--smact-cap 0.4 --margin 8GiB"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
+}
+
+TEST(CliPlace, RefusesWhatCannotBeMeant) {
+  const auto refuses = [](const std::string& words, int exit, std::string_view part) {
+    const Outcome result = run(words);
+    EXPECT_EQ(result.exit, exit) << words;
+    EXPECT_EQ(result.out, "") << words;
+    EXPECT_NE(result.err.find(part), std::string::npos) << words << "\n" << result.err;
+  };
+  refuses(place_vgg(""), 2, "a summary tells no batch size");
+  refuses(place_rad("--policy magic"), 2, "there is no policy 'magic'");
+  refuses(place_rad("--margin lots"), 2, "--margin takes memory such as 2GiB, or upper");
+  refuses(place_rad("--margin -1GiB"), 2, "--margin");
+  refuses(place_rad("--free-floor 5GB"), 2, "--free-floor takes memory such as 2GiB");
+  refuses(place_rad("--free-floor 99999999999TiB"), 2, "--free-floor");
+  refuses(place_rad("--smact-cap 80"), 2, "--smact-cap takes a share");
+  refuses(place_rad("--gpus 0"), 2, "asks for 0 GPUs");
+  refuses(place_rad("--estimator all"), 2, "place takes one estimator");
+  refuses("place tests/golden/cli/place/unknown_policy.rad" + std::string(kPlaceServer), 3,
+          "unknown_policy.rad:5: there is no policy 'sometimes'");
+  refuses("place tests/golden/cli/place/vgg.rad --server nowhere.json", 3, "nowhere.json: ");
+  refuses("place tests/golden/cli/place/vgg.rad --server tests/golden/cli/place/vgg.rad", 3, "vgg.rad:1: ");
+  refuses("place nowhere.rad" + std::string(kPlaceServer), 3, "nowhere.rad: ");
 }
 
 TEST(CliBatch, AnswersEveryLineInOrderAndBadLinesByErrors) {

@@ -38,6 +38,8 @@ class Pace {
     if ((++steps_ & kMask) == 0 && !late_) late_ = deadline_passed();
     return late_;
   }
+  /// Whether it was, when it was last looked.
+  [[nodiscard]] bool was_late() const { return late_; }
 
  private:
   static constexpr std::uint32_t kMask = 255;

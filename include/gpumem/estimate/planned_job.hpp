@@ -33,6 +33,9 @@ struct PlannedJob {
 [[nodiscard]] core::Status replan_job(PlannedJob& planned, const model::TrainingJob& job,
                                       const device::GpuProfile& gpu);
 
+/// Moves a planned job to another GPU, where the context is another. Errors: as of plan_job(), for the software stack.
+[[nodiscard]] core::Status set_context(PlannedJob& planned, const device::GpuProfile& gpu);
+
 /// Whether two jobs of one summary have the same edges and the same recording: all but the batch size, the optimizer,
 /// and how an epoch goes.
 [[nodiscard]] bool recorded_alike(const model::TrainingJob& left, const model::TrainingJob& right);

@@ -53,15 +53,20 @@ GPUMEM_INLINE core::Result<PlannedJob> plan_job(const model::TrainingJob& job, c
 
 GPUMEM_INLINE core::Status replan_job(PlannedJob& planned, const model::TrainingJob& job,
                                       const device::GpuProfile& gpu) {
-  const core::Result<core::Bytes> context = planned_job_detail::context_of(job, planned.recording, gpu);
-  if (!context) return context.error();
-  planned.context = *context;
   std::shared_ptr<const model::ModelGraph> connected = std::move(planned.job.graph);
   planned.job = job;
   planned.job.graph = std::move(connected);
+  if (core::Status done = set_context(planned, gpu); !done) return done;
   core::Result<plan::StepPlan> steps = plan::make_step_plan(planned.job, planned.recording, std::move(planned.steps));
   if (!steps) return steps.error();
   planned.steps = *std::move(steps);
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status set_context(PlannedJob& planned, const device::GpuProfile& gpu) {
+  const core::Result<core::Bytes> context = planned_job_detail::context_of(planned.job, planned.recording, gpu);
+  if (!context) return context.error();
+  planned.context = *context;
   return core::Done{};
 }
 

@@ -19,10 +19,8 @@ class Selection {
       : policy_(policy), request_(request), server_(server), conditions_(conditions), begin_(0) {
     const std::size_t count = server.gpus.size();
     if (policy.rules_.takes_turns && count > 0) begin_ = turn % count;
-    if (request.memory) {
-      beside_ = *request.memory;
-      alone_ = request.alone.value_or(beside_);
-    }
+    beside_ = request.memory.value_or(core::Bytes());
+    alone_ = request.alone.value_or(beside_);
   }
 
   /// The GPUs that the policy gives; none if fewer are open than the request asks for.

@@ -49,8 +49,11 @@ GPUMEM_INLINE core::Result<std::unique_ptr<PreparedJob>> PreparedJobs::take(cons
     if (!planned) return planned.error();
     return std::make_unique<PreparedJob>(PreparedJob{*std::move(planned), job, {}});
   }
-  if (core::Status done = replan_job(prepared->planned, job, gpu); !done) return done.error();
-  prepared->source = job;
+  // The same job again is asked about another GPU: the plan stands.
+  const bool same = prepared->source == job;
+  core::Status done = same ? set_context(prepared->planned, gpu) : replan_job(prepared->planned, job, gpu);
+  if (!done) return done.error();
+  if (!same) prepared->source = job;
   return prepared;
 }
 

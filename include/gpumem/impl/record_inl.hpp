@@ -13,6 +13,10 @@ namespace record_detail {
 using ops::kNoTensor;
 using ops::TensorId;
 
+/// Beyond what anybody trains: a text of a few MiB may ask for recurrent layers of 65,536 steps each, and every call
+/// takes about half a KiB here and in a plan.
+inline constexpr std::int64_t kMostCalls = std::int64_t{1} << 22;
+
 class Recorder {
  public:
   Recorder(const model::TrainingJob& job, const ops::Catalogue& ops, const OutputShapes& shapes, ops::Backend backend)
@@ -30,6 +34,12 @@ class Recorder {
       if (auto fault = add_layer(index)) {
         fault->place = shape_place(graph_.layers()[index]);
         return std::move(*fault);
+      }
+      if (static_cast<std::int64_t>(tape().functions().size()) > kMostCalls) {
+        return core::Error{core::ErrorCode::overflow,
+                           "up to here the model makes more than " + core::with_separators(kMostCalls) +
+                               " calls; give shorter sequences, or a part of the model",
+                           shape_place(graph_.layers()[index])};
       }
     }
     if (core::deadline_passed()) return core::deadline_error();  // a layer of many steps ends early

@@ -165,6 +165,7 @@ class Runner {
     const auto buffers = tape_.buffers();
     std::size_t buffer = 0;
     for (const Tape::Parameter& parameter : parameters) {
+      if (pace_.late()) return;
       while (buffer < buffers.size() && buffers[buffer] < parameter.tensor)
         add(buffers[buffer++], sizes, Category::buffer);
       if (!parameter.tied) add(parameter.tensor, sizes, Category::parameter);
@@ -196,7 +197,7 @@ class Runner {
     // From the second pass on all are alike: each adds to the gradients that stand.
     constexpr std::int64_t kDistinctPasses = 3;
     const std::int64_t passes = std::min(job_.gradient_accumulation, kDistinctPasses);
-    for (std::int64_t pass = 0; pass < passes; ++pass) {
+    for (std::int64_t pass = 0; pass < passes && !pace_.was_late(); ++pass) {
       const bool first = pass == 0;
       const bool last = pass + 1 == passes;
       log_.mark(Phase::batch, step_, sizes.batch_size());
@@ -206,6 +207,7 @@ class Runner {
       if (first && job_.zero_grad == model::ZeroGrad::before_forward) zero_grad();
       log_.mark(Phase::forward, step_, sizes.batch_size());
       forward(sizes, true, true);
+      if (pace_.was_late()) return;
       if (first && job_.zero_grad == model::ZeroGrad::before_backward) zero_grad();
       log_.mark(Phase::backward, step_, sizes.batch_size());
       backward(sizes);
@@ -580,6 +582,7 @@ class Runner {
       Block* block = block_of(index);
       if (block != nullptr && index == block->run.first) end_block(*block);
     }
+    if (pace_.was_late()) return;
     // Parameters that no call reads (a summary shows that they are there, not what with) have gradients all the same.
     for (const Tape::Parameter& parameter : tape_.parameters()) {
       deliver(parameter.tensor);
@@ -809,6 +812,7 @@ class Runner {
     if (has_state_) return;
     has_state_ = true;
     for (const Tape::Parameter& parameter : tape_.parameters()) {
+      if (pace_.late()) return;
       if (parameter.frozen || parameter.tied) continue;
       const auto factored = memory().factored ? parameter.factored.value().value_or(0) : 0;
       const std::int64_t bytes =
@@ -873,6 +877,7 @@ class Runner {
   template <typename Visit>
   void for_each_trained(Visit visit) {
     for (const Tape::Parameter& parameter : tape_.parameters()) {
+      if (pace_.late()) return;
       if (!parameter.frozen && !parameter.tied) visit(parameter.tensor);
     }
   }

@@ -13,6 +13,7 @@ namespace gpumem::place {
 
 struct PolicyEntry {
   std::string_view name;
+  std::string_view carma;        ///< what CARMA's configuration calls it, behind its "oracle-", "OR-" or "EST-"; empty: it has none
   std::string_view description;  ///< one line for people
   std::unique_ptr<Policy> (*create)();
 };
@@ -20,7 +21,8 @@ struct PolicyEntry {
 /// Every policy that gpumem has.
 [[nodiscard]] std::span<const PolicyEntry> policies();
 
-/// The policy of this name. Errors: invalid_argument, listing the names.
+/// The policy of this name, or of CARMA's for it ("OR-MAGM", "oracle-FF"), upper and lower case alike. Errors:
+/// invalid_argument, listing the names.
 [[nodiscard]] core::Result<std::unique_ptr<Policy>> make_policy(std::string_view name);
 
 }  // namespace gpumem::place

@@ -55,7 +55,9 @@ struct ServerGpu {
   std::string profile;  ///< a profile's name ("a100-40gb"); empty: not told
   core::Bytes total;    ///< what jobs can have of it
   core::Bytes used;     ///< in use as monitored, by anybody
-  double smact = 0.0;   ///< mean SM activity over the monitoring window
+  /// Mean SM activity over the monitoring window. A job that has just come does not show in it: who places more often
+  /// than the window is long puts here what utilisation::combined_smact says of the jobs there, if that is more.
+  double smact = 0.0;
   PlacedJobs jobs;
 
   /// What is set aside for the placed jobs together: they may not have grown to it yet.

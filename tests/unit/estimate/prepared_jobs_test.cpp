@@ -63,6 +63,21 @@ TEST(PreparedJobs, EveryJobGetsWhatItGetsAlone) {
   }
 }
 
+TEST(PreparedJobs, TheSameJobIsMovedToAnotherGpu) {
+  PreparedJobs prepared;
+  const Replay resident(ops::catalogue(), {}, &prepared);
+  const TrainingJob job = resnet50();
+  for (const char* name : {"t4-16gb", "a100-40gb", "h100-80gb", "t4-16gb"}) {
+    const GpuProfile other = *find_profile(name);
+    const auto expected = Replay().estimate(job, other);
+    const auto found = resident.estimate(job, other);
+    ASSERT_TRUE(succeeds(expected));
+    ASSERT_TRUE(succeeds(found));
+    EXPECT_EQ(found->expected, expected->expected) << name;
+    EXPECT_EQ(found->breakdown.context, expected->breakdown.context) << name;
+  }
+}
+
 TEST(PreparedJobs, AFailureLeavesTheOthersAlone) {
   PreparedJobs prepared;
   const Replay resident(ops::catalogue(), {}, &prepared);
@@ -118,7 +133,7 @@ TEST(PreparedJobs, OfAnotherPlanOnlyTheRecordingCounts) {
 }
 
 /// The loops that may run long see the deadline, and what they leave is not taken for a result.
-TEST(Deadline, EndsEveryEstimatorAndTheSearchForABatch) {
+TEST(DeadlineOfEstimates, EndsEveryEstimatorAndTheSearchForABatch) {
   const TrainingJob job = resnet50();
   const core::Deadline deadline(1);
   while (!core::deadline_passed()) {

@@ -41,6 +41,21 @@ TEST(Policies, AnUnknownNameIsAnsweredByTheNames) {
                     "there is no policy 'magic'; choose one of exclusive, round-robin, magm, lug, mug"));
 }
 
+TEST(Policies, HaveTheNamesThatCarmaHasForThem) {
+  const std::vector<std::pair<std::string_view, std::string_view>> names = {
+      {"exclusive", "exclusive"}, {"OR-RR", "round-robin"},   {"round-robin", "round-robin"},
+      {"OR-MAGM", "magm"},        {"EST-MAGM", "magm"},       {"oracle-MAGM", "magm"},
+      {"OR-LUG", "lug"},          {"oracle-FF", "first-fit"}, {"oracle-BF", "best-fit"},
+      {"Exclusive", "exclusive"}};
+  for (const auto& [carma, ours] : names) {
+    const auto policy = make_policy(carma);
+    ASSERT_TRUE(succeeds(policy));
+    EXPECT_EQ((*policy)->name(), ours);
+  }
+  EXPECT_FALSE(make_policy("or-"));
+  EXPECT_FALSE(make_policy(""));
+}
+
 TEST(Policies, ChooseByTheirOwnRule) {
   const Request request = request_of(10);
   EXPECT_EQ(decide("magm", request, kServer).gpus, Gpus{3});

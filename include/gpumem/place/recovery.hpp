@@ -1,0 +1,52 @@
+// Enters: a job that ran out of memory. Leaves: what it asks for when it runs again, or the verdict that it will not.
+// It waits in the class of higher priority meanwhile (queue.hpp).
+//
+// Two rules. `exclusive` is CARMA's (arXiv:2508.19073; github.com/itu-rad/CARMA, src/server.py): it runs again alone on
+// its GPUs. `growing` is the looser one that CARMA's README names as its outlook: a GPU with, for example, 5 GiB more
+// than last time. Here the step doubles with each failure, and the last try is alone, so that every job comes to run
+// with all that a GPU has.
+//
+// No job starves, and none runs for ever: it is tried again so many times, and one that ran out of memory alone only
+// where a larger GPU is left.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/place/policy.hpp"
+#include "gpumem/place/server.hpp"
+
+namespace gpumem::place {
+
+enum class RecoveryKind : std::uint8_t { exclusive, growing };
+
+struct RecoveryRule {
+  RecoveryKind kind = RecoveryKind::exclusive;
+  core::Bytes step{std::int64_t{5} << 30};  ///< of `growing`: what the first retry asks for beyond what was had
+  std::int64_t retries = 3;                 ///< at most; the last of them alone
+};
+
+/// How a job ran out of memory.
+struct OutOfMemory {
+  std::int64_t failures = 1;  ///< of this job so far, this one included
+  core::Bytes had;            ///< what it could have on the smallest of its GPUs: the GPU less what others took
+  bool alone = false;         ///< nobody else was on its GPUs
+};
+
+struct Retry {
+  std::optional<Request> request;  ///< nothing: given up
+  std::string words;               ///< what happens and why, for people
+};
+
+/// What becomes of the job that was placed for `request`, the last of its requests.
+[[nodiscard]] Retry after_out_of_memory(const Request& request, const OutOfMemory& failure, const Server& server,
+                                        const RecoveryRule& rule = {});
+
+}  // namespace gpumem::place
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/recovery_inl.hpp"
+#endif

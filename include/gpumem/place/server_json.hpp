@@ -1,0 +1,42 @@
+// Enters: a server as JSON, as a resource manager writes it. Leaves: Server. Strict: an unknown field is an error.
+//
+//   {"format": "gpumem-server", "version": 1,
+//    "gpus": [{"id": "0", "profile": "a100-40gb", "used_mib": 13312, "smact": 0.41,
+//              "jobs": [{"id": "resnet50", "memory_mib": 12288, "smact": 0.38, "exclusive": false}]},
+//             {"id": "1", "total_mib": 40506}]}
+//
+//   id          of the GPU, once on the server: an index, a UUID
+//   profile     a name that `gpumem gpus` lists, MIG slices' too, or a path to one; total memory is the profile's
+//   total_mib   what jobs can have of it; needed where there is no profile, and goes before the profile's
+//   used_mib    in use by anybody, as nvidia-smi says; 0 if left out
+//   smact       mean SM activity over the monitoring window, 0 to 1 (DCGM field 1002); 0 if left out
+//   jobs        those that were placed on it: id, and if known the memory that was set aside for it on this GPU, its
+//               expected SM activity, and whether it is to be alone. A job of several GPUs stands at each of them.
+//
+// Memory may be given in bytes instead: total_bytes, used_bytes, memory_bytes (NVML counts so). A MIG slice is a GPU
+// like others; its id is the slice's, and the GPU that it is a part of is left out.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/place/server.hpp"
+
+namespace gpumem::place {
+
+/// Where profiles are from.
+using FindProfile = std::function<core::Result<device::GpuProfile>(std::string_view name)>;
+
+/// Errors: malformed_input, naming the line or the field, also for what validate() says of the server; unknown_gpu and
+/// those of the profile. `file` is for messages.
+[[nodiscard]] core::Result<Server> parse_server(std::string_view json, std::string_view file = {},
+                                                const FindProfile& find_profile = device::find_profile);
+
+}  // namespace gpumem::place
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/impl/server_json_inl.hpp"
+#endif

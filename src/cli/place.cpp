@@ -1,0 +1,298 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "commands.hpp"
+#include "gpumem/core/csv.hpp"
+#include "gpumem/core/file.hpp"
+#include "report.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+using place::Decision;
+using place::ServerGpu;
+
+/// Not now, but later: neither done nor an error.
+constexpr int kMustWait = 5;
+
+/// What is to be placed, out of a .rad file or out of the options.
+struct Job {
+  JobRequest request;
+  std::string id;
+  std::string policy;
+  std::int64_t gpus = 1;
+  std::optional<place::RadFile> rad;
+};
+
+/// The estimate on one of the server's kinds of GPUs.
+struct Need {
+  std::string profile;
+  Evaluation evaluation;
+  place::Request request;
+};
+
+struct Placing {
+  const Job& job;
+  const place::Server& server;
+  const place::Policy& policy;
+  const place::Conditions& conditions;
+  const place::Margin& margin;
+  std::vector<Need> needs;  ///< one a kind of GPU, the largest first; none without an estimator
+  place::Request request;
+  Decision decision;
+};
+
+Error invalid(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
+
+/// A model's file as CARMA's users name it: from the folder of the .rad file, or from where they are.
+std::string model_path(const std::string& rad, const std::string& model) {
+  const fs::path beside = (fs::path(rad).parent_path() / model).lexically_normal();
+  std::error_code ignored;
+  return fs::exists(beside, ignored) || !fs::exists(model, ignored) ? beside.string() : model;
+}
+
+core::Result<Job> job_of(const PlaceOptions& options) {
+  Job job;
+  job.request = options.request;
+  job.id = options.id.empty() ? fs::path(options.job).stem().string() : options.id;
+  if (job.id.empty() || job.id == "-") job.id = "job";
+  job.policy = options.placing.policy;
+  job.gpus = options.gpus.value_or(1);
+  if (core::lower_case(options.job).ends_with(".rad")) {
+    const auto text = core::read_file(options.job);
+    if (!text) return text.error();
+    auto rad = place::parse_rad(*text, options.job);
+    if (!rad) return rad.error();
+    job.request.summary = model_path(options.job, rad->model);
+    if (job.request.batch_size == 0) job.request.batch_size = rad->batch_size;
+    if (job.policy.empty()) job.policy = rad->policy;
+    job.gpus = options.gpus.value_or(rad->gpus);
+    job.rad = *std::move(rad);
+  } else {
+    job.request.summary = options.job;
+    if (job.request.batch_size == 0 && options.request.estimator != kNoEstimator) {
+      return invalid("a summary tells no batch size: give it with --batch");
+    }
+  }
+  if (job.policy.empty()) job.policy = "magm";
+  return job;
+}
+
+core::Result<std::unique_ptr<place::Policy>> policy_of(const Job& job, const PlaceOptions& options) {
+  auto policy = place::make_policy(job.policy);
+  if (policy || !options.placing.policy.empty()) return policy;
+  Error error = policy.error();
+  error.code = ErrorCode::malformed_input;
+  error.place = {options.job, job.rad->policy_line, {}};
+  return error;
+}
+
+/// The job's need on every kind of GPU that the server has; `gpu` is the kind of those that tell none.
+core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& server, const place::Margin& margin,
+                                         Evaluator& evaluator) {
+  std::vector<Need> needs;
+  std::map<std::string, bool> seen;
+  for (const ServerGpu& gpu : server.gpus) {
+    const std::string& profile = gpu.profile.empty() ? job.request.gpu : gpu.profile;
+    if (!seen.emplace(profile, true).second) continue;
+    JobRequest on_gpu = job.request;
+    on_gpu.gpu = profile;
+    auto evaluation = evaluator.evaluate(on_gpu);
+    if (!evaluation) return evaluation.error();
+    if (evaluation->answers.size() > 1) return invalid("place takes one estimator, not all of them");
+    const auto& estimate = evaluation->answers.front().estimate;
+    if (!estimate) return estimate.error();
+    place::Request request;
+    const core::Status asked = place::ask_for(request, *estimate, margin);
+    if (!asked) return asked.error();
+    needs.push_back({profile, *std::move(evaluation), request});
+  }
+  std::stable_sort(needs.begin(), needs.end(), [](const Need& left, const Need& right) {
+    return left.request.memory.value_or(Bytes()) > right.request.memory.value_or(Bytes());
+  });
+  return needs;
+}
+
+std::string percent(double share) {
+  std::array<char, 16> text{};
+  std::snprintf(text.data(), text.size(), "%.0f %%", 100.0 * share);
+  return text.data();
+}
+
+/// An id out of a file, fit for a terminal.
+std::string shown(std::string_view id) {
+  const std::string text = core::quoted(id);
+  return text.substr(1, text.size() - 2);
+}
+
+std::string jobs_on(const ServerGpu& gpu) {
+  std::string text;
+  for (const place::PlacedJob& job : gpu.jobs) text += (text.empty() ? "" : ", ") + shown(job.id);
+  return text;
+}
+
+/// The server as it was decided on, the GPUs that are given marked.
+std::string server_table(const Placing& placing) {
+  std::vector<std::array<std::string, 8>> rows = {
+      {"GPU", "profile", "total", "used", "set aside", "free", "SM activity", "jobs"}};
+  for (std::size_t index = 0; index < placing.server.gpus.size(); ++index) {
+    const ServerGpu& gpu = placing.server.gpus[index];
+    const auto& given = placing.decision.gpus;
+    const bool here = std::find(given.begin(), given.end(), index) != given.end();
+    const std::string jobs = jobs_on(gpu);
+    rows.push_back({shown(gpu.id), gpu.profile.empty() ? "-" : shown(gpu.profile), core::to_string(gpu.total),
+                    core::to_string(gpu.used), core::to_string(gpu.set_aside()), core::to_string(gpu.free()),
+                    percent(gpu.smact), jobs + (here ? (jobs.empty() ? "<- " : " <- ") + shown(placing.job.id) : "")});
+  }
+  std::array<std::size_t, 8> widths{};
+  for (const auto& row : rows) {
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      widths[column] = std::max(widths[column], row[column].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line;
+    for (std::size_t column = 0; column < row.size(); ++column) {
+      const bool number = column >= 2 && column <= 6;
+      const std::string space(widths[column] - row[column].size(), ' ');
+      line += number ? space + row[column] : row[column] + space;
+      if (column + 1 < row.size()) line += "   ";
+    }
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string need_line(const Placing& placing) {
+  if (placing.needs.empty()) return "no estimate\n";
+  const Need& need = placing.needs.front();
+  const Answer& answer = need.evaluation.answers.front();
+  std::string text = std::string(answer.estimator) + ": " + core::to_string(answer.estimate->expected) + " expected, ";
+  text += core::to_string(*placing.request.memory) + " with ";
+  text += placing.margin.upper ? "its upper bound" : "a margin of " + core::to_string(placing.margin.bytes);
+  if (placing.request.gpus > 1) text += ", on each of " + core::with_separators(placing.request.gpus) + " GPUs";
+  text += "\n";
+  if (answer.estimate->coverage.layers_unknown > 0) text += "a lower bound: layers are of unknown classes\n";
+  if (!answer.estimate->out_of_domain.empty()) text += "not to be trusted: unlike the jobs that were learned from\n";
+  return text;
+}
+
+std::string policy_line(const Placing& placing) {
+  std::string text = "policy " + std::string(placing.policy.name()) + ": beside other jobs where " +
+                     core::to_string(placing.conditions.free_floor) + " are free";
+  if (placing.policy.name() == "exclusive" || placing.request.exclusive) {
+    text = "policy " + std::string(placing.policy.name()) + ": on idle GPUs, alone";
+  }
+  if (placing.conditions.smact_cap) text += ", SM activity below " + percent(*placing.conditions.smact_cap);
+  if (placing.conditions.idle_first) text += ", idle GPUs first";
+  return text + "\n";
+}
+
+std::string to_text(const Placing& placing) {
+  std::string text = placing.needs.empty() ? "" : headline(placing.needs.front().evaluation);
+  text += need_line(placing) + policy_line(placing) + "\n" + server_table(placing) + "\n";
+  return text + shown(placing.job.id) + ": " +
+         place::explain(placing.decision, placing.request, placing.server, placing.conditions) + "\n";
+}
+
+Json bytes_or_null(const std::optional<Bytes>& bytes) { return bytes ? Json(bytes->count()) : Json(nullptr); }
+
+Json decision_json(const Placing& placing) {
+  const Decision& decision = placing.decision;
+  const bool named = !decision.placed();
+  Json gpus = Json::array();
+  for (const std::size_t index : decision.gpus) gpus.push_back(placing.server.gpus[index].id);
+  return {{"placed", decision.placed()},
+          {"gpus", std::move(gpus)},
+          {"refusal", named ? Json(place::to_string(decision.refusal)) : Json(nullptr)},
+          {"nearest", named ? Json(placing.server.gpus[decision.nearest].id) : Json(nullptr)},
+          {"words", place::explain(decision, placing.request, placing.server, placing.conditions)}};
+}
+
+Json to_json(const Placing& placing) {
+  Json json = {{"schema", 1}};
+  if (!placing.needs.empty()) {
+    json = head_json(placing.needs.front().evaluation);
+    json.erase("gpu");
+    json.erase("capacity_bytes");
+    json["estimates"] = Json::array();
+  }
+  for (const Need& need : placing.needs) {
+    const Answer& answer = need.evaluation.answers.front();
+    Json estimate = {{"gpu", need.profile}, {"estimator", answer.estimator}};
+    estimate.update(cli::to_json(*answer.estimate));
+    estimate["seconds"] = answer.seconds;
+    json["estimates"].push_back(std::move(estimate));
+  }
+  if (placing.job.rad) {
+    json["rad"] = {{"commands", placing.job.rad->commands}, {"dataset", placing.job.rad->dataset}};
+  }
+  const place::Conditions& conditions = placing.conditions;
+  json["request"] = {{"id", placing.job.id},
+                     {"gpus", placing.request.gpus},
+                     {"memory_bytes", bytes_or_null(placing.request.memory)},
+                     {"alone_bytes", bytes_or_null(placing.request.alone)},
+                     {"exclusive", placing.request.exclusive}};
+  json["policy"] = placing.policy.name();
+  json["conditions"] = {{"smact_cap", conditions.smact_cap ? Json(*conditions.smact_cap) : Json(nullptr)},
+                        {"free_floor_bytes", conditions.free_floor.count()},
+                        {"idle_first", conditions.idle_first}};
+  json["decision"] = decision_json(placing);
+  return json;
+}
+
+int exit_code_of(const Decision& decision) {
+  if (decision.placed()) return 0;
+  return decision.refusal == place::Refusal::never ? core::exit_code(ErrorCode::missing_information) : kMustWait;
+}
+
+int answer(Placing& placing, const PlaceOptions& options) {
+  placing.request = placing.needs.empty() ? place::Request{} : placing.needs.front().request;
+  placing.request.id = placing.job.id;
+  placing.request.gpus = placing.job.gpus;
+  placing.request.exclusive = options.exclusive;
+  const core::Status valid = place::validate(placing.request);
+  if (!valid) return report_error(valid.error());
+  std::size_t turn = options.turn;
+  placing.decision = placing.policy.decide(placing.request, placing.server, placing.conditions, turn);
+  if (!placing.needs.empty()) print_warnings(*placing.needs.front().evaluation.graph);
+  const std::string text =
+      options.json ? to_json(placing).dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : to_text(placing);
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return exit_code_of(placing.decision);
+}
+
+}  // namespace
+
+int run_place(const PlaceOptions& options) {
+  const auto conditions = conditions_from(options.placing);
+  if (!conditions) return report_error(conditions.error());
+  const auto margin = margin_from(options.placing);
+  if (!margin) return report_error(margin.error());
+  const auto job = job_of(options);
+  if (!job) return report_error(job.error());
+  const auto policy = policy_of(*job, options);
+  if (!policy) return report_error(policy.error());
+  const auto text = core::read_file(options.server);
+  if (!text) return report_error(text.error());
+  const auto server = place::parse_server(*text, options.server);
+  if (!server) return report_error(server.error());
+  Placing placing = {*job, *server, **policy, *conditions, *margin, {}, {}, {}};
+  Evaluator evaluator;
+  if (job->request.estimator != kNoEstimator) {
+    auto needs = needs_of(*job, *server, *margin, evaluator);
+    if (!needs) return report_error(needs.error());
+    placing.needs = *std::move(needs);
+  }
+  return answer(placing, options);
+}
+
+}  // namespace gpumem::cli
