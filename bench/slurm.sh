@@ -21,9 +21,11 @@ trap 'SLURM_CONF=$folder/with/slurm.conf cluster_down; rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM HUP
 
 mkdir "$folder/without" "$folder/with"
-work=$folder/without plugstack="" job_submit="" cluster_up
+work=$folder/without plugstack="" job_submit=""
+cluster_up
 controller_without=${cluster_daemons[-3]}
-work=$folder/with plugstack="optional $plugin gpu=a100-40gb" job_submit=$root/examples/slurm/job_submit.lua cluster_up
+work=$folder/with plugstack="optional $plugin gpu=a100-40gb" job_submit=$root/examples/slurm/job_submit.lua
+cluster_up
 controller_with=${cluster_daemons[-3]}
 cd "$folder"
 model=$root/models/summaries/resnet50.torchsummary.txt

@@ -69,6 +69,9 @@ if [ "$all" = yes ]; then
   ./build/all/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/all/bench/gpumem_process_bench --benchmark_min_time=0.01
   ./build/all/bench/gpumem_capi_bench --benchmark_min_time=0.01
+  if [ -e build/all/examples/slurm/spank_gpumem.so ] && [ -x /usr/sbin/slurmctld ]; then
+    ./bench/slurm.sh build/all/examples/slurm/spank_gpumem.so 5 50 50
+  fi
   build_and_test all
 else
   build_and_test tests

@@ -29,7 +29,7 @@ SPANK_PLUGIN(gpumem, 1)
 /* Slurm acts on what is below 0: ESPANK_ERROR is not. */
 enum { kFine = 0, kFailed = -1 };
 
-/* ---- What users say: one text for each option, as given last ---------------------------------------------------- */
+/* ---- What users say: one text for each option, as given last --------------------------------------------------- */
 
 enum {
   kModel,
@@ -93,7 +93,7 @@ static int asked(void) {
   return 0;
 }
 
-/* ---- What the site says: arguments in plugstack.conf ------------------------------------------------------------- */
+/* ---- What the site says: arguments in plugstack.conf ----------------------------------------------------------- */
 
 typedef struct {
   const char* gpu;
@@ -125,12 +125,17 @@ static const char* value_of(const char* argument, const char* name) {
   return strncmp(argument, name, length) == 0 && argument[length] == '=' ? argument + length + 1 : NULL;
 }
 
+static int take_text(const char* value, const char** text) {
+  *text = value;
+  return value[0] != '\0';
+}
+
 static int read_setting(const char* argument, site_settings* site) {
   const char* value = NULL;
   if (strcmp(argument, "mps_limit") == 0) return site->mps_limit = 1;
-  if ((value = value_of(argument, "gpu")) != NULL) return (site->gpu = value) != NULL;
-  if ((value = value_of(argument, "estimator")) != NULL) return (site->estimator = value) != NULL;
-  if ((value = value_of(argument, "margin")) != NULL) return (site->margin = value) != NULL;
+  if ((value = value_of(argument, "gpu")) != NULL) return take_text(value, &site->gpu);
+  if ((value = value_of(argument, "estimator")) != NULL) return take_text(value, &site->estimator);
+  if ((value = value_of(argument, "margin")) != NULL) return take_text(value, &site->margin);
   if ((value = value_of(argument, "deadline_ms")) != NULL) {
     return parse_number(value, 1, kLongestDeadline, &site->deadline_ms);
   }
@@ -142,7 +147,7 @@ static int read_setting(const char* argument, site_settings* site) {
 
 /* The first argument that is wrong; NULL if none is. */
 static const char* read_settings(int count, char** arguments, site_settings* site) {
-  const site_settings usual = {NULL, NULL, NULL, 2000, 16, 0};
+  const site_settings usual = {"a100-40gb", "replay", "upper", 2000, 16, 0};
   int index = 0;
   *site = usual;
   for (index = 0; index < count; ++index) {
@@ -151,7 +156,7 @@ static const char* read_settings(int count, char** arguments, site_settings* sit
   return NULL;
 }
 
-/* ---- The estimate ------------------------------------------------------------------------------------------------ */
+/* ---- The estimate ---------------------------------------------------------------------------------------------- */
 
 /* Why a job is refused, in words for its user. */
 typedef struct {
@@ -181,7 +186,7 @@ static int parse_margin(const char* text, int64_t* bytes, refusal* why) {
   char number[20];
   size_t index = 0;
   *bytes = -1;
-  if (text[0] == '\0' || strcmp(text, "upper") == 0) return 1;
+  if (strcmp(text, "upper") == 0) return 1;
   if (digits > 0 && digits < sizeof number) {
     memcpy(number, text, digits);
     number[digits] = '\0';
@@ -196,6 +201,11 @@ static int parse_margin(const char* text, int64_t* bytes, refusal* why) {
   return refuse(why, "there is no margin '%.80s'; say upper, or a size such as 2GiB or 512MiB", text);
 }
 
+/* What the user says, or else the site. */
+static const char* chosen(int which, const char* usual) {
+  return given[which] != NULL && given[which][0] != '\0' ? given[which] : usual;
+}
+
 /* The job that the options describe; its texts are those of the options and settings. */
 static int describe_job(const site_settings* site, gpumem_job* job, refusal* why) {
   if (given[kModel] == NULL || given[kBatch] == NULL) {
@@ -203,8 +213,8 @@ static int describe_job(const site_settings* site, gpumem_job* job, refusal* why
   }
   if (strlen(given[kModel]) >= PATH_MAX) return refuse(why, "--gpumem-model: the path is too long for a file");
   job->deadline_ms = site->deadline_ms;
-  job->gpu = given[kGpu] != NULL ? given[kGpu] : site->gpu;
-  job->estimator = given[kEstimator] != NULL ? given[kEstimator] : site->estimator;
+  job->gpu = chosen(kGpu, site->gpu);
+  job->estimator = chosen(kEstimator, site->estimator);
   job->optimizer = given[kOptimizer];
   job->precision = given[kPrecision];
   job->input = given[kInput];
@@ -238,8 +248,7 @@ static int64_t mebibytes_to_ask(const gpumem_estimate_result* need, int64_t marg
   return bytes > 0 ? bytes : 1;
 }
 
-/* ---- The line for the user -----------------------------------------------------------------------------------------
- */
+/* ---- The line for the user ------------------------------------------------------------------------------------- */
 
 /* "vgg16" of "models/vgg16.torchinfo.txt", with nothing in it that a terminal would take for a command. */
 static void name_model(const char* path, char* name, size_t size) {
@@ -273,12 +282,11 @@ static void tell(const gpumem_job* job, const gpumem_estimate_result* need, int6
   name_model(given[kModel], model, sizeof model);
   with_separators(mebibytes, size, sizeof size);
   slurm_spank_log("gpumem: %s at batch %" PRId64 " needs %.*f GiB on %.60s, asking for %s MiB%s", model,
-                  job->batch_size, gib < 10.0 ? 2 : 1, gib, job->gpu != NULL ? job->gpu : "a100-40gb", size,
+                  job->batch_size, gib < 10.0 ? 2 : 1, gib, job->gpu, size,
                   need->out_of_domain != 0 ? "; the estimator was not trained on jobs like it" : "");
 }
 
-/* ---- What Slurm calls ----------------------------------------------------------------------------------------------
- */
+/* ---- What Slurm calls ------------------------------------------------------------------------------------------ */
 
 static int ask(spank_t spank, int argc, char** argv, refusal* why) {
   site_settings site;
@@ -290,9 +298,7 @@ static int ask(spank_t spank, int argc, char** argv, refusal* why) {
   const char* wrong = read_settings(argc, argv, &site);
   if (wrong != NULL) return refuse(why, "the administrator's plugstack.conf says '%.80s', which is no setting", wrong);
   if (!describe_job(&site, &job, why)) return 0;
-  if (!parse_margin(given[kMargin] != NULL ? given[kMargin] : site.margin != NULL ? site.margin : "", &margin, why)) {
-    return 0;
-  }
+  if (!parse_margin(chosen(kMargin, site.margin), &margin, why)) return 0;
   if (!estimate_job(&site, &job, &need, why)) return 0;
   mebibytes = mebibytes_to_ask(&need, margin);
   (void)snprintf(text, sizeof text, "%" PRId64, mebibytes);

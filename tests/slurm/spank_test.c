@@ -115,6 +115,8 @@ static void test_the_line_and_the_figure(void) {
   ACCEPTED("15059", kModel, kBatch, "gpumem-gpu=a100-40gb", "--", "gpu=v100-16gb");
   ACCEPTED("13322", kModel, kBatch, "gpumem-margin=1GiB", "--", "margin=2GiB");
   ACCEPTED("13322", kModel, kBatch, "--", "margin=1024MiB");
+  ACCEPTED("15059", kModel, kBatch, "gpumem-margin=", "gpumem-gpu=", "gpumem-estimator=");
+  CHECK(strstr(told, "on a100-40gb") != NULL);
   ACCEPTED("12298", kModel, kBatch, "gpumem-margin=0");
   ACCEPTED("15059", kModel, kBatch, "gpumem-margin=upper", "--", "margin=0", "estimator=replay", "deadline_ms=60000");
   /* What is expected fits the GPU, and what is asked for is no more than it has. */
@@ -138,6 +140,7 @@ static void test_refusals(void) {
   REFUSED("cannot open", "gpumem-model=missing", kBatch);
   REFUSED("regular file", "gpumem-model=/dev/zero", kBatch);
   REFUSED("no setting", kModel, kBatch, "--", "gpus=a100-40gb");
+  REFUSED("no setting", kModel, kBatch, "--", "gpu=");
   REFUSED("no setting", kModel, kBatch, "--", "deadline_ms=0");
   REFUSED("no setting", kModel, kBatch, "--", "largest_mib=4096");
   REFUSED("", kModel, kBatch, "gpumem-gpu=voodoo");
