@@ -49,6 +49,10 @@ if [ "$all" = yes ]; then
   # For the timeline's pages; where it cannot be had, their test is skipped.
   install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2
 
+  # Likewise for the plugin for Slurm, and its tests in a cluster without a GPU; no service is needed or set up.
+  install_missing libslurm-dev lua5.1 slurm-client slurm-wlm-basic-plugins slurmctld slurmd ||
+    echo "Slurm cannot be installed: its plugin is neither built nor tested" >&2
+
   say "clang-format"
   git ls-files '*.hpp' '*.cpp' '*.h' '*.c' | xargs clang-format --dry-run -Werror
 
@@ -84,6 +88,9 @@ if [ "$all" = yes ]; then
   ./build/all/bench/gpumem_bench --benchmark_min_time=0.01
   ./build/all/bench/gpumem_process_bench --benchmark_min_time=0.01
   ./build/all/bench/gpumem_capi_bench --benchmark_min_time=0.01
+  if [ -e build/all/examples/slurm/spank_gpumem.so ] && [ -x /usr/sbin/slurmctld ]; then
+    ./bench/slurm.sh build/all/examples/slurm/spank_gpumem.so 5 50 50
+  fi
 
   say "The README's tables of accuracy are what the models and the runs at hand say"
   PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme README.md --check
