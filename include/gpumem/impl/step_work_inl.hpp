@@ -29,8 +29,8 @@ struct OptimizerWork {
 };
 
 /// torch.optim (2.x): the operations of _multi_tensor_adam and its like, each in the memory that it reads and writes.
-/// adam: lerp 2+1, mul 1+1, addcmul 3+1, sqrt 1+1, div 1+1, add 1+1, addcdiv 3+1. adafactor and lion are taken op by op
-/// from their Python (adafactor: square, two means, two updates, product, two divisions, add; lion: three).
+/// adam: lerp 2+1, mul 1+1, addcmul 3+1, sqrt 1+1, div 1+1, add 1+1, addcdiv 3+1. The others are counted likewise;
+/// adafactor's and lion's, which have no multi-tensor form of this kind, only roughly.
 inline constexpr std::array<OptimizerWork, 8> kOptimizerWork = {{
     {model::Optimizer::sgd, 1, 3, 3},
     {model::Optimizer::sgd_momentum, 3, 8, 5},
