@@ -307,15 +307,16 @@ gpumem_estimate_result result_of(const MemoryEstimate& estimate, const GpuProfil
   result.device_bytes = told(estimate.device);
   result.capacity_bytes = gpu.capacity().count();
   const estimate::Breakdown& parts = estimate.breakdown;
-  const bool has_parts = parts.total().value() != 0;
-  const auto part = [&](core::Bytes bytes) { return has_parts ? bytes.count() : kNotTold; };
-  result.context_bytes = part(parts.context);
-  result.parameters_bytes = part(parts.parameters);
-  result.gradients_bytes = part(parts.gradients);
-  result.optimizer_bytes = part(parts.optimizer);
-  result.activations_bytes = part(parts.activations);
-  result.workspace_bytes = part(parts.workspace);
-  result.fragmentation_bytes = part(parts.fragmentation);
+  const auto part = [&](std::string_view name, core::Bytes bytes) {
+    return estimate.tells(name) ? bytes.count() : kNotTold;
+  };
+  result.context_bytes = part("context", parts.context);
+  result.parameters_bytes = part("parameters", parts.parameters);
+  result.gradients_bytes = part("gradients", parts.gradients);
+  result.optimizer_bytes = part("optimizer", parts.optimizer);
+  result.activations_bytes = part("activations", parts.activations);
+  result.workspace_bytes = part("workspace", parts.workspace);
+  result.fragmentation_bytes = part("fragmentation", parts.fragmentation);
   result.upper_coverage = estimate.upper_coverage.value_or(static_cast<double>(kNotTold));
   result.retries = estimate.retries;
   result.layers = estimate.coverage.layers_total;

@@ -206,11 +206,8 @@ std::string need_of(const std::optional<MemoryEstimate>& estimate) {
 
 Json to_json(const MemoryEstimate& estimate) {
   Json breakdown = Json::object();
-  const bool told = estimate.breakdown.total().value() != 0;
   for (const auto& part : estimate.breakdown.parts()) {
-    const bool state = part.name == "parameters" || part.name == "gradients" || part.name == "optimizer";
-    const bool left_out = !state && !estimate.leaves_out.empty();
-    breakdown[std::string(part.name)] = told && !left_out ? Json(part.bytes.count()) : Json(nullptr);
+    breakdown[std::string(part.name)] = estimate.tells(part.name) ? Json(part.bytes.count()) : Json(nullptr);
   }
   Json json;
   json["expected_bytes"] = estimate.expected.count();

@@ -224,7 +224,9 @@ py::object bytes_or_none(const std::optional<Bytes>& bytes) {
 py::object breakdown_of(const MemoryEstimate& estimate) {
   if (estimate.breakdown.total().value() == 0) return py::none();
   py::dict parts;
-  for (const auto& part : estimate.breakdown.parts()) parts[text(part.name)] = part.bytes.count();
+  for (const auto& part : estimate.breakdown.parts()) {
+    if (estimate.tells(part.name)) parts[text(part.name)] = part.bytes.count();
+  }
   return parts;
 }
 

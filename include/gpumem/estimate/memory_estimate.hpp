@@ -105,6 +105,13 @@ struct MemoryEstimate {
   std::string leaves_out;
   bool lower_bound = false;  ///< the job needs more: layers are unknown, or the method leaves something out
   bool fits = false;         ///< known to fit: upper is within the GPU's capacity, and it is no lower bound
+
+  /// Whether the method tells this part of the breakdown. One that it does not tell is 0 there, and unknown.
+  [[nodiscard]] bool tells(std::string_view part) const {
+    if (breakdown.total().value() == 0) return false;
+    const bool state = part == "parameters" || part == "gradients" || part == "optimizer";
+    return state || leaves_out.empty();
+  }
 };
 
 }  // namespace gpumem::estimate

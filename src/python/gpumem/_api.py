@@ -86,7 +86,8 @@ class Estimate:
     fits: it is known to fit.
     retries: how often the allocator gives back its cache for the job to fit, which slows it down.
     breakdown: what expected_bytes is made of, the parts sum to it: "context", "parameters",
-        "gradients", "optimizer", "activations", "workspace", "fragmentation".
+        "gradients", "optimizer", "activations", "workspace", "fragmentation", as far as the
+        estimator tells them.
     peak: where in the run most is in live tensors.
     bins: of classifiers: all of their bins in rising order.
     out_of_domain: of learned estimators: in what the job is unlike those that they were trained on;

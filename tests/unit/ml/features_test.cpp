@@ -70,7 +70,8 @@ TEST(Features, OfReplaysAreNamedAsTheirFigures) {
 }
 
 TEST(Features, OfThePublishedModelsAreTheirTablesColumns) {
-  const auto facts = facts_of(published_mlp());
+  const TrainingJob job = published_mlp();
+  const auto facts = facts_of(job);
   ASSERT_TRUE(testing::succeeds(facts));
   const auto reader = FeatureReader::create(
       config_of({"gpumemnet.depth", "gpumemnet.batch_size", "gpumemnet.parameters", "gpumemnet.activations",
