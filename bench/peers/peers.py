@@ -20,7 +20,7 @@ would favour gpumem on a busy machine: what takes milliseconds is not interrupte
   memory   the most that the process held (VmHWM) when it had answered one job
 A round puts every job through every peer, in an order that moves on from round to round. Ratios are of two figures of
 the same round and job; the median over rounds is taken, and over jobs in the short table. Ctrl-C ends with the rounds
-that are whole.
+that are whole; -o writes its files after each.
 
 -o writes peers.md and peers.json (every single figure); --readme puts the short table between its two marks there.
 """
@@ -388,7 +388,7 @@ def measure_round(number, peers, jobs, turns, title):
 
 
 def measure(peers, jobs, rounds, turns):
-    """(the runs, how many rounds they are of): fewer than asked for where Ctrl-C ends a later one."""
+    """After each round, all runs so far; Ctrl-C ends with the rounds that are whole."""
     runs = []
     for number in range(rounds):
         try:
@@ -396,8 +396,8 @@ def measure(peers, jobs, rounds, turns):
         except KeyboardInterrupt:
             if number == 0:
                 raise
-            return runs, number
-    return runs, rounds
+            return
+        yield runs
 
 
 # ------------------------------------------------------------------------------------------------ telling
@@ -500,15 +500,28 @@ def notes(how):
     return text
 
 
-def report(runs, absent, how, options, where):
-    head = (f"# gpumem and its peers\n\n{where}. Medians of {options.rounds} interleaved rounds; ratios are taken within a "
-            "round. bench/peers/peers.py says what is measured.\n\n")  # fmt: skip
+def how_measured(runs, where):
+    rounds, count = len({run.round for run in runs}), len({run.job for run in runs})
+    rounds = f"{rounds} interleaved rounds" if rounds > 1 else "one round"
+    return f"{where}; medians of {rounds} and over {count} job{'s' if count > 1 else ''}, ratios within a round"
+
+
+def report(runs, absent, how, where):
+    head = f"# gpumem and its peers\n\n{how_measured(runs, where)}. bench/peers/peers.py says what is measured.\n\n"
     return head + short_table(runs, absent) + "\n" + notes(how) + job_tables(runs)
 
 
 def as_json(runs, absent, how, where):
     rows = [dataclasses.asdict(run) for run in runs]
     return json.dumps({"machine": where, "absent": absent, "how": how, "runs": rows}, indent=1) + "\n"
+
+
+def tell(runs, absent, how, options, where):
+    """Writes the files, after every round: a run that is ended loses the round that it was in."""
+    if options.out:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / "peers.md").write_text(report(runs, absent, how, where))
+        (options.out / "peers.json").write_text(as_json(runs, absent, how, where))
 
 
 def put_into(readme, table):
@@ -569,16 +582,12 @@ def main():
         folder = pathlib.Path(name)
         write_graphs(folder, {job.model for job in jobs}, options.turns + 1)
         peers, absent, how = try_out(all_peers(options, folder, jobs), jobs[0], options)
-        runs, options.rounds = measure(peers, jobs, options.rounds, options.turns)
-    where = machine(options.python)
-    text = report(runs, absent, how, options, where)
-    print(text)
-    if options.out:
-        options.out.mkdir(parents=True, exist_ok=True)
-        (options.out / "peers.md").write_text(text)
-        (options.out / "peers.json").write_text(as_json(runs, absent, how, where))
+        where = machine(options.python)
+        for runs in measure(peers, jobs, options.rounds, options.turns):
+            tell(runs, absent, how, options, where)
+    print(report(runs, absent, how, where))
     if options.readme:
-        put_into(options.readme, f"{where}:\n\n{short_table(runs, absent)}\n{notes(how)}")
+        put_into(options.readme, f"{how_measured(runs, where)}:\n\n{short_table(runs, absent)}\n{notes(how)}")
     wrong = [f"{name}: {why}" for name, why in absent.items() if name not in TITLES]
     if options.smoke:
         wrong += disagreements(runs)
