@@ -32,9 +32,10 @@ TrainingJob mlp_job(std::size_t layers) {
   return {*gpumem::runs::build_net(net, gpumem::ops::vocabulary(), "", 0), 256};
 }
 
-void run(benchmark::State& state, std::string_view estimator, const TrainingJob& job) {
+/// Of memory or of utilisation: `made` is the estimator, or why there is none.
+template <typename Made>
+void measure(benchmark::State& state, const Made& made, const TrainingJob& job) {
   const auto gpu = gpumem::find_profile("a100-40gb");
-  const auto made = gpumem::make_estimator(estimator, EstimatorOptions{});
   if (!made) {
     state.SkipWithError(gpumem::core::to_string(made.error()).c_str());
     return;
@@ -44,6 +45,10 @@ void run(benchmark::State& state, std::string_view estimator, const TrainingJob&
     if (!estimate) state.SkipWithError("no estimate was made");
     benchmark::DoNotOptimize(estimate);
   }
+}
+
+void run(benchmark::State& state, std::string_view estimator, const TrainingJob& job) {
+  measure(state, gpumem::make_estimator(estimator, EstimatorOptions{}), job);
 }
 
 /// A CNN of 3 x 3 convolutions with their norms and activations, and a classifier.
@@ -66,17 +71,7 @@ TrainingJob cnn_job(std::size_t layers) {
 }
 
 void utilisation(benchmark::State& state, std::string_view estimator, const TrainingJob& job) {
-  const auto gpu = gpumem::find_profile("a100-40gb");
-  const auto made = gpumem::utilisation::make_utilisation_estimator(estimator);
-  if (!made) {
-    state.SkipWithError(gpumem::core::to_string(made.error()).c_str());
-    return;
-  }
-  for (auto _ : state) {
-    auto estimate = (*made)->estimate(job, *gpu);
-    if (!estimate) state.SkipWithError("no estimate was made");
-    benchmark::DoNotOptimize(estimate);
-  }
+  measure(state, gpumem::utilisation::make_utilisation_estimator(estimator), job);
 }
 
 void roofline_cnn_120_layers(benchmark::State& state) { utilisation(state, "roofline", cnn_job(120)); }

@@ -181,6 +181,7 @@ std::string need_line(const Placing& placing) {
   if (placing.request.gpus > 1) text += ", on each of " + core::with_separators(placing.request.gpus) + " GPUs";
   text += "\n";
   if (answer.estimate->coverage.layers_unknown > 0) text += "a lower bound: layers are of unknown classes\n";
+  if (!answer.estimate->leaves_out.empty()) text += "a lower bound: without " + answer.estimate->leaves_out + "\n";
   if (!answer.estimate->out_of_domain.empty()) text += "not to be trusted: unlike the jobs that were learned from\n";
   return text;
 }

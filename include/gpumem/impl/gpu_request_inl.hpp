@@ -73,6 +73,12 @@ GPUMEM_INLINE core::Result<Need> need_of(const estimate::MemoryEstimate& estimat
                            "for; use a summary that gpumem knows the layers of",
                        {}};
   }
+  if (!estimate.leaves_out.empty()) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "the estimate is a lower bound without " + estimate.leaves_out +
+                           " and nothing to ask for; use an estimator of all that a job takes, such as replay",
+                       {}};
+  }
   const core::Bytes capacity = gpu.capacity();
   // A job may be known to need more than the GPU has, and yet to run there because the allocator gives back its cache.
   if (*asked.memory <= capacity || (estimate.expected <= capacity && estimate.fits)) {

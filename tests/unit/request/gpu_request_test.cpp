@@ -57,6 +57,9 @@ TEST(NeedOf, RefusesALowerBoundAndWhatDoesNotFit64Bits) {
   auto estimate = estimate_of(1, 1);
   estimate.coverage.layers_unknown = 2;
   EXPECT_TRUE(fails(need_of(estimate, gpu), ErrorCode::missing_information, 0, "2 layers are of unknown classes"));
+  estimate.coverage.layers_unknown = 0;
+  estimate.leaves_out = "activations";
+  EXPECT_TRUE(fails(need_of(estimate, gpu), ErrorCode::missing_information, 0, "a lower bound without activations"));
   const place::Margin most = {.bytes = Bytes(INT64_MAX), .upper = false};
   EXPECT_TRUE(fails(need_of(estimate_of(1, 1), gpu, most), ErrorCode::overflow, 0, "does not fit 64 bits"));
 }
