@@ -1,9 +1,6 @@
 // gpumem_accuracy: every estimator on every table of measured runs, as a report, a picture and the README's tables.
-#include <unistd.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
@@ -14,6 +11,7 @@
 #include "evaluation.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/ml/builtin_models.hpp"
+#include "progress.hpp"
 #include "readme.hpp"
 #include "report.hpp"
 #include "scatter.hpp"
@@ -51,26 +49,6 @@ std::vector<TableFile> table_files(const AccuracyOptions& options) {
   for (const std::string& path : options.tables) files.push_back({path});
   return files;
 }
-
-/// Shows on a terminal how far the work has come.
-class Progress {
- public:
-  explicit Progress(std::size_t all) : all_(all), shown_(isatty(STDERR_FILENO) != 0) {}
-  void step() {
-    const std::size_t done = done_.fetch_add(1) + 1;
-    if (shown_) std::fprintf(stderr, "\r%zu of %zu", done, all_);
-  }
-  ~Progress() {
-    if (shown_) std::fprintf(stderr, "\r\033[K");
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
- private:
-  std::size_t all_;
-  std::atomic<std::size_t> done_ = 0;
-  bool shown_;
-};
 
 Result<std::vector<ml::ModelConfig>> model_configs() {
   std::vector<ml::ModelConfig> configs;
@@ -130,7 +108,7 @@ int run_accuracy(const AccuracyOptions& options) {
   if (!estimators) return report_error(estimators.error());
   std::size_t runs = 0;
   for (const DataSet& set : data->sets) runs += set.runs.size();
-  Progress progress(runs);
+  cli::Progress progress(runs);
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   const std::vector<SetVerdicts> verdicts = judge(*data, *estimators, threads, [&] { progress.step(); });
   if (!options.out.empty()) {

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +7,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/runs/accuracy.hpp"
 #include "prediction.hpp"
+#include "progress.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -58,26 +57,6 @@ Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, E
   return cli::predict(run, run.figure, estimator, **gpu);
 }
 
-/// Shows on a terminal how far the work has come.
-class Progress {
- public:
-  explicit Progress(std::size_t all) : all_(all), shown_(isatty(STDERR_FILENO) != 0) {}
-  void step() {
-    constexpr std::size_t kEvery = 100;
-    if (shown_ && ++done_ % kEvery == 0) std::fprintf(stderr, "\r%zu of %zu", done_, all_);
-  }
-  ~Progress() {
-    if (shown_) std::fprintf(stderr, "\r\033[K");
-  }
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
- private:
-  std::size_t all_;
-  std::size_t done_ = 0;
-  bool shown_;
-};
-
 void judge(Verdict& verdict) {
   std::vector<runs::Judged> one;
   std::vector<runs::Judged> several;
@@ -97,7 +76,8 @@ void judge(Verdict& verdict) {
 std::vector<Verdict> judge_all(const Selection& selection, const std::vector<const Estimator*>& estimators,
                                Evaluator& evaluator, const std::string& gpu) {
   std::vector<Verdict> verdicts(estimators.size());
-  Progress progress(selection.runs.size() * estimators.size());
+  constexpr std::size_t kEvery = 100;
+  Progress progress(selection.runs.size() * estimators.size(), kEvery);
   for (std::size_t index = 0; index < estimators.size(); ++index) {
     Verdict& verdict = verdicts[index];
     verdict.estimator = estimators[index]->name();
