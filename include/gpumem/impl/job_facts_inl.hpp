@@ -21,7 +21,13 @@ struct OpFacts {
 
 inline constexpr OpFacts kUnknown = {"", OpFamily::other, Keeps::input};
 
-inline constexpr std::array<OpFacts, 73> kOps = {{
+template <std::size_t Count>
+consteval std::array<OpFacts, Count> by_name(std::array<OpFacts, Count> ops) {
+  std::ranges::sort(ops, {}, &OpFacts::name);
+  return ops;
+}
+
+inline constexpr auto kOps = by_name(std::array<OpFacts, 73>{{
     {"linear", OpFamily::linear, Keeps::input},
     {"bilinear", OpFamily::linear, Keeps::input},
     {"conv1d", OpFamily::conv, Keeps::input},
@@ -95,12 +101,11 @@ inline constexpr std::array<OpFacts, 73> kOps = {{
     {"squeeze", OpFamily::view},
     {"unsqueeze", OpFamily::view},
     {"parameter", OpFamily::view},
-}};
+}});
 
 GPUMEM_INLINE const OpFacts& facts_of_op(std::string_view name) {
-  const auto* const found =
-      std::find_if(kOps.begin(), kOps.end(), [&](const OpFacts& facts) { return facts.name == name; });
-  return found == kOps.end() ? kUnknown : *found;
+  const auto* const found = std::ranges::lower_bound(kOps, name, {}, &OpFacts::name);
+  return found == kOps.end() || found->name != name ? kUnknown : *found;
 }
 
 /// The ops that occur in a graph, each looked up once.

@@ -3,6 +3,7 @@
 #include "gpumem/plan/output_shapes.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <unordered_map>
 
 #include "gpumem/core/deadline.hpp"
@@ -18,13 +19,15 @@ GPUMEM_INLINE core::Place place_of(const model::ModelGraph& graph, const model::
   return {graph.file(), layer.line, graph.path(layer)};
 }
 
-/// The rule of every op that occurs in the graph, by the graph's op index; null for unknown ops.
+/// The rule of every op that occurs in the graph, by the graph's op index; null for unknown ops. Of two of a name the
+/// later.
 GPUMEM_INLINE std::vector<const ops::Op*> resolve(const model::ModelGraph& graph, const ops::Catalogue& all) {
   std::vector<const ops::Op*> rules(graph.ops().size(), nullptr);
   for (std::size_t index = 0; index < rules.size(); ++index) {
-    for (const ops::Op* op : all) {
-      if (op->traits.name == graph.ops()[index]) rules[index] = op;
-    }
+    const std::string_view name = graph.ops()[index];
+    const auto found =
+        std::find_if(all.rbegin(), all.rend(), [&](const ops::Op* op) { return op->traits.name == name; });
+    if (found != all.rend()) rules[index] = *found;
   }
   return rules;
 }
@@ -268,17 +271,18 @@ GPUMEM_INLINE std::optional<core::Error> printed_fault(const model::TrainingJob&
   for (const model::Layer& layer : graph.layers()) {
     const ops::Op* op = rules[layer.op];
     const auto edges = graph.inputs(layer);
-    if (op == nullptr || edges.empty()) continue;
+    if (op == nullptr || op->expects.axis == ExpectedWidth::Axis::none || edges.empty()) continue;
     const model::LayerIndex source = edges.front();
-    Shape input;
+    std::optional<core::Error> fault;
     if (source < 0) {
-      input = graph_input_shape(job, static_cast<std::size_t>(model::kFirstGraphInput - source));
+      const auto index = static_cast<std::size_t>(model::kFirstGraphInput - source);
+      fault = width_fault(*op, graph.attributes(layer), graph_input_shape(job, index));
     } else {
       const auto printed = graph.outputs(graph.layers()[static_cast<std::size_t>(source)]);
       if (printed.size() != 1) continue;  // which of several it reads is not told
-      input = printed.front();
+      fault = width_fault(*op, graph.attributes(layer), printed.front());
     }
-    if (auto fault = width_fault(*op, graph.attributes(layer), input)) {
+    if (fault) {
       fault->place = place_of(graph, layer);
       return fault;
     }

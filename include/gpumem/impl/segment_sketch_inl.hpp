@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 
 namespace gpumem::ml {
 
@@ -36,31 +37,40 @@ class Steps {
         batch_(static_cast<double>(facts.job->batch_size)),
         activation_bytes_(facts.activation_bytes()),
         layers_(facts.layers.size()) {
+    inputs_.reserve(2 * layers_.size());
+    with_parameters_.reserve(layers_.size());
     flows_.reserve(2 * layers_.size());
     temporaries_.reserve(layers_.size());
-    pool_.reserve(8 * layers_.size());
+    blocks_.reserve(8 * layers_.size());
     find_sizes();
     find_owners();
+    find_releases();
   }
 
   double reserved() {
-    for (const std::size_t index : with_parameters_) static_cast<void>(take_parameters(index));
+    SegmentSketch pool(blocks_);
+    for (const std::size_t index : with_parameters_) static_cast<void>(take_parameters(index, pool));
     for (int step = 0; step < 2; ++step) {
-      const Tensor batch = pool_.take(input_bytes());
-      let_gradients_go();
-      forward(step == 0);
-      backward(step == 0);
-      optimizer(step == 0);
-      pool_.give_back(batch);
+      const Tensor batch = pool.take(input_bytes());
+      let_gradients_go(pool);
+      forward(step == 0, pool);
+      backward(step == 0, pool);
+      optimizer(step == 0, pool);
+      pool.give_back(batch);
     }
-    return static_cast<double>(pool_.reserved());
+    return static_cast<double>(pool.reserved());
   }
 
  private:
   struct Of {
-    LayerIndex owner = -1;             ///< the layer whose output this one's is, through views; -1: the graph's input
-    LayerIndex last_reader = -1;       ///< in forward
-    LayerIndex keeper = -1;            ///< the first layer whose backward reads the output; -1: none
+    Of() {}  // NOLINT(modernize-use-equals-default): that would zero all of it before, a third of Steps()
+    LayerIndex owner = -1;          ///< the layer whose output this one's is, through views; -1: the graph's input
+    LayerIndex last_reader = -1;    ///< in forward
+    LayerIndex keeper = -1;         ///< the first layer whose backward reads the output; -1: none
+    LayerIndex releases = -1;       ///< the first output that goes with this layer, or none
+    LayerIndex released_too = -1;   ///< the next that goes with the same layer as this one
+    std::uint32_t first_input = 0;  ///< in inputs_
+    std::uint32_t end_input = 0;
     std::int64_t output_bytes = 0;     ///< as the allocator rounds them
     std::int64_t parameter_bytes = 0;  ///< likewise
     Tensor gradients;                  ///< of the parameters
@@ -80,14 +90,15 @@ class Steps {
     return layer(index).outputs * batch_ * activation_bytes_;
   }
   [[nodiscard]] std::int64_t output_bytes(std::size_t index) const { return layers_[index].output_bytes; }
-  Tensor take_parameters(std::size_t index) { return pool_.take(layers_[index].parameter_bytes); }
+  Tensor take_parameters(std::size_t index, SegmentSketch& pool) { return pool.take(layers_[index].parameter_bytes); }
   void find_sizes() {
     const double parameter_bytes = facts_.parameter_bytes();
     for (std::size_t index = 0; index < layers_.size(); ++index) {
       Of& of = layers_[index];
       of.output_bytes = request(exact_bytes(index));
+      if (layer(index).parameters <= 0) continue;
       of.parameter_bytes = request(static_cast<double>(layer(index).parameters) * parameter_bytes);
-      if (of.parameter_bytes > 0) with_parameters_.push_back(index);
+      with_parameters_.push_back(index);
     }
   }
   [[nodiscard]] std::int64_t input_bytes() const {
@@ -100,164 +111,179 @@ class Steps {
     return request(bytes);
   }
 
-  template <typename Visit>
-  void for_each_input(std::size_t index, Visit visit) const {
-    const auto inputs = graph_.inputs(graph_.layers()[index]);
-    if (inputs.empty() && index > 0) visit(static_cast<LayerIndex>(index) - 1);
-    for (const LayerIndex input : inputs) {
-      if (input >= 0) visit(input);
-    }
-  }
   Of& of(LayerIndex index) { return layers_[static_cast<std::size_t>(index)]; }
+
+  /// The layers that it reads: without edges its predecessor.
+  [[nodiscard]] std::span<const LayerIndex> inputs(const Of& of) const {
+    return std::span(inputs_).subspan(of.first_input, of.end_input - of.first_input);
+  }
+  void find_inputs(std::size_t index) {
+    const auto edges = graph_.inputs(graph_.layers()[index]);
+    layers_[index].first_input = static_cast<std::uint32_t>(inputs_.size());
+    if (edges.empty() && index > 0) inputs_.push_back(static_cast<LayerIndex>(index) - 1);
+    for (const LayerIndex input : edges) {
+      if (input >= 0) inputs_.push_back(input);
+    }
+    layers_[index].end_input = static_cast<std::uint32_t>(inputs_.size());
+  }
 
   void find_owners() {
     for (std::size_t index = 0; index < layers_.size(); ++index) {
       const auto self = static_cast<LayerIndex>(index);
       const bool view = layer(index).family == OpFamily::view;
-      layers_[index].owner = view ? -1 : self;
-      for_each_input(index, [&](LayerIndex input) {
+      Of& own = layers_[index];
+      own.owner = view ? -1 : self;
+      find_inputs(index);
+      for (const LayerIndex input : inputs(own)) {
         const LayerIndex owner = of(input).owner;
-        if (view && layers_[index].owner < 0) layers_[index].owner = owner;
-        if (owner < 0) return;
+        if (view && own.owner < 0) own.owner = owner;
+        if (owner < 0) continue;
         of(owner).last_reader = self;
         if (layer(index).keeps == Keeps::input && of(owner).keeper < 0) of(owner).keeper = self;
-      });
-      if (layer(index).keeps == Keeps::output) keep_own(layers_[index], self);
+      }
+      if (layer(index).keeps == Keeps::output) own.keeper = self;
     }
   }
-  static void keep_own(Of& of, LayerIndex self) { of.keeper = self; }
 
-  void forward(bool first) {
+  /// An output goes in the backward of the layer that keeps it; what none keeps, behind the forward of its last reader.
+  void find_releases() {
+    for (std::size_t index = 0; index < layers_.size(); ++index) {
+      Of& own = layers_[index];
+      const LayerIndex with = own.keeper >= 0 ? own.keeper : own.last_reader;
+      const bool never = with < 0 || (own.keeper < 0 && layer(static_cast<std::size_t>(with)).family == OpFamily::view);
+      if (never) left_over_.push_back(static_cast<LayerIndex>(index));
+      if (with < 0) continue;
+      own.released_too = of(with).releases;
+      of(with).releases = static_cast<LayerIndex>(index);
+    }
+  }
+
+  void forward(bool first, SegmentSketch& pool) {
     for (std::size_t index = 0; index < layers_.size(); ++index) {
       if (layer(index).family == OpFamily::view) continue;
-      take_outputs(index, first);
-      const auto self = static_cast<LayerIndex>(index);
-      for_each_input(index, [&](LayerIndex input) {
-        const LayerIndex owner = of(input).owner;
-        if (owner >= 0 && of(owner).last_reader == self && of(owner).keeper < 0) release(of(owner).output);
-      });
+      take_outputs(index, first, pool);
+      for (LayerIndex gone = layers_[index].releases; gone >= 0; gone = of(gone).released_too) {
+        if (of(gone).keeper < 0) release(of(gone).output, pool);
+      }
     }
-    loss_ = pool_.take(layers_.empty() ? 0 : output_bytes(layers_.size() - 1));  // log softmax
+    loss_ = pool.take(layers_.empty() ? 0 : output_bytes(layers_.size() - 1));  // log softmax
   }
 
-  void take_outputs(std::size_t index, bool first) {
+  void take_outputs(std::size_t index, bool first, SegmentSketch& pool) {
     Of& of = layers_[index];
     const std::int64_t bytes = of.output_bytes;
     const LayerFacts& facts = layer(index);
-    if (facts.family == OpFamily::dropout) of.extra = pool_.take(request(facts.outputs * batch_));
+    if (facts.family == OpFamily::dropout) of.extra = pool.take(request(facts.outputs * batch_));
     if (facts.multihead) {
       const std::int64_t packed = request(3.0 * exact_bytes(index));
-      const Tensor projected = pool_.take(packed);
-      if (first) take_workspace(forward_workspace_);
-      of.extra = pool_.take(packed);
-      pool_.give_back(projected);
-      of.attended = pool_.take(bytes);
+      const Tensor projected = pool.take(packed);
+      if (first) take_workspace(forward_workspace_, pool);
+      of.extra = pool.take(packed);
+      pool.give_back(projected);
+      of.attended = pool.take(bytes);
     }
-    of.output = pool_.take(bytes);
-    if (first && multiplies(facts)) take_workspace(forward_workspace_);
+    of.output = pool.take(bytes);
+    if (first && multiplies(facts)) take_workspace(forward_workspace_, pool);
   }
 
   static bool multiplies(const LayerFacts& facts) { return facts.family == OpFamily::linear || facts.multihead; }
 
   /// cuBLAS', one a thread that calls it: 4096 x 2 + 16 x 8 KiB, as CUDA's default is before Hopper.
-  void take_workspace(bool& taken) {
+  static void take_workspace(bool& taken, SegmentSketch& pool) {
     constexpr std::int64_t kWorkspace = (4096 * 2 + 16 * 8) << 10;
-    if (!taken) static_cast<void>(pool_.take(kWorkspace));
+    if (!taken) static_cast<void>(pool.take(kWorkspace));
     taken = true;
   }
 
-  void backward(bool first) {
+  void backward(bool first, SegmentSketch& pool) {
     if (layers_.empty()) return;
     flows_.clear();
-    for (Of& of : layers_) of.flow = -1;
-    layers_.back().flow = new_flow(output_bytes(layers_.size() - 1));
-    pool_.give_back(loss_);
+    layers_.back().flow = new_flow(output_bytes(layers_.size() - 1), pool);
+    pool.give_back(loss_);
     for (std::size_t index = layers_.size(); index-- > 0;) {
-      if (layers_[index].flow >= 0) run_backward(index, first);
-      else if (layers_[index].parameter_bytes > 0) layers_[index].gradients = take_parameters(index);
-      let_saved_go(index);
+      if (layers_[index].flow >= 0) run_backward(index, first, pool);
+      else if (layers_[index].parameter_bytes > 0) layers_[index].gradients = take_parameters(index, pool);
+      let_saved_go(index, pool);
     }
-    for (Of& of : layers_) release(of.output);
+    for (const LayerIndex index : left_over_) release(of(index).output, pool);
   }
 
-  void run_backward(std::size_t index, bool first) {
+  void run_backward(std::size_t index, bool first, SegmentSketch& pool) {
     const LayerFacts& facts = layer(index);
     const std::int32_t own = layers_[index].flow;
-    if (facts.multihead) through_attention(index);
-    for_each_input(index, [&](LayerIndex input) {
-      if (of(input).owner < 0 || facts.family == OpFamily::embedding) return;
-      const bool passes = facts.family == OpFamily::view || facts.passes_gradient;
+    if (facts.multihead) through_attention(index, pool);
+    const bool passes = facts.family == OpFamily::view || facts.passes_gradient;
+    for (const LayerIndex input : inputs(layers_[index])) {
+      if (of(input).owner < 0 || facts.family == OpFamily::embedding) continue;
       std::int32_t flow = own;
       if (passes) ++flows_[static_cast<std::size_t>(own)].holders;
-      else flow = new_flow(output_bytes(static_cast<std::size_t>(input)));
-      accumulate(input, flow);
-    });
-    if (first && multiplies(facts)) take_workspace(backward_workspace_);
-    if (layers_[index].parameter_bytes > 0) layers_[index].gradients = take_parameters(index);
-    drop(own);
+      else flow = new_flow(output_bytes(static_cast<std::size_t>(input)), pool);
+      accumulate(input, flow, pool);
+    }
+    if (first && multiplies(facts)) take_workspace(backward_workspace_, pool);
+    if (layers_[index].parameter_bytes > 0) layers_[index].gradients = take_parameters(index, pool);
+    drop(own, pool);
+    layers_[index].flow = -1;
   }
 
   /// Gradients of Q, K and V, and of what they were parted from.
-  void through_attention(std::size_t index) {
+  void through_attention(std::size_t index, SegmentSketch& pool) {
     const std::int64_t bytes = request(3.0 * exact_bytes(index));
-    const Tensor parts = pool_.take(bytes);
-    const Tensor packed = pool_.take(bytes);
-    pool_.give_back(parts);
-    pool_.give_back(packed);
+    const Tensor parts = pool.take(bytes);
+    const Tensor packed = pool.take(bytes);
+    pool.give_back(parts);
+    pool.give_back(packed);
   }
 
-  void let_saved_go(std::size_t index) {
-    release(layers_[index].extra);
-    release(layers_[index].attended);
-    const auto self = static_cast<LayerIndex>(index);
-    if (of(self).keeper == self) release(of(self).output);
-    for_each_input(index, [&](LayerIndex input) {
-      const LayerIndex owner = of(input).owner;
-      if (owner >= 0 && of(owner).keeper == self) release(of(owner).output);
-    });
+  void let_saved_go(std::size_t index, SegmentSketch& pool) {
+    release(layers_[index].extra, pool);
+    release(layers_[index].attended, pool);
+    for (LayerIndex gone = layers_[index].releases; gone >= 0; gone = of(gone).released_too) {
+      if (of(gone).keeper >= 0) release(of(gone).output, pool);
+    }
   }
 
-  std::int32_t new_flow(std::int64_t bytes) {
-    flows_.push_back({pool_.take(bytes), 1});
+  std::int32_t new_flow(std::int64_t bytes, SegmentSketch& pool) {
+    flows_.push_back({pool.take(bytes), 1});
     return static_cast<std::int32_t>(flows_.size()) - 1;
   }
-  void drop(std::int32_t flow) {
+  void drop(std::int32_t flow, SegmentSketch& pool) {
     Flow& at = flows_[static_cast<std::size_t>(flow)];
-    if (--at.holders == 0) pool_.give_back(at.tensor);
+    if (--at.holders == 0) pool.give_back(at.tensor);
   }
   /// Where gradients meet, their sum takes the place of one that nobody else holds.
-  void accumulate(LayerIndex input, std::int32_t flow) {
+  void accumulate(LayerIndex input, std::int32_t flow, SegmentSketch& pool) {
     std::int32_t& old = of(input).flow;
     if (old < 0) {
       old = flow;
       return;
     }
     if (flows_[static_cast<std::size_t>(old)].holders > 1) {
-      const std::int32_t sum = new_flow(output_bytes(static_cast<std::size_t>(input)));
-      drop(old);
+      const std::int32_t sum = new_flow(output_bytes(static_cast<std::size_t>(input)), pool);
+      drop(old, pool);
       old = sum;
     }
-    drop(flow);
+    drop(flow, pool);
   }
 
-  void release(Tensor& tensor) {
+  static void release(Tensor& tensor, SegmentSketch& pool) {
     if (tensor.bytes == 0) return;
-    pool_.give_back(tensor);
+    pool.give_back(tensor);
     tensor = {};
   }
-  void let_gradients_go() {
-    for (const std::size_t index : with_parameters_) release(layers_[index].gradients);
+  void let_gradients_go(SegmentSketch& pool) {
+    for (const std::size_t index : with_parameters_) release(layers_[index].gradients, pool);
   }
 
-  void optimizer(bool first) {
+  void optimizer(bool first, SegmentSketch& pool) {
     const auto states = static_cast<int>(facts_.optimizer_states());
     for (const std::size_t index : with_parameters_) {
-      for (int state = 0; first && state < states; ++state) static_cast<void>(take_parameters(index));
+      for (int state = 0; first && state < states; ++state) static_cast<void>(take_parameters(index, pool));
     }
     if (states == 0 || !facts_.job->foreach || facts_.job->fused) return;
     temporaries_.clear();
-    for (const std::size_t index : with_parameters_) temporaries_.push_back(take_parameters(index));
-    for (const Tensor& temporary : temporaries_) pool_.give_back(temporary);
+    for (const std::size_t index : with_parameters_) temporaries_.push_back(take_parameters(index, pool));
+    for (const Tensor& temporary : temporaries_) pool.give_back(temporary);
   }
 
   const JobFacts& facts_;
@@ -265,40 +291,50 @@ class Steps {
   double batch_;
   double activation_bytes_;
   std::vector<Of> layers_;
+  std::vector<LayerIndex> inputs_;     ///< of all layers, one behind the other
+  std::vector<LayerIndex> left_over_;  ///< outputs that stay until backward ends
   std::vector<std::size_t> with_parameters_;
   std::vector<Flow> flows_;
   std::vector<Tensor> temporaries_;
   Tensor loss_;
   bool forward_workspace_ = false;
   bool backward_workspace_ = false;
-  SegmentSketch pool_;
+  LargeBlocks blocks_;
 };
 
 }  // namespace segment_sketch_detail
 
-GPUMEM_INLINE SegmentSketch::Tensor SegmentSketch::take_large(std::int64_t size) {
+GPUMEM_INLINE std::int32_t LargeBlocks::take(std::int64_t size) {
   std::int32_t block = best_fit(size);
   if (block < 0) block = new_segment(size);
   is_free_[static_cast<std::size_t>(block)] = 0;
-  if (blocks_[static_cast<std::size_t>(block)].size - size > kSmall) split(block, size);
-  return {size, block};
+  if (blocks_[static_cast<std::size_t>(block)].size - size > SegmentSketch::kSmall) split(block, size);
+  return block;
 }
 
-GPUMEM_INLINE void SegmentSketch::give_back_large(std::int32_t block) {
+GPUMEM_INLINE void LargeBlocks::give_back(std::int32_t block) {
   is_free_[static_cast<std::size_t>(block)] = 1;
   if (is_free(blocks_[static_cast<std::size_t>(block)].next)) {
-    std::erase(free_, blocks_[static_cast<std::size_t>(block)].next);
+    forget(blocks_[static_cast<std::size_t>(block)].next);
     merge_next(block);
   }
   const std::int32_t previous = blocks_[static_cast<std::size_t>(block)].previous;
   if (is_free(previous)) {
+    forget(previous);
     merge_next(previous);
-    return;
+    block = previous;
   }
-  free_.push_back(block);
+  const Block& freed = blocks_[static_cast<std::size_t>(block)];
+  free_.push_back({freed.size, freed.address, block});
 }
 
-GPUMEM_INLINE void SegmentSketch::reserve(std::size_t blocks) {
+GPUMEM_INLINE void LargeBlocks::forget(std::int32_t block) {
+  const auto found = std::find_if(free_.begin(), free_.end(), [&](const Free& free) { return free.block == block; });
+  *found = free_.back();
+  free_.pop_back();
+}
+
+GPUMEM_INLINE void LargeBlocks::reserve(std::size_t blocks) {
   blocks_.reserve(blocks);
   is_free_.reserve(blocks);
   free_.reserve(blocks);
@@ -306,42 +342,37 @@ GPUMEM_INLINE void SegmentSketch::reserve(std::size_t blocks) {
 
 GPUMEM_INLINE std::int64_t SegmentSketch::reserved() const {
   using namespace segment_sketch_detail;
-  return large_ + rounded(small_peak_, kSmallSegment);
+  return large_.reserved() + rounded(small_peak_, kSmallSegment);
 }
 
-GPUMEM_INLINE bool SegmentSketch::is_free(std::int32_t block) const {
+GPUMEM_INLINE bool LargeBlocks::is_free(std::int32_t block) const {
   return block >= 0 && is_free_[static_cast<std::size_t>(block)] != 0;
 }
 
 /// Takes it out of the free ones; -1: none is large enough.
-GPUMEM_INLINE std::int32_t SegmentSketch::best_fit(std::int64_t bytes) {
-  std::size_t best = free_.size();
-  for (std::size_t at = 0; at < free_.size(); ++at) {
-    const Block& block = blocks_[static_cast<std::size_t>(free_[at])];
-    if (block.size < bytes) continue;
-    if (best < free_.size()) {
-      const Block& other = blocks_[static_cast<std::size_t>(free_[best])];
-      if (block.size > other.size || (block.size == other.size && block.address > other.address)) continue;
-    }
-    best = at;
+GPUMEM_INLINE std::int32_t LargeBlocks::best_fit(std::int64_t bytes) {
+  auto best = free_.end();
+  for (auto free = free_.begin(); free != free_.end(); ++free) {
+    if (free->size < bytes) continue;
+    if (best == free_.end() || std::tie(free->size, free->address) < std::tie(best->size, best->address)) best = free;
   }
-  if (best == free_.size()) return -1;
-  const std::int32_t block = free_[best];
-  free_[best] = free_.back();
+  if (best == free_.end()) return -1;
+  const std::int32_t block = best->block;
+  *best = free_.back();
   free_.pop_back();
   return block;
 }
 
-GPUMEM_INLINE std::int32_t SegmentSketch::new_segment(std::int64_t bytes) {
+GPUMEM_INLINE std::int32_t LargeBlocks::new_segment(std::int64_t bytes) {
   using namespace segment_sketch_detail;
   const std::int64_t size = bytes < kMedium ? kMediumSegment : rounded(bytes, kSmallSegment);
-  blocks_.push_back({large_, size, -1, -1});
+  blocks_.push_back({reserved_, size, -1, -1});
   is_free_.push_back(0);
-  large_ += size;
+  reserved_ += size;
   return static_cast<std::int32_t>(blocks_.size()) - 1;
 }
 
-GPUMEM_INLINE void SegmentSketch::split(std::int32_t block, std::int64_t bytes) {
+GPUMEM_INLINE void LargeBlocks::split(std::int32_t block, std::int64_t bytes) {
   const auto rest = static_cast<std::int32_t>(blocks_.size());
   Block& first = blocks_[static_cast<std::size_t>(block)];
   const Block second = {first.address + bytes, first.size - bytes, block, first.next};
@@ -350,11 +381,11 @@ GPUMEM_INLINE void SegmentSketch::split(std::int32_t block, std::int64_t bytes) 
   first.next = rest;
   blocks_.push_back(second);
   is_free_.push_back(1);
-  free_.push_back(rest);
+  free_.push_back({second.size, second.address, rest});
 }
 
 /// The next block becomes part of this one; its name is not used again.
-GPUMEM_INLINE void SegmentSketch::merge_next(std::int32_t block) {
+GPUMEM_INLINE void LargeBlocks::merge_next(std::int32_t block) {
   Block& first = blocks_[static_cast<std::size_t>(block)];
   Block& second = blocks_[static_cast<std::size_t>(first.next)];
   is_free_[static_cast<std::size_t>(first.next)] = 0;

@@ -16,29 +16,16 @@
 
 namespace gpumem::ml {
 
-/// The allocator's pool of large blocks; of the small one no more than its sum.
-class SegmentSketch {
+/// The allocator's pool of large blocks.
+class LargeBlocks {
  public:
-  struct Tensor {
-    std::int64_t bytes = 0;
-    std::int32_t block = -1;  ///< -1: in the small pool, or none
-  };
-
   /// Makes room for this many.
   void reserve(std::size_t blocks);
-  /// `bytes` as the allocator rounds requests, to multiples of 512; none of 0.
-  [[nodiscard]] Tensor take(std::int64_t bytes) {
-    if (bytes > kSmall) return take_large(bytes);
-    small_ += bytes;
-    small_peak_ = std::max(small_peak_, small_);
-    return {bytes, -1};
-  }
-  void give_back(const Tensor& tensor) {
-    if (tensor.block >= 0) return give_back_large(tensor.block);
-    small_ -= tensor.bytes;
-  }
+  /// The name of a block of at least so many bytes, a multiple of 512.
+  [[nodiscard]] std::int32_t take(std::int64_t bytes);
+  void give_back(std::int32_t block);
   /// At its peak, which is now: segments are kept.
-  [[nodiscard]] std::int64_t reserved() const;
+  [[nodiscard]] std::int64_t reserved() const { return reserved_; }
 
  private:
   struct Block {
@@ -47,21 +34,54 @@ class SegmentSketch {
     std::int32_t previous = -1;  ///< the neighbours in the segment
     std::int32_t next = -1;
   };
+  /// A free block, with what the search for the best one reads.
+  struct Free {
+    std::int64_t size = 0;
+    std::int64_t address = 0;
+    std::int32_t block = -1;
+  };
 
-  static constexpr std::int64_t kSmall = std::int64_t{1} << 20;  ///< up to here from the small pool
-
-  [[nodiscard]] Tensor take_large(std::int64_t size);
-  void give_back_large(std::int32_t block);
   [[nodiscard]] std::int32_t best_fit(std::int64_t bytes);
   [[nodiscard]] std::int32_t new_segment(std::int64_t bytes);
+  void forget(std::int32_t block);
   void split(std::int32_t block, std::int64_t bytes);
   void merge_next(std::int32_t block);
   [[nodiscard]] bool is_free(std::int32_t block) const;
 
   std::vector<Block> blocks_;
-  std::vector<std::int32_t> free_;     ///< names of blocks, unsorted: they are few
+  std::vector<Free> free_;             ///< unsorted: they are few
   std::vector<std::uint8_t> is_free_;  ///< by name
-  std::int64_t large_ = 0;
+  std::int64_t reserved_ = 0;
+};
+
+/// Both pools; of the small one no more than its sum. Most tensors are small: two figures that stay in registers where
+/// a SegmentSketch is a local variable, which is why the blocks are not its own.
+class SegmentSketch {
+ public:
+  struct Tensor {
+    std::int64_t bytes = 0;
+    std::int32_t block = -1;  ///< -1: in the small pool, or none
+  };
+
+  static constexpr std::int64_t kSmall = std::int64_t{1} << 20;  ///< up to here from the small pool
+
+  explicit SegmentSketch(LargeBlocks& large) : large_(large) {}
+
+  /// `bytes` as the allocator rounds requests, to multiples of 512; none of 0.
+  [[nodiscard]] Tensor take(std::int64_t bytes) {
+    if (bytes > kSmall) return {bytes, large_.take(bytes)};
+    small_ += bytes;
+    small_peak_ = std::max(small_peak_, small_);
+    return {bytes, -1};
+  }
+  void give_back(const Tensor& tensor) {
+    if (tensor.block >= 0) return large_.give_back(tensor.block);
+    small_ -= tensor.bytes;
+  }
+  [[nodiscard]] std::int64_t reserved() const;
+
+ private:
+  LargeBlocks& large_;
   std::int64_t small_ = 0;
   std::int64_t small_peak_ = 0;
 };

@@ -13,7 +13,8 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 constexpr std::int64_t kReservedMiB = 1048576;
 
 TEST(SegmentSketch, SmallTensorsFillSegmentsOfTwoMebibytes) {
-  SegmentSketch pool;
+  LargeBlocks large;
+  SegmentSketch pool(large);
   const auto first = pool.take(1 * kMiB);
   static_cast<void>(pool.take(1 * kMiB));
   EXPECT_EQ(pool.reserved(), 2 * kReservedMiB);
@@ -23,7 +24,8 @@ TEST(SegmentSketch, SmallTensorsFillSegmentsOfTwoMebibytes) {
 }
 
 TEST(SegmentSketch, MediumTensorsShareSegmentsOfTwenty) {
-  SegmentSketch pool;
+  LargeBlocks large;
+  SegmentSketch pool(large);
   static_cast<void>(pool.take(9 * kMiB));
   static_cast<void>(pool.take(9 * kMiB));
   EXPECT_EQ(pool.reserved(), 20 * kReservedMiB);
@@ -32,7 +34,8 @@ TEST(SegmentSketch, MediumTensorsShareSegmentsOfTwenty) {
 }
 
 TEST(SegmentSketch, FreedBlocksMergeAndServeAgain) {
-  SegmentSketch pool;
+  LargeBlocks large;
+  SegmentSketch pool(large);
   const auto first = pool.take(9 * kMiB);
   const auto second = pool.take(9 * kMiB);
   pool.give_back(first);
@@ -42,7 +45,8 @@ TEST(SegmentSketch, FreedBlocksMergeAndServeAgain) {
 }
 
 TEST(SegmentSketch, NothingTakesNothing) {
-  SegmentSketch pool;
+  LargeBlocks large;
+  SegmentSketch pool(large);
   const auto none = pool.take(0.0);
   pool.give_back(none);
   EXPECT_EQ(pool.reserved(), 0);
