@@ -16,8 +16,9 @@ void add(Hash& hash, const TrainingOptions& options) {
         static_cast<std::int64_t>(options.objective.loss)}) {
     hash.add(number);
   }
-  for (const double number : {options.learning_rate, options.weight_decay, options.dropout, options.gradient_clip,
-                              options.validation_share, options.class_bias, options.objective.label_smoothing}) {
+  for (const double number :
+       {options.learning_rate, options.weight_decay, options.dropout, options.encoder_dropout, options.gradient_clip,
+        options.validation_share, options.class_bias, options.objective.label_smoothing}) {
     hash.add(number);
   }
   hash.add(static_cast<std::int64_t>(options.objective.members_alone ? 1 : 0));

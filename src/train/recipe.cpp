@@ -142,6 +142,7 @@ core::Result<TrainingOptions> read_training(const Json& json, const ml::Head& he
   read_schedule(fields, options.schedule);
   fields.number("weight_decay", options.weight_decay, 0.0, kLargest);
   fields.number("dropout", options.dropout, 0.0, 0.95);
+  fields.number("encoder_dropout", options.encoder_dropout, 0.0, 0.95);
   fields.number("gradient_clip", options.gradient_clip, 0.0, kLargest);
   auto seed = static_cast<std::int64_t>(options.seed);
   fields.whole("seed", seed, 0, INT64_MAX);

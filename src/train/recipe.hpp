@@ -3,7 +3,8 @@
 // with
 //
 //   "training": {"epochs": 300, "batch_size": 256, "learning_rate": 0.01,                     (the rest may be absent:)
-//                "schedule": "constant" or "cosine" (to 0),              "weight_decay": 0,   "dropout": 0,
+//                "schedule": "constant" or "cosine" (to 0),              "weight_decay": 0,
+//                "dropout": 0 (of members),                              "encoder_dropout": 0,
 //                "gradient_clip": 0 (none),    "seed": 1,                "folds": 5,          "label_smoothing": 0,
 //                "early_stopping_patience": 0 (epochs; 0: none),         "validation_share": 0.1 (where it stops
 //                early), "class_bias": 0 (added to the logit of bin k, k times: above 0, fewer jobs are put too low),
@@ -33,6 +34,7 @@ struct TrainingOptions {
   Schedule schedule = Schedule::constant;
   double weight_decay = 0.0;
   double dropout = 0.0;
+  double encoder_dropout = 0.0;
   double gradient_clip = 0.0;
   std::uint64_t seed = 1;
   std::int64_t folds = 5;

@@ -101,11 +101,16 @@ struct Pass {
   std::vector<Tensor> running;
   bool training = false;
   double dropout = 0.0;
+  double encoder_dropout = 0.0;
   mutable at::Generator generator;
 
-  [[nodiscard]] Tensor drop(const Tensor& input) const {
-    if (!training || dropout <= 0.0) return input;
-    const Tensor kept = torch::empty_like(input).bernoulli_(1.0 - dropout, generator).div_(1.0 - dropout);
+  [[nodiscard]] Tensor drop(const Tensor& input) const { return drop(input, dropout); }
+  [[nodiscard]] Tensor drop_in_encoder(const Tensor& input) const { return drop(input, encoder_dropout); }
+
+ private:
+  [[nodiscard]] Tensor drop(const Tensor& input, double share) const {
+    if (!training || share <= 0.0) return input;
+    const Tensor kept = torch::empty_like(input).bernoulli_(1.0 - share, generator).div_(1.0 - share);
     return input * kept;
   }
 };
@@ -328,9 +333,9 @@ struct EncoderLayer {
   [[nodiscard]] Tensor operator()(const Pass& pass, const Tensor& input, const Tensor& padding,
                                   const ml::EncoderShape& shape) const {
     const Tensor attended = out_proj(pass, attend(in_proj(pass, input), padding, shape));
-    const Tensor middle = norm1(pass, input + pass.drop(attended));
-    const Tensor forward = linear2(pass, pass.drop(torch::relu(linear1(pass, middle))));
-    return norm2(pass, middle + pass.drop(forward));
+    const Tensor middle = norm1(pass, input + pass.drop_in_encoder(attended));
+    const Tensor forward = linear2(pass, pass.drop_in_encoder(torch::relu(linear1(pass, middle))));
+    return norm2(pass, middle + pass.drop_in_encoder(forward));
   }
 
  private:
@@ -346,6 +351,16 @@ struct EncoderLayer {
     const Tensor weights = torch::softmax(scores.masked_fill(padding, kNever), -1).masked_fill(padding, 0.0);
     return torch::matmul(weights, parts[2]).transpose(1, 2).reshape({examples, rows, shape.width});
   }
+};
+
+/// Sequences of like length together, so that each part is padded only as far as it needs.
+struct Sequences {
+  struct Part {
+    Tensor figures;  ///< [examples, S, columns]
+    Tensor valid;    ///< [examples, S]
+  };
+  std::vector<Part> parts;
+  Tensor places;  ///< where each example stands in the parts
 };
 
 class Encoder {
@@ -369,6 +384,14 @@ class Encoder {
   /// Whether padding changes nothing, so that it may be cut.
   [[nodiscard]] bool ignores_padding() const { return norms_.empty() && shape_.pooling == Pooling::mean; }
 
+  /// All examples' pooled figures, [N, width].
+  [[nodiscard]] Tensor operator()(const Pass& pass, const Sequences& sequences) const {
+    std::vector<Tensor> pooled;
+    for (const Sequences::Part& part : sequences.parts) pooled.push_back((*this)(pass, part.figures, part.valid));
+    return pass.drop_in_encoder(torch::cat(pooled).index_select(0, sequences.places));
+  }
+
+ private:
   /// [N, S, columns] to [N, width]; `valid` is [N, S], 1 for what is not padding.
   [[nodiscard]] Tensor operator()(const Pass& pass, const Tensor& sequences, const Tensor& valid) const {
     Tensor figures = embed(pass, sequences) + positions_.narrow(0, 0, sequences.size(1));
@@ -378,7 +401,6 @@ class Encoder {
     return (figures * valid.unsqueeze(2)).sum(1) / valid.sum(1, true).clamp_min(1.0);
   }
 
- private:
   [[nodiscard]] Tensor embed(const Pass& pass, const Tensor& sequences) const {
     Tensor figures = sequences;
     for (std::size_t index = 0; index < embeddings_.size(); ++index) {
@@ -415,9 +437,8 @@ struct Branch {
 
 /// Some examples as tensors.
 struct Inputs {
-  Tensor features;   ///< [features, N]
-  Tensor sequences;  ///< [N, S, columns]
-  Tensor valid;      ///< [N, S]
+  Tensor features;  ///< [features, N]
+  Sequences sequences;
 };
 
 /// A view of the caller's figures.
@@ -498,6 +519,7 @@ class TorchNetwork::Implementation {
     const Tensor rows = torch::tensor(Sizes(batch.begin(), batch.end()));
     Pass pass = pass_of(true);
     pass.dropout = options.dropout;
+    pass.encoder_dropout = options.encoder_dropout;
     pass.generator = at::detail::createCPUGenerator(options.seed);
     const Tensor loss = training_loss(pass, examples, rows, objective);
     flat_.mutable_grad() = Tensor();
@@ -525,7 +547,7 @@ class TorchNetwork::Implementation {
 
  private:
   [[nodiscard]] Pass pass_of(bool training) const {
-    return {layouts_.parameters.views(flat_), layouts_.running.views(running_), training, 0.0, {}};
+    return {layouts_.parameters.views(flat_), layouts_.running.views(running_), training, 0.0, 0.0, {}};
   }
 
   template <typename Visit>
@@ -544,14 +566,25 @@ class TorchNetwork::Implementation {
     inputs.features =
         view_of(examples.features, {examples.count, shape_.features}).index_select(0, rows).t().contiguous();
     if (shape_.sequence_columns == 0) return inputs;
-    const Tensor lengths = view_of(examples.lengths, {examples.count}).index_select(0, rows);
-    std::int64_t longest = shape_.sequence_length;
-    if (padding_may_be_cut()) longest = std::max<std::int64_t>(1, lengths.max().item<std::int64_t>());
-    inputs.sequences = view_of(examples.sequences, {examples.count, shape_.sequence_length, shape_.sequence_columns})
-                           .narrow(1, 0, longest)
-                           .index_select(0, rows);
-    inputs.valid = torch::arange(longest).unsqueeze(0).lt(lengths.unsqueeze(1)).to(torch::kFloat32);
+    inputs.sequences = sequences_of(examples, rows);
     return inputs;
+  }
+
+  [[nodiscard]] Sequences sequences_of(const Examples& examples, const Tensor& rows) const {
+    constexpr std::int64_t kPart = 64;
+    const Tensor all = view_of(examples.sequences, {examples.count, shape_.sequence_length, shape_.sequence_columns});
+    const Tensor lengths = view_of(examples.lengths, {examples.count}).index_select(0, rows);
+    const Tensor order = lengths.argsort(/*stable=*/true);
+    Sequences sequences;
+    sequences.places = order.argsort();
+    for (const Tensor& part : order.split(padding_may_be_cut() ? kPart : order.size(0))) {
+      const Tensor own = lengths.index_select(0, part);
+      const std::int64_t longest =
+          padding_may_be_cut() ? std::max<std::int64_t>(1, own.max().item<std::int64_t>()) : shape_.sequence_length;
+      sequences.parts.push_back({all.narrow(1, 0, longest).index_select(0, rows.index_select(0, part)),
+                                 torch::arange(longest).unsqueeze(0).lt(own.unsqueeze(1)).to(torch::kFloat32)});
+    }
+    return sequences;
   }
 
   [[nodiscard]] bool padding_may_be_cut() const {
@@ -566,7 +599,7 @@ class TorchNetwork::Implementation {
     for (const Branch& branch : branches_) {
       Tensor read = inputs.features;
       if (branch.encoder != nullptr) {
-        read = torch::cat({(*branch.encoder)(pass, inputs.sequences, inputs.valid).t(), inputs.features});
+        read = torch::cat({(*branch.encoder)(pass, inputs.sequences).t(), inputs.features});
       }
       each.push_back(branch.members(pass, read));
     }

@@ -37,9 +37,10 @@ struct Objective {
 struct StepOptions {
   double learning_rate = 1e-3;
   double weight_decay = 0.0;
-  double dropout = 0.0;        ///< share of hidden figures that a step sets to 0
-  double gradient_clip = 0.0;  ///< the longest gradient; 0: any
-  std::uint64_t seed = 0;      ///< of the dropout
+  double dropout = 0.0;          ///< share of the members' hidden figures that a step sets to 0
+  double encoder_dropout = 0.0;  ///< the same of the encoders' figures, what they hand to the members included
+  double gradient_clip = 0.0;    ///< the longest gradient; 0: any
+  std::uint64_t seed = 0;        ///< of the dropout
 };
 
 /// All that training goes on from.

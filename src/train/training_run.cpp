@@ -25,6 +25,7 @@ double train_epoch(const Run& run, TorchNetwork& network, std::int64_t epoch) {
     const StepOptions step = {.learning_rate = learning_rate_at(options, epoch * steps + at, options.epochs * steps),
                               .weight_decay = options.weight_decay,
                               .dropout = options.dropout,
+                              .encoder_dropout = options.encoder_dropout,
                               .gradient_clip = options.gradient_clip,
                               .seed = dropout.next()};
     sum += network.step(*run.training, batch, options.objective, step) * static_cast<double>(batch.size());

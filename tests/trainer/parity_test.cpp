@@ -40,13 +40,14 @@ void train(TorchNetwork& network, const Examples& examples) {
   for (std::int64_t step = 0; step < 30; ++step) {
     std::vector<std::int64_t> batch;
     for (std::int64_t row = step % 2; row < examples.count; row += 2) batch.push_back(row);
-    network.step(examples, batch, {},
-                 {.learning_rate = 0.01, .dropout = 0.1, .seed = static_cast<std::uint64_t>(step)});
+    network.step(
+        examples, batch, {},
+        {.learning_rate = 0.01, .dropout = 0.1, .encoder_dropout = 0.1, .seed = static_cast<std::uint64_t>(step)});
   }
 }
 
 void expect_parity(const ml::NetworkShape& shape) {
-  const Examples examples = random_examples(shape, 40);
+  const Examples examples = random_examples(shape, 150);  // more than one part of sequences of like length
   TorchNetwork network(shape, initial_weights(shape, 7));
   train(network, examples);
   const auto inference = ml::Network::create(shape, network.weights());

@@ -102,6 +102,21 @@ TEST(TorchNetwork, DropsOutByTheSeedOfAStep) {
   EXPECT_NE(trained(1), trained(2));
 }
 
+TEST(TorchNetwork, DropsOutInEncodersAlone) {
+  const auto trained = [](const Case& made, double encoder_dropout, std::uint64_t seed) {
+    TorchNetwork network(made.recipe.model.network, made.weights());
+    network.step(made.examples, made.all(), made.recipe.training.objective,
+                 {.learning_rate = 0.02, .encoder_dropout = encoder_dropout, .seed = seed});
+    return network.weights().tensors;
+  };
+  const Case without(testing::bins_recipe());
+  EXPECT_EQ(trained(without, 0.5, 1), trained(without, 0.0, 1));
+  const Case with(testing::sequence_recipe());
+  EXPECT_EQ(trained(with, 0.5, 1), trained(with, 0.5, 1));
+  EXPECT_NE(trained(with, 0.5, 1), trained(with, 0.5, 2));
+  EXPECT_NE(trained(with, 0.5, 1), trained(with, 0.0, 1));
+}
+
 TEST(TorchNetwork, ShortensLongGradients) {
   const Case made(testing::bins_recipe());
   TorchNetwork network(made.recipe.model.network, made.weights());

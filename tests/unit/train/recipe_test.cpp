@@ -24,7 +24,7 @@ std::string replaced(std::string text, const std::string& from, const std::strin
 TEST(Recipe, IsAModelAndHowItIsTrained) {
   const Recipe recipe = recipe_of(testing::sequence_recipe(
       R"("epochs": 7, "batch_size": 33, "learning_rate": 0.5, "schedule": "cosine", "weight_decay": 0.25,
-         "dropout": 0.125, "gradient_clip": 2, "seed": 12, "folds": 4, "label_smoothing": 0.1,
+         "dropout": 0.125, "encoder_dropout": 0.5, "gradient_clip": 2, "seed": 12, "folds": 4, "label_smoothing": 0.1,
          "early_stopping_patience": 6, "validation_share": 0.2, "class_bias": 0.75)"));
   EXPECT_EQ(recipe.model.name, "made-up-sequence");
   EXPECT_EQ(recipe.model.network.branches.size(), 2U);
@@ -37,6 +37,7 @@ TEST(Recipe, IsAModelAndHowItIsTrained) {
   EXPECT_EQ(training.schedule, Schedule::cosine);
   EXPECT_EQ(training.weight_decay, 0.25);
   EXPECT_EQ(training.dropout, 0.125);
+  EXPECT_EQ(training.encoder_dropout, 0.5);
   EXPECT_EQ(training.gradient_clip, 2.0);
   EXPECT_EQ(training.seed, 12U);
   EXPECT_EQ(training.folds, 4);
@@ -85,6 +86,8 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(with(R"("seed": -1)").substr(0, 41), "recipe.json: /training/seed: must be a wh");
   EXPECT_EQ(with(R"("folds": 2.5)").substr(0, 42), "recipe.json: /training/folds: must be a wh");
   EXPECT_EQ(with(R"("dropout": 1)"), "recipe.json: /training/dropout: must be a number of 0.0 to 0.95");
+  EXPECT_EQ(with(R"("encoder_dropout": -1)"),
+            "recipe.json: /training/encoder_dropout: must be a number of 0.0 to 0.95");
   EXPECT_EQ(with(R"("schedule": "linear")"), "recipe.json: /training/schedule: must be \"constant\" or \"cosine\"");
   EXPECT_NE(with(R"("loss": "huber")").find("/training/loss: is for heads of values"), std::string::npos);
   EXPECT_NE(fault_of(testing::values_recipe(common + R"(, "class_bias": 1)")).find("is for heads of bins"),
