@@ -7,20 +7,11 @@
 
 namespace gpumem::train {
 
-namespace {
-
-estimate::ReplayDepth depth_of(const ml::FeatureReader& reader) {
-  if (reader.needs_variants()) return estimate::ReplayDepth::variants;
-  return reader.needs_replay() ? estimate::ReplayDepth::rule : estimate::ReplayDepth::none;
-}
-
-}  // namespace
-
 core::Result<Featurise> featurise_of(const ml::ModelConfig& model, const device::GpuProfile& gpu) {
   const auto reader = ml::FeatureReader::create(model);
   if (!reader) return reader.error();
   return Featurise([reader = *reader, gpu](const model::TrainingJob& job) -> core::Result<Row> {
-    auto learned = estimate::learned_facts(job, gpu, ops::catalogue(), depth_of(reader));
+    auto learned = estimate::learned_facts(job, gpu, ops::catalogue(), estimate::replay_depth_of(reader));
     if (!learned) return learned.error();
     if (reader.needs_roofline()) {
       const auto figures = utilisation::roofline_figures_of(*learned, gpu, ops::catalogue());

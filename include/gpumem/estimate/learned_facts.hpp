@@ -11,6 +11,7 @@
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/planned_job.hpp"
+#include "gpumem/ml/features.hpp"
 #include "gpumem/ml/job_facts.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
@@ -34,10 +35,17 @@ enum class ReplayDepth : std::uint8_t {
   variants,  ///< one more for each way in which convolutions may take other workspaces
 };
 
+/// As deep as the features that a model reads.
+[[nodiscard]] ReplayDepth replay_depth_of(const ml::FeatureReader& reader);
+
 /// Errors: those of connecting and of inferring shapes; with replays also those of planning and replaying.
 [[nodiscard]] core::Result<LearnedFacts> learned_facts(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                        const ops::Catalogue& ops, ReplayDepth depth,
                                                        const device::AllocatorOptions& options = {});
+
+/// Adds the replay that facts without one lack. Errors: those of planning and replaying.
+[[nodiscard]] core::Status add_replay(LearnedFacts& learned, const device::GpuProfile& gpu, const ops::Catalogue& ops,
+                                      ReplayDepth depth, const device::AllocatorOptions& options = {});
 
 /// The figures of a job that has been planned and replayed by the rule, in the order of ml/replay_figures.hpp.
 [[nodiscard]] core::Result<std::array<double, ml::kReplayFigures>> replay_figures(

@@ -53,9 +53,7 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::st
     }
     core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(model.config);
     if (!reader) return reader.error();
-    const ReplayDepth depth = reader->needs_variants() ? ReplayDepth::variants
-                              : reader->needs_replay() ? ReplayDepth::rule
-                                                       : ReplayDepth::none;
+    const ReplayDepth depth = replay_depth_of(*reader);
     made->classifiers_.push_back({std::move(model), *std::move(reader), depth});
   }
   return std::unique_ptr<Estimator>(std::move(made));
@@ -74,10 +72,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(const model::T
   core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, ReplayDepth::none);
   if (!learned) return learned.error();
   const Classifier& classifier = classifier_for(learned->facts.kind);
-  if (classifier.depth != ReplayDepth::none) {  // a replay costs many times the rest
-    learned = learned_facts(job, gpu, ops_, classifier.depth, options_);
-    if (!learned) return learned.error();
-  }
+  // Only now: a replay costs many times the rest.
+  const core::Status added = add_replay(*learned, gpu, ops_, classifier.depth, options_);
+  if (!added) return added.error();
   const ml::ModelConfig& config = classifier.model.config;
 
   MemoryEstimate estimate;

@@ -53,6 +53,11 @@ GPUMEM_INLINE core::Result<LearnedFacts> with_edges(const model::TrainingJob& jo
 
 }  // namespace learned_facts_detail
 
+GPUMEM_INLINE ReplayDepth replay_depth_of(const ml::FeatureReader& reader) {
+  if (reader.needs_variants()) return ReplayDepth::variants;
+  return reader.needs_replay() ? ReplayDepth::rule : ReplayDepth::none;
+}
+
 GPUMEM_INLINE core::Result<std::array<double, ml::kReplayFigures>> replay_figures(
     const PlannedJob& planned, const JobReplay& by_rule, const device::GpuProfile& gpu, ReplayDepth depth,
     const device::AllocatorOptions& options) {
@@ -81,19 +86,24 @@ GPUMEM_INLINE core::Result<LearnedFacts> learned_facts(const model::TrainingJob&
   core::Result<ml::JobFacts> facts = ml::facts_of(*made->job, [&](std::size_t layer) { return shapes->of(layer); });
   if (!facts) return facts.error();
   made->facts = *std::move(facts);
-  if (depth == ReplayDepth::none) return made;
+  if (const core::Status added = add_replay(*made, gpu, ops, depth, options); !added) return added.error();
+  return made;
+}
 
-  core::Result<PlannedJob> planned = plan_job(*made->job, gpu, ops);
+GPUMEM_INLINE core::Status add_replay(LearnedFacts& learned, const device::GpuProfile& gpu, const ops::Catalogue& ops,
+                                      ReplayDepth depth, const device::AllocatorOptions& options) {
+  if (depth == ReplayDepth::none) return core::Done{};
+  core::Result<PlannedJob> planned = plan_job(*learned.job, gpu, ops);
   if (!planned) return planned.error();
   const core::Result<JobReplay> replay = replay_job(*planned, gpu, options);
   if (!replay) return replay.error();
   const auto figures = replay_figures(*planned, *replay, gpu, depth, options);
   if (!figures) return figures.error();
-  made->facts.replay = *figures;
-  made->edges = planned->edges;
-  made->planned = *std::move(planned);
-  made->replay = *replay;
-  return made;
+  learned.facts.replay = *figures;
+  learned.edges = planned->edges;
+  learned.planned = *std::move(planned);
+  learned.replay = *replay;
+  return core::Done{};
 }
 
 }  // namespace gpumem::estimate

@@ -153,8 +153,7 @@ GPUMEM_INLINE const UtilisationMlp::Learned* UtilisationMlp::model_for(ml::NetKi
 GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationMlp::do_estimate(const model::TrainingJob& job,
                                                                             const device::GpuProfile& gpu) const {
   namespace detail = utilisation_mlp_detail;
-  using estimate::ReplayDepth;
-  core::Result<estimate::LearnedFacts> facts = estimate::learned_facts(job, gpu, ops_, ReplayDepth::none);
+  core::Result<estimate::LearnedFacts> facts = estimate::learned_facts(job, gpu, ops_, estimate::ReplayDepth::none);
   if (!facts) return facts.error();
   const core::Result<plan::StepWork> work = work_of(*facts->job, ops_);
   if (!work) return work.error();
@@ -167,11 +166,8 @@ GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationMlp::do_estimate(cons
     return estimate;
   }
   const ml::FeatureReader& reader = learned->reader;
-  if (reader.needs_replay()) {
-    const ReplayDepth depth = reader.needs_variants() ? ReplayDepth::variants : ReplayDepth::rule;
-    facts = estimate::learned_facts(job, learned->gpu, ops_, depth);
-    if (!facts) return facts.error();
-  }
+  const core::Status added = add_replay(*facts, learned->gpu, ops_, estimate::replay_depth_of(reader));
+  if (!added) return added.error();
   const core::Result<GpuPeaks> there = peaks_of(learned->gpu);
   if (!there) return there.error();
   facts->facts.roofline = roofline_figures(step_time(*work, *facts->job, *there));
