@@ -59,7 +59,7 @@ void score_values(Score& score, const Dataset& data, const ml::Head& head, const
   }
 }
 
-/// A run as the corrected replay (estimate/corrected_replay.hpp) has it: never more than there is.
+/// A run as the corrected replay (estimate/corrected_replay.hpp) has it.
 runs::Judged corrected(const Row& row, const ml::Head& head, std::span<const float> outputs) {
   ml::Mixture mixture;
   // The rule's component stands at 0, so the value is its distance.
@@ -69,9 +69,12 @@ runs::Judged corrected(const Row& row, const ml::Head& head, std::span<const flo
   }
   mixture.shares = ml::softmax(outputs);
   mixture.spreads = ml::spreads_of(head);
+  const double room = row.capacity_mib - row.context_mib;
+  const bool fits = row.reserved_mib <= room;
   const auto figure = [&](double share) {
-    const double reserved = row.reserved_mib * std::exp(mixture.quantile(share));
-    return std::min(row.context_mib + reserved, std::max(row.capacity_mib, row.context_mib + row.reserved_mib));
+    const double log_ratio =
+        fits ? mixture.quantile_up_to(std::log(room / row.reserved_mib), share) : mixture.quantile(share);
+    return row.context_mib + row.reserved_mib * std::exp(log_ratio);
   };
   constexpr double kMedian = 0.5;
   return {.measured_mib = row.measured_mib,

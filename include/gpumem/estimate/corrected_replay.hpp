@@ -4,7 +4,8 @@
 //
 // What a replay cannot know is which workspaces cuDNN takes. So the job is replayed under each of a list of ways
 // (device::workspace_variants()), and a small network, trained on measured runs, says how likely each of these replays
-// is right. The figure is the median of that mixture, the range its quantiles.
+// is right. The figure is the median of that mixture, the range its quantiles; of a job that fits, of the part of the
+// mixture up to what the GPU has.
 #pragma once
 
 #include <memory>

@@ -37,6 +37,11 @@ GPUMEM_INLINE double Mixture::quantile(double share) const {
   return kHalf * (low + high);
 }
 
+GPUMEM_INLINE double Mixture::quantile_up_to(double most, double share) const {
+  const double part = share * below(most);
+  return part > std::numeric_limits<double>::min() ? std::min(quantile(part), most) : most;
+}
+
 GPUMEM_INLINE std::vector<double> softmax(std::span<const float> logits) {
   std::vector<double> shares;
   if (logits.empty()) return shares;

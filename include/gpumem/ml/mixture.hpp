@@ -16,6 +16,8 @@ struct Mixture {
   [[nodiscard]] double below(double value) const;
   /// The value that this share of the mixture, in (0, 1), lies below; exact to 1e-9 of the spreads and centres.
   [[nodiscard]] double quantile(double share) const;
+  /// The value that this share of what the mixture has up to `most` lies below; `most` itself if it has nothing there.
+  [[nodiscard]] double quantile_up_to(double most, double share) const;
 };
 
 /// exp(logit) of each, as shares of their sum.

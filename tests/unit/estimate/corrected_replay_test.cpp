@@ -19,13 +19,13 @@ const std::string kModels = GPUMEM_SOURCE_DIR "/models/";
 
 TrainingJob resnet() { return {*read_summary(kModels + "summaries/resnet50.torchsummary.txt"), 32}; }
 
-ml::Head mixture() {
-  return {.names = {"rule", "replay.slices-16"}, .spread = 1e-6, .lower_share = 0.025, .upper_share = 0.95};
+ml::Head mixture(const std::string& variant) {
+  return {.names = {"rule", variant}, .spread = 1e-6, .lower_share = 0.025, .upper_share = 0.95};
 }
 
 /// As sure of one component as its bias says.
-ml::TrainedModel corrector(float rule, float other) {
-  return linear_model({"replay.slices-16"}, mixture(), {0, 0}, {rule, other});
+ml::TrainedModel corrector(float rule, float other, const std::string& variant = "replay.slices-16") {
+  return linear_model({variant}, mixture(variant), {0, 0}, {rule, other});
 }
 
 MemoryEstimate estimate_of(const Estimator& estimator, const TrainingJob& job, const std::string& gpu = "a100-40gb") {
@@ -71,6 +71,23 @@ TEST(CorrectedReplay, TheRangeHoldsWhatMayBe) {
   EXPECT_NEAR(both.expected.mib(), rule, 0.1) << "the likelier one is the median";
   EXPECT_NEAR(both.lower.mib(), std::min(rule, other), 0.1);
   EXPECT_NEAR(both.upper.mib(), std::max(rule, other), 0.1);
+}
+
+TEST(CorrectedReplay, AJobThatFitsIsNoneThatWouldNot) {
+  const TrainingJob job = resnet();
+  const double rule = replayed(job).expected.mib();
+  const std::string larger = "replay.slices-2";
+  const double other = corrected(corrector(0, 30, larger), job).expected.mib();
+  ASSERT_GT(other, rule + 10.0);
+  device::GpuProfile small = *find_profile("a100-40gb");
+  small.usable_bytes->value = static_cast<std::int64_t>((rule + other) / 2.0 * 1048576.0);
+  const auto estimator = CorrectedReplay::create(corrector(0, 3, larger));
+  ASSERT_TRUE(succeeds(estimator));
+  const auto estimate = (*estimator)->estimate(job, small);
+  ASSERT_TRUE(succeeds(estimate));
+  EXPECT_TRUE(estimate->fits);
+  EXPECT_NEAR(estimate->expected.mib(), rule, 0.1);
+  EXPECT_LE(estimate->upper, small.capacity());
 }
 
 TEST(CorrectedReplay, PartsStillSumToTheWhole) {

@@ -24,6 +24,17 @@ TEST(Mixture, ItsComponentsMayBeOfDifferentScale) {
   EXPECT_NEAR(mixture.below(-2.0), 0.3 * 0.5 * std::exp(-4.0), 1e-12);
 }
 
+TEST(Mixture, QuantilesUpToALimitAreThoseOfWhatLiesThere) {
+  const Mixture mixture = {{0.0, 0.0, 1.0}, {0.6, 0.3, 0.1}, {0.01, 0.5, 0.02}};
+  for (const double share : {0.025, 0.5, 0.975}) {
+    EXPECT_NEAR(mixture.quantile_up_to(100.0, share), mixture.quantile(share), 1e-8) << share;
+    const double value = mixture.quantile_up_to(0.1, share);
+    EXPECT_LT(value, 0.1);
+    EXPECT_NEAR(mixture.below(value) / mixture.below(0.1), share, 1e-7) << share;
+  }
+  EXPECT_EQ(mixture.quantile_up_to(-1e6, 0.5), -1e6);  // it has nothing there
+}
+
 TEST(Mixture, SharesAreThoseOfTheLogits) {
   const std::vector<float> logits = {1000.0F, 1000.0F, -1000.0F};
   EXPECT_EQ(softmax(logits), (std::vector<double>{0.5, 0.5, 0.0}));
