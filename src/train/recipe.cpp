@@ -130,9 +130,10 @@ void read_schedule(Fields& fields, Schedule& to) {
   else fields.fail("schedule", "must be \"constant\" or \"cosine\"");
 }
 
-core::Result<TrainingOptions> read_training(const Json& json, const ml::Head& head, std::string_view file) {
+core::Result<TrainingOptions> read_training(const Json& json, const ml::ModelConfig& model, std::string_view file) {
   constexpr std::int64_t kMost = 1'000'000;
   constexpr double kLargest = 1e6;
+  const ml::Head& head = model.head;
   TrainingOptions options;
   Fields fields(json, file);
   for (const char* name : {"epochs", "batch_size", "learning_rate"}) fields.need(name);
@@ -143,6 +144,9 @@ core::Result<TrainingOptions> read_training(const Json& json, const ml::Head& he
   fields.number("weight_decay", options.weight_decay, 0.0, kLargest);
   fields.number("dropout", options.dropout, 0.0, 0.95);
   fields.number("encoder_dropout", options.encoder_dropout, 0.0, 0.95);
+  if (options.encoder_dropout != 0.0 && model.network.sequence_columns == 0) {
+    fields.fail("encoder_dropout", "is for networks with encoders");
+  }
   fields.number("gradient_clip", options.gradient_clip, 0.0, kLargest);
   auto seed = static_cast<std::int64_t>(options.seed);
   fields.whole("seed", seed, 0, INT64_MAX);
@@ -195,7 +199,7 @@ core::Result<Recipe> parse_recipe(std::string_view text, std::string_view file) 
   core::Result<ml::ModelConfig> model = ml::parse_model_config(config_of(json).dump(), file);
   if (!model) return std::move(model).error();
   model->test_vectors.clear();
-  const auto training = read_training(json["training"], model->head, file);
+  const auto training = read_training(json["training"], *model, file);
   if (!training) return training.error();
   return Recipe{*std::move(model), *training};
 }

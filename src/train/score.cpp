@@ -71,15 +71,15 @@ runs::Judged corrected(const Row& row, const ml::Head& head, std::span<const flo
   mixture.spreads = ml::spreads_of(head);
   const double room = row.capacity_mib - row.context_mib;
   const bool fits = row.reserved_mib <= room;
+  const auto device = [&](double log_ratio) { return row.context_mib + row.reserved_mib * std::exp(log_ratio); };
   const auto figure = [&](double share) {
-    const double log_ratio =
-        fits ? mixture.quantile_up_to(std::log(room / row.reserved_mib), share) : mixture.quantile(share);
-    return row.context_mib + row.reserved_mib * std::exp(log_ratio);
+    return device(fits ? mixture.quantile_up_to(std::log(room / row.reserved_mib), share) : mixture.quantile(share));
   };
+  const double upper = device(mixture.quantile(head.upper_share));
   constexpr double kMedian = 0.5;
   return {.measured_mib = row.measured_mib,
           .expected_mib = figure(kMedian),
-          .upper_mib = figure(head.upper_share),
+          .upper_mib = fits ? std::min(upper, row.capacity_mib) : upper,
           .out_of_memory = false,
           .fits = true,
           .lower_mib = figure(head.lower_share)};

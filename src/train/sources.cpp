@@ -135,6 +135,11 @@ core::Result<Row> row_of(const core::CsvTable& table, const core::CsvRow& line, 
 }
 
 core::Status check_columns(const core::CsvTable& table, const ml::ModelConfig& model) {
+  if (model.head.spread > 0.0) {
+    return Error{ErrorCode::invalid_argument,
+                 "is a table of features; a mixture is trained on tables of runs, which are replayed",
+                 core::Place{table.file, 1, {}}};
+  }
   std::vector<std::string> needed;
   for (const ml::FeatureSpec& feature : model.features) needed.push_back(feature.name);
   for (const std::string& name : model.head.names) needed.push_back("target " + name);

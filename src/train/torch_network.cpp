@@ -353,7 +353,7 @@ struct EncoderLayer {
   }
 };
 
-/// Sequences of like length together, so that each part is padded only as far as it needs.
+/// In parts: where padding may be cut, of sequences of like length, each padded only as far as it needs.
 struct Sequences {
   struct Part {
     Tensor figures;  ///< [examples, S, columns]
@@ -574,13 +574,14 @@ class TorchNetwork::Implementation {
     constexpr std::int64_t kPart = 64;
     const Tensor all = view_of(examples.sequences, {examples.count, shape_.sequence_length, shape_.sequence_columns});
     const Tensor lengths = view_of(examples.lengths, {examples.count}).index_select(0, rows);
-    const Tensor order = lengths.argsort(/*stable=*/true);
+    const bool cut = padding_may_be_cut();
+    const Tensor order = cut ? lengths.argsort(/*stable=*/true) : torch::arange(rows.size(0));
     Sequences sequences;
     sequences.places = order.argsort();
-    for (const Tensor& part : order.split(padding_may_be_cut() ? kPart : order.size(0))) {
+    for (const Tensor& part : order.split(cut ? kPart : order.size(0))) {
       const Tensor own = lengths.index_select(0, part);
       const std::int64_t longest =
-          padding_may_be_cut() ? std::max<std::int64_t>(1, own.max().item<std::int64_t>()) : shape_.sequence_length;
+          cut ? std::max<std::int64_t>(1, own.max().item<std::int64_t>()) : shape_.sequence_length;
       sequences.parts.push_back({all.narrow(1, 0, longest).index_select(0, rows.index_select(0, part)),
                                  torch::arange(longest).unsqueeze(0).lt(own.unsqueeze(1)).to(torch::kFloat32)});
     }

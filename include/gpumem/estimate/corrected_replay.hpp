@@ -4,8 +4,9 @@
 //
 // What a replay cannot know is which workspaces cuDNN takes. So the job is replayed under each of a list of ways
 // (device::workspace_variants()), and a small network, trained on measured runs, says how likely each of these replays
-// is right. The figure is the median of that mixture, the range its quantiles; of a job that fits, of the part of the
-// mixture up to what the GPU has.
+// is right. The figure is the median of that mixture, the range its quantiles. Of a job that the replay finds room for,
+// figure and lower bound are those of the part of the mixture that fits, and the upper bound is at most what the GPU
+// has.
 #pragma once
 
 #include <memory>

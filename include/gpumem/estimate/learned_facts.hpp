@@ -38,12 +38,14 @@ enum class ReplayDepth : std::uint8_t {
 /// As deep as the features that a model reads.
 [[nodiscard]] ReplayDepth replay_depth_of(const ml::FeatureReader& reader);
 
-/// Errors: those of connecting and of inferring shapes; with replays also those of planning and replaying.
+/// GPU and options are the replay's. Errors: those of connecting and of inferring shapes; with replays also those of
+/// planning and replaying.
 [[nodiscard]] core::Result<LearnedFacts> learned_facts(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                        const ops::Catalogue& ops, ReplayDepth depth,
                                                        const device::AllocatorOptions& options = {});
 
-/// Adds the replay that facts without one lack. Errors: those of planning and replaying.
+/// Plans and replays the job on `gpu`, and sets what a replay sets: its figures, the plan, the edges. Nothing for
+/// ReplayDepth::none. Errors: those of planning and replaying; the facts then stay as they were.
 [[nodiscard]] core::Status add_replay(LearnedFacts& learned, const device::GpuProfile& gpu, const ops::Catalogue& ops,
                                       ReplayDepth depth, const device::AllocatorOptions& options = {});
 

@@ -109,7 +109,8 @@ GPUMEM_INLINE core::Result<MemoryEstimate> CorrectedReplay::do_estimate(const mo
   const core::Bytes context = estimate.breakdown.context;
   const std::int64_t reserved = estimate.reserved->count();
   const core::Bytes room(std::max(reserved, gpu.capacity().count() - context.count()));
-  // A job that fits takes no more than there is: what it takes is distributed as the mixture is up to there.
+  // What a job takes that fits is distributed as the mixture is up to what there is. Its upper bound leaves room for
+  // the case that it does not fit.
   const double most =
       std::log(static_cast<double>(room.count()) / static_cast<double>(std::max<std::int64_t>(reserved, 1)));
   const auto log_ratio = [&](double share) {
@@ -118,7 +119,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> CorrectedReplay::do_estimate(const mo
   constexpr double kMedian = 0.5;
   const auto expected = detail::scaled(core::Bytes(0), reserved, log_ratio(kMedian));
   estimate.lower = detail::scaled(context, reserved, log_ratio(config.head.lower_share));
-  estimate.upper = detail::scaled(context, reserved, log_ratio(config.head.upper_share));
+  estimate.upper = detail::scaled(context, reserved, mixture.quantile(config.head.upper_share));
   // Rounding to segments may lead beyond it yet.
   detail::rebalance(estimate, estimate.fits ? std::min(expected, room).count() : expected.count());
   if (estimate.fits) estimate.upper = std::min(estimate.upper, gpu.capacity());

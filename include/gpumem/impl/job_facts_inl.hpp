@@ -21,6 +21,7 @@ struct OpFacts {
 
 inline constexpr OpFacts kUnknown = {"", OpFamily::other, Keeps::input};
 
+/// For facts_of_op(), which bisects.
 template <std::size_t Count>
 consteval std::array<OpFacts, Count> by_name(std::array<OpFacts, Count> ops) {
   std::ranges::sort(ops, {}, &OpFacts::name);
@@ -102,6 +103,7 @@ inline constexpr auto kOps = by_name(std::array<OpFacts, 73>{{
     {"unsqueeze", OpFamily::view},
     {"parameter", OpFamily::view},
 }});
+static_assert(std::ranges::adjacent_find(kOps, {}, &OpFacts::name) == kOps.end(), "an op stands there twice");
 
 GPUMEM_INLINE const OpFacts& facts_of_op(std::string_view name) {
   const auto* const found = std::ranges::lower_bound(kOps, name, {}, &OpFacts::name);

@@ -223,7 +223,7 @@ class Steps {
     if (first && multiplies(facts)) take_workspace(backward_workspace_, pool);
     if (layers_[index].parameter_bytes > 0) layers_[index].gradients = take_parameters(index, pool);
     drop(own, pool);
-    layers_[index].flow = -1;
+    layers_[index].flow = -1;  // inputs stand before their readers (GraphBuilder): nobody adds to it any more
   }
 
   /// Gradients of Q, K and V, and of what they were parted from.
@@ -308,7 +308,7 @@ GPUMEM_INLINE std::int32_t LargeBlocks::take(std::int64_t size) {
   std::int32_t block = best_fit(size);
   if (block < 0) block = new_segment(size);
   is_free_[static_cast<std::size_t>(block)] = 0;
-  if (blocks_[static_cast<std::size_t>(block)].size - size > SegmentSketch::kSmall) split(block, size);
+  if (blocks_[static_cast<std::size_t>(block)].size - size > kLeast) split(block, size);
   return block;
 }
 

@@ -19,6 +19,8 @@ namespace gpumem::ml {
 /// The allocator's pool of large blocks.
 class LargeBlocks {
  public:
+  static constexpr std::int64_t kLeast = std::int64_t{1} << 20;  ///< above it; the rest is the small pool's
+
   /// Makes room for this many.
   void reserve(std::size_t blocks);
   /// The name of a block of at least so many bytes, a multiple of 512.
@@ -54,8 +56,8 @@ class LargeBlocks {
   std::int64_t reserved_ = 0;
 };
 
-/// Both pools; of the small one no more than its sum. Most tensors are small: two figures that stay in registers where
-/// a SegmentSketch is a local variable, which is why the blocks are not its own.
+/// Both pools; of the small one no more than its sum. The blocks stand outside: a local SegmentSketch is then two sums,
+/// which the compiler keeps in registers. Most tensors are small.
 class SegmentSketch {
  public:
   struct Tensor {
@@ -63,13 +65,11 @@ class SegmentSketch {
     std::int32_t block = -1;  ///< -1: in the small pool, or none
   };
 
-  static constexpr std::int64_t kSmall = std::int64_t{1} << 20;  ///< up to here from the small pool
-
   explicit SegmentSketch(LargeBlocks& large) : large_(large) {}
 
   /// `bytes` as the allocator rounds requests, to multiples of 512; none of 0.
   [[nodiscard]] Tensor take(std::int64_t bytes) {
-    if (bytes > kSmall) return {bytes, large_.take(bytes)};
+    if (bytes > LargeBlocks::kLeast) return {bytes, large_.take(bytes)};
     small_ += bytes;
     small_peak_ = std::max(small_peak_, small_);
     return {bytes, -1};

@@ -19,13 +19,13 @@ const std::string kModels = GPUMEM_SOURCE_DIR "/models/";
 
 TrainingJob resnet() { return {*read_summary(kModels + "summaries/resnet50.torchsummary.txt"), 32}; }
 
-ml::Head mixture(const std::string& variant) {
-  return {.names = {"rule", variant}, .spread = 1e-6, .lower_share = 0.025, .upper_share = 0.95};
+ml::Head mixture() {
+  return {.names = {"rule", "replay.slices-16"}, .spread = 1e-6, .lower_share = 0.025, .upper_share = 0.95};
 }
 
 /// As sure of one component as its bias says.
-ml::TrainedModel corrector(float rule, float other, const std::string& variant = "replay.slices-16") {
-  return linear_model({variant}, mixture(variant), {0, 0}, {rule, other});
+ml::TrainedModel corrector(float rule, float other) {
+  return linear_model({"replay.slices-16"}, mixture(), {0, 0}, {rule, other});
 }
 
 MemoryEstimate estimate_of(const Estimator& estimator, const TrainingJob& job, const std::string& gpu = "a100-40gb") {
@@ -75,19 +75,29 @@ TEST(CorrectedReplay, TheRangeHoldsWhatMayBe) {
 
 TEST(CorrectedReplay, AJobThatFitsIsNoneThatWouldNot) {
   const TrainingJob job = resnet();
-  const double rule = replayed(job).expected.mib();
-  const std::string larger = "replay.slices-2";
-  const double other = corrected(corrector(0, 30, larger), job).expected.mib();
-  ASSERT_GT(other, rule + 10.0);
-  device::GpuProfile small = *find_profile("a100-40gb");
-  small.usable_bytes->value = static_cast<std::int64_t>((rule + other) / 2.0 * 1048576.0);
-  const auto estimator = CorrectedReplay::create(corrector(0, 3, larger));
+  const MemoryEstimate rule = replayed(job);
+  ml::TrainedModel model = corrector(30, 0);
+  model.config.head.spread = 0.05;
+  const auto estimator = CorrectedReplay::create(std::move(model));
   ASSERT_TRUE(succeeds(estimator));
-  const auto estimate = (*estimator)->estimate(job, small);
-  ASSERT_TRUE(succeeds(estimate));
-  EXPECT_TRUE(estimate->fits);
-  EXPECT_NEAR(estimate->expected.mib(), rule, 0.1);
-  EXPECT_LE(estimate->upper, small.capacity());
+
+  device::GpuProfile full = *find_profile("a100-40gb");
+  full.usable_bytes->value = rule.expected.count();
+  const auto fits = (*estimator)->estimate(job, full);
+  ASSERT_TRUE(succeeds(fits));
+  EXPECT_TRUE(fits->fits);
+  // Half of the Laplace distribution fits: its median is the quarter of the whole.
+  EXPECT_NEAR(fits->reserved->mib(), rule.reserved->mib() * std::exp(-0.05 * std::log(2.0)), 2.0);
+  EXPECT_EQ(fits->upper, full.capacity()) << "it may yet be one that does not fit";
+
+  device::GpuProfile small = full;
+  small.usable_bytes->value = rule.allocated->count() / 2;
+  const auto too_large = (*estimator)->estimate(job, small);
+  ASSERT_TRUE(succeeds(too_large));
+  EXPECT_FALSE(too_large->fits);
+  EXPECT_NEAR(too_large->expected.mib(), rule.expected.mib(), 0.1) << "what it would take, whatever there is";
+  EXPECT_GT(too_large->upper, too_large->expected);
+  EXPECT_LT(too_large->lower, too_large->expected);
 }
 
 TEST(CorrectedReplay, PartsStillSumToTheWhole) {

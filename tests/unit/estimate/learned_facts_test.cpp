@@ -28,6 +28,26 @@ TEST(LearnedFacts, VariantsAreNamedAsTheDevicesAre) {
   }
 }
 
+TEST(LearnedFacts, AReplayAddedIsOneThatWasAskedFor) {
+  const device::GpuProfile gpu = *find_profile("t4-16gb");
+  for (const TrainingJob& job :
+       {resnet(), TrainingJob(*read_summary(kModels + "summaries/vgg16.module_tree.txt"), 4)}) {
+    TrainingJob given = job;
+    given.input_shape = {3, 224, 224};
+    const auto at_once = learned_facts(given, gpu, ops::catalogue(), ReplayDepth::rule);
+    auto later = facts_of(given, ReplayDepth::none);  // on another GPU, which does not matter
+    ASSERT_TRUE(testing::succeeds(at_once));
+    ASSERT_TRUE(testing::succeeds(later));
+    ASSERT_TRUE(testing::succeeds(add_replay(*later, gpu, ops::catalogue(), ReplayDepth::none)));
+    EXPECT_FALSE(later->replay);
+    ASSERT_TRUE(testing::succeeds(add_replay(*later, gpu, ops::catalogue(), ReplayDepth::rule)));
+    EXPECT_EQ(later->facts.replay, at_once->facts.replay);
+    EXPECT_EQ(later->edges, at_once->edges);
+    EXPECT_EQ(later->planned->context, at_once->planned->context);
+    EXPECT_EQ(later->replay->run.peak_reserved, at_once->replay->run.peak_reserved);
+  }
+}
+
 TEST(LearnedFacts, HoldReplaysAsFarAsTheyAreAskedFor) {
   const auto none = facts_of(resnet(), ReplayDepth::none);
   ASSERT_TRUE(testing::succeeds(none));

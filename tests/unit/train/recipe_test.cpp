@@ -86,8 +86,9 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(with(R"("seed": -1)").substr(0, 41), "recipe.json: /training/seed: must be a wh");
   EXPECT_EQ(with(R"("folds": 2.5)").substr(0, 42), "recipe.json: /training/folds: must be a wh");
   EXPECT_EQ(with(R"("dropout": 1)"), "recipe.json: /training/dropout: must be a number of 0.0 to 0.95");
-  EXPECT_EQ(with(R"("encoder_dropout": -1)"),
+  EXPECT_EQ(fault_of(testing::sequence_recipe(common + R"(, "encoder_dropout": -1)")),
             "recipe.json: /training/encoder_dropout: must be a number of 0.0 to 0.95");
+  EXPECT_EQ(with(R"("encoder_dropout": 0.5)"), "recipe.json: /training/encoder_dropout: is for networks with encoders");
   EXPECT_EQ(with(R"("schedule": "linear")"), "recipe.json: /training/schedule: must be \"constant\" or \"cosine\"");
   EXPECT_NE(with(R"("loss": "huber")").find("/training/loss: is for heads of values"), std::string::npos);
   EXPECT_NE(fault_of(testing::values_recipe(common + R"(, "class_bias": 1)")).find("is for heads of bins"),

@@ -71,6 +71,23 @@ TEST(Score, OfAMixtureIsOfTheDevicesMemory) {
               1e-4);
 }
 
+TEST(Score, OfAMixtureWhereTheRuleDoesNotFit) {
+  Case made;
+  made.head = {.names = {"rule", "other"}, .spread = 1e-6, .lower_share = 0.1, .upper_share = 0.9};
+  for (std::size_t row = 0; row < 4; ++row) {
+    made.data.rows[row] = {.name = "job",
+                           .measured_mib = 2500.0,
+                           .targets = {std::log(2.0), 0.0},
+                           .context_mib = 500.0,
+                           .reserved_mib = 1000.0,
+                           .capacity_mib = 1200.0};
+    made.predictions[row].outputs = {0, 30};
+  }
+  const Score score = scores_of(made.data, made.head, made.predictions)[0];
+  EXPECT_NEAR(score.corrected->relative_error.mean, 0.0, 1e-4) << "what it would take, whatever there is";
+  EXPECT_NEAR(score.corrected->upper_ratio, 1.0, 1e-4);
+}
+
 TEST(Score, OfValues) {
   Case made;
   made.head = {{}, {"mib"}};

@@ -91,6 +91,9 @@ TEST_F(Sources, TablesOfFeatures) {
                     "activation_sin is 'much', not a number"));
   EXPECT_TRUE(fails(table_rows("name,group,measured_mib\n", model), core::ErrorCode::malformed_input, 1,
                     "lacks the column 'kept_mib'"));
+  ml::ModelConfig mixture = model;
+  mixture.head = {.names = {"rule"}, .spread = 0.01, .lower_share = 0.1, .upper_share = 0.9};
+  EXPECT_TRUE(fails(table_rows(header, mixture), core::ErrorCode::invalid_argument, 1, "is trained on tables of runs"));
 }
 
 TEST(RandomSources, AreNamedByKindCountAndSeed) {
