@@ -1,4 +1,4 @@
-# Writes gpumem/impl/builtin_gpus.hpp, which holds every profile of a folder as text: the library carries its
+# Writes gpumem/device/impl/builtin_gpus.hpp, which holds every profile of a folder as text: the library carries its
 # GPUs, and adding one stays one JSON file.
 function(gpumem_write_builtin_gpus folder out)
   file(GLOB profiles CONFIGURE_DEPENDS ${folder}/*.json)
@@ -14,5 +14,5 @@ function(gpumem_write_builtin_gpus folder out)
   set(text
       "// Written by src/cmake/builtin_gpus.cmake from models/gpus/.\n#pragma once\n\n#include <array>\n\n#include \"gpumem/device/gpu_profile.hpp\"\n\nnamespace gpumem::device::builtin {\n\ninline constexpr std::array<BuiltinProfile, ${count}> kProfiles = {{\n${rows}}};\n\n}  // namespace gpumem::device::builtin\n"
   )
-  file(CONFIGURE OUTPUT ${out}/gpumem/impl/builtin_gpus.hpp CONTENT "${text}" @ONLY)
+  file(CONFIGURE OUTPUT ${out}/gpumem/device/impl/builtin_gpus.hpp CONTENT "${text}" @ONLY)
 endfunction()

@@ -1,4 +1,4 @@
-# Writes gpumem/impl/builtin_models.hpp, which holds the trained models of a folder, config and weights: the library
+# Writes gpumem/ml/impl/builtin_models.hpp, which holds the trained models of a folder, config and weights: the library
 # carries its models, and adding one stays one folder.
 function(gpumem_write_builtin_models folder out)
   file(GLOB configs CONFIGURE_DEPENDS ${folder}/*/config.json)
@@ -25,5 +25,5 @@ function(gpumem_write_builtin_models folder out)
   set(text
       "// Written by src/cmake/builtin_models.cmake from models/.\n#pragma once\n\n#include <array>\n\n#include \"gpumem/ml/builtin_models.hpp\"\n\n// Compilers need not take literals of over 65,536 characters; GCC and Clang do.\n#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace gpumem::ml::builtin {\n\n${texts}\ninline constexpr std::array<BuiltinModel, ${count}> kModels = {{\n${rows}}};\n\n}  // namespace gpumem::ml::builtin\n\n#pragma GCC diagnostic pop\n"
   )
-  file(CONFIGURE OUTPUT ${out}/gpumem/impl/builtin_models.hpp CONTENT "${text}" @ONLY)
+  file(CONFIGURE OUTPUT ${out}/gpumem/ml/impl/builtin_models.hpp CONTENT "${text}" @ONLY)
 endfunction()

@@ -15,9 +15,7 @@ if(GPUMEM_BUILD_CAPI)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gpumem-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem/impl/builtin_gpus.hpp
-              ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem/impl/builtin_models.hpp
-        DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/gpumem/impl)
+install(DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY models/gpus models/summaries DESTINATION ${CMAKE_INSTALL_DATADIR}/gpumem/models)
 install(EXPORT gpumem-targets NAMESPACE gpumem:: DESTINATION ${package_dir})
 

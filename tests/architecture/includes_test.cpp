@@ -64,7 +64,7 @@ const std::map<std::string, Names> kLists = {
 };
 
 struct Source {
-  std::string path;  ///< below include/gpumem or src: "ops/conv.hpp", "impl/horus_inl.hpp", "cli/main.cpp"
+  std::string path;  ///< below include/gpumem or src: "ops/conv.hpp", "estimate/impl/horus_inl.hpp", "cli/main.cpp"
   std::vector<std::string> includes;  ///< as written between the brackets or quotes
 };
 
@@ -112,30 +112,14 @@ std::string stem_of(std::string_view path) {
   return stem;
 }
 
-/// The room of a public header, "" for the umbrella. A body belongs to the room of the header whose it is.
-class House {
- public:
-  explicit House(const std::vector<Source>& files) {
-    for (const Source& file : files) {
-      const std::string room = folder_of(file.path);
-      if (room != "impl" && !room.empty()) rooms_[stem_of(file.path)] = room;
-    }
-  }
+/// The room that a file stands in; "" for the umbrella.
+std::string room_of(const std::string& path) {
+  const std::size_t end = path.find('/');
+  return end == std::string::npos ? "" : path.substr(0, end);
+}
 
-  [[nodiscard]] std::string room_of(const std::string& path) const {
-    const std::string folder = folder_of(path);
-    if (folder != "impl") return folder;
-    const auto known = rooms_.find(stem_of(path));
-    // The generated profiles are data of the header that declares them.
-    if (known == rooms_.end()) return stem_of(path) == "builtin_gpus" ? "device" : "";
-    return known->second;
-  }
-
- private:
-  static std::string folder_of(const std::string& path) { return fs::path(path).parent_path().string(); }
-
-  std::map<std::string, std::string> rooms_;
-};
+/// Whether it is a room's body, or data that the build writes for one.
+bool is_body(const std::string& path) { return path.find("/impl/") != std::string::npos; }
 
 bool is_in(const std::map<std::string, Names>& table, const std::string& room, const std::string& stem) {
   const auto row = table.find(room);
@@ -144,11 +128,10 @@ bool is_in(const std::map<std::string, Names>& table, const std::string& room, c
 
 /// Every include that the house does not allow, in words.
 std::vector<std::string> forbidden(const std::vector<Source>& files) {
-  const House house(files);
   std::vector<std::string> faults;
   for (const Source& file : files) {
     if (file.path == "gpumem.hpp") continue;  // the umbrella has no room
-    const std::string room = house.room_of(file.path);
+    const std::string room = room_of(file.path);
     const auto allowed = kArrows.find(room);
     if (allowed == kArrows.end()) {
       faults.push_back(file.path + " is in no room");
@@ -160,14 +143,14 @@ std::vector<std::string> forbidden(const std::vector<Source>& files) {
       if (!include.starts_with(kPrefix)) continue;
       const std::string target = include.substr(kPrefix.size());
       const std::string target_stem = stem_of(target);
-      const std::string target_room = house.room_of(target);
+      const std::string target_room = room_of(target);
       const std::string arrow = file.path + " includes " + target;
       if (target_room != room && !allowed->second.contains(target_room)) faults.push_back(arrow);
       const bool siblings = kShared.contains(room) && target_room == room && target_stem != stem;
       const bool may = is_in(kShared, room, target_stem) || is_in(kLists, room, stem);
       if (siblings && !may) faults.push_back(arrow + ", its sibling");
       // A public header shows its own body only, and only behind GPUMEM_HEADER_ONLY.
-      const bool body = target.starts_with("impl/") && !file.path.starts_with("impl/");
+      const bool body = is_body(target) && !is_body(file.path);
       if (body && target_stem != stem) faults.push_back(arrow + ", the body of another header");
     }
   }
@@ -179,7 +162,7 @@ Names members(const std::string& room) {
   Names all;
   for (const Source& file : library()) {
     const std::string stem = stem_of(file.path);
-    if (file.path.starts_with(room + "/") && !is_in(kShared, room, stem) && !is_in(kLists, room, stem)) {
+    if (room_of(file.path) == room && !is_in(kShared, room, stem) && !is_in(kLists, room, stem)) {
       all.insert(stem);
     }
   }
@@ -225,8 +208,8 @@ TEST(Includes, AForbiddenArrowIsFound) {
       {"ops/pool.hpp", {"gpumem/ops/op.hpp", "gpumem/summary/text.hpp"}},
       {"ops/op.hpp", {"gpumem/core/bytes.hpp"}},
       {"summary/text.hpp", {"gpumem/core/bytes.hpp"}},
-      {"estimate/horus.hpp", {"gpumem/impl/pool_inl.hpp"}},
-      {"impl/pool_inl.hpp", {"gpumem/ops/pool.hpp", "gpumem/estimate/horus.hpp"}},
+      {"estimate/horus.hpp", {"gpumem/ops/impl/pool_inl.hpp"}},
+      {"ops/impl/pool_inl.hpp", {"gpumem/ops/pool.hpp", "gpumem/estimate/horus.hpp"}},
       {"kitchen/sink.hpp", {}},
       {"gpumem.hpp", {"gpumem/ops/conv.hpp", "gpumem/estimate/horus.hpp"}},
   };
@@ -234,24 +217,27 @@ TEST(Includes, AForbiddenArrowIsFound) {
                                   "core/bytes.hpp includes model/layer.hpp",
                                   "ops/conv.hpp includes ops/pool.hpp, its sibling",
                                   "ops/pool.hpp includes summary/text.hpp",
-                                  "estimate/horus.hpp includes impl/pool_inl.hpp, the body of another header",
-                                  "impl/pool_inl.hpp includes estimate/horus.hpp",
+                                  "estimate/horus.hpp includes ops/impl/pool_inl.hpp, the body of another header",
+                                  "ops/impl/pool_inl.hpp includes estimate/horus.hpp",
                                   "kitchen/sink.hpp is in no room",
                               }));
 }
 
 TEST(Includes, EveryBodyHasItsHeader) {
-  const House house(library());
+  Names headers;
   for (const Source& file : library()) {
-    if (file.path.starts_with("impl/")) {
-      EXPECT_NE(house.room_of(file.path), "") << file.path;
+    if (!is_body(file.path)) headers.insert(room_of(file.path) + "/" + stem_of(file.path));
+  }
+  for (const Source& file : library()) {
+    if (is_body(file.path)) {
+      EXPECT_TRUE(headers.contains(room_of(file.path) + "/" + stem_of(file.path))) << file.path;
     }
   }
 }
 
 TEST(Includes, HeavyLibrariesStayOutOfPublicHeaders) {
   for (const Source& file : library()) {
-    const bool body = file.path.starts_with("impl/");
+    const bool body = is_body(file.path);
     for (const std::string& include : file.includes) {
       EXPECT_NE(include, "regex") << file.path << ": libstdc++'s overflows the stack on long lines";
       EXPECT_FALSE(include.starts_with("torch/") || include.starts_with("ATen/")) << file.path;
@@ -268,44 +254,46 @@ TEST(Includes, ProgramsUseTheLibraryByItsPublicHeaders) {
     for (const std::string& include : file.includes) {
       EXPECT_NE(include, "regex") << file.path;
       EXPECT_TRUE(trainer || !include.starts_with("torch/")) << file.path << " includes " << include;
-      EXPECT_TRUE(file.path == "gpumem.cpp" || !include.starts_with("gpumem/impl/"))
+      EXPECT_TRUE(file.path.starts_with("library/") || !(include.starts_with("gpumem/") && is_body(include)))
           << file.path << " includes " << include;
     }
   }
 }
 
-TEST(Lists, HoldEveryOpFamily) { EXPECT_EQ(listed_in("impl/catalogue_inl.hpp", "ops"), members("ops")); }
+TEST(Lists, HoldEveryOpFamily) { EXPECT_EQ(listed_in("ops/impl/catalogue_inl.hpp", "ops"), members("ops")); }
 
 TEST(Lists, HoldEveryFamilyAndBlock) {
-  Names listed = listed_in("impl/families_inl.hpp", "connect");
-  listed.merge(listed_in("impl/block_rules_inl.hpp", "connect"));
+  Names listed = listed_in("connect/impl/families_inl.hpp", "connect");
+  listed.merge(listed_in("connect/impl/block_rules_inl.hpp", "connect"));
   listed.erase("families");
   listed.erase("block_rules");
   EXPECT_EQ(listed, members("connect"));
 }
 
-TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("impl/formats_inl.hpp", "summary"), members("summary")); }
+TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("summary/impl/formats_inl.hpp", "summary"), members("summary")); }
 
-TEST(Lists, HoldEveryEstimator) { EXPECT_EQ(listed_in("impl/estimators_inl.hpp", "estimate"), members("estimate")); }
-
-TEST(Lists, HoldEveryEstimatorOfUtilisation) {
-  EXPECT_EQ(listed_in("impl/utilisation_estimators_inl.hpp", "utilisation"), members("utilisation"));
+TEST(Lists, HoldEveryEstimator) {
+  EXPECT_EQ(listed_in("estimate/impl/estimators_inl.hpp", "estimate"), members("estimate"));
 }
 
-TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("impl/policies_inl.hpp", "place"), members("place")); }
+TEST(Lists, HoldEveryEstimatorOfUtilisation) {
+  EXPECT_EQ(listed_in("utilisation/impl/utilisation_estimators_inl.hpp", "utilisation"), members("utilisation"));
+}
 
-TEST(Lists, HoldEveryTarget) { EXPECT_EQ(listed_in("impl/targets_inl.hpp", "request"), members("request")); }
+TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("place/impl/policies_inl.hpp", "place"), members("place")); }
 
-TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("impl/read_runs_inl.hpp", "runs"), members("runs")); }
+TEST(Lists, HoldEveryTarget) { EXPECT_EQ(listed_in("request/impl/targets_inl.hpp", "request"), members("request")); }
+
+TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("runs/impl/read_runs_inl.hpp", "runs"), members("runs")); }
 
 TEST(Lists, HoldEveryFamilyOfModels) {
-  Names wired = listed_in("impl/families_inl.hpp", "connect");
-  wired.merge(listed_in("impl/block_rules_inl.hpp", "connect"));
+  Names wired = listed_in("connect/impl/families_inl.hpp", "connect");
+  wired.merge(listed_in("connect/impl/block_rules_inl.hpp", "connect"));
   EXPECT_EQ(wired, members("connect"));
 }
 
 TEST(Lists, EveryOpFamilyHasItsRow) {
-  const std::string list = text_of(kRoot / "include/gpumem/impl/catalogue_inl.hpp");
+  const std::string list = text_of(kRoot / "include/gpumem/ops/impl/catalogue_inl.hpp");
   for (const std::string& family : members("ops")) {
     std::string row = "k" + family + "Ops,";
     row[1] = static_cast<char>(row[1] - 'a' + 'A');
@@ -314,35 +302,35 @@ TEST(Lists, EveryOpFamilyHasItsRow) {
 }
 
 TEST(Lists, EveryFormatHasItsRow) {
-  const std::string list = text_of(kRoot / "include/gpumem/impl/formats_inl.hpp");
+  const std::string list = text_of(kRoot / "include/gpumem/summary/impl/formats_inl.hpp");
   for (const std::string& format : members("summary")) {
     EXPECT_NE(list.find("&" + format + "(),"), std::string::npos) << format;
   }
 }
 
 TEST(Lists, EveryTableOfRunsHasItsRow) {
-  const std::string list = text_of(kRoot / "include/gpumem/impl/read_runs_inl.hpp");
+  const std::string list = text_of(kRoot / "include/gpumem/runs/impl/read_runs_inl.hpp");
   for (const std::string& format : members("runs")) {
     EXPECT_NE(list.find("&" + format + "(),"), std::string::npos) << format;
   }
 }
 
-TEST(Lists, TheCompiledLibraryHoldsEveryBody) {
-  Names bodies;
+TEST(Lists, TheCompiledLibraryHoldsEveryBodyInItsRoomsFile) {
+  std::map<std::string, Names> bodies;
   for (const Source& file : library()) {
-    if (file.path.starts_with("impl/") && file.path.ends_with("_inl.hpp")) bodies.insert(file.path);
+    if (is_body(file.path)) bodies[room_of(file.path)].insert("gpumem/" + file.path);
   }
-  Names compiled;
-  for (const std::string& include : includes_of(kRoot / "src/gpumem.cpp")) {
-    if (include.starts_with("gpumem/impl/")) compiled.insert(include.substr(7));
+  std::map<std::string, Names> compiled;
+  for (const Source& file : programs()) {
+    if (file.path.starts_with("library/")) compiled[stem_of(file.path)] = {file.includes.begin(), file.includes.end()};
   }
   EXPECT_EQ(compiled, bodies);
 }
 
 TEST(Headers, EveryBodyIsIncludedByItsHeaderForThoseWhoLinkNothing) {
   for (const Source& file : library()) {
-    if (file.path.starts_with("impl/") || file.path == "gpumem.hpp") continue;
-    const std::string body = "impl/" + stem_of(file.path) + "_inl.hpp";
+    if (is_body(file.path) || file.path == "gpumem.hpp") continue;
+    const std::string body = room_of(file.path) + "/impl/" + stem_of(file.path) + "_inl.hpp";
     const bool has_body =
         std::any_of(library().begin(), library().end(), [&](const Source& other) { return other.path == body; });
     const auto& includes = file.includes;

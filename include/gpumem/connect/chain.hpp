@@ -33,5 +33,5 @@ struct Chained {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/chain_inl.hpp"
+#include "gpumem/connect/impl/chain_inl.hpp"
 #endif

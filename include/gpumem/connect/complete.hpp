@@ -33,5 +33,5 @@ struct PrintedLayer {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/complete_inl.hpp"
+#include "gpumem/connect/impl/complete_inl.hpp"
 #endif

@@ -22,5 +22,5 @@ struct Connected {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/connect_inl.hpp"
+#include "gpumem/connect/impl/connect_inl.hpp"
 #endif

@@ -32,5 +32,5 @@ using Containers = std::vector<Container>;
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/containers_inl.hpp"
+#include "gpumem/connect/impl/containers_inl.hpp"
 #endif

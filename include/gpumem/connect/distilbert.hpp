@@ -13,5 +13,5 @@ namespace gpumem::connect {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/distilbert_inl.hpp"
+#include "gpumem/connect/impl/distilbert_inl.hpp"
 #endif

@@ -15,5 +15,5 @@ namespace gpumem::connect {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/families_inl.hpp"
+#include "gpumem/connect/impl/families_inl.hpp"
 #endif

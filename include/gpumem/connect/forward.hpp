@@ -137,5 +137,5 @@ class InModule {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/forward_inl.hpp"
+#include "gpumem/connect/impl/forward_inl.hpp"
 #endif

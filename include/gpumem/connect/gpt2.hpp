@@ -13,5 +13,5 @@ namespace gpumem::connect {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/gpt2_inl.hpp"
+#include "gpumem/connect/impl/gpt2_inl.hpp"
 #endif

@@ -14,5 +14,5 @@ namespace gpumem::connect {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/gpt_neo_inl.hpp"
+#include "gpumem/connect/impl/gpt_neo_inl.hpp"
 #endif

@@ -16,5 +16,5 @@ namespace gpumem::connect {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/llama_inl.hpp"
+#include "gpumem/connect/impl/llama_inl.hpp"
 #endif

@@ -69,5 +69,5 @@ class Module {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/module_view_inl.hpp"
+#include "gpumem/connect/impl/module_view_inl.hpp"
 #endif

@@ -127,5 +127,5 @@ class Wiring {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/wiring_inl.hpp"
+#include "gpumem/connect/impl/wiring_inl.hpp"
 #endif

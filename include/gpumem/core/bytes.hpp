@@ -40,5 +40,5 @@ consteval Bytes operator""_GiB(unsigned long long count) { return Bytes(static_c
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/bytes_inl.hpp"
+#include "gpumem/core/impl/bytes_inl.hpp"
 #endif

@@ -68,5 +68,5 @@ class CsvCells {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/csv_inl.hpp"
+#include "gpumem/core/impl/csv_inl.hpp"
 #endif

@@ -51,5 +51,5 @@ class Pace {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/deadline_inl.hpp"
+#include "gpumem/core/impl/deadline_inl.hpp"
 #endif

@@ -60,5 +60,5 @@ struct Error {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/error_inl.hpp"
+#include "gpumem/core/impl/error_inl.hpp"
 #endif

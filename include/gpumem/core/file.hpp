@@ -25,5 +25,5 @@ namespace gpumem::core {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/file_inl.hpp"
+#include "gpumem/core/impl/file_inl.hpp"
 #endif

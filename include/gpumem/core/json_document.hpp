@@ -55,5 +55,5 @@ class JsonDocument {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/json_document_inl.hpp"
+#include "gpumem/core/impl/json_document_inl.hpp"
 #endif

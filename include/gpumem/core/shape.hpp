@@ -83,5 +83,5 @@ class Shape {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/shape_inl.hpp"
+#include "gpumem/core/impl/shape_inl.hpp"
 #endif

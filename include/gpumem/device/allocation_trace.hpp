@@ -68,5 +68,5 @@ struct TraceReplay {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/allocation_trace_inl.hpp"
+#include "gpumem/device/impl/allocation_trace_inl.hpp"
 #endif

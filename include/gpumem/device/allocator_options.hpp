@@ -40,5 +40,5 @@ struct AllocatorOptions {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/allocator_options_inl.hpp"
+#include "gpumem/device/impl/allocator_options_inl.hpp"
 #endif

@@ -155,5 +155,5 @@ class CachingAllocator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/caching_allocator_inl.hpp"
+#include "gpumem/device/impl/caching_allocator_inl.hpp"
 #endif

@@ -100,12 +100,12 @@ struct BuiltinProfile {
 };
 
 /// All built-in profiles, by name. Empty if the headers are used without the generated
-/// gpumem/impl/builtin_gpus.hpp, which CMake writes from models/gpus/.
+/// gpumem/device/impl/builtin_gpus.hpp, which CMake writes from models/gpus/.
 [[nodiscard]] std::span<const BuiltinProfile> builtin_profiles();
 
 }  // namespace gpumem::device
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/gpu_profile_inl.hpp"
+#include "gpumem/device/impl/gpu_profile_inl.hpp"
 #endif

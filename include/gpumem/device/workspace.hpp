@@ -66,5 +66,5 @@ inline constexpr std::int64_t kCublasLtWorkspace = std::int64_t{1} << 20;
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/workspace_inl.hpp"
+#include "gpumem/device/impl/workspace_inl.hpp"
 #endif

@@ -51,5 +51,5 @@ class CorrectedReplay final : public Estimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/corrected_replay_inl.hpp"
+#include "gpumem/estimate/impl/corrected_replay_inl.hpp"
 #endif

@@ -46,5 +46,5 @@ class Estimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/estimator_inl.hpp"
+#include "gpumem/estimate/impl/estimator_inl.hpp"
 #endif

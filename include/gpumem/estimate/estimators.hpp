@@ -35,5 +35,5 @@ struct EstimatorEntry {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/estimators_inl.hpp"
+#include "gpumem/estimate/impl/estimators_inl.hpp"
 #endif

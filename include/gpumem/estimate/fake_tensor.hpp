@@ -42,5 +42,5 @@ class FakeTensor final : public Estimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/fake_tensor_inl.hpp"
+#include "gpumem/estimate/impl/fake_tensor_inl.hpp"
 #endif

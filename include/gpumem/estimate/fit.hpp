@@ -34,5 +34,5 @@ struct Fit {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/fit_inl.hpp"
+#include "gpumem/estimate/impl/fit_inl.hpp"
 #endif

@@ -60,5 +60,5 @@ class Gpumemnet final : public Estimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/gpumemnet_inl.hpp"
+#include "gpumem/estimate/impl/gpumemnet_inl.hpp"
 #endif

@@ -45,5 +45,5 @@ class Horus final : public Estimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/horus_inl.hpp"
+#include "gpumem/estimate/impl/horus_inl.hpp"
 #endif

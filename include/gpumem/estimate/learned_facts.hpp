@@ -58,5 +58,5 @@ enum class ReplayDepth : std::uint8_t {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/learned_facts_inl.hpp"
+#include "gpumem/estimate/impl/learned_facts_inl.hpp"
 #endif

@@ -43,5 +43,5 @@ class ModelStates final : public Estimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/model_states_inl.hpp"
+#include "gpumem/estimate/impl/model_states_inl.hpp"
 #endif

@@ -56,5 +56,5 @@ struct ReplayMemory {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/plan_replay_inl.hpp"
+#include "gpumem/estimate/impl/plan_replay_inl.hpp"
 #endif

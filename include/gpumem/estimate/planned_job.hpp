@@ -55,5 +55,5 @@ struct JobReplay {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/planned_job_inl.hpp"
+#include "gpumem/estimate/impl/planned_job_inl.hpp"
 #endif

@@ -56,5 +56,5 @@ class PreparedJobs {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/prepared_jobs_inl.hpp"
+#include "gpumem/estimate/impl/prepared_jobs_inl.hpp"
 #endif

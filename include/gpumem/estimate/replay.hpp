@@ -41,5 +41,5 @@ class Replay final : public Estimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/replay_inl.hpp"
+#include "gpumem/estimate/impl/replay_inl.hpp"
 #endif

@@ -15,5 +15,5 @@ namespace gpumem::estimate {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/replay_estimate_inl.hpp"
+#include "gpumem/estimate/impl/replay_estimate_inl.hpp"
 #endif

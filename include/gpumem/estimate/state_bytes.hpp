@@ -21,5 +21,5 @@ struct StateBytes {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/state_bytes_inl.hpp"
+#include "gpumem/estimate/impl/state_bytes_inl.hpp"
 #endif

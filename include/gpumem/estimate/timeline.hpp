@@ -79,5 +79,5 @@ struct TimelineOptions {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/timeline_inl.hpp"
+#include "gpumem/estimate/impl/timeline_inl.hpp"
 #endif

@@ -55,5 +55,5 @@ class ZeroStates final : public Estimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/zero_states_inl.hpp"
+#include "gpumem/estimate/impl/zero_states_inl.hpp"
 #endif

@@ -16,7 +16,7 @@ struct BuiltinModel {
   std::string_view weights;
 };
 
-/// All built-in models, by name. Empty if the headers are used without the generated gpumem/impl/builtin_models.hpp,
+/// All built-in models, by name. Empty if the headers are used without the generated gpumem/ml/impl/builtin_models.hpp,
 /// which CMake writes from models/.
 [[nodiscard]] std::span<const BuiltinModel> builtin_models();
 
@@ -31,5 +31,5 @@ struct BuiltinModel {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/builtin_models_inl.hpp"
+#include "gpumem/ml/impl/builtin_models_inl.hpp"
 #endif

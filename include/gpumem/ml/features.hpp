@@ -83,5 +83,5 @@ class FeatureReader {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/features_inl.hpp"
+#include "gpumem/ml/impl/features_inl.hpp"
 #endif

@@ -60,5 +60,5 @@ struct ImportedModel {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/gpumemnet_checkpoint_inl.hpp"
+#include "gpumem/ml/impl/gpumemnet_checkpoint_inl.hpp"
 #endif

@@ -113,5 +113,5 @@ using OutputsOf = std::function<std::span<const core::Shape>(std::size_t layer)>
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/job_facts_inl.hpp"
+#include "gpumem/ml/impl/job_facts_inl.hpp"
 #endif

@@ -83,5 +83,5 @@ struct Kernels {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/kernels_inl.hpp"
+#include "gpumem/ml/impl/kernels_inl.hpp"
 #endif

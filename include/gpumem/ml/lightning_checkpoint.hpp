@@ -44,5 +44,5 @@ struct LightningCheckpoint {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/lightning_checkpoint_inl.hpp"
+#include "gpumem/ml/impl/lightning_checkpoint_inl.hpp"
 #endif

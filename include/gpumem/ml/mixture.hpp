@@ -27,5 +27,5 @@ struct Mixture {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/mixture_inl.hpp"
+#include "gpumem/ml/impl/mixture_inl.hpp"
 #endif

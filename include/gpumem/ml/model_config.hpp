@@ -123,5 +123,5 @@ struct ModelConfig {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/model_config_inl.hpp"
+#include "gpumem/ml/impl/model_config_inl.hpp"
 #endif

@@ -69,5 +69,5 @@ class Network {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/network_inl.hpp"
+#include "gpumem/ml/impl/network_inl.hpp"
 #endif

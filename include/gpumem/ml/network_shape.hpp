@@ -111,5 +111,5 @@ struct TensorSpec {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/network_shape_inl.hpp"
+#include "gpumem/ml/impl/network_shape_inl.hpp"
 #endif

@@ -112,5 +112,5 @@ class Pickle {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/pickle_inl.hpp"
+#include "gpumem/ml/impl/pickle_inl.hpp"
 #endif

@@ -42,5 +42,5 @@ struct TensorFile {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/safetensors_inl.hpp"
+#include "gpumem/ml/impl/safetensors_inl.hpp"
 #endif

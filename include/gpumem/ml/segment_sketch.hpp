@@ -93,5 +93,5 @@ class SegmentSketch {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/segment_sketch_inl.hpp"
+#include "gpumem/ml/impl/segment_sketch_inl.hpp"
 #endif

@@ -53,5 +53,5 @@ struct TrainedModel {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/trained_model_inl.hpp"
+#include "gpumem/ml/impl/trained_model_inl.hpp"
 #endif

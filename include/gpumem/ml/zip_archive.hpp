@@ -48,5 +48,5 @@ class ZipArchive {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/zip_archive_inl.hpp"
+#include "gpumem/ml/impl/zip_archive_inl.hpp"
 #endif

@@ -49,5 +49,5 @@ class Attributes {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/attribute_inl.hpp"
+#include "gpumem/model/impl/attribute_inl.hpp"
 #endif

@@ -106,5 +106,5 @@ class GraphBuilder {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/graph_builder_inl.hpp"
+#include "gpumem/model/impl/graph_builder_inl.hpp"
 #endif

@@ -173,5 +173,5 @@ class ModelGraph {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/model_graph_inl.hpp"
+#include "gpumem/model/impl/model_graph_inl.hpp"
 #endif

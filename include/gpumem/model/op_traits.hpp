@@ -65,5 +65,5 @@ class Vocabulary {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/op_traits_inl.hpp"
+#include "gpumem/model/impl/op_traits_inl.hpp"
 #endif

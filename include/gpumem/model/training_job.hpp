@@ -148,5 +148,5 @@ struct TrainingJob {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/training_job_inl.hpp"
+#include "gpumem/model/impl/training_job_inl.hpp"
 #endif

@@ -25,5 +25,5 @@ using Catalogue = std::vector<const Op*>;
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/catalogue_inl.hpp"
+#include "gpumem/ops/impl/catalogue_inl.hpp"
 #endif

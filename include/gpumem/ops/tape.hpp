@@ -260,5 +260,5 @@ class Tape {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/tape_inl.hpp"
+#include "gpumem/ops/impl/tape_inl.hpp"
 #endif

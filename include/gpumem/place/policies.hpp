@@ -30,5 +30,5 @@ struct PolicyEntry {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/policies_inl.hpp"
+#include "gpumem/place/impl/policies_inl.hpp"
 #endif

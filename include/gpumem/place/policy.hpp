@@ -129,5 +129,5 @@ class Policy {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/policy_inl.hpp"
+#include "gpumem/place/impl/policy_inl.hpp"
 #endif

@@ -54,5 +54,5 @@ struct RadFile {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/rad_file_inl.hpp"
+#include "gpumem/place/impl/rad_file_inl.hpp"
 #endif

@@ -48,5 +48,5 @@ struct Retry {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/recovery_inl.hpp"
+#include "gpumem/place/impl/recovery_inl.hpp"
 #endif

@@ -83,5 +83,5 @@ struct Server {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/server_inl.hpp"
+#include "gpumem/place/impl/server_inl.hpp"
 #endif

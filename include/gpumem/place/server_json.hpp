@@ -38,5 +38,5 @@ using FindProfile = std::function<core::Result<device::GpuProfile>(std::string_v
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/server_json_inl.hpp"
+#include "gpumem/place/impl/server_json_inl.hpp"
 #endif

@@ -174,5 +174,5 @@ struct Simulation {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/simulator_inl.hpp"
+#include "gpumem/place/impl/simulator_inl.hpp"
 #endif

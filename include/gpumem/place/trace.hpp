@@ -86,5 +86,5 @@ struct FilledDurations {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/trace_inl.hpp"
+#include "gpumem/place/impl/trace_inl.hpp"
 #endif

@@ -33,5 +33,5 @@ struct Range {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/checkpoints_inl.hpp"
+#include "gpumem/plan/impl/checkpoints_inl.hpp"
 #endif

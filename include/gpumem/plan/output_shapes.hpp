@@ -42,5 +42,5 @@ class OutputShapes {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/output_shapes_inl.hpp"
+#include "gpumem/plan/impl/output_shapes_inl.hpp"
 #endif

@@ -32,5 +32,5 @@ struct Recording {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/record_inl.hpp"
+#include "gpumem/plan/impl/record_inl.hpp"
 #endif

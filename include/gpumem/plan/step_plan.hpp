@@ -99,5 +99,5 @@ struct StepPlan {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/step_plan_inl.hpp"
+#include "gpumem/plan/impl/step_plan_inl.hpp"
 #endif

@@ -52,5 +52,5 @@ struct StepWork {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/step_work_inl.hpp"
+#include "gpumem/plan/impl/step_work_inl.hpp"
 #endif

@@ -78,5 +78,5 @@ struct GpuRequest {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/gpu_request_inl.hpp"
+#include "gpumem/request/impl/gpu_request_inl.hpp"
 #endif

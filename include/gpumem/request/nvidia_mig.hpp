@@ -20,5 +20,5 @@ struct NvidiaMig {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/nvidia_mig_inl.hpp"
+#include "gpumem/request/impl/nvidia_mig_inl.hpp"
 #endif

@@ -32,5 +32,5 @@ struct TargetEntry {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/targets_inl.hpp"
+#include "gpumem/request/impl/targets_inl.hpp"
 #endif

@@ -92,5 +92,5 @@ struct CappedAccuracy {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/accuracy_inl.hpp"
+#include "gpumem/runs/impl/accuracy_inl.hpp"
 #endif

@@ -29,5 +29,5 @@ namespace gpumem::runs {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/gpumemnet_csv_inl.hpp"
+#include "gpumem/runs/impl/gpumemnet_csv_inl.hpp"
 #endif

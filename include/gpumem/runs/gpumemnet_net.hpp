@@ -37,5 +37,5 @@ struct GpumemnetNet {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/gpumemnet_net_inl.hpp"
+#include "gpumem/runs/impl/gpumemnet_net_inl.hpp"
 #endif

@@ -23,5 +23,5 @@ namespace gpumem::runs {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/read_runs_inl.hpp"
+#include "gpumem/runs/impl/read_runs_inl.hpp"
 #endif

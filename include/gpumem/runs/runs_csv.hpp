@@ -28,5 +28,5 @@ namespace gpumem::runs {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/runs_csv_inl.hpp"
+#include "gpumem/runs/impl/runs_csv_inl.hpp"
 #endif

@@ -27,5 +27,5 @@ class SummaryShelf {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/summary_shelf_inl.hpp"
+#include "gpumem/runs/impl/summary_shelf_inl.hpp"
 #endif

@@ -22,5 +22,5 @@ namespace gpumem::runs {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/xmem_csv_inl.hpp"
+#include "gpumem/runs/impl/xmem_csv_inl.hpp"
 #endif

@@ -18,5 +18,5 @@ using Formats = std::vector<const Format*>;
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/formats_inl.hpp"
+#include "gpumem/summary/impl/formats_inl.hpp"
 #endif

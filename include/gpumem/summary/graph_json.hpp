@@ -29,5 +29,5 @@ namespace gpumem::summary {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/graph_json_inl.hpp"
+#include "gpumem/summary/impl/graph_json_inl.hpp"
 #endif

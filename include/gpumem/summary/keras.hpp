@@ -20,5 +20,5 @@ namespace gpumem::summary {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/keras_inl.hpp"
+#include "gpumem/summary/impl/keras_inl.hpp"
 #endif

@@ -42,5 +42,5 @@ void parse_arguments(std::string_view arguments, model::Names positional, std::v
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/module_repr_inl.hpp"
+#include "gpumem/summary/impl/module_repr_inl.hpp"
 #endif

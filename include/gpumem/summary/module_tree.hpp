@@ -23,5 +23,5 @@ namespace gpumem::summary {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/module_tree_inl.hpp"
+#include "gpumem/summary/impl/module_tree_inl.hpp"
 #endif

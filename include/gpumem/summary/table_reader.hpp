@@ -57,5 +57,5 @@ class TableReader {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/table_reader_inl.hpp"
+#include "gpumem/summary/impl/table_reader_inl.hpp"
 #endif

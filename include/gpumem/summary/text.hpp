@@ -99,5 +99,5 @@ template <typename Fits>
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/text_inl.hpp"
+#include "gpumem/summary/impl/text_inl.hpp"
 #endif

@@ -21,5 +21,5 @@ namespace gpumem::summary {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/torchinfo_inl.hpp"
+#include "gpumem/summary/impl/torchinfo_inl.hpp"
 #endif

@@ -19,5 +19,5 @@ namespace gpumem::summary {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/torchsummary_inl.hpp"
+#include "gpumem/summary/impl/torchsummary_inl.hpp"
 #endif

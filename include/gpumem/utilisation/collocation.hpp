@@ -56,5 +56,5 @@ enum class Sharing : std::uint8_t { streams, mps };
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/collocation_inl.hpp"
+#include "gpumem/utilisation/impl/collocation_inl.hpp"
 #endif

@@ -29,5 +29,5 @@ class Roofline final : public UtilisationEstimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/roofline_inl.hpp"
+#include "gpumem/utilisation/impl/roofline_inl.hpp"
 #endif

@@ -18,5 +18,5 @@ namespace gpumem::utilisation {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/roofline_estimate_inl.hpp"
+#include "gpumem/utilisation/impl/roofline_estimate_inl.hpp"
 #endif

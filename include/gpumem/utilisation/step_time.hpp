@@ -95,5 +95,5 @@ struct StepTime {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/step_time_inl.hpp"
+#include "gpumem/utilisation/impl/step_time_inl.hpp"
 #endif

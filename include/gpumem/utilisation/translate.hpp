@@ -27,5 +27,5 @@ namespace gpumem::utilisation {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/translate_inl.hpp"
+#include "gpumem/utilisation/impl/translate_inl.hpp"
 #endif

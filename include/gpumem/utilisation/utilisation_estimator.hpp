@@ -35,5 +35,5 @@ class UtilisationEstimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/utilisation_estimator_inl.hpp"
+#include "gpumem/utilisation/impl/utilisation_estimator_inl.hpp"
 #endif

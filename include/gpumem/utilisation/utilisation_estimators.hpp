@@ -29,5 +29,5 @@ struct UtilisationEstimatorEntry {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/utilisation_estimators_inl.hpp"
+#include "gpumem/utilisation/impl/utilisation_estimators_inl.hpp"
 #endif

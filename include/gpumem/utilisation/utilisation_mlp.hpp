@@ -59,5 +59,5 @@ class UtilisationMlp final : public UtilisationEstimator {
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/impl/utilisation_mlp_inl.hpp"
+#include "gpumem/utilisation/impl/utilisation_mlp_inl.hpp"
 #endif

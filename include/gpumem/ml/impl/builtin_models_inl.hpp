@@ -5,8 +5,8 @@
 #include <array>
 #include <filesystem>
 
-#if __has_include("gpumem/impl/builtin_models.hpp")
-#include "gpumem/impl/builtin_models.hpp"
+#if __has_include("gpumem/ml/impl/builtin_models.hpp")
+#include "gpumem/ml/impl/builtin_models.hpp"
 #else
 namespace gpumem::ml::builtin {
 inline constexpr std::array<BuiltinModel, 0> kModels = {};

@@ -8,8 +8,8 @@
 
 #include "gpumem/core/file.hpp"
 
-#if __has_include("gpumem/impl/builtin_gpus.hpp")
-#include "gpumem/impl/builtin_gpus.hpp"
+#if __has_include("gpumem/device/impl/builtin_gpus.hpp")
+#include "gpumem/device/impl/builtin_gpus.hpp"
 #else
 namespace gpumem::device::builtin {
 inline constexpr std::array<BuiltinProfile, 0> kProfiles = {};

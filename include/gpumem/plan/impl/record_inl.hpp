@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/plan/output_shapes.hpp"
 #include "gpumem/plan/record.hpp"

@@ -1,0 +1,8 @@
+// The bodies of core/, compiled once.
+#include "gpumem/core/impl/bytes_inl.hpp"
+#include "gpumem/core/impl/csv_inl.hpp"
+#include "gpumem/core/impl/deadline_inl.hpp"
+#include "gpumem/core/impl/error_inl.hpp"
+#include "gpumem/core/impl/file_inl.hpp"
+#include "gpumem/core/impl/json_document_inl.hpp"
+#include "gpumem/core/impl/shape_inl.hpp"

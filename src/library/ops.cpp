@@ -1,0 +1,3 @@
+// The bodies of ops/, compiled once.
+#include "gpumem/ops/impl/catalogue_inl.hpp"
+#include "gpumem/ops/impl/tape_inl.hpp"
