@@ -31,7 +31,8 @@ struct Freed {
   ~Freed() { gpumem_summary_free(summary); }
 };
 
-void expect_agreement(const std::string& file, std::string_view estimator, std::int64_t batch) {
+void expect_agreement(const std::string& file, std::string_view estimator, std::int64_t batch,
+                      Optimizer optimizer = Optimizer::adam) {
   SCOPED_TRACE(file + " " + std::string(estimator) + " " + std::to_string(batch));
   static const GpuProfile gpu = *find_profile("t4-16gb");
   const auto graph = read_summary(file);
@@ -45,6 +46,7 @@ void expect_agreement(const std::string& file, std::string_view estimator, std::
   }
   TrainingJob job(*graph, batch);
   job.sequence_length = 64;
+  job.optimizer = optimizer;
   const auto made = make_estimator(estimator);
   ASSERT_TRUE(made);
   const auto expected = (*made)->estimate(job, gpu);
@@ -54,6 +56,8 @@ void expect_agreement(const std::string& file, std::string_view estimator, std::
   asked.seq_length = 64;
   const std::string name(estimator);
   asked.estimator = name.c_str();
+  const std::string optimizer_name(model::row_of(optimizer).name);
+  asked.optimizer = optimizer_name.c_str();
   // Twice: the second time from what the first one left.
   for (int round = 0; round < 2; ++round) {
     gpumem_estimate_result found = GPUMEM_ESTIMATE_RESULT_INIT;
@@ -86,6 +90,11 @@ TEST(CApi, AgreesWithTheLibraryOnEverySummary) {
 TEST(CApi, AgreesWithEveryEstimator) {
   const std::string file = GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt";
   for (const auto& entry : estimate::estimators()) expect_agreement(file, entry.name, 16);
+}
+
+TEST(CApi, AgreesWithEveryOptimizer) {
+  const std::string file = GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt";
+  for (const model::OptimizerRow& row : model::kOptimizerRows) expect_agreement(file, "replay", 16, row.value);
 }
 
 TEST(CApi, FindsTheSameBatch) {

@@ -155,6 +155,25 @@ TEST(CliEstimate, TakesHowTheJobIsTrained) {
   EXPECT_EQ(job["alloc_conf"], "expandable_segments:True");
 }
 
+TEST(CliEstimate, TakesEveryOptimizerByItsName) {
+  std::string lines;
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    const std::string name(row.name);
+    const Outcome words = run(resnet50("--batch 1 --json --optimizer " + name));
+    ASSERT_EQ(words.exit, 0) << words.err;
+    EXPECT_EQ(nlohmann::json::parse(words.out)["job"]["optimizer"], name);
+    lines += R"({"summary": ")" + std::string(kResnet50) + R"(", "batch_size": 1, "optimizer": ")" + name + "\"}\n";
+  }
+  const Outcome batch = run("batch", lines);
+  EXPECT_EQ(batch.exit, 0) << batch.err;
+  std::istringstream answers(batch.out);
+  std::string answer;
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    ASSERT_TRUE(std::getline(answers, answer));
+    EXPECT_EQ(nlohmann::json::parse(answer)["optimizer"], row.name);
+  }
+}
+
 TEST(CliEstimate, TheAllocatorsOptionsDecideWhatIsReserved) {
   const auto reserved = [](const std::string& options) {
     const Outcome result = run(resnet50("--batch 32 --json " + options));

@@ -5,8 +5,8 @@
 //   M = P w + T w + S w
 //
 //   P  parameters, elements; each tied one once     T  those of them that are trained
-//   S  elements that the optimizer keeps: T times 0 (sgd), 1 (sgd-momentum, adagrad, rmsprop, lion) or 2 (adam, adamw);
-//      adafactor keeps rows + columns of a matrix, in float32
+//   S  elements that the optimizer keeps: T times the states of its row in model/optimizers.hpp (sgd 0, adam 2); of a
+//      matrix adafactor keeps rows + columns, in float32
 //   w  bytes an element: 2 in pure bf16, else 4. Under autocast (amp-fp16, amp-bf16) the parameters are themselves the
 //      float32 master weights, and gradients and state are float32 as they are; its 16-bit copies are activations.
 //

@@ -7,16 +7,15 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
+#include "gpumem/model/named.hpp"
+#include "gpumem/model/optimizers.hpp"
 
 namespace gpumem::model {
-
-enum class Optimizer : std::uint8_t { sgd, sgd_momentum, adam, adamw, adagrad, rmsprop, adafactor, lion };
 
 enum class Precision : std::uint8_t {
   fp32,         ///< PyTorch's default: TF32 allowed in convolutions, not in matrix products
@@ -37,21 +36,7 @@ enum class ZeroGrad : std::uint8_t {
   step_end,         ///< after the optimizer's step
 };
 
-template <typename Enum>
-struct Named {
-  Enum value;
-  std::string_view name;
-};
-
-/// The names used on the command line and in JSON, one row a value.
-inline constexpr std::array<Named<Optimizer>, 8> kOptimizers = {{{Optimizer::sgd, "sgd"},
-                                                                 {Optimizer::sgd_momentum, "sgd-momentum"},
-                                                                 {Optimizer::adam, "adam"},
-                                                                 {Optimizer::adamw, "adamw"},
-                                                                 {Optimizer::adagrad, "adagrad"},
-                                                                 {Optimizer::rmsprop, "rmsprop"},
-                                                                 {Optimizer::adafactor, "adafactor"},
-                                                                 {Optimizer::lion, "lion"}}};
+/// The names used on the command line and in JSON, one row a value; kOptimizers stands in optimizers.hpp.
 inline constexpr std::array<Named<Precision>, 5> kPrecisions = {{{Precision::fp32, "fp32"},
                                                                  {Precision::fp32_strict, "fp32-strict"},
                                                                  {Precision::amp_fp16, "amp-fp16"},
@@ -65,44 +50,9 @@ inline constexpr std::array<Named<ZeroGrad>, 4> kZeroGrads = {{{ZeroGrad::step_s
                                                                {ZeroGrad::before_backward, "before-backward"},
                                                                {ZeroGrad::step_end, "step-end"}}};
 
-/// The name of a value in one of the lists above.
-template <typename Enum, std::size_t Count>
-[[nodiscard]] constexpr std::string_view name_of(const std::array<Named<Enum>, Count>& list, Enum value) {
-  for (const Named<Enum>& row : list) {
-    if (row.value == value) return row.name;
-  }
-  return "unknown";
-}
-
-/// The value of that name in one of the lists above.
-template <typename Enum, std::size_t Count>
-[[nodiscard]] constexpr std::optional<Enum> value_of(const std::array<Named<Enum>, Count>& list,
-                                                     std::string_view name) {
-  for (const Named<Enum>& row : list) {
-    if (row.name == name) return row.value;
-  }
-  return std::nullopt;
-}
-
 /// Element type of parameters, gradients and activations; under autocast that of the parameters.
 [[nodiscard]] constexpr core::DType parameter_dtype(Precision precision) {
   return precision == Precision::bf16 ? core::DType::bfloat16 : core::DType::float32;
-}
-
-/// Tensors of a parameter's size that the optimizer keeps of it. Of adafactor none: it keeps the rows and columns of a
-/// matrix.
-[[nodiscard]] constexpr std::int64_t optimizer_states(Optimizer optimizer) {
-  switch (optimizer) {
-    case Optimizer::sgd:
-    case Optimizer::adafactor: return 0;
-    case Optimizer::sgd_momentum:
-    case Optimizer::adagrad:
-    case Optimizer::rmsprop:
-    case Optimizer::lion: return 1;
-    case Optimizer::adam:
-    case Optimizer::adamw: return 2;
-  }
-  return 0;
 }
 
 /// One training job, seen from one GPU. Copies are cheap: the graph is shared and immutable.

@@ -61,11 +61,19 @@ TEST(TrainingJob, NamesAndValuesAgree) {
   EXPECT_EQ(value_of(kOptimizers, "Adam"), std::nullopt);
 }
 
-TEST(TrainingJob, SaysWhatAnOptimizerKeepsOfAParameter) {
-  EXPECT_EQ(optimizer_states(Optimizer::sgd), 0);
-  EXPECT_EQ(optimizer_states(Optimizer::lion), 1);
-  EXPECT_EQ(optimizer_states(Optimizer::adamw), 2);
-  EXPECT_EQ(optimizer_states(Optimizer::adafactor), 0) << "it is factored";
+TEST(TrainingJob, RefusesAFusedFormThatThereIsNot) {
+  for (const OptimizerRow& row : kOptimizerRows) {
+    TrainingJob fused = job();
+    fused.optimizer = row.value;
+    fused.fused = true;
+    if (row.has_fused) {
+      EXPECT_TRUE(succeeds(validate(fused))) << row.name;
+    } else {
+      EXPECT_TRUE(fails(validate(fused), ErrorCode::invalid_argument, 0,
+                        "the optimizer " + std::string(row.name) +
+                            " has no fused form for a GPU; sgd, sgd-momentum, adam and adamw have one"));
+    }
+  }
 }
 
 TEST(TrainingJob, ParametersStayInFloat32UnderAutocast) {

@@ -14,6 +14,7 @@ using testing::events;
 using testing::fails;
 using testing::job_of;
 using testing::planned;
+using testing::Planned;
 using testing::succeeds;
 
 using Events = std::vector<std::string>;
@@ -277,6 +278,56 @@ TEST(StepPlan, OptimizersKeepTheirStateAndGiveTemporariesBack) {
   EXPECT_EQ(count(in(Optimizer::adagrad, 1), "+128 a optimizer"), 0);
   EXPECT_EQ(count(events(job, planned(job).plan, Phase::construction, 0), "+128 a optimizer"), 1)
       << "Adagrad's state is made with it";
+}
+
+/// The bytes of a category that a step's optimizer phase allocates.
+std::int64_t allocated(const Planned& made, Category category, Phase phase, std::int32_t step) {
+  std::int64_t bytes = 0;
+  for (std::size_t index = 0; index < made.plan.events.size(); ++index) {
+    const Event& event = made.plan.events[index];
+    const PhaseMark& mark = made.plan.phase_of(index);
+    const bool counts = event.kind == Event::Kind::allocate && event.category == category;
+    if (counts && mark.phase == phase && mark.step == step) bytes += event.bytes;
+  }
+  return bytes;
+}
+
+TEST(StepPlan, EveryOptimizersRowIsWhatItsStepTakes) {
+  constexpr std::int64_t kParameters = 128 + 32 + 64 + 8;                 // of four tensors
+  constexpr std::int64_t kFactored = (4 + 8) * 4 + 32 + (8 + 2) * 4 + 8;  // rows and columns of two matrices
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    for (const Backend backend : {Backend::cuda, Backend::cpu}) {
+      SCOPED_TRACE(std::string(row.name) + (backend == Backend::cpu ? " cpu" : " cuda"));
+      TrainingJob job = net();
+      job.optimizer = row.value;
+      const Planned made = planned(job, backend);
+      const bool at_creation = row.state_made == model::OptimizerRow::StateMade::creation;
+      const bool factored = row.state_shape == model::OptimizerRow::StateShape::factored;
+      const std::int64_t scalars = backend == Backend::cpu ? 4 * 4 * row.scalars : 0;
+      EXPECT_EQ(allocated(made, Category::optimizer, at_creation ? Phase::construction : Phase::optimizer,
+                          at_creation ? 0 : 1),
+                row.states * (factored ? kFactored : kParameters) + scalars);
+      EXPECT_EQ(allocated(made, Category::optimizer, Phase::optimizer, 2), 0) << "it stands since the first";
+      const bool foreach = backend == Backend::cuda && row.foreach_temporaries > 0;
+      EXPECT_EQ(allocated(made, Category::temporary, Phase::optimizer, 2),
+                kParameters * (foreach ? row.foreach_temporaries : row.single_temporaries));
+      EXPECT_EQ(bytes_of(made.plan, 2).left, bytes_of(made.plan, 1).left) << "temporaries are given back";
+    }
+  }
+}
+
+TEST(StepPlan, AFusedStepTakesNothingAndCountsItsStepsOnTheGpu) {
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    if (!row.has_fused) continue;
+    SCOPED_TRACE(row.name);
+    TrainingJob job = net();
+    job.optimizer = row.value;
+    job.fused = true;
+    const Planned made = planned(job);
+    EXPECT_EQ(allocated(made, Category::temporary, Phase::optimizer, 2), 0);
+    EXPECT_EQ(allocated(made, Category::optimizer, Phase::optimizer, 1),
+              (128 + 32 + 64 + 8) * row.states + 4 * 4 * row.scalars);
+  }
 }
 
 TEST(StepPlan, OneByOneAnOptimizersLastTemporaryOutlivesTheNextOnesFirst) {

@@ -46,6 +46,14 @@ TEST(RunsCsv, ReadsARun) {
   EXPECT_FALSE(run.out_of_memory);
 }
 
+TEST(RunsCsv, TakesEveryOptimizerByItsName) {
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    const MeasuredRun run = one_run("small.txt,1,,," + std::string(row.name) + ",,,");
+    ASSERT_FALSE(run.error) << core::to_string(*run.error);
+    EXPECT_EQ(run.job.optimizer, row.value);
+  }
+}
+
 TEST(RunsCsv, AnEmptyCellIsTheDefault) {
   const MeasuredRun run = one_run("small.txt,1,,,,,,");
   ASSERT_FALSE(run.error) << core::to_string(*run.error);

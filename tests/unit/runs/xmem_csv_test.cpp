@@ -38,6 +38,17 @@ TEST(XmemCsv, ReadsAConvolutionalNet) {
   EXPECT_EQ(run.figure, Figure::growth);
 }
 
+TEST(XmemCsv, TakesEveryOptimizerByItsNameInAnyCase) {
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    std::string name(row.name);
+    name[0] = static_cast<char>(name[0] - 'a' + 'A');
+    const MeasuredRuns all = read("mc-cnn,small," + name + ",20,RTX 3060,2,false,2097152\n");
+    ASSERT_EQ(all.runs.size(), 1U);
+    ASSERT_FALSE(all.runs[0].error) << core::to_string(*all.runs[0].error);
+    EXPECT_EQ(all.runs[0].job.optimizer, row.value);
+  }
+}
+
 TEST(XmemCsv, ReadsATransformer) {
   const MeasuredRuns all = read(
       "mc-transformer,who/small,SGD,1,RTX 4060,null,false,1048576\n"

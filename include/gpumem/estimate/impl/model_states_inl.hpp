@@ -37,7 +37,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> ModelStates::do_estimate(const model:
   const core::Checked parameters = core::Checked(job.graph->parameters()) * element;
   const core::Checked gradients = core::Checked(job.graph->trainable_parameters()) * element;
   core::Checked optimizer = gradients * core::Checked(model::optimizer_states(job.optimizer));
-  if (job.optimizer == model::Optimizer::adafactor) {
+  if (model::row_of(job.optimizer).state_shape == model::OptimizerRow::StateShape::factored) {
     const core::Result<core::Checked> factored = model_states_detail::factored_bytes(job, ops_);
     if (!factored) return factored.error();
     optimizer = *factored;

@@ -76,9 +76,9 @@ GPUMEM_INLINE StateBytes divided(const StateBytes& bytes, std::int64_t gpus) {
 GPUMEM_INLINE std::vector<std::string> unlike(const model::TrainingJob& job) {
   std::vector<std::string> names;
   const bool single = job.precision == model::Precision::fp32 || job.precision == model::Precision::fp32_strict;
-  const bool adam = job.optimizer == model::Optimizer::adam || job.optimizer == model::Optimizer::adamw;
+  constexpr std::int64_t kAdamsStates = 2;
   if (single) names.emplace_back("precision");
-  if (!adam) names.emplace_back("optimizer");
+  if (model::optimizer_states(job.optimizer) != kAdamsStates) names.emplace_back("optimizer");
   return names;
 }
 

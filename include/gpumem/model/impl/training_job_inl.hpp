@@ -2,7 +2,27 @@
 
 #include "gpumem/model/training_job.hpp"
 
+#include <string>
+#include <vector>
+
 namespace gpumem::model {
+
+namespace training_job_detail {
+
+GPUMEM_INLINE std::string no_fused_form(Optimizer optimizer) {
+  std::vector<std::string_view> with;
+  for (const OptimizerRow& row : kOptimizerRows) {
+    if (row.has_fused) with.push_back(row.name);
+  }
+  std::string names(with.front());
+  for (std::size_t index = 1; index < with.size(); ++index) {
+    names += (index + 1 == with.size() ? " and " : ", ") + std::string(with[index]);
+  }
+  return "the optimizer " + std::string(row_of(optimizer).name) + " has no fused form for a GPU; " + names +
+         " have one";
+}
+
+}  // namespace training_job_detail
 
 GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   const auto refuse = [](std::string message) {
@@ -12,12 +32,7 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
     return refuse(std::string(what) + " is " + std::to_string(value) + "; it must be at least 1");
   };
   if (job.graph == nullptr) return refuse("the job has no model; read a summary first");
-  const bool has_fused = job.optimizer == Optimizer::sgd || job.optimizer == Optimizer::sgd_momentum ||
-                         job.optimizer == Optimizer::adam || job.optimizer == Optimizer::adamw;
-  if (job.fused && !has_fused) {
-    return refuse("the optimizer " + std::string(name_of(kOptimizers, job.optimizer)) +
-                  " has no fused form for a GPU; sgd, adam and adamw have one");
-  }
+  if (job.fused && !row_of(job.optimizer).has_fused) return refuse(training_job_detail::no_fused_form(job.optimizer));
   if (job.batch_size < 1) return not_positive("the batch size", job.batch_size);
   if (job.gradient_accumulation < 1) return not_positive("gradient accumulation", job.gradient_accumulation);
   if (job.data_parallel < 1) return not_positive("the number of GPUs in data parallel", job.data_parallel);

@@ -70,32 +70,6 @@ class EventLog {
   std::vector<Slot> free_;
 };
 
-/// What an optimizer keeps and takes, in tensors of a parameter's size.
-struct OptimizerMemory {
-  model::Optimizer optimizer;
-  int states = 0;                  ///< kept from the first step on
-  int foreach_temporaries = 0;     ///< of all parameters at once
-  int single_temporaries = 0;      ///< of one parameter at a time
-  bool keeps_last = false;         ///< a name holds the last of these until the next parameter's is made
-  bool counts_steps = false;       ///< its state has a float32 scalar besides
-  bool factored = false;           ///< the state of a matrix is its rows and columns
-  bool state_at_creation = false;  ///< before the first step
-  bool has_fused = false;          ///< a fused form for parameters on a GPU
-};
-
-/// torch.optim (2.x), the foreach and the single-tensor forms (1.13 has the same single-tensor ones); lion: the
-/// lion-pytorch package. The fused forms take no temporaries.
-inline constexpr std::array<OptimizerMemory, 8> kOptimizers = {{
-    {model::Optimizer::sgd, 0, 0, 0, false, false, false, false, true},
-    {model::Optimizer::sgd_momentum, 1, 0, 0, false, false, false, false, true},
-    {model::Optimizer::adam, 2, 1, 2, true, true, false, false, true},
-    {model::Optimizer::adamw, 2, 1, 2, true, true, false, false, true},
-    {model::Optimizer::adagrad, 1, 2, 1, true, true, false, true},
-    {model::Optimizer::rmsprop, 1, 1, 1, true},
-    {model::Optimizer::adafactor, 1, 0, 3, false, false, true},
-    {model::Optimizer::lion, 1, 0, 2},
-}};
-
 /// Where a GPU's run and one under FakeTensorMode on the CPU differ beyond single ops, whose record rules know.
 struct Dialect {
   bool adds_gradients_in_place;  ///< where they meet; engine.cpp asks for the sole holder, which fake tensors never are
@@ -171,7 +145,7 @@ class Runner {
       if (!parameter.tied) add(parameter.tensor, sizes, Category::parameter);
     }
     while (buffer < buffers.size()) add(buffers[buffer++], sizes, Category::buffer);
-    if (memory().state_at_creation) create_state(sizes);
+    if (memory().state_made == model::OptimizerRow::StateMade::creation) create_state(sizes);
   }
 
   void summary_pass(const Sizes& sizes) {
@@ -239,7 +213,7 @@ class Runner {
     bool first_dense = true;
   };
 
-  [[nodiscard]] const OptimizerMemory& memory() const { return kOptimizers[static_cast<std::size_t>(job_.optimizer)]; }
+  [[nodiscard]] const model::OptimizerRow& memory() const { return model::row_of(job_.optimizer); }
   [[nodiscard]] const ops::TapeTensor& tensor(TensorId id) const { return tape_.tensor(id); }
   [[nodiscard]] TensorId root(TensorId id) const { return tensor(id).storage; }
   Slot& slot(TensorId id) { return slot_of_[static_cast<std::size_t>(root(id))]; }
@@ -814,10 +788,12 @@ class Runner {
     for (const Tape::Parameter& parameter : tape_.parameters()) {
       if (pace_.late()) return;
       if (parameter.frozen || parameter.tied) continue;
-      const auto factored = memory().factored ? parameter.factored.value().value_or(0) : 0;
+      const bool factors = memory().state_shape == model::OptimizerRow::StateShape::factored;
+      const auto factored = factors ? parameter.factored.value().value_or(0) : 0;
       const std::int64_t bytes =
           factored > 0 ? factored * core::element_size(core::DType::float32) : sizes.of(parameter.tensor);
-      if (memory().counts_steps && (dialect_.step_counts_on_device || fused())) {
+      const bool scalars_count = dialect_.step_counts_on_device || fused();
+      for (int scalar = 0; scalars_count && scalar < memory().scalars; ++scalar) {
         log_.allocate(core::element_size(core::DType::float32), Category::optimizer, tensor(parameter.tensor).layer);
       }
       for (int state = 0; state < memory().states; ++state) {
@@ -861,7 +837,7 @@ class Runner {
       }
       log_.drop(last);
       last = kNoSlot;
-      if (memory().keeps_last) {
+      if (memory().single_keeps_last) {
         last = taken.back();
         taken.pop_back();
       }

@@ -19,29 +19,6 @@ using ops::Output;
 using ops::Tape;
 using ops::TensorId;
 
-/// What the forms of an optimizer do with each parameter: how many kernels, and how many tensors of its size they read
-/// and write together.
-struct OptimizerWork {
-  model::Optimizer optimizer;
-  int kernels = 0;  ///< one after the other, over all parameters (foreach) or over each
-  int tensors = 0;
-  int fused_tensors = 0;  ///< of the one kernel of the fused form
-};
-
-/// torch.optim (2.x): the operations of _multi_tensor_adam and its like, each in the memory that it reads and writes.
-/// adam: lerp 2+1, mul 1+1, addcmul 3+1, sqrt 1+1, div 1+1, add 1+1, addcdiv 3+1. The others are counted likewise;
-/// adafactor's and lion's, which have no multi-tensor form of this kind, only roughly.
-inline constexpr std::array<OptimizerWork, 8> kOptimizerWork = {{
-    {model::Optimizer::sgd, 1, 3, 3},
-    {model::Optimizer::sgd_momentum, 3, 8, 5},
-    {model::Optimizer::adam, 7, 19, 7},
-    {model::Optimizer::adamw, 8, 21, 7},
-    {model::Optimizer::adagrad, 4, 12, 5},
-    {model::Optimizer::rmsprop, 5, 14, 5},
-    {model::Optimizer::adafactor, 10, 20, 20},
-    {model::Optimizer::lion, 4, 11, 11},
-}};
-
 /// multi_tensor_apply.cuh: a launch takes so many chunks of so many elements, of so many tensors, at the most. Three or
 /// four tensors a list; that is what addcdiv, the longest, takes.
 inline constexpr double kChunkElements = 65536.0;
@@ -233,7 +210,7 @@ class Counter {
   }
 
   void optimize() {
-    const OptimizerWork& of = kOptimizerWork[static_cast<std::size_t>(job_.optimizer)];
+    const model::OptimizerRow& row = model::row_of(job_.optimizer);
     double bytes = 0.0;
     double elements = 0.0;
     double tensors = 0.0;
@@ -246,10 +223,10 @@ class Counter {
       tensors += 1.0;
     }
     const double launches = std::ceil(std::max(chunks / kChunksALaunch, tensors / kTensorsALaunch));
-    const bool fused = job_.fused && of.fused_tensors < of.tensors;
-    const int kernels = fused ? 1 : of.kernels;
+    const bool fused = job_.fused && row.has_fused;
+    const int kernels = fused ? 1 : row.kernels;
     const double each = fused || job_.foreach ? launches : tensors;
-    add({.bytes = bytes * (fused ? of.fused_tensors : of.tensors),
+    add({.bytes = bytes * (fused ? row.fused_kernel_tensors : row.kernel_tensors),
          .outputs = elements * kernels,
          .kind = Kernel::Kind::optimizer,
          .phase = Phase::optimizer,

@@ -1,0 +1,36 @@
+// Enters: a list of choices, one row a value with the name that people write. Leaves: the name of a value, the value of
+// a name.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string_view>
+
+namespace gpumem::model {
+
+template <typename Enum>
+struct Named {
+  Enum value;
+  std::string_view name;
+};
+
+/// The name of a value in such a list.
+template <typename Enum, std::size_t Count>
+[[nodiscard]] constexpr std::string_view name_of(const std::array<Named<Enum>, Count>& list, Enum value) {
+  for (const Named<Enum>& row : list) {
+    if (row.value == value) return row.name;
+  }
+  return "unknown";
+}
+
+/// The value of that name in such a list.
+template <typename Enum, std::size_t Count>
+[[nodiscard]] constexpr std::optional<Enum> value_of(const std::array<Named<Enum>, Count>& list,
+                                                     std::string_view name) {
+  for (const Named<Enum>& row : list) {
+    if (row.name == name) return row.value;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gpumem::model

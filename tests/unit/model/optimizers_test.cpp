@@ -1,0 +1,58 @@
+#include "gpumem/model/optimizers.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <string>
+
+namespace gpumem::model {
+namespace {
+
+TEST(Optimizers, EveryRowIsFoundByItsValueAndByItsName) {
+  std::set<std::string_view> names;
+  for (const OptimizerRow& row : kOptimizerRows) {
+    EXPECT_EQ(&row_of(row.value), &row);
+    EXPECT_EQ(name_of(kOptimizers, row.value), row.name);
+    EXPECT_EQ(value_of(kOptimizers, row.name), row.value);
+    names.insert(row.name);
+  }
+  EXPECT_EQ(names.size(), kOptimizerRows.size());
+  EXPECT_EQ(kOptimizers.size(), kOptimizerRows.size());
+}
+
+TEST(Optimizers, NamesAreInLowerCase) {
+  const auto plain = [](unsigned char letter) { return std::islower(letter) != 0 || letter == '-'; };
+  for (const OptimizerRow& row : kOptimizerRows) {
+    EXPECT_FALSE(row.name.empty());
+    EXPECT_TRUE(std::all_of(row.name.begin(), row.name.end(), plain)) << row.name;
+  }
+  EXPECT_EQ(value_of(kOptimizers, "Adam"), std::nullopt);
+}
+
+TEST(Optimizers, EveryRowIsWhole) {
+  for (const OptimizerRow& row : kOptimizerRows) {
+    SCOPED_TRACE(row.name);
+    EXPECT_NE(row.source.find(".py"), std::string_view::npos) << "it names the code that it follows";
+    EXPECT_GE(row.states, 0);
+    EXPECT_GE(row.scalars, 0);
+    EXPECT_GE(row.single_temporaries, 0);
+    EXPECT_TRUE(!row.single_keeps_last || row.single_temporaries > 0);
+    EXPECT_GE(row.kernels, 1);
+    EXPECT_GE(row.kernel_tensors, 3) << "it reads parameter and gradient, and writes the parameter";
+    EXPECT_GE(row.kernel_tensors, 3 + 2 * row.states) << "it reads and writes each state";
+    EXPECT_EQ(row.has_fused, row.fused_kernel_tensors > 0);
+    EXPECT_LE(row.fused_kernel_tensors, row.kernel_tensors);
+  }
+}
+
+TEST(Optimizers, SayWhatTheyKeepOfAParameter) {
+  EXPECT_EQ(optimizer_states(Optimizer::sgd), 0);
+  EXPECT_EQ(optimizer_states(Optimizer::lion), 1);
+  EXPECT_EQ(optimizer_states(Optimizer::adamw), 2);
+  EXPECT_EQ(optimizer_states(Optimizer::adafactor), 0) << "it is factored";
+}
+
+}  // namespace
+}  // namespace gpumem::model
