@@ -1,6 +1,13 @@
 // The bodies of plan/, compiled once.
+#include "gpumem/plan/impl/autocast_copies_inl.hpp"
 #include "gpumem/plan/impl/checkpoints_inl.hpp"
+#include "gpumem/plan/impl/forward_calls_inl.hpp"
+#include "gpumem/plan/impl/gradient_flow_inl.hpp"
+#include "gpumem/plan/impl/name_lifetimes_inl.hpp"
+#include "gpumem/plan/impl/optimizer_step_inl.hpp"
 #include "gpumem/plan/impl/output_shapes_inl.hpp"
+#include "gpumem/plan/impl/recomputation_inl.hpp"
 #include "gpumem/plan/impl/record_inl.hpp"
+#include "gpumem/plan/impl/run_state_inl.hpp"
 #include "gpumem/plan/impl/step_plan_inl.hpp"
 #include "gpumem/plan/impl/step_work_inl.hpp"

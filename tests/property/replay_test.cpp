@@ -401,7 +401,7 @@ Walk walk(const plan::StepPlan& plan) {
     if (!trains) continue;
     result.steps.resize(std::max(result.steps.size(), static_cast<std::size_t>(mark.step)));
     const Event& tensor = call ? event : live.held(event.slot);
-    const std::int64_t what = call ? plan.calls[static_cast<std::size_t>(event.bytes)].convolution : tensor.bytes;
+    const std::int64_t what = call ? plan.calls[event.call].convolution : tensor.bytes;
     result.steps.back().push_back({event.kind, what, tensor.category, event.layer});
   }
   for (std::uint32_t slot = 0; slot < plan.slots; ++slot) {

@@ -51,9 +51,10 @@ inline constexpr std::array<model::Named<Phase>, 7> kPhaseNames = {{{Phase::cons
 struct Event {
   enum class Kind : std::uint8_t { allocate, release, call };
 
-  std::int64_t bytes = 0;   ///< call: which of the plan's library calls
-  std::uint32_t slot = 0;   ///< call: unused
+  std::int64_t bytes = 0;   ///< of an allocation
+  std::uint32_t slot = 0;   ///< of an allocation or release
   std::uint32_t layer = 0;  ///< kNoLayer: of no layer (optimizer, inputs)
+  std::uint32_t call = 0;   ///< of a call: which of the plan's library calls
   Kind kind = Kind::allocate;
   Category category = Category::activation;
 };

@@ -68,7 +68,7 @@ class Replayer {
         allocator_.free(held.block);
         return true;
       }
-      case plan::Event::Kind::call: return call(plan_.calls[static_cast<std::size_t>(event.bytes)]);
+      case plan::Event::Kind::call: return call(plan_.calls[event.call]);
     }
     return true;
   }

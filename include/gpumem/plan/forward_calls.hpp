@@ -1,0 +1,43 @@
+// Enters: recorded functions, one by one. Leaves: what each allocates in forward, and what it keeps for its backward
+// until that is through. Units: bytes. Source: torch.autograd's saved variables, as the op's record rule tells them.
+#pragma once
+
+#include "gpumem/plan/autocast_copies.hpp"
+#include "gpumem/plan/run_state.hpp"
+
+namespace gpumem::plan {
+
+/// On which of PyTorch's threads a function runs: each has a cuBLAS handle of its own.
+enum class Thread : bool { forward, backward };
+
+class ForwardCalls {
+ public:
+  explicit ForwardCalls(RunState& state) : state_(state), copies_(state) {}
+
+  /// Runs the function; `recorded`: autograd keeps what its backward reads, if its output needs a gradient.
+  void run(const ops::Function& function, bool recorded, Thread thread);
+  /// Keeps what the function's backward reads without running it: its inputs stand.
+  void keep_inputs(const ops::Function& function);
+  /// Its backward is through.
+  void drop_kept(const ops::Function& function) {
+    state_.let_go(state_.tape().list(function.saved));
+    copies_.drop_kept(function);
+  }
+  /// The autocast region ends.
+  void end_autocast() { copies_.end_region(); }
+
+ private:
+  void keep(const ops::Function& function) {
+    for (const ops::TensorId saved : state_.tape().list(function.saved)) state_.hold(saved);
+  }
+
+  RunState& state_;
+  AutocastCopies copies_;
+};
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/plan/impl/forward_calls_inl.hpp"
+#endif

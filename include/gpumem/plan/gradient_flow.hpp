@@ -1,0 +1,81 @@
+// Enters: a recorded model whose forward has run. Leaves: its backward: gradients on their way through the graph, where
+// they meet, and the gradients of parameters, which stand until zero_grad. Units: bytes.
+// Source: torch/csrc/autograd: engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gpumem/plan/forward_calls.hpp"
+#include "gpumem/plan/recomputation.hpp"
+#include "gpumem/plan/run_state.hpp"
+
+namespace gpumem::plan {
+
+class GradientFlow {
+ public:
+  GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks);
+
+  /// loss.backward(). `scaled_loss`: the loss times GradScaler's scale, which goes when backward is through; kNoSlot:
+  /// the loss is not scaled.
+  void backward(Slot scaled_loss);
+  /// optimizer.zero_grad(set_to_none=True).
+  void zero_grad();
+
+ private:
+  /// A gradient on its way through backward.
+  struct Flow {
+    Slot slot = kNoSlot;
+    bool dense = true;
+  };
+  /// A gradient of part of a tuple, which waits for the others.
+  struct Part {
+    ops::TensorId of;
+    Slot slot;
+  };
+  struct Meeting {
+    Slot first = kNoSlot;
+    Slot second = kNoSlot;
+    bool first_dense = true;
+  };
+
+  void count_readers();
+  void seed(Slot ones, Slot scaled_loss);
+  void run(std::size_t index);
+  void make_gradients(const ops::Function& function, const Flow& output);
+  void make_input_gradients(const ops::Function& function, const Flow& output);
+  [[nodiscard]] Flow input_gradient(const ops::Function& function, ops::TensorId input, const Flow& output);
+  void make_parameter_gradients(const ops::Function& function);
+  void hand_on(const ops::Function& function);
+  void accumulate(ops::TensorId input, const Flow& flow);
+  void meet(ops::TensorId parameter, Slot fresh);
+  void deliver(ops::TensorId parameter);
+  void deliver_rest();
+  Slot sum_of(const Meeting& meeting, ops::TensorId like, Category category);
+  Slot own_gradient(ops::TensorId parameter, const Flow& flow);
+
+  [[nodiscard]] Flow& gradient(ops::TensorId id) { return gradients_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] bool is_split(ops::TensorId id) const;
+  [[nodiscard]] bool has_parts(ops::TensorId id) const;
+  void drop_parts(ops::TensorId id);
+
+  RunState& state_;
+  EventLog& log_;
+  ForwardCalls& calls_;
+  Recomputation& blocks_;
+  std::vector<Flow> gradients_;        ///< by tensor; a parameter's stays until zero_grad
+  std::vector<Slot> met_;              ///< by parameter: what its readers' gradients sum to so far in this pass
+  std::vector<std::int32_t> readers_;  ///< by parameter: how many gradients it gets in a pass
+  std::vector<std::int32_t> awaited_;  ///< of these, how many are to come
+  std::vector<Flow> flows_;            ///< what a function has made: of its inputs
+  std::vector<std::pair<ops::TensorId, Slot>> parameter_flows_;  ///< and of its parameters
+  std::vector<Part> parts_;
+};
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/plan/impl/gradient_flow_inl.hpp"
+#endif

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "gpumem/plan/forward_calls.hpp"
+
+namespace gpumem::plan {
+
+GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorded, Thread thread) {
+  const ops::Tape& tape = state_.tape();
+  const bool keeps = recorded && state_.requires_grad(function.output);
+  copies_.begin_call(function, keeps);
+  const auto extras = tape.list(function.extras);
+  if (function.extras_first) state_.add(extras, Category::activation);
+  if (function.kind == ops::Output::fresh) {
+    state_.add(function.output, Category::activation);
+  } else {
+    state_.hold(function.output);
+  }
+  if (!function.extras_first) state_.add(extras, Category::activation);
+  state_.call(function, Direction::forward, thread == Thread::backward);
+  const auto scratch = tape.list(function.scratch);
+  state_.add(scratch, Category::temporary);
+  state_.let_go(scratch);
+  if (keeps) keep(function);
+  state_.let_go(extras);
+  copies_.end_call();
+}
+
+GPUMEM_INLINE void ForwardCalls::keep_inputs(const ops::Function& function) {
+  copies_.begin_call(function, true);
+  copies_.end_call();
+  keep(function);
+}
+
+}  // namespace gpumem::plan

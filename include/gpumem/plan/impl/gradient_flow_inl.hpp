@@ -1,0 +1,239 @@
+#pragma once
+
+#include "gpumem/plan/gradient_flow.hpp"
+
+#include <algorithm>
+
+namespace gpumem::plan {
+
+GPUMEM_INLINE GradientFlow::GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks)
+    : state_(state), log_(state.log()), calls_(calls), blocks_(blocks) {
+  const std::size_t tensors = state.tape().tensors().size();
+  gradients_.assign(tensors, {});
+  met_.assign(tensors, kNoSlot);
+  readers_.assign(tensors, 0);
+  count_readers();
+}
+
+GPUMEM_INLINE void GradientFlow::count_readers() {
+  const auto count = [&](ops::TensorId parameter) { ++readers_[static_cast<std::size_t>(state_.tied_to(parameter))]; };
+  for (const ops::Function& function : state_.tape().functions()) {
+    if (!state_.requires_grad(function.output)) continue;
+    for (const ops::TensorId parameter : state_.tape().list(function.parameters)) count(parameter);
+    for (const ops::TensorId input : state_.tape().list(function.inputs)) {
+      if (state_.is_parameter(input)) count(input);
+    }
+  }
+}
+
+GPUMEM_INLINE void GradientFlow::backward(Slot scaled_loss) {
+  const auto functions = state_.tape().functions();
+  // Tensor.backward() holds the ones that it starts from until it returns.
+  const Slot ones = log_.allocate(state_.bytes(state_.recording().loss), Category::activation_gradient, kNoLayer);
+  awaited_ = readers_;
+  seed(ones, scaled_loss);
+  for (std::size_t index = functions.size(); index-- > 0 && !state_.pace().late();) {
+    if (state_.requires_grad(functions[index].output)) run(index);
+    blocks_.end_backward(index);
+  }
+  if (state_.pace().was_late()) return;
+  deliver_rest();
+  log_.drop(ones);
+  log_.drop(scaled_loss);
+}
+
+/// The loss' own gradient: the ones, or ones times the scale.
+GPUMEM_INLINE void GradientFlow::seed(Slot ones, Slot scaled_loss) {
+  const ops::TensorId loss = state_.recording().loss;
+  if (scaled_loss == kNoSlot) {
+    log_.hold(ones);
+    gradient(loss).slot = ones;
+  } else {
+    gradient(loss).slot = log_.allocate(state_.bytes(loss), Category::activation_gradient, kNoLayer);
+  }
+}
+
+/// Parameters that no call reads (a summary shows that they are there, not what with) have gradients all the same.
+GPUMEM_INLINE void GradientFlow::deliver_rest() {
+  for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
+    deliver(parameter.tensor);
+    if (!parameter.frozen && !parameter.tied && gradient(parameter.tensor).slot == kNoSlot) {
+      gradient(parameter.tensor).slot = state_.allocate(parameter.tensor, Category::gradient);
+    }
+  }
+}
+
+GPUMEM_INLINE void GradientFlow::run(std::size_t index) {
+  const ops::Function& function = state_.tape().functions()[index];
+  const Flow output = gradient(function.output);
+  gradient(function.output) = {};
+  const bool joined = function.gradient == ops::Gradient::joined;
+  const bool reached = output.slot != kNoSlot || (joined && has_parts(function.output));
+  if (reached) {
+    blocks_.begin_backward(index);
+    make_gradients(function, output);
+    if (joined) drop_parts(function.output);
+  }
+  if (blocks_.has_saved(index)) calls_.drop_kept(function);
+  if (reached) hand_on(function);
+}
+
+GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, const Flow& output) {
+  Slot copy = kNoSlot;
+  if (function.contiguous_gradient && !output.dense) {
+    copy = log_.allocate(state_.bytes(function.output), Category::activation_gradient, function.layer);
+  }
+  make_input_gradients(function, output);
+  const auto scratch = state_.tape().list(function.backward_scratch);
+  state_.add(scratch, Category::temporary);
+  make_parameter_gradients(function);
+  state_.let_go(scratch);
+  log_.drop(copy);
+  log_.drop(output.slot);
+}
+
+GPUMEM_INLINE void GradientFlow::make_input_gradients(const ops::Function& function, const Flow& output) {
+  constexpr std::size_t kMasked = 32;  // inputs that the mask of those without a gradient speaks of
+  const auto inputs = state_.tape().list(function.inputs);
+  flows_.clear();
+  bool called = false;
+  for (std::size_t at = 0; at < inputs.size(); ++at) {
+    const bool masked = at < kMasked && (function.no_gradient >> at & 1U) != 0;
+    const bool flows = !masked && state_.requires_grad(inputs[at]);
+    flows_.push_back(flows ? input_gradient(function, inputs[at], output) : Flow{});
+    if (flows && !called) {
+      state_.call(function, Direction::data_gradient, true);
+      called = true;
+    }
+  }
+}
+
+GPUMEM_INLINE GradientFlow::Flow GradientFlow::input_gradient(const ops::Function& function, ops::TensorId input,
+                                                              const Flow& output) {
+  const bool same_size = state_.bytes(input) == state_.bytes(function.output);
+  switch (function.gradient) {
+    case ops::Gradient::passed:
+      if (!same_size && !is_split(input)) break;  // the input was broadcast: its gradient is a sum
+      log_.hold(output.slot);
+      return output;
+    case ops::Gradient::part:
+    case ops::Gradient::spread: log_.hold(output.slot); return {output.slot, output.dense && same_size};
+    case ops::Gradient::none: return {};
+    case ops::Gradient::fresh:
+    case ops::Gradient::joined: break;
+  }
+  const Category category = state_.is_parameter(input) ? Category::gradient : Category::activation_gradient;
+  return {log_.allocate(state_.bytes(input), category, function.layer), true};
+}
+
+/// Under autocast each is made in lower precision first.
+GPUMEM_INLINE void GradientFlow::make_parameter_gradients(const ops::Function& function) {
+  parameter_flows_.clear();
+  bool called = false;
+  const auto call_once = [&] {
+    if (!called) state_.call(function, Direction::weight_gradient, true);
+    called = true;
+  };
+  for (const ops::TensorId parameter : state_.tape().list(function.parameters)) {
+    if (!state_.requires_grad(parameter)) continue;
+    Slot lower = kNoSlot;
+    if (function.casts_parameters) {
+      lower = log_.allocate(state_.bytes(parameter) / 2, Category::activation_gradient, function.layer);
+      call_once();
+    }
+    parameter_flows_.emplace_back(parameter, state_.allocate(parameter, Category::gradient));
+    call_once();
+    log_.drop(lower);
+  }
+}
+
+/// The gradients that the function has made go to whom they belong.
+GPUMEM_INLINE void GradientFlow::hand_on(const ops::Function& function) {
+  const auto inputs = state_.tape().list(function.inputs);
+  for (std::size_t at = 0; at < flows_.size(); ++at) {
+    if (flows_[at].slot != kNoSlot) accumulate(inputs[at], flows_[at]);
+  }
+  for (const auto& [parameter, slot] : parameter_flows_) meet(parameter, slot);
+}
+
+GPUMEM_INLINE void GradientFlow::accumulate(ops::TensorId input, const Flow& flow) {
+  if (is_split(input)) {
+    parts_.push_back({input, flow.slot});
+    return;
+  }
+  if (state_.is_parameter(input)) {  // one that other calls read as a tensor
+    meet(input, own_gradient(input, flow));
+    return;
+  }
+  Flow& old = gradient(input);
+  if (old.slot == kNoSlot) {
+    old = flow;
+    return;
+  }
+  old = {sum_of({old.slot, flow.slot, old.dense}, input, Category::activation_gradient), true};
+}
+
+/// The gradients of a parameter that several calls read meet before AccumulateGrad, which takes a first one as it is
+/// and adds one to what stands from an earlier pass in place.
+GPUMEM_INLINE void GradientFlow::meet(ops::TensorId parameter, Slot fresh) {
+  const ops::TensorId of = state_.tied_to(parameter);
+  Slot& met = met_[static_cast<std::size_t>(of)];
+  met = met == kNoSlot ? fresh : sum_of({met, fresh, true}, parameter, Category::gradient);
+  if (--awaited_[static_cast<std::size_t>(of)] == 0) deliver(of);
+}
+
+GPUMEM_INLINE void GradientFlow::deliver(ops::TensorId parameter) {
+  Slot& met = met_[static_cast<std::size_t>(parameter)];
+  if (met == kNoSlot) return;
+  Slot& stands = gradient(parameter).slot;
+  if (stands == kNoSlot) {
+    stands = met;
+  } else {
+    log_.drop(met);
+  }
+  met = kNoSlot;
+}
+
+/// Two gradients that meet become one (InputBuffer): in the place of the first, where that may be written to.
+GPUMEM_INLINE Slot GradientFlow::sum_of(const Meeting& meeting, ops::TensorId like, Category category) {
+  const bool in_place =
+      state_.backend().adds_gradients_in_place && meeting.first_dense && log_.has_one_holder(meeting.first);
+  const Slot sum = in_place ? meeting.first : state_.allocate(like, category);
+  if (!in_place) log_.drop(meeting.first);
+  log_.drop(meeting.second);
+  return sum;
+}
+
+/// A gradient that a parameter may keep: AccumulateGrad copies one that others hold, or that is not dense.
+GPUMEM_INLINE Slot GradientFlow::own_gradient(ops::TensorId parameter, const Flow& flow) {
+  if (flow.dense && log_.has_one_holder(flow.slot)) return flow.slot;
+  const Slot copy = state_.allocate(parameter, Category::gradient);
+  log_.drop(flow.slot);
+  return copy;
+}
+
+GPUMEM_INLINE bool GradientFlow::is_split(ops::TensorId id) const {
+  const std::vector<ops::TensorId>& splits = state_.recording().splits;
+  return std::binary_search(splits.begin(), splits.end(), id);
+}
+
+GPUMEM_INLINE bool GradientFlow::has_parts(ops::TensorId id) const {
+  return std::any_of(parts_.begin(), parts_.end(), [&](const Part& part) { return part.of == id; });
+}
+
+GPUMEM_INLINE void GradientFlow::drop_parts(ops::TensorId id) {
+  for (const Part& part : parts_) {
+    if (part.of == id) log_.drop(part.slot);
+  }
+  std::erase_if(parts_, [&](const Part& part) { return part.of == id; });
+}
+
+GPUMEM_INLINE void GradientFlow::zero_grad() {
+  for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
+    Flow& standing = gradient(parameter.tensor);
+    log_.drop(standing.slot);
+    standing = {};
+  }
+}
+
+}  // namespace gpumem::plan

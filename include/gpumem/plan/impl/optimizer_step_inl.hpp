@@ -1,0 +1,120 @@
+#pragma once
+
+#include "gpumem/plan/optimizer_step.hpp"
+
+#include <vector>
+
+namespace gpumem::plan {
+
+GPUMEM_INLINE OptimizerStep::OptimizerStep(RunState& state, const model::TrainingJob& job)
+    : state_(state), row_(model::row_of(job.optimizer)) {
+  const bool multi_tensor = state.backend().multi_tensor_optimizers;
+  fused_ = job.fused && multi_tensor && row_.has_fused;
+  foreach_ = job.foreach && multi_tensor && row_.foreach_temporaries > 0;
+}
+
+GPUMEM_INLINE void OptimizerStep::create() {
+  if (row_.state_made == model::OptimizerRow::StateMade::creation) make_state();
+}
+
+GPUMEM_INLINE void OptimizerStep::run() {
+  make_state();
+  if (fused_) return;
+  if (foreach_) {
+    take_for_all();
+  } else {
+    take_one_by_one();
+  }
+}
+
+GPUMEM_INLINE void OptimizerStep::make_state() {
+  if (has_state_) return;
+  has_state_ = true;
+  const int scalars = state_.backend().step_counts_on_device || fused_ ? row_.scalars : 0;
+  if (scalars + row_.states == 0) return;
+  for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
+    if (state_.pace().late()) return;
+    if (parameter.frozen || parameter.tied) continue;
+    const std::uint32_t layer = state_.layer(parameter.tensor);
+    for (int scalar = 0; scalar < scalars; ++scalar) {
+      state_.log().allocate(core::element_size(core::DType::float32), Category::optimizer, layer);
+    }
+    const std::int64_t bytes = state_bytes(parameter);
+    for (int kept = 0; kept < row_.states; ++kept) state_.log().allocate(bytes, Category::optimizer, layer);
+  }
+}
+
+/// Of one state of the parameter.
+GPUMEM_INLINE std::int64_t OptimizerStep::state_bytes(const ops::Tape::Parameter& parameter) const {
+  const bool factored = row_.state_shape == model::OptimizerRow::StateShape::factored;
+  const std::int64_t elements = factored ? parameter.factored.value().value_or(0) : 0;
+  return elements > 0 ? elements * core::element_size(core::DType::float32) : state_.bytes(parameter.tensor);
+}
+
+GPUMEM_INLINE void OptimizerStep::take_for_all() {
+  std::vector<Slot> taken;
+  taken.reserve(state_.trained().size() * static_cast<std::size_t>(row_.foreach_temporaries));
+  for (int temporary = 0; temporary < row_.foreach_temporaries; ++temporary) {
+    for (const ops::TensorId parameter : state_.trained()) {
+      if (state_.pace().late()) break;
+      taken.push_back(state_.allocate(parameter, Category::temporary));
+    }
+  }
+  for (const Slot slot : taken) state_.log().drop(slot);
+}
+
+GPUMEM_INLINE void OptimizerStep::take_one_by_one() {
+  if (row_.single_temporaries == 0) return;
+  Slot last = kNoSlot;
+  std::vector<Slot> taken;
+  for (const ops::TensorId parameter : state_.trained()) {
+    if (state_.pace().late()) break;
+    taken.clear();
+    for (int temporary = 0; temporary < row_.single_temporaries; ++temporary) {
+      taken.push_back(state_.allocate(parameter, Category::temporary));
+    }
+    state_.log().drop(last);
+    last = kNoSlot;
+    if (row_.single_keeps_last) {
+      last = taken.back();
+      taken.pop_back();
+    }
+    for (const Slot slot : taken) state_.log().drop(slot);
+  }
+  state_.log().drop(last);
+}
+
+GPUMEM_INLINE GradientScaler::GradientScaler(RunState& state, const model::TrainingJob& job)
+    : state_(state), active_(job.precision == model::Precision::amp_fp16 && state.backend().scales_gradients) {}
+
+/// The scale (float32) and the growth tracker (int32) stand from the first call on; the scaled loss lives while
+/// backward() runs.
+GPUMEM_INLINE Slot GradientScaler::scale_loss() {
+  if (!active_) return kNoSlot;
+  constexpr std::int64_t kScalar = 4;
+  if (!has_scale_) {
+    state_.log().allocate(kScalar, Category::optimizer, kNoLayer);
+    state_.log().allocate(kScalar, Category::optimizer, kNoLayer);
+    has_scale_ = true;
+  }
+  return state_.log().allocate(kScalar, Category::activation, kNoLayer);
+}
+
+/// The scale's inverse is made in float64.
+GPUMEM_INLINE Slot GradientScaler::unscale(bool fused_optimizer) {
+  if (!active_) return kNoSlot;
+  constexpr std::int64_t kScalar = 4;
+  constexpr std::int64_t kWide = 8;
+  const auto take = [&](std::int64_t bytes) { return state_.log().allocate(bytes, Category::temporary, kNoLayer); };
+  if (fused_optimizer) return take(kScalar);  // it unscales by itself
+  const Slot wide = take(kWide);
+  const Slot inverse_wide = take(kWide);
+  state_.log().drop(wide);
+  const Slot inverse = take(kScalar);
+  state_.log().drop(inverse_wide);
+  const Slot found = take(kScalar);
+  state_.log().drop(inverse);
+  return found;
+}
+
+}  // namespace gpumem::plan

@@ -1,0 +1,69 @@
+#pragma once
+
+#include "gpumem/plan/run_state.hpp"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+namespace gpumem::plan {
+
+GPUMEM_INLINE core::Result<TensorBytes> TensorBytes::at(std::int64_t batch_size, const ops::Tape& tape,
+                                                        const model::ModelGraph& graph) {
+  TensorBytes all;
+  all.batch_size_ = batch_size;
+  all.bytes_.reserve(tape.tensors().size());
+  for (const ops::TapeTensor& tensor : tape.tensors()) {
+    const auto bytes = tensor.size.bytes(batch_size).value();
+    if (!bytes) {
+      const model::Layer& layer = graph.layers()[tensor.layer];
+      return core::Error{core::ErrorCode::overflow,
+                         "a tensor of it does not fit 64 bits at batch size " + std::to_string(batch_size),
+                         {graph.file(), layer.line, graph.path(layer)}};
+    }
+    all.bytes_.push_back(*bytes);
+  }
+  return all;
+}
+
+GPUMEM_INLINE RunState::RunState(const Recording& recording, StepPlan reused)
+    : recording_(recording), backend_(BackendTraits::of(recording.tape.backend())), log_(std::move(reused)) {
+  constexpr std::size_t kEventsAFunction = 40;
+  constexpr std::size_t kCallsAFunction = 12;
+  const auto tensors = tape().tensors();
+  facts_.reserve(tensors.size());
+  for (const ops::TapeTensor& tensor : tensors) {
+    facts_.push_back({tensor.storage, static_cast<ops::TensorId>(facts_.size()), tensor.layer, tensor.requires_grad});
+  }
+  slots_.assign(tensors.size(), kNoSlot);
+  find_parameters();
+  log_.reserve(tape().functions().size() * kEventsAFunction, tape().functions().size() * kCallsAFunction);
+}
+
+GPUMEM_INLINE void RunState::find_parameters() {
+  bool any_tied = false;
+  trained_.reserve(tape().parameters().size());
+  for (const ops::Tape::Parameter& parameter : tape().parameters()) {
+    facts_[static_cast<std::size_t>(parameter.tensor)].is_parameter = true;
+    if (!parameter.frozen && !parameter.tied) trained_.push_back(parameter.tensor);
+    any_tied |= parameter.tied;
+  }
+  if (any_tied) find_tied();
+}
+
+/// A tied parameter's owner is the first of its size.
+GPUMEM_INLINE void RunState::find_tied() {
+  const auto elements = [&](const ops::Tape::Parameter& parameter) {
+    return tape().tensor(parameter.tensor).size.elements.value().value_or(0);
+  };
+  std::unordered_map<std::int64_t, ops::TensorId> first_of;
+  for (const ops::Tape::Parameter& parameter : tape().parameters()) {
+    if (!parameter.tied) first_of.try_emplace(elements(parameter), parameter.tensor);
+  }
+  for (const ops::Tape::Parameter& parameter : tape().parameters()) {
+    const auto found = parameter.tied ? first_of.find(elements(parameter)) : first_of.end();
+    if (found != first_of.end()) facts_[static_cast<std::size_t>(parameter.tensor)].tied_to = found->second;
+  }
+}
+
+}  // namespace gpumem::plan

@@ -1,0 +1,34 @@
+// Enters: a recorded model. Leaves: where the program's names for its tensors go out of use: behind the last function
+// that reads them. Units: indices.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpumem/plan/record.hpp"
+
+namespace gpumem::plan {
+
+class NameLifetimes {
+ public:
+  /// Inputs, parameters, buffers and what the training loop holds never go out of use by themselves.
+  explicit NameLifetimes(const Recording& recording);
+
+  /// Whose names end behind this function.
+  [[nodiscard]] std::span<const ops::TensorId> ending_at(std::size_t function) const {
+    const std::uint32_t first = first_of_[function];
+    return std::span<const ops::TensorId>(ending_).subspan(first, first_of_[function + 1] - first);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_of_;  ///< by function: where its part of `ending_` begins
+  std::vector<ops::TensorId> ending_;
+};
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/plan/impl/name_lifetimes_inl.hpp"
+#endif

@@ -1,0 +1,56 @@
+// Enters: an optimizer's row and the trained parameters. Leaves: the state that it makes, the temporaries of its step,
+// and what torch.amp.GradScaler takes around it. Units: bytes.
+// Source: the code that the row names; torch/amp/grad_scaler.py.
+#pragma once
+
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/plan/run_state.hpp"
+
+namespace gpumem::plan {
+
+class OptimizerStep {
+ public:
+  OptimizerStep(RunState& state, const model::TrainingJob& job);
+
+  /// torch.optim.Adagrad(model.parameters()) makes its state; most do so in their first step.
+  void create();
+  /// optimizer.step(), with the state that it makes if it has none yet.
+  void run();
+  /// The fused form, as asked for.
+  [[nodiscard]] bool fused() const { return fused_; }
+
+ private:
+  void make_state();
+  [[nodiscard]] std::int64_t state_bytes(const ops::Tape::Parameter& parameter) const;
+  void take_for_all();
+  void take_one_by_one();
+
+  RunState& state_;
+  const model::OptimizerRow& row_;
+  bool foreach_ = false;
+  bool fused_ = false;
+  bool has_state_ = false;
+};
+
+/// Under amp-fp16 on a GPU; else it does nothing.
+class GradientScaler {
+ public:
+  GradientScaler(RunState& state, const model::TrainingJob& job);
+
+  /// GradScaler.scale(loss): the scaled loss, for backward; kNoSlot: it is not scaled.
+  [[nodiscard]] Slot scale_loss();
+  /// GradScaler.step(): unscales the gradients in place. Leaves found_inf, which stands until update(); kNoSlot: none.
+  [[nodiscard]] Slot unscale(bool fused_optimizer);
+
+ private:
+  RunState& state_;
+  bool active_ = false;
+  bool has_scale_ = false;
+};
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/plan/impl/optimizer_step_inl.hpp"
+#endif

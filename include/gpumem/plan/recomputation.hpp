@@ -1,0 +1,100 @@
+// Enters: the checkpointed blocks of a model as runs of recorded functions (checkpoints.hpp finds them). Leaves: what a
+// call of torch.utils.checkpoint (use_reentrant=False) holds, and the second run of each block. Units: bytes.
+// Source: torch/utils/checkpoint.py, _checkpoint_without_reentrant_generator.
+//
+// Forward keeps a block's arguments and nothing else; the first backward that asks for a saved tensor runs all of the
+// block again. The second run's tensors stand beside what is left of the first one's. It ends with the last tensor that
+// is saved: an input is saved before its function runs, an output behind it.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gpumem/plan/checkpoints.hpp"
+#include "gpumem/plan/forward_calls.hpp"
+#include "gpumem/plan/name_lifetimes.hpp"
+#include "gpumem/plan/run_state.hpp"
+
+namespace gpumem::plan {
+
+class Recomputation {
+ public:
+  Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names, std::span<const Range> blocks);
+
+  /// Whether the function stands in a checkpointed block: then autograd keeps nothing of it in forward.
+  [[nodiscard]] bool covers(std::size_t function) const { return block_of(function) != nullptr; }
+  /// Whether the function's saved tensors stand: not in a block that did not run again.
+  [[nodiscard]] bool has_saved(std::size_t function) const {
+    const Block* block = block_of(function);
+    return block == nullptr || block->recomputed;
+  }
+
+  /// Forward comes to this function: a block that begins here holds its arguments.
+  void begin_forward(std::size_t function) {
+    if (Block* block = block_of(function); block != nullptr && function == block->run.first) hold_inputs(*block);
+  }
+  /// Backward asks for what this function saved: its block runs again, once.
+  void begin_backward(std::size_t function) {
+    Block* block = block_of(function);
+    if (block == nullptr || block->recomputed || !saves(state_.tape().functions()[function])) return;
+    run_again(*block, static_cast<std::uint32_t>(function));
+  }
+  /// Backward is through with this function: with a block's first one the graph lets go of the arguments.
+  void end_backward(std::size_t function) {
+    if (Block* block = block_of(function); block != nullptr && function == block->run.first) end(*block);
+  }
+  /// There is no backward.
+  void drop_all() {
+    for (Block& block : blocks_) end(block);
+  }
+
+ private:
+  struct Block {
+    Range run;
+    std::uint32_t last_saver = 0;        ///< the function whose saved tensors are the last: the second run stops there
+    std::vector<ops::TensorId> inputs;   ///< made before it, read in it
+    std::vector<ops::TensorId> outputs;  ///< made in it, read behind it
+    bool held = false;
+    bool recomputed = false;
+    /// What still stands of the first run when the second begins.
+    std::vector<std::pair<ops::TensorId, Slot>> first_run;
+  };
+
+  [[nodiscard]] const Block* block_of(std::size_t function) const {
+    return block_at_.empty() || block_at_[function] == kNoBlock ? nullptr : &blocks_[block_at_[function]];
+  }
+  [[nodiscard]] Block* block_of(std::size_t function) {
+    return block_at_.empty() || block_at_[function] == kNoBlock ? nullptr : &blocks_[block_at_[function]];
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> find_makers();
+  void find_block(const Range& run, const std::vector<std::uint32_t>& name_ends);
+  void hold_inputs(Block& block);
+  void run_again(Block& block, std::uint32_t upto);
+  void end(Block& block);
+  void put_aside(Block& block, ops::TensorId id);
+  void end_names(const Block& block, std::uint32_t function, std::uint32_t end);
+  [[nodiscard]] bool saves(const ops::Function& function) const;
+  [[nodiscard]] bool makes_what_it_saves(const ops::Function& function) const;
+  [[nodiscard]] bool made_in(const Range& run, ops::TensorId id) const;
+  [[nodiscard]] bool is_constant(ops::TensorId id) const;
+
+  static constexpr std::uint32_t kNoBlock = UINT32_MAX;
+  static constexpr std::uint32_t kNoFunction = UINT32_MAX;
+
+  RunState& state_;
+  ForwardCalls& calls_;
+  const NameLifetimes& names_;
+  std::vector<Block> blocks_;
+  std::vector<std::uint32_t> block_at_;  ///< by function; empty: there are no blocks
+  std::vector<std::uint32_t> maker_of_;  ///< by tensor: the function that it is the output of
+};
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/plan/impl/recomputation_inl.hpp"
+#endif
