@@ -7,19 +7,19 @@
 #include "gpumem/gpumem.hpp"
 #include "gpumem/ml/segment_sketch.hpp"
 #include "gpumem/ml/trained_model.hpp"
-#include "gpumem/runs/gpumemnet_net.hpp"
+#include "gpumem_datasets/gpumemnet_net.hpp"
 
 namespace {
 
 using gpumem::TrainingJob;
+using gpumem::datasets::ListedLayer;
 using gpumem::estimate::EstimatorOptions;
-using gpumem::runs::ListedLayer;
 
 /// Linear layers with their norms, ReLUs and dropouts, and a classifier: as many layers as asked for, shapes printed.
 TrainingJob mlp_job(std::size_t layers) {
   constexpr std::int64_t kWidth = 1024;
   constexpr std::int64_t kClasses = 100;
-  gpumem::runs::GpumemnetNet net;
+  gpumem::datasets::GpumemnetNet net;
   net.architecture = "uniform";
   net.channels = kWidth;
   const std::array<ListedLayer, 4> block = {{{"linear", kWidth, kWidth * (kWidth + 1)},
@@ -29,7 +29,7 @@ TrainingJob mlp_job(std::size_t layers) {
   for (std::size_t layer = 0; layer + 2 < layers; ++layer) net.layers.push_back(block[layer % block.size()]);
   net.layers.push_back({"linear", kClasses, kClasses * (kWidth + 1)});
   net.layers.push_back({"Softmax", kClasses, 0});
-  return {*gpumem::runs::build_net(net, gpumem::ops::vocabulary(), "", 0), 256};
+  return {*gpumem::datasets::build_net(net, gpumem::ops::vocabulary(), "", 0), 256};
 }
 
 /// Of memory or of utilisation: `made` is the estimator, or why there is none.
@@ -56,7 +56,7 @@ TrainingJob cnn_job(std::size_t layers) {
   constexpr std::int64_t kSide = 32;
   constexpr std::int64_t kChannels = 64;
   constexpr std::int64_t kClasses = 100;
-  gpumem::runs::GpumemnetNet net;
+  gpumem::datasets::GpumemnetNet net;
   net.architecture = "uniform";
   net.channels = kChannels;
   net.side = kSide;
@@ -67,7 +67,7 @@ TrainingJob cnn_job(std::size_t layers) {
   net.layers.push_back({"adaptive_avg_pool2d", 1, 0});
   net.layers.push_back({"linear", kClasses, kClasses * (kChannels + 1)});
   net.layers.push_back({"Softmax", kClasses, 0});
-  return {*gpumem::runs::build_net(net, gpumem::ops::vocabulary(), "", 0), 32};
+  return {*gpumem::datasets::build_net(net, gpumem::ops::vocabulary(), "", 0), 32};
 }
 
 void utilisation(benchmark::State& state, std::string_view estimator, const TrainingJob& job) {

@@ -14,8 +14,8 @@ namespace gpumem::accuracy {
 namespace {
 
 namespace fs = std::filesystem;
-using runs::MeasuredRun;
-using runs::MeasuredRuns;
+using datasets::MeasuredRun;
+using datasets::MeasuredRuns;
 
 bool is_measured(const MeasuredRun& run) {
   return run.out_of_memory || run.error || run.measured_mib.value_or(0.0) > 0.0;
@@ -36,7 +36,7 @@ std::string source_of(const MeasuredRuns& table, const TableFile& file) {
   // CARMA's workloads come with what GPUMemNet said of them.
   const bool carma = std::any_of(table.runs.begin(), table.runs.end(), [](const MeasuredRun& run) {
     return std::any_of(run.published.begin(), run.published.end(),
-                       [](const runs::PublishedEstimate& said) { return said.estimator == "gpumemnet"; });
+                       [](const datasets::PublishedEstimate& said) { return said.estimator == "gpumemnet"; });
   });
   return carma ? "carma" : "";
 }
@@ -55,7 +55,7 @@ const KnownSet* find_known(const DataSet& set) {
   return nullptr;
 }
 
-std::optional<runs::Figure> figure_of(const std::vector<const MeasuredRun*>& runs) {
+std::optional<datasets::Figure> figure_of(const std::vector<const MeasuredRun*>& runs) {
   const auto other = [&](const MeasuredRun* run) { return run->figure != runs.front()->figure; };
   if (runs.empty() || std::any_of(runs.begin(), runs.end(), other)) return std::nullopt;
   return runs.front()->figure;
@@ -155,9 +155,10 @@ std::vector<std::string> tables_below(const std::string& folder) {
     if (!text) continue;
     // The header alone tells what a table is.
     const auto header = core::parse_csv(std::string_view(*text).substr(0, text->find('\n')));
-    const auto formats = runs::runs_formats();
-    const bool known = header && std::any_of(formats.begin(), formats.end(),
-                                             [&](const runs::RunsFormat* format) { return format->sniff(*header); });
+    const auto formats = datasets::runs_formats();
+    const bool known = header && std::any_of(formats.begin(), formats.end(), [&](const datasets::RunsFormat* format) {
+                         return format->sniff(*header);
+                       });
     if (known) all.push_back(at->path().generic_string());
   }
   std::sort(all.begin(), all.end());
@@ -167,7 +168,7 @@ std::vector<std::string> tables_below(const std::string& folder) {
 Result<Data> read_data(const std::vector<TableFile>& tables, const std::string& summaries) {
   Data data;
   for (const TableFile& file : tables) {
-    auto table = read_runs(file.path, summaries);
+    auto table = datasets::read_runs(file.path, summaries);
     if (!table) return table.error();
     const auto taken = take_gpus(*table, data.gpus);
     if (!taken) return Error(taken.error()).in_file(file.path);

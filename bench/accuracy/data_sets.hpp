@@ -1,5 +1,5 @@
-// Enters: paths of tables of measured runs (runs/read_runs.hpp). Leaves: DataSet, runs that are judged together: those
-// of one table, and of one kind of nets where a table has many of several.
+// Enters: paths of tables of measured runs (gpumem_datasets/read_runs.hpp). Leaves: DataSet, runs that are judged
+// together: those of one table, and of one kind of nets where a table has many of several.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 
 #include "gpumem/gpumem.hpp"
 #include "gpumem/ml/model_config.hpp"
+#include "gpumem_datasets/datasets.hpp"
 
 namespace gpumem::accuracy {
 
@@ -29,10 +30,10 @@ struct KnownSet {
 struct DataSet {
   std::string name = {};    ///< "a100/cnn.csv", "xmem/runs.csv, transformers"
   std::string source = {};  ///< "gpumemnet", "xmem", "carma", "bench/measured/h200-141gb"; empty: nobody knows
-  std::optional<ml::NetKind> kind = {};     ///< that of most runs
-  std::optional<runs::Figure> figure = {};  ///< what was measured; nothing: not the same of all runs
-  std::vector<std::string> gpus = {};       ///< each once, by name
-  std::vector<const runs::MeasuredRun*> runs = {};
+  std::optional<ml::NetKind> kind = {};         ///< that of most runs
+  std::optional<datasets::Figure> figure = {};  ///< what was measured; nothing: not the same of all runs
+  std::vector<std::string> gpus = {};           ///< each once, by name
+  std::vector<const datasets::MeasuredRun*> runs = {};
   std::int64_t without_measurement = 0;
   std::int64_t several_gpus = 0;  ///< left out: the figure is that of one GPU
   const KnownSet* known = nullptr;
@@ -40,7 +41,7 @@ struct DataSet {
 
 /// Tables, and the sets that view them.
 struct Data {
-  std::vector<std::unique_ptr<const runs::MeasuredRuns>> tables;
+  std::vector<std::unique_ptr<const datasets::MeasuredRuns>> tables;
   std::vector<DataSet> sets;
   std::map<std::string, GpuProfile> gpus;  ///< by the name that a run has for it
 };

@@ -11,8 +11,8 @@ namespace gpumem::accuracy {
 
 namespace {
 
-using runs::Accuracy;
-using runs::CappedAccuracy;
+using datasets::Accuracy;
+using datasets::CappedAccuracy;
 
 constexpr std::string_view kReplay = "replay";
 constexpr std::string_view kRunsTable = "runs";
@@ -86,9 +86,9 @@ std::string others(const SetVerdicts& verdicts) {
 /// Whether the runs reach more than one class of 8,000 MiB.
 bool has_classes(const Verdict& verdict) {
   std::optional<int> first;
-  for (const runs::Judged& run : verdict.judged) {
+  for (const datasets::Judged& run : verdict.judged) {
     if (run.out_of_memory) continue;
-    const int here = runs::memory_class(run.measured_mib);
+    const int here = datasets::memory_class(run.measured_mib);
     if (first && *first != here) return true;
     first = here;
   }
@@ -102,7 +102,7 @@ std::string beyond_the_error(const SetVerdicts& verdicts, const Verdict& replay)
     append(text, "absolute: median " + whole(accuracy.absolute_error_mib.median) + " MiB, 99 % within " +
                      whole(accuracy.absolute_error_mib.p99) + " MiB");
   } else if (accuracy.worst) {
-    const runs::Judged& worst = replay.judged[*accuracy.worst];
+    const datasets::Judged& worst = replay.judged[*accuracy.worst];
     append(text, "worst " + percent(std::abs(worst.expected_mib - worst.measured_mib) / worst.measured_mib));
   }
   if (has_classes(replay)) append(text, "right class of 8,000 MiB " + percent(accuracy.right_class, 1));
@@ -129,7 +129,7 @@ std::string runs_cell(const SetVerdicts& verdicts, const Verdict& replay, const 
 ReadmeRow runs_row(const SetVerdicts* verdicts, const std::string& what) {
   const Verdict* replay = verdicts == nullptr ? nullptr : find(*verdicts, kReplay);
   if (replay == nullptr || replay->accuracy.fitted == 0) return {what, std::nullopt};
-  const runs::Spread& error = replay->accuracy.relative_error;
+  const datasets::Spread& error = replay->accuracy.relative_error;
   return {what, row({runs_cell(*verdicts, *replay, what), std::string(text_of(verdicts->set->figure)),
                      percent(error.median) + ", " + percent(error.mean), beyond_the_error(*verdicts, *replay)})};
 }

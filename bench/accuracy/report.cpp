@@ -10,8 +10,8 @@ namespace gpumem::accuracy {
 
 namespace {
 
-using runs::Accuracy;
-using runs::CappedAccuracy;
+using datasets::Accuracy;
+using datasets::CappedAccuracy;
 
 constexpr std::string_view kIntroduction =
     "# Accuracy\n\n"
@@ -23,7 +23,8 @@ constexpr std::string_view kIntroduction =
     "alarms*: runs that fitted, though the estimate said otherwise. An estimator that publishes no range has its "
     "expected "
     "figure as `upper`.\n\n"
-    "xMem's metrics are defined in `include/gpumem/runs/accuracy.hpp`: *MRE*, the median relative error of runs that "
+    "xMem's metrics are defined in `include/gpumem_datasets/accuracy.hpp`: *MRE*, the median relative error of runs "
+    "that "
     "fitted; *PEF*, the share of runs whose out-of-memory verdict is wrong or that would fail with no more memory than "
     "the estimate (if that is below what was measured: a strict rule, for the allocator may give back its cache); "
     "*MCP*, "
@@ -181,7 +182,7 @@ std::string heading(const SetVerdicts& verdicts) {
 
 }  // namespace
 
-std::string_view text_of(std::optional<runs::Figure> figure) {
+std::string_view text_of(std::optional<datasets::Figure> figure) {
   constexpr std::array<std::string_view, 4> kTexts = {"device (nvidia-smi)", "reserved by PyTorch's allocator",
                                                       "allocated, in live tensors", "growth of the device's use"};
   return figure ? kTexts.at(static_cast<std::size_t>(*figure)) : "several figures, as the table says";

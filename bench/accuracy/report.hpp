@@ -16,6 +16,6 @@ struct ReportFacts {
 [[nodiscard]] std::string report_of(const Data& data, const std::vector<SetVerdicts>& all, const ReportFacts& facts);
 
 /// "device (nvidia-smi)"
-[[nodiscard]] std::string_view text_of(std::optional<runs::Figure> figure);
+[[nodiscard]] std::string_view text_of(std::optional<datasets::Figure> figure);
 
 }  // namespace gpumem::accuracy

@@ -43,7 +43,7 @@ struct Range {
 std::optional<Range> range_of(const SetVerdicts& verdicts) {
   Range range;
   for (const Verdict& verdict : verdicts.verdicts) {
-    for (const runs::Judged& run : verdict.judged) {
+    for (const datasets::Judged& run : verdict.judged) {
       if (run.out_of_memory || !(run.measured_mib > 0.0)) continue;
       range.lower = range.lower > 0.0 ? std::min(range.lower, run.measured_mib) : run.measured_mib;
       range.upper = std::max(range.upper, run.measured_mib);
@@ -61,10 +61,11 @@ Plot plot_of(const SetVerdicts& verdicts, const Range& range, Point corner) {
   plot.x_ticks = draw::memory_log_ticks(plot.x, 6);
   plot.y_ticks = draw::memory_log_ticks(plot.y, 8);
   plot.x_title = "measured";
-  if (verdicts.set->figure) plot.x_title += ": " + std::string(model::name_of(runs::kFigures, *verdicts.set->figure));
+  if (verdicts.set->figure)
+    plot.x_title += ": " + std::string(model::name_of(datasets::kFigures, *verdicts.set->figure));
   plot.y_title = "predicted";
   const auto fitted = std::count_if(verdicts.set->runs.begin(), verdicts.set->runs.end(),
-                                    [](const runs::MeasuredRun* run) { return !run->out_of_memory; });
+                                    [](const datasets::MeasuredRun* run) { return !run->out_of_memory; });
   plot.title = verdicts.set->name + " (" + whole(static_cast<double>(fitted)) + ")";
   return plot;
 }
@@ -76,7 +77,7 @@ void draw_ratio(Svg& svg, const Plot& plot, double ratio, const draw::Paint& pai
 
 void draw_dots(Svg& svg, const Plot& plot, const Verdict& verdict, const draw::SeriesLook& look, double size) {
   std::vector<Point> points;
-  for (const runs::Judged& run : verdict.judged) {
+  for (const datasets::Judged& run : verdict.judged) {
     if (run.out_of_memory || !run.has_figure || !(run.measured_mib > 0.0)) continue;
     points.push_back(plot.at(run.measured_mib, std::clamp(run.expected_mib, plot.y.lower, plot.y.upper)));
   }

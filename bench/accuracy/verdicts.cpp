@@ -16,7 +16,7 @@ namespace gpumem::accuracy {
 namespace {
 
 using cli::Prediction;
-using runs::MeasuredRun;
+using datasets::MeasuredRun;
 
 /// One run, and where its predictions go.
 struct Work {
@@ -30,8 +30,8 @@ Prediction predict(const Work& work, const Estimator& estimator) {
   if (work.run->error) return failure(*work.run->error);
   if (work.gpu == nullptr) return failure({ErrorCode::missing_information, "the run names no GPU", {}});
   // An estimator that tells no reserved memory is compared by all that it expects.
-  const bool reserved = work.run->figure == runs::Figure::reserved;
-  const runs::Figure figure = reserved ? runs::Figure::growth : work.run->figure;
+  const bool reserved = work.run->figure == datasets::Figure::reserved;
+  const datasets::Figure figure = reserved ? datasets::Figure::growth : work.run->figure;
   auto prediction = cli::predict(*work.run, figure, estimator, *work.gpu);
   return prediction ? *std::move(prediction) : failure(prediction.error());
 }
@@ -57,9 +57,9 @@ void predict_all(std::vector<Work>& all, const std::vector<const Estimator*>& es
 }
 
 void finish(Verdict& verdict) {
-  verdict.accuracy = runs::accuracy_of(verdict.judged);
-  verdict.at_expected = runs::capped_accuracy_of(verdict.judged, runs::Cap::expected);
-  verdict.at_upper = runs::capped_accuracy_of(verdict.judged, runs::Cap::upper);
+  verdict.accuracy = datasets::accuracy_of(verdict.judged);
+  verdict.at_expected = datasets::capped_accuracy_of(verdict.judged, datasets::Cap::expected);
+  verdict.at_upper = datasets::capped_accuracy_of(verdict.judged, datasets::Cap::upper);
 }
 
 /// The built-in model of this name as it is described; nothing for a model of the user's own.
@@ -98,7 +98,7 @@ Verdict verdict_of(std::string_view estimator, std::size_t number, const std::ve
   return verdict;
 }
 
-runs::Judged judged(const Work& work, const runs::PublishedEstimate& said) {
+datasets::Judged judged(const Work& work, const datasets::PublishedEstimate& said) {
   const double capacity = work.gpu == nullptr ? 0.0 : work.gpu->capacity().mib();
   const double expected = said.expected_mib.value_or(0.0);
   return {.measured_mib = work.run->measured_mib.value_or(0.0),
@@ -116,7 +116,7 @@ runs::Judged judged(const Work& work, const runs::PublishedEstimate& said) {
 std::vector<Verdict> published_verdicts(const std::vector<const Work*>& runs) {
   std::vector<Verdict> verdicts;
   for (const Work* work : runs) {
-    for (const runs::PublishedEstimate& said : work->run->published) {
+    for (const datasets::PublishedEstimate& said : work->run->published) {
       auto verdict = std::find_if(verdicts.begin(), verdicts.end(),
                                   [&](const Verdict& each) { return each.estimator == said.estimator; });
       if (verdict == verdicts.end()) {

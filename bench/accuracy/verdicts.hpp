@@ -8,7 +8,8 @@
 #include <vector>
 
 #include "data_sets.hpp"
-#include "gpumem/runs/accuracy.hpp"
+#include "gpumem_datasets/accuracy.hpp"
+#include "gpumem_datasets/measured_run.hpp"
 
 namespace gpumem::accuracy {
 
@@ -18,10 +19,10 @@ struct Verdict {
   bool published = false;  ///< what the table cites; not computed here
   bool ranged = false;     ///< it publishes a range
   bool whole = false;      ///< it does not tell what was measured apart: compared by all that it expects
-  std::vector<runs::Judged> judged = {};
-  runs::Accuracy accuracy = {};
-  runs::CappedAccuracy at_expected = {};
-  runs::CappedAccuracy at_upper = {};
+  std::vector<datasets::Judged> judged = {};
+  datasets::Accuracy accuracy = {};
+  datasets::CappedAccuracy at_expected = {};
+  datasets::CappedAccuracy at_upper = {};
   std::int64_t failed = 0;  ///< runs without an answer
   std::string first_failure = {};
   std::vector<std::string> models = {};  ///< of a learned estimator: those that answered, each once

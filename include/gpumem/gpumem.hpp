@@ -19,11 +19,9 @@
 #include "gpumem/ops/catalogue.hpp"
 #include "gpumem/place/policies.hpp"
 #include "gpumem/place/queue.hpp"
-#include "gpumem/place/rad_file.hpp"
 #include "gpumem/place/recovery.hpp"
 #include "gpumem/place/server_json.hpp"
 #include "gpumem/request/targets.hpp"
-#include "gpumem/runs/read_runs.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
 #include "gpumem/summary/read.hpp"
 #include "gpumem/utilisation/translate.hpp"
@@ -60,14 +58,6 @@ using summary::to_graph_json;
 /// The same for a summary that is in memory.
 [[nodiscard]] inline Result<ModelGraph> parse_summary(std::string_view text, bool lenient = false) {
   return summary::read(text, {&ops::vocabulary(), {}, lenient});
-}
-
-/// Reads a table of measured runs in any form (see runs/read_runs.hpp). `summaries` is the folder with the summaries
-/// of models that the table only names.
-[[nodiscard]] inline Result<runs::MeasuredRuns> read_runs(const std::string& path, const std::string& summaries = {}) {
-  return runs::read_runs(path, {.vocabulary = &ops::vocabulary(),
-                                .read_summary = [](const std::string& summary) { return read_summary(summary); },
-                                .summaries = summaries});
 }
 
 }  // namespace gpumem

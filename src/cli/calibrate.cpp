@@ -8,7 +8,7 @@
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/runs/accuracy.hpp"
+#include "gpumem_datasets/datasets.hpp"
 
 namespace gpumem::cli {
 
@@ -26,10 +26,10 @@ bool is_on(const std::string& name, const GpuProfile& gpu) {
 }
 
 /// What the run leaves for the context.
-Result<double> context_of(const runs::MeasuredRun& run, const Estimator& estimator, const GpuProfile& gpu) {
+Result<double> context_of(const datasets::MeasuredRun& run, const Estimator& estimator, const GpuProfile& gpu) {
   if (run.error) return *run.error;
   if (run.out_of_memory || run.measured_mib.value_or(0.0) <= 0.0) return unusable("it measured no need");
-  if (run.figure != runs::Figure::device) return unusable("its figure is not the device's used memory");
+  if (run.figure != datasets::Figure::device) return unusable("its figure is not the device's used memory");
   if (run.gpus != 1) return unusable("it ran on several GPUs");
   if (!is_on(run.gpu, gpu)) return unusable("it ran on another GPU");
   const auto estimate = estimator.estimate(run.job, gpu);
@@ -60,7 +60,7 @@ Result<ContextFit> calibrate(const CalibrateOptions& options) {
   if (!estimator) return estimator.error();
   const auto base = profile_text(**gpu, options.gpu);
   if (!base) return base.error();
-  const auto all = read_runs(options.runs, options.summaries);
+  const auto all = datasets::read_runs(options.runs, options.summaries);
   if (!all) return all.error();
   auto fit = fit_context(all->runs, **estimator, **gpu);
   if (!fit) return std::move(fit.error()).in_file(options.runs);
@@ -75,12 +75,12 @@ Result<ContextFit> calibrate(const CalibrateOptions& options) {
 
 }  // namespace
 
-Result<ContextFit> fit_context(const std::vector<runs::MeasuredRun>& runs, const Estimator& estimator,
+Result<ContextFit> fit_context(const std::vector<datasets::MeasuredRun>& runs, const Estimator& estimator,
                                const GpuProfile& gpu) {
   ContextFit fit;
   std::vector<double> contexts;
   std::string first;
-  for (const runs::MeasuredRun& run : runs) {
+  for (const datasets::MeasuredRun& run : runs) {
     const Result<double> context = context_of(run, estimator, gpu);
     if (context) {
       contexts.push_back(*context);
@@ -94,9 +94,9 @@ Result<ContextFit> fit_context(const std::vector<runs::MeasuredRun>& runs, const
   }
   std::sort(contexts.begin(), contexts.end());
   fit.runs = static_cast<std::int64_t>(contexts.size());
-  fit.median_mib = runs::percentile(contexts, 0.5);
-  fit.p10_mib = runs::percentile(contexts, 0.1);
-  fit.p90_mib = runs::percentile(contexts, 0.9);
+  fit.median_mib = datasets::percentile(contexts, 0.5);
+  fit.p10_mib = datasets::percentile(contexts, 0.1);
+  fit.p90_mib = datasets::percentile(contexts, 0.9);
   if (fit.median_mib > 0.0) return fit;
   return Error{ErrorCode::missing_information,
                "in most runs the estimate of reserved memory is above all that was measured; check the jobs' settings",

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "evaluation.hpp"
-#include "gpumem/runs/measured_run.hpp"
+#include "gpumem_datasets/measured_run.hpp"
 
 namespace gpumem::cli {
 
@@ -21,7 +21,7 @@ struct ContextFit {
 
 /// Errors: missing_information if no run tells the context, with the reason of the first one that does not, or if
 /// the estimator takes more than was measured.
-[[nodiscard]] Result<ContextFit> fit_context(const std::vector<runs::MeasuredRun>& runs, const Estimator& estimator,
+[[nodiscard]] Result<ContextFit> fit_context(const std::vector<datasets::MeasuredRun>& runs, const Estimator& estimator,
                                              const GpuProfile& gpu);
 
 /// The profile `json` under another name, with this context and no other. Errors: those of device::parse_profile.

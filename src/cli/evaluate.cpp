@@ -5,7 +5,7 @@
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/runs/accuracy.hpp"
+#include "gpumem_datasets/datasets.hpp"
 #include "prediction.hpp"
 #include "progress.hpp"
 #include "report.hpp"
@@ -15,8 +15,8 @@ namespace gpumem::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using runs::Accuracy;
-using runs::MeasuredRun;
+using datasets::Accuracy;
+using datasets::MeasuredRun;
 
 /// All predictions of one estimator, and how well they agree with what was measured.
 struct Verdict {
@@ -58,8 +58,8 @@ Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, E
 }
 
 void judge(Verdict& verdict) {
-  std::vector<runs::Judged> one;
-  std::vector<runs::Judged> several;
+  std::vector<datasets::Judged> one;
+  std::vector<datasets::Judged> several;
   for (const Prediction& prediction : verdict.predictions) {
     if (prediction.error) {
       verdict.failed.push_back(&prediction);
@@ -69,8 +69,8 @@ void judge(Verdict& verdict) {
     if (prediction.run->gpus == 1) verdict.judged.push_back(&prediction);
     (prediction.run->gpus == 1 ? one : several).push_back(judged(prediction));
   }
-  verdict.accuracy = runs::accuracy_of(one);
-  verdict.several_gpus = runs::accuracy_of(several);
+  verdict.accuracy = datasets::accuracy_of(one);
+  verdict.several_gpus = datasets::accuracy_of(several);
 }
 
 std::vector<Verdict> judge_all(const Selection& selection, const std::vector<const Estimator*>& estimators,
@@ -121,8 +121,8 @@ std::string name_of(const MeasuredRun& run) {
 
 std::string errors_table(const Verdict& verdict) {
   const Accuracy& accuracy = verdict.accuracy;
-  const runs::Spread& relative = accuracy.relative_error;
-  const runs::Spread& absolute = accuracy.absolute_error_mib;
+  const datasets::Spread& relative = accuracy.relative_error;
+  const datasets::Spread& absolute = accuracy.absolute_error_mib;
   const Prediction& worst = *verdict.judged[*accuracy.worst];
   std::string text = row("", {"mean", "median", "p90", "p99"});
   text += row("relative error",
@@ -171,7 +171,7 @@ std::string to_table(const Verdict& verdict) {
   return text + failures(verdict);
 }
 
-std::string headline(const EvaluateOptions& options, const runs::MeasuredRuns& all, const Selection& selection) {
+std::string headline(const EvaluateOptions& options, const datasets::MeasuredRuns& all, const Selection& selection) {
   std::string text =
       options.runs + ": " + all.format + ", " + count_of_runs(static_cast<std::int64_t>(selection.runs.size()));
   if (selection.without_measurement > 0) text += ", " + count(selection.without_measurement) + " without a measurement";
@@ -188,7 +188,7 @@ double rounded(double value) {
   return std::round(value * kDecimals) / kDecimals;
 }
 
-Json to_json(const runs::Spread& spread) {
+Json to_json(const datasets::Spread& spread) {
   return {{"mean", rounded(spread.mean)},
           {"median", rounded(spread.median)},
           {"p90", rounded(spread.p90)},
@@ -231,7 +231,7 @@ Json to_json(const Verdict& verdict) {
   return json;
 }
 
-Json to_json(const EvaluateOptions& options, const runs::MeasuredRuns& all, const Selection& selection,
+Json to_json(const EvaluateOptions& options, const datasets::MeasuredRuns& all, const Selection& selection,
              const std::vector<Verdict>& verdicts) {
   Json json = {{"schema", 1},
                {"file", options.runs},
@@ -278,7 +278,7 @@ int run_evaluate(const EvaluateOptions& options) {
   if (!options.gpu.empty()) {
     if (const auto gpu = evaluator.gpu_of(options.gpu); !gpu) return report_error(gpu.error());
   }
-  const auto all = read_runs(options.runs, options.summaries);
+  const auto all = datasets::read_runs(options.runs, options.summaries);
   if (!all) return report_error(all.error());
   const Selection selection = select(all->runs, options.filter);
   const std::vector<Verdict> verdicts = judge_all(selection, *estimators, evaluator, options.gpu);

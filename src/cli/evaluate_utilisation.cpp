@@ -6,8 +6,8 @@
 #include "commands.hpp"
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/runs/accuracy.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
+#include "gpumem_datasets/datasets.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -15,14 +15,14 @@ namespace gpumem::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using runs::MeasuredRun;
+using datasets::MeasuredRun;
 using utilisation::UtilisationEstimate;
 using utilisation::UtilisationEstimator;
 
 /// The counters of a run in the order of UtilisationEstimate::counters().
-constexpr std::array<std::optional<double> runs::Counters::*, 5> kMeasured = {
-    &runs::Counters::smact, &runs::Counters::smocc, &runs::Counters::gract, &runs::Counters::gpu_utilisation,
-    &runs::Counters::fp32};
+constexpr std::array<std::optional<double> datasets::Counters::*, 5> kMeasured = {
+    &datasets::Counters::smact, &datasets::Counters::smocc, &datasets::Counters::gract,
+    &datasets::Counters::gpu_utilisation, &datasets::Counters::fp32};
 
 /// What one estimator says of one run.
 struct Said {
@@ -109,8 +109,8 @@ std::string to_table(const UtilisationVerdict& verdict) {
     std::string title = "  " + std::string(accuracy.name);
     title.resize(17, ' ');
     text += title + text_of("%10.4f", accuracy.mean(accuracy.sum)) +
-            text_of("%10.4f", runs::percentile(accuracy.errors, 0.5)) +
-            text_of("%10.4f", runs::percentile(accuracy.errors, 0.9)) +
+            text_of("%10.4f", datasets::percentile(accuracy.errors, 0.5)) +
+            text_of("%10.4f", datasets::percentile(accuracy.errors, 0.9)) +
             text_of("%10.4f", to_digits(accuracy.mean(accuracy.signed_sum))) +
             text_of("%10.1f %%", kHundred * accuracy.mean(static_cast<double>(accuracy.within))) + "\n";
   }
@@ -135,8 +135,8 @@ Json to_json(const UtilisationVerdict& verdict) {
     json["counters"][std::string(accuracy.name)] = {
         {"runs", accuracy.errors.size()},
         {"mean_absolute_error", rounded(accuracy.mean(accuracy.sum))},
-        {"median_absolute_error", rounded(runs::percentile(accuracy.errors, 0.5))},
-        {"p90_absolute_error", rounded(runs::percentile(accuracy.errors, 0.9))},
+        {"median_absolute_error", rounded(datasets::percentile(accuracy.errors, 0.5))},
+        {"p90_absolute_error", rounded(datasets::percentile(accuracy.errors, 0.9))},
         {"signed_error", rounded(accuracy.mean(accuracy.signed_sum))},
         {"within", rounded(accuracy.mean(static_cast<double>(accuracy.within)))}};
   }
@@ -203,7 +203,7 @@ Result<std::vector<UtilisationVerdict>> judge_all(const EvaluateOptions& options
 }  // namespace
 
 int run_evaluate_utilisation(const EvaluateOptions& options) {
-  const auto all = read_runs(options.runs, options.summaries);
+  const auto all = datasets::read_runs(options.runs, options.summaries);
   if (!all) return report_error(all.error());
   const std::vector<const MeasuredRun*> chosen = counted(all->runs, options.filter);
   const auto verdicts = judge_all(options, chosen);

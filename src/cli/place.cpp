@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem_datasets/rad_file.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -27,7 +28,7 @@ struct Job {
   std::string id;
   std::string policy;
   std::int64_t gpus = 1;
-  std::optional<place::RadFile> rad;
+  std::optional<datasets::RadFile> rad;
 };
 
 /// The estimate on one of the server's kinds of GPUs.
@@ -67,7 +68,7 @@ core::Result<Job> job_of(const PlaceOptions& options) {
   if (core::lower_case(options.job).ends_with(".rad")) {
     const auto text = core::read_file(options.job);
     if (!text) return text.error();
-    auto rad = place::parse_rad(*text, options.job);
+    auto rad = datasets::parse_rad(*text, options.job);
     if (!rad) return rad.error();
     job.request.summary = model_path(options.job, rad->model);
     if (job.request.batch_size == 0) job.request.batch_size = rad->batch_size;

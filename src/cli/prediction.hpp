@@ -6,13 +6,14 @@
 #include <string>
 
 #include "gpumem/gpumem.hpp"
-#include "gpumem/runs/accuracy.hpp"
+#include "gpumem_datasets/accuracy.hpp"
+#include "gpumem_datasets/measured_run.hpp"
 
 namespace gpumem::cli {
 
 /// What one estimator says of one run, in terms of the figure that was measured.
 struct Prediction {
-  const runs::MeasuredRun* run = nullptr;
+  const datasets::MeasuredRun* run = nullptr;
   double expected_mib = 0.0;
   double lower_mib = 0.0;
   double upper_mib = 0.0;
@@ -27,15 +28,15 @@ struct Prediction {
 };
 
 /// The part of the estimate that this figure measures; nothing if the estimator does not tell it.
-[[nodiscard]] std::optional<Bytes> figure_of(const MemoryEstimate& estimate, runs::Figure figure);
+[[nodiscard]] std::optional<Bytes> figure_of(const MemoryEstimate& estimate, datasets::Figure figure);
 
 /// `figure` is that of the run, or `growth` for one that measured reserved memory, if estimators that tell none are to
 /// be taken at their word. Errors: those of the estimate; missing_information if the estimator does not tell the
 /// figure. A run with an error of its own has no job, and must not come here.
-[[nodiscard]] Result<Prediction> predict(const runs::MeasuredRun& run, runs::Figure figure, const Estimator& estimator,
-                                         const GpuProfile& gpu);
+[[nodiscard]] Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure figure,
+                                         const Estimator& estimator, const GpuProfile& gpu);
 
 /// The prediction beside what was measured.
-[[nodiscard]] runs::Judged judged(const Prediction& prediction);
+[[nodiscard]] datasets::Judged judged(const Prediction& prediction);
 
 }  // namespace gpumem::cli

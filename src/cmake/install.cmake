@@ -1,5 +1,5 @@
 # Install and export: find_package(gpumem) gives gpumem::gpumem, gpumem::headers, and for C gpumem::c and
-# gpumem::c_static; pkg-config gives gpumem and gpumem-c.
+# gpumem::c_static; pkg-config gives gpumem and gpumem-c. find_package(gpumem COMPONENTS datasets) adds gpumem::datasets.
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/gpumem)
 
 install(TARGETS gpumem gpumem_headers EXPORT gpumem-targets)
@@ -13,6 +13,12 @@ if(GPUMEM_BUILD_CAPI)
   install(TARGETS gpumem_c gpumem_c_static EXPORT gpumem-targets)
   configure_file(src/cmake/gpumem-c.pc.in ${CMAKE_CURRENT_BINARY_DIR}/gpumem-c.pc @ONLY)
   install(FILES ${CMAKE_CURRENT_BINARY_DIR}/gpumem-c.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
+# Who asks for it by name gets it: find_package(gpumem COMPONENTS datasets).
+if(TARGET gpumem_datasets)
+  install(TARGETS gpumem_datasets EXPORT gpumem-datasets-targets COMPONENT datasets)
+  install(DIRECTORY include/gpumem_datasets DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT datasets)
+  install(EXPORT gpumem-datasets-targets NAMESPACE gpumem:: DESTINATION ${package_dir} COMPONENT datasets)
 endif()
 install(DIRECTORY include/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/generated/gpumem DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})

@@ -112,8 +112,8 @@ std::string mixture_table(const std::vector<Score>& scores) {
                           "upper / measured", "replay: mean", "median", "right class"}) +
                      rule(10);
   for (const Score& score : scores) {
-    const runs::Accuracy& with = *score.corrected;
-    const runs::Accuracy& without = score.uncorrected;
+    const datasets::Accuracy& with = *score.corrected;
+    const datasets::Accuracy& without = score.uncorrected;
     text += row({score.of, count(score.rows), percent(with.relative_error.mean), percent(with.relative_error.median),
                  percent(with.right_class), percent(with.covered), figure(with.upper_ratio),
                  percent(without.relative_error.mean), percent(without.relative_error.median),

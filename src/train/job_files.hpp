@@ -1,6 +1,6 @@
 // Enters: labelled jobs and a folder. Leaves: the folder with a graph JSON a job, and RUNS.csv, a table of runs (see
-// runs/runs_csv.hpp) that names them. Nothing of it was measured: measured_mib is empty, and the further columns
-// replay_mib and replay_fits (yes, no) say what the replay estimator expects. Units: MiB (2^20 bytes).
+// gpumem_datasets/runs_csv.hpp) that names them. Nothing of it was measured: measured_mib is empty, and the further
+// columns replay_mib and replay_fits (yes, no) say what the replay estimator expects. Units: MiB (2^20 bytes).
 #pragma once
 
 #include <cstdint>

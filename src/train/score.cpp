@@ -54,13 +54,13 @@ void score_values(Score& score, const Dataset& data, const ml::Head& head, const
     }
     std::sort(errors.begin(), errors.end());
     score.absolute_error.push_back(errors.empty() ? 0.0 : sum / static_cast<double>(errors.size()));
-    score.median_absolute_error.push_back(runs::percentile(errors, 0.5));
+    score.median_absolute_error.push_back(datasets::percentile(errors, 0.5));
     score.covered.push_back(share_of(covered, score.rows));
   }
 }
 
 /// A run as the corrected replay (estimate/corrected_replay.hpp) has it.
-runs::Judged corrected(const Row& row, const ml::Head& head, std::span<const float> outputs) {
+datasets::Judged corrected(const Row& row, const ml::Head& head, std::span<const float> outputs) {
   ml::Mixture mixture;
   // The rule's component stands at 0, so the value is its distance.
   const auto rule = std::find(head.names.begin(), head.names.end(), ml::kRuleComponent) - head.names.begin();
@@ -86,8 +86,8 @@ runs::Judged corrected(const Row& row, const ml::Head& head, std::span<const flo
 }
 
 void score_mixture(Score& score, const Dataset& data, const ml::Head& head, const Chosen& chosen) {
-  std::vector<runs::Judged> with;
-  std::vector<runs::Judged> without;
+  std::vector<datasets::Judged> with;
+  std::vector<datasets::Judged> without;
   for (const Prediction* prediction : chosen) {
     const Row& row = data.rows[prediction->row];
     with.push_back(corrected(row, head, prediction->outputs));
@@ -98,8 +98,8 @@ void score_mixture(Score& score, const Dataset& data, const ml::Head& head, cons
                        .fits = true,
                        .lower_mib = 0.0});
   }
-  score.corrected = runs::accuracy_of(with);
-  score.uncorrected = runs::accuracy_of(without);
+  score.corrected = datasets::accuracy_of(with);
+  score.uncorrected = datasets::accuracy_of(without);
 }
 
 Score score_of(std::string of, const Dataset& data, const ml::Head& head, const Chosen& chosen) {
@@ -179,8 +179,8 @@ ml::Residuals residuals_of(const Dataset& data, const ml::Head& head, std::span<
       above.push_back(data.rows[prediction.row].targets[output] - static_cast<double>(prediction.outputs[output]));
     }
     std::sort(above.begin(), above.end());
-    residuals.lower.push_back(runs::percentile(above, (1.0 - kCoverage) / 2.0));
-    residuals.upper.push_back(runs::percentile(above, (1.0 + kCoverage) / 2.0));
+    residuals.lower.push_back(datasets::percentile(above, (1.0 - kCoverage) / 2.0));
+    residuals.upper.push_back(datasets::percentile(above, (1.0 + kCoverage) / 2.0));
   }
   return residuals;
 }
@@ -196,8 +196,8 @@ std::vector<std::pair<std::string, double>> figures_of(const Score& score, const
     return figures;
   }
   if (score.corrected) {
-    const runs::Accuracy& with = *score.corrected;
-    const runs::Accuracy& without = score.uncorrected;
+    const datasets::Accuracy& with = *score.corrected;
+    const datasets::Accuracy& without = score.uncorrected;
     figures.insert(figures.end(), {{"mean_relative_error", with.relative_error.mean},
                                    {"median_relative_error", with.relative_error.median},
                                    {"right_class", with.right_class},

@@ -10,7 +10,7 @@
 
 #include "dataset.hpp"
 #include "gpumem/ml/model_config.hpp"
-#include "gpumem/runs/accuracy.hpp"
+#include "gpumem_datasets/accuracy.hpp"
 
 namespace gpumem::train {
 
@@ -40,8 +40,8 @@ struct Score {
   std::vector<double> median_absolute_error;  ///< median of the same
   std::vector<double> covered;                ///< share whose target is at most the output
   // Where it is a mixture: of the device's memory as corrected, and as the replay has it.
-  std::optional<runs::Accuracy> corrected;
-  runs::Accuracy uncorrected;
+  std::optional<datasets::Accuracy> corrected;
+  datasets::Accuracy uncorrected;
 };
 
 /// Of all rows, of each fold, and of each source if there are several.

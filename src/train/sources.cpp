@@ -4,6 +4,7 @@
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/gpumem.hpp"
+#include "gpumem_datasets/datasets.hpp"
 #include "hash.hpp"
 
 namespace gpumem::train {
@@ -33,7 +34,7 @@ std::optional<Number> number_of(std::string_view text) {
 
 // Measured runs.
 
-core::Result<Row> with_distances(Row row, const runs::MeasuredRun& run, const Labelling& labelling) {
+core::Result<Row> with_distances(Row row, const datasets::MeasuredRun& run, const Labelling& labelling) {
   // Left out later: a run that was out of memory measured no need.
   if (run.out_of_memory) return row;
   const auto replayed = labelling.replayed(run.job);
@@ -48,13 +49,13 @@ core::Result<Row> with_distances(Row row, const runs::MeasuredRun& run, const La
 }
 
 /// What a head of bins sorts: memory, or the counter that it names.
-double label_of(const runs::MeasuredRun& run, const ml::Head& head) {
+double label_of(const datasets::MeasuredRun& run, const ml::Head& head) {
   const CounterOf counter = head.of.empty() ? nullptr : counter_named(head.of);
   if (counter == nullptr) return run.measured_mib.value_or(0.0);
   return (run.counters.*counter).value_or(0.0);
 }
 
-core::Result<Row> row_of(const runs::MeasuredRun& run, const std::string& source, const Labelling& labelling) {
+core::Result<Row> row_of(const datasets::MeasuredRun& run, const std::string& source, const Labelling& labelling) {
   if (run.error) return *run.error;
   core::Result<Row> row = labelling.featurise(run.job);
   if (!row) return row;
@@ -154,12 +155,12 @@ core::Status check_columns(const core::CsvTable& table, const ml::ModelConfig& m
 
 }  // namespace
 
-Source rows_of(const runs::MeasuredRuns& runs, const std::string& name, const Labelling& labelling) {
+Source rows_of(const datasets::MeasuredRuns& runs, const std::string& name, const Labelling& labelling) {
   Source source;
   source.name = name;
   const ml::Head& head = labelling.model->head;
   const bool bins = !head.edges_mib.empty() && head.of.empty();
-  for (const runs::MeasuredRun& run : runs.runs) {
+  for (const datasets::MeasuredRun& run : runs.runs) {
     if (run.gpus != 1) ++source.several_gpus;
     else if (run.out_of_memory && !bins) ++source.out_of_memory;
     else if (!run.error && !is_measured(run, head)) ++source.unmeasured;
@@ -189,7 +190,7 @@ core::Result<Source> read_table(const std::string& path, const std::string& summ
   const auto table = core::parse_csv(*text, path);
   if (!table) return table.error();
   if (is_feature_table(*table)) return rows_of(*table, *labelling.model);
-  const auto runs = gpumem::read_runs(path, summaries);
+  const auto runs = datasets::read_runs(path, summaries);
   if (!runs) return runs.error();
   return rows_of(*runs, path, labelling);
 }

@@ -1,6 +1,7 @@
 // Enters: a word of the command line that names training data. Leaves: rows. A word is the path of a table,
-//   of measured runs       as 'gpumem evaluate' reads them (runs/read_runs.hpp): the jobs' features are computed
-//   of features            name,group,measured_mib[,out_of_memory], then a column each feature of the recipe, and
+//   of measured runs       as 'gpumem evaluate' reads them (gpumem_datasets/read_runs.hpp): the jobs' features are
+//   computed of features            name,group,measured_mib[,out_of_memory], then a column each feature of the recipe,
+//   and
 //                          "target NAME" each value of its head; "sequence" holds the layers as "1 2 3;4 5 6"
 // or "random:KIND:COUNT:SEED[:BIN_MIB]", that many random jobs (random_jobs.hpp), labelled by the replay estimator;
 // with BIN_MIB as many in each class that wide (labelled_jobs.hpp).
@@ -14,7 +15,7 @@
 #include "dataset.hpp"
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/runs/measured_run.hpp"
+#include "gpumem_datasets/measured_run.hpp"
 #include "targets.hpp"
 
 namespace gpumem::train {
@@ -41,7 +42,7 @@ struct Labelling {
 };
 
 /// The group of a row is its net. Rows that cannot be used are counted.
-[[nodiscard]] Source rows_of(const runs::MeasuredRuns& runs, const std::string& name, const Labelling& labelling);
+[[nodiscard]] Source rows_of(const datasets::MeasuredRuns& runs, const std::string& name, const Labelling& labelling);
 
 /// Whether a table is one of features: it has the columns group and measured_mib.
 [[nodiscard]] bool is_feature_table(const core::CsvTable& table);

@@ -24,11 +24,11 @@ struct CounterName {
   std::string_view name;
   CounterOf counter;
 };
-constexpr std::array<CounterName, 5> kCounterNames = {{{"gpu_utilisation", &runs::Counters::gpu_utilisation},
-                                                       {"gract", &runs::Counters::gract},
-                                                       {"smact", &runs::Counters::smact},
-                                                       {"smocc", &runs::Counters::smocc},
-                                                       {"fp32", &runs::Counters::fp32}}};
+constexpr std::array<CounterName, 5> kCounterNames = {{{"gpu_utilisation", &datasets::Counters::gpu_utilisation},
+                                                       {"gract", &datasets::Counters::gract},
+                                                       {"smact", &datasets::Counters::smact},
+                                                       {"smocc", &datasets::Counters::smocc},
+                                                       {"fp32", &datasets::Counters::fp32}}};
 
 /// The name without a quantile's "_p95".
 std::string_view plain_name(std::string_view name) {
@@ -77,7 +77,7 @@ core::Result<Targets> targets_of(const std::vector<std::string>& names, const Ex
     wanted.push_back(target ? Wanted{*target, nullptr} : Wanted{Target::counter, counter});
     compares = compares || target == Target::log_ratio;
   }
-  return Targets([wanted, compares, expected](const runs::MeasuredRun& run) -> core::Result<std::vector<double>> {
+  return Targets([wanted, compares, expected](const datasets::MeasuredRun& run) -> core::Result<std::vector<double>> {
     const double measured_mib = run.measured_mib.value_or(0.0);
     double expected_mib = 1.0;
     if (compares) {
@@ -105,7 +105,7 @@ CounterOf counter_named(std::string_view name) {
   return nullptr;
 }
 
-bool is_measured(const runs::MeasuredRun& run, const ml::Head& head) {
+bool is_measured(const datasets::MeasuredRun& run, const ml::Head& head) {
   bool counters = false;
   bool all = true;
   const auto need = [&](std::string_view name) {

@@ -19,21 +19,21 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/ml/model_config.hpp"
 #include "gpumem/model/training_job.hpp"
-#include "gpumem/runs/measured_run.hpp"
+#include "gpumem_datasets/measured_run.hpp"
 
 namespace gpumem::train {
 
 /// What a run measured, to one value an output; not a number for a counter that was not read.
-using Targets = std::function<core::Result<std::vector<double>>(const runs::MeasuredRun& run)>;
+using Targets = std::function<core::Result<std::vector<double>>(const datasets::MeasuredRun& run)>;
 
 /// One of the counters of a run.
-using CounterOf = std::optional<double> runs::Counters::*;
+using CounterOf = std::optional<double> datasets::Counters::*;
 
 /// The counter that a target or a head of bins names; null for other names.
 [[nodiscard]] CounterOf counter_named(std::string_view name);
 
 /// Whether the run measured what the head is to tell: its counters, or else memory (or that there was too little).
-[[nodiscard]] bool is_measured(const runs::MeasuredRun& run, const ml::Head& head);
+[[nodiscard]] bool is_measured(const datasets::MeasuredRun& run, const ml::Head& head);
 
 /// What an estimator expects of a job, in MiB.
 using Expected = std::function<core::Result<double>(const model::TrainingJob& job)>;

@@ -43,11 +43,11 @@ core::Result<Source> random_rows(const RandomSource& wanted, const std::string& 
                                  const device::GpuProfile& gpu, const Labelling& labelling) {
   const auto jobs = jobs_of(wanted, options, gpu);
   if (!jobs) return jobs.error();
-  runs::MeasuredRuns runs;
+  datasets::MeasuredRuns runs;
   for (std::int64_t index = 0; index < wanted.count; ++index) {
     auto labelled = jobs->at(static_cast<std::uint64_t>(index));
     if (!labelled) return std::move(labelled).error();
-    runs::MeasuredRun run;
+    datasets::MeasuredRun run;
     run.name = std::move(labelled->made.name);
     run.job = std::move(labelled->made.job);
     run.measured_mib = labelled->replay_mib;
@@ -112,7 +112,7 @@ core::Result<Labelling> labelling_of(const Recipe& recipe, const device::GpuProf
   if (targets) {
     labelling.targets = *std::move(targets);
   } else {  // only a table of features brings values under names of its own
-    labelling.targets = [error = targets.error()](const runs::MeasuredRun&) -> core::Result<std::vector<double>> {
+    labelling.targets = [error = targets.error()](const datasets::MeasuredRun&) -> core::Result<std::vector<double>> {
       return error;
     };
   }

@@ -34,7 +34,7 @@ TEST(DataSets, KnowWhoseRunsTheyHold) {
   EXPECT_EQ(data.sets[0].name, "accuracy/runs.csv");
   EXPECT_EQ(data.sets[0].source, "");
   EXPECT_EQ(data.sets[0].kind, ml::NetKind::cnn);
-  EXPECT_EQ(data.sets[0].figure, runs::Figure::device);
+  EXPECT_EQ(data.sets[0].figure, datasets::Figure::device);
   EXPECT_EQ(data.sets[0].gpus, (std::vector<std::string>{"a100-40gb", "l4-24gb", "t4-16gb"}));
   EXPECT_EQ(data.sets[0].runs.size(), 6U);
   EXPECT_EQ(data.sets[0].several_gpus, 1);

@@ -3,19 +3,17 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace gpumem {
+#include "sources.hpp"
+
+namespace gpumem::architecture {
 namespace {
 
-namespace fs = std::filesystem;
 using Names = std::set<std::string>;
 
 /// Room -> rooms it may include.
@@ -32,7 +30,6 @@ const std::map<std::string, Names> kArrows = {
     {"utilisation", {"core", "model", "ops", "connect", "ml", "plan", "device", "estimate"}},
     {"place", {"core", "model", "device", "estimate", "utilisation"}},
     {"request", {"core", "device", "estimate", "place"}},
-    {"runs", {"core", "model"}},
 };
 
 /// What all files of a room share; every other file there is one of many siblings.
@@ -46,9 +43,8 @@ const std::map<std::string, Names> kShared = {
       "fit", "timeline", "state_bytes"}},
     {"utilisation",
      {"utilisation_estimate", "utilisation_estimator", "collocation", "step_time", "roofline_estimate", "translate"}},
-    {"place", {"policy", "server", "queue", "recovery", "simulator", "trace", "rad_file", "server_json"}},
+    {"place", {"policy", "server", "queue", "recovery", "simulator", "trace", "server_json"}},
     {"request", {"gpu_request"}},
-    {"runs", {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"}},
 };
 
 /// The lists and what reads through them: they include the siblings.
@@ -59,42 +55,8 @@ const std::map<std::string, Names> kLists = {
     {"estimate", {"estimators"}},
     {"place", {"policies"}},
     {"request", {"targets"}},
-    {"runs", {"read_runs"}},
     {"utilisation", {"utilisation_estimators"}},
 };
-
-struct Source {
-  std::string path;  ///< below include/gpumem or src: "ops/conv.hpp", "estimate/impl/horus_inl.hpp", "cli/main.cpp"
-  std::vector<std::string> includes;  ///< as written between the brackets or quotes
-};
-
-std::vector<std::string> includes_of(const fs::path& file) {
-  std::ifstream stream(file);
-  std::vector<std::string> all;
-  for (std::string line; std::getline(stream, line);) {
-    const std::size_t begin = line.find_first_not_of(" \t");
-    if (begin == std::string::npos || line[begin] != '#') continue;
-    const std::size_t word = line.find_first_not_of(" \t", begin + 1);
-    if (word == std::string::npos || line.compare(word, 7, "include") != 0) continue;
-    const std::size_t open = line.find_first_of("<\"", word);
-    const std::size_t close = open == std::string::npos ? open : line.find_first_of(">\"", open + 1);
-    if (close != std::string::npos) all.push_back(line.substr(open + 1, close - open - 1));
-  }
-  return all;
-}
-
-std::vector<Source> sources_below(const fs::path& folder) {
-  std::vector<Source> all;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const bool code = entry.path().extension() == ".hpp" || entry.path().extension() == ".cpp";
-    if (entry.is_regular_file() && code) {
-      all.push_back({fs::relative(entry.path(), folder).generic_string(), includes_of(entry.path())});
-    }
-  }
-  return all;
-}
-
-const fs::path kRoot = GPUMEM_SOURCE_DIR;
 
 const std::vector<Source>& library() {
   static const std::vector<Source> kAll = sources_below(kRoot / "include" / "gpumem");
@@ -104,12 +66,6 @@ const std::vector<Source>& library() {
 const std::vector<Source>& programs() {
   static const std::vector<Source> kAll = sources_below(kRoot / "src");
   return kAll;
-}
-
-std::string stem_of(std::string_view path) {
-  std::string stem = fs::path(path).stem().string();
-  if (stem.ends_with("_inl")) stem.resize(stem.size() - 4);
-  return stem;
 }
 
 /// The room that a file stands in; "" for the umbrella.
@@ -180,12 +136,6 @@ Names listed_in(const std::string& list, const std::string& room) {
     }
   }
   return all;
-}
-
-std::string text_of(const fs::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
 }
 
 TEST(Includes, AreFound) {
@@ -284,8 +234,6 @@ TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("place/impl/policies_inl.hpp"
 
 TEST(Lists, HoldEveryTarget) { EXPECT_EQ(listed_in("request/impl/targets_inl.hpp", "request"), members("request")); }
 
-TEST(Lists, HoldEveryTableOfRuns) { EXPECT_EQ(listed_in("runs/impl/read_runs_inl.hpp", "runs"), members("runs")); }
-
 TEST(Lists, HoldEveryFamilyOfModels) {
   Names wired = listed_in("connect/impl/families_inl.hpp", "connect");
   wired.merge(listed_in("connect/impl/block_rules_inl.hpp", "connect"));
@@ -304,13 +252,6 @@ TEST(Lists, EveryOpFamilyHasItsRow) {
 TEST(Lists, EveryFormatHasItsRow) {
   const std::string list = text_of(kRoot / "include/gpumem/summary/impl/formats_inl.hpp");
   for (const std::string& format : members("summary")) {
-    EXPECT_NE(list.find("&" + format + "(),"), std::string::npos) << format;
-  }
-}
-
-TEST(Lists, EveryTableOfRunsHasItsRow) {
-  const std::string list = text_of(kRoot / "include/gpumem/runs/impl/read_runs_inl.hpp");
-  for (const std::string& format : members("runs")) {
     EXPECT_NE(list.find("&" + format + "(),"), std::string::npos) << format;
   }
 }
@@ -347,4 +288,4 @@ TEST(Headers, BeginWithPragmaOnce) {
 }
 
 }  // namespace
-}  // namespace gpumem
+}  // namespace gpumem::architecture

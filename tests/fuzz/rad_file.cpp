@@ -1,10 +1,10 @@
 // CARMA's job descriptions.
-#include "gpumem/place/rad_file.hpp"
+#include "gpumem_datasets/rad_file.hpp"
 
 #include "fuzz.hpp"
 
 bool gpumem::fuzz::fuzz_one(std::string_view input) {
-  const auto file = place::parse_rad(input, "fuzzed.rad");
+  const auto file = datasets::parse_rad(input, "fuzzed.rad");
   if (!file) {
     require_readable(file.error(), input);
     return false;

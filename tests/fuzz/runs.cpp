@@ -1,18 +1,18 @@
 // A table of measured runs, in any form.
-#include "gpumem/runs/accuracy.hpp"
+#include "gpumem_datasets/read_runs.hpp"
 
 #include "fuzz.hpp"
 #include "run_tables.hpp"
 
 bool gpumem::fuzz::fuzz_one(std::string_view input) {
-  const auto all = runs::parse_runs(input, testing::small_shelf(), "fuzzed.csv");
+  const auto all = datasets::parse_runs(input, testing::small_shelf(), "fuzzed.csv");
   if (!all) {
     require_readable(all.error(), input);
     return false;
   }
   constexpr std::size_t kMostEstimates = 64;
   std::size_t estimates = 0;
-  for (const runs::MeasuredRun& run : all->runs) {
+  for (const datasets::MeasuredRun& run : all->runs) {
     require(run.line >= 2, "a run stands below the header");
     if (run.error) {
       require_readable(*run.error, input);

@@ -33,8 +33,8 @@ const GpuProfile& gpu() {
   return *kGpu;
 }
 
-runs::MeasuredRun run_of(std::int64_t batch, double measured_mib) {
-  runs::MeasuredRun run;
+datasets::MeasuredRun run_of(std::int64_t batch, double measured_mib) {
+  datasets::MeasuredRun run;
   run.job = TrainingJob(testing::small_model("small.txt"), batch);
   run.gpu = "t4";
   run.measured_mib = measured_mib;
@@ -52,8 +52,8 @@ TEST(FitContext, IsTheMedianOfWhatReservedMemoryLeaves) {
 }
 
 TEST(FitContext, LeavesOutRunsThatDoNotTellIt) {
-  std::vector<runs::MeasuredRun> all(6, run_of(1, 9999));
-  all[0].figure = runs::Figure::growth;
+  std::vector<datasets::MeasuredRun> all(6, run_of(1, 9999));
+  all[0].figure = datasets::Figure::growth;
   all[1].gpus = 2;
   all[2].gpu = "a100-40gb";
   all[3].out_of_memory = true;
@@ -72,7 +72,7 @@ TEST(FitContext, LeavesOutRunsThatDoNotTellIt) {
 }
 
 TEST(FitContext, NeedsReservedMemoryBelowTheMeasured) {
-  const std::vector<runs::MeasuredRun> all = {run_of(500, 400)};
+  const std::vector<datasets::MeasuredRun> all = {run_of(500, 400)};
   EXPECT_TRUE(fails(fit_context(all, Fake(false), gpu()), ErrorCode::missing_information, 0, "reserved memory"));
   EXPECT_TRUE(fails(fit_context(all, Fake(), gpu()), ErrorCode::missing_information, 0, "above all that was measured"));
   EXPECT_TRUE(fails(fit_context({}, Fake(), gpu()), ErrorCode::missing_information, 0, "no run"));

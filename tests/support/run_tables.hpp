@@ -3,7 +3,7 @@
 
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "gpumem/runs/runs_format.hpp"
+#include "gpumem_datasets/runs_format.hpp"
 
 namespace gpumem::testing {
 
@@ -17,7 +17,7 @@ inline model::ModelGraph small_model(const std::string& path) {
 }
 
 /// Every path that ends in "small.txt" holds the small model; all other files are missing.
-inline runs::RunsOptions small_shelf() {
+inline datasets::RunsOptions small_shelf() {
   const auto read = [](const std::string& path) -> core::Result<model::ModelGraph> {
     if (path.ends_with("small.txt")) return small_model(path);
     return core::Error{core::ErrorCode::unreadable_file, "cannot open", core::Place{path, 0, {}}};

@@ -30,7 +30,6 @@ struct ContextFigure {
   std::string source;
 };
 
-/// How much workspace cuDNN takes for a convolution on channels-first tensors (workspace.hpp has the rule).
 /// For which layouts a workspace holds channels-last copies of a convolution's tensors.
 enum class Copies : std::uint8_t { by_rule, always, unaligned, never };
 
@@ -47,6 +46,7 @@ struct WorkspaceVariant {
   std::int64_t channel_multiple = 0;     ///< 0: by the rule
 };
 
+/// How much workspace cuDNN takes for a convolution on channels-first tensors (workspace.hpp has the rule).
 struct ConvolutionWorkspaceRule {
   std::int64_t channel_multiple = 4;              ///< of the kernels, in float32; twice that in half precision
   std::int64_t first_layer_channels = 112;        ///< an image's first layer with more output channels takes copies

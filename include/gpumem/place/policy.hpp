@@ -7,8 +7,7 @@
 // - CARMA asks for 5 GiB of free memory where there is no estimate, and for the estimate and 2 GiB more where there is
 //   one. Here both hold, and each is a value: a floor of 0 is CARMA's way with an estimate.
 // - CARMA's first publication closes a GPU above 80 % of SM activity, as is done here. Its present code also asks that
-// SM
-//   occupancy is at least 45 % or DRAM activity at least 40 %.
+//   SM occupancy is at least 45 % or DRAM activity at least 40 %.
 // - CARMA's round-robin heeds neither: conditions without a cap and a floor of 0 do that.
 // - CARMA gives idle GPUs first, without looking at memory or activity, whatever its policy: `idle_first` does it too,
 //   but a job that is known to be too large is still refused.

@@ -8,6 +8,7 @@
 #include "gpumem/estimate/learned_facts.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/ml/replay_figures.hpp"
+#include "gpumem_datasets/read_runs.hpp"
 
 namespace gpumem::ml {
 namespace {
@@ -23,7 +24,7 @@ TrainingJob published_mlp() {
       R"("[('linear', 3, 18), ('batch_normalization', 3, 6), ('PReLU', 3, 0), ('dropout', 3, 0), ('linear', 2, 8), )"
       R"(('Softmax', 2, 0)]")"
       ",16,32,8,1500,\n";
-  const auto runs = runs::parse_runs(table, {.vocabulary = &ops::vocabulary()}, "t.csv");
+  const auto runs = datasets::parse_runs(table, {.vocabulary = &ops::vocabulary()}, "t.csv");
   EXPECT_TRUE(testing::succeeds(runs));
   EXPECT_FALSE(runs->runs.at(0).error);
   return runs->runs.at(0).job;

@@ -8,6 +8,7 @@
 #include "expect.hpp"
 #include "golden.hpp"
 #include "gpumem/gpumem.hpp"
+#include "gpumem_datasets/datasets.hpp"
 
 namespace gpumem::train {
 namespace {
@@ -37,12 +38,12 @@ TEST_F(JobFilesTest, TheTableIsReadAndReplaysToWhatItSays) {
   ASSERT_TRUE(succeeds(write(0, kCount, folder_)));
   EXPECT_EQ(heard_, kCount);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), std::ptrdiff_t{kCount + 1});
-  const auto runs = read_runs((folder_ / kRunsFile).string());
+  const auto runs = datasets::read_runs((folder_ / kRunsFile).string());
   ASSERT_TRUE(succeeds(runs));
   ASSERT_EQ(runs->runs.size(), kCount);
   const estimate::Replay replay;
   for (std::uint64_t index = 0; index < kCount; ++index) {
-    const runs::MeasuredRun& run = runs->runs[index];
+    const datasets::MeasuredRun& run = runs->runs[index];
     ASSERT_FALSE(run.error) << core::to_string(*run.error);
     EXPECT_FALSE(run.measured_mib);
     EXPECT_FALSE(run.out_of_memory);

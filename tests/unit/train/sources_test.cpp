@@ -2,6 +2,7 @@
 
 #include "../../../src/train/featurise.hpp"
 #include "gpumem/gpumem.hpp"
+#include "gpumem_datasets/read_runs.hpp"
 #include "training.hpp"
 
 namespace gpumem::train {
@@ -11,10 +12,10 @@ using testing::fails;
 using testing::recipe_of;
 using testing::succeeds;
 
-runs::MeasuredRuns runs_of(const std::string& text) {
-  auto runs = runs::parse_runs(text, {.vocabulary = &ops::vocabulary()}, "runs.csv");
+datasets::MeasuredRuns runs_of(const std::string& text) {
+  auto runs = datasets::parse_runs(text, {.vocabulary = &ops::vocabulary()}, "runs.csv");
   EXPECT_TRUE(succeeds(runs));
-  return runs ? *std::move(runs) : runs::MeasuredRuns();
+  return runs ? *std::move(runs) : datasets::MeasuredRuns();
 }
 
 class Sources : public ::testing::Test {
@@ -46,7 +47,7 @@ TEST_F(Sources, RowsOfRunsAreGroupedByNet) {
 
 TEST_F(Sources, RunsThatTellNothingAreCounted) {
   const Recipe bins = recipe_of(testing::bins_recipe());
-  runs::MeasuredRuns runs = runs_of(testing::mlp_runs());
+  datasets::MeasuredRuns runs = runs_of(testing::mlp_runs());
   runs.runs[0].gpus = 2;
   runs.runs[1].measured_mib.reset();
   runs.runs[2].out_of_memory = true;
@@ -117,7 +118,7 @@ TEST(Targets, AreNamed) {
   const auto expected = [](const model::TrainingJob&) { return core::Result<double>(200.0); };
   const auto targets = targets_of({"mib", "log_mib_p50", "log_ratio_p95"}, expected);
   ASSERT_TRUE(succeeds(targets));
-  runs::MeasuredRun run;
+  datasets::MeasuredRun run;
   run.measured_mib = 400.0;
   const auto values = (*targets)(run);
   ASSERT_TRUE(succeeds(values));
@@ -130,7 +131,7 @@ TEST(Targets, AreNamed) {
 TEST(Targets, MayBeCounters) {
   const auto targets = targets_of({"smact", "gract_p95"}, {});
   ASSERT_TRUE(succeeds(targets));
-  runs::MeasuredRun run;
+  datasets::MeasuredRun run;
   run.counters.smact = 0.25;
   EXPECT_FALSE(is_measured(run, {.names = {"smact", "gract"}})) << "one is missing";
   EXPECT_TRUE(std::isnan((*targets)(run)->back()));
@@ -145,7 +146,7 @@ TEST(Targets, MayBeCounters) {
 TEST_F(Sources, BinsMayBeOfACounter) {
   Recipe recipe = recipe_of(testing::bins_recipe());
   recipe.model.head.of = "smact";
-  runs::MeasuredRuns runs = runs_of(testing::mlp_runs());
+  datasets::MeasuredRuns runs = runs_of(testing::mlp_runs());
   for (std::size_t run = 0; run < 3; ++run) runs.runs[run].counters.smact = 0.125 * static_cast<double>(run);
   runs.runs[2].out_of_memory = true;
   const Source source = rows_of(runs, "runs.csv", labelling(recipe));

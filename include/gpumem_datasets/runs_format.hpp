@@ -1,0 +1,35 @@
+// Enters: a table. Leaves: what a format of measured runs is: a name, a way to know it by its header, and a way to
+// read it.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "gpumem/core/csv.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/model_graph.hpp"
+#include "gpumem/model/op_traits.hpp"
+#include "gpumem_datasets/measured_run.hpp"
+
+namespace gpumem::datasets {
+
+struct RunsOptions {
+  /// The ops of nets that a file of runs spells out itself. read_runs() of datasets.hpp passes ops::vocabulary(). Must
+  /// outlive the call.
+  const model::Vocabulary* vocabulary = nullptr;
+  /// Reads the model summary at a path, once a path. read_runs() of datasets.hpp passes gpumem::read_summary.
+  std::function<core::Result<model::ModelGraph>(const std::string& path)> read_summary = {};
+  /// The folder with the summaries of models that a file of runs only names.
+  std::string summaries = {};
+};
+
+struct RunsFormat {
+  std::string_view name;
+  std::string_view description;  ///< where such a file comes from
+  bool (*sniff)(const core::CsvTable& table);
+  /// Errors are those of the whole file; what is wrong with one row stands in its run.
+  core::Result<MeasuredRuns> (*read)(const core::CsvTable& table, const RunsOptions& options);
+};
+
+}  // namespace gpumem::datasets

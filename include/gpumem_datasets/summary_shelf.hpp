@@ -1,0 +1,26 @@
+// Enters: paths of model summaries, as many rows name them. Leaves: their graphs, each read once and shared.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+
+#include "gpumem_datasets/runs_format.hpp"
+
+namespace gpumem::datasets {
+
+class SummaryShelf {
+ public:
+  explicit SummaryShelf(const RunsOptions& options) : options_(options) {}
+
+  /// Errors: those of reading the summary; "-" is none, for standard input cannot be read for many rows.
+  [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take(const std::string& path);
+
+ private:
+  using Shared = core::Result<std::shared_ptr<const model::ModelGraph>>;
+
+  const RunsOptions& options_;
+  std::unordered_map<std::string, Shared> read_;
+};
+
+}  // namespace gpumem::datasets

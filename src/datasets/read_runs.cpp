@@ -1,0 +1,38 @@
+#include "gpumem_datasets/read_runs.hpp"
+
+#include "gpumem/core/file.hpp"
+#include "gpumem_datasets/gpumemnet_csv.hpp"
+#include "gpumem_datasets/runs_csv.hpp"
+#include "gpumem_datasets/xmem_csv.hpp"
+
+namespace gpumem::datasets {
+
+std::span<const RunsFormat* const> runs_formats() {
+  static const std::array<const RunsFormat*, 3> kAll = {
+      &runs_csv(),
+      &gpumemnet_csv(),
+      &xmem_csv(),
+  };
+  return kAll;
+}
+
+core::Result<MeasuredRuns> parse_runs(std::string_view text, const RunsOptions& options, std::string_view file) {
+  const core::Result<core::CsvTable> table = core::parse_csv(text, file);
+  if (!table) return table.error();
+  std::string names;
+  for (const RunsFormat* format : runs_formats()) {
+    if (format->sniff(*table)) return format->read(*table, options);
+    names += (names.empty() ? "" : "; ") + std::string(format->name) + ", " + std::string(format->description);
+  }
+  return core::Error{core::ErrorCode::unknown_format,
+                     "its first row names the columns of no table of runs that can be read: " + names,
+                     core::Place{std::string(file), 1, {}}};
+}
+
+core::Result<MeasuredRuns> read_runs(const std::string& path, const RunsOptions& options) {
+  const core::Result<std::string> text = core::read_file(path);
+  if (!text) return text.error();
+  return parse_runs(*text, options, path);
+}
+
+}  // namespace gpumem::datasets

@@ -1,0 +1,208 @@
+#include "gpumem_datasets/runs_csv.hpp"
+
+#include <charconv>
+#include <filesystem>
+
+#include "gpumem_datasets/summary_shelf.hpp"
+
+namespace gpumem::datasets {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> kColumns = {"summary",   "batch_size", "input", "seq_length",
+                                                      "optimizer", "precision",  "gpu",   "measured_mib"};
+
+/// Takes the value that the cell names into `to`; an empty cell changes nothing.
+template <typename Enum, std::size_t Count>
+core::Status choose(const core::CsvCells& cells, std::string_view column,
+                    const std::array<model::Named<Enum>, Count>& list, Enum& to) {
+  const std::string_view cell = cells.text(column);
+  if (cell.empty()) return core::Done{};
+  if (const auto value = model::value_of(list, cell)) {
+    to = *value;
+    return core::Done{};
+  }
+  std::string names;
+  for (const auto& row : list) names += (names.empty() ? "" : ", ") + std::string(row.name);
+  return cells.malformed(std::string(column) + " is " + core::quoted(cell) + "; choose one of " + names);
+}
+
+/// Takes what a cell of a column holds, unless it is empty.
+template <typename Value, typename Target>
+core::Status take(const core::Result<std::optional<Value>>& cell, Target& to) {
+  if (!cell) return cell.error();
+  if (*cell) to = **cell;
+  return core::Done{};
+}
+
+/// "3x224x224" as {3, 224, 224}.
+core::Status take_shape(const core::CsvCells& cells, std::vector<std::int64_t>& to) {
+  const std::string_view cell = cells.text("input");
+  const char* at = cell.data();
+  const char* const end = cell.data() + cell.size();
+  while (at != end) {
+    std::int64_t size = 0;
+    const auto read = std::from_chars(at, end, size);
+    const bool more = read.ptr != end && *read.ptr == 'x' && read.ptr + 1 != end;
+    if (read.ec != std::errc() || (read.ptr != end && !more)) {
+      return cells.malformed("input is " + core::quoted(cell) + "; it must be of the form 3x224x224");
+    }
+    to.push_back(size);
+    at = more ? read.ptr + 1 : end;
+  }
+  return core::Done{};
+}
+
+core::Status take_status(const core::CsvCells& cells, bool& out_of_memory) {
+  const std::string status = core::lower_case(cells.text("status"));
+  out_of_memory = status == "oom" || status == "out_of_memory" || status == "oom_crash";
+  if (out_of_memory || status.empty() || status == "ok" || status == "successful") return core::Done{};
+  return cells.malformed("status is " + core::quoted(status) + "; it must be ok, or oom for a run that did not fit");
+}
+
+/// Runs the steps until one fails.
+template <typename... Steps>
+core::Status all_of(Steps... steps) {
+  core::Status status = core::Done{};
+  (void)((status = steps(), status.has_value()) && ...);
+  return status;
+}
+
+/// The software stack's name in the GPU's profile.
+core::Status take_software(const core::CsvCells& cells, model::TrainingJob& job) {
+  job.software = cells.text("software");
+  return core::Done{};
+}
+
+core::Status take_settings(const core::CsvCells& cells, model::TrainingJob& job) {
+  return all_of([&] { return take(cells.whole("batch_size"), job.batch_size); },
+                [&] { return take_shape(cells, job.input_shape); },
+                [&] { return take(cells.whole("seq_length"), job.sequence_length); },
+                [&] { return choose(cells, "optimizer", model::kOptimizers, job.optimizer); },
+                [&] { return choose(cells, "precision", model::kPrecisions, job.precision); },
+                [&] { return take(cells.flag("foreach"), job.foreach); },
+                [&] { return take(cells.flag("fused"), job.fused); },
+                [&] { return choose(cells, "loss", model::kLosses, job.loss); },
+                [&] { return choose(cells, "zero_grad", model::kZeroGrads, job.zero_grad); },
+                [&] { return take_software(cells, job); },
+                [&] { return take(cells.whole("samples_per_epoch"), job.samples_per_epoch); },
+                [&] { return take(cells.flag("summary_pass"), job.summary_pass); },
+                [&] { return take(cells.flag("validation_pass"), job.validation_pass); },
+                [&] { return take(cells.whole("gradient_accumulation"), job.gradient_accumulation); },
+                [&] { return take(cells.flag("checkpointing"), job.activation_checkpointing); });
+}
+
+/// A share of 1.
+core::Status take_share(const core::CsvCells& cells, std::string_view column, std::optional<double>& to) {
+  const auto share = cells.number(column);
+  if (!share) return share.error();
+  if (*share && **share > 1.0) {
+    return cells.malformed(std::string(column) + " is " + core::quoted(cells.text(column)) +
+                           "; it must be a share, from 0 to 1");
+  }
+  to = *share;
+  return core::Done{};
+}
+
+core::Status take_counters(const core::CsvCells& cells, Counters& counters) {
+  return all_of([&] { return take_share(cells, "gpu_utilisation", counters.gpu_utilisation); },
+                [&] { return take_share(cells, "gract", counters.gract); },
+                [&] { return take_share(cells, "smact", counters.smact); },
+                [&] { return take_share(cells, "smocc", counters.smocc); },
+                [&] { return take_share(cells, "fp32", counters.fp32); });
+}
+
+core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
+  return all_of([&] { return take(cells.number("measured_mib"), run.measured_mib); },
+                [&] { return take(cells.whole("gpus"), run.gpus); },
+                [&] { return choose(cells, "figure", kFigures, run.figure); },
+                [&] { return take_status(cells, run.out_of_memory); },
+                [&] { return take_counters(cells, run.counters); });
+}
+
+core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
+                        model::TrainingJob& job) {
+  const std::string_view summary = cells.text("summary");
+  if (summary.empty()) return cells.malformed("names no summary");
+  auto graph = shelf.take((folder / summary).lexically_normal().string());
+  if (!graph) return graph.error();
+  job.graph = *std::move(graph);
+  core::Status valid = model::validate(job);
+  if (!valid) return cells.malformed(valid.error().message);
+  return valid;
+}
+
+/// A column with the estimates of another estimator.
+struct PublishedColumn {
+  std::string column;
+  std::string estimator;
+};
+
+std::vector<PublishedColumn> published_columns(const core::CsvTable& table) {
+  constexpr std::string_view kBegin = "published_";
+  std::vector<PublishedColumn> all;
+  for (const std::string& column : table.header) {
+    for (const std::string_view end : {"_mib", "_mb"}) {
+      if (!column.starts_with(kBegin) || !column.ends_with(end) || column.size() <= kBegin.size() + end.size())
+        continue;
+      all.push_back({column, column.substr(kBegin.size(), column.size() - kBegin.size() - end.size())});
+      break;
+    }
+  }
+  return all;
+}
+
+core::Status take_published(const core::CsvCells& cells, const std::vector<PublishedColumn>& columns,
+                            MeasuredRun& run) {
+  for (const PublishedColumn& column : columns) {
+    const auto expected = cells.number(column.column);
+    if (!expected) return expected.error();
+    if (*expected) run.published.push_back({column.estimator, *expected, {}, {}});
+  }
+  return core::Done{};
+}
+
+MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& folder,
+                   const std::vector<PublishedColumn>& published, SummaryShelf& shelf) {
+  MeasuredRun run;
+  run.line = cells.line();
+  run.name = cells.text(cells.text("name").empty() ? "summary" : "name");
+  run.gpu = cells.text("gpu");
+  const core::Status read =
+      all_of([&] { return take_measurement(cells, run); }, [&] { return take_published(cells, published, run); },
+             [&] { return take_settings(cells, run.job); }, [&] { return take_model(cells, folder, shelf, run.job); });
+  if (!read) run.error = read.error();
+  if (run.gpus < 1) run.error = cells.malformed("gpus is " + std::to_string(run.gpus) + "; it must be at least 1");
+  return run;
+}
+
+bool sniff(const core::CsvTable& table) {
+  return table.has("summary") && table.has("batch_size") && table.has("measured_mib");
+}
+
+core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& options) {
+  for (const std::string_view column : kColumns) {
+    if (table.has(column)) continue;
+    return core::Error{core::ErrorCode::malformed_input, "has no column " + core::quoted(column),
+                       core::Place{table.file, 1, {}}};
+  }
+  SummaryShelf shelf(options);
+  const std::filesystem::path folder = std::filesystem::path(table.file).parent_path();
+  MeasuredRuns all;
+  all.format = runs_csv().name;
+  const std::vector<PublishedColumn> published = published_columns(table);
+  for (const core::CsvRow& row : table.rows) {
+    all.runs.push_back(run_of(core::CsvCells(table, row), folder, published, shelf));
+  }
+  return all;
+}
+
+}  // namespace
+
+const RunsFormat& runs_csv() {
+  static constexpr RunsFormat kFormat = {"runs", "a table that names a summary a row (summary,batch_size,...)", &sniff,
+                                         &read};
+  return kFormat;
+}
+
+}  // namespace gpumem::datasets

@@ -1,0 +1,102 @@
+// Data sets stand beside the library: they are read through its public headers, and nothing that a scheduler links
+// knows of them.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "sources.hpp"
+
+namespace gpumem::architecture {
+namespace {
+
+using Names = std::set<std::string>;
+
+constexpr std::string_view kDatasets = "gpumem_datasets/";
+
+/// What several readers share, and what reads through them; every other file is one table's or one dialect's reader.
+const Names kShared = {"measured_run", "runs_format", "summary_shelf", "gpumemnet_net", "accuracy"};
+const Names kLists = {"read_runs", "datasets"};
+
+/// Headers and bodies; only the headers' folder is installed.
+std::vector<Source> datasets() {
+  std::vector<Source> all = sources_below(kRoot / "include" / "gpumem_datasets");
+  const std::vector<Source> bodies = sources_below(kRoot / "src" / "datasets");
+  all.insert(all.end(), bodies.begin(), bodies.end());
+  return all;
+}
+
+/// Includes of the files that a reader of data sets must not have, in words.
+std::vector<std::string> forbidden(const std::vector<Source>& files) {
+  std::vector<std::string> faults;
+  for (const Source& file : files) {
+    const std::string stem = stem_of(file.path);
+    for (const std::string& include : file.includes) {
+      const std::string arrow = file.path + " includes " + include;
+      if (include.starts_with("gpumem/") && include.find("/impl/") != std::string::npos) faults.push_back(arrow);
+      if (!include.starts_with(kDatasets)) continue;
+      const std::string target = stem_of(include);
+      if (target != stem && !kShared.contains(target) && !kLists.contains(stem)) faults.push_back(arrow);
+    }
+  }
+  return faults;
+}
+
+/// Files of these that include a data set's header, in words.
+std::vector<std::string> who_know(const std::vector<Source>& files) {
+  std::vector<std::string> found;
+  for (const Source& file : files) {
+    for (const std::string& include : file.includes) {
+      if (include.starts_with(kDatasets)) found.push_back(file.path + " includes " + include);
+    }
+  }
+  return found;
+}
+
+TEST(Datasets, AreFound) {
+  EXPECT_GT(datasets().size(), 15U);
+  EXPECT_FALSE(who_know(sources_below(kRoot / "src" / "cli")).empty()) << "the command line evaluates";
+}
+
+TEST(Datasets, UseTheLibraryByItsPublicHeaders) { EXPECT_EQ(forbidden(datasets()), std::vector<std::string>()); }
+
+TEST(Datasets, AForbiddenArrowIsFound) {
+  const std::vector<Source> files = {
+      {"runs_csv.cpp", {"gpumem_datasets/runs_csv.hpp", "gpumem/core/csv.hpp", "gpumem_datasets/summary_shelf.hpp"}},
+      {"xmem_csv.cpp", {"gpumem_datasets/runs_csv.hpp", "gpumem/core/impl/csv_inl.hpp"}},
+      {"read_runs.cpp", {"gpumem_datasets/xmem_csv.hpp"}},
+  };
+  EXPECT_EQ(forbidden(files), (std::vector<std::string>{"xmem_csv.cpp includes gpumem_datasets/runs_csv.hpp",
+                                                        "xmem_csv.cpp includes gpumem/core/impl/csv_inl.hpp"}));
+  EXPECT_EQ(who_know({files[2]}), (std::vector<std::string>{"read_runs.cpp includes gpumem_datasets/xmem_csv.hpp"}));
+}
+
+TEST(Datasets, NothingThatASchedulerLinksKnowsThem) {
+  const std::vector<std::string> none;
+  EXPECT_EQ(who_know(sources_below(kRoot / "include" / "gpumem")), none);
+  for (const char* folder : {"library", "job_request", "capi", "python", "webhook"}) {
+    const std::vector<Source> files = sources_below(kRoot / "src" / folder);
+    EXPECT_FALSE(files.empty()) << folder;
+    EXPECT_EQ(who_know(files), none);
+  }
+}
+
+TEST(Datasets, TheListHoldsEveryTableOfRuns) {
+  Names tables;
+  for (const Source& file : sources_below(kRoot / "src" / "datasets")) {
+    const std::string stem = stem_of(file.path);
+    if (!kShared.contains(stem) && !kLists.contains(stem) && stem != "rad_file") tables.insert(stem);
+  }
+  Names listed;
+  const std::vector<std::string> includes = includes_of(kRoot / "src/datasets/read_runs.cpp");
+  for (const std::string& include : includes) {
+    const std::string stem = stem_of(include);
+    if (include.starts_with(kDatasets) && stem != "read_runs") listed.insert(stem);
+  }
+  EXPECT_EQ(listed, tables);
+  const std::string text = text_of(kRoot / "src/datasets/read_runs.cpp");
+  for (const std::string& table : tables) EXPECT_NE(text.find("&" + table + "(),"), std::string::npos) << table;
+}
+
+}  // namespace
+}  // namespace gpumem::architecture

@@ -1,0 +1,43 @@
+#include "gpumem_datasets/summary_shelf.hpp"
+
+#include <gtest/gtest.h>
+
+#include "expect.hpp"
+#include "run_tables.hpp"
+
+namespace gpumem::datasets {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::succeeds;
+
+TEST(SummaryShelf, ReadsEachPathOnce) {
+  int reads = 0;
+  RunsOptions options = testing::small_shelf();
+  options.read_summary = [&reads, inner = options.read_summary](const std::string& path) {
+    ++reads;
+    return inner(path);
+  };
+  SummaryShelf shelf(options);
+  const auto first = shelf.take("a/small.txt");
+  ASSERT_TRUE(succeeds(first));
+  EXPECT_EQ(first->get(), shelf.take("a/small.txt")->get());
+  EXPECT_EQ((*first)->file(), "a/small.txt");
+  EXPECT_TRUE(fails(shelf.take("other.txt"), ErrorCode::unreadable_file, 0, "cannot open"));
+  EXPECT_TRUE(fails(shelf.take("other.txt"), ErrorCode::unreadable_file, 0, "cannot open"));
+  EXPECT_EQ(reads, 2);
+}
+
+TEST(SummaryShelf, DoesNotReadStandardInput) {
+  const RunsOptions options = testing::small_shelf();
+  EXPECT_TRUE(fails(SummaryShelf(options).take("-"), ErrorCode::malformed_input, 0, "not standard input"));
+}
+
+TEST(SummaryShelf, NeedsAReader) {
+  const RunsOptions options;
+  EXPECT_TRUE(fails(SummaryShelf(options).take("x"), ErrorCode::invalid_argument, 0, "no way to read"));
+}
+
+}  // namespace
+}  // namespace gpumem::datasets
