@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "gpumem/connect/connect.hpp"
 #include "gpumem/gpumem.hpp"
-#include "gpumem/plan/output_shapes.hpp"
 
 namespace {
 
@@ -31,10 +31,10 @@ std::vector<Event> training_steps(const gpumem::ModelGraph& graph, int steps) {
   const gpumem::TrainingJob job(std::make_shared<const gpumem::ModelGraph>(graph), 32);
   std::vector<std::int64_t> outputs;
   std::vector<std::int64_t> parameters;
-  const auto shapes = gpumem::plan::infer_output_shapes(job, gpumem::ops::catalogue());
+  const auto wired = gpumem::connect::connect(job, gpumem::ops::catalogue());
   for (std::size_t i = 0; i < graph.layers().size(); ++i) {
     std::int64_t bytes = 0;
-    for (const auto& shape : shapes->of(i)) bytes += 4 * shape.elements(job.batch_size)->value().value_or(0);
+    for (const auto& shape : wired->outputs(i)) bytes += 4 * shape.elements(job.batch_size)->value().value_or(0);
     outputs.push_back(bytes);
     parameters.push_back(4 * graph.layers()[i].parameters);
   }

@@ -39,7 +39,8 @@ BENCHMARK(parse_resnet50_graph)->Unit(benchmark::kMicrosecond);
 void record_resnet50(benchmark::State& state) {
   const gpumem::TrainingJob job(*gpumem::read_summary(GPUMEM_RESNET50_GRAPH), 32);
   for (auto _ : state) {
-    auto recording = plan::record(job, ops::catalogue());
+    const auto wired = gpumem::connect::connect(job, ops::catalogue());
+    auto recording = plan::record(*wired, job, ops::catalogue());
     benchmark::DoNotOptimize(recording);
   }
 }
@@ -47,7 +48,8 @@ BENCHMARK(record_resnet50)->Unit(benchmark::kMicrosecond);
 
 void plan_resnet50(benchmark::State& state) {
   const gpumem::TrainingJob job(*gpumem::read_summary(GPUMEM_RESNET50_GRAPH), 32);
-  const auto recording = plan::record(job, ops::catalogue());
+  const auto wired = gpumem::connect::connect(job, ops::catalogue());
+  const auto recording = plan::record(*wired, job, ops::catalogue());
   for (auto _ : state) {
     auto steps = plan::make_step_plan(job, *recording);
     benchmark::DoNotOptimize(steps);
@@ -58,7 +60,8 @@ BENCHMARK(plan_resnet50)->Unit(benchmark::kMicrosecond);
 void replay_plan_of_resnet50(benchmark::State& state) {
   const gpumem::TrainingJob job(*gpumem::read_summary(GPUMEM_RESNET50_GRAPH), 32);
   const auto gpu = gpumem::find_profile("a100-40gb");
-  const auto recording = plan::record(job, ops::catalogue());
+  const auto wired = gpumem::connect::connect(job, ops::catalogue());
+  const auto recording = plan::record(*wired, job, ops::catalogue());
   const auto steps = plan::make_step_plan(job, *recording);
   for (auto _ : state) {
     auto replay = gpumem::estimate::replay_plan(*steps, recording->tape, *gpu);

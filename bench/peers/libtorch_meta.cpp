@@ -19,8 +19,8 @@
 #include <sstream>
 #include <string>
 
+#include "gpumem/connect/connect.hpp"
 #include "gpumem/gpumem.hpp"
-#include "gpumem/plan/output_shapes.hpp"
 
 namespace {
 
@@ -173,11 +173,11 @@ Sizes sizes_of(const gpumem::core::Shape& shape, std::int64_t batch) {
 /// A model of parameters that are on the meta device.
 class Model {
  public:
-  Model(const gpumem::ModelGraph& graph, const gpumem::plan::OutputShapes& shapes, std::int64_t batch)
-      : graph_(graph), shapes_(shapes), batch_(batch) {
-    for (const Layer& layer : graph.layers()) parameters_.push_back(parameters_of(layer));
+  Model(const gpumem::connect::WiredGraph& wired, std::int64_t batch)
+      : wired_(wired), graph_(wired.graph()), batch_(batch) {
+    for (const Layer& layer : graph_.layers()) parameters_.push_back(parameters_of(layer));
     const std::vector<std::int32_t> last = last_readers();
-    dying_.resize(graph.layers().size());
+    dying_.resize(graph_.layers().size());
     for (std::size_t index = 0; index < last.size(); ++index) {
       if (last[index] >= 0) dying_[static_cast<std::size_t>(last[index])].push_back(index);
     }
@@ -262,7 +262,7 @@ class Model {
     return parameter(sizes);
   }
 
-  [[nodiscard]] Sizes shape_of(std::size_t index) const { return sizes_of(shapes_.of(index)[0], batch_); }
+  [[nodiscard]] Sizes shape_of(std::size_t index) const { return sizes_of(wired_.outputs(index)[0], batch_); }
 
   [[nodiscard]] const Tensor& input(std::size_t index, std::size_t which) const {
     const auto from = graph_.inputs(graph_.layers()[index])[which];
@@ -335,8 +335,8 @@ class Model {
     return at::matmul(at::dropout(at::softmax(scores, -1), 0.1, true), value);
   }
 
+  const gpumem::connect::WiredGraph& wired_;
   const gpumem::ModelGraph& graph_;
-  const gpumem::plan::OutputShapes& shapes_;
   std::int64_t batch_;
   std::vector<std::vector<Tensor>> parameters_;
   std::vector<std::vector<std::size_t>> dying_;  ///< by layer, whose outputs nobody reads behind it
@@ -355,9 +355,9 @@ std::int64_t peak_of(const std::string& file, std::int64_t batch) {
   const auto graph = gpumem::read_summary(file);
   if (!graph) throw std::runtime_error(to_string(graph.error()));
   const gpumem::TrainingJob job(*graph, batch);
-  const auto shapes = gpumem::plan::infer_output_shapes(job, gpumem::ops::catalogue());
-  if (!shapes) throw std::runtime_error(to_string(shapes.error()));
-  Model model(*job.graph, *shapes, batch);
+  const auto wired = gpumem::connect::connect(job, gpumem::ops::catalogue());
+  if (!wired) throw std::runtime_error(to_string(wired.error()));
+  Model model(*wired, batch);
   const std::vector<Tensor> parameters = model.parameters();
   torch::optim::Adam optimizer(parameters);
   const Tensor input = input_of(*job.graph, batch);

@@ -5,7 +5,6 @@
 #include "gpumem/plan/impl/gradient_flow_inl.hpp"
 #include "gpumem/plan/impl/name_lifetimes_inl.hpp"
 #include "gpumem/plan/impl/optimizer_step_inl.hpp"
-#include "gpumem/plan/impl/output_shapes_inl.hpp"
 #include "gpumem/plan/impl/recomputation_inl.hpp"
 #include "gpumem/plan/impl/record_inl.hpp"
 #include "gpumem/plan/impl/run_state_inl.hpp"

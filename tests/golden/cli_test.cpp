@@ -342,7 +342,7 @@ TEST(CliEstimate, PrintsWarningsToStandardError) {
 TEST(CliEstimate, AnUnknownLayerIsCountedOnlyIfAsked) {
   expect_golden_run("estimate_unknown_layer", "estimate tests/golden/cli/unknown_layer.txt --batch 1");
   expect_golden_run("estimate_lenient",
-                    "estimate tests/golden/cli/unknown_layer.txt --batch 1 --lenient --estimator horus");
+                    "estimate tests/golden/cli/unknown_layer.txt --batch 1 --input 10 --lenient --estimator horus");
 }
 
 /// Its figures are invented for this test: they measure nothing.

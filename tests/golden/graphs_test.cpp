@@ -5,7 +5,7 @@
 #include <map>
 
 #include "golden.hpp"
-#include "gpumem/plan/output_shapes.hpp"
+#include "gpumem/connect/connect.hpp"
 #include "graphs.hpp"
 
 namespace gpumem {
@@ -120,12 +120,12 @@ TEST(ShippedGraphs, HavePyTorchsShapesAtEveryNode) {
     }
     for (const std::size_t run : {0, 1}) {
       const TrainingJob job = job_of(graph, measured.input[run]);
-      const auto shapes = plan::infer_output_shapes(job, ops::catalogue());
-      ASSERT_TRUE(testing::succeeds(shapes)) << file;
+      const auto wired = connect::connect(job, ops::catalogue());
+      ASSERT_TRUE(testing::succeeds(wired)) << file;
       std::size_t compared = 0;
       for (const auto& [name, sizes] : measured.nodes) {
         ASSERT_TRUE(layers.contains(name)) << name << " in " << file;
-        const auto outputs = shapes->of(layers[name]);
+        const auto outputs = wired->outputs(layers[name]);
         ASSERT_EQ(outputs.size(), 1U) << name << " in " << file;
         EXPECT_EQ(sizes_of(outputs[0], job.batch_size), sizes[run]) << name << " in " << file << ", run " << run;
         ++compared;

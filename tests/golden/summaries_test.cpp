@@ -37,7 +37,8 @@ std::string described(const fs::path& file) {
        << "parameters: " << core::with_separators(graph->parameters()) << "\n"
        << "trainable: " << core::with_separators(graph->trainable_parameters()) << "\n"
        << "horus, batch 32: " << horus(TrainingJob(graph, 32)) << "\n";
-  if (!graph->shapes_printed()) {
+  const bool no_input = graph->format().starts_with("keras") && graph->graph_inputs().empty();
+  if (!graph->shapes_printed() || no_input) {
     TrainingJob image(graph, 32);
     image.input_shape = {3, 224, 224};
     TrainingJob tokens(graph, 32);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "gpumem/connect/connect.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
@@ -30,8 +31,14 @@ struct Planned {
   plan::StepPlan plan;
 };
 
+inline Result<plan::Recording> recorded(const TrainingJob& job, ops::Backend backend = ops::Backend::cuda) {
+  const auto wired = connect::connect(job, ops::catalogue());
+  if (!wired) return wired.error();
+  return plan::record(*wired, job, ops::catalogue(), backend);
+}
+
 inline Planned planned(const TrainingJob& job, ops::Backend backend = ops::Backend::cuda) {
-  auto recording = plan::record(job, ops::catalogue(), backend);
+  auto recording = recorded(job, backend);
   EXPECT_TRUE(succeeds(recording));
   if (!recording) return Planned();
   auto plan = plan::make_step_plan(job, *recording);

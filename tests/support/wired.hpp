@@ -9,7 +9,6 @@
 #include "expect.hpp"
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/gpumem.hpp"
-#include "gpumem/plan/output_shapes.hpp"
 
 namespace gpumem::testing {
 
@@ -25,20 +24,20 @@ inline TrainingJob job_of(std::string_view tree, std::int64_t sequence_length) {
 inline Result<TrainingJob> wired(TrainingJob job) {
   auto connected = connect::connect(job, ops::catalogue());
   if (!connected) return connected.error();
-  job.graph = connected->graph;
+  job.graph = connected->shared_graph();
   return job;
 }
 
 /// "7 linear dense [N, 4, 8] <- 6", and behind it "returned" where it applies; graph inputs are -1, -2.
 inline std::vector<std::string> wiring_of(const TrainingJob& job) {
-  const auto shapes = plan::infer_output_shapes(job, ops::catalogue());
-  if (!shapes) return {core::to_string(shapes.error())};
+  const auto wired = connect::connect(job, ops::catalogue());
+  if (!wired) return {core::to_string(wired.error())};
   std::vector<std::string> all;
   for (std::size_t index = 0; index < job.graph->layers().size(); ++index) {
     const model::Layer& layer = job.graph->layers()[index];
     std::string line = std::to_string(index) + " " + std::string(job.graph->op(layer));
     line += " " + std::string(job.graph->name(layer));
-    for (const core::Shape& shape : shapes->of(index)) line += " " + core::to_string(shape);
+    for (const core::Shape& shape : wired->outputs(index)) line += " " + core::to_string(shape);
     for (const model::LayerIndex input : job.graph->inputs(layer)) line += " <- " + std::to_string(input);
     if (layer.returned) line += " returned";
     all.push_back(line);

@@ -1,22 +1,18 @@
-// Enters: a job whose graph may lack edges. Leaves: the same model with an edge for everything that a layer reads:
-// its own edges where it has them, a family's wiring where a family recognises it, and a chain of layers otherwise.
+// Input: a job whose graph may lack edges. Output: the same model as a WiredGraph, with an edge for everything that a
+// layer reads and the shape of everything that it leaves: its own edges where it has them, a family's wiring where a
+// family recognises it, and a chain of layers otherwise.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "gpumem/connect/families.hpp"
+#include "gpumem/connect/wired_graph.hpp"
 
 namespace gpumem::connect {
 
-struct Connected {
-  std::shared_ptr<const model::ModelGraph> graph;
-  /// How the edges came about: "given", "family: gpt2", "chained, 16 joins inferred".
-  std::string edges;
-};
-
-/// Errors: those of the family; missing_information where a chain finds no input for a layer.
-[[nodiscard]] core::Result<Connected> connect(const model::TrainingJob& job, const ops::Catalogue& ops);
+/// Reads the job's graph, input_shape and sequence_length, and nothing else of it. The ops must outlive the graph.
+///
+/// Errors: those of the family; missing_information where a chain finds no input for a layer, or a layer does not say
+/// its sizes; malformed_input where an edge has not the width that its reader was built for.
+[[nodiscard]] core::Result<WiredGraph> connect(const model::TrainingJob& job, const ops::Catalogue& ops);
 
 }  // namespace gpumem::connect
 

@@ -15,7 +15,9 @@
 // What the formula leaves open is set as in the implementation that CARMA evaluated: solving its published
 // estimates for VGG-16, ResNet-50 and MobileNetV2 (batch 32 and 128) gives d e = 800 MiB, and A as the
 // outputs of all layers that compute (convolution, linear, normalisation, activation, adaptive pooling, ...),
-// without dropout, window poolings and changes of shape.
+// without dropout, window poolings and changes of shape. That implementation sees the modules that a summary shows. So
+// the sums and products that connect/ infers between them (a residual block's sum) are not in A either; an addition
+// that a summary shows as a layer of its own is.
 #pragma once
 
 #include <memory>
@@ -29,7 +31,7 @@ class Horus final : public Estimator {
  public:
   static constexpr std::string_view kName = "horus";
 
-  /// With these ops to infer shapes where the summary prints none; they must outlive the estimator.
+  /// With these ops to connect the graph; they must outlive the estimator.
   explicit Horus(const ops::Catalogue& ops = ops::catalogue()) : ops_(ops) {}
 
   [[nodiscard]] std::string_view name() const override { return kName; }

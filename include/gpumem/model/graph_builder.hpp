@@ -26,6 +26,7 @@ struct LayerSpec {
   std::int64_t tied_parameters = 0;
   bool frozen = false;
   bool returned = false;
+  bool inferred = false;  ///< no row of the source shows it
   std::int64_t line = 0;
 };
 

@@ -51,6 +51,8 @@ struct Layer {
   bool frozen = false;               ///< not trained: no gradient, no optimizer state
   /// The model hands it out beside what the loss reads (keys and values of a cache): it lives as long as the outputs.
   bool returned = false;
+  /// No row of the summary shows it: connect/ found it between the layers that are shown, such as a sum.
+  bool inferred = false;
 };
 
 struct GraphInput {

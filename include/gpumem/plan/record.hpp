@@ -1,9 +1,10 @@
-// Enters: a job whose graph has edges, and the ops. Leaves: its autograd graph for any batch size, with the loss:
-// what forward computes and what backward will read again. Units: elements.
+// Input: a job, its wired graph, and the ops. Output: its autograd graph for any batch size, with the loss: what
+// forward computes and what backward will read again. Units: elements.
 #pragma once
 
 #include <vector>
 
+#include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
@@ -23,10 +24,12 @@ struct Recording {
   std::int64_t skipped_layers = 0;    ///< behind unknown ones: of these, too, only the parameters are counted
 };
 
-/// Errors: those of infer_output_shapes; missing_information for an op whose memory is not known, or a size that is
-/// not; overflow if a size does not fit 64 bits. Each names its layer.
-[[nodiscard]] core::Result<Recording> record(const model::TrainingJob& job, const ops::Catalogue& ops,
-                                             ops::Backend backend = ops::Backend::cuda);
+/// Of the job it reads precision and loss. The ops are asked for the loss; those of the layers are the wired graph's.
+///
+/// Errors: missing_information for an op whose memory is not known, or a size that is not; malformed_input for a layer
+/// that reads one without a tensor; overflow if a size does not fit 64 bits. Each names its layer.
+[[nodiscard]] core::Result<Recording> record(const connect::WiredGraph& wired, const model::TrainingJob& job,
+                                             const ops::Catalogue& ops, ops::Backend backend = ops::Backend::cuda);
 
 }  // namespace gpumem::plan
 

@@ -35,7 +35,7 @@ TEST(Connect, FindsTheInputInTheFirstLayerAndTheFoot) {
   EXPECT_EQ(replayed("summaries/resnet50.torchinfo.txt", {}).expected, told.expected);
 }
 
-core::Result<Connected> connected(std::string_view summary, std::vector<std::int64_t> input) {
+core::Result<WiredGraph> connected(std::string_view summary, std::vector<std::int64_t> input) {
   auto graph = parse_summary(summary);
   if (!graph) return graph.error();
   TrainingJob job(*std::move(graph), 2);
@@ -63,8 +63,8 @@ TEST(Connect, AnExplicitGraphIsLeftAsItIs) {
   auto graph = std::make_shared<const ModelGraph>(*parse_summary(testing::kSmallGraph));
   const auto same = connect(TrainingJob(graph, 2), ops::catalogue());
   ASSERT_TRUE(succeeds(same));
-  EXPECT_EQ(same->graph, graph);
-  EXPECT_EQ(same->edges, "given");
+  EXPECT_EQ(same->shared_graph(), graph);
+  EXPECT_EQ(same->edges(), "given");
 }
 
 TEST(Connect, ATreeWhoseBlockIsNotKnownIsAnError) {

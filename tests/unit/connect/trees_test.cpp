@@ -24,7 +24,7 @@ TEST_P(ShippedTree, GivesEveryLayerAnInput) {
   const auto job = shipped_tree(GetParam().tree, GetParam().tokens);
   ASSERT_TRUE(succeeds(job));
   EXPECT_FALSE(job->graph->edges_inferred());
-  EXPECT_TRUE(succeeds(plan::infer_output_shapes(*job, ops::catalogue())));
+  EXPECT_TRUE(succeeds(connect::connect(*job, ops::catalogue())));
   const auto replay = make_estimator("replay");
   ASSERT_TRUE(succeeds(replay));
   EXPECT_TRUE(succeeds((*replay)->estimate(*job, *find_profile("a100-80gb"))));

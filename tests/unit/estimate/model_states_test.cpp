@@ -113,8 +113,8 @@ TEST(ModelStates, BeyondSixtyFourBitsAreAnErrorNeverASmallNumber) {
 std::int64_t planned(const TrainingJob& job) {
   const auto connected = connect::connect(job, ops::catalogue());
   TrainingJob wired = job;
-  wired.graph = connected->graph;
-  const auto recording = plan::record(wired, ops::catalogue());
+  wired.graph = connected->shared_graph();
+  const auto recording = plan::record(*connected, wired, ops::catalogue());
   const auto plan = plan::make_step_plan(wired, *recording);
   std::vector<std::int64_t> held(plan->slots);
   for (const plan::Event& event : plan->events) {

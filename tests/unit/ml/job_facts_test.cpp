@@ -1,8 +1,8 @@
 #include "gpumem/ml/job_facts.hpp"
 
 #include "expect.hpp"
+#include "gpumem/connect/connect.hpp"
 #include "gpumem/gpumem.hpp"
-#include "gpumem/plan/output_shapes.hpp"
 
 namespace gpumem::ml {
 namespace {
@@ -35,9 +35,9 @@ Facts facts_of_text(const std::string& text, std::int64_t batch = 2) {
   auto graph = parse_summary(text);
   EXPECT_TRUE(testing::succeeds(graph));
   Facts made{TrainingJob(*std::move(graph), batch), core::Error{}};
-  const auto shapes = plan::infer_output_shapes(made.job, ops::catalogue());
-  EXPECT_TRUE(testing::succeeds(shapes));
-  made.facts = facts_of(made.job, [&](std::size_t layer) { return shapes->of(layer); });
+  const auto wired = connect::connect(made.job, ops::catalogue());
+  EXPECT_TRUE(testing::succeeds(wired));
+  made.facts = facts_of(made.job, [&](std::size_t layer) { return wired->outputs(layer); });
   EXPECT_TRUE(testing::succeeds(made.facts));
   return made;
 }

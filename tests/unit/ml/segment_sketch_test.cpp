@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "gpumem/connect/connect.hpp"
 #include "gpumem/gpumem.hpp"
-#include "gpumem/plan/output_shapes.hpp"
 #include "graphs.hpp"
 
 namespace gpumem::ml {
@@ -75,8 +75,8 @@ constexpr std::string_view kTangledGraph = R"({"format": "gpumem-graph", "versio
 
 double sketch_mib(std::string_view graph, std::int64_t batch_size) {
   const TrainingJob job(*parse_summary(graph), batch_size);
-  const auto shapes = plan::infer_output_shapes(job, ops::catalogue());
-  return sketched_segments(*facts_of(job, [&](std::size_t layer) { return shapes->of(layer); })) /
+  const auto wired = connect::connect(job, ops::catalogue());
+  return sketched_segments(*facts_of(job, [&](std::size_t layer) { return wired->outputs(layer); })) /
          static_cast<double>(kMiB);
 }
 

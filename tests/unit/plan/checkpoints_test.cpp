@@ -126,7 +126,7 @@ TEST(RepeatedBlocks, OfConnectedSummaries) {
 TEST(Checkpoints, AModelWithoutBlocksIsAnError) {
   TrainingJob job = job_of(kRows, linear("a", "x") + "," + linear("b", "a"), 2);
   job.activation_checkpointing = true;
-  const auto recording = record(job, ops::catalogue());
+  const auto recording = testing::recorded(job);
   ASSERT_TRUE(testing::succeeds(recording));
   EXPECT_TRUE(fails(make_step_plan(job, *recording), ErrorCode::missing_information, 0, "repeated blocks"));
 }

@@ -11,16 +11,13 @@ namespace {
 using core::ErrorCode;
 using testing::fails;
 using testing::job_of;
+using testing::recorded;
 using testing::succeeds;
 
 constexpr std::string_view kRows = R"({"name": "x", "shape": ["N", 4]})";
 constexpr std::string_view kTwoLayers = R"(
   {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": true}},
   {"name": "b", "op": "relu", "inputs": ["a"]})";
-
-core::Result<Recording> recorded(const TrainingJob& job, ops::Backend backend = ops::Backend::cuda) {
-  return record(job, ops::catalogue(), backend);
-}
 
 TEST(Record, HoldsTheModelAndItsLoss) {
   const TrainingJob job = job_of(kRows, kTwoLayers, 2);
@@ -143,7 +140,7 @@ constexpr std::string_view kBehindUnknown = R"({"format": "gpumem-graph", "versi
 TEST(Record, BehindAnUnknownLayerTheLatestTensorIsReadIfItFits) {
   const auto graph = parse_summary(kBehindUnknown, true);
   ASSERT_TRUE(testing::succeeds(graph));
-  const auto recording = record(TrainingJob(*graph, 2), ops::catalogue());
+  const auto recording = recorded(TrainingJob(*graph, 2));
   ASSERT_TRUE(testing::succeeds(recording));
   EXPECT_EQ(recording->skipped_layers, 1) << "c: nothing of 16 features is known; d reads b's";
   std::int64_t parameters = 0;
@@ -171,7 +168,7 @@ TEST(Record, ALayerThatReadsWhatLeavesNoTensorIsNamed) {
     {"name": "p", "op": "parameter", "parameters": 4},
     {"name": "r", "op": "relu", "inputs": ["p"]}]})");
   ASSERT_TRUE(testing::succeeds(graph));
-  const auto recording = record(TrainingJob(*graph, 2), ops::catalogue());
+  const auto recording = recorded(TrainingJob(*graph, 2));
   ASSERT_FALSE(recording);
   EXPECT_EQ(recording.error().place.element, "r");
 }

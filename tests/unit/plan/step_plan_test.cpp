@@ -474,7 +474,7 @@ TEST(StepPlan, AccumulatedGradientsSetToZeroStand) {
 TEST(StepPlan, ATensorBeyondSixtyFourBitsNamesItsLayer) {
   TrainingJob job = net();
   job.batch_size = INT64_MAX / 20;
-  const auto recording = record(job, ops::catalogue());
+  const auto recording = testing::recorded(job);
   ASSERT_TRUE(succeeds(recording));
   const auto plan = make_step_plan(job, *recording);
   ASSERT_TRUE(fails(plan, ErrorCode::overflow, 2, "does not fit 64 bits"));

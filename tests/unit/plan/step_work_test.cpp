@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "graphs.hpp"
+#include "plans.hpp"
 
 namespace gpumem::plan {
 namespace {
@@ -22,7 +23,7 @@ constexpr const char* kTwoLinears = R"({"format": "gpumem-graph", "version": 1,
 TrainingJob two_linears(std::int64_t batch_size) { return {*parse_summary(kTwoLinears), batch_size}; }
 
 StepWork work_of(const TrainingJob& job) {
-  const auto recording = record(job, ops::catalogue());
+  const auto recording = testing::recorded(job);
   EXPECT_TRUE(succeeds(recording));
   auto work = step_work(job, *recording);
   EXPECT_TRUE(succeeds(work));
@@ -116,7 +117,7 @@ TEST(StepWork, CheckpointedBlocksRunTwice) {
 
 TEST(StepWork, OfAJobBeyondAnyMachineIsAnError) {
   const TrainingJob job = two_linears(INT64_MAX / 100);
-  const auto recording = record(job, ops::catalogue());
+  const auto recording = testing::recorded(job);
   ASSERT_TRUE(succeeds(recording));
   EXPECT_TRUE(testing::fails(step_work(job, *recording), core::ErrorCode::overflow, 4, "does not fit 64 bits"));
 }

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "expect.hpp"
-#include "gpumem/plan/output_shapes.hpp"
+#include "gpumem/connect/connect.hpp"
 
 namespace gpumem::train {
 namespace {
@@ -40,7 +40,7 @@ void expect_sound(model::ModelGraph graph) {
   EXPECT_TRUE(graph.warnings().empty());
   EXPECT_EQ(graph.unknown_layers(), 0);
   const model::TrainingJob job(std::move(graph), 2);
-  EXPECT_TRUE(succeeds(plan::infer_output_shapes(job, ops::catalogue())));
+  EXPECT_TRUE(succeeds(connect::connect(job, ops::catalogue())));
 }
 
 // Total Parameters of rows of GPUMemNet's MLP set (itu-rad/GPUMemNet, CC BY 4.0).

@@ -7,6 +7,7 @@
 
 #include "gpumem/connect/block_rules.hpp"
 #include "gpumem/connect/complete.hpp"
+#include "gpumem/connect/infer_shapes.hpp"
 
 namespace gpumem::connect {
 
@@ -69,13 +70,6 @@ class MarkReader {
   std::vector<Part> parts_;          ///< of the model itself, so far
   std::vector<core::Shape> shapes_;  ///< what each part reads, and what the last one leaves
 };
-
-GPUMEM_INLINE core::Shape with_batch(std::span<const std::int64_t> sample) {
-  core::Shape shape;
-  shape.push_back(core::Dim::batch());
-  for (const std::int64_t size : sample) shape.push_back(core::Dim::fixed(size));
-  return shape;
-}
 
 /// The first layer that reads anything, and its rule.
 struct First {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include "gpumem/connect/connect.hpp"
+
+#include <algorithm>
 #include <utility>
 
 #include "gpumem/connect/chain.hpp"
-#include "gpumem/connect/connect.hpp"
+#include "gpumem/connect/infer_shapes.hpp"
 #include "gpumem/core/bytes.hpp"
 
 namespace gpumem::connect {
@@ -23,9 +26,13 @@ GPUMEM_INLINE std::string described(const Chained& chained) {
   return text;
 }
 
-}  // namespace connect_detail
+/// A model with edges, and how these came about.
+struct Connected {
+  std::shared_ptr<const model::ModelGraph> graph;
+  std::string edges;
+};
 
-GPUMEM_INLINE core::Result<Connected> connect(const model::TrainingJob& job, const ops::Catalogue& ops) {
+GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
   if (!job.graph->edges_inferred()) return Connected{job.graph, "given"};
   for (const Family* family : families()) {
     if (!family->recognises(*job.graph)) continue;
@@ -36,8 +43,34 @@ GPUMEM_INLINE core::Result<Connected> connect(const model::TrainingJob& job, con
   }
   core::Result<Chained> chained = chain(job, ops);
   if (!chained) return chained.error();
-  std::string edges = connect_detail::described(*chained);
+  std::string edges = described(*chained);
   return Connected{std::make_shared<const model::ModelGraph>(std::move(chained->graph)), std::move(edges)};
+}
+
+/// The rule of every op that occurs in the graph, by the graph's op index; null for unknown ops. Of two of a name the
+/// later.
+GPUMEM_INLINE std::vector<const ops::Op*> rules_of(const model::ModelGraph& graph, const ops::Catalogue& all) {
+  std::vector<const ops::Op*> rules;
+  rules.reserve(graph.ops().size());
+  for (const std::string& name : graph.ops()) {
+    const auto named = [&](const ops::Op* op) { return op->traits.name == name; };
+    const auto found = std::find_if(all.rbegin(), all.rend(), named);
+    rules.push_back(found == all.rend() ? nullptr : *found);
+  }
+  return rules;
+}
+
+}  // namespace connect_detail
+
+GPUMEM_INLINE core::Result<WiredGraph> connect(const model::TrainingJob& job, const ops::Catalogue& ops) {
+  core::Result<connect_detail::Connected> connected = connect_detail::with_edges(job, ops);
+  if (!connected) return connected.error();
+  WiredGraph::Parts parts{std::move(connected->graph), std::move(connected->edges), {}, {}};
+  parts.ops = connect_detail::rules_of(*parts.graph, ops);
+  core::Result<LayerShapes> shapes = infer_shapes(job, *parts.graph, parts.ops);
+  if (!shapes) return shapes.error();
+  parts.shapes = *std::move(shapes);
+  return WiredGraph(std::move(parts));
 }
 
 }  // namespace gpumem::connect

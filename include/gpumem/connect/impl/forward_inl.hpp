@@ -125,7 +125,8 @@ GPUMEM_INLINE Tensor ForwardWiring::node(std::string_view op, std::initializer_l
                        .inputs = std::span<const Tensor>(inputs.begin(), inputs.size()),
                        .attributes = std::span<const model::Attribute>(attributes.begin(), attributes.size()),
                        .parameters = 0,
-                       .returned = returned});
+                       .returned = returned,
+                       .inferred = true});
 }
 
 GPUMEM_INLINE Tensor ForwardWiring::constant(std::string_view name, std::vector<std::int64_t> shape,
@@ -133,8 +134,11 @@ GPUMEM_INLINE Tensor ForwardWiring::constant(std::string_view name, std::vector<
   const std::vector<model::Attribute> attributes = {forward_detail::list("shape", std::move(shape)),
                                                     {"dtype", std::string(core::to_string(dtype))}};
   const std::string own_name = unique(name);
-  return builder_.add(
-      {.name = own_name, .op = vocabulary_.find_op(model::kConstantOp), .attributes = attributes, .parameters = 0});
+  return builder_.add({.name = own_name,
+                       .op = vocabulary_.find_op(model::kConstantOp),
+                       .attributes = attributes,
+                       .parameters = 0,
+                       .inferred = true});
 }
 
 GPUMEM_INLINE Tensor ForwardWiring::parameter(std::string_view name, std::vector<std::int64_t> shape) {

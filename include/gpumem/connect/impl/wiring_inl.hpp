@@ -359,8 +359,12 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
     fail(std::move(error));
     return first;
   }
-  const Tensor result = builder_.add(
-      {.name = name, .op = &op->traits, .outputs = {&*output, 1}, .inputs = inputs, .attributes = attributes});
+  const Tensor result = builder_.add({.name = name,
+                                      .op = &op->traits,
+                                      .outputs = {&*output, 1},
+                                      .inputs = inputs,
+                                      .attributes = attributes,
+                                      .inferred = true});
   if (failed()) return first;
   for (const Tensor input : inputs) ++made(made(input).memory).reads;
   made_.push_back({*output, op->traits.name, result, 0, std::nullopt});

@@ -68,10 +68,10 @@ GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(const model::
   const auto connected = connect::connect(job, ops_);
   if (!connected) return connected.error();
   model::TrainingJob wired = job;
-  wired.graph = connected->graph;
+  wired.graph = connected->shared_graph();
   const bool first = step_ == Step::forward_backward;
   if (first) wired.optimizer = model::Optimizer::sgd;  // the one that keeps nothing and takes nothing
-  const core::Result<plan::Recording> recording = plan::record(wired, ops_, ops::Backend::cpu);
+  const core::Result<plan::Recording> recording = plan::record(*connected, wired, ops_, ops::Backend::cpu);
   if (!recording) return recording.error();
   const core::Result<plan::StepPlan> steps = plan::make_step_plan(wired, *recording);
   if (!steps) return steps.error();
@@ -82,7 +82,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(const model::
                        {}};
   }
   MemoryEstimate estimate;
-  estimate.coverage.edges = connected->edges;
+  estimate.coverage.edges = connected->edges();
   estimate.coverage.layers_unknown = job.graph->unknown_layers() + recording->skipped_layers;
   estimate.expected = core::Bytes(peak->bytes);
   estimate.lower = estimate.expected;

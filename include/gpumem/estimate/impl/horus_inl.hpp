@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "gpumem/plan/output_shapes.hpp"
+#include "gpumem/connect/connect.hpp"
 
 namespace gpumem::estimate {
 
@@ -38,15 +38,15 @@ GPUMEM_INLINE core::Error unknown_dimension(const model::ModelGraph& graph, cons
 }
 
 /// B A: elements of all counted outputs at this batch size.
-GPUMEM_INLINE core::Result<core::Checked> activations(const model::TrainingJob& job, const plan::OutputShapes& shapes) {
-  const model::ModelGraph& graph = *job.graph;
+GPUMEM_INLINE core::Result<core::Checked> activations(const connect::WiredGraph& wired, std::int64_t batch_size) {
+  const model::ModelGraph& graph = wired.graph();
   const std::vector<bool> counted = counted_ops(graph);
   core::Checked elements = 0;
   for (std::size_t index = 0; index < graph.layers().size(); ++index) {
     const model::Layer& layer = graph.layers()[index];
-    if (!counted[layer.op]) continue;
-    for (const core::Shape& shape : shapes.of(index)) {
-      const auto outputs = shape.elements(job.batch_size);
+    if (layer.inferred || !counted[layer.op]) continue;
+    for (const core::Shape& shape : wired.outputs(index)) {
+      const auto outputs = shape.elements(batch_size);
       if (!outputs) return unknown_dimension(graph, layer, shape);
       elements += *outputs;
     }
@@ -58,9 +58,9 @@ GPUMEM_INLINE core::Result<core::Checked> activations(const model::TrainingJob& 
 
 GPUMEM_INLINE core::Result<MemoryEstimate> Horus::do_estimate(const model::TrainingJob& job,
                                                               const device::GpuProfile&) const {
-  const core::Result<plan::OutputShapes> shapes = plan::infer_output_shapes(job, ops_);
-  if (!shapes) return shapes.error();
-  const core::Result<core::Checked> activations = horus_detail::activations(job, *shapes);
+  const core::Result<connect::WiredGraph> wired = connect::connect(job, ops_);
+  if (!wired) return wired.error();
+  const core::Result<core::Checked> activations = horus_detail::activations(*wired, job.batch_size);
   if (!activations) return activations.error();
 
   const core::Checked element = core::element_size(model::parameter_dtype(job.precision));

@@ -9,7 +9,6 @@
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/estimate/planned_job.hpp"
 #include "gpumem/ml/replay_figures.hpp"
-#include "gpumem/plan/output_shapes.hpp"
 
 namespace gpumem::estimate {
 
@@ -35,19 +34,29 @@ GPUMEM_INLINE Figures figures_of(const PlannedJob& planned, const JobReplay& rep
   return figures;
 }
 
-/// The job with a graph that shapes can be inferred of: printed shapes need no edges.
-GPUMEM_INLINE core::Result<LearnedFacts> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
+/// The facts of a table are those of its printed shapes, which need no edges; other graphs are wired.
+GPUMEM_INLINE core::Result<LearnedFacts> facts_of(const model::TrainingJob& job, const ops::Catalogue& ops) {
   LearnedFacts made;
-  if (job.graph->shapes_printed()) {
-    made.job = std::shared_ptr<const model::TrainingJob>(std::shared_ptr<void>(), &job);  // the caller's
-    return made;
+  const bool table = job.graph->edges_inferred() && job.graph->shapes_printed();
+  std::optional<connect::WiredGraph> wired;
+  made.job = std::shared_ptr<const model::TrainingJob>(std::shared_ptr<void>(), &job);  // the caller's
+  if (!table) {
+    core::Result<connect::WiredGraph> connected = connect::connect(job, ops);
+    if (!connected) return connected.error();
+    wired = *std::move(connected);
+    if (!job.graph->shapes_printed()) {
+      made.edges = wired->edges();
+      model::TrainingJob copy = job;
+      copy.graph = wired->shared_graph();
+      made.job = std::make_shared<const model::TrainingJob>(std::move(copy));
+    }
   }
-  auto connected = connect::connect(job, ops);
-  if (!connected) return connected.error();
-  made.edges = std::move(connected->edges);
-  model::TrainingJob copy = job;
-  copy.graph = std::move(connected->graph);
-  made.job = std::make_shared<const model::TrainingJob>(std::move(copy));
+  const model::ModelGraph& graph = *made.job->graph;
+  core::Result<ml::JobFacts> facts = ml::facts_of(*made.job, [&](std::size_t layer) {
+    return wired ? wired->outputs(layer) : graph.outputs(graph.layers()[layer]);
+  });
+  if (!facts) return facts.error();
+  made.facts = *std::move(facts);
   return made;
 }
 
@@ -79,13 +88,8 @@ GPUMEM_INLINE core::Result<LearnedFacts> learned_facts(const model::TrainingJob&
                                                        const ops::Catalogue& ops, ReplayDepth depth,
                                                        const device::AllocatorOptions& options) {
   namespace detail = learned_facts_detail;
-  core::Result<LearnedFacts> made = detail::with_edges(job, ops);
+  core::Result<LearnedFacts> made = detail::facts_of(job, ops);
   if (!made) return made;
-  const core::Result<plan::OutputShapes> shapes = plan::infer_output_shapes(*made->job, ops);
-  if (!shapes) return shapes.error();
-  core::Result<ml::JobFacts> facts = ml::facts_of(*made->job, [&](std::size_t layer) { return shapes->of(layer); });
-  if (!facts) return facts.error();
-  made->facts = *std::move(facts);
   if (const core::Status added = add_replay(*made, gpu, ops, depth, options); !added) return added.error();
   return made;
 }

@@ -14,9 +14,7 @@ namespace model_states_detail {
 GPUMEM_INLINE core::Result<core::Checked> factored_bytes(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const auto connected = connect::connect(job, ops);
   if (!connected) return connected.error();
-  model::TrainingJob wired = job;
-  wired.graph = connected->graph;
-  const core::Result<plan::Recording> recording = plan::record(wired, ops);
+  const core::Result<plan::Recording> recording = plan::record(*connected, job, ops);
   if (!recording) return recording.error();
   const ops::Tape& tape = recording->tape;
   core::Checked bytes = 0;

@@ -41,13 +41,13 @@ GPUMEM_INLINE core::Result<PlannedJob> plan_job(const model::TrainingJob& job, c
                                                 const ops::Catalogue& ops) {
   const core::Status one = on_one_gpu(job, "the replay");
   if (!one) return one.error();
-  auto connected = connect::connect(job, ops);
+  const auto connected = connect::connect(job, ops);
   if (!connected) return connected.error();
   PlannedJob planned;
   planned.job = job;
-  planned.job.graph = std::move(connected->graph);
-  planned.edges = std::move(connected->edges);
-  core::Result<plan::Recording> recording = plan::record(planned.job, ops);
+  planned.job.graph = connected->shared_graph();
+  planned.edges = connected->edges();
+  core::Result<plan::Recording> recording = plan::record(*connected, planned.job, ops);
   if (!recording) return recording.error();
   planned.recording = *std::move(recording);
   if (core::Status done = replan_job(planned, job, gpu); !done) return done.error();

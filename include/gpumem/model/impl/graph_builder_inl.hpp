@@ -153,6 +153,7 @@ GPUMEM_INLINE LayerIndex GraphBuilder::add(const LayerSpec& spec) {
   layer.tied_parameters = spec.tied_parameters;
   layer.frozen = spec.frozen;
   layer.returned = spec.returned;
+  layer.inferred = spec.inferred;
   if (spec.op == nullptr) ++graph_.unknown_layers_;
   graph_.layers_.push_back(layer);
   return index;

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "gpumem/plan/record.hpp"
+
 #include <algorithm>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/plan/output_shapes.hpp"
-#include "gpumem/plan/record.hpp"
 
 namespace gpumem::plan {
 
@@ -20,8 +20,8 @@ inline constexpr std::int64_t kMostCalls = std::int64_t{1} << 22;
 
 class Recorder {
  public:
-  Recorder(const model::TrainingJob& job, const ops::Catalogue& ops, const OutputShapes& shapes, ops::Backend backend)
-      : job_(job), graph_(*job.graph), shapes_(shapes), rules_(rules_of(graph_, ops)) {
+  Recorder(const connect::WiredGraph& wired, const model::TrainingJob& job, ops::Backend backend)
+      : wired_(wired), graph_(wired.graph()), job_(job) {
     recording_.tape = ops::Tape(job.precision, backend);
   }
 
@@ -33,14 +33,14 @@ class Recorder {
     for (std::size_t index = 0; index < graph_.layers().size(); ++index) {
       if (pace.late()) return core::deadline_error();
       if (auto fault = add_layer(index)) {
-        fault->place = shape_place(graph_.layers()[index]);
+        fault->place = wired_.place_of(graph_.layers()[index]);
         return std::move(*fault);
       }
       if (static_cast<std::int64_t>(tape().functions().size()) > kMostCalls) {
         return core::Error{core::ErrorCode::overflow,
                            "up to here the model makes more than " + core::with_separators(kMostCalls) +
                                " calls; give shorter sequences, or a part of the model",
-                           shape_place(graph_.layers()[index])};
+                           wired_.place_of(graph_.layers()[index])};
       }
     }
     if (core::deadline_passed()) return core::deadline_error();  // a layer of many steps ends early
@@ -54,14 +54,6 @@ class Recorder {
   }
 
  private:
-  static std::vector<const ops::Op*> rules_of(const model::ModelGraph& graph, const ops::Catalogue& all) {
-    return output_shapes_detail::resolve(graph, all);
-  }
-
-  [[nodiscard]] core::Place shape_place(const model::Layer& layer) const {
-    return output_shapes_detail::place_of(graph_, layer);
-  }
-
   ops::Tape& tape() { return recording_.tape; }
 
   static core::Error unknown_size(std::string_view what, const core::Shape& shape) {
@@ -72,87 +64,57 @@ class Recorder {
   }
 
   std::optional<core::Error> add_graph_inputs() {
-    std::size_t count = graph_.graph_inputs().size();
-    if (count == 0 && !job_.input_shape.empty()) {
-      input_shapes_.push_back(output_shapes_detail::with_batch(job_.input_shape));
-    }
-    for (std::size_t index = 0; index < count; ++index) {
-      input_shapes_.push_back(output_shapes_detail::graph_input_shape(job_, index));
-    }
-    for (std::size_t index = 0; index < input_shapes_.size(); ++index) {
-      core::DType type = count == 0 ? core::DType::float32 : graph_.graph_inputs()[index].dtype;
+    const auto shapes = wired_.input_shapes();
+    for (std::size_t index = 0; index < shapes.size(); ++index) {
+      core::DType type = wired_.input_dtype(index);
       if (type == core::DType::float32) type = tape().dtype();
-      const auto size = ops::size_of(input_shapes_[index], type);
-      if (!size) return unknown_size("the model's input", input_shapes_[index]);
+      const auto size = ops::size_of(shapes[index], type);
+      if (!size) return unknown_size("the model's input", shapes[index]);
       tape().add_input(*size);
     }
     return std::nullopt;
   }
 
-  /// The tensors and shapes that a layer reads; without edges, what the layer before it left.
-  std::optional<core::Error> gather_inputs(const model::Layer& layer, const ops::Op& op) {
-    input_tensors_.clear();
-    input_layer_shapes_.clear();
-    bool all_known = true;
-    for (const model::LayerIndex input : graph_.inputs(layer)) {
+  /// The tensors and shapes that a layer reads.
+  std::optional<core::Error> gather_inputs(std::size_t index) {
+    read_tensors_.clear();
+    read_shapes_.clear();
+    consume(graph_.inputs(graph_.layers()[index]));
+    consume(wired_.inputs(index));
+    for (const model::LayerIndex input : wired_.inputs(index)) {
       if (input < 0) {
-        take_graph_input(static_cast<std::size_t>(model::kFirstGraphInput - input));
-      } else {
-        all_known = take_layer(static_cast<std::size_t>(input)) && all_known;
+        const auto source = static_cast<std::size_t>(model::kFirstGraphInput - input);
+        read_tensors_.push_back(tape().inputs()[source]);
+        read_shapes_.push_back(wired_.input_shapes()[source]);
+        continue;
       }
-    }
-    if (op.reads_nothing || op.output_shape == nullptr) return std::nullopt;
-    if (!all_known) return stand_in(layer, op);
-    if (!input_tensors_.empty()) return std::nullopt;
-    if (!graph_.edges_inferred() && graph_.unknown_layers() == 0 && !graph_.graph_inputs().empty()) {
-      return core::Error{core::ErrorCode::malformed_input, "has no inputs; name the tensors that it reads", {}};
-    }
-    if (op.reads_token_ids || latest_ == kNoLayer) {
-      if (input_shapes_.empty()) {
-        return core::Error{core::ErrorCode::missing_information,
-                           "its input size is not printed; give one sample's shape (--input 3x224x224) or the "
-                           "sequence length (--seq 512)",
-                           {}};
+      const auto source = static_cast<std::size_t>(input);
+      if (tensors_[source] == kNoTensor) {
+        return core::Error{core::ErrorCode::malformed_input, "reads a layer that no tensor leaves", {}};
       }
-      take_graph_input(0);
-    } else {
-      take_layer(latest_);
+      read_tensors_.push_back(tensors_[source]);
+      read_shapes_.push_back(wired_.outputs(source)[0]);
     }
     return std::nullopt;
   }
 
-  void take_graph_input(std::size_t index) {
-    input_tensors_.push_back(tape().inputs()[index]);
-    input_layer_shapes_.push_back(input_shapes_[index]);
+  /// Its parameters are known, and no more. What it would read is no output of the model.
+  void skip(const model::Layer& layer) {
+    if (layer.parameters > 0) tape().add_parameter(layer.parameters, false, layer.frozen);
+    consume(graph_.inputs(layer));
   }
 
-  /// For what an unknown layer leaves: the latest known tensor if it fits, or none at all.
-  std::optional<core::Error> stand_in(const model::Layer& layer, const ops::Op& op) {
-    input_tensors_.clear();
-    input_layer_shapes_.clear();
-    if (graph_.unknown_layers() == 0) {
-      return core::Error{core::ErrorCode::malformed_input, "reads a layer that no tensor leaves", {}};
+  void consume(std::span<const model::LayerIndex> inputs) {
+    for (const model::LayerIndex input : inputs) {
+      if (input >= 0) consumed_[static_cast<std::size_t>(input)] = true;
     }
-    const bool fits = latest_ != kNoLayer && !shapes_.of(latest_).empty() &&
-                      output_shapes_detail::fits(op, graph_.attributes(layer), shapes_.of(latest_)[0]);
-    if (fits) take_layer(latest_);
-    return std::nullopt;
-  }
-
-  /// False if no tensor leaves the layer.
-  bool take_layer(std::size_t layer) {
-    if (tensors_[layer] == kNoTensor || shapes_.of(layer).empty()) return false;
-    consumed_[layer] = true;
-    input_tensors_.push_back(tensors_[layer]);
-    input_layer_shapes_.push_back(shapes_.of(layer)[0]);
-    return true;
   }
 
   std::optional<core::Error> add_layer(std::size_t index) {
     const model::Layer& layer = graph_.layers()[index];
-    const ops::Op* op = rules_[layer.op];
+    const ops::Op* op = wired_.op(layer);
     tape().begin_layer(static_cast<std::uint32_t>(index));
-    if (op == nullptr) {  // unknown, in a graph that was read leniently: its parameters are known, and no more
+    if (op == nullptr) {  // unknown, in a graph that was read leniently
       if (layer.parameters > 0) tape().add_parameter(layer.parameters, false, layer.frozen);
       return std::nullopt;
     }
@@ -162,38 +124,39 @@ class Recorder {
                              ", whose memory no rule describes; use a summary that prints what it is made of",
                          {}};
     }
-    if (auto fault = gather_inputs(layer, *op)) return fault;
+    const auto outputs = wired_.outputs(index);
     const bool reads = op->output_shape != nullptr && !op->reads_nothing;
-    if (reads && (input_tensors_.empty() || shapes_.of(index).empty())) {
-      if (graph_.unknown_layers() == 0 && input_tensors_.empty()) {
-        return core::Error{core::ErrorCode::missing_information, "has no tensor to read", {}};
-      }
+    if (reads && outputs.empty()) {  // it never runs, or stands behind an unknown layer
       if (graph_.unknown_layers() > 0) ++recording_.skipped_layers;
-      if (layer.parameters > 0) tape().add_parameter(layer.parameters, false, layer.frozen);
+      skip(layer);
       return std::nullopt;
     }
+    if (auto fault = gather_inputs(index)) return fault;
+    return record_layer(index, *op, outputs);
+  }
+
+  std::optional<core::Error> record_layer(std::size_t index, const ops::Op& op, std::span<const core::Shape> outputs) {
+    const model::Layer& layer = graph_.layers()[index];
     ops::OpCall call;
     call.attributes = graph_.attributes(layer);
     call.class_name = graph_.class_name(layer);
-    call.shapes = input_layer_shapes_;
-    call.tensors = input_tensors_;
+    call.shapes = read_shapes_;
+    call.tensors = read_tensors_;
     call.parameters = layer.parameters;
     call.tied_parameters = layer.tied_parameters;
     call.frozen = layer.frozen;
-    const auto outputs = shapes_.of(index);
     if (!outputs.empty()) {
       const auto size = ops::size_of(outputs[0]);
       if (!size) return unknown_size("its output", outputs[0]);
       call.output = outputs[0];
       call.size = *size;
     }
-    core::Result<TensorId> output = op->record(call, tape());
+    core::Result<TensorId> output = op.record(call, tape());
     if (!output) return output.error();
-    recording_.convolves = recording_.convolves || op->traits.name.starts_with("conv");
-    recording_.normalises = recording_.normalises || op->traits.name == "batch_norm";
+    recording_.convolves = recording_.convolves || op.traits.name.starts_with("conv");
+    recording_.normalises = recording_.normalises || op.traits.name == "batch_norm";
     tensors_[index] = *output;
     if (layer.returned && *output != kNoTensor) hold(*output);
-    if (*output != kNoTensor) latest_ = static_cast<std::uint32_t>(index);
     return std::nullopt;
   }
 
@@ -217,7 +180,7 @@ class Recorder {
                           tape().tensor(tensors_[index]).requires_grad;
       if (!output) continue;
       hold(tensors_[index]);
-      const core::Shape shape = shapes_.of(index)[0];
+      const core::Shape shape = wired_.outputs(index)[0];
       tape().begin_layer(static_cast<std::uint32_t>(index));
       const TensorId value = shape.rank() == 0 ? tensors_[index] : add_loss(*loss, tensors_[index], shape);
       recording_.loss = recording_.loss == kNoTensor ? value : ops::sum_of(tape(), recording_.loss, value);
@@ -261,27 +224,21 @@ class Recorder {
     return pixels;
   }
 
-  const model::TrainingJob& job_;
+  const connect::WiredGraph& wired_;
   const model::ModelGraph& graph_;
-  const OutputShapes& shapes_;
-  std::vector<const ops::Op*> rules_;
+  const model::TrainingJob& job_;
   Recording recording_;
-  std::vector<core::Shape> input_shapes_;
   std::vector<TensorId> tensors_;  ///< one a layer
   std::vector<bool> consumed_;
-  std::vector<TensorId> input_tensors_;
-  std::vector<core::Shape> input_layer_shapes_;
-  static constexpr std::uint32_t kNoLayer = UINT32_MAX;
-  std::uint32_t latest_ = kNoLayer;
+  std::vector<TensorId> read_tensors_;  ///< what the layer at hand reads
+  std::vector<core::Shape> read_shapes_;
 };
 
 }  // namespace record_detail
 
-GPUMEM_INLINE core::Result<Recording> record(const model::TrainingJob& job, const ops::Catalogue& ops,
-                                             ops::Backend backend) {
-  const core::Result<OutputShapes> shapes = infer_output_shapes(job, ops);
-  if (!shapes) return shapes.error();
-  return record_detail::Recorder(job, ops, *shapes, backend).run(ops);
+GPUMEM_INLINE core::Result<Recording> record(const connect::WiredGraph& wired, const model::TrainingJob& job,
+                                             const ops::Catalogue& ops, ops::Backend backend) {
+  return record_detail::Recorder(wired, job, backend).run(ops);
 }
 
 }  // namespace gpumem::plan

@@ -179,11 +179,11 @@ GPUMEM_INLINE StepTime step_time(const plan::StepWork& work, const model::Traini
 }
 
 GPUMEM_INLINE core::Result<plan::StepWork> work_of(const model::TrainingJob& job, const ops::Catalogue& ops) {
-  auto connected = connect::connect(job, ops);
+  const auto connected = connect::connect(job, ops);
   if (!connected) return connected.error();
   model::TrainingJob whole = job;
-  whole.graph = std::move(connected->graph);
-  const core::Result<plan::Recording> recording = plan::record(whole, ops);
+  whole.graph = connected->shared_graph();
+  const core::Result<plan::Recording> recording = plan::record(*connected, whole, ops);
   if (!recording) return recording.error();
   return plan::step_work(whole, *recording);
 }

@@ -1,0 +1,83 @@
+// Input: a job's graph and what connect() finds out about it. Output: WiredGraph, the one form of a model that every
+// stage after connect/ takes: each layer with its edges, its output shape and the rule of its op. Units: elements, with
+// the batch size as N.
+//
+// It depends on three fields of the job: graph, input_shape and sequence_length. Jobs that are equal in these have
+// equal wired graphs. The sequence length is a number in its shapes; the batch size is not: it stays N.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "gpumem/core/shape.hpp"
+#include "gpumem/model/model_graph.hpp"
+#include "gpumem/ops/op.hpp"
+
+namespace gpumem::connect {
+
+/// A layer that reads what an unknown layer leaves, in a graph that was read leniently.
+struct BehindUnknown {
+  std::uint32_t layer = 0;
+  bool reads = false;            ///< false: nothing fits it, so that no tensor leaves it either
+  model::LayerIndex source = 0;  ///< what it is taken to read: the latest known tensor
+};
+
+/// The shapes of every layer of a graph with edges.
+struct LayerShapes {
+  std::vector<core::Shape> inputs;            ///< of the graph's inputs, as the job feeds them
+  std::vector<core::Shape> inferred;          ///< one a layer; empty: the graph prints them
+  std::vector<bool> leaves;                   ///< by layer: whether a tensor leaves it
+  std::vector<BehindUnknown> behind_unknown;  ///< ascending by layer
+};
+
+/// Immutable. A copy costs a pointer.
+class WiredGraph {
+ public:
+  struct Parts {
+    std::shared_ptr<const model::ModelGraph> graph;  ///< with an edge for everything that a layer reads
+    std::string edges;                               ///< how these came about, see edges()
+    std::vector<const ops::Op*> ops;                 ///< by the graph's op index; null for unknown ops
+    LayerShapes shapes;
+  };
+  explicit WiredGraph(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
+
+  /// The layers, with their edges, attributes and parameters.
+  [[nodiscard]] const model::ModelGraph& graph() const { return *parts_->graph; }
+  [[nodiscard]] const std::shared_ptr<const model::ModelGraph>& shared_graph() const { return parts_->graph; }
+
+  /// The shapes of the graph's inputs, as this job feeds them. A graph that names no input has one where the job gives
+  /// its shape.
+  [[nodiscard]] std::span<const core::Shape> input_shapes() const { return parts_->shapes.inputs; }
+  [[nodiscard]] core::DType input_dtype(std::size_t input) const {
+    const auto inputs = graph().graph_inputs();
+    return input < inputs.size() ? inputs[input].dtype : core::DType::float32;
+  }
+
+  /// The shapes of the tensors that leave a layer: as printed, or inferred. None for bare parameters, unknown ops,
+  /// layers that never run, and layers behind an unknown one that nothing known fits.
+  [[nodiscard]] std::span<const core::Shape> outputs(std::size_t layer) const;
+  /// What a layer reads: its edges. A layer behind an unknown one reads the latest known tensor, or nothing.
+  [[nodiscard]] std::span<const model::LayerIndex> inputs(std::size_t layer) const;
+
+  /// The rule of the layer's op; null if it is unknown.
+  [[nodiscard]] const ops::Op* op(const model::Layer& layer) const { return parts_->ops[layer.op]; }
+
+  /// How the edges came about: "given", "family: gpt2", "chained, 16 joins inferred".
+  [[nodiscard]] const std::string& edges() const { return parts_->edges; }
+
+  /// Where a layer stands, for messages.
+  [[nodiscard]] core::Place place_of(const model::Layer& layer) const;
+
+ private:
+  std::shared_ptr<const Parts> parts_;
+};
+
+}  // namespace gpumem::connect
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/connect/impl/wired_graph_inl.hpp"
+#endif
