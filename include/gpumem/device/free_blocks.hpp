@@ -43,42 +43,20 @@ class FreeBlocks {
 
   void insert(Block* blocks, BlockId id) {
     const std::size_t bin = bin_of(blocks[id].size);
-    BlockId* link = &roots_[bin];
+    if (roots_[bin] != kNoBlock) return insert_below(blocks, bin, id);
+    blocks[id].smaller = kNoBlock;
+    blocks[id].larger = kNoBlock;
+    roots_[bin] = id;
     mark(bin);
-    while (*link != kNoBlock && priority(*link) > priority(id)) link = toward(blocks, *link, blocks[id]);
-    BlockId rest = *link;
-    *link = id;
-    // What was below goes left or right of the new block, each side in its order.
-    BlockId* smaller = &blocks[id].smaller;
-    BlockId* larger = &blocks[id].larger;
-    while (rest != kNoBlock) {
-      Block& at = blocks[rest];
-      const bool before = less(at, blocks[id].size, blocks[id].address);
-      BlockId*& side = before ? smaller : larger;
-      *side = rest;
-      side = before ? &at.larger : &at.smaller;
-      rest = *side;
-    }
-    *smaller = kNoBlock;
-    *larger = kNoBlock;
   }
 
   /// Takes out a block that is in; its size and address are those it was inserted with.
   void erase(Block* blocks, BlockId id) {
     const std::size_t bin = bin_of(blocks[id].size);
-    BlockId* link = &roots_[bin];
-    while (*link != id) link = toward(blocks, *link, blocks[id]);
-    BlockId smaller = blocks[id].smaller;
-    BlockId larger = blocks[id].larger;
-    while (smaller != kNoBlock && larger != kNoBlock) {
-      const bool up = priority(smaller) > priority(larger);
-      BlockId& top = up ? smaller : larger;
-      *link = top;
-      link = up ? &blocks[top].larger : &blocks[top].smaller;
-      top = *link;
-    }
-    *link = smaller != kNoBlock ? smaller : larger;
-    if (roots_[bin] == kNoBlock) unmark(bin);
+    const bool alone = roots_[bin] == id && blocks[id].smaller == kNoBlock && blocks[id].larger == kNoBlock;
+    if (!alone) return erase_below(blocks, bin, id);
+    roots_[bin] = kNoBlock;
+    unmark(bin);
   }
 
   /// The first block, by (size, address), of at least this size; among those of exactly this size, of at least this
@@ -127,6 +105,43 @@ class FreeBlocks {
   /// The way down from `at` to where `block` is or belongs.
   static BlockId* toward(Block* blocks, BlockId at, const Block& block) {
     return less(blocks[at], block.size, block.address) ? &blocks[at].larger : &blocks[at].smaller;
+  }
+
+  /// Into a bin that holds others. Apart, so that the usual case is inlined.
+  [[gnu::noinline]] void insert_below(Block* blocks, std::size_t bin, BlockId id) {
+    BlockId* link = &roots_[bin];
+    while (*link != kNoBlock && priority(*link) > priority(id)) link = toward(blocks, *link, blocks[id]);
+    BlockId rest = *link;
+    *link = id;
+    // What was below goes left or right of the new block, each side in its order.
+    BlockId* smaller = &blocks[id].smaller;
+    BlockId* larger = &blocks[id].larger;
+    while (rest != kNoBlock) {
+      Block& at = blocks[rest];
+      const bool before = less(at, blocks[id].size, blocks[id].address);
+      BlockId*& side = before ? smaller : larger;
+      *side = rest;
+      side = before ? &at.larger : &at.smaller;
+      rest = *side;
+    }
+    *smaller = kNoBlock;
+    *larger = kNoBlock;
+  }
+
+  /// Out of a bin that holds others.
+  [[gnu::noinline]] void erase_below(Block* blocks, std::size_t bin, BlockId id) {
+    BlockId* link = &roots_[bin];
+    while (*link != id) link = toward(blocks, *link, blocks[id]);
+    BlockId smaller = blocks[id].smaller;
+    BlockId larger = blocks[id].larger;
+    while (smaller != kNoBlock && larger != kNoBlock) {
+      const bool up = priority(smaller) > priority(larger);
+      BlockId& top = up ? smaller : larger;
+      *link = top;
+      link = up ? &blocks[top].larger : &blocks[top].smaller;
+      top = *link;
+    }
+    *link = smaller != kNoBlock ? smaller : larger;
   }
 
   static BlockId first_below(const Block* blocks, BlockId at) {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
+#include <cstddef>
 
 #include "gpumem/core/checked.hpp"
 
@@ -19,7 +19,9 @@ GPUMEM_INLINE std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
   return (std::min(value, kMostBytes) + multiple - 1) / multiple * multiple;
 }
 
-GPUMEM_INLINE std::int64_t product(std::initializer_list<std::int64_t> factors) {
+/// Of sizes, none of which is negative.
+template <std::size_t kFactors>
+std::int64_t product(const std::int64_t (&factors)[kFactors]) {
   core::Checked result = 1;
   for (const std::int64_t factor : factors) result *= factor;
   return std::min(result.value().value_or(kMostBytes), kMostBytes);
@@ -90,31 +92,33 @@ GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const
   constexpr std::int64_t kFloatBytes = 4;
   const std::int64_t narrower = std::min(call.element_bytes, kFloatBytes);
   const std::int64_t multiple = rule.channel_multiple * kFloatBytes / narrower;
-  const std::int64_t x = product({round_up(in, multiple), call.input_pixels, call.batch_size, call.element_bytes});
-  const std::int64_t y = product({round_up(out, multiple), call.output_pixels, call.batch_size, call.element_bytes});
+  const auto operands = [&] {  // x' + y'
+    return product({round_up(in, multiple), call.input_pixels, call.batch_size, call.element_bytes}) +
+           product({round_up(out, multiple), call.output_pixels, call.batch_size, call.element_bytes});
+  };
   const bool weight_gradient = call.pass == ConvolutionPass::weight_gradient;
   constexpr std::int64_t kImageChannels = 3;
   if (in <= kImageChannels) {
     const bool by_rule = out > rule.first_layer_channels;
-    return {weight_gradient && copies(variant.first_layer, !by_rule, by_rule) ? x + y : 0, 0};
+    return {weight_gradient && copies(variant.first_layer, !by_rule, by_rule) ? operands() : 0, 0};
   }
-  const std::int64_t w = product(
-      {round_up(in / call.groups, multiple), round_up(out, multiple), call.kernel_elements, call.element_bytes});
   const bool wide = std::max(in, out) > rule.narrow_channels;
   const std::int64_t aligned_to =
       variant.channel_multiple > 0 ? variant.channel_multiple * kFloatBytes / narrower : multiple;
   const bool both_aligned = out % aligned_to == 0 && in % aligned_to == 0;
   const bool aligned = out % aligned_to == 0 && (in % aligned_to == 0 || wide);
   if (aligned && call.kernel_elements == 1) return {};
+  const std::int64_t w = product(
+      {round_up(in / call.groups, multiple), round_up(out, multiple), call.kernel_elements, call.element_bytes});
   if (call.pass == ConvolutionPass::forward) {
-    return {copies(variant.forward, both_aligned, !aligned) ? x + y + w : 0, 0};
+    return {copies(variant.forward, both_aligned, !aligned) ? operands() + w : 0, 0};
   }
-  if (!weight_gradient) return {copies(variant.data_gradient, aligned, true) ? x + y + w : 0, 0};
+  if (!weight_gradient) return {copies(variant.data_gradient, aligned, true) ? operands() + w : 0, 0};
   if (variant.weight_gradient == Copies::never) return {};
-  const std::int64_t operands = copies(variant.weight_gradient, aligned, true) ? x + y : 0;
-  if (w == 0) return {operands, 0};  // more groups than channels: no sizes of a real layer
+  const std::int64_t copied = copies(variant.weight_gradient, aligned, true) ? operands() : 0;
+  if (w == 0) return {copied, 0};  // more groups than channels: no sizes of a real layer
   const bool whole = wide && in % rule.whole_multiple == 0 && out % rule.whole_multiple == 0;
-  return {operands + product({workspace_detail::slices(rule, in, w, wide, whole), w}), 0};
+  return {copied + product({workspace_detail::slices(rule, in, w, wide, whole), w}), 0};
 }
 
 GPUMEM_INLINE std::int64_t cublas_workspace(const GpuProfile& gpu) {

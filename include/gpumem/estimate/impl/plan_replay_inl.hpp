@@ -24,20 +24,15 @@ class Replayer {
   PlanReplay run(ReplayObserver* observer) {
     const std::size_t events = plan_.events.size();
     core::Pace pace;
-    for (std::size_t index = 0; index < events && !pace.late(); ++index) {
-      const std::int64_t highest = allocator_.peak_allocated();
+    for (event_ = 0; event_ < events && !pace.late(); ++event_) {
       for_a_moment_ = 0;
-      if (!apply(plan_.events[index])) {
+      if (!apply(plan_.events[event_])) {
         result_.out_of_memory = true;
-        result_.peak_event = index;
+        result_.peak_event = event_;
         result_.at_peak = allocated_;
         break;
       }
-      if (allocator_.peak_allocated() > highest) {
-        result_.peak_event = index;
-        result_.at_peak = at_growth_;
-      }
-      if (observer != nullptr) observer->after({index, allocated_, for_a_moment_, allocator_.reserved()});
+      if (observer != nullptr) observer->after({event_, allocated_, for_a_moment_, allocator_.reserved()});
     }
     result_.peak_allocated = allocator_.peak_allocated();
     result_.peak_reserved = allocator_.peak_reserved();
@@ -59,7 +54,7 @@ class Replayer {
         if (!block) return false;
         held_[event.slot] = {*block, event.category};
         allocated_[static_cast<std::size_t>(event.category)] += allocator_.size_of(*block);
-        at_growth_ = allocated_;
+        note_peak();
         return true;
       }
       case plan::Event::Kind::release: {
@@ -81,7 +76,7 @@ class Replayer {
       const auto block = allocator_.allocate(device::cublas_workspace(gpu_));
       if (!block) return false;
       allocated_[kWorkspaceCategory] += allocator_.size_of(*block);
-      at_growth_ = allocated_;
+      note_peak();
     }
     const bool lt = call.library == ops::Library::gemm_bias && call.direction == plan::Direction::forward;
     return !lt || take_for_a_moment(device::kCublasLtWorkspace);
@@ -110,9 +105,17 @@ class Replayer {
     const auto block = allocator_.allocate(bytes);
     if (!block) return false;
     for_a_moment_ = allocator_.size_of(*block);
-    at_growth_ = allocated_;
-    at_growth_[kWorkspaceCategory] += for_a_moment_;
+    if (note_peak()) result_.at_peak[kWorkspaceCategory] += for_a_moment_;
     allocator_.free(*block);
+    return true;
+  }
+
+  /// Behind every allocation: whether there was never as much before, of which it then keeps what it is.
+  bool note_peak() {
+    if (allocator_.peak_allocated() <= highest_) return false;
+    highest_ = allocator_.peak_allocated();
+    result_.peak_event = event_;
+    result_.at_peak = allocated_;
     return true;
   }
 
@@ -123,7 +126,8 @@ class Replayer {
   device::CachingAllocator allocator_;
   std::vector<Held> held_;
   ByCategory allocated_{};
-  ByCategory at_growth_{};  ///< what was allocated when the last block was
+  std::int64_t highest_ = 0;  ///< the peak that `result_` tells of
+  std::size_t event_ = 0;     ///< the one being replayed
   std::int64_t for_a_moment_ = 0;
   std::array<bool, 2> cublas_{};
   PlanReplay result_;

@@ -6,7 +6,10 @@ namespace gpumem::model {
 
 GPUMEM_INLINE const AttributeValue* Attributes::find(std::string_view name) const {
   for (const Attribute& attribute : all_) {
-    if (attribute.name == name) return &attribute.value;
+    // Names of one length are many: their first bytes tell most of them apart without a call.
+    const std::string& known = attribute.name;
+    if (known.size() != name.size() || (!name.empty() && known.front() != name.front())) continue;
+    if (known == name) return &attribute.value;
   }
   return nullptr;
 }
