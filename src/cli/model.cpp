@@ -7,6 +7,7 @@
 #include "commands.hpp"
 #include "gpumem/core/json_document.hpp"
 #include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/ml/model_config_writer.hpp"
 #include "json_lines.hpp"
 
 namespace gpumem::cli {

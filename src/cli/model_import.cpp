@@ -4,6 +4,7 @@
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/ml/gpumemnet_checkpoint.hpp"
+#include "gpumem/ml/model_config_writer.hpp"
 #include "gpumem/ml/trained_model.hpp"
 
 namespace gpumem::cli {

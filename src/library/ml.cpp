@@ -1,5 +1,6 @@
 // The bodies of ml/, compiled once.
 #include "gpumem/ml/impl/builtin_models_inl.hpp"
+#include "gpumem/ml/impl/compiled_network_inl.hpp"
 #include "gpumem/ml/impl/features_inl.hpp"
 #include "gpumem/ml/impl/gpumemnet_checkpoint_inl.hpp"
 #include "gpumem/ml/impl/job_facts_inl.hpp"
@@ -7,6 +8,7 @@
 #include "gpumem/ml/impl/lightning_checkpoint_inl.hpp"
 #include "gpumem/ml/impl/mixture_inl.hpp"
 #include "gpumem/ml/impl/model_config_inl.hpp"
+#include "gpumem/ml/impl/model_config_writer_inl.hpp"
 #include "gpumem/ml/impl/network_inl.hpp"
 #include "gpumem/ml/impl/network_shape_inl.hpp"
 #include "gpumem/ml/impl/pickle_inl.hpp"

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 
+#include "gpumem/ml/model_config_writer.hpp"
 #include "hash.hpp"
 
 namespace gpumem::train {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <filesystem>
 
+#include "gpumem/ml/model_config_writer.hpp"
 #include "gpumem/ml/safetensors.hpp"
 #include "training.hpp"
 

@@ -1,5 +1,5 @@
-// Enters: text of a config.json. Leaves: ModelConfig, all that is known of a trained model beside its weights; and the
-// way back. "format": "gpumem-model", "version": 1:
+// Enters: text of a config.json. Leaves: ModelConfig, all that is known of a trained model beside its weights
+// (model_config_writer.hpp goes the other way). "format": "gpumem-model", "version": 1:
 //
 //   {"format": "gpumem-model", "version": 1, "name": "mlp-cnn", "nets": "cnn",
 //    "network": {"features": 10, "outputs": 6, "sequence": {"length": 119, "columns": 4},       (sequence: may be
@@ -36,6 +36,9 @@
 #include "gpumem/ml/network_shape.hpp"
 
 namespace gpumem::ml {
+
+inline constexpr std::string_view kModelConfigFormat = "gpumem-model";
+inline constexpr std::int64_t kModelConfigVersion = 1;
 
 /// What kind of nets a model was trained on.
 enum class NetKind : std::uint8_t { mlp, cnn, transformer, any };
@@ -116,8 +119,6 @@ struct ModelConfig {
 /// Errors: malformed_input with a JSON pointer: an unknown format, version or field value, a list of another length
 /// than the network needs, a number that is not finite, no test vector. Unknown fields are refused, too.
 [[nodiscard]] core::Result<ModelConfig> parse_model_config(std::string_view text, std::string_view file = {});
-
-[[nodiscard]] std::string write_model_config(const ModelConfig& config);
 
 }  // namespace gpumem::ml
 

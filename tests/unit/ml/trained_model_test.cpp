@@ -6,6 +6,7 @@
 
 #include "expect.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/ml/model_config_writer.hpp"
 
 namespace gpumem::ml {
 namespace {

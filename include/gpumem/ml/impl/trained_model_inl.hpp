@@ -13,6 +13,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/json_document.hpp"
 #include "gpumem/ml/features.hpp"
+#include "gpumem/ml/model_config_writer.hpp"
 
 namespace gpumem::ml {
 

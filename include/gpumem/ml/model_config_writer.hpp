@@ -1,0 +1,18 @@
+// Enters: ModelConfig. Leaves: its text, a config.json as model_config.hpp describes and reads it.
+#pragma once
+
+#include <string>
+
+#include "gpumem/ml/model_config.hpp"
+
+namespace gpumem::ml {
+
+/// Reading it back gives an equal config.
+[[nodiscard]] std::string write_model_config(const ModelConfig& config);
+
+}  // namespace gpumem::ml
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/ml/impl/model_config_writer_inl.hpp"
+#endif
