@@ -43,7 +43,7 @@ void replay_resnet50(benchmark::State& state) {
 }
 BENCHMARK(replay_resnet50)->Unit(benchmark::kMicrosecond);
 
-void parse_and_replay_resnet50(benchmark::State& state) {
+void read_and_replay_resnet50_table(benchmark::State& state) {
   const auto text = gpumem::core::read_file(GPUMEM_RESNET50);
   const auto gpu = gpumem::find_profile("a100-40gb");
   const gpumem::estimate::Replay replay;
@@ -54,7 +54,7 @@ void parse_and_replay_resnet50(benchmark::State& state) {
     benchmark::DoNotOptimize(estimate);
   }
 }
-BENCHMARK(parse_and_replay_resnet50)->Unit(benchmark::kMicrosecond);
+BENCHMARK(read_and_replay_resnet50_table)->Unit(benchmark::kMicrosecond);
 
 /// `gpumem fit`: every estimate until the largest batch is found.
 void fit_resnet50(benchmark::State& state) {
