@@ -1,10 +1,13 @@
 // The bodies of summary/, compiled once.
 #include "gpumem/summary/impl/formats_inl.hpp"
 #include "gpumem/summary/impl/graph_json_inl.hpp"
+#include "gpumem/summary/impl/graph_json_values_inl.hpp"
 #include "gpumem/summary/impl/graph_json_writer_inl.hpp"
 #include "gpumem/summary/impl/keras_inl.hpp"
 #include "gpumem/summary/impl/module_repr_inl.hpp"
 #include "gpumem/summary/impl/module_tree_inl.hpp"
+#include "gpumem/summary/impl/node_linker_inl.hpp"
+#include "gpumem/summary/impl/plain_graph_json_inl.hpp"
 #include "gpumem/summary/impl/read_inl.hpp"
 #include "gpumem/summary/impl/table_reader_inl.hpp"
 #include "gpumem/summary/impl/text_inl.hpp"

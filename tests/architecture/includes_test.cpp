@@ -34,7 +34,9 @@ const std::map<std::string, Names> kArrows = {
 
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
-    {"summary", {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr"}},
+    {"summary",
+     {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr", "node_linker",
+      "plain_graph_json", "graph_json_values"}},
     {"ops", {"op", "window", "tape", "broadcast", "matrix"}},
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect",

@@ -2,6 +2,7 @@
 // every edge points backwards, every size is positive and every total fits 64 bits, or the first error.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <unordered_map>
@@ -37,11 +38,13 @@ class GraphBuilder {
   explicit GraphBuilder(std::string_view format, std::string_view file = {});
 
   /// Makes room for this many layers of one output each: growing million-row arrays costs more than parsing.
-  void reserve(std::size_t layers);
+  void reserve(std::size_t layers, std::size_t attributes = 0);
 
   /// Adds a layer and returns its index. With an op that holds parameters, no printed count and attributes
   /// that do not tell it, the graph is in error: unknown is not zero.
   LayerIndex add(const LayerSpec& spec);
+  /// The same with these attributes, which it moves from, in place of the spec's.
+  LayerIndex add(LayerSpec spec, std::vector<Attribute>&& attributes);
 
   /// Layers added from now on stand in this container, until close_scope().
   void open_scope(std::string_view name, std::string_view class_name);
@@ -82,20 +85,24 @@ class GraphBuilder {
     using is_transparent = void;
     std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
   };
-  using NameIndex = std::unordered_map<std::string, std::uint32_t, NameHash, std::equal_to<>>;
+  /// Where each name stands in an array of names. Few names make most layers of a summary: those seen last are looked
+  /// at before any hash is made.
+  struct NameIndex {
+    std::unordered_map<std::string, std::uint32_t, NameHash, std::equal_to<>> all;
+    std::array<std::uint32_t, 64> recent{};
+  };
 
+  [[nodiscard]] std::optional<std::int64_t> accept(const LayerSpec& spec);
+  LayerIndex append(const LayerSpec& spec, std::int64_t parameters, Slice attributes);
   [[nodiscard]] core::Place place_of(const LayerSpec& spec) const;
   [[nodiscard]] bool sound(const LayerSpec& spec);
   [[nodiscard]] std::optional<std::int64_t> count_parameters(const LayerSpec& spec);
   [[nodiscard]] Slice keep_text(std::string_view text);
-  static std::uint32_t intern(std::vector<std::string>& names, std::uint32_t& last, NameIndex& index,
-                              std::string_view name);
+  static std::uint32_t intern(std::vector<std::string>& names, NameIndex& index, std::string_view name);
 
   ModelGraph graph_;
   NameIndex op_index_;
   NameIndex class_index_;
-  std::uint32_t last_op_ = 0;
-  std::uint32_t last_class_ = 0;
   std::uint32_t scope_ = 0;
   std::int64_t more_warnings_ = 0;
   std::optional<std::pair<std::int64_t, std::int64_t>> printed_total_;  ///< count, line

@@ -48,6 +48,33 @@ TEST(GraphBuilder, KeepsWhatALayerSays) {
   EXPECT_FALSE(graph->edges_inferred());
 }
 
+TEST(GraphBuilder, TakesAttributesInsteadOfCopyingThem) {
+  GraphBuilder builder("test");
+  std::vector<Attribute> attributes = {{"in_features", std::int64_t{3}}, {"out_features", std::int64_t{4}}};
+  builder.add({.name = "fc", .op = op("linear")}, std::move(attributes));
+  builder.add({.name = "act", .op = op("relu")}, {{"inplace", true}});
+  builder.add({.name = "last", .op = op("linear"), .line = 9}, {});
+  EXPECT_TRUE(fails(std::move(builder).build(), ErrorCode::missing_information, 9, "the sizes that give it"));
+  const ModelGraph& graph = builder.graph();
+  ASSERT_EQ(graph.layers().size(), 2U);
+  EXPECT_EQ(graph.layers()[0].parameters, 16);
+  EXPECT_EQ(graph.attributes(graph.layers()[0]).integer("out_features"), 4);
+  EXPECT_TRUE(graph.attributes(graph.layers()[1]).flag("inplace", false));
+}
+
+TEST(GraphBuilder, NamesThatLookAlikeStayApart) {
+  GraphBuilder builder("test");
+  // The same length, and the same bytes at the front, in the middle and at the end.
+  for (const std::string_view name : {"axbyc", "azbwc", "axbyc", "", "azbwc"}) {
+    builder.add({.name = "layer", .class_name = name, .op = op("relu")});
+  }
+  const auto graph = std::move(builder).build();
+  ASSERT_TRUE(succeeds(graph));
+  std::vector<std::string> classes;
+  for (const Layer& layer : graph->layers()) classes.emplace_back(graph->class_name(layer));
+  EXPECT_EQ(classes, (std::vector<std::string>{"axbyc", "azbwc", "axbyc", "relu", "azbwc"}));
+}
+
 TEST(GraphBuilder, AGraphNeedsALayer) {
   EXPECT_TRUE(fails(GraphBuilder("test").build(), ErrorCode::malformed_input, 1, "holds no layers"));
 }

@@ -3,6 +3,7 @@
 #include "gpumem/model/graph_builder.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 
 namespace gpumem::model {
@@ -10,7 +11,7 @@ namespace gpumem::model {
 namespace graph_builder_detail {
 
 template <typename T>
-Slice append(std::vector<T>& all, std::span<const T> added) {
+Slice append_to(std::vector<T>& all, std::span<const T> added) {
   const Slice slice{static_cast<std::uint32_t>(all.size()), static_cast<std::uint32_t>(added.size())};
   all.insert(all.end(), added.begin(), added.end());
   return slice;
@@ -36,11 +37,12 @@ GPUMEM_INLINE GraphBuilder::GraphBuilder(std::string_view format, std::string_vi
   graph_.class_names_.emplace_back();
 }
 
-GPUMEM_INLINE void GraphBuilder::reserve(std::size_t layers) {
+GPUMEM_INLINE void GraphBuilder::reserve(std::size_t layers, std::size_t attributes) {
   constexpr std::size_t kNameBytes = 16;
   graph_.layers_.reserve(layers);
   graph_.shapes_.reserve(layers);
   graph_.text_.reserve(layers * kNameBytes);
+  graph_.attributes_.reserve(attributes);
 }
 
 GPUMEM_INLINE core::Place GraphBuilder::place_of(const LayerSpec& spec) const {
@@ -63,15 +65,20 @@ GPUMEM_INLINE Slice GraphBuilder::keep_text(std::string_view text) {
   return slice;
 }
 
-GPUMEM_INLINE std::uint32_t GraphBuilder::intern(std::vector<std::string>& names, std::uint32_t& last, NameIndex& index,
+GPUMEM_INLINE std::uint32_t GraphBuilder::intern(std::vector<std::string>& names, NameIndex& index,
                                                  std::string_view name) {
-  // Summaries repeat themselves: the last name is often the next one too.
-  if (last < names.size() && names[last] == name) return last;
-  if (const auto known = index.find(name); known != index.end()) return last = known->second;
-  last = static_cast<std::uint32_t>(names.size());
-  index.emplace(name, last);
+  std::size_t slot = 0;
+  if (!name.empty()) {
+    const auto byte = [&](std::size_t at) { return static_cast<std::size_t>(static_cast<unsigned char>(name[at])); };
+    slot = (name.size() + 5 * byte(0) + 3 * byte(name.size() / 2) + byte(name.size() - 1)) % index.recent.size();
+  }
+  std::uint32_t& recent = index.recent[slot];
+  if (recent < names.size() && names[recent] == name) return recent;
+  if (const auto known = index.all.find(name); known != index.all.end()) return recent = known->second;
+  recent = static_cast<std::uint32_t>(names.size());
+  index.all.emplace(name, recent);
   names.emplace_back(name);
-  return last;
+  return recent;
 }
 
 GPUMEM_INLINE bool GraphBuilder::sound(const LayerSpec& spec) {
@@ -131,38 +138,53 @@ GPUMEM_INLINE std::optional<std::int64_t> GraphBuilder::count_parameters(const L
   return counted->value();
 }
 
-GPUMEM_INLINE LayerIndex GraphBuilder::add(const LayerSpec& spec) {
-  const auto index = static_cast<LayerIndex>(graph_.layers_.size());
+/// The parameters of a layer that may be added.
+GPUMEM_INLINE std::optional<std::int64_t> GraphBuilder::accept(const LayerSpec& spec) {
   if (pace_.late()) fail(core::deadline_error());
-  if (failed() || !sound(spec)) return index;
-  const std::optional<std::int64_t> parameters = count_parameters(spec);
-  if (!parameters) return index;
+  if (failed() || !sound(spec)) return std::nullopt;
+  return count_parameters(spec);
+}
 
+GPUMEM_INLINE LayerIndex GraphBuilder::append(const LayerSpec& spec, std::int64_t parameters, Slice attributes) {
   const std::string_view op = spec.op == nullptr ? kUnknownOp : spec.op->name;
-  Layer layer;
+  const auto index = static_cast<LayerIndex>(graph_.layers_.size());
+  Layer& layer = graph_.layers_.emplace_back();
   layer.name = keep_text(spec.name);
   layer.scope = scope_;
-  layer.class_name =
-      intern(graph_.class_names_, last_class_, class_index_, spec.class_name.empty() ? op : spec.class_name);
-  layer.op = intern(graph_.ops_, last_op_, op_index_, op);
+  layer.class_name = intern(graph_.class_names_, class_index_, spec.class_name.empty() ? op : spec.class_name);
+  layer.op = intern(graph_.ops_, op_index_, op);
   layer.line = static_cast<std::uint32_t>(spec.line);
-  layer.outputs = graph_builder_detail::append(graph_.shapes_, spec.outputs);
-  layer.inputs = graph_builder_detail::append(graph_.edges_, spec.inputs);
-  layer.attributes = graph_builder_detail::append(graph_.attributes_, spec.attributes);
-  layer.parameters = *parameters;
+  layer.outputs = graph_builder_detail::append_to(graph_.shapes_, spec.outputs);
+  layer.inputs = graph_builder_detail::append_to(graph_.edges_, spec.inputs);
+  layer.attributes = attributes;
+  layer.parameters = parameters;
   layer.tied_parameters = spec.tied_parameters;
   layer.frozen = spec.frozen;
   layer.returned = spec.returned;
   layer.inferred = spec.inferred;
   if (spec.op == nullptr) ++graph_.unknown_layers_;
-  graph_.layers_.push_back(layer);
   return index;
 }
 
+GPUMEM_INLINE LayerIndex GraphBuilder::add(const LayerSpec& spec) {
+  const std::optional<std::int64_t> parameters = accept(spec);
+  if (!parameters) return static_cast<LayerIndex>(graph_.layers_.size());
+  return append(spec, *parameters, graph_builder_detail::append_to(graph_.attributes_, spec.attributes));
+}
+
+GPUMEM_INLINE LayerIndex GraphBuilder::add(LayerSpec spec, std::vector<Attribute>&& attributes) {
+  spec.attributes = attributes;
+  const std::optional<std::int64_t> parameters = accept(spec);
+  if (!parameters) return static_cast<LayerIndex>(graph_.layers_.size());
+  const Slice slice{static_cast<std::uint32_t>(graph_.attributes_.size()),
+                    static_cast<std::uint32_t>(attributes.size())};
+  std::move(attributes.begin(), attributes.end(), std::back_inserter(graph_.attributes_));
+  return append(spec, *parameters, slice);
+}
+
 GPUMEM_INLINE void GraphBuilder::open_scope(std::string_view name, std::string_view class_name) {
-  const Scope scope{.parent = scope_,
-                    .name = keep_text(name),
-                    .class_name = intern(graph_.class_names_, last_class_, class_index_, class_name)};
+  const Scope scope{
+      .parent = scope_, .name = keep_text(name), .class_name = intern(graph_.class_names_, class_index_, class_name)};
   scope_ = static_cast<std::uint32_t>(graph_.scopes_.size());
   graph_.scopes_.push_back(scope);
 }
@@ -174,7 +196,7 @@ GPUMEM_INLINE void GraphBuilder::close_scope() {
 }
 
 GPUMEM_INLINE void GraphBuilder::mark_block(std::string_view class_name, const core::Shape& output) {
-  graph_.block_marks_.push_back({.class_name = intern(graph_.class_names_, last_class_, class_index_, class_name),
+  graph_.block_marks_.push_back({.class_name = intern(graph_.class_names_, class_index_, class_name),
                                  .layers = static_cast<std::uint32_t>(graph_.layers_.size()),
                                  .output = output});
 }

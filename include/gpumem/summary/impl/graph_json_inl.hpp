@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <deque>
 #include <nlohmann/json.hpp>
-#include <unordered_map>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/core/json_scanner.hpp"
 #include "gpumem/core/json_value.hpp"
-#include "gpumem/model/graph_builder.hpp"
+#include "gpumem/summary/graph_json_values.hpp"
+#include "gpumem/summary/node_linker.hpp"
+#include "gpumem/summary/plain_graph_json.hpp"
 #include "gpumem/summary/text.hpp"
 
 namespace gpumem::summary {
@@ -53,102 +53,12 @@ GPUMEM_INLINE core::Error malformed(std::string message) {
   return {core::ErrorCode::malformed_input, std::move(message), {}};
 }
 
-GPUMEM_INLINE Json to_json(const JsonValue& value) {
-  switch (value.kind()) {
-    case Kind::boolean: return value.boolean();
-    case Kind::integer: return value.integer();
-    case Kind::beyond_int64: return value.unsigned_integer();
-    case Kind::real: return value.real();
-    case Kind::text: return std::string(value.text());
-    case Kind::list: {
-      Json list = Json::array();
-      for (const JsonValue& item : value.items()) list.push_back(to_json(item));
-      return list;
-    }
-    case Kind::object: {
-      Json object = Json::object();
-      for (const JsonValue& item : value.items()) object[std::string(item.key())] = to_json(item);
-      return object;
-    }
-    default: return nullptr;
-  }
-}
-
-/// A value as a message shows it, whatever bytes it holds.
-GPUMEM_INLINE std::string shown(const JsonValue& value) {
-  return core::quoted(to_json(value).dump(-1, ' ', false, Json::error_handler_t::replace));
-}
-
-/// "N", "64N", "?" or a positive number.
-GPUMEM_INLINE core::Result<core::Dim> dim_from(const JsonValue& json) {
-  if (json.is(Kind::integer)) {
-    const std::int64_t size = json.integer();
-    if (size < 1) return malformed("a dimension is " + std::to_string(size) + "; it must be at least 1");
-    return core::Dim::fixed(size);
-  }
-  if (json.is(Kind::text)) {
-    const std::string_view text = json.text();
-    if (text == "?") return core::Dim::unknown();
-    if (text == "N") return core::Dim::batch();
-    std::size_t at = 0;
-    const auto factor = read_digits(text, at);
-    if (at > 0 && text.substr(at) == "N" && factor && *factor > 0) return core::Dim::batch(*factor);
-  }
-  return malformed("a dimension must be a size, \"N\", \"64N\" or \"?\", not " + shown(json));
-}
-
-GPUMEM_INLINE core::Result<core::Shape> shape_from(const JsonValue& json) {
-  if (!json.is(Kind::list)) return malformed("a shape must be a list of dimensions");
-  core::Shape shape;
-  for (const JsonValue& item : json.items()) {
-    const core::Result<core::Dim> dim = dim_from(item);
-    if (!dim) return dim.error();
-    if (!shape.push_back(*dim)) {
-      return malformed("a shape has more than " + std::to_string(core::Shape::kMaxRank) + " dimensions");
-    }
-  }
-  return shape;
-}
-
-GPUMEM_INLINE std::optional<std::vector<std::int64_t>> integers_from(const JsonValue& json) {
-  if (!json.is(Kind::list)) return std::nullopt;
-  std::vector<std::int64_t> integers;
-  integers.reserve(json.size());
-  for (const JsonValue& item : json.items()) {
-    if (!item.is(Kind::integer)) return std::nullopt;
-    integers.push_back(item.integer());
-  }
-  return integers;
-}
-
-/// ["N", 3, -1]: what an op is told about the dimensions of its output, -1 where it keeps one.
-GPUMEM_INLINE std::optional<std::vector<core::Dim>> dims_from(const JsonValue& json) {
-  if (!json.is(Kind::list)) return std::nullopt;
-  std::vector<core::Dim> dims;
-  for (const JsonValue& item : json.items()) {
-    const core::Result<core::Dim> dim = item.is(-1) ? core::Result<core::Dim>(core::Dim::fixed(-1)) : dim_from(item);
-    if (!dim || dim->kind == core::Dim::Kind::unknown) return std::nullopt;
-    dims.push_back(*dim);
-  }
-  return dims;
-}
-
-GPUMEM_INLINE core::Result<model::AttributeValue> attribute_from(const JsonValue& json) {
-  if (json.is(Kind::boolean)) return model::AttributeValue(json.boolean());
-  if (json.is(Kind::text)) return model::AttributeValue(std::string(json.text()));
-  if (json.is(Kind::integer)) return model::AttributeValue(json.integer());
-  if (json.is(Kind::real)) return model::AttributeValue(json.real());
-  if (auto integers = integers_from(json)) return model::AttributeValue(*std::move(integers));
-  if (auto dims = dims_from(json)) return model::AttributeValue(*std::move(dims));
-  return malformed("must be a boolean, number, text, list of integers or list of dimensions, not " + shown(json));
-}
-
 /// Builds the graph while the file is parsed: one node's JSON is in memory at a time, and nesting deeper than a
 /// node needs ends the parse.
 class Handler {
  public:
   Handler(std::string_view text, const char* const& reached, const ReadOptions& options)
-      : text_(text), reached_(reached), options_(options), builder_("graph_json", options.file) {}
+      : text_(text), reached_(reached), linker_(options) {}
 
   bool open_object() { return open(JsonValue::object()); }
   bool open_list() { return open(JsonValue::list()); }
@@ -183,9 +93,9 @@ class Handler {
   std::string_view keep(std::string text) { return kept_.emplace_back(std::move(text)); }
 
   core::Result<model::ModelGraph> finish() {
-    if (!builder_.failed() && !format_seen_) refuse(malformed("names no \"format\": \"gpumem-graph\""));
-    if (!builder_.failed() && !version_seen_) refuse(malformed("names no \"version\""));
-    return std::move(builder_).build();
+    if (!linker_.builder().failed() && !format_seen_) refuse(malformed("names no \"format\": \"gpumem-graph\""));
+    if (!linker_.builder().failed() && !version_seen_) refuse(malformed("names no \"version\""));
+    return std::move(linker_.builder()).build();
   }
 
   void refuse(core::Error error) {
@@ -194,7 +104,7 @@ class Handler {
       error.place.element =
           "/" + core::shortened(top_key_, 60) + (depth_ > 1 || item_ > 0 ? "/" + std::to_string(item_) : "");
     }
-    builder_.fail(std::move(error));
+    linker_.builder().fail(std::move(error));
   }
 
  private:
@@ -239,7 +149,7 @@ class Handler {
     if (depth_ == 2) ++item_;
     values_.clear();
     if (!kept_.empty()) kept_.clear();
-    return taken && !builder_.failed();
+    return taken && !linker_.builder().failed();
   }
 
   bool add_to(std::size_t owner, std::size_t index) {
@@ -281,8 +191,9 @@ class Handler {
       return version_seen_ || refuse_here("must be 1, not " + shown(item));
     }
     if (top_key_ == "edges") {
-      if (!item.is("inferred") || nodes_seen_) return refuse_here("must be \"inferred\" and stand before \"nodes\"");
-      builder_.infer_edges();
+      if (!item.is("inferred") || linker_.has_nodes())
+        return refuse_here("must be \"inferred\" and stand before \"nodes\"");
+      linker_.builder().infer_edges();
       return true;
     }
     if (top_key_ == "name") return item.is(Kind::text) || refuse_here("must be text");
@@ -311,7 +222,7 @@ class Handler {
   }
 
   bool take_input(const JsonValue& item) {
-    if (nodes_seen_) return fail(malformed("\"inputs\" must stand before \"nodes\""));
+    if (linker_.has_nodes()) return fail(malformed("\"inputs\" must stand before \"nodes\""));
     model::GraphInput input;
     bool shaped = false;
     for (const JsonValue& field : item.items()) {
@@ -320,12 +231,8 @@ class Handler {
       shaped = shaped || field.key() == "shape";
     }
     if (input.name.empty() || !shaped) return fail(malformed("an input needs a name and a shape"));
-    const auto index = static_cast<model::LayerIndex>(-1 - static_cast<std::int64_t>(names_inputs_++));
-    if (!names_.try_emplace(input.name, index).second) {
-      return fail(malformed("the name " + core::quoted(input.name) + " is taken"));
-    }
-    builder_.add_input(std::move(input));
-    return true;
+    const core::Status added = linker_.add_input(std::move(input));
+    return added ? true : fail(added.error());
   }
 
   static core::Status read_input_field(const JsonValue& field, model::GraphInput& input) {
@@ -333,7 +240,7 @@ class Handler {
     if (name == "name" && field.is(Kind::text)) {
       input.name = field.text();
     } else if (name == "shape") {
-      const auto shape = shape_from(field);
+      const auto shape = shape_from_json(field);
       if (!shape) return shape.error();
       input.shape = *shape;
     } else if (name == "dtype" && field.is(Kind::text)) {
@@ -347,88 +254,17 @@ class Handler {
   }
 
   bool take_node(const JsonValue& item) {
-    nodes_seen_ = true;
-    Node& node = node_;
-    node.clear();
+    node_.clear();
     for (const JsonValue& field : item.items()) {
-      const core::Status read = read_field(field, node);
+      const core::Status read = read_field(field, node_);
       if (!read) return fail(named("node", item, read.error()));
     }
-    if (node.name.empty() || node.op.empty()) return fail(malformed("a node needs a name and an op"));
-    const model::OpTraits* op = options_.vocabulary->find_op(node.op);
-    if (op == nullptr && node.op != model::kUnknownOp && !options_.lenient) {
-      return fail({core::ErrorCode::unknown_layer,
-                   "node " + core::quoted(node.name) + " has the unknown op " + core::quoted(node.op) +
-                       "; lenient reading (--lenient) estimates a lower bound",
-                   {}});
-    }
-    const bool reads_nothing = node.op == model::kParameterOp || node.op == model::kConstantOp;
-    if (node.inputs.empty() && !builder_.graph().edges_inferred() && !reads_nothing) {
-      return fail(malformed("node " + core::quoted(node.name) +
-                            " has no \"inputs\"; name them, or say \"edges\": \"inferred\" before \"nodes\""));
-    }
-    // A shape that is missing among printed ones would count as no activation at all.
-    if (node.op != model::kParameterOp) {
-      if (outputs_given_.value_or(node.output_given) != node.output_given) {
-        return fail(malformed("node " + core::quoted(node.name) +
-                              (node.output_given ? " has an \"output\", which nodes before it have not"
-                                                 : " has no \"output\", which nodes before it have") +
-                              "; give it for all nodes ([] for one that never runs) or for none"));
-      }
-      outputs_given_ = node.output_given;
-    }
-    if (op == nullptr && !node.parameters) node.parameters = 0;
-    enter(node.scope);
-    const model::LayerIndex index = builder_.add({.name = node.name,
-                                                  .class_name = node.class_name,
-                                                  .op = op,
-                                                  .outputs = node.outputs,
-                                                  .inputs = node.inputs,
-                                                  .attributes = node.attributes,
-                                                  .parameters = node.parameters,
-                                                  .tied_parameters = node.tied_parameters,
-                                                  .frozen = node.frozen,
-                                                  .returned = node.returned,
-                                                  .line = item_line_});
-    // Names need to be unique only where edges are looked up by them.
-    const bool added = names_.try_emplace(std::string(node.name), index).second;
-    if (!added && !builder_.graph().edges_inferred()) {
-      return fail(malformed("the name " + core::quoted(node.name) + " is taken"));
-    }
-    return !builder_.failed();
+    const core::Status added = linker_.add_node(node_, item_line_);
+    if (!added) return fail(added.error());
+    return !linker_.builder().failed();
   }
 
-  using ScopeStep = std::pair<std::string_view, std::string_view>;
-
-  /// Everything a node may say.
-  struct Node {
-    std::string_view name;
-    std::string_view op;
-    std::string_view class_name;
-    std::vector<ScopeStep> scope;
-    std::vector<core::Shape> outputs;
-    std::vector<model::LayerIndex> inputs;
-    std::vector<model::Attribute> attributes;
-    std::optional<std::int64_t> parameters;
-    std::int64_t tied_parameters = 0;
-    bool frozen = false;
-    bool returned = false;
-    bool output_given = false;
-
-    /// As new, but for the room that its lists have.
-    void clear() {
-      name = op = class_name = {};
-      parameters.reset();
-      tied_parameters = 0;
-      frozen = returned = output_given = false;
-      scope.clear();
-      outputs.clear();
-      inputs.clear();
-      attributes.clear();
-    }
-  };
-
-  core::Status read_field(const JsonValue& field, Node& node) const {
+  core::Status read_field(const JsonValue& field, GraphNode& node) const {
     const std::string_view name = field.key();
     switch (field.kind()) {
       case Kind::text:
@@ -467,7 +303,7 @@ class Handler {
     return core::Done{};
   }
 
-  static core::Status read_scope(const JsonValue& field, Node& node) {
+  static core::Status read_scope(const JsonValue& field, GraphNode& node) {
     for (const JsonValue& step : field.items()) {
       if (!step.is(Kind::list) || step.size() != 2) return wrong(field);
       const JsonValue& name = *step.items().begin();
@@ -478,22 +314,22 @@ class Handler {
     return core::Done{};
   }
 
-  core::Status read_inputs(const JsonValue& field, Node& node) const {
+  core::Status read_inputs(const JsonValue& field, GraphNode& node) const {
     for (const JsonValue& input : field.items()) {
       if (!input.is(Kind::text)) return malformed("an input of a node is named by text");
-      const auto found = names_.find(input.text());
-      if (found == names_.end()) {
+      const std::optional<model::LayerIndex> index = linker_.find(input.text());
+      if (!index) {
         return malformed("reads " + core::quoted(input.text()) +
                          ", which is neither a graph input nor an earlier node");
       }
-      node.inputs.push_back(found->second);
+      node.inputs.push_back(*index);
     }
     return core::Done{};
   }
 
-  static core::Status read_attributes(const JsonValue& field, Node& node) {
+  static core::Status read_attributes(const JsonValue& field, GraphNode& node) {
     for (const JsonValue& item : field.items()) {
-      auto attribute = attribute_from(item);
+      auto attribute = attribute_from_json(item);
       if (!attribute) return malformed("attribute " + core::quoted(item.key()) + " " + attribute.error().message);
       node.attributes.push_back({std::string(item.key()), *std::move(attribute)});
     }
@@ -501,7 +337,7 @@ class Handler {
   }
 
   /// A list of lists is a list of shapes, an empty list is none, any other list is one shape.
-  static core::Status read_outputs(const JsonValue& field, Node& node) {
+  static core::Status read_outputs(const JsonValue& field, GraphNode& node) {
     node.output_given = true;
     if (field.size() == 0) return core::Done{};
     if (!(*field.items().begin()).is(Kind::list)) return read_output(field, node);
@@ -511,33 +347,16 @@ class Handler {
     return core::Done{};
   }
 
-  static core::Status read_output(const JsonValue& json, Node& node) {
-    const core::Result<core::Shape> shape = shape_from(json);
+  static core::Status read_output(const JsonValue& json, GraphNode& node) {
+    const core::Result<core::Shape> shape = shape_from_json(json);
     if (!shape) return shape.error();
     node.outputs.push_back(*shape);
     return core::Done{};
   }
 
-  /// Closes and opens containers until those that the node names are open.
-  void enter(const std::vector<ScopeStep>& scope) {
-    std::size_t same = 0;
-    while (same < scope.size() && same < scopes_.size() && scope[same] == ScopeStep(scopes_[same])) ++same;
-    for (; scopes_.size() > same; scopes_.pop_back()) builder_.close_scope();
-    for (; scopes_.size() < scope.size(); scopes_.emplace_back(scope[scopes_.size()])) {
-      builder_.open_scope(scope[scopes_.size()].first, scope[scopes_.size()].second);
-    }
-  }
-
-  /// Finds names by views of them.
-  struct NameHash {
-    using is_transparent = void;
-    std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
-  };
-
   std::string_view text_;
   const char* const& reached_;
-  const ReadOptions& options_;
-  model::GraphBuilder builder_;
+  NodeLinker linker_;
   std::vector<JsonValue> values_;        ///< the item being read
   std::vector<std::size_t> unfinished_;  ///< the lists and objects in it that are open
   std::deque<std::string> kept_;         ///< texts of it that stand nowhere else
@@ -548,14 +367,9 @@ class Handler {
   std::size_t counted_ = 0;  ///< the offset whose line is line_
   std::int64_t line_ = 1;
   std::int64_t item_line_ = 0;
-  std::unordered_map<std::string, model::LayerIndex, NameHash, std::equal_to<>> names_;
-  std::size_t names_inputs_ = 0;
-  Node node_;
-  std::vector<std::pair<std::string, std::string>> scopes_;
-  std::optional<bool> outputs_given_;  ///< whether nodes have "output"; nothing before the first node
+  GraphNode node_;
   bool format_seen_ = false;
   bool version_seen_ = false;
-  bool nodes_seen_ = false;
   core::Pace pace_;
 };
 
@@ -617,20 +431,9 @@ GPUMEM_INLINE std::size_t find_overlong(std::string_view text) {
   return std::string_view::npos;
 }
 
-/// The graph, if it is printed plainly and nothing is wrong with it.
-GPUMEM_INLINE std::optional<model::ModelGraph> parse_plain(std::string_view text, std::size_t begin,
-                                                           const ReadOptions& options) {
-  const char* reached = text.data() + begin;
-  Handler handler(text, reached, options);
-  if (!core::JsonScanner<Handler, JsonValue>(text.substr(begin), handler, reached).scan()) return std::nullopt;
-  core::Result<model::ModelGraph> graph = handler.finish();
-  if (!graph) return std::nullopt;
-  return *std::move(graph);
-}
-
 GPUMEM_INLINE core::Result<model::ModelGraph> parse(std::string_view text, std::size_t begin,
                                                     const ReadOptions& options) {
-  if (auto graph = parse_plain(text, begin, options)) return *std::move(graph);
+  if (auto graph = read_plain_graph_json(text, begin, options)) return *std::move(graph);
   // From the beginning, so that what is wrong is told by one parser only.
   if (const std::size_t at = find_overlong(text.substr(begin)); at != std::string_view::npos) {
     core::Error error = malformed("holds a text, a number or white space of more than 1 MiB; no graph does");
