@@ -102,9 +102,11 @@ GPUMEM_INLINE std::optional<core::Shape> image_of(const PrintedLayer& layer, con
   const std::int64_t side = layer.output[2].size;
   std::optional<core::Shape> best;
   for (std::int64_t size = side; size <= side * kMostStride; ++size) {
-    for (std::int64_t channels = 1; channels <= kMostChannels; ++channels) {
-      const std::int64_t sample = channels * size * size * 4;
-      if (sample < bytes.least_bytes || sample > bytes.most_bytes) continue;
+    const std::int64_t channel = size * size * 4;  // its bytes
+    const std::int64_t above = bytes.least_bytes % channel > 0 ? 1 : 0;
+    const std::int64_t fewest = std::max<std::int64_t>(1, bytes.least_bytes / channel + above);
+    const std::int64_t most = std::min(kMostChannels, bytes.most_bytes / channel);
+    for (std::int64_t channels = fewest; channels <= most; ++channels) {
       const core::Shape image = with_batch(std::array<std::int64_t, 3>{channels, size, size});
       const auto attributes = complete(layer, image, true);
       const bool whole = attributes && model::Attributes(*attributes).integer("groups").value_or(1) == 1;
