@@ -71,7 +71,7 @@ TEST(PlainGraphJson, MakesTheGraphThatTheFullParserMakes) {
     expect_same(*plain, *full);
     ++graphs;
   }
-  EXPECT_GT(graphs, 10);
+  EXPECT_GE(graphs, 10);
 }
 
 TEST(PlainGraphJson, ReadsEverythingThatANodeMaySay) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <numeric>
 #include <string>
+#include <utility>
 
 #include "gpumem/ops/window.hpp"
 
@@ -19,7 +20,11 @@ using Sizes = std::vector<std::int64_t>;
 /// The attributes of a layer, as they grow.
 class Completed {
  public:
-  explicit Completed(const model::Attributes& printed) : all_(printed.all().begin(), printed.all().end()) {}
+  explicit Completed(const model::Attributes& printed) {
+    constexpr std::size_t kMostAdded = 7;  // a convolution's
+    all_.reserve(printed.all().size() + kMostAdded);
+    all_.assign(printed.all().begin(), printed.all().end());
+  }
 
   void set(std::string_view name, model::AttributeValue value) {
     const auto same = [&](const Attribute& known) { return known.name == name; };
@@ -80,6 +85,8 @@ struct Found {
 GPUMEM_INLINE std::optional<Found> with_kernel(const Asked& asked, const Sizes& kernel, std::int64_t groups,
                                                bool bias) {
   Found found{kernel, {}, {}, groups, bias};
+  found.stride.reserve(kernel.size());
+  found.padding.reserve(kernel.size());
   for (std::size_t axis = 0; axis < kernel.size(); ++axis) {
     const std::int64_t large = asked.transposed ? asked.to[axis] : asked.from[axis];
     const std::int64_t small = asked.transposed ? asked.from[axis] : asked.to[axis];
@@ -135,14 +142,19 @@ GPUMEM_INLINE Sizes groups_to_try(const Asked& asked, bool usual) {
 }
 
 GPUMEM_INLINE std::optional<Found> find(const Asked& asked, std::int64_t parameters, bool bias_first, bool usual) {
+  const auto with = [&](Kernels kernels, bool bias, std::int64_t groups) -> std::optional<Found> {
+    const std::int64_t weights = bias ? parameters - asked.out : parameters;
+    const core::Checked planes = core::Checked(asked.out) * core::Checked(asked.in / groups);
+    if (!planes.valid() || *planes.value() <= 0 || weights <= 0 || weights % *planes.value() != 0) return std::nullopt;
+    return of_elements(asked, weights / *planes.value(), groups, bias, kernels);
+  };
+  // Nearly always the first that is tried: no list of groups is made for it.
+  if (auto found = with(Kernels::odd, bias_first, 1)) return found;
   const Sizes groups = groups_to_try(asked, usual);
   for (const Kernels kernels : {Kernels::odd, Kernels::any}) {
     for (const bool bias : {bias_first, !bias_first}) {
-      const std::int64_t weights = bias ? parameters - asked.out : parameters;
       for (const std::int64_t count : groups) {
-        const core::Checked planes = core::Checked(asked.out) * core::Checked(asked.in / count);
-        if (!planes.valid() || *planes.value() <= 0 || weights <= 0 || weights % *planes.value() != 0) continue;
-        if (auto found = of_elements(asked, weights / *planes.value(), count, bias, kernels)) return found;
+        if (auto found = with(kernels, bias, count)) return found;
       }
     }
   }
@@ -152,6 +164,7 @@ GPUMEM_INLINE std::optional<Found> find(const Asked& asked, std::int64_t paramet
 /// The fixed sizes behind batch and channels; nothing if one is not.
 GPUMEM_INLINE std::optional<Sizes> spatial(const core::Shape& shape) {
   Sizes sizes;
+  sizes.reserve(core::Shape::kMaxRank);
   for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
     if (shape[axis].kind != core::Dim::Kind::fixed) return std::nullopt;
     sizes.push_back(shape[axis].size);
@@ -173,11 +186,11 @@ GPUMEM_INLINE std::optional<std::vector<Attribute>> convolution(const PrintedLay
   attributes.set("in_channels", asked.in);
   attributes.set("out_channels", asked.out);
   if (layer.parameters == 0) return std::move(attributes).take();  // shared: counted where it is called first
-  const auto found = find(asked, layer.parameters, !layer.before_batch_norm, usual);
+  auto found = find(asked, layer.parameters, !layer.before_batch_norm, usual);
   if (!found) return std::nullopt;
-  attributes.set("kernel_size", found->kernel);
-  attributes.set("stride", found->stride);
-  attributes.set("padding", found->padding);
+  attributes.set("kernel_size", std::move(found->kernel));
+  attributes.set("stride", std::move(found->stride));
+  attributes.set("padding", std::move(found->padding));
   attributes.set("groups", found->groups);
   attributes.set("bias", found->bias);
   return std::move(attributes).take();

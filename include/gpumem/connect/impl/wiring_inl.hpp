@@ -325,11 +325,11 @@ GPUMEM_INLINE Tensor Wiring::emit(const model::Layer& layer, const ops::Op& op, 
                                       .op = &op.traits,
                                       .outputs = outputs,
                                       .inputs = inputs,
-                                      .attributes = attributes,
                                       .parameters = layer.parameters,
                                       .tied_parameters = layer.tied_parameters,
                                       .frozen = layer.frozen,
-                                      .line = layer.line});
+                                      .line = layer.line},
+                                     std::move(attributes));
   if (failed()) return inputs[0];
   const Made& read = made(inputs[0]);
   Made record{outputs[0], op.traits.name, result, 0, std::nullopt};
