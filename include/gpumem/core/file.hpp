@@ -1,6 +1,7 @@
 // Enters: a path. Leaves: the file's bytes, or why they could not be had; or a file with these bytes.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -8,8 +9,13 @@
 
 namespace gpumem::core {
 
-/// The whole file; "-" reads standard input. Errors: unreadable_file with the system's reason, also for
-/// directories and for files beyond 4 GiB (no model summary is that long).
+/// The most bytes that read_file() takes of a regular file: no model summary and no recording is that long.
+inline constexpr std::size_t kLargestFile = std::size_t{4} << 30;
+/// The same of a pipe or a device, whose size nobody knows beforehand and which may have no end.
+inline constexpr std::size_t kLargestStream = std::size_t{256} << 20;
+
+/// The whole file; "-" reads standard input. Errors: unreadable_file with the system's reason, also for directories and
+/// for what is longer than kLargestFile or kLargestStream.
 [[nodiscard]] Result<std::string> read_file(const std::string& path);
 
 /// The same for a path that somebody else chose, who may mean ill: only a regular file of at most `largest` bytes is

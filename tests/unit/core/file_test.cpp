@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <thread>
 
 #include "expect.hpp"
 #include "gpumem/core/deadline.hpp"
@@ -37,6 +38,31 @@ TEST(ReadFile, SaysWhyAMissingFileCannotBeRead) {
 
 TEST(ReadFile, RefusesADirectory) {
   EXPECT_TRUE(fails(read_file(::testing::TempDir()), ErrorCode::unreadable_file, 0, "is a directory"));
+}
+
+TEST(ReadFile, ReadsAPipeToItsEnd) {
+  const std::string fifo = ::testing::TempDir() + "gpumem_read_file_fifo";
+  std::remove(fifo.c_str());
+  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
+  const std::string content(300'000, 'x');  // more than a pipe holds
+  std::thread writer([&] {
+    std::FILE* file = std::fopen(fifo.c_str(), "wb");
+    if (file == nullptr) return;
+    std::fwrite(content.data(), 1, content.size(), file);
+    std::fclose(file);
+  });
+  const Result<std::string> read = read_file(fifo);
+  writer.join();
+  std::remove(fifo.c_str());
+  ASSERT_TRUE(succeeds(read));
+  EXPECT_TRUE(*read == content);
+}
+
+TEST(ReadFile, GivesUpOnADeviceWithoutEnd) {
+  const Result<std::string> read = read_file("/dev/zero");
+  ASSERT_TRUE(fails(read, ErrorCode::unreadable_file, 0, "more than the 256.0 MiB"));
+  EXPECT_NE(read.error().message.find("write its content to a file"), std::string::npos);
+  EXPECT_EQ(read.error().place.file, "/dev/zero");
 }
 
 TEST(ReadRegularFile, GivesEveryByteUpToItsBound) {

@@ -34,6 +34,14 @@ GPUMEM_INLINE Error system_failure(const std::string& path, const char* doing) {
   return failure(path, std::string("cannot ") + doing + ": " + std::generic_category().message(errno));
 }
 
+/// For read_file().
+GPUMEM_INLINE Error too_long(const std::string& path, std::size_t largest) {
+  const std::string bound = to_string(Bytes(static_cast<std::int64_t>(largest)));
+  if (largest == kLargestFile) return failure(path, "is larger than the " + bound + " that are read of a file");
+  return failure(path, "is a pipe or a device with more than the " + bound +
+                           " that are read of one; write its content to a file and name that");
+}
+
 /// What is wrong with a file that must be a regular one; nothing if it is.
 GPUMEM_INLINE std::optional<Error> fault_of(const std::string& path, const struct stat& facts, std::size_t largest) {
   if (S_ISDIR(facts.st_mode)) return failure(path, "is a directory; name a file");
@@ -83,7 +91,6 @@ GPUMEM_INLINE Result<std::string> read_rest(const std::string& path, int file, s
 }  // namespace file_detail
 
 GPUMEM_INLINE Result<std::string> read_file(const std::string& path) {
-  constexpr std::size_t kLargest = std::size_t{4} << 30;
   const bool standard_input = path == "-";
   const file_detail::FilePointer opened(standard_input ? nullptr : std::fopen(path.c_str(), "rb"));
   std::FILE* file = standard_input ? stdin : opened.get();
@@ -93,15 +100,14 @@ GPUMEM_INLINE Result<std::string> read_file(const std::string& path) {
   if (fstat(fileno(file), &facts) != 0) return file_detail::system_failure(path, "read");
   if (S_ISDIR(facts.st_mode)) return file_detail::failure(path, "is a directory; name a file");
 
+  const std::size_t largest = S_ISREG(facts.st_mode) ? kLargestFile : kLargestStream;
   std::string content;
-  if (facts.st_size > 0 && static_cast<std::size_t>(facts.st_size) <= kLargest) {
+  if (facts.st_size > 0 && static_cast<std::size_t>(facts.st_size) <= largest) {
     content.reserve(static_cast<std::size_t>(facts.st_size));
   }
   std::array<char, 1U << 16> chunk{};
   while (const std::size_t count = std::fread(chunk.data(), 1, chunk.size(), file)) {
-    if (content.size() + count > kLargest) {
-      return file_detail::failure(path, "is larger than 4 GiB; no model summary is that long");
-    }
+    if (content.size() + count > largest) return file_detail::too_long(path, largest);
     content.append(chunk.data(), count);
   }
   if (std::ferror(file) != 0) return file_detail::system_failure(path, "read");
