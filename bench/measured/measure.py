@@ -24,7 +24,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from measuring import jobs, journal, session, workers  # noqa: E402
+from measuring import jobs, journal, parts, session, workers  # noqa: E402
 
 
 def parse_arguments(arguments: list[str]) -> argparse.Namespace:
@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         return 0
     try:
         with session.Session(options, begin) as run:
-            run.measure()
+            parts.measure(run)
     except workers.CannotMeasure as error:
         print(f"measure.py: {error}", file=sys.stderr)
         return 1

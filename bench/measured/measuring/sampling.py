@@ -7,13 +7,11 @@ import collections
 import dataclasses
 import itertools
 import time
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import Any, Iterator
 
 from . import jobs, journal, summaries
+from .session import Session
 from .workers import CannotMeasure, Pool
-
-if TYPE_CHECKING:
-    from .session import Session
 
 TABLE_EVERY = 20.0
 """Seconds between two tables; the journal has every run at once."""

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from . import card, journal, sampling, surveys, workers
+from . import workers
 from .profiles import profile_of
 from .workers import CannotMeasure
 
@@ -56,37 +56,6 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.worker.stop()
         self.lock.close()
-
-    def measure(self) -> None:
-        if self.options.part != "pack":
-            self.look_at_machine()
-        try:
-            self.measure_part(self.options.part)
-        finally:  # Also of what was broken off.
-            self.finish()
-
-    def measure_part(self, part: str) -> None:
-        if part in ("constants", "all"):
-            surveys.measure_constants(self, self.slice(0.0, 0.1) if part == "all" else self.deadline)
-        if part in ("census", "all"):
-            begin, end = (0.1, 0.4) if part == "all" else (0.0, 1.0)
-            surveys.measure_workspaces(self, self.slice(begin, end, 0.5))
-            surveys.record_traces(self, self.slice(begin, end, 0.75))
-            surveys.measure_capped(self, self.slice(begin, end))
-        if part in ("jobs", "all"):
-            sampling.measure_jobs(self)
-
-    def finish(self) -> None:
-        """Tables, card and packed files, from what the journals hold."""
-        runs = sampling.write_table(self)
-        surveys.write_tables(self)
-        card.write(self.folder, self.command(), runs)
-        packed = journal.pack(self.folder)
-        size = sum(path.stat().st_size for path in packed)
-        print(
-            f"\n{runs} runs in {self.folder}/runs.csv; packed: {len(packed)} files, {size / 2**20:.1f} MiB",
-            file=sys.stderr,
-        )
 
     # -------------------------------------------------------------------------------------------- time
 

@@ -4,15 +4,13 @@ near capacity. Each goes on where it stopped. Units: seconds, bytes; MiB in tabl
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any, Iterator
+from typing import Any, Iterator
 
 from . import jobs, journal, summaries
 from .convolutions import draw_convolution, small
 from .sampling import drawn_jobs, measure_one
+from .session import Session
 from .workers import WorkerDied
-
-if TYPE_CHECKING:
-    from .session import Session
 
 Row = dict[str, Any]
 
