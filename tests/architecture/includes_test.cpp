@@ -37,7 +37,7 @@ const std::map<std::string, Names> kShared = {
     {"summary",
      {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr", "node_linker",
       "plain_graph_json", "graph_json_values"}},
-    {"ops", {"op", "window", "tape", "broadcast", "matrix"}},
+    {"ops", {"op", "window", "tape", "broadcast", "matrix", "axis"}},
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect",
       "infer_shapes", "wired_graph"}},
@@ -249,6 +249,60 @@ TEST(Lists, EveryOpFamilyHasItsRow) {
     std::string row = "k" + family + "Ops,";
     row[1] = static_cast<char>(row[1] - 'a' + 'A');
     EXPECT_NE(list.find(row), std::string::npos) << family << " is included, but " << row << " is not in the list";
+  }
+}
+
+/// The names of ops, as their rows have them.
+Names op_names() {
+  constexpr std::string_view kField = ".name = \"";
+  Names names;
+  for (const Source& file : library()) {
+    if (room_of(file.path) != "ops") continue;
+    const std::string text = text_of(kRoot / "include/gpumem" / file.path);
+    for (std::size_t at = text.find(kField); at != std::string::npos; at = text.find(kField, at)) {
+      at += kField.size();
+      names.insert(text.substr(at, text.find('"', at) - at));
+    }
+  }
+  return names;
+}
+
+/// The code of a file, without its comments.
+std::string code_of(const Source& file) {
+  std::string code = text_of(kRoot / "include/gpumem" / file.path);
+  for (std::size_t at = code.find("//"); at != std::string::npos; at = code.find("//", at)) {
+    code.erase(at, code.find('\n', at) - at);
+  }
+  return code;
+}
+
+TEST(Ops, AreKnownByTheirRowsAlone) {
+  const Names names = op_names();
+  EXPECT_GT(names.size(), 100U);
+  // Words of other things, too: of networks, of phases of a step, of statistics.
+  const Names words = {"activation", "embedding", "identity", "linear", "mean", "sum"};
+  for (const Source& file : library()) {
+    const std::string room = room_of(file.path);
+    if (room == "ops" || room == "connect") continue;
+    const std::string code = code_of(file);
+    for (const std::string& name : names) {
+      if (words.contains(name)) continue;
+      EXPECT_EQ(code.find("\"" + name + "\""), std::string::npos) << file.path << " names the op " << name;
+    }
+    EXPECT_EQ(code.find("starts_with(\"conv"), std::string::npos) << file.path;
+  }
+}
+
+/// Rules of families and blocks name the ops that they emit; what all share asks the ops' rows.
+TEST(Ops, AreNotToldApartByNameWhereGraphsAreWired) {
+  for (const Source& file : library()) {
+    if (room_of(file.path) != "connect" || !kShared.at("connect").contains(stem_of(file.path))) continue;
+    const std::string code = code_of(file);
+    for (const std::string& name : op_names()) {
+      EXPECT_EQ(code.find("== \"" + name + "\""), std::string::npos) << file.path;
+      EXPECT_EQ(code.find("!= \"" + name + "\""), std::string::npos) << file.path;
+    }
+    EXPECT_EQ(code.find("starts_with(\"conv"), std::string::npos) << file.path;
   }
 }
 

@@ -13,12 +13,13 @@
 
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/attribute.hpp"
+#include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::connect {
 
 struct PrintedLayer {
-  std::string_view op;
-  model::Attributes attributes;  ///< what the table does print, such as torchinfo's kernel_size
+  const model::OpTraits* op = nullptr;  ///< null: unknown
+  model::Attributes attributes;         ///< what the table does print, such as torchinfo's kernel_size
   core::Shape output;
   std::int64_t parameters = 0;
   bool before_batch_norm = false;

@@ -85,8 +85,8 @@ class Wiring {
  private:
   struct Made {
     core::Shape shape;
-    std::string_view op;  ///< of the layer whose memory it is
-    Tensor memory = 0;    ///< the tensor whose memory it is: itself, or what an identity looks at
+    const model::OpTraits* op = nullptr;  ///< of the layer whose memory it is
+    Tensor memory = 0;                    ///< the tensor whose memory it is: itself, or what an identity looks at
     std::int64_t reads = 0;
     std::optional<std::uint32_t> gate;  ///< made of a pooling to one pixel in this scope of the source
   };

@@ -1,8 +1,8 @@
 // Enters: a training job and the shapes of its layers. Leaves: JobFacts, what features of a job are computed from: one
 // pass over the layers, a few nanoseconds each, no replay. Units: elements a sample, if not said otherwise.
 //
-// What backward keeps is told by rough rules by op, enough for a learned model: the ops' own rules (ops/) decide the
-// replay.
+// What backward keeps is told by the ops' rows, roughly, enough for a learned model: their record rules (ops/) decide
+// the replay. A layer of an unknown op, which only lenient reading takes, is of the family `other` and keeps its input.
 #pragma once
 
 #include <array>
@@ -18,42 +18,11 @@
 
 namespace gpumem::ml {
 
-/// What an op is to a learned model.
-enum class OpFamily : std::uint8_t {
-  linear,
-  conv,
-  norm,
-  activation,
-  softmax,
-  dropout,
-  pool,
-  embedding,
-  attention,
-  recurrent,
-  view,   ///< no memory of its own: flatten, reshape, a bare parameter
-  other,  ///< also ops of no known name
-};
+using model::ActivationFunction;
+using model::Keeps;
+using model::OpFamily;
+
 inline constexpr std::size_t kOpFamilies = static_cast<std::size_t>(OpFamily::other) + 1;
-
-/// The activation functions of GPUMemNet's data sets, in the order in which it numbers them (its CNNs have no
-/// Identity).
-enum class ActivationFunction : std::uint8_t {
-  elu,
-  gelu,
-  identity,
-  leaky_relu,
-  mish,
-  prelu,
-  relu,
-  selu,
-  silu,
-  softplus,
-  tanh,
-  none,  ///< of another name
-};
-
-/// What backward reads of a layer again.
-enum class Keeps : std::uint8_t { nothing, input, output };
 
 struct LayerFacts {
   OpFamily family = OpFamily::other;

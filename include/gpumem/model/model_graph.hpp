@@ -16,6 +16,7 @@
 #include "gpumem/core/error.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/attribute.hpp"
+#include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::model {
 
@@ -97,6 +98,8 @@ class ModelGraph {
 
   [[nodiscard]] std::string_view name(const Layer& layer) const { return text(layer.name); }
   [[nodiscard]] std::string_view op(const Layer& layer) const { return ops_[layer.op]; }
+  /// The row of the layer's op; null for an unknown one. Rows must outlive the graph: the built-in ones always do.
+  [[nodiscard]] const OpTraits* op_traits(const Layer& layer) const { return op_traits_[layer.op]; }
   [[nodiscard]] std::string_view class_name(const Layer& layer) const { return class_names_[layer.class_name]; }
   [[nodiscard]] std::span<const core::Shape> outputs(const Layer& layer) const { return view(shapes_, layer.outputs); }
   [[nodiscard]] std::span<const LayerIndex> inputs(const Layer& layer) const { return view(edges_, layer.inputs); }
@@ -155,6 +158,7 @@ class ModelGraph {
   std::vector<Scope> scopes_;
   std::vector<BlockMark> block_marks_;
   std::vector<std::string> ops_;
+  std::vector<const OpTraits*> op_traits_;  ///< one an op
   std::vector<std::string> class_names_;
   std::vector<core::Shape> shapes_;
   std::vector<LayerIndex> edges_;

@@ -1,6 +1,6 @@
-// Enters: one row an op, written in ops/. Leaves: what a reader of summaries must know of an op: the
-// class names frameworks print for it, what its printed arguments are called, and how many parameters
-// follow from them. Shapes and memory are the business of ops/.
+// Input: one row an op, written in ops/. Output: what every room may ask of an op: the class names that frameworks
+// print for it, what its printed arguments are called, how many parameters follow from them, what kind of work it does.
+// No other file lists ops by their names. Shapes and memory are the business of ops/.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,69 @@ using Names = std::span<const std::string_view>;
 /// may be invalid: the attributes of an unchecked file can multiply beyond 64 bits.
 using ParameterCount = std::optional<core::Checked> (*)(const Attributes&);
 
+/// What kind of work an op does.
+enum class OpFamily : std::uint8_t {
+  linear,
+  conv,  ///< transposed ones too
+  norm,
+  activation,
+  softmax,
+  dropout,
+  pool,
+  embedding,
+  attention,
+  recurrent,
+  view,   ///< no memory of its own: flatten, reshape, a bare parameter
+  other,  ///< computes, and is of no family above: sums, products, copies, reductions, losses
+};
+
+/// A family that must be given: a row that leaves it out does not compile.
+class GivenFamily {
+ public:
+  constexpr GivenFamily(OpFamily family) : family_(family) {}  // NOLINT: families convert
+  constexpr operator OpFamily() const { return family_; }      // NOLINT: and back
+
+ private:
+  OpFamily family_;
+};
+
+/// What backward reads of a layer again, roughly: for learned models. The op's record rule decides the replay.
+enum class Keeps : std::uint8_t { nothing, input, output };
+
+/// The activation functions of GPUMemNet's data sets, in the order in which it numbers them (its CNNs have no
+/// Identity).
+enum class ActivationFunction : std::uint8_t {
+  elu,
+  gelu,
+  identity,
+  leaky_relu,
+  mish,
+  prelu,
+  relu,
+  selu,
+  silu,
+  softplus,
+  tanh,
+  none,  ///< of another name
+};
+
+/// What a normalisation takes its statistics over.
+enum class NormKind : std::uint8_t { none, batch, layer, rms, other };
+
+/// How connect/ finds out what a table does not print of the op (connect/complete.hpp).
+enum class Completion : std::uint8_t {
+  none,
+  convolution,
+  transposed_convolution,
+  linear,
+  batch_norm,
+  layer_norm,
+  attention,
+};
+
 struct OpTraits {
-  std::string_view name;                ///< the op in graph JSON and in ModelGraph: "conv2d"
+  std::string_view name;  ///< the op in graph JSON and in ModelGraph: "conv2d"
+  GivenFamily family;
   Names torch_classes = {};             ///< "Conv2d", and what timm, torchvision and HuggingFace derive from it
   Names keras_classes = {};             ///< "Conv2D"
   Names positional = {};                ///< names of the arguments that print(module) gives without a name
@@ -31,6 +92,21 @@ struct OpTraits {
   /// Its parameters are not called weight and bias, so torchsummary prints 0 for them.
   bool parameters_of_other_names = false;
   Names torch_endings = {};  ///< endings of class names that stand for it: "RMSNorm" in "Gemma3RMSNorm"
+
+  Keeps keeps = Keeps::nothing;
+  ActivationFunction function = ActivationFunction::none;
+  NormKind norm = NormKind::none;
+  Completion completion = Completion::none;
+  bool multiplies = false;       ///< holds matrices that its input is multiplied by: a block has two such layers
+  bool overwrites = false;       ///< torchvision and most others build it with inplace=True
+  bool overwritten = false;      ///< its output may be overwritten by such a layer: backward does not read it
+  bool hides_in_place = false;   ///< print() shows the same whether it is in place or not
+  bool hands_through = false;    ///< its output is its input
+  bool passes_gradient = false;  ///< its inputs' gradients are its output's own tensor
+  bool computes = true;          ///< Horus counts its output (estimate/horus.hpp)
+
+  /// Whether it projects what it reads itself, as torch.nn.MultiheadAttention does.
+  [[nodiscard]] constexpr bool projects() const { return family == OpFamily::attention && parameters != nullptr; }
 };
 
 /// Finds ops by their own name or by a framework's class name. Immutable; views the traits it was made of,

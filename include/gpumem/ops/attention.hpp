@@ -223,21 +223,29 @@ inline constexpr std::array<std::string_view, 2> kKerasScaled = {"Attention", "A
 
 }  // namespace attention_detail
 
-inline constexpr std::array<Op, 3> kAttentionOps = {
-    {{{"multihead_attention",
-       attention_detail::kTorch,
-       attention_detail::kKeras,
-       {},
-       attention_detail::in_projection,
-       true},
-      same_shape,
-      attention_detail::record_multihead},
-     {{"scaled_dot_product_attention", {}, attention_detail::kKerasScaled},
-      same_shape,
-      attention_detail::record_scaled},
-     // HuggingFace's rotary positions: two small tables, which no later row of a summary reads.
-     {{"rotary_embedding", {}, {}, {}, nullptr, false, attention_detail::kRotaryEndings},
-      nullptr,
-      attention_detail::record_tables}}};
+inline constexpr std::array<Op, 3> kAttentionOps = {{
+    {.traits = {.name = "multihead_attention",
+                .family = OpFamily::attention,
+                .torch_classes = attention_detail::kTorch,
+                .keras_classes = attention_detail::kKeras,
+                .parameters = attention_detail::in_projection,
+                .parameters_of_other_names = true,
+                .keeps = Keeps::input,
+                .completion = Completion::attention,
+                .multiplies = true},
+     .output_shape = same_shape,
+     .record = attention_detail::record_multihead},
+    {.traits = {.name = "scaled_dot_product_attention",
+                .family = OpFamily::attention,
+                .keras_classes = attention_detail::kKerasScaled,
+                .keeps = Keeps::input},
+     .output_shape = same_shape,
+     .record = attention_detail::record_scaled},
+    // HuggingFace's rotary positions: two small tables, which no later row of a summary reads.
+    {.traits = {.name = "rotary_embedding",
+                .family = OpFamily::other,
+                .torch_endings = attention_detail::kRotaryEndings},
+     .record = attention_detail::record_tables},
+}};
 
 }  // namespace gpumem::ops

@@ -51,8 +51,20 @@ inline constexpr std::array<std::string_view, 7> kKeras = {"Dropout",          "
 
 }  // namespace dropout_detail
 
-inline constexpr std::array<Op, 2> kDropoutOps = {
-    {{{"dropout", dropout_detail::kTorch, dropout_detail::kKeras}, same_shape, dropout_detail::record},
-     {{"stochastic_depth", dropout_detail::kDepth}, same_shape, dropout_detail::record_depth}}};
+inline constexpr std::array<Op, 2> kDropoutOps = {{
+    {.traits = {.name = "dropout",
+                .family = OpFamily::dropout,
+                .torch_classes = dropout_detail::kTorch,
+                .keras_classes = dropout_detail::kKeras,
+                .computes = false},
+     .output_shape = same_shape,
+     .record = dropout_detail::record},
+    {.traits = {.name = "stochastic_depth",
+                .family = OpFamily::dropout,
+                .torch_classes = dropout_detail::kDepth,
+                .computes = false},
+     .output_shape = same_shape,
+     .record = dropout_detail::record_depth},
+}};
 
 }  // namespace gpumem::ops

@@ -84,17 +84,24 @@ inline constexpr std::array<std::string_view, 2> kPositional = {"num_embeddings"
 
 }  // namespace embedding_detail
 
-inline constexpr std::array<Op, 2> kEmbeddingOps = {
-    {{{"embedding", embedding_detail::kTorch, embedding_detail::kKeras, embedding_detail::kPositional,
-       embedding_detail::parameters},
-      embedding_detail::output_shape,
-      embedding_detail::record,
-      {},
-      true},
-     {{"embedding_bag", embedding_detail::kBag, {}, embedding_detail::kPositional, embedding_detail::parameters},
-      embedding_detail::bag_output_shape,
-      embedding_detail::record_bag,
-      {},
-      true}}};
+inline constexpr std::array<Op, 2> kEmbeddingOps = {{
+    {.traits = {.name = "embedding",
+                .family = OpFamily::embedding,
+                .torch_classes = embedding_detail::kTorch,
+                .keras_classes = embedding_detail::kKeras,
+                .positional = embedding_detail::kPositional,
+                .parameters = embedding_detail::parameters},
+     .output_shape = embedding_detail::output_shape,
+     .record = embedding_detail::record,
+     .reads_token_ids = true},
+    {.traits = {.name = "embedding_bag",
+                .family = OpFamily::embedding,
+                .torch_classes = embedding_detail::kBag,
+                .positional = embedding_detail::kPositional,
+                .parameters = embedding_detail::parameters},
+     .output_shape = embedding_detail::bag_output_shape,
+     .record = embedding_detail::record_bag,
+     .reads_token_ids = true},
+}};
 
 }  // namespace gpumem::ops

@@ -87,14 +87,28 @@ inline constexpr std::array<std::string_view, 1> kBilinearTorch = {"Bilinear"};
 
 }  // namespace linear_detail
 
-inline constexpr std::array<Op, 2> kLinearOps = {
-    {{{"linear", linear_detail::kTorch, linear_detail::kKeras, linear_detail::kPositional, linear_detail::parameters},
-      linear_detail::output_shape,
-      linear_detail::record,
-      {ExpectedWidth::Axis::last, "in_features"}},
-     {{"bilinear", linear_detail::kBilinearTorch, {}, {}, linear_detail::bilinear_parameters},
-      linear_detail::output_shape,
-      linear_detail::record_bilinear,
-      {ExpectedWidth::Axis::last, "in1_features"}}}};
+inline constexpr std::array<Op, 2> kLinearOps = {{
+    {.traits = {.name = "linear",
+                .family = OpFamily::linear,
+                .torch_classes = linear_detail::kTorch,
+                .keras_classes = linear_detail::kKeras,
+                .positional = linear_detail::kPositional,
+                .parameters = linear_detail::parameters,
+                .keeps = Keeps::input,
+                .completion = Completion::linear,
+                .multiplies = true},
+     .output_shape = linear_detail::output_shape,
+     .record = linear_detail::record,
+     .expects = {.axis = ExpectedWidth::Axis::last, .attribute = "in_features"}},
+    {.traits = {.name = "bilinear",
+                .family = OpFamily::linear,
+                .torch_classes = linear_detail::kBilinearTorch,
+                .parameters = linear_detail::bilinear_parameters,
+                .keeps = Keeps::input,
+                .multiplies = true},
+     .output_shape = linear_detail::output_shape,
+     .record = linear_detail::record_bilinear,
+     .expects = {.axis = ExpectedWidth::Axis::last, .attribute = "in1_features"}},
+}};
 
 }  // namespace gpumem::ops

@@ -49,9 +49,26 @@ inline constexpr std::array<std::string_view, 2> kBce = {"BCEWithLogitsLoss", "B
 
 }  // namespace loss_detail
 
-inline constexpr std::array<Op, 3> kLossOps = {
-    {{{"cross_entropy", loss_detail::kCrossEntropy}, loss_detail::scalar, loss_detail::record_cross_entropy},
-     {{"mse_loss", loss_detail::kMse}, loss_detail::scalar, loss_detail::record_mse},
-     {{"bce_with_logits", loss_detail::kBce}, loss_detail::scalar, loss_detail::record_bce}}};
+inline constexpr std::array<Op, 3> kLossOps = {{
+    {.traits = {.name = "cross_entropy",
+                .family = OpFamily::other,
+                .torch_classes = loss_detail::kCrossEntropy,
+                .keeps = Keeps::input},
+     .output_shape = loss_detail::scalar,
+     .record = loss_detail::record_cross_entropy,
+     .loss = model::Loss::cross_entropy},
+    {.traits =
+         {.name = "mse_loss", .family = OpFamily::other, .torch_classes = loss_detail::kMse, .keeps = Keeps::input},
+     .output_shape = loss_detail::scalar,
+     .record = loss_detail::record_mse,
+     .loss = model::Loss::mse},
+    {.traits = {.name = "bce_with_logits",
+                .family = OpFamily::other,
+                .torch_classes = loss_detail::kBce,
+                .keeps = Keeps::input},
+     .output_shape = loss_detail::scalar,
+     .record = loss_detail::record_bce,
+     .loss = model::Loss::bce_with_logits},
+}};
 
 }  // namespace gpumem::ops

@@ -5,12 +5,14 @@
 
 #include <array>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string_view>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/op_traits.hpp"
+#include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/tape.hpp"
 
 namespace gpumem::ops {
@@ -47,6 +49,13 @@ struct OpCall {
 /// Records what the layer does in one training step, and returns its output; kNoTensor if none leaves it.
 using RecordRule = core::Result<TensorId> (*)(const OpCall&, Tape&);
 
+using model::ActivationFunction;
+using model::Completion;
+using model::Keeps;
+using model::NormKind;
+using model::OpFamily;
+
+/// All that gpumem knows of one op: one row, in the file of its family.
 struct Op {
   model::OpTraits traits;
   ShapeRule output_shape = nullptr;  ///< null: no tensor leaves the op
@@ -54,6 +63,7 @@ struct Op {
   ExpectedWidth expects = {};
   bool reads_token_ids = false;  ///< its input is integer ids, so without edges it reads the graph's input
   bool reads_nothing = false;    ///< its tensor's shape is its attribute "shape"; without one no tensor leaves it
+  std::optional<model::Loss> loss = {};  ///< the loss of a job that it computes
 };
 
 /// One of a layer's parameters: its elements, and rows + columns if it is a matrix (Adafactor keeps only those).

@@ -59,13 +59,20 @@ inline constexpr std::array<std::string_view, 2> kTorch = {"ParameterList", "Par
 
 }  // namespace parameter_detail
 
-inline constexpr std::array<Op, 2> kParameterOps = {
-    {{{model::kParameterOp, parameter_detail::kTorch, {}, {}, parameter_detail::parameters, true},
-      parameter_detail::own_shape,
-      parameter_detail::record,
-      {},
-      false,
-      true},
-     {{model::kConstantOp}, parameter_detail::own_shape, parameter_detail::record_constant, {}, false, true}}};
+inline constexpr std::array<Op, 2> kParameterOps = {{
+    {.traits = {.name = model::kParameterOp,
+                .family = OpFamily::view,
+                .torch_classes = parameter_detail::kTorch,
+                .parameters = parameter_detail::parameters,
+                .parameters_of_other_names = true,
+                .computes = false},
+     .output_shape = parameter_detail::own_shape,
+     .record = parameter_detail::record,
+     .reads_nothing = true},
+    {.traits = {.name = model::kConstantOp, .family = OpFamily::view, .computes = false},
+     .output_shape = parameter_detail::own_shape,
+     .record = parameter_detail::record_constant,
+     .reads_nothing = true},
+}};
 
 }  // namespace gpumem::ops

@@ -12,6 +12,8 @@ core::Shape shape_of(std::initializer_list<std::int64_t> sample) {
   return shape;
 }
 
+const model::OpTraits* row(std::string_view op) { return ops::vocabulary().find_op(op); }
+
 /// "kernel 7x7 stride 2x2 padding 3x3 groups 1 bias", or "nothing".
 std::string convolution(const PrintedLayer& layer, const core::Shape& input, bool usual = false) {
   const auto found = complete(layer, input, usual);
@@ -27,43 +29,43 @@ std::string convolution(const PrintedLayer& layer, const core::Shape& input, boo
 }
 
 TEST(Complete, AConvolutionFromItsCountAndShapes) {
-  EXPECT_EQ(convolution({"conv2d", {}, shape_of({64, 112, 112}), 9408, true}, shape_of({3, 224, 224})),
+  EXPECT_EQ(convolution({row("conv2d"), {}, shape_of({64, 112, 112}), 9408, true}, shape_of({3, 224, 224})),
             "kernel_size 7x7 stride 2x2 padding 3x3 groups 1");
-  EXPECT_EQ(convolution({"conv2d", {}, shape_of({64, 55, 55}), 23296, false}, shape_of({3, 224, 224})),
+  EXPECT_EQ(convolution({row("conv2d"), {}, shape_of({64, 55, 55}), 23296, false}, shape_of({3, 224, 224})),
             "kernel_size 11x11 stride 4x4 padding 2x2 groups 1 bias");
-  EXPECT_EQ(convolution({"conv2d", {}, shape_of({768, 14, 14}), 590592, false}, shape_of({3, 224, 224})),
+  EXPECT_EQ(convolution({row("conv2d"), {}, shape_of({768, 14, 14}), 590592, false}, shape_of({3, 224, 224})),
             "kernel_size 16x16 stride 16x16 padding 0x0 groups 1 bias");
-  EXPECT_EQ(convolution({"conv2d", {}, shape_of({128, 17, 17}), 114688, true}, shape_of({128, 17, 17})),
+  EXPECT_EQ(convolution({row("conv2d"), {}, shape_of({128, 17, 17}), 114688, true}, shape_of({128, 17, 17})),
             "kernel_size 1x7 stride 1x1 padding 0x3 groups 1");
 }
 
 TEST(Complete, AConvolutionOfEachChannelAndOfGroups) {
-  EXPECT_EQ(convolution({"conv2d", {}, shape_of({96, 56, 56}), 864, true}, shape_of({96, 112, 112})),
+  EXPECT_EQ(convolution({row("conv2d"), {}, shape_of({96, 56, 56}), 864, true}, shape_of({96, 112, 112})),
             "kernel_size 3x3 stride 2x2 padding 1x1 groups 96");
-  const PrintedLayer grouped = {"conv2d", {}, shape_of({128, 56, 56}), 4608, true};
+  const PrintedLayer grouped = {row("conv2d"), {}, shape_of({128, 56, 56}), 4608, true};
   EXPECT_EQ(convolution(grouped, shape_of({128, 56, 56})), "kernel_size 3x3 stride 1x1 padding 1x1 groups 32");
   EXPECT_EQ(convolution(grouped, shape_of({128, 56, 56}), true), "nothing");
 }
 
 TEST(Complete, NothingFitsASizeThatContradicts) {
-  EXPECT_EQ(convolution({"conv2d", {}, shape_of({256, 56, 56}), 16384, true}, shape_of({256, 56, 56}), true),
+  EXPECT_EQ(convolution({row("conv2d"), {}, shape_of({256, 56, 56}), 16384, true}, shape_of({256, 56, 56}), true),
             "nothing");
-  EXPECT_EQ(convolution({"conv2d", {}, shape_of({16, 55, 55}), 2064, false}, shape_of({64, 55, 55})), "nothing");
-  EXPECT_FALSE(complete({"linear", {}, shape_of({10}), 5130, false}, shape_of({100})).has_value());
+  EXPECT_EQ(convolution({row("conv2d"), {}, shape_of({16, 55, 55}), 2064, false}, shape_of({64, 55, 55})), "nothing");
+  EXPECT_FALSE(complete({row("linear"), {}, shape_of({10}), 5130, false}, shape_of({100})).has_value());
 }
 
 TEST(Complete, SizesBeyondAnyModelTakeNoTime) {
   constexpr std::int64_t kHuge = std::int64_t{1} << 62;
-  EXPECT_EQ(convolution({"conv2d", {}, shape_of({kHuge, kHuge, 1}), kHuge, false}, shape_of({kHuge, 1, kHuge})),
+  EXPECT_EQ(convolution({row("conv2d"), {}, shape_of({kHuge, kHuge, 1}), kHuge, false}, shape_of({kHuge, 1, kHuge})),
             "nothing");
 }
 
 TEST(Complete, LinearAndNormalisationLayers) {
-  const auto linear = complete({"linear", {}, shape_of({10}), 5130, false}, shape_of({512}));
+  const auto linear = complete({row("linear"), {}, shape_of({10}), 5130, false}, shape_of({512}));
   ASSERT_TRUE(linear.has_value());
   EXPECT_EQ(model::Attributes(*linear).integer("in_features"), 512);
   EXPECT_TRUE(model::Attributes(*linear).flag("bias", false));
-  const auto norm = complete({"layer_norm", {}, shape_of({197, 768}), 1536, false}, shape_of({197, 768}));
+  const auto norm = complete({row("layer_norm"), {}, shape_of({197, 768}), 1536, false}, shape_of({197, 768}));
   ASSERT_TRUE(norm.has_value());
   EXPECT_EQ(model::Attributes(*norm).per_axis("normalized_shape", 0), 768);
 }

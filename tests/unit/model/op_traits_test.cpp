@@ -10,9 +10,11 @@ namespace {
 constexpr std::array<std::string_view, 1> kDropoutTorch = {"Dropout"};
 constexpr std::array<std::string_view, 2> kDropoutKeras = {"Dropout", "GaussianDropout"};
 constexpr std::array<std::string_view, 2> kNormKeras = {"BatchNormalization", "BatchNormalizationV1"};
-constexpr OpTraits kDropout = {"dropout", kDropoutTorch, kDropoutKeras};
+constexpr OpTraits kDropout = {
+    .name = "dropout", .family = OpFamily::dropout, .torch_classes = kDropoutTorch, .keras_classes = kDropoutKeras};
 constexpr std::array<std::string_view, 1> kNormEndings = {"RMSNorm"};
-constexpr OpTraits kNorm = {"batch_norm", {}, kNormKeras, {}, nullptr, false, kNormEndings};
+constexpr OpTraits kNorm = {
+    .name = "batch_norm", .family = OpFamily::norm, .keras_classes = kNormKeras, .torch_endings = kNormEndings};
 constexpr std::array<const OpTraits*, 2> kOps = {&kDropout, &kNorm};
 const Vocabulary kVocabulary(kOps);
 

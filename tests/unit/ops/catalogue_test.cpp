@@ -53,7 +53,8 @@ TEST(Catalogue, APrintedConv1DOfHuggingFaceIsLinear) {
 
 TEST(Catalogue, AnExtendedListKnowsItsOwnOpsToo) {
   static constexpr std::array<std::string_view, 1> kMine = {"MyLayer"};
-  static constexpr Op kOp = {{"mine", kMine}, same_shape};
+  static constexpr Op kOp = {.traits = {.name = "mine", .family = OpFamily::other, .torch_classes = kMine},
+                             .output_shape = same_shape};
   Catalogue extended = catalogue();
   extended.push_back(&kOp);
   const model::Vocabulary names = vocabulary_of(extended);

@@ -119,8 +119,8 @@ GPUMEM_INLINE std::optional<core::Shape> image_of(const PrintedLayer& layer, con
 /// What the model's first layer must read, as its row tells; nothing if it does not.
 GPUMEM_INLINE std::optional<core::Shape> told_by(const model::ModelGraph& graph, const First& first) {
   if (first.layer == nullptr || graph.outputs(*first.layer).empty()) return std::nullopt;
-  const PrintedLayer layer = {graph.op(*first.layer), graph.attributes(*first.layer),
-                              printed_shape(graph, *first.layer), first.layer->parameters, true};
+  const PrintedLayer layer = {&first.op->traits, graph.attributes(*first.layer), printed_shape(graph, *first.layer),
+                              first.layer->parameters, true};
   const core::Shape& output = layer.output;
   if (first.op->reads_token_ids && output.rank() == 3) {
     core::Shape ids;
@@ -128,13 +128,14 @@ GPUMEM_INLINE std::optional<core::Shape> told_by(const model::ModelGraph& graph,
     ids.push_back(output[1]);
     return ids;
   }
-  if (layer.op == "linear" && output.rank() == 2 && output[1].kind == core::Dim::Kind::fixed) {
+  if (layer.op->completion == model::Completion::linear && output.rank() == 2 &&
+      output[1].kind == core::Dim::Kind::fixed) {
     const std::int64_t out = output[1].size;
     const std::int64_t with_bias = layer.parameters - out;
     if (with_bias > 0 && with_bias % out == 0) return with_batch(std::array<std::int64_t, 1>{with_bias / out});
     return std::nullopt;
   }
-  if (layer.op != "conv2d" || !graph.printed_input()) return std::nullopt;
+  if (layer.op->completion != model::Completion::convolution || !graph.printed_input()) return std::nullopt;
   return image_of(layer, *graph.printed_input());
 }
 

@@ -181,7 +181,7 @@ GPUMEM_INLINE std::optional<std::vector<Attribute>> convolution(const PrintedLay
   const bool sized =
       from && to && input[1].kind == core::Dim::Kind::fixed && layer.output[1].kind == core::Dim::Kind::fixed;
   if (!sized) return std::move(attributes).take();
-  const bool transposed = layer.op.starts_with("conv_transpose");
+  const bool transposed = layer.op->completion == model::Completion::transposed_convolution;
   const Asked asked = {input[1].size, layer.output[1].size, *from, *to, transposed};
   attributes.set("in_channels", asked.in);
   attributes.set("out_channels", asked.out);
@@ -256,11 +256,15 @@ GPUMEM_INLINE std::optional<std::vector<Attribute>> attention(const PrintedLayer
 GPUMEM_INLINE std::optional<std::vector<model::Attribute>> complete(const PrintedLayer& layer, const core::Shape& input,
                                                                     bool usual) {
   namespace detail = complete_detail;
-  if (layer.op.starts_with("conv")) return detail::convolution(layer, input, usual);
-  if (layer.op == "linear") return detail::linear(layer, input);
-  if (layer.op == "batch_norm") return detail::batch_norm(layer, input);
-  if (layer.op == "layer_norm") return detail::layer_norm(layer, input);
-  if (layer.op == "multihead_attention") return detail::attention(layer, input);
+  switch (layer.op == nullptr ? model::Completion::none : layer.op->completion) {
+    case model::Completion::convolution:
+    case model::Completion::transposed_convolution: return detail::convolution(layer, input, usual);
+    case model::Completion::linear: return detail::linear(layer, input);
+    case model::Completion::batch_norm: return detail::batch_norm(layer, input);
+    case model::Completion::layer_norm: return detail::layer_norm(layer, input);
+    case model::Completion::attention: return detail::attention(layer, input);
+    case model::Completion::none: break;
+  }
   return detail::Completed(layer.attributes).take();
 }
 

@@ -13,17 +13,6 @@ namespace wiring_detail {
 
 using core::Shape;
 
-/// Activations that torchvision's models and most others build with inplace=True.
-inline constexpr std::array<std::string_view, 6> kOverwriting = {"relu",      "relu6",    "silu",
-                                                                 "hardswish", "hardtanh", "leaky_relu"};
-/// What they overwrite.
-inline constexpr std::array<std::string_view, 5> kOverwritten = {"conv1d", "conv2d", "conv3d", "batch_norm", "add"};
-
-template <std::size_t Count>
-bool holds(const std::array<std::string_view, Count>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
-
 GPUMEM_INLINE const ops::Op* find(const ops::Catalogue& all, std::string_view name) {
   const auto named = [&](const ops::Op* op) { return op->traits.name == name; };
   const auto found = std::find_if(all.begin(), all.end(), named);
@@ -47,23 +36,28 @@ GPUMEM_INLINE bool one_pixel(const Shape& shape) {
   return shape.rank() > 2;
 }
 
+GPUMEM_INLINE bool is_linear(const model::OpTraits* op) {
+  return op != nullptr && op->completion == model::Completion::linear;
+}
+
 /// The features of one row a sample that a layer must read; nothing if it does not read such a row.
 GPUMEM_INLINE std::optional<std::int64_t> row_features(const PrintedLayer& layer, bool keeps_shape) {
   if (layer.output.rank() != 2 || layer.output[1].kind != core::Dim::Kind::fixed) return std::nullopt;
   const std::int64_t out = layer.output[1].size;
   if (keeps_shape) return out;
-  if (layer.op != "linear" || out <= 0) return std::nullopt;
+  if (!is_linear(layer.op) || out <= 0) return std::nullopt;
   if (layer.parameters % out != 0) return std::nullopt;
   return layer.parameters / out;  // with a bias one more than it reads
 }
 
 GPUMEM_INLINE bool before_batch_norm(const model::ModelGraph& graph, const model::Layer& layer) {
   const auto next = static_cast<std::size_t>(&layer - graph.layers().data()) + 1;
-  return next < graph.layers().size() && graph.op(graph.layers()[next]) == "batch_norm";
+  const model::OpTraits* op = next < graph.layers().size() ? graph.op_traits(graph.layers()[next]) : nullptr;
+  return op != nullptr && op->norm == model::NormKind::batch;
 }
 
 GPUMEM_INLINE PrintedLayer printed_layer(const model::ModelGraph& graph, const model::Layer& layer) {
-  return {graph.op(layer), graph.attributes(layer), printed_shape(graph, layer), layer.parameters,
+  return {graph.op_traits(layer), graph.attributes(layer), printed_shape(graph, layer), layer.parameters,
           before_batch_norm(graph, layer)};
 }
 
@@ -192,7 +186,8 @@ GPUMEM_INLINE Tensor Wiring::bridged(Tensor input, std::int64_t features, bool b
   const bool pooled = !wanted(*elements) && wanted(from[1].size) && from.rank() == 4;
   if (!wanted(*elements) && !pooled) return input;
   // A last batch norm has its activation in forward() too (DenseNet).
-  if (pooled && made(input).op == "batch_norm") input = operation("relu", {&input, 1}, {{"inplace", true}});
+  const bool normal = made(input).op != nullptr && made(input).op->norm == model::NormKind::batch;
+  if (pooled && normal) input = operation("relu", {&input, 1}, {{"inplace", true}});
   if (pooled) input = operation("adaptive_avg_pool2d", {&input, 1}, {{"output_size", std::int64_t{1}}});
   return operation("flatten", {&input, 1}, {{"start_dim", std::int64_t{1}}});
 }
@@ -217,8 +212,9 @@ GPUMEM_INLINE std::optional<std::int64_t> Wiring::declared_features(const model:
   for (auto index = static_cast<std::size_t>(&layer - graph_.layers().data()); index < graph_.layers().size();
        ++index) {
     const model::Layer& next = graph_.layers()[index];
-    if (graph_.op(next) == "linear") return graph_.attributes(next).integer("in_features");
-    if (graph_.op(next) != "dropout") break;
+    const model::OpTraits* op = graph_.op_traits(next);
+    if (wiring_detail::is_linear(op)) return graph_.attributes(next).integer("in_features");
+    if (op == nullptr || op->family != model::OpFamily::dropout) break;
   }
   return std::nullopt;
 }
@@ -239,22 +235,22 @@ GPUMEM_INLINE Tensor Wiring::call_channels_last(const model::Layer& layer, const
 
 GPUMEM_INLINE bool Wiring::overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const {
   const Made& read = made(made(input).memory);
-  return wiring_detail::holds(wiring_detail::kOverwriting, op.traits.name) && read.reads == 0 &&
-         wiring_detail::holds(wiring_detail::kOverwritten, read.op) &&
+  return op.traits.overwrites && read.reads == 0 && read.op != nullptr && read.op->overwritten &&
          (!called() || printed_shape(graph_, layer) == read.shape);
 }
 
 GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::Op& op, Tensor input) {
   const PrintedLayer printed = wiring_detail::printed_layer(graph_, layer);
   const auto features = wiring_detail::row_features(printed, op.output_shape == ops::same_shape);
-  if (features) input = bridged(input, *features, op.traits.name == "linear");
+  if (features) input = bridged(input, *features, wiring_detail::is_linear(&op.traits));
   if (op.output_shape == ops::same_shape && printed.output.rank() == 3) {
     input = as_sequence(input, printed.output[1].size, printed.output[2].size);
   }
   auto attributes = complete(printed, shape(input));
   const bool same = op.output_shape != ops::same_shape || shape(input) == printed.output;
   if (!attributes || !same) {
-    if (printed.op.starts_with("conv") && graph_.unknown_layers() == 0 && !graph_.format().starts_with("keras")) {
+    if (op.traits.family == model::OpFamily::conv && graph_.unknown_layers() == 0 &&
+        !graph_.format().starts_with("keras")) {
       fail_at(layer, {core::ErrorCode::missing_information,
                       "leaves " + core::to_string(printed.output) + " with " + core::with_separators(layer.parameters) +
                           " parameters, which does not follow from " + core::to_string(shape(input)) +
@@ -287,7 +283,7 @@ GPUMEM_INLINE Tensor Wiring::call_declared(const model::Layer& layer, const ops:
   // A linear layer on images reads them flat, or pooled; on one pixel a dropout before it may see it as it is.
   const auto features = declared_features(layer);
   const bool images = shape(input).rank() == 4;
-  const bool flat = op.traits.name == "linear" || !wiring_detail::one_pixel(shape(input));
+  const bool flat = wiring_detail::is_linear(&op.traits) || !wiring_detail::one_pixel(shape(input));
   if (features && images && flat && width() != features) input = bridged(input, *features);
   const auto gate = made(input).gate;
   const bool leaves_gate = gate && op.expects.axis == Axis::channels && !graph_.within(layer.scope, *gate);
@@ -310,7 +306,7 @@ GPUMEM_INLINE Tensor Wiring::call_declared(const model::Layer& layer, const ops:
   const auto all = attributes.all();
   std::vector<model::Attribute> known(all.begin(), all.end());
   // PyTorch prints Hardswish() whether it is in place or not.
-  const bool silent = op.traits.name == "hardswish" && attributes.find("inplace") == nullptr;
+  const bool silent = op.traits.hides_in_place && attributes.find("inplace") == nullptr;
   if (silent && overwrites(layer, op, input)) known.push_back({"inplace", true});
   const Tensor result = emit(layer, op, {&input, 1}, {&*output, 1}, std::move(known));
   if (pools) made(result).gate = layer.scope;
@@ -332,8 +328,8 @@ GPUMEM_INLINE Tensor Wiring::emit(const model::Layer& layer, const ops::Op& op, 
                                      std::move(attributes));
   if (failed()) return inputs[0];
   const Made& read = made(inputs[0]);
-  Made record{outputs[0], op.traits.name, result, 0, std::nullopt};
-  if (op.traits.name == "identity") {
+  Made record{outputs[0], &op.traits, result, 0, std::nullopt};
+  if (op.traits.hands_through) {
     record.op = read.op;
     record.memory = read.memory;
   } else {
@@ -367,7 +363,7 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
                                       .inferred = true});
   if (failed()) return first;
   for (const Tensor input : inputs) ++made(made(input).memory).reads;
-  made_.push_back({*output, op->traits.name, result, 0, std::nullopt});
+  made_.push_back({*output, &op->traits, result, 0, std::nullopt});
   return result;
 }
 

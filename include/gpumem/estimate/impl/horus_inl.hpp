@@ -2,9 +2,6 @@
 
 #include "gpumem/estimate/horus.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include "gpumem/connect/connect.hpp"
 
 namespace gpumem::estimate {
@@ -13,21 +10,6 @@ namespace horus_detail {
 
 /// d e, from CARMA's published estimates (see horus.hpp).
 inline constexpr std::int64_t kOverheadBytes = std::int64_t{800} << 20;
-
-/// Ops whose outputs A leaves out.
-inline constexpr std::array<std::string_view, 23> kUncounted = {
-    "avg_pool1d", "avg_pool2d", "avg_pool3d", "constant",   "contiguous",       "dropout",   "expand",   "flatten",
-    "identity",   "item",       "max_pool1d", "max_pool2d", "max_pool3d",       "parameter", "permute",  "reshape",
-    "select",     "slice",      "split",      "squeeze",    "stochastic_depth", "unflatten", "unsqueeze"};
-
-/// Whether A counts an op, by the graph's op index.
-GPUMEM_INLINE std::vector<bool> counted_ops(const model::ModelGraph& graph) {
-  std::vector<bool> counted;
-  for (const std::string& op : graph.ops()) {
-    counted.push_back(std::find(kUncounted.begin(), kUncounted.end(), op) == kUncounted.end());
-  }
-  return counted;
-}
 
 GPUMEM_INLINE core::Error unknown_dimension(const model::ModelGraph& graph, const model::Layer& layer,
                                             const core::Shape& shape) {
@@ -40,11 +22,11 @@ GPUMEM_INLINE core::Error unknown_dimension(const model::ModelGraph& graph, cons
 /// B A: elements of all counted outputs at this batch size.
 GPUMEM_INLINE core::Result<core::Checked> activations(const connect::WiredGraph& wired, std::int64_t batch_size) {
   const model::ModelGraph& graph = wired.graph();
-  const std::vector<bool> counted = counted_ops(graph);
   core::Checked elements = 0;
   for (std::size_t index = 0; index < graph.layers().size(); ++index) {
     const model::Layer& layer = graph.layers()[index];
-    if (layer.inferred || !counted[layer.op]) continue;
+    const model::OpTraits* op = graph.op_traits(layer);
+    if (layer.inferred || op == nullptr || !op->computes) continue;
     for (const core::Shape& shape : wired.outputs(index)) {
       const auto outputs = shape.elements(batch_size);
       if (!outputs) return unknown_dimension(graph, layer, shape);

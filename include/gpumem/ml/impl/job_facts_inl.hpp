@@ -12,111 +12,9 @@ namespace job_facts_detail {
 
 using model::LayerIndex;
 
-struct OpFacts {
-  std::string_view name;
-  OpFamily family;
-  Keeps keeps = Keeps::nothing;
-  ActivationFunction function = ActivationFunction::none;
-};
-
-inline constexpr OpFacts kUnknown = {"", OpFamily::other, Keeps::input};
-
-/// For facts_of_op(), which bisects.
-template <std::size_t Count>
-consteval std::array<OpFacts, Count> by_name(std::array<OpFacts, Count> ops) {
-  std::ranges::sort(ops, {}, &OpFacts::name);
-  return ops;
-}
-
-inline constexpr auto kOps = by_name(std::array<OpFacts, 73>{{
-    {"linear", OpFamily::linear, Keeps::input},
-    {"bilinear", OpFamily::linear, Keeps::input},
-    {"conv1d", OpFamily::conv, Keeps::input},
-    {"conv2d", OpFamily::conv, Keeps::input},
-    {"conv3d", OpFamily::conv, Keeps::input},
-    {"conv_transpose1d", OpFamily::conv, Keeps::input},
-    {"conv_transpose2d", OpFamily::conv, Keeps::input},
-    {"conv_transpose3d", OpFamily::conv, Keeps::input},
-    {"batch_norm", OpFamily::norm, Keeps::input},
-    {"instance_norm", OpFamily::norm, Keeps::input},
-    {"group_norm", OpFamily::norm, Keeps::input},
-    {"layer_norm", OpFamily::norm, Keeps::input},
-    {"rms_norm", OpFamily::norm, Keeps::input},
-    {"local_response_norm", OpFamily::norm, Keeps::input},
-    {"relu", OpFamily::activation, Keeps::output, ActivationFunction::relu},
-    {"leaky_relu", OpFamily::activation, Keeps::input, ActivationFunction::leaky_relu},
-    {"prelu", OpFamily::activation, Keeps::input, ActivationFunction::prelu},
-    {"elu", OpFamily::activation, Keeps::input, ActivationFunction::elu},
-    {"selu", OpFamily::activation, Keeps::input, ActivationFunction::selu},
-    {"gelu", OpFamily::activation, Keeps::input, ActivationFunction::gelu},
-    {"silu", OpFamily::activation, Keeps::input, ActivationFunction::silu},
-    {"mish", OpFamily::activation, Keeps::input, ActivationFunction::mish},
-    {"softplus", OpFamily::activation, Keeps::input, ActivationFunction::softplus},
-    {"tanh", OpFamily::activation, Keeps::output, ActivationFunction::tanh},
-    {"sigmoid", OpFamily::activation, Keeps::output},
-    {"relu6", OpFamily::activation, Keeps::input},
-    {"celu", OpFamily::activation, Keeps::input},
-    {"softsign", OpFamily::activation, Keeps::input},
-    {"log_sigmoid", OpFamily::activation, Keeps::input},
-    {"hardswish", OpFamily::activation, Keeps::input},
-    {"hardsigmoid", OpFamily::activation, Keeps::input},
-    {"hardtanh", OpFamily::activation, Keeps::input},
-    {"threshold", OpFamily::activation, Keeps::input},
-    {"relu_squared", OpFamily::activation, Keeps::input},
-    {"glu", OpFamily::activation, Keeps::input},
-    {"identity", OpFamily::view, Keeps::nothing, ActivationFunction::identity},
-    {"softmax", OpFamily::softmax, Keeps::output},
-    {"log_softmax", OpFamily::softmax, Keeps::output},
-    {"dropout", OpFamily::dropout},
-    {"stochastic_depth", OpFamily::dropout},
-    {"max_pool1d", OpFamily::pool, Keeps::input},
-    {"max_pool2d", OpFamily::pool, Keeps::input},
-    {"max_pool3d", OpFamily::pool, Keeps::input},
-    {"avg_pool1d", OpFamily::pool, Keeps::input},
-    {"avg_pool2d", OpFamily::pool, Keeps::input},
-    {"avg_pool3d", OpFamily::pool, Keeps::input},
-    {"adaptive_avg_pool1d", OpFamily::pool, Keeps::input},
-    {"adaptive_avg_pool2d", OpFamily::pool},
-    {"adaptive_avg_pool3d", OpFamily::pool, Keeps::input},
-    {"adaptive_max_pool1d", OpFamily::pool, Keeps::input},
-    {"adaptive_max_pool2d", OpFamily::pool, Keeps::input},
-    {"adaptive_max_pool3d", OpFamily::pool, Keeps::input},
-    {"embedding", OpFamily::embedding},
-    {"embedding_bag", OpFamily::embedding},
-    {"multihead_attention", OpFamily::attention, Keeps::input},
-    {"scaled_dot_product_attention", OpFamily::attention, Keeps::input},
-    {"lstm", OpFamily::recurrent, Keeps::input},
-    {"gru", OpFamily::recurrent, Keeps::input},
-    {"rnn", OpFamily::recurrent, Keeps::input},
-    {"add", OpFamily::other},
-    {"sub", OpFamily::other},
-    {"concat", OpFamily::other},
-    {"flatten", OpFamily::view},
-    {"reshape", OpFamily::view},
-    {"permute", OpFamily::view},
-    {"split", OpFamily::view},
-    {"item", OpFamily::view},
-    {"slice", OpFamily::view},
-    {"select", OpFamily::view},
-    {"unflatten", OpFamily::view},
-    {"squeeze", OpFamily::view},
-    {"unsqueeze", OpFamily::view},
-    {"parameter", OpFamily::view},
-}});
-static_assert(std::ranges::adjacent_find(kOps, {}, &OpFacts::name) == kOps.end(), "an op stands there twice");
-
-GPUMEM_INLINE const OpFacts& facts_of_op(std::string_view name) {
-  const auto* const found = std::ranges::lower_bound(kOps, name, {}, &OpFacts::name);
-  return found == kOps.end() || found->name != name ? kUnknown : *found;
-}
-
-/// The ops that occur in a graph, each looked up once.
-GPUMEM_INLINE std::vector<const OpFacts*> facts_by_op(const model::ModelGraph& graph) {
-  std::vector<const OpFacts*> all;
-  all.reserve(graph.ops().size());
-  for (const std::string& op : graph.ops()) all.push_back(&facts_of_op(op));
-  return all;
-}
+/// Stands for an op that no row describes.
+inline constexpr model::OpTraits kUnknown = {
+    .name = model::kUnknownOp, .family = OpFamily::other, .keeps = Keeps::input};
 
 /// What GPUMemNet's features ask of a class name, by the graph's class index.
 struct ClassFacts {
@@ -170,7 +68,7 @@ class KeptOutputs {
   explicit KeptOutputs(std::size_t layers) : kept_(layers, false), source_(layers, -1) {}
 
   /// In the order of the layers.
-  void add(const model::ModelGraph& graph, std::size_t index, const OpFacts& op) {
+  void add(const model::ModelGraph& graph, std::size_t index, const model::OpTraits& op) {
     const auto self = static_cast<LayerIndex>(index);
     source_[index] = op.family == OpFamily::view ? first_input(graph, self) : self;
     if (op.keeps == Keeps::output) keep(self);
@@ -252,7 +150,6 @@ GPUMEM_INLINE double JobFacts::optimizer_states() const {
 GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, const OutputsOf& outputs_of) {
   using namespace job_facts_detail;
   const model::ModelGraph& graph = *job.graph;
-  const std::vector<const OpFacts*> ops = facts_by_op(graph);
   const std::vector<ClassFacts> classes = facts_by_class(graph);
   JobFacts facts;
   facts.job = &job;
@@ -260,14 +157,14 @@ GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, con
   KeptOutputs kept(facts.layers.size());
   for (std::size_t index = 0; index < facts.layers.size(); ++index) {
     const model::Layer& layer = graph.layers()[index];
-    const OpFacts& op = *ops[layer.op];
+    const model::OpTraits& op = graph.op_traits(layer) == nullptr ? kUnknown : *graph.op_traits(layer);
     LayerFacts& of = facts.layers[index];
     of.family = op.family;
     of.keeps = op.keeps;
     of.function = op.function;
-    of.multihead = op.name == "multihead_attention";
-    of.passes_gradient = op.name == "add";
-    of.layer_norm = op.name == "layer_norm";
+    of.multihead = op.projects();
+    of.passes_gradient = op.passes_gradient;
+    of.layer_norm = op.norm == model::NormKind::layer;
     of.conv1d_class = classes[layer.class_name].conv1d;
     of.not_quantizable = classes[layer.class_name].not_quantizable;
     of.parameters = layer.parameters;

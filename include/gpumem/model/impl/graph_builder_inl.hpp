@@ -153,6 +153,7 @@ GPUMEM_INLINE LayerIndex GraphBuilder::append(const LayerSpec& spec, std::int64_
   layer.scope = scope_;
   layer.class_name = intern(graph_.class_names_, class_index_, spec.class_name.empty() ? op : spec.class_name);
   layer.op = intern(graph_.ops_, op_index_, op);
+  if (graph_.op_traits_.size() < graph_.ops_.size()) graph_.op_traits_.push_back(spec.op);
   layer.line = static_cast<std::uint32_t>(spec.line);
   layer.outputs = graph_builder_detail::append_to(graph_.shapes_, spec.outputs);
   layer.inputs = graph_builder_detail::append_to(graph_.edges_, spec.inputs);

@@ -3,6 +3,7 @@
 #include "gpumem/ops/catalogue.hpp"
 
 #include "gpumem/ops/activation.hpp"
+#include "gpumem/ops/arithmetic.hpp"
 #include "gpumem/ops/attention.hpp"
 #include "gpumem/ops/conv.hpp"
 #include "gpumem/ops/dropout.hpp"
@@ -14,15 +15,17 @@
 #include "gpumem/ops/pointwise.hpp"
 #include "gpumem/ops/pool.hpp"
 #include "gpumem/ops/recurrent.hpp"
-#include "gpumem/ops/tensor.hpp"
+#include "gpumem/ops/resample.hpp"
+#include "gpumem/ops/view.hpp"
 
 namespace gpumem::ops {
 
 namespace catalogue_detail {
 
 /// The families, one row a file.
-inline constexpr std::array<std::span<const Op>, 13> kFamilies = {{
+inline constexpr std::array<std::span<const Op>, 15> kFamilies = {{
     kActivationOps,
+    kArithmeticOps,
     kAttentionOps,
     kConvOps,
     kDropoutOps,
@@ -34,7 +37,8 @@ inline constexpr std::array<std::span<const Op>, 13> kFamilies = {{
     kPointwiseOps,
     kPoolOps,
     kRecurrentOps,
-    kTensorOps,
+    kResampleOps,
+    kViewOps,
 }};
 
 GPUMEM_INLINE Catalogue all() {

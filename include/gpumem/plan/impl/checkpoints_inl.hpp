@@ -29,10 +29,6 @@ GPUMEM_INLINE bool is_list(std::string_view class_name) {
   return class_name == "Sequential" || class_name == "ModuleList" || class_name == "ModuleDict";
 }
 
-GPUMEM_INLINE bool is_product(std::string_view op) {
-  return op == "linear" || op == "bilinear" || op == "multihead_attention" || op.starts_with("conv");
-}
-
 GPUMEM_INLINE bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
 
 /// Digits count for nothing: "layer3.12" is of one kind with "layer1.0".
@@ -86,7 +82,8 @@ GPUMEM_INLINE Containers by_name(const model::ModelGraph& graph) {
 
 GPUMEM_INLINE void count_products(const model::ModelGraph& graph, Containers& containers) {
   for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {
-    if (is_product(graph.op(graph.layers()[layer]))) ++containers.all[containers.of[layer]].products;
+    const model::OpTraits* op = graph.op_traits(graph.layers()[layer]);
+    if (op != nullptr && op->multiplies) ++containers.all[containers.of[layer]].products;
   }
   for (std::size_t at = containers.all.size(); at-- > 1;) {
     containers.all[containers.all[at].parent].products += containers.all[at].products;

@@ -153,8 +153,8 @@ class Recorder {
     }
     core::Result<TensorId> output = op.record(call, tape());
     if (!output) return output.error();
-    recording_.convolves = recording_.convolves || op.traits.name.starts_with("conv");
-    recording_.normalises = recording_.normalises || op.traits.name == "batch_norm";
+    recording_.convolves = recording_.convolves || op.traits.family == model::OpFamily::conv;
+    recording_.normalises = recording_.normalises || op.traits.norm == model::NormKind::batch;
     tensors_[index] = *output;
     if (layer.returned && *output != kNoTensor) hold(*output);
     return std::nullopt;
@@ -168,12 +168,9 @@ class Recorder {
 
   /// A loss for every output that nothing else reads.
   std::optional<core::Error> add_losses(const ops::Catalogue& ops) {
-    const std::string_view name = job_.loss == model::Loss::mse               ? "mse_loss"
-                                  : job_.loss == model::Loss::bce_with_logits ? "bce_with_logits"
-                                                                              : "cross_entropy";
     const ops::Op* loss = nullptr;
     for (const ops::Op* op : ops) {
-      if (op->traits.name == name) loss = op;
+      if (op->loss == job_.loss) loss = op;
     }
     for (std::size_t index = 0; index < tensors_.size(); ++index) {
       const bool output = tensors_[index] != kNoTensor && !consumed_[index] && !graph_.layers()[index].returned &&

@@ -177,7 +177,7 @@ class Reader {
               {}});
       return;
     }
-    if (op != nullptr && op->name == "rms_norm") default_norm_width();
+    if (op != nullptr && op->norm == model::NormKind::rms) default_norm_width();
     std::optional<std::int64_t> parameters = line.parameters;
     if (!parameters && op != nullptr && op->name == model::kParameterOp) {
       // An empty ParameterDict(), or one that shows its tensors in one line.
@@ -354,7 +354,7 @@ class Reader {
     const auto layers = builder_.graph().layers();
     attributes_.clear();
     parse_arguments(frame.arguments, op->positional, attributes_);
-    if (op->name == "multihead_attention" && layers.size() > frame.first_layer) {
+    if (op->projects() && layers.size() > frame.first_layer) {
       // The tree prints its output projection only; the packed input projection has the same width.
       const model::Attributes projection = builder_.graph().attributes(layers.back());
       if (const auto width = projection.integer("in_features")) attributes_.push_back({"embed_dim", *width});

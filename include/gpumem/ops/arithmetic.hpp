@@ -1,0 +1,205 @@
+// What makes one tensor of two, and of many elements one, without parameters: cat, add, sub, mul, div, maximum, matmul,
+// mean and sum. One-input forms of add, sub, mul and div are those with a Python number.
+#pragma once
+
+#include <algorithm>
+#include <array>
+
+#include "gpumem/ops/axis.hpp"
+#include "gpumem/ops/broadcast.hpp"
+
+namespace gpumem::ops {
+
+namespace arithmetic_detail {
+
+/// All inputs agree but on axis "dim" (1 by default), where they add up.
+inline core::Result<core::Shape> concat_shape(const OpInput& input) {
+  core::Shape result = input.inputs[0];
+  const auto axis = axis_of(result, input.attributes.integer("dim").value_or(1));
+  if (!axis) return unfit(result, "the axis dim");
+  core::Checked size = result[*axis].size;
+  for (const core::Shape& next : input.inputs.subspan(1)) {
+    if (next.rank() != result.rank()) return unfit(next, "inputs of one rank");
+    for (std::size_t other = 0; other < next.rank(); ++other) {
+      const bool joined = other == *axis;
+      if (!joined && next[other] != result[other]) return unfit(next, "inputs that agree but on axis dim");
+    }
+    if (next[*axis].kind != result[*axis].kind) return unfit(next, "sizes on axis dim that add up");
+    size += next[*axis].size;
+  }
+  if (!size.valid()) return unfit(result, "sizes on axis dim that add up");
+  result.set(*axis, {*size.value(), result[*axis].kind});
+  return result;
+}
+
+/// mean and sum over "dim" (a number or a list; all axes if absent), keeping them as 1 with "keepdim".
+inline core::Result<core::Shape> reduce_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  std::array<bool, core::Shape::kMaxRank> gone{};
+  const model::AttributeValue* dims = input.attributes.find("dim");
+  if (dims == nullptr) gone.fill(true);
+  for (std::size_t at = 0; dims != nullptr; ++at) {
+    const auto* list = std::get_if<std::vector<std::int64_t>>(dims);
+    if (at >= (list == nullptr ? 1 : list->size())) break;
+    const auto dim = input.attributes.per_axis("dim", at);
+    const auto axis = dim ? axis_of(shape, *dim) : std::nullopt;
+    if (!axis) return unfit(shape, "the axes dim");
+    gone[*axis] = true;
+  }
+  core::Shape result;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (!gone[axis]) result.push_back(shape[axis]);
+    if (gone[axis] && input.attributes.flag("keepdim", false)) result.push_back(core::Dim::fixed(1));
+  }
+  return result;
+}
+
+/// [.., M, K] x [.., K, P] -> [.., M, P]; the axes before them broadcast.
+inline core::Result<core::Shape> matmul_shape(const OpInput& input) {
+  const core::Shape& left = input.inputs[0];
+  if (input.inputs.size() != 2) return unfit(left, "two inputs");
+  const core::Shape& right = input.inputs[1];
+  if (left.rank() < 2 || right.rank() < 2 || left[left.rank() - 1] != right[right.rank() - 2]) {
+    return unfit(right, "a matrix whose rows match the left one's columns");
+  }
+  const std::array<core::Shape, 2> before = {without(without(left, left.rank() - 1), left.rank() - 2),
+                                             without(without(right, right.rank() - 1), right.rank() - 2)};
+  core::Result<core::Shape> shape = broadcast_shape({{}, before});
+  if (!shape) return unfit(right, "a shape that broadcasts with " + core::to_string(left));
+  shape->push_back(left[left.rank() - 2]);
+  shape->push_back(right[right.rank() - 1]);
+  return shape;
+}
+
+/// torch.cat: its backward hands out views of the gradient.
+inline core::Result<TensorId> record_concat(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors, .output = call.size, .gradient = Gradient::part});
+}
+
+/// aten::add and sub: the gradient goes to both unchanged.
+inline core::Result<TensorId> record_add(const OpCall& call, Tape& tape) {
+  const bool in_place = call.attributes.flag("inplace", false);
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .kind = in_place ? Output::in_place : Output::fresh,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .gradient = Gradient::passed});
+}
+
+/// aten::mul, div, maximum: each input is kept for the other's gradient; by a number, nothing is.
+inline core::Result<TensorId> record_product(const OpCall& call, Tape& tape) {
+  const bool in_place = call.attributes.flag("inplace", false);
+  std::uint32_t saved = 0;
+  bool spreads = false;
+  if (call.tensors.size() == 2) {
+    saved =
+        (tape.tensor(call.tensors[1]).requires_grad ? 1U : 0U) | (tape.tensor(call.tensors[0]).requires_grad ? 2U : 0U);
+    spreads = !(call.shapes[0] == call.shapes[1]);
+  }
+  const TensorSize whole = call.size.as(tape.computing_type({.inputs = call.tensors}));
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .kind = in_place ? Output::in_place : Output::fresh,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .saved_inputs = saved,
+                      .backward_scratch = {&whole, spreads ? 1U : 0U}});
+}
+
+/// One axis in front of the rows and columns is a batch of matrices; more are folded, with a copy if they cannot be.
+inline TensorId folded(Tape& tape, TensorId tensor, std::size_t rank) {
+  return rank < 4 || tape.tensor(tensor).layout.leading_axes_merge(rank - 2) ? tensor : contiguous(tape, tensor);
+}
+
+/// Each element of a matrix product is a sum over the axis that both inputs share, the first one's last.
+inline TensorSize matmul_products(const OpCall& call) {
+  const core::Shape& rows = call.shapes[0];
+  if (rows.rank() == 0) return {};
+  const core::Dim shared = rows[rows.rank() - 1];
+  TensorSize products = call.size.times(shared.size);
+  if (shared.kind == core::Dim::Kind::batch) ++products.batch_power;
+  return products;
+}
+
+/// aten::matmul: keeps both inputs.
+inline core::Result<TensorId> record_matmul(const OpCall& call, Tape& tape) {
+  if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
+  const std::array<TensorId, 2> inputs = {folded(tape, call.tensors[0], call.shapes[0].rank()),
+                                          folded(tape, call.tensors[1], call.shapes[1].rank())};
+  return tape.record({.inputs = inputs,
+                      .output = call.size,
+                      .saved_inputs = 3,
+                      .library = Library::gemm,
+                      .multiply_adds = matmul_products(call),
+                      .autocast = Autocast::lower});
+}
+
+inline core::Result<TensorId> record_mean(const OpCall& call, Tape& tape) { return mean_of(call, tape); }
+
+/// aten::div; by a number it keeps nothing.
+inline core::Result<TensorId> record_quotient(const OpCall& call, Tape& tape) {
+  const bool plain =
+      call.tensors.size() == 2 && call.shapes[0] == call.output && !call.attributes.flag("inplace", false);
+  return plain ? quotient(tape, call.tensors[0], call.tensors[1]) : record_product(call, tape);
+}
+
+/// aten::sum: its gradient is a view that repeats one figure.
+inline core::Result<TensorId> record_sum(const OpCall& call, Tape& tape) {
+  return tape.record(
+      {.inputs = call.tensors.first(1), .output = call.size, .gradient = Gradient::spread, .autocast = Autocast::full});
+}
+
+inline constexpr std::array<std::string_view, 1> kConcat = {"Concatenate"};
+inline constexpr std::array<std::string_view, 1> kAdd = {"Add"};
+inline constexpr std::array<std::string_view, 1> kSub = {"Subtract"};
+inline constexpr std::array<std::string_view, 1> kMul = {"Multiply"};
+inline constexpr std::array<std::string_view, 1> kMatmul = {"Dot"};
+inline constexpr std::array<std::string_view, 1> kMean = {"Average"};
+inline constexpr std::array<std::string_view, 3> kKerasMax = {"Maximum", "Minimum", "Masking"};
+
+}  // namespace arithmetic_detail
+
+inline constexpr std::array<Op, 10> kArithmeticOps = {{
+    {.traits = {.name = "concat", .family = OpFamily::other, .keras_classes = arithmetic_detail::kConcat},
+     .output_shape = arithmetic_detail::concat_shape,
+     .record = arithmetic_detail::record_concat},
+    {.traits = {.name = "add",
+                .family = OpFamily::other,
+                .keras_classes = arithmetic_detail::kAdd,
+                .overwritten = true,
+                .passes_gradient = true},
+     .output_shape = broadcast_shape,
+     .record = arithmetic_detail::record_add},
+    {.traits = {.name = "sub", .family = OpFamily::other, .keras_classes = arithmetic_detail::kSub},
+     .output_shape = broadcast_shape,
+     .record = arithmetic_detail::record_add},
+    {.traits =
+         {.name = "mul", .family = OpFamily::other, .keras_classes = arithmetic_detail::kMul, .keeps = Keeps::input},
+     .output_shape = broadcast_shape,
+     .record = arithmetic_detail::record_product},
+    {.traits = {.name = "div", .family = OpFamily::other, .keeps = Keeps::input},
+     .output_shape = broadcast_shape,
+     .record = arithmetic_detail::record_quotient},
+    {.traits = {.name = "maximum",
+                .family = OpFamily::other,
+                .keras_classes = arithmetic_detail::kKerasMax,
+                .keeps = Keeps::input},
+     .output_shape = broadcast_shape,
+     .record = arithmetic_detail::record_product},
+    {.traits = {.name = "average", .family = OpFamily::other, .keras_classes = arithmetic_detail::kMean},
+     .output_shape = broadcast_shape,
+     .record = arithmetic_detail::record_add},
+    {.traits = {.name = "matmul",
+                .family = OpFamily::other,
+                .keras_classes = arithmetic_detail::kMatmul,
+                .keeps = Keeps::input},
+     .output_shape = arithmetic_detail::matmul_shape,
+     .record = arithmetic_detail::record_matmul},
+    {.traits = {.name = "mean", .family = OpFamily::other},
+     .output_shape = arithmetic_detail::reduce_shape,
+     .record = arithmetic_detail::record_mean},
+    {.traits = {.name = "sum", .family = OpFamily::other},
+     .output_shape = arithmetic_detail::reduce_shape,
+     .record = arithmetic_detail::record_sum},
+}};
+
+}  // namespace gpumem::ops

@@ -1,0 +1,50 @@
+// Expected figures: PyTorch 1.13.1.
+#include "gpumem/ops/arithmetic.hpp"
+
+#include "op_cases.hpp"
+
+namespace gpumem::ops {
+namespace {
+
+using testing::N;
+using testing::output;
+using testing::output_text;
+using testing::shape;
+
+TEST(Concat, AddsUpOnOneAxis) {
+  EXPECT_EQ(output_text("concat", "dim=1", {shape({N, 3, 7}), shape({N, 5, 7}), shape({N, 1, 7})}), "[N, 9, 7]");
+  EXPECT_EQ(output_text("concat", "dim=-1", {shape({N, 3, 7}), shape({N, 3, 2})}), "[N, 3, 9]");
+  EXPECT_FALSE(output("concat", "dim=1", {shape({N, 3, 7}), shape({N, 3, 8})}));
+  EXPECT_FALSE(output("concat", "dim=1", {shape({N, 3, 7}), shape({N, 3})}));
+  EXPECT_FALSE(output("concat", "dim=1", {shape({N, INT64_MAX}), shape({N, 1})}));
+}
+
+TEST(Broadcast, StretchesOnes) {
+  for (const char* name : {"add", "sub", "mul", "div", "maximum", "average"}) {
+    EXPECT_EQ(output_text(name, "", {shape({N, 3, 7}), shape({N, 3, 7})}), "[N, 3, 7]") << name;
+    EXPECT_EQ(output_text(name, "", {shape({N, 3, 1}), shape({N, 1, 7})}), "[N, 3, 7]") << name;
+    EXPECT_EQ(output_text(name, "", {shape({7}), shape({N, 3, 7})}), "[N, 3, 7]") << name;
+    EXPECT_EQ(output_text(name, "", {shape({N, 3})}), "[N, 3]") << name << " of one input";
+    EXPECT_FALSE(output(name, "", {shape({N, 3}), shape({N, 4})})) << name;
+  }
+}
+
+TEST(Reduce, DropsOrKeepsAxes) {
+  EXPECT_EQ(output_text("mean", "dim=(2, 3)", {shape({N, 3, 4, 5})}), "[N, 3]");
+  EXPECT_EQ(output_text("mean", "dim=(-1, -2), keepdim=True", {shape({N, 3, 4, 5})}), "[N, 3, 1, 1]");
+  EXPECT_EQ(output_text("sum", "dim=1", {shape({N, 3, 4})}), "[N, 4]");
+  EXPECT_EQ(output_text("sum", "", {shape({N, 3, 4})}), "[]");
+  EXPECT_FALSE(output("sum", "dim=3", {shape({N, 3, 4})}));
+}
+
+TEST(Matmul, ContractsTheInnerAxes) {
+  EXPECT_EQ(output_text("matmul", "", {shape({N, 8, 5, 64}), shape({N, 8, 64, 7})}), "[N, 8, 5, 7]");
+  EXPECT_EQ(output_text("matmul", "", {shape({N, 8, 5, 64}), shape({64, 7})}), "[N, 8, 5, 7]");
+  EXPECT_EQ(output_text("matmul", "", {shape({5, 64}), shape({N, 64, 7})}), "[N, 5, 7]");
+  EXPECT_FALSE(output("matmul", "", {shape({N, 3, 5, 64}), shape({N, 8, 64, 7})}));
+  EXPECT_FALSE(output("matmul", "", {shape({N, 5, 64}), shape({N, 63, 7})}));
+  EXPECT_FALSE(output("matmul", "", {shape({N, 5, 64})}));
+}
+
+}  // namespace
+}  // namespace gpumem::ops
