@@ -157,8 +157,7 @@ typedef struct gpumem_job {
   const char* input;     /* one sample's shape, "3x224x224"; NULL: as the summary says */
   const char* gpu;       /* a name that `gpumem gpus` lists, or a path (with a '/', or ending in .json) to a profile;
                             NULL: "a100-40gb" */
-  const char* optimizer; /* "sgd", "sgd-momentum", "adam", "adamw", "adagrad", "rmsprop", "adafactor", "lion"; NULL:
-                            "adam" */
+  const char* optimizer; /* as the command line names it: "sgd", "adamw", ...; NULL: "adam" */
   const char* precision; /* "fp32", "fp32-strict", "amp-fp16", "amp-bf16", "bf16"; NULL: "fp32" */
   const char* estimator; /* "replay", "replay-corrected", "horus", "fake-tensor", "fake-tensor-optimizer",
                             "gpumemnet-mlp", "gpumemnet-transformer"; NULL: "replay" */

@@ -16,11 +16,11 @@ TrainingJob job_of(std::string_view options, ModelGraph graph) {
   const auto byte = [&](std::size_t at) { return static_cast<unsigned>(static_cast<unsigned char>(options[at])); };
   const auto bit = [&](std::size_t at, unsigned place) { return (byte(at) >> place & 1U) != 0; };
   TrainingJob job(std::move(graph), 1 + static_cast<std::int64_t>(byte(0) & 3U));
-  job.optimizer = static_cast<Optimizer>(byte(0) >> 2 & 7U);
+  job.optimizer = model::kOptimizerRows[(byte(0) >> 2) % model::kOptimizerRows.size()].value;
   job.precision = static_cast<Precision>((byte(0) >> 5) % 5U);
   job.loss = static_cast<model::Loss>((byte(1) & 3U) % 3U);
   job.foreach = bit(1, 2);
-  job.fused = bit(1, 3) && job.optimizer <= Optimizer::adamw;
+  job.fused = bit(1, 3) && model::row_of(job.optimizer).has_fused;
   job.gradient_accumulation = 1 + static_cast<std::int64_t>(byte(1) >> 4 & 3U);
   job.activation_checkpointing = bit(1, 6);
   job.zero_grad_to_none = bit(1, 7);

@@ -17,27 +17,24 @@ inline constexpr Slot kNoSlot = UINT32_MAX;
 /// last of them, and its slot serves again.
 class EventLog {
  public:
-  /// In the memory of a plan that is not needed any more.
-  explicit EventLog(StepPlan reused) : plan_(std::move(reused)) {
-    plan_.events.clear();
+  /// In the memory of a plan that is not needed any more, with room for so many events and calls.
+  EventLog(StepPlan reused, std::size_t events, std::size_t calls) : plan_(std::move(reused)) {
     plan_.calls.clear();
+    plan_.calls.reserve(calls);
     plan_.phases.clear();
     plan_.slots = 0;
-  }
-  void reserve(std::size_t events, std::size_t calls) {
+    plan_.events.clear();
     plan_.events.reserve(events);
-    plan_.calls.reserve(calls);
   }
 
   /// Memory with one holder.
   Slot allocate(std::int64_t bytes, Category category, std::uint32_t layer) {
-    Slot slot = 0;
-    if (free_.empty()) {
+    Slot slot = last_free_;
+    if (slot == kNoSlot) {
       slot = plan_.slots++;
       holders_.push_back(1);
     } else {
-      slot = free_.back();
-      free_.pop_back();
+      last_free_ = holders_[slot];
       holders_[slot] = 1;
     }
     plan_.events.push_back(
@@ -51,7 +48,8 @@ class EventLog {
     if (slot == kNoSlot || --holders_[slot] != 0) return false;
     plan_.events.push_back(
         {.slot = slot, .layer = kNoLayer, .kind = Event::Kind::release, .category = Category::temporary});
-    free_.push_back(slot);
+    holders_[slot] = last_free_;
+    last_free_ = slot;
     return true;
   }
   [[nodiscard]] bool has_one_holder(Slot slot) const { return holders_[slot] == 1; }
@@ -72,8 +70,8 @@ class EventLog {
 
  private:
   StepPlan plan_;
-  std::vector<std::uint32_t> holders_;  ///< by slot
-  std::vector<Slot> free_;
+  std::vector<std::uint32_t> holders_;  ///< by slot; of a free one, the slot that became free before it
+  Slot last_free_ = kNoSlot;            ///< the next one to serve
 };
 
 }  // namespace gpumem::plan

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <fstream>
 #include <set>
 #include <string>
 
@@ -45,6 +46,16 @@ TEST(Optimizers, EveryRowIsWhole) {
     EXPECT_EQ(row.has_fused, row.fused_kernel_tensors > 0);
     EXPECT_LE(row.fused_kernel_tensors, row.kernel_tensors);
   }
+}
+
+TEST(Optimizers, TheReadmeNamesEveryRowAndNoOther) {
+  std::ifstream readme(GPUMEM_SOURCE_DIR "/README.md");
+  std::string names;
+  for (const OptimizerRow& row : kOptimizerRows) names += (names.empty() ? "`" : ", `") + std::string(row.name) + "`";
+  const std::string wanted = "| `--optimizer NAME` | " + names + " | `adam` |";
+  std::string line;
+  while (std::getline(readme, line) && !line.starts_with("| `--optimizer NAME`")) continue;
+  EXPECT_EQ(line, wanted);
 }
 
 TEST(Optimizers, SayWhatTheyKeepOfAParameter) {

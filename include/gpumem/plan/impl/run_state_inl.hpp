@@ -26,10 +26,19 @@ GPUMEM_INLINE core::Result<TensorBytes> TensorBytes::at(std::int64_t batch_size,
   return all;
 }
 
+namespace run_state_detail {
+
+/// Room for a run of two steps: convolutional nets have 22 events and 2 calls a function.
+inline constexpr std::size_t kEventsAFunction = 26;
+inline constexpr std::size_t kCallsAFunction = 4;
+
+}  // namespace run_state_detail
+
 GPUMEM_INLINE RunState::RunState(const Recording& recording, StepPlan reused)
-    : recording_(recording), backend_(BackendTraits::of(recording.tape.backend())), log_(std::move(reused)) {
-  constexpr std::size_t kEventsAFunction = 40;
-  constexpr std::size_t kCallsAFunction = 12;
+    : recording_(recording),
+      backend_(BackendTraits::of(recording.tape.backend())),
+      log_(std::move(reused), recording.tape.functions().size() * run_state_detail::kEventsAFunction,
+           recording.tape.functions().size() * run_state_detail::kCallsAFunction) {
   const auto tensors = tape().tensors();
   facts_.reserve(tensors.size());
   for (const ops::TapeTensor& tensor : tensors) {
@@ -37,7 +46,6 @@ GPUMEM_INLINE RunState::RunState(const Recording& recording, StepPlan reused)
   }
   slots_.assign(tensors.size(), kNoSlot);
   find_parameters();
-  log_.reserve(tape().functions().size() * kEventsAFunction, tape().functions().size() * kCallsAFunction);
 }
 
 GPUMEM_INLINE void RunState::find_parameters() {
