@@ -1,0 +1,107 @@
+#include "gpumem/plan/gradient_flow.hpp"
+
+#include "small_plans.hpp"
+
+namespace gpumem::plan {
+namespace {
+
+using ops::Backend;
+using testing::bytes_of;
+using testing::count;
+using testing::Events;
+using testing::events;
+using testing::in_order;
+using testing::job_of;
+using testing::kRows;
+using testing::net;
+using testing::planned;
+
+constexpr std::string_view kResidual = R"(
+  {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false}},
+  {"name": "b", "op": "relu", "inputs": ["a"]},
+  {"name": "s", "op": "add", "inputs": ["a", "b"]},
+  {"name": "c", "op": "linear", "inputs": ["s"], "attrs": {"in_features": 8, "out_features": 2, "bias": false}})";
+
+TEST(GradientFlow, ASumHandsItsGradientOnAndGradientsThatMeetAreAdded) {
+  const TrainingJob job = job_of(kRows, kResidual, 2);
+  const Events gpu = events(job, planned(job).plan, Phase::backward);
+  EXPECT_EQ(count(gpu, "+64 s flow"), 0) << "a sum makes no gradient";
+  EXPECT_TRUE(
+      in_order(gpu, {"+64 c flow", "+64 b flow", "-64 b activation", "-64 b flow", "+128 a gradient", "-64 c flow"}))
+      << "relu's gradient is added to the one that stands";
+  const Events cpu = events(job, planned(job, Backend::cpu).plan, Phase::backward);
+  EXPECT_TRUE(in_order(cpu, {"+64 c flow", "+64 b flow", "-64 b activation", "+64 a flow", "-64 c flow", "-64 b flow",
+                             "+128 a gradient", "-64 a flow"}))
+      << "out of place: old, new and sum at once";
+}
+
+TEST(GradientFlow, PartsOfASplitWaitForEachOther) {
+  const TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false}},
+    {"name": "s", "op": "split", "inputs": ["a"], "attrs": {"sizes": [6, 2], "dim": 1}},
+    {"name": "l", "op": "item", "inputs": ["s"], "attrs": {"dim": 1, "start": 0, "length": 6}},
+    {"name": "r", "op": "item", "inputs": ["s"], "attrs": {"dim": 1, "start": 6, "length": 2}},
+    {"name": "m", "op": "linear", "inputs": ["l"], "attrs": {"in_features": 6, "out_features": 2, "bias": false}},
+    {"name": "j", "op": "mul", "inputs": ["m", "r"]})",
+                                 2);
+  const auto plan = planned(job).plan;
+  const Events forward = events(job, plan, Phase::forward);
+  EXPECT_EQ(count(forward, "+64 s activation"), 0);
+  EXPECT_EQ(count(forward, "+16 r activation"), 0) << "views";
+  const Events backward = events(job, plan, Phase::backward);
+  EXPECT_TRUE(in_order(backward, {"+16 j flow", "+16 j flow", "+48 m flow", "+64 s flow", "-16 j flow", "-48 m flow",
+                                  "+128 a gradient", "-64 s flow"}))
+      << "both parts' gradients stand until they are copied into one";
+  EXPECT_EQ(count(backward, "+64 l flow") + count(backward, "+64 r flow"), 0);
+}
+
+TEST(GradientFlow, TiedParametersHaveOneGradient) {
+  const TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 4, "bias": false}},
+    {"name": "b", "op": "relu", "inputs": ["a"]},
+    {"name": "c", "op": "linear", "inputs": ["b"], "attrs": {"in_features": 4, "out_features": 4, "bias": false},
+     "parameters": 16, "tied_parameters": 16})",
+                                 2);
+  const auto gpu = planned(job).plan;
+  EXPECT_EQ(events(job, gpu, Phase::construction, 0), Events({"+64 a parameter"}));
+  EXPECT_TRUE(in_order(events(job, gpu, Phase::backward), {"+64 c gradient", "+64 a gradient", "-64 a gradient"}))
+      << "the second is added to the first";
+  const Events cpu = events(job, planned(job, Backend::cpu).plan, Phase::backward);
+  EXPECT_TRUE(in_order(cpu, {"+64 c gradient", "+64 a gradient", "+64 a gradient", "-64 c gradient", "-64 a gradient"}))
+      << "their sum is a third";
+}
+
+TEST(GradientFlow, AFurtherPassAddsToTheGradientsThatStand) {
+  TrainingJob job = net();
+  job.gradient_accumulation = 2;
+  const auto plan = planned(job).plan;
+  const Events first = events(job, plan, Phase::backward, 1, 0);
+  const Events second = events(job, plan, Phase::backward, 1, 1);
+  EXPECT_EQ(count(first, "-128 a gradient"), 0);
+  EXPECT_EQ(count(second, "+128 a gradient"), 1);
+  EXPECT_EQ(count(second, "-128 a gradient"), 1);
+  EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(planned(net()).plan, 1).left);
+}
+
+TEST(GradientFlow, NoGradientFlowsIntoFrozenLayers) {
+  const TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false},
+     "frozen": true},
+    {"name": "b", "op": "relu", "inputs": ["a"]},
+    {"name": "c", "op": "linear", "inputs": ["b"], "attrs": {"in_features": 8, "out_features": 8, "bias": false}},
+    {"name": "d", "op": "linear", "inputs": ["c"], "attrs": {"in_features": 8, "out_features": 8, "bias": false},
+     "frozen": true},
+    {"name": "e", "op": "linear", "inputs": ["d"], "attrs": {"in_features": 8, "out_features": 2, "bias": false}})",
+                                 2);
+  const auto plan = planned(job).plan;
+  const Events backward = events(job, plan, Phase::backward);
+  EXPECT_EQ(count(backward, "+128 a gradient") + count(backward, "+256 d gradient"), 0);
+  EXPECT_EQ(count(backward, "+64 d flow"), 1) << "it flows through a frozen layer to one that is trained";
+  EXPECT_EQ(count(backward, "+64 c flow") + count(backward, "+64 b flow"), 0) << "and no further";
+  TrainingJob adam = job;
+  adam.optimizer = Optimizer::adam;
+  EXPECT_EQ(count(events(adam, planned(adam).plan, Phase::optimizer), "+256 d optimizer"), 0);
+}
+
+}  // namespace
+}  // namespace gpumem::plan

@@ -1,0 +1,145 @@
+#include "gpumem/plan/optimizer_step.hpp"
+
+#include "small_plans.hpp"
+
+namespace gpumem::plan {
+namespace {
+
+using ops::Backend;
+using testing::bytes_of;
+using testing::count;
+using testing::Events;
+using testing::events;
+using testing::in_order;
+using testing::net;
+using testing::Planned;
+using testing::planned;
+using testing::products;
+
+TEST(OptimizerStep, OptimizersKeepTheirStateAndGiveTemporariesBack) {
+  TrainingJob job = net();
+  const auto in = [&](Optimizer optimizer, std::int32_t step, Backend backend = Backend::cuda) {
+    job.optimizer = optimizer;
+    return events(job, planned(job, backend).plan, Phase::optimizer, step);
+  };
+  EXPECT_EQ(count(in(Optimizer::sgd, 1), "+128 a temporary"), 0);
+  EXPECT_EQ(count(in(Optimizer::sgd_momentum, 1), "+128 a optimizer"), 1);
+  EXPECT_EQ(count(in(Optimizer::sgd_momentum, 2), "+128 a optimizer"), 0);
+  EXPECT_EQ(count(in(Optimizer::adam, 1), "+128 a optimizer"), 2);
+  EXPECT_TRUE(in_order(in(Optimizer::adam, 2), {"+128 a temporary", "+32 a temporary", "+64 c temporary",
+                                                "+8 c temporary", "-128 a temporary", "-32 a temporary"}))
+      << "foreach: all parameters at once";
+  EXPECT_EQ(count(in(Optimizer::adagrad, 1), "+128 a optimizer"), 0);
+  EXPECT_EQ(count(events(job, planned(job).plan, Phase::construction, 0), "+128 a optimizer"), 1)
+      << "Adagrad's state is made with it";
+}
+
+/// The bytes of a category that a step's optimizer phase allocates.
+std::int64_t allocated(const Planned& made, Category category, Phase phase, std::int32_t step) {
+  std::int64_t bytes = 0;
+  for (std::size_t index = 0; index < made.plan.events.size(); ++index) {
+    const Event& event = made.plan.events[index];
+    const PhaseMark& mark = made.plan.phase_of(index);
+    const bool counts = event.kind == Event::Kind::allocate && event.category == category;
+    if (counts && mark.phase == phase && mark.step == step) bytes += event.bytes;
+  }
+  return bytes;
+}
+
+TEST(OptimizerStep, EveryOptimizersRowIsWhatItsStepTakes) {
+  constexpr std::int64_t kParameters = 128 + 32 + 64 + 8;                 // of four tensors
+  constexpr std::int64_t kFactored = (4 + 8) * 4 + 32 + (8 + 2) * 4 + 8;  // rows and columns of two matrices
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    for (const Backend backend : {Backend::cuda, Backend::cpu}) {
+      SCOPED_TRACE(std::string(row.name) + (backend == Backend::cpu ? " cpu" : " cuda"));
+      TrainingJob job = net();
+      job.optimizer = row.value;
+      const Planned made = planned(job, backend);
+      const bool at_creation = row.state_made == model::OptimizerRow::StateMade::creation;
+      const bool factored = row.state_shape == model::OptimizerRow::StateShape::factored;
+      const std::int64_t scalars = backend == Backend::cpu ? 4 * 4 * row.scalars : 0;
+      EXPECT_EQ(allocated(made, Category::optimizer, at_creation ? Phase::construction : Phase::optimizer,
+                          at_creation ? 0 : 1),
+                row.states * (factored ? kFactored : kParameters) + scalars);
+      EXPECT_EQ(allocated(made, Category::optimizer, Phase::optimizer, 2), 0) << "it stands since the first";
+      const bool foreach = backend == Backend::cuda && row.foreach_temporaries > 0;
+      EXPECT_EQ(allocated(made, Category::temporary, Phase::optimizer, 2),
+                kParameters * (foreach ? row.foreach_temporaries : row.single_temporaries));
+      EXPECT_EQ(bytes_of(made.plan, 2).left, bytes_of(made.plan, 1).left) << "temporaries are given back";
+    }
+  }
+}
+
+TEST(OptimizerStep, AFusedStepTakesNothingAndCountsItsStepsOnTheGpu) {
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    if (!row.has_fused) continue;
+    SCOPED_TRACE(row.name);
+    TrainingJob job = net();
+    job.optimizer = row.value;
+    job.fused = true;
+    const Planned made = planned(job);
+    EXPECT_EQ(allocated(made, Category::temporary, Phase::optimizer, 2), 0);
+    EXPECT_EQ(allocated(made, Category::optimizer, Phase::optimizer, 1),
+              (128 + 32 + 64 + 8) * row.states + 4 * 4 * row.scalars);
+  }
+}
+
+TEST(OptimizerStep, OneByOneAnOptimizersLastTemporaryOutlivesTheNextOnesFirst) {
+  TrainingJob job = net();
+  job.optimizer = Optimizer::adam;
+  const Events one_by_one = {"+128 a temporary", "+128 a temporary", "-128 a temporary",  // a's weight
+                             "+32 a temporary",  "+32 a temporary",  "-128 a temporary", "-32 a temporary",
+                             "+64 c temporary",  "+64 c temporary",  "-32 a temporary",  "-64 c temporary",
+                             "+8 c temporary",   "+8 c temporary",   "-64 c temporary",  "-8 c temporary",
+                             "-8 c temporary"};
+  job.foreach = false;
+  const auto optimizer_phase = [&](Backend backend) {
+    Events all = events(job, planned(job, backend).plan, Phase::optimizer, 2);
+    std::erase_if(all, [](const std::string& event) { return event.ends_with("input"); });
+    return all;
+  };
+  EXPECT_EQ(optimizer_phase(Backend::cuda), one_by_one);
+  job.foreach = true;
+  EXPECT_EQ(optimizer_phase(Backend::cpu), one_by_one) << "foreach is for GPUs";
+  job.fused = true;
+  EXPECT_EQ(optimizer_phase(Backend::cuda), Events());
+}
+
+TEST(OptimizerStep, StepCountsAreOnTheCpu) {
+  TrainingJob job = net();
+  job.optimizer = Optimizer::adam;
+  EXPECT_EQ(count(events(job, planned(job).plan, Phase::optimizer), "+4 a optimizer"), 0);
+  EXPECT_EQ(count(events(job, planned(job, Backend::cpu).plan, Phase::optimizer), "+4 a optimizer"), 2)
+      << "where all tensors are: one a parameter";
+}
+
+TEST(OptimizerStep, GradientsOfFloat16AreScaled) {
+  const TrainingJob job = products(Precision::amp_fp16);
+  const auto plan = planned(job).plan;
+  const Events backward = events(job, plan, Phase::backward);
+  EXPECT_EQ(Events(backward.begin(), backward.begin() + 5),
+            Events({"+4 optimizer", "+4 optimizer", "+4 activation", "+4 flow", "+4 flow"}))
+      << "scale, growth tracker, scaled loss, ones, the loss's gradient";
+  EXPECT_EQ(count(events(job, plan, Phase::backward, 2), "+4 optimizer"), 0) << "they stay";
+  EXPECT_EQ(events(job, plan, Phase::optimizer, 2),
+            Events({"+8 temporary", "+8 temporary", "-8 temporary", "+4 temporary", "-8 temporary", "+4 temporary",
+                    "-4 temporary", "-4 temporary"}))
+      << "the inverse of the scale by way of float64, found_inf";
+  const TrainingJob bfloat = products(Precision::amp_bf16);
+  EXPECT_EQ(count(events(bfloat, planned(bfloat).plan, Phase::backward), "+4 optimizer"), 0);
+}
+
+TEST(OptimizerStep, AFusedOptimizerCountsItsStepsOnTheGpu) {
+  TrainingJob job = net();
+  job.optimizer = Optimizer::adam;
+  job.fused = true;
+  const auto plan = planned(job).plan;
+  EXPECT_EQ(events(job, plan, Phase::optimizer),
+            Events({"+4 a optimizer", "+128 a optimizer", "+128 a optimizer", "+4 a optimizer", "+32 a optimizer",
+                    "+32 a optimizer", "+4 c optimizer", "+64 c optimizer", "+64 c optimizer", "+4 c optimizer",
+                    "+8 c optimizer", "+8 c optimizer"}));
+  EXPECT_EQ(events(job, plan, Phase::optimizer, 2), Events());
+}
+
+}  // namespace
+}  // namespace gpumem::plan
