@@ -17,7 +17,7 @@
 
 namespace gpumem::model {
 
-enum class Optimizer : std::uint8_t { sgd, sgd_momentum, adam, adamw, adagrad, rmsprop, adafactor, lion };
+enum class Optimizer : std::uint8_t { sgd, sgd_momentum, adam, adamw, adagrad, rmsprop, adafactor, lion, nadam };
 
 struct OptimizerRow {
   Optimizer value = Optimizer::sgd;
@@ -125,6 +125,16 @@ inline constexpr std::array kOptimizerRows = {
                  .single_temporaries = 2,
                  .kernels = 4,
                  .kernel_tensors = 11},
+    OptimizerRow{.value = Optimizer::nadam,
+                 .name = "nadam",
+                 .source = "torch/optim/nadam.py",
+                 .states = 2,
+                 .scalars = 2,  // the step and mu_product
+                 .foreach_temporaries = 1,
+                 .single_temporaries = 2,
+                 .single_keeps_last = true,
+                 .kernels = 8,  // adam's with two addcdiv
+                 .kernel_tensors = 23},
 };
 
 [[nodiscard]] constexpr const OptimizerRow& row_of(Optimizer optimizer) {
