@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <random>
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
@@ -72,6 +73,41 @@ TEST(PlainGraphJson, MakesTheGraphThatTheFullParserMakes) {
     ++graphs;
   }
   EXPECT_GE(graphs, 10);
+}
+
+/// Bytes changed, taken out, doubled and moved: what the plain reader takes, the full one takes, too, as the same
+/// graph.
+TEST(PlainGraphJson, TakesNothingThatTheFullParserDoesNot) {
+  const std::string text = file_of(R"({"name": "m", "op": "constant", "attrs": {"shape": ["N", 3, -1]}, "output": []},
+    {"name": "a", "op": "linear", "class": "Head", "scope": [["enc", "E"]], "inputs": ["x"], "attrs": {"in_features": 3,
+     "out_features": 4, "bias": false, "p": 0.5, "pad": [1, -1]}, "output": [["N", 4], ["64N", "?"]], "frozen": true},
+    {"name": "b", "op": "add", "inputs": ["a", "m"], "output": ["N", 4], "parameters": 0})");
+  constexpr int kTexts = 20'000;
+  constexpr std::string_view kBytes = "\"{}[],:0123456789-.eN?a truefalsn\n\\";
+  std::mt19937 random(1);
+  const auto below = [&](std::size_t count) { return static_cast<std::size_t>(random() % count); };
+  int taken = 0;
+  for (int time = 0; time < kTexts; ++time) {
+    std::string other = text;
+    for (std::size_t changes = 1 + below(3); changes > 0; --changes) {
+      const std::size_t at = below(other.size());
+      const std::size_t length = 1 + below(12);
+      switch (below(4)) {
+        case 0: other[at] = kBytes[below(kBytes.size())]; break;
+        case 1: other.erase(at, length); break;
+        case 2: other.insert(below(other.size()), other.substr(at, length)); break;
+        default: other.insert(at, 1, kBytes[below(kBytes.size())]); break;
+      }
+    }
+    if (!other.starts_with('{')) continue;  // no graph JSON to either
+    const auto plain = read_plain(other);
+    if (!plain) continue;
+    ++taken;
+    const auto full = parse_summary(escaped(other));
+    ASSERT_TRUE(testing::succeeds(full)) << other;
+    ASSERT_NO_FATAL_FAILURE(expect_same(*plain, *full)) << other;
+  }
+  EXPECT_GT(taken, kTexts / 100);
 }
 
 TEST(PlainGraphJson, ReadsEverythingThatANodeMaySay) {
