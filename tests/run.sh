@@ -2,6 +2,7 @@
 # Builds gpumem and runs its tests. Installs what is missing first.
 #   tests/run.sh        the library, the command line, the examples: light and fast
 #   tests/run.sh --all  also sanitizers, fuzzers, benchmarks, format, lint, and the parts with heavy packages
+# With CI=true, --all fails where a part cannot be installed or a test finds a package missing.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source .ci/packages.sh
@@ -13,13 +14,25 @@ case "${1:-}" in
   *) echo "usage: tests/run.sh [--all]" >&2; exit 2 ;;
 esac
 jobs=$(nproc)
-webhook=OFF  # gpumem-webhook: where its packages can be had
+webhook=OFF   # gpumem-webhook: where its packages can be had
+must_run=OFF  # whether a test may not be skipped for want of a package
 
 configure() {  # PRESET
   local with_webhook=$webhook
   # ThreadSanitizer would see half of what Debian's cpp-httplib does.
   if [ "$1" = tsan ]; then with_webhook=OFF; fi
-  cmake --preset "$1" -DGPUMEM_BUILD_WEBHOOK="$with_webhook"
+  cmake --preset "$1" -DGPUMEM_BUILD_WEBHOOK="$with_webhook" -DGPUMEM_TESTS_MUST_RUN="$must_run" -DGPUMEM_UNITY_BUILD=ON
+}
+
+# Installs what a part of the program needs. Where it cannot be had, that part is neither built nor tested, and all else
+# is; in continuous integration, which would be green without it, that is a failure.
+install_or_leave_out() {  # PART PACKAGE...
+  local part=$1
+  shift
+  if install_missing "$@"; then return 0; fi
+  echo "tests/run.sh: $* cannot be installed: $part is left out" >&2
+  if [ "${CI:-}" = true ]; then exit 1; fi
+  return 1
 }
 
 build_and_test() {  # PRESET
@@ -34,24 +47,17 @@ install_missing "${core_packages[@]}" libgtest-dev pkg-config
 if [ "$all" = yes ]; then
   install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev libtorch-dev python3-torch \
     python3-torchvision
-
-  # For gpumem-webhook; where they cannot be had, all else is built and tested.
-  if install_missing libcpp-httplib-dev libssl-dev pkg-config; then
-    webhook=ON
-  else
-    echo "cpp-httplib or OpenSSL cannot be installed: gpumem-webhook is neither built nor tested" >&2
-  fi
-  # Its manifests are checked with PyYAML; without it that test is skipped.
-  install_missing python3-yaml || true
-  # For the Python package; where they cannot be had, it is neither built nor tested. mypy checks its type hints.
-  install_missing pybind11-dev python3-dev mypy || echo "pybind11 cannot be installed: no Python package" >&2
-
-  # For the timeline's pages; where it cannot be had, their test is skipped.
-  install_missing chromium || echo "Chromium cannot be installed: the timeline's pages are not opened" >&2
-
-  # Likewise for the plugin for Slurm, and its tests in a cluster without a GPU; no service is needed or set up.
-  install_missing libslurm-dev lua5.1 slurm-client slurm-wlm-basic-plugins slurmctld slurmd ||
-    echo "Slurm cannot be installed: its plugin is neither built nor tested" >&2
+  # With it gpumem-webhook; its manifests are checked with PyYAML.
+  if install_or_leave_out "gpumem-webhook" libcpp-httplib-dev libssl-dev pkg-config; then webhook=ON; fi
+  install_or_leave_out "the check of the webhook's manifests" python3-yaml || true
+  # mypy checks the package's type hints.
+  install_or_leave_out "the Python package" pybind11-dev python3-dev mypy || true
+  install_or_leave_out "opening the timeline's pages" chromium || true
+  # A cluster without a GPU; no service is needed or set up.
+  install_or_leave_out "the plugin for Slurm" libslurm-dev lua5.1 slurm-client slurm-wlm-basic-plugins slurmctld slurmd ||
+    true
+  # What is installed is tested: no test may find it missing.
+  if [ "${CI:-}" = true ]; then must_run=ON; fi
 
   say "clang-format"
   git ls-files '*.hpp' '*.cpp' '*.h' '*.c' | xargs clang-format --dry-run -Werror

@@ -20,7 +20,7 @@ compiler=$(command -v clang++ || command -v clang++-14) || {
   exit 1
 }
 echo "building the fuzz targets with $compiler"
-cmake --preset fuzz -DCMAKE_CXX_COMPILER="$compiler"
+cmake --preset fuzz -DCMAKE_CXX_COMPILER="$compiler" -DGPUMEM_UNITY_BUILD=ON
 cmake --build --preset fuzz -j "$(nproc)" --target "${targets[@]/#/gpumem_fuzz_}"
 
 build=build/fuzz
