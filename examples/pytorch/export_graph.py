@@ -1536,6 +1536,14 @@ def layer_norm(exporter, node, arguments, _):
     exporter.add(node, "layer_norm", [arguments["input"]], attributes, parameters=[weight, bias])
 
 
+@handles("input running_mean running_var weight bias training", "batch_norm")
+def batch_norm(exporter, node, arguments, _):
+    tensors = [arguments.named.get(name) for name in ("weight", "bias", "running_mean", "running_var")]
+    attributes = {"training": bool(plain(arguments.get("training", False)))}
+    inputs = [arguments["input"]] + [tensor for tensor in tensors if tensor is not None]
+    exporter.add(node, "batch_norm_function", inputs, attributes)
+
+
 @handles("input weight", "embedding")
 def embedding(exporter, node, arguments, _):
     weight = exporter.parameter(arguments["weight"])

@@ -82,6 +82,20 @@ inline core::Result<TensorId> record_batch(const OpCall& call, Tape& tape) {
                       .own_copy = true});
 }
 
+/// torch.nn.functional.batch_norm, whose weight, bias and running statistics are tensors of their own. In training it
+/// keeps its input, the weight, and mean and inverse deviation in float32.
+inline core::Result<TensorId> record_batch_function(const OpCall& call, Tape& tape) {
+  const TensorSize statistic{channels_of(call, "num_features"), 0, core::DType::float32};
+  const std::array<TensorSize, 2> statistics = {statistic, statistic};
+  const bool training = call.attributes.flag("training", false);
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .saved_inputs = call.tensors.size() > 1 ? 3U : 1U,
+                      .extras = std::span(statistics).first(training ? 2 : 0),
+                      .contiguous_gradient = true,
+                      .own_copy = true});
+}
+
 /// A normalisation that keeps its input and two figures a row in float32.
 inline core::Result<TensorId> record_rows(const OpCall& call, Tape& tape, const TensorSize& rows,
                                           core::Checked parameters) {
@@ -202,7 +216,7 @@ inline constexpr std::array<std::string_view, 1> kResponsePositional = {"size"};
 
 }  // namespace norm_detail
 
-inline constexpr std::array<Op, 6> kNormOps = {{
+inline constexpr std::array<Op, 7> kNormOps = {{
     {.traits = {.name = "batch_norm",
                 .family = OpFamily::norm,
                 .torch_classes = norm_detail::kBatchTorch,
@@ -216,6 +230,13 @@ inline constexpr std::array<Op, 6> kNormOps = {{
      .output_shape = same_shape,
      .record = norm_detail::record_batch,
      .expects = {.axis = ExpectedWidth::Axis::channels, .attribute = "num_features"}},
+    {.traits = {.name = "batch_norm_function",
+                .family = OpFamily::norm,
+                .keeps = Keeps::input,
+                .norm = NormKind::batch,
+                .overwritten = true},
+     .output_shape = same_shape,
+     .record = norm_detail::record_batch_function},
     {.traits = {.name = "instance_norm",
                 .family = OpFamily::norm,
                 .torch_classes = norm_detail::kInstanceTorch,

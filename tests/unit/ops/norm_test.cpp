@@ -2,6 +2,7 @@
 #include "gpumem/ops/norm.hpp"
 
 #include "op_cases.hpp"
+#include "plans.hpp"
 
 namespace gpumem::ops {
 namespace {
@@ -40,6 +41,32 @@ TEST(Norm, CountsNothingFromTooLittle) {
   EXPECT_EQ(parameters("group_norm", "num_groups=4"), -1);
   EXPECT_EQ(parameters("layer_norm", ""), -1);
   EXPECT_EQ(parameters("layer_norm", "'text'"), -1);
+}
+
+constexpr std::string_view kImages = R"({"name": "x", "shape": ["N", 3, 8, 8]})";
+
+/// A convolution, and a normalisation of its four channels that is a module, or a function of tensors.
+testing::StepBytes with_norm(const std::string& nodes) {
+  const std::string conv = R"({"name": "c", "op": "conv2d", "inputs": ["x"],
+    "attrs": {"in_channels": 3, "out_channels": 4, "kernel_size": 3, "padding": 1, "bias": false}},)";
+  const TrainingJob job = testing::job_of(kImages, conv + nodes, 2);
+  return testing::bytes_of(testing::planned(job).plan, 1);
+}
+
+constexpr std::string_view kWeights = R"(
+  {"name": "w", "op": "parameter", "attrs": {"shape": [4]}}, {"name": "b", "op": "parameter", "attrs": {"shape": [4]}},)";
+
+TEST(Norm, ABatchNormCalledAsAFunctionKeepsWhatTheModuleKeeps) {
+  const auto module = with_norm(R"({"name": "n", "op": "batch_norm", "inputs": ["c"], "attrs": {"num_features": 4}})");
+  const std::string statistics = R"(
+    {"name": "m", "op": "constant", "attrs": {"shape": [4]}}, {"name": "v", "op": "constant", "attrs": {"shape": [4]}},)";
+  const auto function = with_norm(std::string(kWeights) + statistics + R"(
+    {"name": "n", "op": "batch_norm_function", "inputs": ["c", "w", "b", "m", "v"], "attrs": {"training": true}})");
+  const auto evaluated = with_norm(std::string(kWeights) + statistics + R"(
+    {"name": "n", "op": "batch_norm_function", "inputs": ["c", "w", "b", "m", "v"]})");
+  EXPECT_EQ(module.left - function.left, 8) << "the module's count of batches";
+  EXPECT_EQ(module.peak - function.peak, 8);
+  EXPECT_EQ(function.peak - evaluated.peak, 2 * 4 * 4) << "mean and inverse deviation of the batch";
 }
 
 }  // namespace
