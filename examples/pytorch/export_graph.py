@@ -1544,6 +1544,14 @@ def batch_norm(exporter, node, arguments, _):
     exporter.add(node, "batch_norm_function", inputs, attributes)
 
 
+@handles("input num_groups weight bias", "group_norm")
+def group_norm(exporter, node, arguments, _):
+    tensors = [arguments.named.get(name) for name in ("weight", "bias")]
+    attributes = {"num_groups": plain(arguments["num_groups"])}
+    inputs = [arguments["input"]] + [tensor for tensor in tensors if tensor is not None]
+    exporter.add(node, "group_norm_function", inputs, attributes)
+
+
 @handles("input weight", "embedding")
 def embedding(exporter, node, arguments, _):
     weight = exporter.parameter(arguments["weight"])

@@ -130,6 +130,23 @@ inline core::Result<TensorId> record_group(const OpCall& call, Tape& tape) {
   return record_rows(call, tape, samples->times(*groups), channels_of(call, "num_channels"));
 }
 
+/// torch.nn.functional.group_norm, whose weight and bias are tensors of their own. The weight is kept.
+inline core::Result<TensorId> record_group_function(const OpCall& call, Tape& tape) {
+  const auto groups = call.attributes.integer("num_groups");
+  if (!groups) return missing("num_groups");
+  const auto samples = rows_of(call.output, call.output.rank() - 1);
+  if (!samples) return unfit(call.output, "a known batch axis");
+  const TensorSize statistic = samples->times(*groups);
+  const std::array<TensorSize, 2> statistics = {statistic, statistic};
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .saved_inputs = call.tensors.size() > 1 ? 3U : 1U,
+                      .extras = statistics,
+                      .autocast = Autocast::full,
+                      .contiguous_gradient = true,
+                      .own_copy = true});
+}
+
 /// aten::instance_norm: a batch norm over [1, N C, ...] with its weights repeated for every sample.
 inline core::Result<TensorId> record_instance(const OpCall& call, Tape& tape) {
   const auto planes = rows_of(call.output, call.output.rank() > 2 ? call.output.rank() - 2 : 0);
@@ -216,7 +233,7 @@ inline constexpr std::array<std::string_view, 1> kResponsePositional = {"size"};
 
 }  // namespace norm_detail
 
-inline constexpr std::array<Op, 7> kNormOps = {{
+inline constexpr std::array<Op, 8> kNormOps = {{
     {.traits = {.name = "batch_norm",
                 .family = OpFamily::norm,
                 .torch_classes = norm_detail::kBatchTorch,
@@ -258,6 +275,10 @@ inline constexpr std::array<Op, 7> kNormOps = {{
      .output_shape = same_shape,
      .record = norm_detail::record_group,
      .expects = {.axis = ExpectedWidth::Axis::channels, .attribute = "num_channels"}},
+    {.traits =
+         {.name = "group_norm_function", .family = OpFamily::norm, .keeps = Keeps::input, .norm = NormKind::other},
+     .output_shape = same_shape,
+     .record = norm_detail::record_group_function},
     {.traits = {.name = "layer_norm",
                 .family = OpFamily::norm,
                 .torch_classes = norm_detail::kLayerTorch,

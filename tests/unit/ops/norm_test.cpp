@@ -69,5 +69,14 @@ TEST(Norm, ABatchNormCalledAsAFunctionKeepsWhatTheModuleKeeps) {
   EXPECT_EQ(function.peak - evaluated.peak, 2 * 4 * 4) << "mean and inverse deviation of the batch";
 }
 
+TEST(Norm, AGroupNormCalledAsAFunctionKeepsWhatTheModuleKeeps) {
+  const auto module =
+      with_norm(R"({"name": "n", "op": "group_norm", "inputs": ["c"], "attrs": {"num_groups": 2, "num_channels": 4}})");
+  const auto function = with_norm(std::string(kWeights) + R"(
+    {"name": "n", "op": "group_norm_function", "inputs": ["c", "w", "b"], "attrs": {"num_groups": 2}})");
+  EXPECT_EQ(module.left, function.left);
+  EXPECT_EQ(module.peak, function.peak);
+}
+
 }  // namespace
 }  // namespace gpumem::ops
