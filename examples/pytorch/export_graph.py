@@ -1552,6 +1552,11 @@ def group_norm(exporter, node, arguments, _):
     exporter.add(node, "group_norm_function", inputs, attributes)
 
 
+@handles("input p dim", "normalize")
+def normalize(exporter, node, arguments, _):
+    exporter.add(node, "lp_normalize", [arguments["input"]], {"dim": plain(arguments.get("dim", 1))})
+
+
 @handles("input weight", "embedding")
 def embedding(exporter, node, arguments, _):
     weight = exporter.parameter(arguments["weight"])

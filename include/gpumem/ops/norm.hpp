@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "gpumem/ops/op.hpp"
+#include "gpumem/ops/axis.hpp"
 
 namespace gpumem::ops {
 
@@ -190,6 +190,24 @@ inline core::Result<TensorId> record_rms(const OpCall& call, Tape& tape) {
                       .parameters = tape.layer_parameters()});
 }
 
+/// torch.nn.functional.normalize: x / max(‖x‖, ε), with the norm over axis "dim" (1 by default). The norm keeps x and
+/// itself, the bound keeps the norm, the quotient both of its inputs.
+inline core::Result<TensorId> record_normalize(const OpCall& call, Tape& tape) {
+  const auto axis = axis_of(call.shapes[0], call.attributes.integer("dim").value_or(1));
+  if (!axis) return unfit(call.shapes[0], "the axis dim");
+  core::Shape reduced = call.shapes[0];
+  reduced.set(*axis, core::Dim::fixed(1));
+  const auto rows = size_of(reduced);
+  if (!rows) return unfit(call.shapes[0], "known sizes");
+  const TensorId input = call.tensors[0];
+  const TensorId norm = tape.record(
+      {.inputs = {&input, 1}, .output = *rows, .saved_inputs = 1, .saves_output = true, .autocast = Autocast::full});
+  const TensorId bounded = elementwise(tape, norm, 1);
+  const TensorId spread = tape.record(
+      {.inputs = {&bounded, 1}, .output = call.size, .kind = Output::view, .layout = {Layout::kInOrder, true}});
+  return quotient(tape, input, spread);
+}
+
 /// torch.nn.functional.local_response_norm: x / (k + α · pool(x²))^β; the pool runs over "size" channels, which padding
 /// adds to.
 inline core::Result<TensorId> record_response(const OpCall& call, Tape& tape) {
@@ -233,7 +251,7 @@ inline constexpr std::array<std::string_view, 1> kResponsePositional = {"size"};
 
 }  // namespace norm_detail
 
-inline constexpr std::array<Op, 8> kNormOps = {{
+inline constexpr std::array<Op, 9> kNormOps = {{
     {.traits = {.name = "batch_norm",
                 .family = OpFamily::norm,
                 .torch_classes = norm_detail::kBatchTorch,
@@ -301,6 +319,10 @@ inline constexpr std::array<Op, 8> kNormOps = {{
                 .norm = NormKind::rms},
      .output_shape = same_shape,
      .record = norm_detail::record_rms},
+    // "normalize" is Keras' Normalization.
+    {.traits = {.name = "lp_normalize", .family = OpFamily::norm, .keeps = Keeps::input, .norm = NormKind::other},
+     .output_shape = same_shape,
+     .record = norm_detail::record_normalize},
     {.traits = {.name = "local_response_norm",
                 .family = OpFamily::norm,
                 .torch_classes = norm_detail::kResponseTorch,

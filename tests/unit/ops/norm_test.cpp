@@ -78,5 +78,19 @@ TEST(Norm, AGroupNormCalledAsAFunctionKeepsWhatTheModuleKeeps) {
   EXPECT_EQ(module.peak, function.peak);
 }
 
+TEST(Norm, NormalizeKeepsTheInputAndTwoFiguresARow) {
+  const auto made = testing::planned(testing::job_of(R"({"name": "x", "shape": ["N", 8]})", R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 8, "out_features": 16, "bias": false}},
+    {"name": "n", "op": "lp_normalize", "inputs": ["a"], "attrs": {"dim": -1}})",
+                                                     2));
+  const Tape& tape = made.recording.tape;
+  std::vector<std::int64_t> sizes;
+  for (const Function& function : tape.functions().first(made.recording.model_functions)) {
+    sizes.push_back(tape.tensor(function.output).size.bytes(2).value().value_or(-1));
+  }
+  EXPECT_EQ(sizes, (std::vector<std::int64_t>{128, 8, 8, 128, 128})) << "product, norm, bound, its view, quotient";
+  EXPECT_EQ(output_text("lp_normalize", "dim=-1", {shape({N, 5, 16})}), "[N, 5, 16]");
+}
+
 }  // namespace
 }  // namespace gpumem::ops
