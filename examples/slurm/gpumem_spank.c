@@ -31,27 +31,18 @@ enum { kFine = 0, kFailed = -1 };
 
 /* ---- What users say: one text for each option, as given last --------------------------------------------------- */
 
-enum {
-  kModel,
-  kBatch,
-  kOptimizer,
-  kGpu,
-  kPrecision,
-  kInput,
-  kSeqLength,
-  kAccumulate,
-  kCheckpointing,
-  kEstimator,
-  kMargin,
-  kOptions
-};
+/* The plugin's own options; those of a job, as the library lists them, stand behind. */
+enum { kModel, kMargin, kOwnOptions, kMostOptions = 64, kLongestName = 64 };
 
-static char* given[kOptions];
+static struct spank_option options[kMostOptions];
+static char option_names[kMostOptions][kLongestName];
+static int option_count = 0;
+static char* given[kMostOptions];
 
 static int take_option(int which, const char* text, int remote) {
   char* copy = NULL;
   /* On a node the options come along, too; nothing is estimated there. */
-  if (remote || which < 0 || which >= kOptions) return kFine;
+  if (remote || which < 0 || which >= option_count) return kFine;
   copy = strdup(text != NULL ? text : "yes");
   if (copy == NULL) return kFailed;
   free(given[which]);
@@ -60,26 +51,48 @@ static int take_option(int which, const char* text, int remote) {
 }
 
 /* SPANK wants texts that it could change, and does not. */
-#define GPUMEM_OPTION(which, name, value, usage) \
-  { (char*)"gpumem-" name, (char*)(value), (char*)(usage), (value) != NULL, which, take_option }
+static void add_option(const char* begin, const char* name, const char* value, const char* usage) {
+  const struct spank_option option = {
+      option_names[option_count], (char*)value, (char*)usage, value != NULL, option_count, take_option};
+  (void)snprintf(option_names[option_count], kLongestName, "gpumem-%s%s", begin, name);
+  options[option_count++] = option;
+}
 
-static struct spank_option options[] = {
-    GPUMEM_OPTION(kModel, "model", "FILE", "ask for the GPU memory that training this model takes; FILE: its summary"),
-    GPUMEM_OPTION(kBatch, "batch", "N", "the batch size that it is trained with"),
-    GPUMEM_OPTION(kOptimizer, "optimizer", "NAME", "sgd, sgd-momentum, adam (default), adamw, adagrad, rmsprop, ..."),
-    GPUMEM_OPTION(kGpu, "gpu", "NAME", "the GPU that it is estimated for, as `gpumem gpus` lists them, or a profile"),
-    GPUMEM_OPTION(kPrecision, "precision", "NAME", "fp32 (default), fp32-strict, amp-fp16, amp-bf16, bf16"),
-    GPUMEM_OPTION(kInput, "input", "CxHxW", "the shape of one sample, if the summary does not say it"),
-    GPUMEM_OPTION(kSeqLength, "seq", "N", "tokens a sample"),
-    GPUMEM_OPTION(kAccumulate, "accumulate", "N", "forward-backward passes a step"),
-    GPUMEM_OPTION(kCheckpointing, "checkpointing", NULL, "with activation checkpointing"),
-    GPUMEM_OPTION(kEstimator, "estimator", "NAME", "replay (default), replay-corrected, ..."),
-    GPUMEM_OPTION(kMargin, "margin", "SIZE", "what to ask for beyond what is expected: upper (default), 2GiB, 512MiB"),
-};
+/* A lower bound is nothing to ask for. */
+static int is_offered(const gpumem_job_option* option) { return strcmp(option->name, "lenient") != 0; }
+
+/* A flag that is on by default is given to switch it off. */
+static int is_on(const gpumem_job_option* option) {
+  return option->value == NULL && option->usual != NULL && strcmp(option->usual, "true") == 0;
+}
+
+/* What users call --gpumem-model is the summary, so the weights of a learned estimator have another name. */
+static void add_job_option(const gpumem_job_option* option) {
+  const char* begin = strcmp(option->name, "model") == 0 ? "trained-" : is_on(option) ? "no-" : "";
+  add_option(begin, option->flag, option->value, option->help);
+}
+
+static void list_options(void) {
+  const gpumem_job_option* option = NULL;
+  size_t index = 0;
+  option_count = 0;
+  add_option("", "model", "FILE", "ask for the GPU memory that training this model takes; FILE: its summary");
+  add_option("", "margin", "SIZE", "what to ask for beyond what is expected: upper (default), 2GiB, 512MiB");
+  for (index = 0; (option = gpumem_job_option_at(index)) != NULL && option_count < kMostOptions; ++index) {
+    if (is_offered(option)) add_job_option(option);
+  }
+}
+
+/* What was said of the option that stands at `which`, and goes with `option`; NULL: nothing, or an empty text. */
+static const char* word_of(int which, const gpumem_job_option* option) {
+  if (given[which] == NULL || (given[which][0] == '\0' && strcmp(option->name, "batch_size") != 0)) return NULL;
+  if (option->value != NULL) return given[which];
+  return is_on(option) ? "false" : "true";
+}
 
 static void forget_options(void) {
   int which = 0;
-  for (which = 0; which < kOptions; ++which) {
+  for (which = 0; which < kMostOptions; ++which) {
     free(given[which]);
     given[which] = NULL;
   }
@@ -87,7 +100,7 @@ static void forget_options(void) {
 
 static int asked(void) {
   int which = 0;
-  for (which = 0; which < kOptions; ++which) {
+  for (which = 0; which < option_count; ++which) {
     if (given[which] != NULL) return 1;
   }
   return 0;
@@ -171,11 +184,6 @@ __attribute__((format(printf, 2, 3))) static int refuse(refusal* why, const char
   return 0;
 }
 
-static int number_option(int which, int64_t least, int64_t* number, refusal* why) {
-  if (given[which] == NULL || parse_number(given[which], least, INT64_MAX, number)) return 1;
-  return refuse(why, "--%s=%.80s: say a whole number of %d or more", options[which].name, given[which], (int)least);
-}
-
 /* "2GiB" and the like in bytes, as `gpumem request --margin` has it; -1: upper. */
 static int parse_margin(const char* text, int64_t* bytes, refusal* why) {
   static const struct {
@@ -206,21 +214,42 @@ static const char* chosen(int which, const char* usual) {
   return given[which] != NULL && given[which][0] != '\0' ? given[which] : usual;
 }
 
-/* The job that the options describe; its texts are those of the options and settings. */
-static int describe_job(const site_settings* site, gpumem_job* job, refusal* why) {
-  if (given[kModel] == NULL || given[kBatch] == NULL) {
+/* What the site says of an option that the user leaves out. */
+static const char* usual_word(const site_settings* site, const gpumem_job_option* option) {
+  if (strcmp(option->name, "gpu") == 0) return site->gpu;
+  if (strcmp(option->name, "estimator") == 0) return site->estimator;
+  return NULL;
+}
+
+/* The job that the options describe, which is the caller's to free. */
+static int describe_job(const site_settings* site, gpumem_job** job, refusal* why) {
+  const char* names[kMostOptions];
+  const char* words[kMostOptions];
+  const gpumem_job_option* option = NULL;
+  char message[512];
+  size_t count = 0;
+  size_t index = 0;
+  int batch = 0;
+  int which = kOwnOptions;
+  for (index = 0; (option = gpumem_job_option_at(index)) != NULL && which < option_count; ++index) {
+    const char* word = NULL;
+    if (!is_offered(option)) continue;
+    word = word_of(which++, option);
+    if (word == NULL) word = usual_word(site, option);
+    if (word == NULL) continue;
+    if (strcmp(option->name, "batch_size") == 0) batch = 1;
+    names[count] = option->flag;
+    words[count++] = word;
+  }
+  if (given[kModel] == NULL || !batch) {
     return refuse(why, "--gpumem-model=FILE and --gpumem-batch=N go together, and all else needs both");
   }
   if (strlen(given[kModel]) >= PATH_MAX) return refuse(why, "--gpumem-model: the path is too long for a file");
-  job->deadline_ms = site->deadline_ms;
-  job->gpu = chosen(kGpu, site->gpu);
-  job->estimator = chosen(kEstimator, site->estimator);
-  job->optimizer = given[kOptimizer];
-  job->precision = given[kPrecision];
-  job->input = given[kInput];
-  job->checkpointing = given[kCheckpointing] != NULL;
-  return number_option(kBatch, 1, &job->batch_size, why) && number_option(kSeqLength, 1, &job->seq_length, why) &&
-         number_option(kAccumulate, 1, &job->accumulate, why);
+  if (gpumem_job_from_words(names, words, count, job, message, sizeof message) != GPUMEM_OK) {
+    return refuse(why, "--gpumem-%s", message);
+  }
+  (*job)->deadline_ms = site->deadline_ms;
+  return 1;
 }
 
 static int estimate_job(const site_settings* site, const gpumem_job* job, gpumem_estimate_result* need, refusal* why) {
@@ -288,25 +317,32 @@ static void tell(const gpumem_job* job, const gpumem_estimate_result* need, int6
 
 /* ---- What Slurm calls ------------------------------------------------------------------------------------------ */
 
-static int ask(spank_t spank, int argc, char** argv, refusal* why) {
-  site_settings site;
-  gpumem_job job = GPUMEM_JOB_INIT;
+/* With a job, which is estimated and sent along. */
+static int send(spank_t spank, const site_settings* site, const gpumem_job* job, int64_t margin, refusal* why) {
   gpumem_estimate_result need = GPUMEM_ESTIMATE_RESULT_INIT;
-  int64_t margin = -1;
   int64_t mebibytes = 0;
   char text[32];
-  const char* wrong = read_settings(argc, argv, &site);
-  if (wrong != NULL) return refuse(why, "the administrator's plugstack.conf says '%.80s', which is no setting", wrong);
-  if (!describe_job(&site, &job, why)) return 0;
-  if (!parse_margin(chosen(kMargin, site.margin), &margin, why)) return 0;
-  if (!estimate_job(&site, &job, &need, why)) return 0;
+  if (!estimate_job(site, job, &need, why)) return 0;
   mebibytes = mebibytes_to_ask(&need, margin);
   (void)snprintf(text, sizeof text, "%" PRId64, mebibytes);
   if (spank_job_control_setenv(spank, "GPUMEM_MIB", text, 1) != ESPANK_SUCCESS) {
     return refuse(why, "Slurm does not take the figure along");
   }
-  tell(&job, &need, mebibytes);
+  tell(job, &need, mebibytes);
   return 1;
+}
+
+static int ask(spank_t spank, int argc, char** argv, refusal* why) {
+  site_settings site;
+  gpumem_job* job = NULL;
+  int64_t margin = -1;
+  int sent = 0;
+  const char* wrong = read_settings(argc, argv, &site);
+  if (wrong != NULL) return refuse(why, "the administrator's plugstack.conf says '%.80s', which is no setting", wrong);
+  if (!describe_job(&site, &job, why)) return 0;
+  sent = parse_margin(chosen(kMargin, site.margin), &margin, why) && send(spank, &site, job, margin, why);
+  gpumem_job_free(job);
+  return sent;
 }
 
 /* Slurm hands a job's options down to what is submitted from within it, which has not asked. */
@@ -327,11 +363,12 @@ static void disown_inherited(const char* option) {
 /* In every context: what one does not know of an option that another sends is an error. */
 int slurm_spank_init(spank_t spank, int argc, char** argv) {
   const spank_context_t context = spank_context();
-  size_t index = 0;
+  int index = 0;
   (void)argc;
   (void)argv;
   if (context == S_CTX_SLURMD || context == S_CTX_JOB_SCRIPT) return kFine;
-  for (index = 0; index < sizeof options / sizeof options[0]; ++index) {
+  list_options();
+  for (index = 0; index < option_count; ++index) {
     if (spank_option_register(spank, &options[index]) != ESPANK_SUCCESS) {
       slurm_error("gpumem: Slurm does not take the option --%s", options[index].name);
       return kFailed;

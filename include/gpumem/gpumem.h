@@ -21,8 +21,8 @@
  * `message` may be NULL, or `message_size` 0. A result is written where the function succeeds; else it is as it was.
  *
  * Ownership. What is passed in stays the caller's and is not kept: texts and structs may go once the call returns. What
- * a function makes (gpumem_summary, a gpumem_job from JSON) is the caller's until the function that frees it; these
- * take NULL. Text that a handle gives out lives as long as the handle.
+ * a function makes (gpumem_summary, a gpumem_job from JSON or words) is the caller's until the function that frees it;
+ * these take NULL. Text that a handle gives out lives as long as the handle.
  *
  * Threads. Every function may be called from any thread at any time. A gpumem_summary never changes: any number of
  * threads may use one at once, and one of them frees it when all are done. Nothing is printed, no signal is touched, no
@@ -157,12 +157,11 @@ typedef struct gpumem_job {
   const char* input;     /* one sample's shape, "3x224x224"; NULL: as the summary says */
   const char* gpu;       /* a name that `gpumem gpus` lists, or a path (with a '/', or ending in .json) to a profile;
                             NULL: "a100-40gb" */
-  const char* optimizer; /* as the command line names it: "sgd", "adamw", ...; NULL: "adam" */
-  const char* precision; /* "fp32", "fp32-strict", "amp-fp16", "amp-bf16", "bf16"; NULL: "fp32" */
-  const char* estimator; /* "replay", "replay-corrected", "horus", "fake-tensor", "fake-tensor-optimizer",
-                            "gpumemnet-mlp", "gpumemnet-transformer"; NULL: "replay" */
+  const char* optimizer; /* "adam", "sgd", ...; gpumem_job_option_at() tells all choices; NULL: "adam" */
+  const char* precision; /* "fp32", "amp-bf16", ...; NULL: "fp32" */
+  const char* estimator; /* "replay", ..., as `gpumem estimate --help` lists them; NULL: "replay" */
   const char* model;     /* of learned estimators: a built-in model, or the path of a model's folder; NULL: their own */
-  const char* zero_grad; /* "step-start", "before-forward", "before-backward", "step-end"; NULL: "before-forward" */
+  const char* zero_grad; /* "step-start", "before-forward", ...; NULL: "before-forward" */
   const char* software;  /* a software stack that the GPU's profile names; NULL: its first */
   const char* alloc_conf; /* as PYTORCH_CUDA_ALLOC_CONF; NULL: PyTorch's defaults */
   int32_t no_foreach;     /* not 0: the optimizer's single-tensor form */
@@ -172,9 +171,14 @@ typedef struct gpumem_job {
   const char* summary; /* never opened by the library: what "summary" and "lenient" of JSON said, for the caller to */
   int32_t lenient;     /* read the summary with, if that is wanted */
   int32_t reserved;    /* 0 */
+  const char* more_options; /* a JSON object of further options, such as those that have no field here:
+                               "{\"data_parallel\": 8}"; it is laid over the fields; NULL: none */
 } gpumem_job;
-#define GPUMEM_JOB_INIT \
-  { sizeof(gpumem_job), 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0 }
+#define GPUMEM_JOB_INIT                                                                                              \
+  {                                                                                                                  \
+    sizeof(gpumem_job), 0, 0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, NULL, 0, 0, \
+        NULL                                                                                                         \
+  }
 
 /*
  * A job from JSON text of up to 1 MiB: one object with the fields that a line of `gpumem batch` has ("batch_size",
@@ -185,7 +189,31 @@ typedef struct gpumem_job {
 GPUMEM_API gpumem_status gpumem_job_from_json(const char* json, size_t length, gpumem_job** job, char* message,
                                               size_t message_size) GPUMEM_NOTHROW;
 
-/* Of a job that gpumem_job_from_json() made, and no other. */
+/*
+ * The same of `count` options as on a command line: names as behind the dashes of `gpumem estimate` ("batch",
+ * "data-parallel") or as in JSON, values as text. A flag is "true" or "false". An empty value, but of a number, is the
+ * default; of two options of one name the last counts. No deadline.
+ * Errors: GPUMEM_INVALID_ARGUMENT, GPUMEM_MALFORMED_INPUT, naming the option.
+ */
+GPUMEM_API gpumem_status gpumem_job_from_words(const char* const* names, const char* const* values, size_t count,
+                                               gpumem_job** job, char* message, size_t message_size) GPUMEM_NOTHROW;
+
+/* An option that a job has. Texts are static. */
+typedef struct gpumem_job_option {
+  size_t size;       /* of the struct in the library that is running */
+  const char* name;  /* in JSON: "data_parallel" */
+  const char* flag;  /* on a command line, behind "--": "data-parallel" */
+  const char* value; /* what stands for its value in a line of help: "N"; NULL: a flag, which is true or false */
+  const char* usual; /* its default as text; NULL: none */
+  const char* help;  /* one line, with the choices if there are any */
+} gpumem_job_option;
+#define GPUMEM_JOB_OPTION_INIT \
+  { sizeof(gpumem_job_option), NULL, NULL, NULL, NULL, NULL }
+
+/* Number `index` of the options, from 0, in the order of help texts; NULL beyond the last. Static. */
+GPUMEM_API const gpumem_job_option* gpumem_job_option_at(size_t index) GPUMEM_NOTHROW;
+
+/* Of a job that gpumem_job_from_json() or gpumem_job_from_words() made, and no other. */
 GPUMEM_API void gpumem_job_free(gpumem_job* job) GPUMEM_NOTHROW;
 
 /* ---- Estimates ------------------------------------------------------------------------------------------------ */

@@ -11,7 +11,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/place/policies.hpp"
-#include "job_request.hpp"
+#include "job_struct.hpp"
 #include "message.hpp"
 #include "residents.hpp"
 #include "sized.hpp"
@@ -32,7 +32,6 @@ namespace {
 /// The sizes of the structs in the first version of the API, which callers of it will always pass.
 constexpr std::size_t kFirstReadOptions = sizeof(gpumem_read_options);
 constexpr std::size_t kFirstSummaryInfo = sizeof(gpumem_summary_info);
-constexpr std::size_t kFirstJob = sizeof(gpumem_job);
 constexpr std::size_t kFirstEstimate = sizeof(gpumem_estimate_result);
 constexpr std::size_t kFirstFit = sizeof(gpumem_fit_result);
 constexpr std::size_t kFirstGpu = sizeof(gpumem_server_gpu);
@@ -171,108 +170,19 @@ core::Status describe(const gpumem_summary* summary, gpumem_summary_info* info) 
 
 // --- Jobs -------------------------------------------------------------------------------------------------------
 
-using job_request::JobRequest;
-
-/// The request, in the terms that all front ends share.
-Result<JobRequest> request_of(const gpumem_job& job) {
-  if (job.reserved != 0) return refused("gpumem_job.reserved must be 0");
-  const JobRequest usual;
-  JobRequest request;
-  request.batch_size = job.batch_size;
-  if (job.seq_length != 0) request.sequence_length = job.seq_length;
-  if (job.samples != 0) request.samples = job.samples;
-  if (job.accumulate != 0) request.accumulate = job.accumulate;
-  request.input = text_or(job.input, "");
-  request.gpu = text_or(job.gpu, job_request::kDefaultGpu);
-  request.optimizer = text_or(job.optimizer, usual.optimizer.c_str());
-  request.precision = text_or(job.precision, usual.precision.c_str());
-  request.estimator = text_or(job.estimator, job_request::kDefaultEstimator);
-  request.model = text_or(job.model, "");
-  request.zero_grad = text_or(job.zero_grad, usual.zero_grad.c_str());
-  request.software = text_or(job.software, "");
-  request.alloc_conf = text_or(job.alloc_conf, "");
-  request.foreach = job.no_foreach == 0;
-  request.fused = job.fused != 0;
-  request.validation = job.validation != 0;
-  request.checkpointing = job.checkpointing != 0;
-  return request;
-}
-
-/// A job with the texts that it points into.
-struct OwnedJob : gpumem_job {
-  OwnedJob() : gpumem_job GPUMEM_JOB_INIT {}
-  JobRequest request;
-};
-
-const char* text_of(const std::string& text) { return text.empty() ? nullptr : text.c_str(); }
-
-void point_into(OwnedJob& job) {
-  const JobRequest& request = job.request;
-  job.batch_size = request.batch_size;
-  job.seq_length = request.sequence_length.value_or(0);
-  job.samples = request.samples.value_or(0);
-  job.accumulate = request.accumulate;
-  job.input = text_of(request.input);
-  job.gpu = text_of(request.gpu);
-  job.optimizer = text_of(request.optimizer);
-  job.precision = text_of(request.precision);
-  job.estimator = text_of(request.estimator);
-  job.model = text_of(request.model);
-  job.zero_grad = text_of(request.zero_grad);
-  job.software = text_of(request.software);
-  job.alloc_conf = text_of(request.alloc_conf);
-  job.no_foreach = request.foreach ? 0 : 1;
-  job.fused = request.fused ? 1 : 0;
-  job.validation = request.validation ? 1 : 0;
-  job.checkpointing = request.checkpointing ? 1 : 0;
-  job.summary = text_of(request.summary);
-  job.lenient = request.lenient ? 1 : 0;
-}
-
-/// The deadline is a matter of the call, not of the job: gpumem.h alone has it in a job's JSON.
-core::Status take_deadline(nlohmann::ordered_json& json, std::int64_t& deadline_ms) {
-  const auto field = json.find("deadline_ms");
-  if (field == json.end()) return core::Done{};
-  const bool whole = field->is_number_integer() && (!field->is_number_unsigned() || *field <= INT64_MAX);
-  if (!whole || field->get<std::int64_t>() < 0) {
-    return core::Error{ErrorCode::malformed_input, "the field \"deadline_ms\" is no number of milliseconds", {}};
-  }
-  deadline_ms = field->get<std::int64_t>();
-  json.erase(field);
-  return core::Done{};
-}
-
-/// Zero stands for what is not given, so a zero that was given must not pass for it.
-core::Status check_zeros(const JobRequest& request) {
-  const auto zero = [](const char* field) {
-    return refused(std::string("the field \"") + field + "\" is 0; it must be at least 1");
-  };
-  if (request.sequence_length && *request.sequence_length == 0) return zero("seq_length");
-  if (request.samples && *request.samples == 0) return zero("samples");
-  if (request.accumulate == 0) return zero("accumulate");
-  return core::Done{};
-}
+using job::JobRequest;
 
 core::Status parse_job(const char* text, std::size_t length, gpumem_job** job) {
-  constexpr std::size_t kLongest = std::size_t{1} << 20;
   if (text == nullptr) return null_pointer("json");
   if (job == nullptr) return null_pointer("job");
-  if (length > kLongest) return core::Error{ErrorCode::malformed_input, "the job is longer than 1 MiB", {}};
-  auto json = job_request::parse_json({text, length});
-  if (!json) {
-    return core::Error{ErrorCode::malformed_input, "the job is not JSON, or nests deeper than a job", {}};
-  }
-  auto owned = std::make_unique<OwnedJob>();
-  if (json->is_object()) {
-    if (auto taken = take_deadline(*json, owned->deadline_ms); !taken) return taken;
-  }
-  Result<JobRequest> request = job_request::fields_from(*json, {});
-  if (!request) return request.error();
-  if (auto checked = check_zeros(*request); !checked) return checked;
-  owned->request = *std::move(request);
-  point_into(*owned);
-  *job = owned.release();
-  return core::Done{};
+  return job_from_json({text, length}, job);
+}
+
+core::Status make_job(const char* const* names, const char* const* values, std::size_t count, gpumem_job** job) {
+  if (count > 0 && names == nullptr) return null_pointer("names");
+  if (count > 0 && values == nullptr) return null_pointer("values");
+  if (job == nullptr) return null_pointer("job");
+  return job_from_words(names, values, count, job);
 }
 
 // --- Estimates --------------------------------------------------------------------------------------------------
@@ -290,7 +200,7 @@ Result<Asked> asked_of(const gpumem_summary& summary, const JobRequest& request)
   if (!estimator) return estimator.error();
   Result<Lent<GpuProfile>> gpu = gpu_of(request.gpu);
   if (!gpu) return gpu.error();
-  Result<TrainingJob> job = job_request::job_from(request, summary.graph);
+  Result<TrainingJob> job = job::job_from(request, summary.graph);
   if (!job) return job.error();
   return Asked{*std::move(job), *std::move(gpu), *std::move(estimator)};
 }
@@ -355,7 +265,7 @@ core::Status make_fit(const gpumem_summary* summary, const gpumem_job* given, gp
   const core::Deadline deadline(job->deadline_ms);
   Result<JobRequest> request = request_of(*job);
   if (!request) return request.error();
-  request->batch_size = 1;
+  request->training.batch_size = 1;
   const Result<Asked> asked = asked_of(*summary, *request);
   if (!asked) return asked.error();
   const Result<Fit> fit = largest_batch(asked->job, *asked->gpu, *asked->estimator);
@@ -545,6 +455,19 @@ GPUMEM_API const char* gpumem_summary_warning(const gpumem_summary* summary, int
 GPUMEM_API gpumem_status gpumem_job_from_json(const char* json, size_t length, gpumem_job** job, char* message,
                                               size_t message_size) noexcept {
   return guarded({message, message_size}, [&] { return gpumem::capi::parse_job(json, length, job); });
+}
+
+GPUMEM_API gpumem_status gpumem_job_from_words(const char* const* names, const char* const* values, size_t count,
+                                               gpumem_job** job, char* message, size_t message_size) noexcept {
+  return guarded({message, message_size}, [&] { return gpumem::capi::make_job(names, values, count, job); });
+}
+
+GPUMEM_API const gpumem_job_option* gpumem_job_option_at(size_t index) noexcept {
+  try {
+    return gpumem::capi::option_at(index);
+  } catch (...) {  // no memory for the list
+    return nullptr;
+  }
 }
 
 GPUMEM_API void gpumem_job_free(gpumem_job* job) noexcept { delete static_cast<gpumem::capi::OwnedJob*>(job); }

@@ -26,7 +26,7 @@ Json evaluate(Evaluator& evaluator, const Json& job, const JobRequest& defaults)
 
 std::string BatchAnswers::answer(std::string_view line) {
   const std::optional<std::string> fault = fault_of(line);
-  const std::optional<Json> job = fault ? std::nullopt : job_request::parse_json(line);
+  const std::optional<Json> job = fault ? std::nullopt : job_json::parse_json(line);
   Json result;
   if (!job) {
     const std::string what = fault.value_or("is not JSON, or nests deeper than a job");

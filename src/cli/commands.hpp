@@ -7,7 +7,7 @@
 #include <string>
 
 #include "evaluation.hpp"
-#include "placing.hpp"
+#include "placement_options.hpp"
 
 namespace gpumem::cli {
 
@@ -87,9 +87,9 @@ int run_utilisation(const UtilisationOptions& options);
 struct CalibrateOptions {
   std::string runs;  ///< a table of measured runs
   std::string gpu = kDefaultGpu;
-  std::string estimator;  ///< one that tells reserved memory
-  std::string summaries;  ///< as of EvaluateOptions
-  std::string out;        ///< the profile to write
+  std::string estimator = kDefaultEstimator;  ///< one that tells reserved memory
+  std::string summaries;                      ///< as of EvaluateOptions
+  std::string out;                            ///< the profile to write
 };
 int run_calibrate(const CalibrateOptions& options);
 
@@ -125,7 +125,7 @@ struct PlaceOptions {
   std::string server;  ///< the server as JSON
   std::string id;      ///< the job's name in the answer; empty: the file's
   JobRequest request;  ///< its summary is ignored, and its GPU is that of GPUs without a profile
-  PlacingOptions placing;
+  PlacementOptions placing;
   std::optional<std::int64_t> gpus = {};  ///< nothing: as the .rad file says, or 1
   std::size_t turn = 0;                   ///< the round-robin's
   bool exclusive = false;

@@ -7,15 +7,15 @@
 #include <unordered_map>
 #include <vector>
 
-#include "job_request.hpp"
+#include "job_json.hpp"
 
 namespace gpumem::cli {
 
-using job_request::job_from;
-using job_request::JobRequest;
-using job_request::kDefaultEstimator;
-using job_request::kDefaultGpu;
-using job_request::request_from;
+using job::job_from;
+using job::JobRequest;
+using job::kDefaultEstimator;
+using job::kDefaultGpu;
+using job_json::request_from;
 
 /// One estimator's answer.
 struct Answer {

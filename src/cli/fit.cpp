@@ -9,7 +9,7 @@ namespace gpumem::cli {
 
 int run_fit(const FitOptions& options) {
   JobRequest request = options.request;
-  request.batch_size = 1;
+  request.training.batch_size = 1;
   Evaluator evaluator;
   const auto estimators = evaluator.estimators_of(request.estimator, request.alloc_conf, request.model);
   if (!estimators) return report_error(estimators.error());

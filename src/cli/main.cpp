@@ -5,12 +5,13 @@
 
 #include "commands.hpp"
 #include "gpumem/place/policies.hpp"
-#include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
+#include "job_arguments.hpp"
 
 namespace {
 
 using namespace gpumem::cli;
+namespace job = gpumem::job;
 
 std::string estimator_names() {
   std::string names;
@@ -36,71 +37,28 @@ std::string utilisation_estimator_names() {
   return names + "all";
 }
 
-/// A whole number as people write it: decimal (CLI11 reads 010 as 8), and an error beyond 64 bits (CLI11 takes
-/// the largest number instead).
-const CLI::Validator kWholeNumber(
-    [](std::string& text) -> std::string {
-      const std::size_t sign = text.starts_with('-') ? 1 : 0;
-      std::size_t at = sign;
-      const auto value = gpumem::summary::read_digits(text, at);
-      if (at == sign || at != text.size()) return "must be a whole number, not '" + text + "'";
-      if (!value) return text + " does not fit 64 bits";
-      text = (sign == 1 ? "-" : "") + std::to_string(*value);
-      return "";
-    },
-    "");
-
-constexpr const char* kModelHelp = "a trained model for learned estimators: a built-in one's name, or a folder";
-
-/// The options that describe a job, shared by every command that takes one.
-void add_job_options(CLI::App& command, JobRequest& request, bool with_estimator = true) {
-  command.add_option("--input", request.input, "one sample's shape, such as 3x224x224");
-  command.add_option("--seq", request.sequence_length, "tokens a sample, for models that read token ids")
-      ->transform(kWholeNumber);
-  command.add_option("--gpu", request.gpu, "a name from 'gpumem gpus', or a path to a profile")->capture_default_str();
-  command.add_option("--optimizer", request.optimizer, "sgd, sgd-momentum, adam, adamw, adagrad, rmsprop, ...")
-      ->capture_default_str();
-  command.add_option("--precision", request.precision, "fp32, fp32-strict, amp-fp16, amp-bf16 or bf16")
-      ->capture_default_str();
-  command.add_option("--samples", request.samples, "samples an epoch: tells how large its last batch is")
-      ->transform(kWholeNumber);
-  command.add_option("--accumulate", request.accumulate, "forward-backward passes a step")
-      ->capture_default_str()
-      ->transform(kWholeNumber);
-  command
-      .add_option("--data-parallel", request.data_parallel,
-                  "GPUs that train together, each on a batch of its own; of model-states and the zero- estimators")
-      ->capture_default_str()
-      ->transform(kWholeNumber);
-  command.add_option("--zero-grad", request.zero_grad, "step-start, before-forward, before-backward or step-end")
-      ->capture_default_str();
-  command.add_flag("--fused", request.fused, "the optimizer's fused form");
-  command.add_flag("!--no-foreach", request.foreach, "the optimizer's single-tensor form");
-  command.add_flag("--validation", request.validation, "a pass without gradients after each epoch");
-  command.add_flag("--checkpointing", request.checkpointing, "activation checkpointing");
-  command.add_option("--software", request.software,
-                     "a software stack that the GPU's profile names; default: its first");
-  command.add_option("--alloc-conf", request.alloc_conf, "as PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
-  if (with_estimator) {
-    command.add_option("--estimator", request.estimator, estimator_names())->capture_default_str();
-    command.add_option("--model", request.model, kModelHelp);
-  }
-  command.add_flag("--lenient", request.lenient, "take unknown layers that hold parameters; gives a lower bound");
+/// The options of a job, with its summary; the batch size is required.
+void add_job(CLI::App& command, JobRequest& request, std::initializer_list<std::string_view> without = {}) {
+  command.add_option("summary", request.summary, "the model summary; - is standard input")->required();
+  add_job_options(command, request, without);
+  if (CLI::Option* batch = command.get_option_no_throw("--batch")) batch->required();
 }
+
+/// The option that is already there takes these estimators.
+void name_estimators(CLI::App& command) { command.get_option("--estimator")->description(estimator_names()); }
 
 void add_estimate(CLI::App& app, EstimateOptions& options) {
   CLI::App& command = *app.add_subcommand("estimate", "how much memory one training job will take");
-  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
-  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
-  add_job_options(command, options.request);
+  add_job(command, options.request);
+  name_estimators(command);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(estimator_list());
 }
 
 void add_fit(CLI::App& app, FitOptions& options) {
   CLI::App& command = *app.add_subcommand("fit", "the largest batch that fits on a GPU");
-  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
-  add_job_options(command, options.request);
+  add_job(command, options.request, {"batch_size"});
+  name_estimators(command);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer("Exit code 4 if not even one sample fits.");
 }
@@ -113,13 +71,12 @@ std::string target_names() {
 
 void add_request(CLI::App& app, RequestOptions& options) {
   CLI::App& command = *app.add_subcommand("request", "what to ask a scheduler or launcher for, in its own units");
-  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
-  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
+  add_job(command, options.request);
+  name_estimators(command);
   command.add_option("--for", options.target, target_names())->required();
   command
       .add_option("--margin", options.margin, "upper: the estimate's; or bytes beyond what is expected, such as 2GiB")
       ->capture_default_str();
-  add_job_options(command, options.request);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
       "Standard output holds nothing but what is to be pasted, or given to a command:\n"
@@ -129,18 +86,16 @@ void add_request(CLI::App& app, RequestOptions& options) {
 
 void add_timeline(CLI::App& app, TimelineOptions& options) {
   CLI::App& command = *app.add_subcommand("timeline", "a page that shows the memory of a training run, event by event");
-  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
-  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
-  add_job_options(command, options.request, false);
+  add_job(command, options.request, {"estimator", "model"});
   command.add_option("-o,--out", options.out, "the HTML page to write")->required();
 }
 
 void add_batch(CLI::App& app, BatchOptions& options) {
   CLI::App& command = *app.add_subcommand("batch", "one JSON job a line in, one estimate a line out");
   command.add_option("jobs", options.file, "the file with the jobs; - is standard input")->capture_default_str();
-  command.add_option("--batch", options.defaults.batch_size, "the batch size of jobs that name none")
-      ->transform(kWholeNumber);
   add_job_options(command, options.defaults);
+  name_estimators(command);
+  command.get_option("--batch")->description("the batch size of jobs that name none");
   command.footer(
       "A job: {\"summary\": \"resnet50.txt\", \"batch_size\": 32, \"gpu\": \"a100-40gb\"}\n"
       "The options are the defaults of what a job leaves out. A bad line is answered by an error object.");
@@ -156,7 +111,7 @@ void add_evaluate(CLI::App& app, EvaluateOptions& options) {
   CLI::App& command = *app.add_subcommand("evaluate", "predicted against measured, over a table of runs");
   command.add_option("runs", options.runs, "the table of measured runs (CSV)")->required();
   command.add_option("--estimator", options.estimator, estimator_names())->capture_default_str();
-  command.add_option("--model", options.model, kModelHelp);
+  command.add_option("--model", options.model, job::help_text(*job::find_option("model")));
   command.add_option("--summaries", options.summaries, "folder with the summaries of models that the table only names");
   command.add_option("--gpu", options.gpu, "profile for all runs; default: as the table says");
   command.add_option("--out", options.out, "write each prediction to this CSV file");
@@ -172,11 +127,8 @@ void add_evaluate(CLI::App& app, EvaluateOptions& options) {
 
 void add_utilisation(CLI::App& app, UtilisationOptions& options) {
   CLI::App& command = *app.add_subcommand("utilisation", "how busy one training job will keep a GPU");
-  command.add_option("summary", options.request.summary, "the model summary; - is standard input")->required();
-  command.add_option("--batch", options.request.batch_size, "the batch size")->required()->transform(kWholeNumber);
-  add_job_options(command, options.request, false);
+  add_job(command, options.request, {"estimator"});
   command.add_option("--estimator", options.estimator, utilisation_estimator_names())->capture_default_str();
-  command.add_option("--model", options.request.model, kModelHelp);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
       "Shares are of the GPU that is named. SMACT, SMOCC, GRACT, FP32A: DCGM's profiling counters; GPU-Util: "
@@ -188,7 +140,8 @@ void add_calibrate(CLI::App& app, CalibrateOptions& options) {
   CLI::App& command = *app.add_subcommand("calibrate", "a GPU profile with the context that your own runs show");
   command.add_option("runs", options.runs, "the table of measured runs (CSV), as for evaluate")->required();
   command.add_option("--gpu", options.gpu, "the profile to begin with")->capture_default_str();
-  command.add_option("--estimator", options.estimator, "an estimator that tells reserved memory")->required();
+  command.add_option("--estimator", options.estimator, "an estimator that tells reserved memory")
+      ->capture_default_str();
   command.add_option("--summaries", options.summaries, "folder with the summaries of models that the table only names");
   command.add_option("-o,--out", options.out, "the profile to write, ending in .json")->required();
 }
@@ -254,7 +207,7 @@ std::string policy_names() {
 }
 
 /// Which policy places jobs, and under which conditions.
-void add_placing_options(CLI::App& command, PlacingOptions& options) {
+void add_placement_options(CLI::App& command, PlacementOptions& options) {
   command.add_option("--policy", options.policy, policy_names() + "; CARMA's names work too");
   command.add_option("--margin", options.margin, "memory beyond what is expected, or upper: the estimate's own")
       ->capture_default_str();
@@ -270,16 +223,16 @@ void add_place(CLI::App& app, PlaceOptions& options) {
   command.add_option("job", options.job, "one of CARMA's .rad files, or a model summary; - is standard input")
       ->required();
   command.add_option("--server", options.server, "the server: its GPUs and the jobs there, as JSON")->required();
-  command.add_option("--batch", options.request.batch_size, "the batch size; default: as the .rad file says")
-      ->transform(kWholeNumber);
   command.add_option("--gpus", options.gpus, "GPUs, all or nothing; default: as the .rad file says, or 1")
-      ->transform(kWholeNumber);
+      ->transform(whole_number());
   command.add_flag("--exclusive", options.exclusive, "only idle GPUs");
   command.add_option("--turn", options.turn, "round-robin: the GPU to begin with, counted from 0")
-      ->transform(kWholeNumber);
+      ->transform(whole_number());
   command.add_option("--id", options.id, "the job's name in the answer; default: the file's");
-  add_placing_options(command, options.placing);
+  add_placement_options(command, options.placing);
   add_job_options(command, options.request);
+  name_estimators(command);
+  command.get_option("--batch")->description("the batch size; default: as the .rad file says");
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
       "--estimator none places without an estimate; --gpu is the kind of GPUs that the server names no profile of.\n"
@@ -295,7 +248,7 @@ void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
   command.add_option("--gpu", options.gpu, "say whether it fits there: a name from 'gpumem gpus', or a profile");
   command.add_option("--alloc-conf", options.allocator, "as PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
   command.add_option("--device", options.device, "which GPU of the recording; the first that it holds")
-      ->transform(kWholeNumber);
+      ->transform(whole_number());
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
       "A recording is torch.cuda.memory._snapshot() written with json.dump, or the chrome trace of torch.profiler\n"
@@ -379,6 +332,8 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
+  } catch (const OptionRefused& refused) {
+    return report_error(refused.error);
   } catch (const CLI::ParseError& wrong) {
     std::fprintf(stderr, "gpumem: error: %s; see gpumem --help\n", wrong.what());
     return gpumem::core::exit_code(gpumem::ErrorCode::invalid_argument);

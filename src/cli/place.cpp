@@ -71,13 +71,13 @@ core::Result<Job> job_of(const PlaceOptions& options) {
     auto rad = datasets::parse_rad(*text, options.job);
     if (!rad) return rad.error();
     job.request.summary = model_path(options.job, rad->model);
-    if (job.request.batch_size == 0) job.request.batch_size = rad->batch_size;
+    if (job.request.training.batch_size == 0) job.request.training.batch_size = rad->batch_size;
     if (job.policy.empty()) job.policy = rad->policy;
     job.gpus = options.gpus.value_or(rad->gpus);
     job.rad = *std::move(rad);
   } else {
     job.request.summary = options.job;
-    if (job.request.batch_size == 0 && options.request.estimator != kNoEstimator) {
+    if (job.request.training.batch_size == 0 && options.request.estimator != kNoEstimator) {
       return invalid("a summary tells no batch size: give it with --batch");
     }
   }

@@ -46,22 +46,19 @@ Json summary_json(const ModelGraph& graph) {
   return json;
 }
 
-Json job_json(const TrainingJob& job, const std::string& alloc_conf) {
-  return {{"batch_size", job.batch_size},
-          {"input", job.input_shape.empty() ? Json(nullptr) : Json(job.input_shape)},
-          {"seq_length", job.sequence_length ? Json(*job.sequence_length) : Json(nullptr)},
-          {"optimizer", model::name_of(model::kOptimizers, job.optimizer)},
-          {"precision", model::name_of(model::kPrecisions, job.precision)},
-          {"samples", job.samples_per_epoch ? Json(*job.samples_per_epoch) : Json(nullptr)},
-          {"zero_grad", model::name_of(model::kZeroGrads, job.zero_grad)},
-          {"software", job.software.empty() ? Json(nullptr) : Json(job.software)},
-          {"alloc_conf", alloc_conf},
-          {"accumulate", job.gradient_accumulation},
-          {"data_parallel", job.data_parallel},
-          {"foreach", job.foreach},
-          {"fused", job.fused},
-          {"validation", job.validation_pass},
-          {"checkpointing", job.activation_checkpointing}};
+JobRequest asked_of(const Evaluation& evaluation) {
+  return {.training = evaluation.job, .alloc_conf = evaluation.alloc_conf};
+}
+
+/// How the job is trained, every option of it.
+Json training_json(const Evaluation& evaluation) {
+  const JobRequest asked = asked_of(evaluation);
+  Json json = Json::object();
+  for (const job::JobOption& option : job::job_options()) {
+    if (option.trains) json[std::string(option.name)] = job_json::to_json(option.place.get(asked));
+  }
+  json["alloc_conf"] = evaluation.alloc_conf;
+  return json;
 }
 
 std::string padded(std::string_view text, std::size_t width, bool right) {
@@ -70,20 +67,13 @@ std::string padded(std::string_view text, std::size_t width, bool right) {
 }
 
 /// What of the job is not as a user has it who gives no options.
-std::string unusual(const TrainingJob& job, const std::string& alloc_conf) {
+std::string unusual(const Evaluation& evaluation) {
+  const JobRequest asked = asked_of(evaluation);
   std::string text;
-  if (job.samples_per_epoch) text += ", " + core::with_separators(*job.samples_per_epoch) + " samples an epoch";
-  if (job.gradient_accumulation > 1) text += ", " + core::with_separators(job.gradient_accumulation) + " passes a step";
-  if (job.data_parallel > 1) text += ", one of " + core::with_separators(job.data_parallel) + " GPUs in data parallel";
-  if (job.zero_grad != TrainingJob().zero_grad) {
-    text += ", zero_grad at " + std::string(model::name_of(model::kZeroGrads, job.zero_grad));
+  for (const job::JobOption& option : job::job_options()) {
+    const std::string remark = job::remark_on(option, asked);
+    if (!remark.empty()) text += ", " + remark;
   }
-  if (job.fused) text += ", fused";
-  if (!job.foreach) text += ", no foreach";
-  if (job.validation_pass) text += ", validation";
-  if (job.activation_checkpointing) text += ", checkpointing";
-  if (!job.software.empty()) text += ", " + job.software;
-  if (!alloc_conf.empty()) text += ", " + alloc_conf;
   return text;
 }
 
@@ -246,7 +236,7 @@ Json head_json(const Evaluation& evaluation) {
   Json json;
   json["schema"] = 1;
   json["summary"] = summary_json(*evaluation.graph);
-  json["job"] = job_json(evaluation.job, evaluation.alloc_conf);
+  json["job"] = training_json(evaluation);
   json["gpu"] = evaluation.gpu->name;
   json["capacity_bytes"] = evaluation.gpu->capacity().count();
   return json;
@@ -291,9 +281,9 @@ std::string headline(const Evaluation& evaluation, bool with_batch) {
   if (with_batch) text += "batch " + core::with_separators(job.batch_size) + ", ";
   if (job.sequence_length) text += "sequence " + core::with_separators(*job.sequence_length) + ", ";
   text += std::string(model::name_of(model::kPrecisions, job.precision)) + ", " +
-          std::string(model::name_of(model::kOptimizers, job.optimizer)) + unusual(job, evaluation.alloc_conf) +
-          ", on " + evaluation.gpu->name + " (" + evaluation.gpu->title + ", " +
-          core::to_string(evaluation.gpu->capacity()) + ")\n";
+          std::string(model::name_of(model::kOptimizers, job.optimizer)) + unusual(evaluation) + ", on " +
+          evaluation.gpu->name + " (" + evaluation.gpu->title + ", " + core::to_string(evaluation.gpu->capacity()) +
+          ")\n";
   return text;
 }
 

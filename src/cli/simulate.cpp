@@ -6,8 +6,9 @@
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/job/option_columns.hpp"
 #include "gpumem/place/policies.hpp"
-#include "placing.hpp"
+#include "placement_options.hpp"
 #include "report.hpp"
 #include "simulation_report.hpp"
 
@@ -126,25 +127,20 @@ class OwnEstimates {
       return cells.malformed("names no summary that " + estimator_ + " could estimate");
     const auto folder = std::filesystem::path(table_.file).parent_path();
     request.summary = (folder / cells.text("summary")).lexically_normal().string();
-    const auto batch = cells.whole("batch_size");
-    if (!batch) return batch.error();
-    if (!*batch) return cells.malformed("batch_size is empty; it must be a number");
-    request.batch_size = **batch;
-    const auto tokens = cells.whole("seq_length");
-    if (!tokens) return tokens.error();
-    request.sequence_length = *tokens;
-    request.input = cells.text("input");
-    if (!cells.text("optimizer").empty()) request.optimizer = cells.text("optimizer");
-    if (!cells.text("precision").empty()) request.precision = cells.text("precision");
+    if (cells.text("batch_size").empty()) return cells.malformed("batch_size is empty; it must be a number");
+    if (const auto taken = job::take_option_cells(cells, request); !taken) return taken.error();
     request.estimator = estimator_;
     request.gpu = gpu_;
     return request;
   }
 
   static std::string key_of(const JobRequest& request) {
-    return request.summary + '\n' + std::to_string(request.batch_size) + '\n' +
-           std::to_string(request.sequence_length.value_or(-1)) + '\n' + request.input + '\n' + request.optimizer +
-           '\n' + request.precision;
+    std::string key = request.summary;
+    for (const job::JobOption& option : job::job_options()) {
+      const auto value = option.place.get(request);
+      key += '\n' + (value ? job::to_text(*value) : std::string());
+    }
+    return key;
   }
 
   const core::CsvTable& table_;

@@ -1,8 +1,9 @@
 #include "gpumem_datasets/runs_csv.hpp"
 
-#include <charconv>
 #include <filesystem>
+#include <utility>
 
+#include "gpumem/job/option_columns.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"
 
 namespace gpumem::datasets {
@@ -35,24 +36,6 @@ core::Status take(const core::Result<std::optional<Value>>& cell, Target& to) {
   return core::Done{};
 }
 
-/// "3x224x224" as {3, 224, 224}.
-core::Status take_shape(const core::CsvCells& cells, std::vector<std::int64_t>& to) {
-  const std::string_view cell = cells.text("input");
-  const char* at = cell.data();
-  const char* const end = cell.data() + cell.size();
-  while (at != end) {
-    std::int64_t size = 0;
-    const auto read = std::from_chars(at, end, size);
-    const bool more = read.ptr != end && *read.ptr == 'x' && read.ptr + 1 != end;
-    if (read.ec != std::errc() || (read.ptr != end && !more)) {
-      return cells.malformed("input is " + core::quoted(cell) + "; it must be of the form 3x224x224");
-    }
-    to.push_back(size);
-    at = more ? read.ptr + 1 : end;
-  }
-  return core::Done{};
-}
-
 core::Status take_status(const core::CsvCells& cells, bool& out_of_memory) {
   const std::string status = core::lower_case(cells.text("status"));
   out_of_memory = status == "oom" || status == "out_of_memory" || status == "oom_crash";
@@ -68,28 +51,13 @@ core::Status all_of(Steps... steps) {
   return status;
 }
 
-/// The software stack's name in the GPU's profile.
-core::Status take_software(const core::CsvCells& cells, model::TrainingJob& job) {
-  job.software = cells.text("software");
-  return core::Done{};
-}
-
-core::Status take_settings(const core::CsvCells& cells, model::TrainingJob& job) {
-  return all_of([&] { return take(cells.whole("batch_size"), job.batch_size); },
-                [&] { return take_shape(cells, job.input_shape); },
-                [&] { return take(cells.whole("seq_length"), job.sequence_length); },
-                [&] { return choose(cells, "optimizer", model::kOptimizers, job.optimizer); },
-                [&] { return choose(cells, "precision", model::kPrecisions, job.precision); },
-                [&] { return take(cells.flag("foreach"), job.foreach); },
-                [&] { return take(cells.flag("fused"), job.fused); },
-                [&] { return choose(cells, "loss", model::kLosses, job.loss); },
-                [&] { return choose(cells, "zero_grad", model::kZeroGrads, job.zero_grad); },
-                [&] { return take_software(cells, job); },
-                [&] { return take(cells.whole("samples_per_epoch"), job.samples_per_epoch); },
-                [&] { return take(cells.flag("summary_pass"), job.summary_pass); },
-                [&] { return take(cells.flag("validation_pass"), job.validation_pass); },
-                [&] { return take(cells.whole("gradient_accumulation"), job.gradient_accumulation); },
-                [&] { return take(cells.flag("checkpointing"), job.activation_checkpointing); });
+/// The options of a job, and what no option says.
+core::Status take_settings(const core::CsvCells& cells, model::TrainingJob& training) {
+  job::JobRequest request;
+  core::Status taken = job::take_option_cells(cells, request);
+  training = std::move(request.training);
+  return all_of([&] { return taken; }, [&] { return choose(cells, "loss", model::kLosses, training.loss); },
+                [&] { return take(cells.flag("summary_pass"), training.summary_pass); });
 }
 
 /// A share of 1.

@@ -7,124 +7,21 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
-#include "gpumem/core/deadline.hpp"
+#include "call.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/gpumem.hpp"
-#include "job_request.hpp"
+#include "options.hpp"
 #include "report.hpp"
 #include "residents.hpp"
-
-namespace py = pybind11;
 
 namespace gpumem::python {
 
 namespace {
-
-using job_request::JobRequest;
-
-/// Lives while a call is under way. Python ends a thread that asks for the GIL once the interpreter goes, which C++
-/// frames do not survive. So before that close() waits for the calls of daemon threads. Counted with the GIL held.
-class Running {
- public:
-  Running() {
-    if (closer() != std::thread::id()) turn_away();
-    ++count();
-  }
-  Running(const Running& /*other*/) : Running(Within{}) {}
-  Running& operator=(const Running&) = delete;
-  ~Running() { --count(); }
-
-  /// For an error that leaves a call: what Python makes of it belongs to the call.
-  [[nodiscard]] static Running within_call() { return Running(Within{}); }
-
-  /// No call begins any more; waits for those that have begun, though not for ever.
-  static void close() {
-    constexpr int kMostWaits = 10'000;
-    closer() = std::this_thread::get_id();
-    const py::gil_scoped_release released;
-    for (int waits = 0; count() > 0 && waits < kMostWaits; ++waits) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-  }
-
-  /// In a child process, which has none of the threads that were under way.
-  static void forget() { count() = 0; }
-
- private:
-  struct Within {};
-  explicit Running(Within /*call*/) { ++count(); }
-
-  /// The thread that ends the interpreter is told. The others are daemon threads, which end with the process: until
-  /// then they stand still, as they would at the next line of Python.
-  static void turn_away() {
-    if (closer() == std::this_thread::get_id()) {
-      throw std::runtime_error("gpumem cannot be called any more: the interpreter is shutting down");
-    }
-    const py::gil_scoped_release released;
-    while (true) std::this_thread::sleep_for(std::chrono::hours(1));
-  }
-
-  static std::atomic<std::int64_t>& count() {
-    static std::atomic<std::int64_t> running = 0;
-    return running;
-  }
-  /// Who called close(); guarded by the GIL.
-  static std::thread::id& closer() {
-    static std::thread::id thread;
-    return thread;
-  }
-};
-
-/// An error on its way to Python.
-struct Failure {
-  Error error;
-  Running running;
-};
-
-/// Text for Python. What is no UTF-8 (a piece of a file in a message) is replaced.
-py::str text(std::string_view bytes) {
-  PyObject* decoded = PyUnicode_DecodeUTF8(bytes.data(), static_cast<Py_ssize_t>(bytes.size()), "replace");
-  if (decoded == nullptr) throw py::error_already_set();
-  return py::reinterpret_steal<py::str>(decoded);
-}
-
-py::object text_or_none(std::string_view bytes) { return bytes.empty() ? py::none() : py::object(text(bytes)); }
-
-template <typename Texts>
-py::tuple texts(const Texts& list) {
-  py::tuple tuple(list.size());
-  for (std::size_t index = 0; index < list.size(); ++index) tuple[index] = text(list[index]);
-  return tuple;
-}
-
-/// Raises gpumem.UsageError, InputError or NoEstimateError.
-void raise(const Error& error) {
-  const py::module_ errors = py::module_::import("gpumem._errors");
-  const py::object line = error.place.line > 0 ? py::object(py::int_(error.place.line)) : py::none();
-  const py::object made = errors.attr("error_of")(
-      core::exit_code(error.code), text(core::to_string(error)), text(core::to_string(error.code)), text(error.message),
-      text_or_none(error.place.file), line, text_or_none(error.place.element));
-  PyErr_SetObject(py::type::of(made).ptr(), made.ptr());
-}
-
-/// Runs `work`, which gives a Result, without the GIL and within a deadline; an error becomes a Failure.
-template <typename Work>
-auto without_gil(std::int64_t deadline_ms, const Work& work) {
-  auto result = [&] {
-    const py::gil_scoped_release released;
-    const core::Deadline deadline(deadline_ms);
-    return work();
-  }();
-  if (!result) throw Failure{result.error(), Running::within_call()};
-  return *std::move(result);
-}
 
 // --- Summaries --------------------------------------------------------------------------------------------------
 
@@ -208,7 +105,7 @@ Result<std::shared_ptr<const Asked>> asked_of(const Summary& summary, const JobR
   if (!estimator) return estimator.error();
   auto gpu = capi::gpu_of(request.gpu);
   if (!gpu) return gpu.error();
-  auto job = job_request::job_from(request, summary.graph);
+  auto job = job::job_from(request, summary.graph);
   if (!job) return job.error();
   const GpuProfile* profile = &**gpu;
   return std::make_shared<const Asked>(
@@ -311,7 +208,7 @@ py::dict estimate_job(const Summary& summary, const JobRequest& request, std::in
   const auto done = timed<MemoryEstimate>(summary, request, deadline_ms, [](const Asked& asked) {
     return asked.estimator->estimate(asked.evaluation.job, *asked.gpu);
   });
-  return fields_of(done.asked, request.batch_size, done.answer, done.seconds);
+  return fields_of(done.asked, request.training.batch_size, done.answer, done.seconds);
 }
 
 std::string text_of(const Fit& fit, const Asked& asked) {
@@ -323,7 +220,7 @@ std::string text_of(const Fit& fit, const Asked& asked) {
 
 py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadline_ms) {
   const Running running;
-  request.batch_size = 1;
+  request.training.batch_size = 1;
   const auto done = timed<Fit>(summary, request, deadline_ms, [](const Asked& asked) {
     return largest_batch(asked.evaluation.job, *asked.gpu, *asked.estimator);
   });
@@ -435,38 +332,10 @@ void define_summary(py::module_& module) {
   summary.def("__repr__", [](const Summary& self) { return text(shown(self)); });
 }
 
-/// JobRequest, all of whose fields the package gives.
 void define_job(py::module_& module) {
   py::class_<JobRequest>(module, "Job", "What is asked of a model; the package makes them.")
-      .def(py::init([](std::int64_t batch_size, std::string gpu, std::string estimator, std::string optimizer,
-                       std::string precision, std::string input, std::optional<std::int64_t> seq_length,
-                       std::string model, std::optional<std::int64_t> samples, std::string zero_grad,
-                       std::string software, std::string alloc_conf, std::int64_t accumulate, bool foreach, bool fused,
-                       bool validation, bool checkpointing) {
-             JobRequest request;
-             request.batch_size = batch_size;
-             request.gpu = std::move(gpu);
-             request.estimator = std::move(estimator);
-             request.optimizer = std::move(optimizer);
-             request.precision = std::move(precision);
-             request.input = std::move(input);
-             request.sequence_length = seq_length;
-             request.model = std::move(model);
-             request.samples = samples;
-             request.zero_grad = std::move(zero_grad);
-             request.software = std::move(software);
-             request.alloc_conf = std::move(alloc_conf);
-             request.accumulate = accumulate;
-             request.foreach = foreach;
-             request.fused = fused;
-             request.validation = validation;
-             request.checkpointing = checkpointing;
-             return request;
-           }),
-           py::arg("batch_size"), py::arg("gpu"), py::arg("estimator"), py::arg("optimizer"), py::arg("precision"),
-           py::arg("input"), py::arg("seq_length"), py::arg("model"), py::arg("samples"), py::arg("zero_grad"),
-           py::arg("software"), py::arg("alloc_conf"), py::arg("accumulate"), py::arg("foreach"), py::arg("fused"),
-           py::arg("validation"), py::arg("checkpointing"));
+      .def(py::init(&request_of), py::arg("options"))
+      .def("options", &options_of);
 }
 
 void define_report(py::module_& module) {
@@ -500,6 +369,7 @@ void define_module(py::module_& module) {
   module.def("estimators", &estimators);
   module.def("close", &Running::close);
   module.def("forget", &Running::forget);
+  module.attr("OPTIONS") = options();
   module.attr("OPTIMIZERS") = names_of(model::kOptimizers);
   module.attr("PRECISIONS") = names_of(model::kPrecisions);
   module.attr("ZERO_GRADS") = names_of(model::kZeroGrads);

@@ -113,9 +113,9 @@ Result<Container> container_of(const JsonValue* pod, const std::string& name) {
   return malformed("the pod has no container " + core::quoted(name) + ", which gpumem.io/container names");
 }
 
-std::string headline(const ModelGraph& graph, const job_request::JobRequest& asked, const MemoryEstimate& estimate,
+std::string headline(const ModelGraph& graph, const job::JobRequest& asked, const MemoryEstimate& estimate,
                      const GpuRequest& request) {
-  return core::shortened(graph.file(), 60) + " at batch " + core::with_separators(asked.batch_size) + " needs " +
+  return core::shortened(graph.file(), 60) + " at batch " + core::with_separators(asked.training.batch_size) + " needs " +
          core::to_string(estimate.expected) + " on " + asked.gpu + ", asking for " +
          core::with_separators(request::mebibytes(request.memory)) + " MiB";
 }
@@ -238,7 +238,7 @@ class Review {
     if (!gpu) return told_nothing(gpu.error());
     const auto estimator = admission_.estimator_of(job->request);
     if (!estimator) return told_nothing(estimator.error());
-    const Result<TrainingJob> training = job_request::job_from(job->request, *graph);
+    const Result<TrainingJob> training = job::job_from(job->request, *graph);
     if (!training) return told_nothing(training.error());
     const Result<MemoryEstimate> estimate = (*estimator)->estimate(*training, **gpu);
     if (!estimate) return told_nothing(estimate.error());
@@ -312,7 +312,7 @@ Result<std::shared_ptr<const GpuProfile>> Admission::gpu_of(const std::string& n
   return shared;
 }
 
-Result<std::shared_ptr<const Estimator>> Admission::estimator_of(const job_request::JobRequest& request) {
+Result<std::shared_ptr<const Estimator>> Admission::estimator_of(const job::JobRequest& request) {
   const std::string key = request.estimator + "\n" + request.model + "\n" + request.alloc_conf;
   {
     const std::lock_guard lock(mutex_);

@@ -67,7 +67,7 @@ class Admission {
 
  private:
   [[nodiscard]] Result<std::shared_ptr<const GpuProfile>> gpu_of(const std::string& name);
-  [[nodiscard]] Result<std::shared_ptr<const Estimator>> estimator_of(const job_request::JobRequest& request);
+  [[nodiscard]] Result<std::shared_ptr<const Estimator>> estimator_of(const job::JobRequest& request);
 
   friend class Review;
   AdmissionOptions options_;

@@ -1,20 +1,21 @@
 // Enters: a pod's annotations. Leaves: PodJob, the training job that they describe, or that they describe none.
 //
 // Annotations (keys below gpumem.io/): summary (a path below the configured folder) or summary-text (the summary
-// itself), batch, for (a Kubernetes target of request/targets.hpp), margin, container (whose limits are set; the
-// first), and the job options of the command line by their names: input, seq, gpu, optimizer, precision, samples,
-// accumulate, zero-grad, fused, foreach, validation, checkpointing, software, alloc-conf, estimator, model. "need" is
-// what the webhook itself wrote. They are a user's words: nothing of them is opened as a path but the summary, below
-// its folder.
+// itself), for (a Kubernetes target of request/targets.hpp), margin, container (whose limits are set; the first), and
+// the options of a job by their names on the command line (job/job_options.hpp: batch, gpu, optimizer, zero-grad, ...;
+// a flag is "true" or "false"), but for kNotForPods. "need" is what the webhook itself wrote. They are a user's words:
+// nothing of them is opened as a path but the summary, below its folder.
 #pragma once
 
+#include <array>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "gpumem/gpumem.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/place/policy.hpp"
-#include "job_request.hpp"
 
 namespace gpumem::webhook {
 
@@ -22,13 +23,16 @@ inline constexpr std::string_view kPrefix = "gpumem.io/";
 /// What the webhook writes for people who look at the pod.
 inline constexpr std::string_view kNeed = "gpumem.io/need";
 
+/// Options that no annotation gives: a limit must not be a lower bound.
+inline constexpr std::array<std::string_view, 1> kNotForPods = {"lenient"};
+
 struct Annotation {
   std::string_view name;
   std::string_view value;
 };
 
 struct PodJob {
-  job_request::JobRequest request;  ///< its summary is a path below the folder; empty: it is `summary_text`
+  job::JobRequest request;  ///< its summary is a path below the folder; empty: it is `summary_text`
   std::string summary_text;
   std::string target;
   place::Margin margin;

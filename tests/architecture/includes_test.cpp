@@ -30,6 +30,7 @@ const std::map<std::string, Names> kArrows = {
     {"utilisation", {"core", "model", "ops", "connect", "ml", "plan", "device", "estimate"}},
     {"place", {"core", "model", "device", "estimate", "utilisation"}},
     {"request", {"core", "device", "estimate", "place"}},
+    {"job", {"core", "model"}},
 };
 
 /// What all files of a room share; every other file there is one of many siblings.

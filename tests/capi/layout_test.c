@@ -25,7 +25,7 @@ AT(gpumem_summary_info, trainable_parameters, 40);
 AT(gpumem_summary_info, printed_batch_size, 48);
 AT(gpumem_summary_info, warnings, 56);
 
-SIZE(gpumem_job, 152);
+SIZE(gpumem_job, 160);
 AT(gpumem_job, deadline_ms, 8);
 AT(gpumem_job, batch_size, 16);
 AT(gpumem_job, seq_length, 24);
@@ -47,6 +47,14 @@ AT(gpumem_job, checkpointing, 132);
 AT(gpumem_job, summary, 136);
 AT(gpumem_job, lenient, 144);
 AT(gpumem_job, reserved, 148);
+AT(gpumem_job, more_options, 152);
+
+SIZE(gpumem_job_option, 48);
+AT(gpumem_job_option, name, 8);
+AT(gpumem_job_option, flag, 16);
+AT(gpumem_job_option, value, 24);
+AT(gpumem_job_option, usual, 32);
+AT(gpumem_job_option, help, 40);
 
 SIZE(gpumem_estimate_result, 160);
 AT(gpumem_estimate_result, expected_bytes, 8);

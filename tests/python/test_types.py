@@ -11,8 +11,10 @@ import re
 import subprocess
 import sys
 import tempfile
+import types
 import typing
 import unittest
+import unittest.mock
 
 import gpumem
 from gpumem import _api, _gpumem
@@ -100,8 +102,43 @@ class Hints(unittest.TestCase):
         del of_module["batch_size"]
         without = ("batch_size", "input", "seq_length")
         self.assertEqual(of_module, {name: every[name] for name in every if name not in without})
-        job = [name for name in inspect.signature(_api._job).parameters]
-        self.assertEqual(set(job), set(every) - {"deadline_ms"})
+        listed = {name for name, *_ in _gpumem.OPTIONS}
+        # read_summary() takes the one option that is about reading.
+        self.assertEqual(set(every), listed - {"lenient"} | {"deadline_ms"})
+
+    def test_options_have_the_types_and_defaults_of_the_list(self):
+        hints = {
+            "flag": "bool",
+            "whole_number": "int",
+            "text": "str",
+            "choice": "str",
+            "name_or_path": "_Path",
+            "dimensions": "str | Sequence[int]",
+        }
+        parameters = inspect.signature(gpumem.estimate).parameters
+        for name, kind, usual, choices in _gpumem.OPTIONS:
+            self.assertEqual(bool(choices), kind == "choice", name)
+            if name == "lenient":
+                continue
+            required = name == "batch_size"
+            hint = hints[kind] + (" | None" if usual is None and not required else "")
+            self.assertEqual(parameters[name].annotation, hint, name)
+            expected = inspect.Parameter.empty if required else usual
+            self.assertEqual(parameters[name].default, expected, name)
+
+    def test_every_option_arrives_in_the_job(self):
+        for name, *_ in _gpumem.OPTIONS:
+            if name == "lenient":
+                continue
+            value, expected = other_value(name)
+            given = {"batch_size": 2, name: value}
+            jobs = [job_of("estimate", lambda: gpumem.estimate(RESNET50, **given))]
+            if name != "batch_size":
+                jobs.append(job_of("fit", lambda: gpumem.fit(RESNET50, **{name: value})))
+            if name not in ("input", "seq_length"):
+                jobs.append(job_of("estimate", lambda: estimate_a_module(**given)))
+            for job in jobs:
+                self.assertEqual(job.options()[name], expected, name)
 
     def test_fields_hold_what_their_hints_say(self):
         made = [
@@ -133,6 +170,40 @@ class Hints(unittest.TestCase):
             "what nvidia-smi shows",
         ):
             self.assertIn(words, text)
+
+
+def other_value(name):
+    """A value other than the option's default, and what the job then has."""
+    kind, usual, choices = next(rest for listed, *rest in _gpumem.OPTIONS if listed == name)
+    if kind == "dimensions":
+        return (3, 5, 7), [3, 5, 7]
+    if kind == "choice":
+        value = choices[0] if choices[-1] == usual else choices[-1]
+    else:
+        value = {"flag": not usual, "whole_number": 3}.get(kind, "other")
+    return value, value
+
+
+def job_of(function, call):
+    """The job with which `call` comes to this function of the extension, which is not called."""
+
+    class Reached(Exception):
+        pass
+
+    with unittest.mock.patch.object(_gpumem, function, side_effect=Reached) as called:
+        try:
+            call()
+        except Reached:
+            pass
+    return called.call_args.args[1]
+
+
+def estimate_a_module(**options):
+    """gpumem.estimate_module() of a module that is exported already."""
+    summary = gpumem.read_summary(RESNET50)
+    tensor = types.SimpleNamespace(dtype="float32", shape=(2, 3, 224, 224))
+    with unittest.mock.patch.object(_api, "export_module", return_value=summary):
+        return gpumem.estimate_module(None, [tensor], **options)
 
 
 def holds(value, hint):

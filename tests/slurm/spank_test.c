@@ -11,7 +11,7 @@
 
 #include "../capi/check.h"
 
-static struct spank_option* registered[32];
+static struct spank_option* registered[64];
 static size_t registered_count = 0;
 static spank_context_t context = S_CTX_ALLOCATOR;
 static char figure[64];      /* GPUMEM_MIB as it was sent */
@@ -72,6 +72,7 @@ static int submit(const char* const* words) {
   figure[0] = told[0] = complaint[0] = '\0';
   registered_count = 0;
   CHECK(slurm_spank_init(NULL, 0, NULL) == 0);
+  CHECK(registered_count < sizeof registered / sizeof registered[0]);
   for (; *words != NULL && strcmp(*words, "--") != 0; ++words) {
     const size_t length = strcspn(*words, "=");
     size_t index = 0;
@@ -156,6 +157,36 @@ static void test_refusals(void) {
   }
 }
 
+/* Every option of a job but the one that is left out on purpose: a flag is taken, or refused by its name; a value that
+   no option takes is refused. */
+static void test_every_option_of_a_job(void) {
+  const gpumem_job_option* option = NULL;
+  char word[128];
+  size_t index = 0;
+  size_t walked = 0;
+  for (index = 0; (option = gpumem_job_option_at(index)) != NULL; ++index) {
+    const int is_model = strcmp(option->name, "model") == 0;
+    const int is_on = option->usual != NULL && strcmp(option->usual, "true") == 0;
+    const char* begin = is_model ? "trained-" : is_on ? "no-" : "";
+    if (strcmp(option->name, "lenient") == 0) continue;
+    (void)snprintf(word, sizeof word, "gpumem-%s%s%s", begin, option->flag, option->value != NULL ? "=?" : "");
+    if (option->value == NULL) {
+      CHECK(SUBMIT(kModel, kBatch, word) == 0 || strstr(complaint, option->flag) != NULL);
+    } else if (is_model) {
+      REFUSED("'?'", kModel, kBatch, word, "gpumem-estimator=gpumemnet-mlp");
+    } else {
+      REFUSED("'?'", kModel, kBatch, word);
+    }
+    ++walked;
+  }
+  CHECK(walked > 10 && registered_count == walked + 2);
+  ACCEPTED("8467", kModel, "gpumem-batch=32", "gpumem-software=lazy-loading", "gpumem-zero-grad=");
+  CHECK(SUBMIT(kModel, kBatch, "gpumem-estimator=zero-2", "gpumem-data-parallel=8") == 0 && atoi(figure) > 0);
+  index = (size_t)atoi(figure);
+  CHECK(SUBMIT(kModel, kBatch, "gpumem-estimator=zero-2", "gpumem-data-parallel=2") == 0);
+  CHECK((size_t)atoi(figure) > index);
+}
+
 static void test_long_paths(void) {
   char word[20000] = "gpumem-model=";
   const size_t head = strlen(word);
@@ -223,6 +254,7 @@ int main(int argc, char** argv) {
   test_the_line_and_the_figure();
   test_jobs_that_do_not_ask();
   test_refusals();
+  test_every_option_of_a_job();
   test_long_paths();
   test_names_in_the_line();
   test_contexts();

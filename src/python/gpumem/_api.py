@@ -8,7 +8,7 @@ import inspect
 import operator
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _gpumem
@@ -206,6 +206,7 @@ def estimate(
     software: str | None = None,
     alloc_conf: str | None = None,
     accumulate: int = 1,
+    data_parallel: int = 1,
     foreach: bool = True,
     fused: bool = False,
     validation: bool = False,
@@ -227,6 +228,8 @@ def estimate(
     software: a software stack that the GPU's profile names; None: its first.
     alloc_conf: as PYTORCH_CUDA_ALLOC_CONF; None: PyTorch's defaults.
     accumulate: forward-backward passes a step.
+    data_parallel: GPUs that train together, each on a batch of its own; the estimators model-states
+        and zero-... take more than one.
     foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
     validation: a pass without gradients after each epoch.
     checkpointing: activation checkpointing.
@@ -235,25 +238,7 @@ def estimate(
     Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
     says too little for this estimate; InputError if the summary, profile or model cannot be read.
     """
-    job = _job(
-        batch_size,
-        gpu,
-        estimator,
-        optimizer,
-        precision,
-        input,
-        seq_length,
-        model,
-        samples,
-        zero_grad,
-        software,
-        alloc_conf,
-        accumulate,
-        foreach,
-        fused,
-        validation,
-        checkpointing,
-    )
+    job = _job(locals())
     fields = _gpumem.estimate(_summary(summary), job, _integer("deadline_ms", deadline_ms, 0))
     return _estimate_of(fields)
 
@@ -273,6 +258,7 @@ def fit(
     software: str | None = None,
     alloc_conf: str | None = None,
     accumulate: int = 1,
+    data_parallel: int = 1,
     foreach: bool = True,
     fused: bool = False,
     validation: bool = False,
@@ -285,25 +271,7 @@ def fit(
 
     Raises what estimate() does at batch 1; NoEstimateError if layers are unknown.
     """
-    job = _job(
-        1,
-        gpu,
-        estimator,
-        optimizer,
-        precision,
-        input,
-        seq_length,
-        model,
-        samples,
-        zero_grad,
-        software,
-        alloc_conf,
-        accumulate,
-        foreach,
-        fused,
-        validation,
-        checkpointing,
-    )
+    job = _job(locals())
     fields = _gpumem.fit(_summary(summary), job, _integer("deadline_ms", deadline_ms, 0))
     for name in ("estimate", "one_more"):
         fields[name] = None if fields[name] is None else _estimate_of(fields[name])
@@ -325,6 +293,7 @@ def estimate_module(
     software: str | None = None,
     alloc_conf: str | None = None,
     accumulate: int = 1,
+    data_parallel: int = 1,
     foreach: bool = True,
     fused: bool = False,
     validation: bool = False,
@@ -340,28 +309,11 @@ def estimate_module(
 
     Raises what export_module() and estimate() do.
     """
+    options = {name: value for name, value in locals().items() if name in _KINDS}
     examples = _examples(module, example_inputs)
     if batch_size is None:
-        batch_size = examples[0].shape[0]
-    return estimate(
-        export_module(module, examples),
-        batch_size=batch_size,
-        gpu=gpu,
-        estimator=estimator,
-        optimizer=optimizer,
-        precision=precision,
-        model=model,
-        samples=samples,
-        zero_grad=zero_grad,
-        software=software,
-        alloc_conf=alloc_conf,
-        accumulate=accumulate,
-        foreach=foreach,
-        fused=fused,
-        validation=validation,
-        checkpointing=checkpointing,
-        deadline_ms=deadline_ms,
-    )
+        options["batch_size"] = examples[0].shape[0]
+    return estimate(export_module(module, examples), deadline_ms=deadline_ms, **options)
 
 
 def export_module(
@@ -412,6 +364,11 @@ atexit.register(_gpumem.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_gpumem.forget)
 _INT64 = range(-(1 << 63), 1 << 63)
+#: The options of a job by their kinds. Whether unknown layers are taken is said to read_summary().
+_KINDS = {name: kind for name, kind, _, _ in _gpumem.OPTIONS if name != "lenient"}
+_MAY_BE_NONE = {
+    name for name, _, usual, _ in _gpumem.OPTIONS if usual is None and name != "batch_size"
+}
 
 
 def _integer(name: str, value: int, least: int | None = None) -> int:
@@ -444,50 +401,31 @@ def _summary(summary: Summary | _Path) -> Summary:
     return summary if isinstance(summary, Summary) else read_summary(summary)
 
 
-def _shape(input: str | Sequence[int] | None) -> str:
-    if input is None or isinstance(input, str):
-        return _text("input", input or "")
-    return "x".join(str(_integer("a size of input", size, 1)) for size in input)
+def _shape(name: str, shape: str | Sequence[int]) -> str:
+    if isinstance(shape, str):
+        return _text(name, shape)
+    return "x".join(str(_integer(f"a size of {name}", size, 1)) for size in shape)
 
 
-def _job(
-    batch_size: int,
-    gpu: _Path,
-    estimator: str,
-    optimizer: str,
-    precision: str,
-    input: str | Sequence[int] | None,
-    seq_length: int | None,
-    model: _Path | None,
-    samples: int | None,
-    zero_grad: str,
-    software: str | None,
-    alloc_conf: str | None,
-    accumulate: int,
-    foreach: bool,
-    fused: bool,
-    validation: bool,
-    checkpointing: bool,
-) -> _gpumem.Job:
-    return _gpumem.Job(
-        _integer("batch_size", batch_size),
-        _file_name(gpu),
-        _text("estimator", estimator),
-        _text("optimizer", optimizer),
-        _text("precision", precision),
-        _shape(input),
-        None if seq_length is None else _integer("seq_length", seq_length),
-        b"" if model is None else _file_name(model),
-        None if samples is None else _integer("samples", samples),
-        _text("zero_grad", zero_grad),
-        "" if software is None else _text("software", software),
-        "" if alloc_conf is None else _text("alloc_conf", alloc_conf),
-        _integer("accumulate", accumulate),
-        bool(foreach),
-        bool(fused),
-        bool(validation),
-        bool(checkpointing),
-    )
+#: What makes of an argument what the extension takes, by the option's kind.
+_TAKE: dict[str, Callable[[str, Any], object]] = {
+    "flag": lambda name, value: bool(value),
+    "whole_number": _integer,
+    "text": _text,
+    "choice": _text,
+    "name_or_path": lambda name, value: _file_name(value),
+    "dimensions": _shape,
+}
+
+
+def _job(arguments: Mapping[str, Any]) -> _gpumem.Job:
+    """The job that a function's arguments describe; None is an option that is not given."""
+    options: dict[str, object] = {}
+    for name, kind in _KINDS.items():
+        if name not in arguments or (arguments[name] is None and name in _MAY_BE_NONE):
+            continue
+        options[name] = _TAKE[kind](name, arguments[name])
+    return _gpumem.Job(options)
 
 
 def _estimate_of(fields: dict[str, Any]) -> Estimate:

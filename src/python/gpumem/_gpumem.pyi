@@ -1,6 +1,8 @@
 from typing import Any
 
 VERSION: str
+# Name, kind, default and choices of each option of a job.
+OPTIONS: tuple[tuple[str, str, object, tuple[str, ...]], ...]
 OPTIMIZERS: tuple[str, ...]
 PRECISIONS: tuple[str, ...]
 ZERO_GRADS: tuple[str, ...]
@@ -24,26 +26,8 @@ class Summary:
     def warnings(self) -> tuple[str, ...]: ...
 
 class Job:
-    def __init__(
-        self,
-        batch_size: int,
-        gpu: str | bytes,
-        estimator: str,
-        optimizer: str,
-        precision: str,
-        input: str,
-        seq_length: int | None,
-        model: str | bytes,
-        samples: int | None,
-        zero_grad: str,
-        software: str,
-        alloc_conf: str,
-        accumulate: int,
-        foreach: bool,
-        fused: bool,
-        validation: bool,
-        checkpointing: bool,
-    ) -> None: ...
+    def __init__(self, options: dict[str, object]) -> None: ...
+    def options(self) -> dict[str, object]: ...
 
 class Report:
     def json(self) -> str: ...

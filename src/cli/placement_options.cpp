@@ -1,4 +1,4 @@
-#include "placing.hpp"
+#include "placement_options.hpp"
 
 #include <array>
 #include <charconv>
@@ -44,14 +44,14 @@ core::Result<core::Bytes> bytes_from(const std::string& text, std::string_view o
   return core::Bytes(static_cast<std::int64_t>(std::llround(number * *bytes)));
 }
 
-core::Result<place::Margin> margin_from(const PlacingOptions& options) {
+core::Result<place::Margin> margin_from(const PlacementOptions& options) {
   if (options.margin == "upper") return place::Margin{{}, true};
   const auto bytes = bytes_from(options.margin, "margin");
   if (!bytes) return invalid("margin", "takes memory such as 2GiB, or upper for the estimate's own", options.margin);
   return place::Margin{*bytes, false};
 }
 
-core::Result<place::Conditions> conditions_from(const PlacingOptions& options) {
+core::Result<place::Conditions> conditions_from(const PlacementOptions& options) {
   place::Conditions conditions;
   const auto floor = bytes_from(options.free_floor, "free-floor");
   if (!floor) return floor.error();

@@ -9,7 +9,7 @@
 
 namespace gpumem::cli {
 
-struct PlacingOptions {
+struct PlacementOptions {
   std::string policy;              ///< a policy's name; empty: as the command says
   std::string margin = "2GiB";     ///< or "upper": the estimate's own
   std::string smact_cap = "0.80";  ///< or "none"
@@ -20,7 +20,7 @@ struct PlacingOptions {
 /// What people write: "2GiB", "512 MiB", "0"; a plain number is bytes. Errors: invalid_argument, naming the option.
 [[nodiscard]] core::Result<core::Bytes> bytes_from(const std::string& text, std::string_view option);
 /// Errors: invalid_argument, naming the option.
-[[nodiscard]] core::Result<place::Margin> margin_from(const PlacingOptions& options);
-[[nodiscard]] core::Result<place::Conditions> conditions_from(const PlacingOptions& options);
+[[nodiscard]] core::Result<place::Margin> margin_from(const PlacementOptions& options);
+[[nodiscard]] core::Result<place::Conditions> conditions_from(const PlacementOptions& options);
 
 }  // namespace gpumem::cli

@@ -1,5 +1,5 @@
 // One line of `gpumem batch`: a job as JSON.
-#include "job_request.hpp"
+#include "job_json.hpp"
 
 #include "fuzz.hpp"
 
@@ -18,11 +18,11 @@ std::shared_ptr<const gpumem::ModelGraph> small_model() {
 
 bool gpumem::fuzz::fuzz_one(std::string_view input) {
   static const auto model = small_model();
-  const auto json = job_request::parse_json(input);
+  const auto json = job_json::parse_json(input);
   if (!json) return false;
-  const auto request = job_request::request_from(*json, {});
+  const auto request = job_json::request_from(*json, {});
   if (!request) return require_readable(request.error(), input), false;
-  const auto job = job_request::job_from(*request, model);
+  const auto job = job::job_from(*request, model);
   if (!job) return require_readable(job.error(), input), false;
   require_sound(estimate(*job), *job, input);
   return true;

@@ -1,0 +1,395 @@
+#pragma once
+
+#include "gpumem/job/job_options.hpp"
+
+#include <algorithm>
+#include <charconv>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/error.hpp"
+
+namespace gpumem::job {
+
+namespace job_options_detail {
+
+using model::TrainingJob;
+
+template <typename Value>
+Value& member(JobRequest& request, Value TrainingJob::*of) {
+  return request.training.*of;
+}
+template <typename Value>
+Value& member(JobRequest& request, Value JobRequest::*of) {
+  return request.*of;
+}
+template <typename Value>
+const Value& member(const JobRequest& request, Value TrainingJob::*of) {
+  return request.training.*of;
+}
+template <typename Value>
+const Value& member(const JobRequest& request, Value JobRequest::*of) {
+  return request.*of;
+}
+
+template <typename Value>
+constexpr bool is_of_training(Value TrainingJob::* /*of*/) {
+  return true;
+}
+template <typename Value>
+constexpr bool is_of_training(Value JobRequest::* /*of*/) {
+  return false;
+}
+
+/// A bool, a text, a whole number, or one that may be missing.
+template <auto kMember>
+bool set_plain(JobRequest& request, const OptionValue& value) {
+  auto& to = member(request, kMember);
+  using Target = std::remove_reference_t<decltype(to)>;
+  if constexpr (std::is_same_v<Target, std::optional<std::int64_t>>) {
+    to = std::get<std::int64_t>(value);
+  } else {
+    to = std::get<Target>(value);
+  }
+  return true;
+}
+
+template <auto kMember>
+std::optional<OptionValue> get_plain(const JobRequest& request) {
+  const auto& from = member(request, kMember);
+  using Source = std::remove_cvref_t<decltype(from)>;
+  if constexpr (std::is_same_v<Source, std::optional<std::int64_t>>) {
+    if (!from) return std::nullopt;
+    return OptionValue(*from);
+  } else {
+    if (!std::is_same_v<Source, bool> && from == Source()) return std::nullopt;
+    return OptionValue(from);
+  }
+}
+
+template <auto kMember>
+constexpr OptionPlace plain(OptionType type) {
+  return {type, is_of_training(kMember), &set_plain<kMember>, &get_plain<kMember>};
+}
+
+template <auto kMember, const auto& kList>
+bool set_choice(JobRequest& request, const OptionValue& value) {
+  const auto known = model::value_of(kList, std::get<std::string>(value));
+  if (known) member(request, kMember) = *known;
+  return known.has_value();
+}
+
+template <auto kMember, const auto& kList>
+std::optional<OptionValue> get_choice(const JobRequest& request) {
+  return OptionValue(std::string(model::name_of(kList, member(request, kMember))));
+}
+
+template <const auto& kList>
+Names names_of() {
+  Names names;
+  for (const auto& row : kList) names.push_back(row.name);
+  return names;
+}
+
+template <auto kMember, const auto& kList>
+constexpr OptionPlace choice() {
+  return {OptionType::choice, is_of_training(kMember), &set_choice<kMember, kList>, &get_choice<kMember, kList>,
+          &names_of<kList>};
+}
+
+/// Digits alone, at `at`, which moves behind them.
+GPUMEM_INLINE std::optional<std::int64_t> read_whole(std::string_view text, std::size_t& at) {
+  if (at == text.size() || text[at] < '0' || text[at] > '9') return std::nullopt;
+  std::int64_t value = 0;
+  const auto [stop, fault] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+  if (fault != std::errc()) return std::nullopt;
+  at = static_cast<std::size_t>(stop - text.data());
+  return value;
+}
+
+/// "3x224x224"; no text, no sizes.
+GPUMEM_INLINE std::optional<Sizes> sizes_of(std::string_view text) {
+  Sizes sizes;
+  std::size_t at = 0;
+  while (at < text.size()) {
+    const auto size = read_whole(text, at);
+    const bool more = at + 1 < text.size() && text[at] == 'x';
+    if (!size || (at < text.size() && !more)) return std::nullopt;
+    sizes.push_back(*size);
+    if (more) ++at;
+  }
+  return sizes;
+}
+
+template <auto kMember>
+bool set_sizes(JobRequest& request, const OptionValue& value) {
+  if (const auto* sizes = std::get_if<Sizes>(&value)) {
+    member(request, kMember) = *sizes;
+    return true;
+  }
+  auto sizes = sizes_of(std::get<std::string>(value));
+  if (sizes) member(request, kMember) = *std::move(sizes);
+  return sizes.has_value();
+}
+
+template <auto kMember>
+std::optional<OptionValue> get_sizes(const JobRequest& request) {
+  const Sizes& sizes = member(request, kMember);
+  return sizes.empty() ? std::nullopt : std::optional(OptionValue(sizes));
+}
+
+template <auto kMember>
+constexpr OptionPlace sizes() {
+  return {OptionType::dimensions, is_of_training(kMember), &set_sizes<kMember>, &get_sizes<kMember>};
+}
+
+inline constexpr auto kFlag = OptionType::flag;
+inline constexpr auto kWhole = OptionType::whole_number;
+inline constexpr auto kText = OptionType::text;
+inline constexpr auto kPath = OptionType::name_or_path;
+
+/// The list.
+inline constexpr JobOption kOptions[] = {
+    {.name = "batch_size",
+     .flag = "batch",
+     .aliases = {"batch"},
+     .value = "N",
+     .help = "the batch size",
+     .place = plain<&TrainingJob::batch_size>(kWhole)},
+    {.name = "input",
+     .flag = "input",
+     .value = "CxHxW",
+     .help = "one sample's shape, such as 3x224x224",
+     .place = sizes<&TrainingJob::input_shape>()},
+    {.name = "seq_length",
+     .flag = "seq",
+     .aliases = {"seq"},
+     .value = "N",
+     .help = "tokens a sample, for models that read token ids",
+     .place = plain<&TrainingJob::sequence_length>(kWhole)},
+    {.name = "optimizer",
+     .flag = "optimizer",
+     .value = "NAME",
+     .help = "the optimizer",
+     .place = choice<&TrainingJob::optimizer, model::kOptimizers>()},
+    {.name = "precision",
+     .flag = "precision",
+     .value = "NAME",
+     .help = "the element types",
+     .place = choice<&TrainingJob::precision, model::kPrecisions>()},
+    {.name = "samples",
+     .flag = "samples",
+     .aliases = {"samples_per_epoch"},
+     .value = "N",
+     .help = "samples an epoch: tells how large its last batch is",
+     .remark = "% samples an epoch",
+     .place = plain<&TrainingJob::samples_per_epoch>(kWhole)},
+    {.name = "zero_grad",
+     .flag = "zero-grad",
+     .value = "NAME",
+     .help = "where optimizer.zero_grad() is called",
+     .remark = "zero_grad at %",
+     .place = choice<&TrainingJob::zero_grad, model::kZeroGrads>()},
+    {.name = "software",
+     .flag = "software",
+     .value = "NAME",
+     .help = "a software stack that the GPU's profile names; default: its first",
+     .remark = "%",
+     .place = plain<&TrainingJob::software>(kText)},
+    {.name = "alloc_conf",
+     .flag = "alloc-conf",
+     .value = "TEXT",
+     .help = "as PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...",
+     .remark = "%",
+     .place = plain<&JobRequest::alloc_conf>(kText)},
+    {.name = "accumulate",
+     .flag = "accumulate",
+     .aliases = {"gradient_accumulation"},
+     .value = "N",
+     .help = "forward-backward passes a step",
+     .remark = "% passes a step",
+     .place = plain<&TrainingJob::gradient_accumulation>(kWhole)},
+    {.name = "data_parallel",
+     .flag = "data-parallel",
+     .value = "N",
+     .help = "GPUs that train together, each on a batch of its own; of model-states and the zero- estimators",
+     .remark = "one of % GPUs in data parallel",
+     .place = plain<&TrainingJob::data_parallel>(kWhole)},
+    {.name = "foreach",
+     .flag = "foreach",
+     .help = "the optimizer's multi-tensor form",
+     .remark = "no foreach",
+     .place = plain<&TrainingJob::foreach>(kFlag)},
+    {.name = "fused",
+     .flag = "fused",
+     .help = "the optimizer's fused form",
+     .remark = "fused",
+     .place = plain<&TrainingJob::fused>(kFlag)},
+    {.name = "validation",
+     .flag = "validation",
+     .aliases = {"validation_pass"},
+     .help = "a pass without gradients after each epoch",
+     .remark = "validation",
+     .place = plain<&TrainingJob::validation_pass>(kFlag)},
+    {.name = "checkpointing",
+     .flag = "checkpointing",
+     .help = "activation checkpointing",
+     .remark = "checkpointing",
+     .place = plain<&TrainingJob::activation_checkpointing>(kFlag)},
+    {.name = "gpu",
+     .flag = "gpu",
+     .value = "NAME",
+     .help = "the GPU: a name from 'gpumem gpus', or a path to a profile",
+     .trains = false,
+     .place = plain<&JobRequest::gpu>(kPath)},
+    {.name = "estimator",
+     .flag = "estimator",
+     .value = "NAME",
+     .help = "the estimator, as 'gpumem estimate --help' lists them",
+     .trains = false,
+     .place = plain<&JobRequest::estimator>(kText)},
+    {.name = "model",
+     .flag = "model",
+     .value = "NAME",
+     .help = "a trained model for learned estimators: a built-in one's name, or a folder",
+     .trains = false,
+     .place = plain<&JobRequest::model>(kPath)},
+    {.name = "lenient",
+     .flag = "lenient",
+     .help = "take unknown layers that hold parameters; gives a lower bound",
+     .trains = false,
+     .place = plain<&JobRequest::lenient>(kFlag)},
+};
+
+GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text) {
+  if (option.place.type == OptionType::choice) {
+    return {core::ErrorCode::invalid_argument,
+            "there is no " + std::string(option.name) + " " + core::quoted(text) + "; " + expectation(option),
+            {}};
+  }
+  return {core::ErrorCode::invalid_argument,
+          "the " + std::string(option.name) + " " + core::quoted(text) + " is not of the form 3x224x224",
+          {}};
+}
+
+/// Whether the option's accessors take a value of this kind.
+GPUMEM_INLINE bool is_of_kind(OptionType type, const OptionValue& value) {
+  switch (type) {
+    case OptionType::flag: return std::holds_alternative<bool>(value);
+    case OptionType::whole_number: return std::holds_alternative<std::int64_t>(value);
+    case OptionType::dimensions:
+      return std::holds_alternative<Sizes>(value) || std::holds_alternative<std::string>(value);
+    case OptionType::text:
+    case OptionType::name_or_path:
+    case OptionType::choice: return std::holds_alternative<std::string>(value);
+  }
+  return false;
+}
+
+/// The word as a value of the option's type; nothing if it is none.
+GPUMEM_INLINE std::optional<OptionValue> value_of_word(OptionType type, std::string_view word) {
+  if (type == OptionType::flag) {
+    if (word != "true" && word != "false") return std::nullopt;
+    return OptionValue(word == "true");
+  }
+  if (type != OptionType::whole_number) return OptionValue(std::string(word));
+  const bool negative = word.starts_with('-');
+  std::size_t at = negative ? 1 : 0;
+  const auto number = read_whole(word, at);
+  if (!number || at != word.size()) return std::nullopt;
+  return OptionValue(negative ? -*number : *number);
+}
+
+}  // namespace job_options_detail
+
+GPUMEM_INLINE bool JobOption::is_named(std::string_view text) const {
+  return text == name || (!text.empty() && std::find(aliases.begin(), aliases.end(), text) != aliases.end());
+}
+
+GPUMEM_INLINE std::span<const JobOption> job_options() { return job_options_detail::kOptions; }
+
+GPUMEM_INLINE const JobOption* find_option(std::string_view name) {
+  for (const JobOption& option : job_options()) {
+    if (option.is_named(name)) return &option;
+  }
+  return nullptr;
+}
+
+GPUMEM_INLINE const JobOption* find_flag(std::string_view flag) {
+  for (const JobOption& option : job_options()) {
+    if (option.flag == flag || option.name == flag) return &option;
+  }
+  return nullptr;
+}
+
+GPUMEM_INLINE core::Status set_option(const JobOption& option, JobRequest& request, const OptionValue& value) {
+  if (!job_options_detail::is_of_kind(option.place.type, value)) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "the " + std::string(option.name) + " " + expectation(option) + ", not " + core::quoted(to_text(value)),
+        {}};
+  }
+  if (option.place.set(request, value)) return core::Done{};
+  return job_options_detail::refused(option, to_text(value));
+}
+
+GPUMEM_INLINE core::Status set_option_text(const JobOption& option, JobRequest& request, std::string_view word) {
+  const auto value = job_options_detail::value_of_word(option.place.type, word);
+  if (value) return set_option(option, request, *value);
+  const std::string wanted = expectation(option) + ", not ";
+  return core::Error{core::ErrorCode::malformed_input, wanted + core::quoted(word), {}};
+}
+
+GPUMEM_INLINE std::string to_text(const OptionValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  std::string text;
+  for (const std::int64_t size : std::get<Sizes>(value)) text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
+GPUMEM_INLINE std::string default_text(const JobOption& option) {
+  const auto value = option.place.get(JobRequest());
+  return value ? to_text(*value) : std::string();
+}
+
+GPUMEM_INLINE bool is_default(const JobOption& option, const JobRequest& request) {
+  return option.place.get(request) == option.place.get(JobRequest());
+}
+
+GPUMEM_INLINE std::string expectation(const JobOption& option) {
+  switch (option.place.type) {
+    case OptionType::flag: return "must be \"true\" or \"false\"";
+    case OptionType::whole_number: return "must be a whole number";
+    case OptionType::dimensions: return "must be of the form 3x224x224";
+    case OptionType::text:
+    case OptionType::name_or_path: return "must be a text";
+    case OptionType::choice: break;
+  }
+  std::string names;
+  for (const std::string_view name : option.place.choices()) names += (names.empty() ? "" : ", ") + std::string(name);
+  return "choose one of " + names;
+}
+
+GPUMEM_INLINE std::string help_text(const JobOption& option) {
+  std::string text(option.help);
+  if (option.place.choices == nullptr) return text;
+  std::string separator = ": ";
+  for (const std::string_view name : option.place.choices()) {
+    text += separator + std::string(name);
+    separator = ", ";
+  }
+  return text;
+}
+
+GPUMEM_INLINE std::string remark_on(const JobOption& option, const JobRequest& request) {
+  if (option.remark.empty() || is_default(option, request)) return {};
+  const auto value = option.place.get(request);
+  std::string text(option.remark);
+  const std::size_t at = text.find('%');
+  if (at == std::string::npos || !value) return text;
+  const auto* number = std::get_if<std::int64_t>(&*value);
+  return text.replace(at, 1, number != nullptr ? core::with_separators(*number) : to_text(*value));
+}
+
+}  // namespace gpumem::job

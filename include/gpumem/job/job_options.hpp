@@ -1,0 +1,96 @@
+// Enters: nothing. Leaves: the list of a job's options, one row each: its names, type, default, choices, help, and
+// where its value stands in a JobRequest. Every front end is made from this list: the command line and its help, JSON,
+// the C API, Python, the webhook's annotations, Slurm's plugin, the columns of measured runs, and what a report says of
+// a job.
+//
+// An option that is added needs a row in impl/job_options_inl.hpp, a member of TrainingJob (or of JobRequest) for its
+// value, what the value does, and a keyword argument in src/python/gpumem/_api.py, because type checkers read that.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/job/job_request.hpp"
+
+namespace gpumem::job {
+
+enum class OptionType : std::uint8_t {
+  flag,          ///< bool
+  whole_number,  ///< std::int64_t, 1 or more
+  text,
+  name_or_path,  ///< text: the name of something built in, or the path of a file or folder of the user's own
+  choice,        ///< text: one of the row's choices
+  dimensions,    ///< sizes; as text "3x224x224"
+};
+
+using Sizes = std::vector<std::int64_t>;
+using OptionValue = std::variant<bool, std::int64_t, std::string, Sizes>;
+using Names = std::vector<std::string_view>;
+
+/// Where an option's value stands.
+struct OptionPlace {
+  OptionType type;
+  bool in_training;  ///< in the TrainingJob: it says how the model is trained, and a table of runs may have it
+  /// Takes a value of the type's kind; `choice` and `dimensions` take text as well. False: there is no such choice, or
+  /// the text is not of the form.
+  bool (*set)(JobRequest& request, const OptionValue& value);
+  /// Nothing: not given, and there is no default.
+  std::optional<OptionValue> (*get)(const JobRequest& request);
+  Names (*choices)() = nullptr;  ///< of a choice
+};
+
+struct JobOption {
+  std::string_view name;                         ///< in JSON, in Python, as a column: "data_parallel"
+  std::string_view flag;                         ///< on a command line, without its dashes: "data-parallel"
+  std::array<std::string_view, 2> aliases = {};  ///< other names in JSON and tables; empty: none
+  std::string_view value = {};                   ///< what stands for the value in a line of help: "N"; of a flag empty
+  std::string_view help;                         ///< what it says, in a few words; the choices stand behind it
+  /// What a report says of a job with another value than the default; "%" is the value.
+  std::string_view remark = {};
+  bool trains = true;  ///< it says how the job is trained; false: what is asked of it
+  OptionPlace place;
+
+  /// Whether this is one of its names in JSON and in tables.
+  [[nodiscard]] bool is_named(std::string_view text) const;
+};
+
+/// All of them, in the order of help texts and reports.
+[[nodiscard]] std::span<const JobOption> job_options();
+
+/// By its name or an alias. Null: there is none.
+[[nodiscard]] const JobOption* find_option(std::string_view name);
+/// By its name on a command line, or as `name`. Null: there is none.
+[[nodiscard]] const JobOption* find_flag(std::string_view flag);
+
+/// Errors: invalid_argument, saying what the option takes.
+[[nodiscard]] core::Status set_option(const JobOption& option, JobRequest& request, const OptionValue& value);
+/// The same of a word: a flag is "true" or "false", a number has digits. Errors: malformed_input if the word is of
+/// the wrong type, with what it must be; and those of set_option.
+[[nodiscard]] core::Status set_option_text(const JobOption& option, JobRequest& request, std::string_view word);
+
+/// "adam", "8", "true", "3x224x224".
+[[nodiscard]] std::string to_text(const OptionValue& value);
+/// Empty where there is none.
+[[nodiscard]] std::string default_text(const JobOption& option);
+[[nodiscard]] bool is_default(const JobOption& option, const JobRequest& request);
+
+/// What a value must be: "must be of the form 3x224x224", or of a choice "choose one of sgd, adam".
+[[nodiscard]] std::string expectation(const JobOption& option);
+/// The help with the choices: "element types: fp32, amp-fp16".
+[[nodiscard]] std::string help_text(const JobOption& option);
+/// What a report says of the option's value: "8 passes a step"; empty for the default.
+[[nodiscard]] std::string remark_on(const JobOption& option, const JobRequest& request);
+
+}  // namespace gpumem::job
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/job/impl/job_options_inl.hpp"
+#endif

@@ -1,0 +1,38 @@
+// Enters: what a user asks for, option by option (job_options.hpp). Leaves: JobRequest, all of it in one value, and the
+// TrainingJob that it means for a model.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::job {
+
+inline constexpr const char* kDefaultGpu = "a100-40gb";
+/// The estimator that is used where none is named.
+inline constexpr const char* kDefaultEstimator = "replay";
+
+struct JobRequest {
+  std::string summary = {};       ///< the model summary's path
+  model::TrainingJob training{};  ///< without its graph; batch size 0: not given
+  std::string gpu = kDefaultGpu;
+  std::string estimator = kDefaultEstimator;
+  std::string model = {};       ///< of learned estimators: a built-in model, or a folder; empty: their own
+  std::string alloc_conf = {};  ///< as PYTORCH_CUDA_ALLOC_CONF
+  bool lenient = false;
+
+  friend bool operator==(const JobRequest&, const JobRequest&) = default;
+};
+
+/// The job that the request means for this model. Errors: those of model::validate.
+[[nodiscard]] core::Result<model::TrainingJob> job_from(const JobRequest& request,
+                                                        std::shared_ptr<const model::ModelGraph> graph);
+
+}  // namespace gpumem::job
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/job/impl/job_request_inl.hpp"
+#endif

@@ -1,0 +1,19 @@
+// Enters: a row of a table of jobs (CSV). Leaves: in a JobRequest, what its cells say of how the job is trained: a
+// column for each option that a TrainingJob holds, by its name or an alias (job_options.hpp).
+#pragma once
+
+#include "gpumem/core/csv.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/job/job_options.hpp"
+
+namespace gpumem::job {
+
+/// An empty cell, or no such column: the request keeps what it has. Errors: malformed_input, naming line and column.
+[[nodiscard]] core::Status take_option_cells(const core::CsvCells& cells, JobRequest& request);
+
+}  // namespace gpumem::job
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/job/impl/option_columns_inl.hpp"
+#endif

@@ -1,0 +1,67 @@
+#include "job_arguments.hpp"
+
+#include <algorithm>
+
+#include "gpumem/summary/text.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+using job::JobOption;
+using job::JobRequest;
+using job::OptionType;
+
+std::string read_whole_number(std::string& text) {
+  const std::size_t sign = text.starts_with('-') ? 1 : 0;
+  std::size_t at = sign;
+  const auto value = summary::read_digits(text, at);
+  if (at == sign || at != text.size()) return "must be a whole number, not '" + text + "'";
+  if (!value) return text + " does not fit 64 bits";
+  text = (sign == 1 ? "-" : "") + std::to_string(*value);
+  return "";
+}
+
+void take(const JobOption& option, JobRequest& request, const std::string& word) {
+  const core::Status taken = job::set_option_text(option, request, word);
+  if (!taken) throw OptionRefused(taken.error());
+}
+
+void add_flag(CLI::App& command, const JobOption& option, JobRequest& request) {
+  const bool usual = job::default_text(option) == "true";
+  const auto given = [&option, &request, usual](std::int64_t count) {
+    take(option, request, (count > 0) != usual ? "true" : "false");
+  };
+  const std::string begin = usual ? "--no-" : "--";
+  const std::string help = (usual ? "not " : "") + job::help_text(option);
+  command.add_flag_function(begin + std::string(option.flag), given, help);
+}
+
+void add_value(CLI::App& command, const JobOption& option, JobRequest& request) {
+  const auto given = [&option, &request](const std::string& word) { take(option, request, word); };
+  CLI::Option* added =
+      command.add_option_function<std::string>("--" + std::string(option.flag), given, job::help_text(option));
+  added->type_name(std::string(option.value));
+  if (const std::string usual = job::default_text(option); !usual.empty()) added->default_str(usual);
+  if (option.place.type == OptionType::whole_number) added->transform(whole_number());
+}
+
+}  // namespace
+
+const CLI::Validator& whole_number() {
+  static const CLI::Validator kValidator(&read_whole_number, "");
+  return kValidator;
+}
+
+void add_job_options(CLI::App& command, JobRequest& request, std::initializer_list<std::string_view> without) {
+  for (const JobOption& option : job::job_options()) {
+    if (std::find(without.begin(), without.end(), option.name) != without.end()) continue;
+    if (option.place.type == OptionType::flag) {
+      add_flag(command, option, request);
+    } else {
+      add_value(command, option, request);
+    }
+  }
+}
+
+}  // namespace gpumem::cli

@@ -1,0 +1,29 @@
+// Enters: a command. Leaves: the options of a job (gpumem/job/job_options.hpp) among its options, each of which writes
+// into a JobRequest while the words of the command line are parsed.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <initializer_list>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+
+#include "gpumem/job/job_options.hpp"
+
+namespace gpumem::cli {
+
+/// Thrown through the parsing where an option does not take a value: not a wrong word, but a wrong choice.
+struct OptionRefused : std::runtime_error {
+  explicit OptionRefused(core::Error why) : std::runtime_error(why.message), error(std::move(why)) {}
+  core::Error error;
+};
+
+/// A whole number as people write it: decimal (CLI11 reads 010 as 8), and an error beyond 64 bits (CLI11 takes the
+/// largest number instead).
+[[nodiscard]] const CLI::Validator& whole_number();
+
+/// All options but `without`. An on-off option that is on by default is `--no-...`. `request` outlives the parsing,
+/// which throws OptionRefused besides what CLI11 throws.
+void add_job_options(CLI::App& command, job::JobRequest& request, std::initializer_list<std::string_view> without = {});
+
+}  // namespace gpumem::cli

@@ -1,0 +1,113 @@
+#include "job_json.hpp"
+
+#include "gpumem/core/error.hpp"
+
+namespace gpumem::job_json {
+
+namespace {
+
+using job::JobOption;
+using job::JobRequest;
+using job::OptionType;
+using job::OptionValue;
+using Json = nlohmann::ordered_json;
+
+Error malformed(std::string message) { return {ErrorCode::malformed_input, std::move(message), {}}; }
+
+std::string field_names() {
+  std::string names = "id, summary";
+  for (const JobOption& option : job::job_options()) {
+    names += ", " + std::string(option.name);
+    for (const std::string_view alias : option.aliases) names += (alias.empty() ? "" : ", ") + std::string(alias);
+  }
+  return names;
+}
+
+std::optional<std::int64_t> integer(const Json& field) {
+  if (!field.is_number_integer()) return std::nullopt;
+  if (field.is_number_unsigned() && field.get<std::uint64_t>() > INT64_MAX) return std::nullopt;
+  return field.get<std::int64_t>();
+}
+
+std::optional<OptionValue> sizes(const Json& field) {
+  job::Sizes sizes;
+  for (const Json& item : field) {
+    const auto size = integer(item);
+    if (!size) return std::nullopt;
+    sizes.push_back(*size);
+  }
+  return OptionValue(std::move(sizes));
+}
+
+/// The field as a value for an option of this type; nothing if it has the wrong type.
+std::optional<OptionValue> value_of(OptionType type, const Json& field) {
+  if (type == OptionType::flag) {
+    return field.is_boolean() ? std::optional(OptionValue(field.get<bool>())) : std::nullopt;
+  }
+  if (type == OptionType::whole_number) {
+    const auto number = integer(field);
+    return number ? std::optional(OptionValue(*number)) : std::nullopt;
+  }
+  if (type == OptionType::dimensions && field.is_array()) return sizes(field);
+  return field.is_string() ? std::optional(OptionValue(field.get<std::string>())) : std::nullopt;
+}
+
+core::Status take_field(const std::string& name, const Json& field, JobRequest& request) {
+  const auto wrong_type = [&] { return malformed("the field " + core::quoted(name) + " has the wrong type"); };
+  if (name == "id") return core::Done{};
+  if (name == "summary") {
+    if (!field.is_string()) return wrong_type();
+    request.summary = field.get<std::string>();
+    return core::Done{};
+  }
+  const JobOption* option = job::find_option(name);
+  if (option == nullptr) {
+    return malformed("a job has no field " + core::quoted(name) + "; its fields are " + field_names());
+  }
+  const auto value = value_of(option->place.type, field);
+  return value ? job::set_option(*option, request, *value) : core::Status(wrong_type());
+}
+
+}  // namespace
+
+std::optional<Json> parse_json(std::string_view text) {
+  constexpr int kDeepest = 4;
+  constexpr int kMostFields = 64;  // an ordered object finds its keys one by one: many of them take their square
+  int fields = 0;
+  bool fits = true;
+  const auto keep = [&](int depth, Json::parse_event_t event, Json&) {
+    if (event == Json::parse_event_t::key) ++fields;
+    fits = fits && depth <= kDeepest && fields <= kMostFields;
+    return fits;
+  };
+  Json json = Json::parse(text, keep, false);
+  if (!fits || json.is_discarded()) return std::nullopt;
+  return json;
+}
+
+Result<JobRequest> fields_from(const Json& json, const JobRequest& defaults) {
+  if (!json.is_object()) return malformed("a job is one JSON object");
+  JobRequest request = defaults;
+  for (const auto& [name, field] : json.items()) {
+    if (auto taken = take_field(name, field, request); !taken) return taken.error();
+  }
+  return request;
+}
+
+Result<JobRequest> request_from(const Json& json, const JobRequest& defaults) {
+  if (!json.is_object()) return malformed("a job is one JSON object a line");
+  Result<JobRequest> request = fields_from(json, defaults);
+  if (!request) return request;
+  if (request->summary.empty()) return malformed("the job names no \"summary\"");
+  if (!json.contains("batch_size") && !json.contains("batch") && defaults.training.batch_size == 0) {
+    return malformed("the job names no \"batch_size\"");
+  }
+  return request;
+}
+
+Json to_json(const std::optional<OptionValue>& value) {
+  if (!value) return nullptr;
+  return std::visit([](const auto& held) { return Json(held); }, *value);
+}
+
+}  // namespace gpumem::job_json

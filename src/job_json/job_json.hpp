@@ -1,0 +1,30 @@
+// Enters: one JSON object that describes a job. Leaves: JobRequest, what the user asked for. And back: how a job is
+// trained as JSON, for reports. One place for all who speak JSON: the command line, the C API.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpumem/gpumem.hpp"
+
+namespace gpumem::job_json {
+
+/// One JSON object as a tree; nothing for text that is no JSON, or that nests deeper or has more fields than any job:
+/// it is refused before it becomes a tree.
+[[nodiscard]] std::optional<nlohmann::ordered_json> parse_json(std::string_view text);
+
+/// The request with the fields of one JSON object laid over `defaults`. Fields: "summary", every option of a job by its
+/// name or an alias (job/job_options.hpp), and "id", which is the caller's own. Errors: malformed_input for an unknown
+/// field or a wrong type, naming it; invalid_argument for a value that the option does not take; malformed_input if
+/// there is no summary or no batch size.
+[[nodiscard]] Result<job::JobRequest> request_from(const nlohmann::ordered_json& json, const job::JobRequest& defaults);
+
+/// The same of an object that may leave out the summary and the batch size, where the caller has them from elsewhere.
+[[nodiscard]] Result<job::JobRequest> fields_from(const nlohmann::ordered_json& json, const job::JobRequest& defaults);
+
+/// A value as JSON; null for none.
+[[nodiscard]] nlohmann::ordered_json to_json(const std::optional<job::OptionValue>& value);
+
+}  // namespace gpumem::job_json

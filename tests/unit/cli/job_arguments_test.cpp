@@ -1,0 +1,70 @@
+#include "job_arguments.hpp"
+
+#include <gtest/gtest.h>
+
+#include "option_values.hpp"
+
+namespace gpumem::cli {
+namespace {
+
+using job::JobOption;
+using job::JobRequest;
+
+/// The request that these words say; throws what CLI11 throws.
+JobRequest parsed(std::vector<std::string> words, std::initializer_list<std::string_view> without = {}) {
+  CLI::App app;
+  JobRequest request;
+  add_job_options(app, request, without);
+  std::reverse(words.begin(), words.end());
+  app.parse(words);
+  return request;
+}
+
+std::vector<std::string> other_words(const JobOption& option) {
+  const std::string flag(option.flag);
+  if (option.place.type != job::OptionType::flag) return {"--" + flag, testing::other_value(option)};
+  return {(job::default_text(option) == "true" ? "--no-" : "--") + flag};
+}
+
+TEST(JobArguments, HoldEveryOption) {
+  EXPECT_EQ(parsed({}), JobRequest());
+  for (const JobOption& option : job::job_options()) {
+    EXPECT_EQ(parsed(other_words(option)), testing::with_other_value(option)) << option.name;
+    EXPECT_THROW(parsed(other_words(option), {option.name}), CLI::ParseError) << option.name;
+  }
+}
+
+TEST(JobArguments, TellEveryOptionWithItsDefaultAndChoicesInTheHelp) {
+  CLI::App app;
+  JobRequest request;
+  add_job_options(app, request);
+  for (const JobOption& option : job::job_options()) {
+    const std::string shown = other_words(option).front();
+    const CLI::Option* added = app.get_option(shown);
+    EXPECT_NE(added->get_description().find(option.help), std::string::npos) << shown;
+    if (option.place.type != job::OptionType::flag) {
+      EXPECT_EQ(added->get_default_str(), job::default_text(option));
+    }
+  }
+}
+
+TEST(JobArguments, ReadWholeNumbersAsPeopleWriteThem) {
+  EXPECT_EQ(parsed({"--batch", "010"}).training.batch_size, 10);
+  EXPECT_EQ(parsed({"--batch", "-5"}).training.batch_size, -5);
+  for (const char* word : {"1.5", "1e3", "many", "99999999999999999999"}) {
+    EXPECT_THROW(parsed({"--batch", word}), CLI::ParseError) << word;
+  }
+}
+
+TEST(JobArguments, SayWhatIsWrong) {
+  try {
+    (void)parsed({"--optimizer", "adamm"});
+    FAIL() << "was taken";
+  } catch (const OptionRefused& refused) {
+    EXPECT_EQ(refused.error.code, core::ErrorCode::invalid_argument);
+    EXPECT_NE(refused.error.message.find("there is no optimizer 'adamm'; choose one of sgd, "), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::cli

@@ -1,0 +1,126 @@
+#include "gpumem/job/job_options.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "expect.hpp"
+#include "option_values.hpp"
+
+namespace gpumem::job {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::other_value;
+using testing::succeeds;
+using testing::value_in;
+
+const JobOption& option(std::string_view name) { return *find_option(name); }
+
+TEST(JobOptions, HaveNamesOfTheirOwn) {
+  std::set<std::string_view> names = {"id", "summary", "deadline_ms"};
+  std::set<std::string_view> flags = {"json", "out", "help"};
+  for (const JobOption& each : job_options()) {
+    EXPECT_TRUE(names.insert(each.name).second) << each.name;
+    for (const std::string_view alias : each.aliases) EXPECT_TRUE(alias.empty() || names.insert(alias).second) << alias;
+    EXPECT_TRUE(flags.insert(each.flag).second) << each.flag;
+    EXPECT_EQ(find_option(each.name), &each);
+    EXPECT_EQ(find_flag(each.flag), &each);
+    EXPECT_FALSE(each.help.empty()) << each.name;
+    EXPECT_EQ(each.value.empty(), each.place.type == OptionType::flag) << each.name;
+    EXPECT_EQ(each.place.choices != nullptr, each.place.type == OptionType::choice) << each.name;
+  }
+  EXPECT_EQ(find_option("batch"), find_option("batch_size"));
+  EXPECT_EQ(find_option(""), nullptr);
+  EXPECT_EQ(find_option("colour"), nullptr);
+}
+
+TEST(JobOptions, TakeAndGiveTheirValuesAndNoOther) {
+  for (const JobOption& each : job_options()) {
+    JobRequest request;
+    EXPECT_TRUE(is_default(each, request)) << each.name;
+    ASSERT_TRUE(succeeds(set_option_text(each, request, other_value(each)))) << each.name;
+    EXPECT_EQ(value_in(request, each), other_value(each)) << each.name;
+    for (const JobOption& other : job_options()) {
+      EXPECT_EQ(is_default(other, request), &other != &each) << each.name << " changes " << other.name;
+    }
+    const JobRequest usual;
+    EXPECT_EQ(each.place.in_training, !(request.training == usual.training)) << each.name;
+  }
+}
+
+TEST(JobOptions, TakeEveryChoiceThatTheirHelpNames) {
+  for (const JobOption& each : job_options()) {
+    if (each.place.choices == nullptr) continue;
+    for (const std::string_view choice : each.place.choices()) {
+      JobRequest request;
+      EXPECT_TRUE(succeeds(set_option_text(each, request, choice)));
+      EXPECT_EQ(value_in(request, each), choice);
+      EXPECT_NE(help_text(each).find(choice), std::string::npos);
+      EXPECT_NE(expectation(each).find(choice), std::string::npos);
+    }
+  }
+  EXPECT_EQ(option("optimizer").place.choices().size(), model::kOptimizers.size());
+}
+
+TEST(JobOptions, RefuseWhatTheyDoNotTake) {
+  JobRequest request;
+  EXPECT_TRUE(fails(set_option_text(option("optimizer"), request, "adamm"), ErrorCode::invalid_argument, 0,
+                    "there is no optimizer 'adamm'; choose one of sgd, "));
+  for (const char* word : {"", "many", " 1", "1 ", "0x10", "1e3", "+1", "--1", "99999999999999999999"}) {
+    EXPECT_TRUE(fails(set_option_text(option("batch_size"), request, word), ErrorCode::malformed_input, 0,
+                      "must be a whole number, not "))
+        << word;
+  }
+  for (const char* word : {"3x", "x3", "axb", "3xx4", "3 x 4", "-3x4", "3x99999999999999999999"}) {
+    EXPECT_TRUE(fails(set_option_text(option("input"), request, word), ErrorCode::invalid_argument, 0,
+                      "is not of the form 3x224x224"))
+        << word;
+  }
+  EXPECT_TRUE(fails(set_option_text(option("fused"), request, "yes"), ErrorCode::malformed_input, 0,
+                    "must be \"true\" or \"false\", not 'yes'"));
+  EXPECT_TRUE(fails(set_option(option("batch_size"), request, OptionValue(true)), ErrorCode::invalid_argument, 0,
+                    "the batch_size must be a whole number, not 'true'"));
+  EXPECT_EQ(request, JobRequest());
+}
+
+TEST(JobOptions, TakeWholeNumbersToTheEndsOf64Bits) {
+  JobRequest request;
+  ASSERT_TRUE(succeeds(set_option_text(option("batch_size"), request, "9223372036854775807")));
+  EXPECT_EQ(request.training.batch_size, INT64_MAX);
+  ASSERT_TRUE(succeeds(set_option_text(option("batch_size"), request, "-5")));
+  EXPECT_EQ(request.training.batch_size, -5);
+  ASSERT_TRUE(succeeds(set_option_text(option("batch_size"), request, "007")));
+  EXPECT_EQ(request.training.batch_size, 7);
+}
+
+TEST(JobOptions, AreRemarkedOnWhereTheyAreNotTheDefault) {
+  JobRequest request;
+  request.training.gradient_accumulation = 4096;
+  request.training.foreach = false;
+  request.alloc_conf = "expandable_segments:True";
+  std::string remarks;
+  for (const JobOption& each : job_options()) {
+    const std::string remark = remark_on(each, request);
+    if (!remark.empty()) remarks += remark + "; ";
+  }
+  EXPECT_EQ(remarks, "expandable_segments:True; 4,096 passes a step; no foreach; ");
+}
+
+TEST(JobOptions, AreToldInTheReadme) {
+  std::ostringstream text;
+  text << std::ifstream(std::string(GPUMEM_SOURCE_DIR) + "/README.md").rdbuf();
+  const std::string readme = text.str();
+  for (const JobOption& each : job_options()) {
+    const bool switched_off = default_text(each) == "true";
+    const std::string flag = (switched_off ? "`--no-" : "`--") + std::string(each.flag);
+    EXPECT_NE(readme.find(flag), std::string::npos) << flag;
+    EXPECT_TRUE(!each.trains || readme.find("\"" + std::string(each.name) + "\"") != std::string::npos) << each.name;
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::job
