@@ -384,7 +384,7 @@ TEST(CliErrors, HaveTheDocumentedExitCodesAndNameThePlace) {
       {"missing profile", resnet50("--batch 1 --gpu ./nowhere.json"), 3, "./nowhere.json: cannot open"},
       {"no shapes", "estimate models/summaries/resnet50.module_tree.txt --batch 1", 4, "module_tree.txt:2: conv1: "},
       {"overflow", resnet50("--batch 9223372036854775807"), 4, "does not fit 64 bits"},
-      {"unknown zero_grad", resnet50("--batch 1 --zero-grad never"), 2, "no place of zero_grad 'never'"},
+      {"unknown zero_grad", resnet50("--batch 1 --zero-grad never"), 2, "no zero_grad 'never'"},
       {"unknown software", resnet50("--batch 1 --software none"), 2, "has no software stack 'none'"},
       {"unknown allocator option", resnet50("--batch 1 --alloc-conf speed:11"), 2, "'speed' is not an option"},
       {"no passes", resnet50("--batch 1 --accumulate 0"), 2, "gradient accumulation is 0"},
