@@ -103,11 +103,10 @@ BENCHMARK(replay_corrected_cnn_120_layers)->Unit(benchmark::kMicrosecond);
 
 /// What the estimators above spend before the network.
 void gpumemnet_facts_46_layers(benchmark::State& state) {
-  const auto gpu = gpumem::find_profile("a100-40gb");
   const TrainingJob job = mlp_job(46);
   for (auto _ : state) {
-    auto facts =
-        gpumem::estimate::learned_facts(job, *gpu, gpumem::ops::catalogue(), gpumem::estimate::ReplayDepth::none, {});
+    gpumem::analysis::Analysis analysis(job);
+    auto facts = gpumem::ml::facts_of(analysis);
     if (!facts) state.SkipWithError("no facts");
     benchmark::DoNotOptimize(facts);
   }
@@ -115,11 +114,10 @@ void gpumemnet_facts_46_layers(benchmark::State& state) {
 BENCHMARK(gpumemnet_facts_46_layers)->Unit(benchmark::kMicrosecond);
 
 void gpumemnet_sketch_46_layers(benchmark::State& state) {
-  const auto gpu = gpumem::find_profile("a100-40gb");
   const TrainingJob job = mlp_job(46);
-  const auto facts =
-      gpumem::estimate::learned_facts(job, *gpu, gpumem::ops::catalogue(), gpumem::estimate::ReplayDepth::none, {});
-  for (auto _ : state) benchmark::DoNotOptimize(gpumem::ml::sketched_segments(facts->facts));
+  gpumem::analysis::Analysis analysis(job);
+  const auto facts = gpumem::ml::facts_of(analysis);
+  for (auto _ : state) benchmark::DoNotOptimize(gpumem::ml::sketched_segments(*facts));
 }
 BENCHMARK(gpumemnet_sketch_46_layers)->Unit(benchmark::kMicrosecond);
 

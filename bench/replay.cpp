@@ -2,9 +2,9 @@
 // the construction and two training steps; and chains of many layers, which must take time in proportion.
 #include <benchmark/benchmark.h>
 
+#include "gpumem/analysis/allocator_run.hpp"
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/estimate/plan_replay.hpp"
 #include "gpumem/estimate/replay.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/plan/record.hpp"
@@ -64,7 +64,7 @@ void replay_plan_of_resnet50(benchmark::State& state) {
   const auto recording = plan::record(*wired, job, ops::catalogue());
   const auto steps = plan::make_step_plan(job, *recording);
   for (auto _ : state) {
-    auto replay = gpumem::estimate::replay_plan(*steps, recording->tape, *gpu);
+    auto replay = gpumem::analysis::run_allocator(*steps, recording->tape, *gpu);
     benchmark::DoNotOptimize(replay);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(steps->events.size()));

@@ -7,7 +7,7 @@
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/estimate/learned_facts.hpp"
+#include "gpumem/ml/job_facts.hpp"
 
 namespace gpumem::accuracy {
 
@@ -22,11 +22,12 @@ bool is_measured(const MeasuredRun& run) {
 }
 
 /// The kind of nets that the job's is; nothing where the model says too little.
-std::optional<ml::NetKind> kind_of(const MeasuredRun& run, const GpuProfile& gpu) {
+std::optional<ml::NetKind> kind_of(const MeasuredRun& run) {
   if (run.error) return std::nullopt;
-  const auto learned = estimate::learned_facts(run.job, gpu, ops::catalogue(), estimate::ReplayDepth::none);
-  if (!learned) return std::nullopt;
-  return learned->facts.kind;
+  analysis::Analysis analysis(run.job);
+  const auto facts = ml::facts_of(analysis);
+  if (!facts) return std::nullopt;
+  return facts->kind;
 }
 
 /// Who made the runs, as far as the table shows it.
@@ -81,7 +82,7 @@ std::vector<DataSet> sets_of(const MeasuredRuns& table, const TableFile& file, c
   std::map<ml::NetKind, std::size_t> count;
   for (const MeasuredRun& run : table.runs) {
     const auto gpu = data.gpus.find(run.gpu);
-    kinds.push_back(gpu == data.gpus.end() ? std::nullopt : kind_of(run, gpu->second));
+    kinds.push_back(gpu == data.gpus.end() ? std::nullopt : kind_of(run));
     if (kinds.back()) ++count[*kinds.back()];
   }
   std::optional<ml::NetKind> most;

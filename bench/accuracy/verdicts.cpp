@@ -1,10 +1,8 @@
 #include "verdicts.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <set>
-#include <thread>
 #include <utility>
 
 #include "gpumem/core/csv.hpp"
@@ -16,44 +14,18 @@ namespace gpumem::accuracy {
 namespace {
 
 using cli::Prediction;
+using cli::PredictionTask;
 using datasets::MeasuredRun;
 
-/// One run, and where its predictions go.
-struct Work {
-  const MeasuredRun* run = nullptr;
-  const GpuProfile* gpu = nullptr;
-  std::vector<Prediction> predictions;  ///< one an estimator
-};
-
-Prediction predict(const Work& work, const Estimator& estimator) {
-  const auto failure = [&](Error error) { return Prediction{.run = work.run, .error = std::move(error)}; };
-  if (work.run->error) return failure(*work.run->error);
-  if (work.gpu == nullptr) return failure({ErrorCode::missing_information, "the run names no GPU", {}});
-  // An estimator that tells no reserved memory is compared by all that it expects.
-  const bool reserved = work.run->figure == datasets::Figure::reserved;
-  const datasets::Figure figure = reserved ? datasets::Figure::growth : work.run->figure;
-  auto prediction = cli::predict(*work.run, figure, estimator, *work.gpu);
-  return prediction ? *std::move(prediction) : failure(prediction.error());
+/// An estimator that tells no reserved memory is compared by all that it expects.
+datasets::Figure asked_for(const MeasuredRun& run) {
+  return run.figure == datasets::Figure::reserved ? datasets::Figure::growth : run.figure;
 }
 
-void predict_all(std::vector<Work>& all, const std::vector<const Estimator*>& estimators, unsigned threads,
-                 const std::function<void()>& progress) {
-  std::atomic<std::size_t> next = 0;
-  const auto work = [&] {
-    constexpr std::size_t kPortion = 16;
-    for (std::size_t begin = next.fetch_add(kPortion); begin < all.size(); begin = next.fetch_add(kPortion)) {
-      const std::size_t end = std::min(all.size(), begin + kPortion);
-      for (std::size_t index = begin; index < end; ++index) {
-        for (const Estimator* estimator : estimators) {
-          all[index].predictions.push_back(predict(all[index], *estimator));
-        }
-        if (progress) progress();
-      }
-    }
-  };
-  std::vector<std::jthread> others;
-  for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work);
-  work();
+Result<const GpuProfile*> gpu_of(const MeasuredRun& run, const Data& data) {
+  const auto gpu = data.gpus.find(run.gpu);
+  if (gpu != data.gpus.end()) return &gpu->second;
+  return Error{ErrorCode::missing_information, "the run names no GPU", {}};
 }
 
 void finish(Verdict& verdict) {
@@ -72,12 +44,12 @@ std::optional<ml::ModelConfig> config_of(const std::string& name) {
   return std::nullopt;
 }
 
-Verdict verdict_of(std::string_view estimator, std::size_t number, const std::vector<const Work*>& runs,
+Verdict verdict_of(std::string_view estimator, std::size_t number, const std::vector<const PredictionTask*>& runs,
                    const DataSet& set) {
   Verdict verdict;
   verdict.estimator = estimator;
   std::set<std::string> models;
-  for (const Work* work : runs) {
+  for (const PredictionTask* work : runs) {
     const Prediction& prediction = work->predictions[number];
     if (prediction.error) {
       if (verdict.failed++ == 0) verdict.first_failure = core::to_string(*prediction.error);
@@ -98,8 +70,8 @@ Verdict verdict_of(std::string_view estimator, std::size_t number, const std::ve
   return verdict;
 }
 
-datasets::Judged judged(const Work& work, const datasets::PublishedEstimate& said) {
-  const double capacity = work.gpu == nullptr ? 0.0 : work.gpu->capacity().mib();
+datasets::Judged judged(const PredictionTask& work, const datasets::PublishedEstimate& said) {
+  const double capacity = work.gpu ? (*work.gpu)->capacity().mib() : 0.0;
   const double expected = said.expected_mib.value_or(0.0);
   return {.measured_mib = work.run->measured_mib.value_or(0.0),
           .expected_mib = expected,
@@ -113,9 +85,9 @@ datasets::Judged judged(const Work& work, const datasets::PublishedEstimate& sai
 }
 
 /// What the table cites, by estimator, in the order in which it names them.
-std::vector<Verdict> published_verdicts(const std::vector<const Work*>& runs) {
+std::vector<Verdict> published_verdicts(const std::vector<const PredictionTask*>& runs) {
   std::vector<Verdict> verdicts;
-  for (const Work* work : runs) {
+  for (const PredictionTask* work : runs) {
     for (const datasets::PublishedEstimate& said : work->run->published) {
       auto verdict = std::find_if(verdicts.begin(), verdicts.end(),
                                   [&](const Verdict& each) { return each.estimator == said.estimator; });
@@ -152,18 +124,17 @@ bool is_trained_on(const ml::ModelConfig& model, const DataSet& set) {
 
 std::vector<SetVerdicts> judge(const Data& data, const std::vector<const Estimator*>& estimators, unsigned threads,
                                const std::function<void()>& progress) {
-  std::vector<Work> all;
+  std::vector<PredictionTask> all;
   for (const DataSet& set : data.sets) {
     for (const MeasuredRun* run : set.runs) {
-      const auto gpu = data.gpus.find(run->gpu);
-      all.push_back({run, gpu == data.gpus.end() ? nullptr : &gpu->second, {}});
+      all.push_back({.run = run, .figure = asked_for(*run), .gpu = gpu_of(*run, data)});
     }
   }
-  predict_all(all, estimators, threads, progress);
+  cli::predict_all(all, estimators, threads, progress);
   std::vector<SetVerdicts> result;
   auto next = all.begin();
   for (const DataSet& set : data.sets) {
-    std::vector<const Work*> runs;
+    std::vector<const PredictionTask*> runs;
     for (std::size_t index = 0; index < set.runs.size(); ++index) runs.push_back(&*next++);
     SetVerdicts verdicts = {&set, {}};
     for (std::size_t number = 0; number < estimators.size(); ++number) {

@@ -7,6 +7,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "gpumem/analysis/analyses.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/gpumem.hpp"
@@ -22,7 +23,7 @@ struct gpumem_summary {
       : graph(std::make_shared<const gpumem::ModelGraph>(std::move(read))) {}
 
   std::shared_ptr<const gpumem::ModelGraph> graph;
-  mutable gpumem::estimate::PreparedJobs prepared;  ///< itself safe to use from many threads
+  mutable gpumem::analysis::Analyses analyses;  ///< itself safe to use from many threads
 };
 
 namespace gpumem::capi {
@@ -189,20 +190,19 @@ core::Status make_job(const char* const* names, const char* const* values, std::
 
 /// All that an estimate is made of.
 struct Asked {
-  TrainingJob job;
+  analysis::Analyses::Lent analysis;
   Lent<GpuProfile> gpu;
   Lent<Estimator> estimator;
 };
 
 Result<Asked> asked_of(const gpumem_summary& summary, const JobRequest& request) {
-  Result<Lent<Estimator>> estimator =
-      estimator_of(request.estimator, request.alloc_conf, request.model, summary.prepared);
+  Result<Lent<Estimator>> estimator = estimator_of(request.estimator, request.alloc_conf, request.model);
   if (!estimator) return estimator.error();
   Result<Lent<GpuProfile>> gpu = gpu_of(request.gpu);
   if (!gpu) return gpu.error();
-  Result<TrainingJob> job = job::job_from(request, summary.graph);
+  const Result<TrainingJob> job = job::job_from(request, summary.graph);
   if (!job) return job.error();
-  return Asked{*std::move(job), *std::move(gpu), *std::move(estimator)};
+  return Asked{summary.analyses.take(*job), *std::move(gpu), *std::move(estimator)};
 }
 
 std::int64_t told(const std::optional<core::Bytes>& bytes) { return bytes ? bytes->count() : kNotTold; }
@@ -246,7 +246,7 @@ core::Status make_estimate(const gpumem_summary* summary, const gpumem_job* give
   if (!request) return request.error();
   const Result<Asked> asked = asked_of(*summary, *request);
   if (!asked) return asked.error();
-  const Result<MemoryEstimate> estimate = asked->estimator->estimate(asked->job, *asked->gpu);
+  const Result<MemoryEstimate> estimate = asked->estimator->estimate(*asked->analysis, *asked->gpu);
   if (!estimate) return estimate.error();
   give(result_of(*estimate, *asked->gpu), result);
   return core::Done{};
@@ -268,7 +268,7 @@ core::Status make_fit(const gpumem_summary* summary, const gpumem_job* given, gp
   request->training.batch_size = 1;
   const Result<Asked> asked = asked_of(*summary, *request);
   if (!asked) return asked.error();
-  const Result<Fit> fit = largest_batch(asked->job, *asked->gpu, *asked->estimator);
+  const Result<Fit> fit = largest_batch(*asked->analysis, *asked->gpu, *asked->estimator);
   if (!fit) return fit.error();
   gpumem_fit_result known = GPUMEM_FIT_RESULT_INIT;
   known.batch_size = fit->batch_size;

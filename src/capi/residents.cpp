@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "gpumem/estimate/replay.hpp"
-
 namespace gpumem::capi {
 
 namespace {
@@ -56,13 +54,9 @@ Result<Lent<GpuProfile>> gpu_of(const std::string& name) {
   return Lent<GpuProfile>(std::make_unique<const GpuProfile>(*std::move(own)));
 }
 
-Result<Lent<Estimator>> estimator_of(const std::string& name, const std::string& alloc_conf, const std::string& model,
-                                     estimate::PreparedJobs& prepared) {
+Result<Lent<Estimator>> estimator_of(const std::string& name, const std::string& alloc_conf, const std::string& model) {
   const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(alloc_conf);
   if (!allocator) return allocator.error();
-  if (name == estimate::Replay::kName) {
-    return Lent<Estimator>(std::make_unique<const estimate::Replay>(ops::catalogue(), *allocator, &prepared));
-  }
   const auto entries = estimate::estimators();
   for (std::size_t index = 0; index < entries.size() && alloc_conf.empty() && model.empty(); ++index) {
     if (entries[index].name != name) continue;

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/estimate/prepared_jobs.hpp"
 #include "gpumem/gpumem.hpp"
 
 namespace gpumem::capi {
@@ -53,9 +52,8 @@ class Lent {
 [[nodiscard]] Result<Lent<GpuProfile>> gpu_of(const std::string& name);
 
 /// The estimator of this name. With allocator options or a model that is named it is the caller's own, made for the
-/// call; so is the replay, which keeps in `prepared` what jobs of one summary share. Errors: those of make_estimator
-/// and of parse_allocator_options.
+/// call. Errors: those of make_estimator and of parse_allocator_options.
 [[nodiscard]] Result<Lent<Estimator>> estimator_of(const std::string& name, const std::string& alloc_conf,
-                                                   const std::string& model, estimate::PreparedJobs& prepared);
+                                                   const std::string& model);
 
 }  // namespace gpumem::capi

@@ -2,6 +2,7 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
+#include <thread>
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
@@ -47,14 +48,10 @@ Selection select(const std::vector<MeasuredRun>& all, const std::string& filter)
   return selection;
 }
 
-Result<Prediction> predict(const MeasuredRun& run, const Estimator& estimator, Evaluator& evaluator,
-                           const std::string& gpu_for_all) {
-  if (run.error) return *run.error;
+Result<const GpuProfile*> gpu_of(const MeasuredRun& run, Evaluator& evaluator, const std::string& gpu_for_all) {
   const std::string& name = gpu_for_all.empty() ? run.gpu : gpu_for_all;
   if (name.empty()) return Error{ErrorCode::missing_information, "the run names no GPU; name one with --gpu", {}};
-  const auto gpu = evaluator.gpu_of(name);
-  if (!gpu) return gpu.error();
-  return cli::predict(run, run.figure, estimator, **gpu);
+  return evaluator.gpu_of(name);
 }
 
 void judge(Verdict& verdict) {
@@ -75,18 +72,19 @@ void judge(Verdict& verdict) {
 
 std::vector<Verdict> judge_all(const Selection& selection, const std::vector<const Estimator*>& estimators,
                                Evaluator& evaluator, const std::string& gpu) {
-  std::vector<Verdict> verdicts(estimators.size());
+  std::vector<PredictionTask> tasks;
+  for (const MeasuredRun* run : selection.runs) {
+    tasks.push_back({.run = run, .figure = run->figure, .gpu = gpu_of(*run, evaluator, gpu)});
+  }
   constexpr std::size_t kEvery = 100;
-  Progress progress(selection.runs.size() * estimators.size(), kEvery);
+  Progress progress(tasks.size(), kEvery);
+  predict_all(tasks, estimators, std::max(1U, std::thread::hardware_concurrency()), [&] { progress.step(); });
+
+  std::vector<Verdict> verdicts(estimators.size());
   for (std::size_t index = 0; index < estimators.size(); ++index) {
     Verdict& verdict = verdicts[index];
     verdict.estimator = estimators[index]->name();
-    for (const MeasuredRun* run : selection.runs) {
-      auto prediction = predict(*run, *estimators[index], evaluator, gpu);
-      if (!prediction) prediction = Prediction{.run = run, .error = prediction.error()};
-      verdict.predictions.push_back(*std::move(prediction));
-      progress.step();
-    }
+    for (PredictionTask& task : tasks) verdict.predictions.push_back(std::move(task.predictions[index]));
     judge(verdict);
   }
   return verdicts;

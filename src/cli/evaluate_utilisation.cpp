@@ -55,7 +55,8 @@ bool is_counted(const MeasuredRun& run) {
                                   [&](auto counter) { return (run.counters.*counter).has_value(); });
 }
 
-Said ask(const UtilisationEstimator& estimator, const MeasuredRun& run, Evaluator& evaluator, const std::string& gpu) {
+Said ask(const UtilisationEstimator& estimator, const MeasuredRun& run, analysis::Analysis& analysis,
+         Evaluator& evaluator, const std::string& gpu) {
   if (run.error) return {&run, *run.error};
   const std::string& name = gpu.empty() ? run.gpu : gpu;
   if (name.empty()) {
@@ -63,7 +64,7 @@ Said ask(const UtilisationEstimator& estimator, const MeasuredRun& run, Evaluato
   }
   const auto profile = evaluator.gpu_of(name);
   if (!profile) return {&run, profile.error()};
-  return {&run, estimator.estimate(run.job, **profile)};
+  return {&run, estimator.estimate(analysis, **profile)};
 }
 
 void judge(UtilisationVerdict& verdict) {
@@ -185,18 +186,25 @@ std::vector<const MeasuredRun*> counted(const std::vector<MeasuredRun>& all, con
 Result<std::vector<UtilisationVerdict>> judge_all(const EvaluateOptions& options,
                                                   const std::vector<const MeasuredRun*>& chosen) {
   const bool all = options.estimator == "all" || options.estimator == kDefaultEstimator;
-  Evaluator evaluator;
   std::vector<UtilisationVerdict> verdicts;
+  std::vector<std::unique_ptr<UtilisationEstimator>> estimators;
   for (const auto& entry : utilisation::utilisation_estimators()) {
     if (!all && entry.name != options.estimator) continue;
-    const auto estimator = entry.create(all ? std::string() : options.model);
+    auto estimator = entry.create(all ? std::string() : options.model);
     if (!estimator) return estimator.error();
-    UtilisationVerdict& verdict = verdicts.emplace_back();
-    verdict.estimator = entry.name;
-    for (const MeasuredRun* run : chosen) verdict.said.push_back(ask(**estimator, *run, evaluator, options.gpu));
-    judge(verdict);
+    estimators.push_back(*std::move(estimator));
+    verdicts.emplace_back().estimator = entry.name;
   }
   if (verdicts.empty()) return utilisation::make_utilisation_estimator(options.estimator).error();
+  Evaluator evaluator;
+  analysis::Analyses analyses;
+  for (const MeasuredRun* run : chosen) {
+    const auto analysis = analyses.take(run->job);
+    for (std::size_t index = 0; index < estimators.size(); ++index) {
+      verdicts[index].said.push_back(ask(*estimators[index], *run, *analysis, evaluator, options.gpu));
+    }
+  }
+  for (UtilisationVerdict& verdict : verdicts) judge(verdict);
   return verdicts;
 }
 

@@ -62,9 +62,10 @@ Result<Evaluation> Evaluator::evaluate(const JobRequest& request) {
   if (!estimators) return estimators.error();
   Result<Evaluation> evaluation = read(request);
   if (!evaluation) return evaluation.error();
+  const auto analysis = analyses_.take(evaluation->job);
   for (const Estimator* estimator : *estimators) {
     const auto begin = std::chrono::steady_clock::now();
-    auto estimate = estimator->estimate(evaluation->job, *evaluation->gpu);
+    auto estimate = estimator->estimate(*analysis, *evaluation->gpu);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     evaluation->answers.push_back({estimator->name(), std::move(estimate), seconds.count()});
   }

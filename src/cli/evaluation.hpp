@@ -1,5 +1,5 @@
-// Enters: a JobRequest. Leaves: every estimate it asks for, or why there is none. Keeps what jobs share: a
-// summary, a profile or an estimator that many jobs name is made once.
+// Enters: a JobRequest. Leaves: every estimate it asks for, or why there is none. Keeps what jobs share: a summary, its
+// analysis, a profile or an estimator that many jobs name is made once.
 #pragma once
 
 #include <memory>
@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "gpumem/analysis/analyses.hpp"
 #include "job_json.hpp"
 
 namespace gpumem::cli {
@@ -52,6 +53,7 @@ class Evaluator {
   [[nodiscard]] Result<std::shared_ptr<const ModelGraph>> graph_of(const JobRequest& request);
 
   std::unordered_map<std::string, Result<std::shared_ptr<const ModelGraph>>> graphs_;
+  analysis::Analyses analyses_;
   std::unordered_map<std::string, Result<GpuProfile>> gpus_;
   std::unordered_map<std::string, std::unique_ptr<Estimator>> estimators_;  ///< by name and allocator options
 };

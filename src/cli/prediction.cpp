@@ -1,6 +1,12 @@
 #include "prediction.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <thread>
+#include <unordered_map>
+
+#include "gpumem/analysis/analyses.hpp"
 
 namespace gpumem::cli {
 
@@ -15,8 +21,8 @@ std::optional<Bytes> figure_of(const MemoryEstimate& estimate, datasets::Figure 
 }
 
 Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure figure, const Estimator& estimator,
-                           const GpuProfile& gpu) {
-  const auto estimate = estimator.estimate(run.job, gpu);
+                           const GpuProfile& gpu, analysis::Analysis& analysis) {
+  const auto estimate = estimator.estimate(analysis, gpu);
   if (!estimate) return estimate.error();
   const auto told = figure_of(*estimate, figure);
   if (!told) {
@@ -39,6 +45,61 @@ Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure fi
   prediction.model = estimate->provenance.weights;
   prediction.out_of_domain = !estimate->out_of_domain.empty();
   return prediction;
+}
+
+namespace {
+
+/// The tasks with those of one summary beside each other, and of these those that are recorded alike.
+std::vector<PredictionTask*> by_summary(std::vector<PredictionTask>& tasks) {
+  std::unordered_map<const ModelGraph*, std::size_t> numbers;
+  const auto place_of = [&](const PredictionTask* task) {
+    const TrainingJob& job = task->run->job;
+    return std::make_tuple(numbers[job.graph.get()], job.precision, job.loss, std::cref(job.sequence_length),
+                           std::cref(job.input_shape));
+  };
+  std::vector<PredictionTask*> order;
+  for (PredictionTask& task : tasks) {
+    numbers.emplace(task.run->job.graph.get(), numbers.size());
+    order.push_back(&task);
+  }
+  std::stable_sort(order.begin(), order.end(), [&](const PredictionTask* left, const PredictionTask* right) {
+    return place_of(left) < place_of(right);
+  });
+  return order;
+}
+
+Prediction predicted(const PredictionTask& task, const Estimator& estimator, analysis::Analysis& analysis) {
+  const auto failure = [&](Error error) { return Prediction{.run = task.run, .error = std::move(error)}; };
+  if (task.run->error) return failure(*task.run->error);
+  if (!task.gpu) return failure(task.gpu.error());
+  auto prediction = predict(*task.run, task.figure, estimator, **task.gpu, analysis);
+  return prediction ? *std::move(prediction) : failure(prediction.error());
+}
+
+}  // namespace
+
+void predict_all(std::vector<PredictionTask>& tasks, const std::vector<const Estimator*>& estimators, unsigned threads,
+                 const std::function<void()>& progress) {
+  const std::vector<PredictionTask*> order = by_summary(tasks);
+  analysis::Analyses analyses;
+  std::atomic<std::size_t> next = 0;
+  const auto work = [&] {
+    constexpr std::size_t kPortion = 16;
+    for (std::size_t begin = next.fetch_add(kPortion); begin < order.size(); begin = next.fetch_add(kPortion)) {
+      const std::size_t end = std::min(order.size(), begin + kPortion);
+      for (std::size_t index = begin; index < end; ++index) {
+        PredictionTask& task = *order[index];
+        const auto analysis = analyses.take(task.run->job);
+        for (const Estimator* estimator : estimators) {
+          task.predictions.push_back(predicted(task, *estimator, *analysis));
+        }
+        if (progress) progress();
+      }
+    }
+  };
+  std::vector<std::jthread> others;
+  for (unsigned thread = 1; thread < threads; ++thread) others.emplace_back(work);
+  work();
 }
 
 datasets::Judged judged(const Prediction& prediction) {

@@ -2,9 +2,12 @@
 // measured. Units: MiB.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem_datasets/accuracy.hpp"
 #include "gpumem_datasets/measured_run.hpp"
@@ -31,10 +34,24 @@ struct Prediction {
 [[nodiscard]] std::optional<Bytes> figure_of(const MemoryEstimate& estimate, datasets::Figure figure);
 
 /// `figure` is that of the run, or `growth` for one that measured reserved memory, if estimators that tell none are to
-/// be taken at their word. Errors: those of the estimate; missing_information if the estimator does not tell the
+/// be taken at their word. `analysis` is the run's job's. Errors: those of the estimate; missing_information if the estimator does not tell the
 /// figure. A run with an error of its own has no job, and must not come here.
-[[nodiscard]] Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure figure,
-                                         const Estimator& estimator, const GpuProfile& gpu);
+[[nodiscard]] Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure figure, const Estimator& estimator,
+                                         const GpuProfile& gpu, analysis::Analysis& analysis);
+
+/// A run, the figure of it that is asked for, and the GPU that it is asked of, or why there is none; then what each
+/// estimator says of it.
+struct PredictionTask {
+  const datasets::MeasuredRun* run = nullptr;
+  datasets::Figure figure = datasets::Figure::device;
+  Result<const GpuProfile*> gpu;
+  std::vector<Prediction> predictions = {};
+};
+
+/// Every estimator's prediction of every run, by so many threads. Runs of one summary come one after the other, and
+/// share what they can. `progress` is called after each run, from any thread.
+void predict_all(std::vector<PredictionTask>& tasks, const std::vector<const Estimator*>& estimators, unsigned threads,
+                 const std::function<void()>& progress);
 
 /// The prediction beside what was measured.
 [[nodiscard]] datasets::Judged judged(const Prediction& prediction);

@@ -23,13 +23,14 @@ struct UtilisationAnswer {
 
 Result<std::vector<UtilisationAnswer>> answers_of(const UtilisationOptions& options, const Evaluation& of) {
   std::vector<UtilisationAnswer> answers;
+  analysis::Analysis analysis(of.job);
   for (const auto& entry : utilisation::utilisation_estimators()) {
     if (options.estimator != "all" && options.estimator != entry.name) continue;
     // One model is of one estimator; asked for all, the others keep theirs.
     const auto estimator = entry.create(options.estimator == "all" ? std::string() : options.request.model);
     if (!estimator) return estimator.error();
     const auto begin = std::chrono::steady_clock::now();
-    auto estimate = (*estimator)->estimate(of.job, *of.gpu);
+    auto estimate = (*estimator)->estimate(analysis, *of.gpu);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     answers.push_back({entry.name, std::move(estimate), seconds.count()});
   }

@@ -12,6 +12,7 @@
 #include "gpumem/ml/impl/network_inl.hpp"
 #include "gpumem/ml/impl/network_shape_inl.hpp"
 #include "gpumem/ml/impl/pickle_inl.hpp"
+#include "gpumem/ml/impl/replay_figures_inl.hpp"
 #include "gpumem/ml/impl/safetensors_inl.hpp"
 #include "gpumem/ml/impl/segment_sketch_inl.hpp"
 #include "gpumem/ml/impl/trained_model_inl.hpp"

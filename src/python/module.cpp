@@ -30,7 +30,7 @@ struct Summary {
   explicit Summary(ModelGraph read) : graph(std::make_shared<const ModelGraph>(std::move(read))) {}
 
   std::shared_ptr<const ModelGraph> graph;
-  mutable estimate::PreparedJobs prepared;
+  mutable analysis::Analyses analyses;
 };
 
 Result<std::shared_ptr<Summary>> shared(Result<ModelGraph> graph) {
@@ -101,7 +101,7 @@ struct Asked {
 };
 
 Result<std::shared_ptr<const Asked>> asked_of(const Summary& summary, const JobRequest& request) {
-  auto estimator = capi::estimator_of(request.estimator, request.alloc_conf, request.model, summary.prepared);
+  auto estimator = capi::estimator_of(request.estimator, request.alloc_conf, request.model);
   if (!estimator) return estimator.error();
   auto gpu = capi::gpu_of(request.gpu);
   if (!gpu) return gpu.error();
@@ -197,7 +197,8 @@ Timed<Answer> timed(const Summary& summary, const JobRequest& request, std::int6
     Result<std::shared_ptr<const Asked>> asked = asked_of(summary, request);
     if (!asked) return asked.error();
     const Stopwatch stopwatch;
-    Result<Answer> answer = work(**asked);
+    const auto analysis = summary.analyses.take((*asked)->evaluation.job);
+    Result<Answer> answer = work(**asked, *analysis);
     if (!answer) return answer.error();
     return Timed<Answer>{*std::move(asked), *std::move(answer), stopwatch.seconds()};
   });
@@ -205,9 +206,9 @@ Timed<Answer> timed(const Summary& summary, const JobRequest& request, std::int6
 
 py::dict estimate_job(const Summary& summary, const JobRequest& request, std::int64_t deadline_ms) {
   const Running running;
-  const auto done = timed<MemoryEstimate>(summary, request, deadline_ms, [](const Asked& asked) {
-    return asked.estimator->estimate(asked.evaluation.job, *asked.gpu);
-  });
+  const auto done = timed<MemoryEstimate>(
+      summary, request, deadline_ms,
+      [](const Asked& asked, analysis::Analysis& analysis) { return asked.estimator->estimate(analysis, *asked.gpu); });
   return fields_of(done.asked, request.training.batch_size, done.answer, done.seconds);
 }
 
@@ -221,8 +222,8 @@ std::string text_of(const Fit& fit, const Asked& asked) {
 py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadline_ms) {
   const Running running;
   request.training.batch_size = 1;
-  const auto done = timed<Fit>(summary, request, deadline_ms, [](const Asked& asked) {
-    return largest_batch(asked.evaluation.job, *asked.gpu, *asked.estimator);
+  const auto done = timed<Fit>(summary, request, deadline_ms, [](const Asked& asked, analysis::Analysis& analysis) {
+    return largest_batch(analysis, *asked.gpu, *asked.estimator);
   });
   const Fit& fit = done.answer;
   const auto fields = [&](const std::optional<MemoryEstimate>& estimate, std::int64_t batch_size) -> py::object {

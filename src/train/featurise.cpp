@@ -1,8 +1,8 @@
 #include "featurise.hpp"
 
-#include "gpumem/estimate/learned_facts.hpp"
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/ml/features.hpp"
-#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/ml/replay_figures.hpp"
 #include "gpumem/utilisation/step_time.hpp"
 
 namespace gpumem::train {
@@ -11,17 +11,19 @@ core::Result<Featurise> featurise_of(const ml::ModelConfig& model, const device:
   const auto reader = ml::FeatureReader::create(model);
   if (!reader) return reader.error();
   return Featurise([reader = *reader, gpu](const model::TrainingJob& job) -> core::Result<Row> {
-    auto learned = estimate::learned_facts(job, gpu, ops::catalogue(), estimate::replay_depth_of(reader));
-    if (!learned) return learned.error();
-    if (reader.needs_roofline()) {
-      const auto figures = utilisation::roofline_figures_of(*learned, gpu, ops::catalogue());
+    analysis::Analysis analysis(job);
+    core::Result<ml::JobFacts> facts = ml::facts_of(analysis);
+    if (!facts) return facts.error();
+    if (const core::Status added = ml::add_replay(*facts, reader, analysis, gpu); !added) return added.error();
+    if (reader.needs(ml::Needs::roofline)) {
+      const auto figures = utilisation::roofline_figures_of(analysis, gpu);
       if (!figures) return figures.error();
-      learned->facts.roofline = *figures;
+      facts->roofline = *figures;
     }
     Row row;
-    row.kind = learned->facts.kind;
-    row.features = reader.raw_features(learned->facts);
-    row.sequence = reader.raw_sequence(learned->facts);
+    row.kind = facts->kind;
+    row.features = reader.raw_features(*facts);
+    row.sequence = reader.raw_sequence(*facts);
     return row;
   });
 }

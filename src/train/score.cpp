@@ -71,18 +71,17 @@ datasets::Judged corrected(const Row& row, const ml::Head& head, std::span<const
   mixture.spreads = ml::spreads_of(head);
   const double room = row.capacity_mib - row.context_mib;
   const bool fits = row.reserved_mib <= room;
+  const ml::MixtureRange range =
+      ml::range_of(mixture, {head.lower_share, head.upper_share},
+                   fits ? std::optional(std::log(room / row.reserved_mib)) : std::nullopt);
   const auto device = [&](double log_ratio) { return row.context_mib + row.reserved_mib * std::exp(log_ratio); };
-  const auto figure = [&](double share) {
-    return device(fits ? mixture.quantile_up_to(std::log(room / row.reserved_mib), share) : mixture.quantile(share));
-  };
-  const double upper = device(mixture.quantile(head.upper_share));
-  constexpr double kMedian = 0.5;
+  const double upper = device(range.upper);
   return {.measured_mib = row.measured_mib,
-          .expected_mib = figure(kMedian),
+          .expected_mib = device(range.expected),
           .upper_mib = fits ? std::min(upper, row.capacity_mib) : upper,
           .out_of_memory = false,
           .fits = true,
-          .lower_mib = figure(head.lower_share)};
+          .lower_mib = device(range.lower)};
 }
 
 void score_mixture(Score& score, const Dataset& data, const ml::Head& head, const Chosen& chosen) {

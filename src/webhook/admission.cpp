@@ -240,7 +240,8 @@ class Review {
     if (!estimator) return told_nothing(estimator.error());
     const Result<TrainingJob> training = job::job_from(job->request, *graph);
     if (!training) return told_nothing(training.error());
-    const Result<MemoryEstimate> estimate = (*estimator)->estimate(*training, **gpu);
+    const auto analysis = admission_.analyses_.take(*training);
+    const Result<MemoryEstimate> estimate = (*estimator)->estimate(*analysis, **gpu);
     if (!estimate) return told_nothing(estimate.error());
     return ask(*job, *container, **graph, **gpu, *estimate);
   }

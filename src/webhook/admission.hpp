@@ -15,6 +15,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "gpumem/analysis/analyses.hpp"
 #include "pod_job.hpp"
 #include "summaries.hpp"
 
@@ -72,6 +73,7 @@ class Admission {
   friend class Review;
   AdmissionOptions options_;
   Summaries summaries_;
+  analysis::Analyses analyses_;
   std::mutex mutex_;  ///< of the maps
   std::unordered_map<std::string, std::shared_ptr<const GpuProfile>> gpus_;
   std::unordered_map<std::string, std::shared_ptr<const Estimator>> estimators_;

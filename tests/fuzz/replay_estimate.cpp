@@ -43,7 +43,7 @@ void check(const Result<MemoryEstimate>& found, const TrainingJob& job, std::str
 }  // namespace
 
 bool gpumem::fuzz::fuzz_one(std::string_view input) {
-  static const auto replay = estimate::Replay(ops::catalogue());
+  static const auto replay = estimate::Replay();
   static const auto fake = estimate::FakeTensor(estimate::FakeTensor::Step::with_optimizer);
   static const GpuProfile gpu = [] {
     GpuProfile profile;

@@ -19,9 +19,9 @@ class Fake final : public Estimator {
   [[nodiscard]] std::string_view name() const override { return "fake"; }
 
  private:
-  [[nodiscard]] Result<MemoryEstimate> do_estimate(const TrainingJob& job, const GpuProfile&) const override {
+  [[nodiscard]] Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis, const GpuProfile&) const override {
     MemoryEstimate estimate;
-    if (tells_reserved_) estimate.reserved = Bytes(job.batch_size << 20);
+    if (tells_reserved_) estimate.reserved = Bytes(analysis.job().batch_size << 20);
     return estimate;
   }
 

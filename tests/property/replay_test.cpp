@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <random>
 
-#include "gpumem/estimate/planned_job.hpp"
+#include "gpumem/analysis/analysis.hpp"
 #include "plans.hpp"
 
 namespace gpumem {
@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 using device::AllocatorOptions;
 using device::BlockState;
 using device::CachingAllocator;
-using estimate::PlanReplay;
+using analysis::AllocatorRun;
 using plan::Category;
 using plan::Event;
 using testing::succeeds;
@@ -242,16 +242,15 @@ std::int64_t most_large(const plan::StepPlan& plan) {
 /// The most that is allocated where blocks are cut to the 512 B that were asked for. PyTorch's default leaves up to
 /// 1 MiB at the end of a large block, if the cache happens to hold no better one, and counts it as allocated: with it
 /// a larger batch may take a little less.
-std::int64_t peak_without_slack(const estimate::PlannedJob& planned) {
+std::int64_t peak_without_slack(const plan::StepPlan& steps, const ops::Tape& tape) {
   constexpr std::int64_t kMostSlack = std::int64_t{1} << 20;
   constexpr std::int64_t kWorkspaces = 3;  // cuBLAS' of two threads, and that of the call that runs
-  const ops::Tape& tape = planned.recording.tape;
   AllocatorOptions exact;
   exact.expandable_segments = true;
-  const std::int64_t peak = estimate::replay_plan(planned.steps, tape, gpu(), exact).peak_allocated;
-  const std::int64_t by_default = estimate::replay_plan(planned.steps, tape, gpu()).peak_allocated;
+  const std::int64_t peak = analysis::run_allocator(steps, tape, gpu(), exact).peak_allocated;
+  const std::int64_t by_default = analysis::run_allocator(steps, tape, gpu()).peak_allocated;
   EXPECT_GE(by_default, peak);
-  EXPECT_LE(by_default, peak + kMostSlack * (most_large(planned.steps) + kWorkspaces));
+  EXPECT_LE(by_default, peak + kMostSlack * (most_large(steps) + kWorkspaces));
   return peak;
 }
 
@@ -260,9 +259,10 @@ void expect_monotone(TrainingJob job) {
   std::array<std::int64_t, 3> at_one{};
   for (const std::int64_t batch : {1, 2, 3, 4, 8, 16}) {
     job.batch_size = batch;
-    const auto planned = estimate::plan_job(job, gpu(), ops::catalogue());
-    ASSERT_TRUE(succeeds(planned));
-    std::array<std::int64_t, 3> now = {peak_without_slack(*planned)};
+    analysis::Analysis analysis(job);
+    const auto steps = analysis.steps();
+    ASSERT_TRUE(succeeds(steps));
+    std::array<std::int64_t, 3> now = {peak_without_slack(**steps, (*analysis.recording())->tape)};
     for (const bool optimizer : {false, true}) {
       const auto fake = *make_estimator(optimizer ? "fake-tensor-optimizer" : "fake-tensor");
       const auto peak = fake->estimate(job, gpu());
@@ -308,9 +308,9 @@ std::vector<std::pair<std::size_t, std::size_t>> release_runs(const plan::StepPl
 }
 
 /// What was reserved after each event.
-struct Reserved final : estimate::ReplayObserver {
+struct Reserved final : analysis::AllocatorObserver {
   std::vector<std::int64_t> bytes;
-  void after(const estimate::ReplayMoment& moment) override { bytes.push_back(moment.reserved); }
+  void after(const analysis::AllocatorMoment& moment) override { bytes.push_back(moment.reserved); }
 };
 
 /// The replay of both plans takes the same, all along.
@@ -318,8 +318,8 @@ void expect_same_memory(const testing::Planned& planned, const plan::StepPlan& o
   Reserved as_planned;
   Reserved reordered;
   const ops::Tape& tape = planned.recording.tape;
-  const PlanReplay one = estimate::replay_plan(planned.plan, tape, gpu(), options, &as_planned);
-  const PlanReplay two = estimate::replay_plan(other, tape, gpu(), options, &reordered);
+  const AllocatorRun one = analysis::run_allocator(planned.plan, tape, gpu(), options, &as_planned);
+  const AllocatorRun two = analysis::run_allocator(other, tape, gpu(), options, &reordered);
   EXPECT_EQ(one.peak_allocated, two.peak_allocated);
   EXPECT_EQ(one.peak_reserved, two.peak_reserved);
   EXPECT_EQ(one.at_peak, two.at_peak);
@@ -331,7 +331,7 @@ void expect_same_memory(const testing::Planned& planned, const plan::StepPlan& o
 void expect_order_free(const testing::Planned& planned, unsigned seed, int pairs) {
   const auto runs = release_runs(planned.plan);
   ASSERT_FALSE(runs.empty());
-  const std::int64_t reserved = estimate::replay_plan(planned.plan, planned.recording.tape, gpu()).peak_reserved;
+  const std::int64_t reserved = analysis::run_allocator(planned.plan, planned.recording.tape, gpu()).peak_reserved;
   AllocatorOptions tight;  // the cache has to be released to go on
   tight.capacity = Bytes(reserved - 1);
   std::mt19937 random(seed);
@@ -354,7 +354,7 @@ void expect_order_free(const testing::Planned& planned, unsigned seed, int pairs
   SCOPED_TRACE("every run of frees shuffled");
   expect_same_memory(planned, other, {});
   expect_same_memory(planned, other, tight);
-  EXPECT_GT(estimate::replay_plan(other, planned.recording.tape, gpu(), tight).retries, 0);
+  EXPECT_GT(analysis::run_allocator(other, planned.recording.tape, gpu(), tight).retries, 0);
 }
 
 TEST(ReplayProperty, FreesThatStandSideBySideMayChangePlaces) {

@@ -29,6 +29,8 @@ struct AllocatorOptions {
   /// The share of `capacity` above which segments that were long unused are released before new ones are made;
   /// 0: never. PyTorch does so only after torch.cuda.set_per_process_memory_fraction().
   double garbage_collection_threshold = 0.0;
+
+  friend bool operator==(const AllocatorOptions&, const AllocatorOptions&) = default;
 };
 
 /// "expandable_segments:True,max_split_size_mb:128,roundup_power2_divisions:[256:1,512:2,>:4]". Options that do not

@@ -44,6 +44,8 @@ struct WorkspaceVariant {
   std::int64_t slices = 0;               ///< of every weight gradient; 0: by the rule
   std::int64_t split_bytes = 0;          ///< of every weight gradient's slices together; 0: by the rule
   std::int64_t channel_multiple = 0;     ///< 0: by the rule
+
+  friend bool operator==(const WorkspaceVariant&, const WorkspaceVariant&) = default;
 };
 
 /// How much workspace cuDNN takes for a convolution on channels-first tensors (workspace.hpp has the rule).
@@ -58,6 +60,8 @@ struct ConvolutionWorkspaceRule {
   std::int64_t whole_multiple = 32;               ///< wider layers whose channels are multiples of this are not split
   std::string source = "assumed: as fitted for the A100";
   WorkspaceVariant variant = {};  ///< a deviation that is tried; no part of a profile's file
+
+  friend bool operator==(const ConvolutionWorkspaceRule&, const ConvolutionWorkspaceRule&) = default;
 };
 
 struct GpuProfile {

@@ -16,7 +16,6 @@
 #include "gpumem/estimate/estimator.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/trained_model.hpp"
-#include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::estimate {
 
@@ -26,17 +25,15 @@ class CorrectedReplay final : public Estimator {
 
   /// Errors: invalid_argument for a model that is no mixture.
   [[nodiscard]] static core::Result<std::unique_ptr<Estimator>> create(ml::TrainedModel corrector,
-                                                                       device::AllocatorOptions options = {},
-                                                                       const ops::Catalogue& ops = ops::catalogue());
+                                                                       device::AllocatorOptions options = {});
 
   [[nodiscard]] std::string_view name() const override { return kName; }
 
  private:
-  CorrectedReplay(ml::TrainedModel corrector, ml::FeatureReader reader, device::AllocatorOptions options,
-                  const ops::Catalogue& ops)
-      : corrector_(std::move(corrector)), reader_(std::move(reader)), options_(options), ops_(ops) {}
+  CorrectedReplay(ml::TrainedModel corrector, ml::FeatureReader reader, device::AllocatorOptions options)
+      : corrector_(std::move(corrector)), reader_(std::move(reader)), options_(options) {}
 
-  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                          const device::GpuProfile& gpu) const override;
   [[nodiscard]] bool decides_fit() const override { return true; }
   [[nodiscard]] bool is_for(const ml::JobFacts& facts, const device::GpuProfile& gpu) const;
@@ -44,7 +41,6 @@ class CorrectedReplay final : public Estimator {
   ml::TrainedModel corrector_;
   ml::FeatureReader reader_;
   device::AllocatorOptions options_;
-  const ops::Catalogue& ops_;
 };
 
 }  // namespace gpumem::estimate

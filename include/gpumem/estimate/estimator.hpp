@@ -1,9 +1,10 @@
-// Enters: a training job and a GPU. Leaves: a MemoryEstimate. The one interface behind which every method
-// stands.
+// Enters: a training job's Analysis and a GPU. Leaves: a MemoryEstimate. The one interface behind which every method
+// stands: it asks the Analysis for the stages that it reads.
 #pragma once
 
 #include <string_view>
 
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/memory_estimate.hpp"
@@ -25,22 +26,22 @@ class Estimator {
   /// The job's memory on this GPU; of a job on several, on each of them. Errors: invalid_argument for a job out of
   /// range, or on several GPUs where the method is of one; overflow if a size does not fit 64 bits;
   /// missing_information where the model says too little for this method.
+  [[nodiscard]] core::Result<MemoryEstimate> estimate(analysis::Analysis& analysis,
+                                                      const device::GpuProfile& gpu) const;
+  /// The same with an Analysis for this call alone.
   [[nodiscard]] core::Result<MemoryEstimate> estimate(const model::TrainingJob& job,
                                                       const device::GpuProfile& gpu) const;
 
  private:
   /// Fills figures and breakdown for a job that has been validated; estimate() adds coverage, provenance and
   /// fits.
-  [[nodiscard]] virtual core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] virtual core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                                  const device::GpuProfile& gpu) const = 0;
   /// Whether do_estimate() finds out by itself if the job fits; if not, it fits where upper is within the capacity.
   [[nodiscard]] virtual bool decides_fit() const { return false; }
   /// Whether the figures hold for one of several GPUs in data parallel; if not, such jobs are refused.
   [[nodiscard]] virtual bool takes_data_parallel() const { return false; }
 };
-
-/// Done for a job on one GPU, which is all that `method` knows of. Errors: invalid_argument.
-[[nodiscard]] core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method);
 
 }  // namespace gpumem::estimate
 

@@ -7,7 +7,6 @@
 #pragma once
 
 #include "gpumem/estimate/estimator.hpp"
-#include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::estimate {
 
@@ -22,20 +21,17 @@ class FakeTensor final : public Estimator {
     with_optimizer,    ///< the second step: the optimizer's state stands
   };
 
-  /// With these ops, which must outlive the estimator.
-  explicit FakeTensor(Step step = Step::forward_backward, const ops::Catalogue& ops = ops::catalogue())
-      : step_(step), ops_(ops) {}
+  explicit FakeTensor(Step step = Step::forward_backward) : step_(step) {}
 
   [[nodiscard]] std::string_view name() const override {
     return step_ == Step::with_optimizer ? kOptimizerName : kName;
   }
 
  private:
-  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                          const device::GpuProfile& gpu) const override;
 
   Step step_;
-  const ops::Catalogue& ops_;
 };
 
 }  // namespace gpumem::estimate

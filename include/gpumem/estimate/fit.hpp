@@ -29,6 +29,9 @@ struct Fit {
 /// unknown or the estimator gives a lower bound that fits, so that no batch is known to.
 [[nodiscard]] core::Result<Fit> largest_batch(model::TrainingJob job, const device::GpuProfile& gpu,
                                               const Estimator& estimator);
+/// The same of a job's Analysis, which is left at the batch size that was tried last.
+[[nodiscard]] core::Result<Fit> largest_batch(analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                              const Estimator& estimator);
 
 }  // namespace gpumem::estimate
 

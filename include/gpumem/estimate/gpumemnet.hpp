@@ -15,10 +15,8 @@
 
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/estimate/estimator.hpp"
-#include "gpumem/estimate/learned_facts.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/trained_model.hpp"
-#include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::estimate {
 
@@ -31,8 +29,7 @@ class Gpumemnet final : public Estimator {
   /// net, else by the first at all. Errors: invalid_argument for no models, or one that is no classifier.
   [[nodiscard]] static core::Result<std::unique_ptr<Estimator>> create(std::string_view name,
                                                                        std::vector<ml::TrainedModel> models,
-                                                                       device::AllocatorOptions options = {},
-                                                                       const ops::Catalogue& ops = ops::catalogue());
+                                                                       device::AllocatorOptions options = {});
 
   [[nodiscard]] std::string_view name() const override { return name_; }
 
@@ -40,18 +37,15 @@ class Gpumemnet final : public Estimator {
   struct Classifier {
     ml::TrainedModel model;
     ml::FeatureReader reader;
-    ReplayDepth depth = ReplayDepth::none;  ///< what the model asks for
   };
 
-  Gpumemnet(std::string_view name, const ops::Catalogue& ops, device::AllocatorOptions options)
-      : name_(name), ops_(ops), options_(options) {}
+  Gpumemnet(std::string_view name, device::AllocatorOptions options) : name_(name), options_(options) {}
 
-  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                          const device::GpuProfile& gpu) const override;
   [[nodiscard]] const Classifier& classifier_for(ml::NetKind kind) const;
 
   std::string_view name_;
-  const ops::Catalogue& ops_;
   device::AllocatorOptions options_;
   std::vector<Classifier> classifiers_;
 };

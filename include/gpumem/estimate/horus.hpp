@@ -23,7 +23,6 @@
 #include <memory>
 
 #include "gpumem/estimate/estimator.hpp"
-#include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::estimate {
 
@@ -31,16 +30,11 @@ class Horus final : public Estimator {
  public:
   static constexpr std::string_view kName = "horus";
 
-  /// With these ops to connect the graph; they must outlive the estimator.
-  explicit Horus(const ops::Catalogue& ops = ops::catalogue()) : ops_(ops) {}
-
   [[nodiscard]] std::string_view name() const override { return kName; }
 
  private:
-  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                          const device::GpuProfile& gpu) const override;
-
-  const ops::Catalogue& ops_;
 };
 
 }  // namespace gpumem::estimate

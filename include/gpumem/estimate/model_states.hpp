@@ -18,7 +18,6 @@
 #pragma once
 
 #include "gpumem/estimate/estimator.hpp"
-#include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::estimate {
 
@@ -26,17 +25,12 @@ class ModelStates final : public Estimator {
  public:
   static constexpr std::string_view kName = "model-states";
 
-  /// With these ops, which know the matrices that adafactor factors; they must outlive the estimator.
-  explicit ModelStates(const ops::Catalogue& ops = ops::catalogue()) : ops_(ops) {}
-
   [[nodiscard]] std::string_view name() const override { return kName; }
 
  private:
-  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                          const device::GpuProfile& gpu) const override;
   [[nodiscard]] bool takes_data_parallel() const override { return true; }
-
-  const ops::Catalogue& ops_;
 };
 
 }  // namespace gpumem::estimate

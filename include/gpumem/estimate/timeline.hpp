@@ -1,4 +1,4 @@
-// Enters: a training job and a GPU. Leaves: Timeline, the memory of the run from the model's construction to a step
+// Enters: a training job's Analysis and a GPU. Leaves: Timeline, the memory of the run from the model's construction to a step
 // that repeats: how much of each kind is held after each event, where most is, and which layers hold it then.
 // A plan of many events is thinned to a number of points that a person can look at; maxima are kept. Units: bytes.
 #pragma once
@@ -7,15 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/device/gpu_profile.hpp"
-#include "gpumem/estimate/plan_replay.hpp"
 #include "gpumem/model/training_job.hpp"
-#include "gpumem/ops/catalogue.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::estimate {
+
+using analysis::ByCategory;
 
 /// The state behind one event (or, for memory that one takes and gives back, within it).
 struct TimelinePoint {
@@ -71,9 +72,10 @@ struct TimelineOptions {
 };
 
 /// Errors: those of the replay (estimate/replay.hpp).
+[[nodiscard]] core::Result<Timeline> make_timeline(analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                                   const TimelineOptions& options = {});
 [[nodiscard]] core::Result<Timeline> make_timeline(const model::TrainingJob& job, const device::GpuProfile& gpu,
-                                                   const TimelineOptions& options = {},
-                                                   const ops::Catalogue& ops = ops::catalogue());
+                                                   const TimelineOptions& options = {});
 
 }  // namespace gpumem::estimate
 

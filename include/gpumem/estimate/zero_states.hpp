@@ -44,7 +44,7 @@ class ZeroStates final : public Estimator {
   [[nodiscard]] std::string_view name() const override;
 
  private:
-  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                          const device::GpuProfile& gpu) const override;
   [[nodiscard]] bool takes_data_parallel() const override { return true; }
 

@@ -19,13 +19,20 @@
 
 namespace gpumem::ml {
 
+/// What a feature reads of a job.
+enum class Needs : std::uint8_t {
+  layers,    ///< JobFacts as facts_of() makes it
+  replay,    ///< JobFacts::replay
+  variants,  ///< its figures of other workspaces, too
+  roofline,  ///< JobFacts::roofline
+};
+
 /// A figure of a whole job.
 struct Feature {
   std::string_view name;
   std::string_view description;  ///< with the unit, for people
   double (*value)(const JobFacts& facts);
-  bool needs_replay = false;
-  bool needs_roofline = false;
+  Needs needs = Needs::layers;
 };
 
 /// A figure of one layer: a column of the sequence.
@@ -48,13 +55,8 @@ class FeatureReader {
   /// Errors: those of check_features().
   [[nodiscard]] static core::Result<FeatureReader> create(const ModelConfig& config);
 
-  /// Whether JobFacts::replay must be there.
-  [[nodiscard]] bool needs_replay() const { return needs_replay_; }
-  /// Whether its figures of other workspaces must be there, too.
-  [[nodiscard]] bool needs_variants() const { return needs_variants_; }
-
-  /// Whether JobFacts::roofline must be there.
-  [[nodiscard]] bool needs_roofline() const { return needs_roofline_; }
+  /// Whether a feature of the model reads this; `replay` also where one reads its variants.
+  [[nodiscard]] bool needs(Needs what) const;
 
   /// Raw figures, as they stand in tables and test vectors.
   [[nodiscard]] std::vector<double> raw_features(const JobFacts& facts) const;
@@ -73,9 +75,6 @@ class FeatureReader {
   std::vector<FeatureSpec> specs_;
   std::vector<FeatureSpec> column_specs_;
   std::size_t length_ = 0;
-  bool needs_replay_ = false;
-  bool needs_variants_ = false;
-  bool needs_roofline_ = false;
   bool published_rows_ = false;  ///< the rows that GPUMemNet lists, not ours
 };
 

@@ -12,6 +12,7 @@
 #include <span>
 #include <vector>
 
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/ml/model_config.hpp"
 #include "gpumem/model/training_job.hpp"
@@ -46,6 +47,7 @@ inline constexpr std::size_t kReplayFigures = 32;
 
 struct JobFacts {
   const model::TrainingJob* job = nullptr;
+  const model::ModelGraph* graph = nullptr;  ///< whose layers these are: the summary's, or the wired one
   NetKind kind = NetKind::mlp;
   std::vector<LayerFacts> layers;
 
@@ -74,9 +76,14 @@ struct JobFacts {
 /// The shapes of the tensors that leave a layer.
 using OutputsOf = std::function<std::span<const core::Shape>(std::size_t layer)>;
 
-/// Views the job, which must outlive the facts. Errors: missing_information for a dimension that is not known, naming
+/// Views the job and the graph, which must outlive the facts. Errors: missing_information for a dimension that is not known, naming
 /// the layer; overflow.
-[[nodiscard]] core::Result<JobFacts> facts_of(const model::TrainingJob& job, const OutputsOf& outputs_of);
+[[nodiscard]] core::Result<JobFacts> facts_of(const model::TrainingJob& job, const model::ModelGraph& graph,
+                                              const OutputsOf& outputs_of);
+
+/// The same of a job's Analysis, until that is moved to another job. The facts of a table are those of its printed
+/// rows, which need no edges; other graphs are wired. Errors: also those of connecting.
+[[nodiscard]] core::Result<JobFacts> facts_of(analysis::Analysis& analysis);
 
 }  // namespace gpumem::ml
 

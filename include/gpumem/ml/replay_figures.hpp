@@ -1,11 +1,16 @@
-// Enters: nothing. Leaves: the names of the figures that replays of a job give to a learned model, in the order of
-// JobFacts::replay. The estimators in estimate/ fill them in. Units: MiB, if not said otherwise.
+// Enters: a job's Analysis and a GPU. Leaves: the figures that the allocator's runs of the job there give to a learned
+// model, with their names, in the order of JobFacts::replay. Units: MiB, if not said otherwise.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <string_view>
 
+#include "gpumem/analysis/analysis.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/allocator_options.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/ml/features.hpp"
 #include "gpumem/ml/job_facts.hpp"
 #include "gpumem/model/training_job.hpp"
 
@@ -43,4 +48,19 @@ inline constexpr std::array<std::string_view, 21> kVariantNames = {
     "multiple-8",     "first-always", "first-never"};
 static_assert(kFirstVariantFigure + kVariantNames.size() <= kReplayFigures);
 
+/// Of one run by the rule; with Needs::variants also of one more for each way in which convolutions may take other
+/// workspaces (without convolutions, and without Needs::variants, their figures are 0). Errors: those of the runs.
+[[nodiscard]] core::Result<std::array<double, kReplayFigures>> replay_figures(
+    analysis::Analysis& analysis, const device::GpuProfile& gpu, Needs needs,
+    const device::AllocatorOptions& options = {});
+
+/// Sets JobFacts::replay as far as the reader needs it. Errors: those of the runs; the facts then stay as they were.
+[[nodiscard]] core::Status add_replay(JobFacts& facts, const FeatureReader& reader, analysis::Analysis& analysis,
+                                      const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
+
 }  // namespace gpumem::ml
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/ml/impl/replay_figures_inl.hpp"
+#endif

@@ -2,7 +2,6 @@
 // (step_time.hpp), on any GPU whose SM count, bandwidth and FP32 peak are known. Nothing of the job's own is fitted.
 #pragma once
 
-#include "gpumem/ops/catalogue.hpp"
 #include "gpumem/utilisation/roofline_estimate.hpp"
 #include "gpumem/utilisation/utilisation_estimator.hpp"
 
@@ -12,17 +11,15 @@ class Roofline final : public UtilisationEstimator {
  public:
   static constexpr std::string_view kName = "roofline";
 
-  explicit Roofline(const HostCosts& host = {}, const ops::Catalogue& ops = ops::catalogue())
-      : host_(host), ops_(ops) {}
+  explicit Roofline(const HostCosts& host = {}) : host_(host) {}
 
   [[nodiscard]] std::string_view name() const override { return kName; }
 
  private:
-  [[nodiscard]] core::Result<UtilisationEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] core::Result<UtilisationEstimate> do_estimate(analysis::Analysis& analysis,
                                                               const device::GpuProfile& gpu) const override;
 
   HostCosts host_;
-  const ops::Catalogue& ops_;
 };
 
 }  // namespace gpumem::utilisation

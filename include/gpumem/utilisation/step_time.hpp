@@ -20,12 +20,11 @@
 #include <cstdint>
 #include <optional>
 
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
-#include "gpumem/estimate/learned_facts.hpp"
 #include "gpumem/ml/job_facts.hpp"
 #include "gpumem/model/training_job.hpp"
-#include "gpumem/ops/catalogue.hpp"
 #include "gpumem/plan/step_work.hpp"
 
 namespace gpumem::utilisation {
@@ -81,15 +80,12 @@ struct StepTime {
 [[nodiscard]] StepTime step_time(const plan::StepWork& work, const model::TrainingJob& job, const GpuPeaks& gpu,
                                  const HostCosts& host = {});
 
-/// The kernels of a step of a job whose graph may lack edges. Errors: those of connecting and recording.
-[[nodiscard]] core::Result<plan::StepWork> work_of(const model::TrainingJob& job, const ops::Catalogue& ops);
-
 /// The figures as features of learned models, in the order of ml/roofline_figures.hpp.
 [[nodiscard]] std::array<double, ml::kRooflineFigures> roofline_figures(const StepTime& time);
 
-/// The same of a job whose facts are known already, and perhaps its plan. Errors: those of work_of() and peaks_of().
-[[nodiscard]] core::Result<std::array<double, ml::kRooflineFigures>> roofline_figures_of(
-    const estimate::LearnedFacts& learned, const device::GpuProfile& gpu, const ops::Catalogue& ops);
+/// The same of a job on this GPU. Errors: those of the job's kernels and of peaks_of().
+[[nodiscard]] core::Result<std::array<double, ml::kRooflineFigures>> roofline_figures_of(analysis::Analysis& analysis,
+                                                                                         const device::GpuProfile& gpu);
 
 }  // namespace gpumem::utilisation
 

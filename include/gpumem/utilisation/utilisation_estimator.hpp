@@ -1,8 +1,9 @@
-// Enters: a training job and a GPU. Leaves: a UtilisationEstimate. The counterpart of estimate::Estimator.
+// Enters: a training job's Analysis and a GPU. Leaves: a UtilisationEstimate. The counterpart of estimate::Estimator.
 #pragma once
 
 #include <string_view>
 
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/model/training_job.hpp"
@@ -22,12 +23,15 @@ class UtilisationEstimator {
 
   /// How busy the job keeps this GPU. Errors: as of estimate::Estimator::estimate(), and missing_information where the
   /// profile lacks a figure that this method needs (SM count, bandwidth, peak).
+  [[nodiscard]] core::Result<UtilisationEstimate> estimate(analysis::Analysis& analysis,
+                                                           const device::GpuProfile& gpu) const;
+  /// The same with an Analysis for this call alone.
   [[nodiscard]] core::Result<UtilisationEstimate> estimate(const model::TrainingJob& job,
                                                            const device::GpuProfile& gpu) const;
 
  private:
   /// Fills the shares for a job that has been validated; estimate() adds the names.
-  [[nodiscard]] virtual core::Result<UtilisationEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] virtual core::Result<UtilisationEstimate> do_estimate(analysis::Analysis& analysis,
                                                                       const device::GpuProfile& gpu) const = 0;
 };
 

@@ -19,7 +19,6 @@
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/trained_model.hpp"
-#include "gpumem/ops/catalogue.hpp"
 #include "gpumem/utilisation/utilisation_estimator.hpp"
 
 namespace gpumem::utilisation {
@@ -33,7 +32,7 @@ class UtilisationMlp final : public UtilisationEstimator {
   /// invalid_argument for no models, for one whose head tells something else, or whose provenance names no profile;
   /// those of finding that profile.
   [[nodiscard]] static core::Result<std::unique_ptr<UtilisationEstimator>> create(
-      std::string_view name, std::vector<ml::TrainedModel> models, const ops::Catalogue& ops = ops::catalogue());
+      std::string_view name, std::vector<ml::TrainedModel> models);
 
   [[nodiscard]] std::string_view name() const override { return name_; }
 
@@ -44,14 +43,13 @@ class UtilisationMlp final : public UtilisationEstimator {
     device::GpuProfile gpu;  ///< of its runs
   };
 
-  UtilisationMlp(std::string_view name, const ops::Catalogue& ops) : name_(name), ops_(ops) {}
+  explicit UtilisationMlp(std::string_view name) : name_(name) {}
 
-  [[nodiscard]] core::Result<UtilisationEstimate> do_estimate(const model::TrainingJob& job,
+  [[nodiscard]] core::Result<UtilisationEstimate> do_estimate(analysis::Analysis& analysis,
                                                               const device::GpuProfile& gpu) const override;
   [[nodiscard]] const Learned* model_for(ml::NetKind kind) const;
 
   std::string_view name_;
-  const ops::Catalogue& ops_;
   std::vector<Learned> models_;
 };
 

@@ -16,7 +16,7 @@ class Fixed final : public Estimator {
   [[nodiscard]] std::string_view name() const override { return "fixed"; }
 
  private:
-  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const TrainingJob& /*job*/,
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& /*analysis*/,
                                                          const GpuProfile& /*gpu*/) const override {
     if (bytes_ < 0) return core::Error{ErrorCode::missing_information, "cannot tell", {}};
     MemoryEstimate estimate;
@@ -69,7 +69,7 @@ class Partial final : public Estimator {
   [[nodiscard]] std::string_view name() const override { return "partial"; }
 
  private:
-  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(const TrainingJob&, const GpuProfile&) const override {
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis&, const GpuProfile&) const override {
     MemoryEstimate estimate;
     estimate.leaves_out = "activations";
     return estimate;

@@ -39,7 +39,7 @@ TEST_P(TimelineOf, AgreesWithTheEstimate) {
   const TimelinePoint& peak = timeline->points[timeline->peak_point];
   EXPECT_EQ(sum(peak.allocated), estimate->allocated->count());
   EXPECT_EQ(peak.allocated[static_cast<std::size_t>(plan::Category::gradient)], estimate->breakdown.gradients.count());
-  EXPECT_EQ(peak.allocated[kWorkspaceCategory], estimate->breakdown.workspace.count());
+  EXPECT_EQ(peak.allocated[analysis::kWorkspaceCategory], estimate->breakdown.workspace.count());
   ASSERT_GE(peak.layer, 0);
   EXPECT_EQ(timeline->layers[static_cast<std::size_t>(peak.layer)].path, estimate->peak_layer->path);
 }

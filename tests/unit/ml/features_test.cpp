@@ -5,7 +5,6 @@
 #include <set>
 
 #include "expect.hpp"
-#include "gpumem/estimate/learned_facts.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/ml/replay_figures.hpp"
 #include "gpumem_datasets/read_runs.hpp"
@@ -30,9 +29,14 @@ TrainingJob published_mlp() {
   return runs->runs.at(0).job;
 }
 
-core::Result<estimate::LearnedFacts> facts_of(const TrainingJob& job) {
-  return estimate::learned_facts(job, *find_profile("a100-40gb"), ops::catalogue(), estimate::ReplayDepth::none);
-}
+/// A job's analysis, and the facts that view it.
+struct Analysed {
+  explicit Analysed(const TrainingJob& job) : analysis(job), facts(ml::facts_of(analysis)) {
+    EXPECT_TRUE(testing::succeeds(facts));
+  }
+  analysis::Analysis analysis;
+  core::Result<JobFacts> facts;
+};
 
 ModelConfig config_of(const std::vector<std::string>& features, const std::vector<std::string>& columns = {}) {
   ModelConfig config;
@@ -56,13 +60,14 @@ TEST(Features, OfReplaysAreNamedAsTheirFigures) {
   for (const auto& [figure, name] : kReplayFigureNames) {
     const auto reader = FeatureReader::create(config_of({std::string(name)}));
     ASSERT_TRUE(testing::succeeds(reader));
-    EXPECT_TRUE(reader->needs_replay());
-    EXPECT_FALSE(reader->needs_variants());
+    EXPECT_TRUE(reader->needs(Needs::replay));
+    EXPECT_FALSE(reader->needs(Needs::variants));
   }
   for (std::size_t variant = 0; variant < kVariantNames.size(); ++variant) {
     const auto reader = FeatureReader::create(config_of({"replay." + std::string(kVariantNames[variant])}));
     ASSERT_TRUE(testing::succeeds(reader));
-    EXPECT_TRUE(reader->needs_variants());
+    EXPECT_TRUE(reader->needs(Needs::variants));
+    EXPECT_TRUE(reader->needs(Needs::replay)) << "the rule's run is what variants are held against";
     JobFacts facts;
     facts.replay.emplace();
     (*facts.replay)[kFirstVariantFigure + variant] = 0.25;
@@ -71,9 +76,7 @@ TEST(Features, OfReplaysAreNamedAsTheirFigures) {
 }
 
 TEST(Features, OfThePublishedModelsAreTheirTablesColumns) {
-  const TrainingJob job = published_mlp();
-  const auto facts = facts_of(job);
-  ASSERT_TRUE(testing::succeeds(facts));
+  const Analysed analysed(published_mlp());
   const auto reader = FeatureReader::create(
       config_of({"gpumemnet.depth", "gpumemnet.batch_size", "gpumemnet.parameters", "gpumemnet.activations",
                  "gpumemnet.activations_times_batch", "gpumemnet.batch_norm_layers", "gpumemnet.dropout_layers",
@@ -81,16 +84,14 @@ TEST(Features, OfThePublishedModelsAreTheirTablesColumns) {
                 {"gpumemnet.code_0", "gpumemnet.code_1", "gpumemnet.layer_activations", "gpumemnet.layer_parameters"}));
   ASSERT_TRUE(testing::succeeds(reader));
   const double angle = 5.0 * std::numbers::pi / 11.0;  // PReLU is the sixth of eleven
-  EXPECT_EQ(reader->raw_features(facts->facts), (Raw{2, 8, 32, 16, 128, 1, 1, std::sin(angle), std::cos(angle), 0}));
-  EXPECT_EQ(reader->raw_sequence(facts->facts),
+  EXPECT_EQ(reader->raw_features(*analysed.facts), (Raw{2, 8, 32, 16, 128, 1, 1, std::sin(angle), std::cos(angle), 0}));
+  EXPECT_EQ(reader->raw_sequence(*analysed.facts),
             (std::vector<Raw>{{0, 1, 3, 18}, {1, 0, 3, 6}, {1, 0, 3, 0}, {1, 0, 3, 0}}))
       << "cut to the model's length";
 }
 
 TEST(Features, AreTransformedAndHeldAgainstTheirRange) {
-  const TrainingJob job = published_mlp();
-  const auto facts = facts_of(job);
-  ASSERT_TRUE(testing::succeeds(facts));
+  const Analysed analysed(published_mlp());
   ModelConfig config = config_of({"batch_size", "linear_layers"}, {"is_linear"});
   config.features[0] = {.name = "batch_size", .transform = Transform::log1p, .mean = 1.0, .scale = 2.0, .max = 8.0};
   config.features[1] = {.name = "linear_layers", .min = 3.0, .max = 9.0};
@@ -99,7 +100,7 @@ TEST(Features, AreTransformedAndHeldAgainstTheirRange) {
   std::vector<float> features(2);
   std::vector<float> sequence;
   std::vector<std::string> outside;
-  reader->read(facts->facts, features, sequence, outside);
+  reader->read(*analysed.facts, features, sequence, outside);
   EXPECT_FLOAT_EQ(features[0], static_cast<float>((std::log(9.0) - 1.0) / 2.0));
   EXPECT_EQ(features[1], 2.0F);
   EXPECT_EQ(sequence, (std::vector<float>{1, 0, 0, 0}));
@@ -110,7 +111,7 @@ TEST(Features, OptimizerAndPrecisionCount) {
   TrainingJob job = published_mlp();
   const auto reader = FeatureReader::create(config_of({"optimizer_states", "parameter_bytes", "activation_bytes"}));
   ASSERT_TRUE(testing::succeeds(reader));
-  const auto raw = [&] { return reader->raw_features(facts_of(job)->facts); };
+  const auto raw = [&] { return reader->raw_features(*Analysed(job).facts); };
   EXPECT_EQ(raw(), (Raw{2, 4, 4}));
   job.optimizer = Optimizer::sgd;
   job.precision = Precision::amp_bf16;

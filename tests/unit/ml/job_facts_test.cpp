@@ -37,7 +37,7 @@ Facts facts_of_text(const std::string& text, std::int64_t batch = 2) {
   Facts made{TrainingJob(*std::move(graph), batch), core::Error{}};
   const auto wired = connect::connect(made.job, ops::catalogue());
   EXPECT_TRUE(testing::succeeds(wired));
-  made.facts = facts_of(made.job, [&](std::size_t layer) { return wired->outputs(layer); });
+  made.facts = facts_of(made.job, *made.job.graph, [&](std::size_t layer) { return wired->outputs(layer); });
   EXPECT_TRUE(testing::succeeds(made.facts));
   return made;
 }

@@ -35,6 +35,19 @@ TEST(Mixture, QuantilesUpToALimitAreThoseOfWhatLiesThere) {
   EXPECT_EQ(mixture.quantile_up_to(-1e6, 0.5), -1e6);  // it has nothing there
 }
 
+TEST(Mixture, TheRangeOfWhatFitsHasTheWholeMixturesUpperBound) {
+  const Mixture mixture = {{0.0, 0.0, 1.0}, {0.6, 0.3, 0.1}, {0.01, 0.5, 0.02}};
+  const MixtureRange whole = range_of(mixture, {0.025, 0.95}, std::nullopt);
+  EXPECT_EQ(whole.lower, mixture.quantile(0.025));
+  EXPECT_EQ(whole.expected, mixture.quantile(0.5));
+  EXPECT_EQ(whole.upper, mixture.quantile(0.95));
+  const MixtureRange fits = range_of(mixture, {0.025, 0.95}, -0.05);
+  EXPECT_EQ(fits.lower, mixture.quantile_up_to(-0.05, 0.025));
+  EXPECT_EQ(fits.expected, mixture.quantile_up_to(-0.05, 0.5));
+  EXPECT_LT(fits.expected, -0.05);
+  EXPECT_EQ(fits.upper, whole.upper);
+}
+
 TEST(Mixture, SharesAreThoseOfTheLogits) {
   const std::vector<float> logits = {1000.0F, 1000.0F, -1000.0F};
   EXPECT_EQ(softmax(logits), (std::vector<double>{0.5, 0.5, 0.0}));

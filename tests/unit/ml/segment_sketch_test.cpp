@@ -76,7 +76,7 @@ constexpr std::string_view kTangledGraph = R"({"format": "gpumem-graph", "versio
 double sketch_mib(std::string_view graph, std::int64_t batch_size) {
   const TrainingJob job(*parse_summary(graph), batch_size);
   const auto wired = connect::connect(job, ops::catalogue());
-  return sketched_segments(*facts_of(job, [&](std::size_t layer) { return wired->outputs(layer); })) /
+  return sketched_segments(*facts_of(job, *job.graph, [&](std::size_t layer) { return wired->outputs(layer); })) /
          static_cast<double>(kMiB);
 }
 

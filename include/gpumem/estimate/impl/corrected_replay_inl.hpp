@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gpumem/estimate/learned_facts.hpp"
-#include "gpumem/estimate/replay_estimate.hpp"
+#include "gpumem/estimate/allocator_estimate.hpp"
 #include "gpumem/ml/mixture.hpp"
+#include "gpumem/ml/replay_figures.hpp"
 
 namespace gpumem::estimate {
 
@@ -57,11 +57,30 @@ GPUMEM_INLINE core::Bytes scaled(core::Bytes context, std::int64_t reserved, dou
   return core::Bytes(context.count() + static_cast<std::int64_t>(segments * kSegment));
 }
 
+/// The replay's estimate as the mixture has it.
+GPUMEM_INLINE void correct(MemoryEstimate& estimate, const ml::Mixture& mixture, const ml::Head& head,
+                           core::Bytes capacity) {
+  const core::Bytes context = estimate.breakdown.context;
+  const std::int64_t reserved = estimate.reserved->count();
+  const core::Bytes room(std::max(reserved, capacity.count() - context.count()));
+  const double most =
+      std::log(static_cast<double>(room.count()) / static_cast<double>(std::max<std::int64_t>(reserved, 1)));
+  const ml::MixtureRange range = ml::range_of(mixture, {head.lower_share, head.upper_share},
+                                              estimate.fits ? std::optional(most) : std::nullopt);
+  const core::Bytes expected = scaled(core::Bytes(0), reserved, range.expected);
+  estimate.lower = scaled(context, reserved, range.lower);
+  estimate.upper = scaled(context, reserved, range.upper);
+  // Rounding to segments may lead beyond it yet.
+  rebalance(estimate, estimate.fits ? std::min(expected, room).count() : expected.count());
+  if (estimate.fits) estimate.upper = std::min(estimate.upper, capacity);
+  estimate.lower = std::min(estimate.lower, estimate.expected);
+  estimate.upper = std::max(estimate.upper, estimate.expected);
+}
+
 }  // namespace corrected_replay_detail
 
 GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> CorrectedReplay::create(ml::TrainedModel corrector,
-                                                                               device::AllocatorOptions options,
-                                                                               const ops::Catalogue& ops) {
+                                                                               device::AllocatorOptions options) {
   if (corrector.config.head.spread == 0.0) {
     return core::Error{core::ErrorCode::invalid_argument,
                        "the model " + core::quoted(corrector.config.name) + " is no corrector of the replay",
@@ -69,7 +88,7 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> CorrectedReplay::create(m
   }
   core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(corrector.config);
   if (!reader) return reader.error();
-  return std::unique_ptr<Estimator>(new CorrectedReplay(std::move(corrector), *std::move(reader), options, ops));
+  return std::unique_ptr<Estimator>(new CorrectedReplay(std::move(corrector), *std::move(reader), options));
 }
 
 GPUMEM_INLINE bool CorrectedReplay::is_for(const ml::JobFacts& facts, const device::GpuProfile& gpu) const {
@@ -81,50 +100,34 @@ GPUMEM_INLINE bool CorrectedReplay::is_for(const ml::JobFacts& facts, const devi
   return true;
 }
 
-GPUMEM_INLINE core::Result<MemoryEstimate> CorrectedReplay::do_estimate(const model::TrainingJob& job,
+GPUMEM_INLINE core::Result<MemoryEstimate> CorrectedReplay::do_estimate(analysis::Analysis& analysis,
                                                                         const device::GpuProfile& gpu) const {
   namespace detail = corrected_replay_detail;
-  core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, ReplayDepth::rule, options_);
-  if (!learned) return learned.error();
-  MemoryEstimate estimate = replay_estimate(*learned->planned, *learned->replay, gpu);
-  if (!is_for(learned->facts, gpu)) return estimate;
-  // Only now: the variants cost a replay each.
-  const auto figures = replay_figures(*learned->planned, *learned->replay, gpu, ReplayDepth::variants, options_);
+  core::Result<ml::JobFacts> facts = ml::facts_of(analysis);
+  if (!facts) return facts.error();
+  core::Result<MemoryEstimate> replayed = allocator_estimate(analysis, gpu, options_);
+  if (!replayed) return replayed.error();
+  MemoryEstimate estimate = *std::move(replayed);
+  if (!is_for(*facts, gpu)) return estimate;
+  // Only now: the variants cost a run each.
+  const auto figures = ml::replay_figures(analysis, gpu, ml::Needs::variants, options_);
   if (!figures) return figures.error();
-  learned->facts.replay = *figures;
+  facts->replay = *figures;
 
   const ml::ModelConfig& config = corrector_.config;
   std::vector<float> features(config.features.size());
   std::vector<float> sequence;
   std::vector<std::string> outside;
-  reader_.read(learned->facts, features, sequence, outside);
+  reader_.read(*facts, features, sequence, outside);
   if (!outside.empty()) return estimate;
   std::vector<float> logits(static_cast<std::size_t>(config.network.outputs));
   ml::NetworkBuffers buffers = corrector_.network.buffers();
   corrector_.network.run(features, sequence, buffers, logits);
   if (!std::all_of(logits.begin(), logits.end(), [](float logit) { return std::isfinite(logit); })) return estimate;
 
-  const ml::Mixture mixture = {detail::centres_of(config, reader_.raw_features(learned->facts)), ml::softmax(logits),
+  const ml::Mixture mixture = {detail::centres_of(config, reader_.raw_features(*facts)), ml::softmax(logits),
                                ml::spreads_of(config.head)};
-  const core::Bytes context = estimate.breakdown.context;
-  const std::int64_t reserved = estimate.reserved->count();
-  const core::Bytes room(std::max(reserved, gpu.capacity().count() - context.count()));
-  // What a job takes that fits is distributed as the mixture is up to what there is. Its upper bound leaves room for
-  // the case that it does not fit.
-  const double most =
-      std::log(static_cast<double>(room.count()) / static_cast<double>(std::max<std::int64_t>(reserved, 1)));
-  const auto log_ratio = [&](double share) {
-    return estimate.fits ? mixture.quantile_up_to(most, share) : mixture.quantile(share);
-  };
-  constexpr double kMedian = 0.5;
-  const auto expected = detail::scaled(core::Bytes(0), reserved, log_ratio(kMedian));
-  estimate.lower = detail::scaled(context, reserved, log_ratio(config.head.lower_share));
-  estimate.upper = detail::scaled(context, reserved, mixture.quantile(config.head.upper_share));
-  // Rounding to segments may lead beyond it yet.
-  detail::rebalance(estimate, estimate.fits ? std::min(expected, room).count() : expected.count());
-  if (estimate.fits) estimate.upper = std::min(estimate.upper, gpu.capacity());
-  estimate.lower = std::min(estimate.lower, estimate.expected);
-  estimate.upper = std::max(estimate.upper, estimate.expected);
+  detail::correct(estimate, mixture, config.head, gpu.capacity());
   estimate.provenance.weights = config.name;
   return estimate;
 }

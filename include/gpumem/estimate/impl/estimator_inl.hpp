@@ -11,11 +11,18 @@ namespace gpumem::estimate {
 
 GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::TrainingJob& job,
                                                                const device::GpuProfile& gpu) const {
+  analysis::Analysis analysis(job);
+  return estimate(analysis, gpu);
+}
+
+GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(analysis::Analysis& analysis,
+                                                               const device::GpuProfile& gpu) const {
+  const model::TrainingJob& job = analysis.job();
   const core::Status valid = model::validate(job);
   if (!valid) return valid.error();
-  const core::Status taken = takes_data_parallel() ? core::Status(core::Done{}) : on_one_gpu(job, name());
+  const core::Status taken = takes_data_parallel() ? core::Status(core::Done{}) : analysis::on_one_gpu(job, name());
   if (!taken) return taken.error();
-  core::Result<MemoryEstimate> estimate = do_estimate(job, gpu);
+  core::Result<MemoryEstimate> estimate = do_estimate(analysis, gpu);
   // Replays of variants and the like end early: what they gave is not whole.
   if (core::deadline_passed()) return core::deadline_error().in_file(job.graph->file());
   if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());
@@ -29,14 +36,6 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::Trai
   const bool fits = decides_fit() ? estimate->fits : estimate->upper <= gpu.capacity();
   estimate->fits = fits && !estimate->lower_bound;
   return estimate;
-}
-
-GPUMEM_INLINE core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method) {
-  if (job.data_parallel == 1) return core::Done{};
-  return core::Error{core::ErrorCode::invalid_argument,
-                     std::string(method) + " is of one GPU, not of " + std::to_string(job.data_parallel) +
-                         " in data parallel; model-states and the zero- estimators take these",
-                     {}};
 }
 
 }  // namespace gpumem::estimate

@@ -20,8 +20,8 @@ namespace estimators_detail {
 
 template <typename Kind>
 core::Result<std::unique_ptr<Estimator>> create(const EstimatorOptions& options) {
-  if constexpr (std::is_constructible_v<Kind, const ops::Catalogue&, device::AllocatorOptions>) {
-    return std::unique_ptr<Estimator>(std::make_unique<Kind>(ops::catalogue(), options.allocator));
+  if constexpr (std::is_constructible_v<Kind, device::AllocatorOptions>) {
+    return std::unique_ptr<Estimator>(std::make_unique<Kind>(options.allocator));
   } else {
     return std::unique_ptr<Estimator>(std::make_unique<Kind>());
   }

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/connect/connect.hpp"
 #include "gpumem/estimate/fake_tensor.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
@@ -63,27 +62,25 @@ GPUMEM_INLINE Breakdown breakdown_of(const LiveBytes& live) {
 
 }  // namespace fake_tensor_detail
 
-GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(const model::TrainingJob& job,
+GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(analysis::Analysis& analysis,
                                                                    const device::GpuProfile&) const {
-  const auto connected = connect::connect(job, ops_);
-  if (!connected) return connected.error();
-  model::TrainingJob wired = job;
-  wired.graph = connected->shared_graph();
   const bool first = step_ == Step::forward_backward;
-  if (first) wired.optimizer = model::Optimizer::sgd;  // the one that keeps nothing and takes nothing
-  const core::Result<plan::Recording> recording = plan::record(*connected, wired, ops_, ops::Backend::cpu);
-  if (!recording) return recording.error();
-  const core::Result<plan::StepPlan> steps = plan::make_step_plan(wired, *recording);
+  const auto which = first ? analysis::Steps::without_optimizer : analysis::Steps::whole;
+  const auto steps = analysis.steps(ops::Backend::cpu, which);
   if (!steps) return steps.error();
-  const auto peak = fake_tensor_detail::peak_of(*steps, first ? 1 : 2);
+  const auto peak = fake_tensor_detail::peak_of(**steps, first ? 1 : 2);
   if (!peak) {
     return core::Error{core::ErrorCode::overflow,
-                       "the live tensors at batch " + std::to_string(job.batch_size) + " do not fit 64 bits",
+                       "the live tensors at batch " + std::to_string(analysis.job().batch_size) + " do not fit 64 bits",
                        {}};
   }
+  const auto wired = analysis.wired();
+  if (!wired) return wired.error();
+  const auto recording = analysis.recording(ops::Backend::cpu);
+  if (!recording) return recording.error();
   MemoryEstimate estimate;
-  estimate.coverage.edges = connected->edges();
-  estimate.coverage.layers_unknown = job.graph->unknown_layers() + recording->skipped_layers;
+  estimate.coverage.edges = (*wired)->edges();
+  estimate.coverage.layers_unknown = analysis.job().graph->unknown_layers() + (*recording)->skipped_layers;
   estimate.expected = core::Bytes(peak->bytes);
   estimate.lower = estimate.expected;
   estimate.upper = estimate.expected;

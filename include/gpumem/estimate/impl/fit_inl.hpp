@@ -20,8 +20,8 @@ GPUMEM_INLINE double least_need(const MemoryEstimate& estimate) {
 /// a straight line through two needs leads close to it; from there steps that double, then halve, lead to it.
 class Search {
  public:
-  Search(model::TrainingJob job, const device::GpuProfile& gpu, const Estimator& estimator)
-      : job_(std::move(job)), gpu_(gpu), estimator_(estimator) {}
+  Search(analysis::Analysis& analysis, const device::GpuProfile& gpu, const Estimator& estimator)
+      : analysis_(analysis), gpu_(gpu), estimator_(estimator) {}
 
   core::Result<Fit> run() {
     constexpr int kGuesses = 3;
@@ -77,15 +77,15 @@ class Search {
   /// A lower bound tells what does not fit, and no more.
   [[nodiscard]] core::Error never_known(const MemoryEstimate& estimate) const {
     return {core::ErrorCode::missing_information,
-            estimate.provenance.estimator + " gives a lower bound of what batch " + std::to_string(job_.batch_size) +
+            estimate.provenance.estimator + " gives a lower bound of what batch " + std::to_string(analysis_.job().batch_size) +
                 " takes, so that no batch is known to fit; use another estimator",
-            {job_.graph->file(), 0, {}}};
+            {analysis_.job().graph->file(), 0, {}}};
   }
 
   std::optional<core::Error> probe(std::int64_t batch_size) {
-    job_.batch_size = batch_size;
+    analysis_.set_batch_size(batch_size);
     ++fit_.estimates;
-    core::Result<MemoryEstimate> estimate = estimator_.estimate(job_, gpu_);
+    core::Result<MemoryEstimate> estimate = estimator_.estimate(analysis_, gpu_);
     // A size beyond 64 bits is beyond the GPU as well.
     const bool beyond = !estimate && estimate.error().code == core::ErrorCode::overflow && batch_size > 1;
     if (!estimate && !beyond) return estimate.error();
@@ -107,7 +107,7 @@ class Search {
     return std::nullopt;
   }
 
-  model::TrainingJob job_;
+  analysis::Analysis& analysis_;
   const device::GpuProfile& gpu_;
   const Estimator& estimator_;
   Fit fit_;
@@ -122,6 +122,13 @@ class Search {
 
 GPUMEM_INLINE core::Result<Fit> largest_batch(model::TrainingJob job, const device::GpuProfile& gpu,
                                               const Estimator& estimator) {
+  analysis::Analysis analysis(std::move(job));
+  return largest_batch(analysis, gpu, estimator);
+}
+
+GPUMEM_INLINE core::Result<Fit> largest_batch(analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                              const Estimator& estimator) {
+  const model::TrainingJob& job = analysis.job();
   if (job.graph != nullptr && job.graph->unknown_layers() > 0) {
     return core::Error{
         core::ErrorCode::missing_information,
@@ -130,7 +137,7 @@ GPUMEM_INLINE core::Result<Fit> largest_batch(model::TrainingJob job, const devi
             "knows the layers of",
         {job.graph->file(), 0, {}}};
   }
-  return fit_detail::Search(std::move(job), gpu, estimator).run();
+  return fit_detail::Search(analysis, gpu, estimator).run();
 }
 
 }  // namespace gpumem::estimate

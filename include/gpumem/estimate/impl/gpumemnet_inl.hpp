@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "gpumem/ml/mixture.hpp"
+#include "gpumem/ml/replay_figures.hpp"
 
 namespace gpumem::estimate {
 
@@ -41,10 +42,9 @@ GPUMEM_INLINE void add_unseen_settings(const model::TrainingJob& job, std::vecto
 
 GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::string_view name,
                                                                          std::vector<ml::TrainedModel> models,
-                                                                         device::AllocatorOptions options,
-                                                                         const ops::Catalogue& ops) {
+                                                                         device::AllocatorOptions options) {
   if (models.empty()) return core::Error{core::ErrorCode::invalid_argument, "there is no trained model", {}};
-  std::unique_ptr<Gpumemnet> made(new Gpumemnet(name == kTransformerName ? kTransformerName : kMlpName, ops, options));
+  std::unique_ptr<Gpumemnet> made(new Gpumemnet(name == kTransformerName ? kTransformerName : kMlpName, options));
   for (ml::TrainedModel& model : models) {
     if (model.config.head.edges_mib.empty() || !model.config.head.of.empty()) {
       return core::Error{core::ErrorCode::invalid_argument,
@@ -53,8 +53,7 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::st
     }
     core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(model.config);
     if (!reader) return reader.error();
-    const ReplayDepth depth = replay_depth_of(*reader);
-    made->classifiers_.push_back({std::move(model), *std::move(reader), depth});
+    made->classifiers_.push_back({std::move(model), *std::move(reader)});
   }
   return std::unique_ptr<Estimator>(std::move(made));
 }
@@ -66,21 +65,21 @@ GPUMEM_INLINE const Gpumemnet::Classifier& Gpumemnet::classifier_for(ml::NetKind
   return found == classifiers_.end() ? classifiers_.front() : *found;
 }
 
-GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(const model::TrainingJob& job,
+GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(analysis::Analysis& analysis,
                                                                   const device::GpuProfile& gpu) const {
   namespace detail = gpumemnet_detail;
-  core::Result<LearnedFacts> learned = learned_facts(job, gpu, ops_, ReplayDepth::none);
-  if (!learned) return learned.error();
-  const Classifier& classifier = classifier_for(learned->facts.kind);
-  // Only now: a replay costs many times the rest.
-  const core::Status added = add_replay(*learned, gpu, ops_, classifier.depth, options_);
+  core::Result<ml::JobFacts> facts = ml::facts_of(analysis);
+  if (!facts) return facts.error();
+  const Classifier& classifier = classifier_for(facts->kind);
+  // Only now: a run costs many times the rest.
+  const core::Status added = ml::add_replay(*facts, classifier.reader, analysis, gpu, options_);
   if (!added) return added.error();
   const ml::ModelConfig& config = classifier.model.config;
 
   MemoryEstimate estimate;
   std::vector<float> features(config.features.size());
   std::vector<float> sequence;
-  classifier.reader.read(learned->facts, features, sequence, estimate.out_of_domain);
+  classifier.reader.read(*facts, features, sequence, estimate.out_of_domain);
   std::vector<float> logits(static_cast<std::size_t>(config.network.outputs));
   ml::NetworkBuffers buffers = classifier.model.network.buffers();
   classifier.model.network.run(features, sequence, buffers, logits);
@@ -88,8 +87,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(const model::T
     return core::Error{core::ErrorCode::overflow, "the job's figures are beyond what the model can weigh", {}};
   }
 
-  if (config.nets != ml::NetKind::any && config.nets != learned->facts.kind) estimate.out_of_domain.push_back("nets");
-  if (classifier.depth == ReplayDepth::none) detail::add_unseen_settings(job, estimate.out_of_domain);
+  if (config.nets != ml::NetKind::any && config.nets != facts->kind) estimate.out_of_domain.push_back("nets");
+  const bool replays = classifier.reader.needs(ml::Needs::replay);
+  if (!replays) detail::add_unseen_settings(analysis.job(), estimate.out_of_domain);
   const std::string* trained_on = detail::entry_of(config.provenance, "profile");
   if (trained_on != nullptr && *trained_on != gpu.name) estimate.out_of_domain.push_back("gpu");
 
@@ -101,7 +101,12 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(const model::T
   estimate.device = estimate.expected;
   if (const double* covered = detail::entry_of(config.accuracy, "covered")) estimate.upper_coverage = *covered;
   estimate.provenance.weights = config.name;
-  estimate.coverage.edges = learned->edges;
+  // The printed rows of a table need no edges.
+  if (replays || !analysis.job().graph->shapes_printed()) {
+    const auto wired = analysis.wired();
+    if (!wired) return wired.error();
+    estimate.coverage.edges = (*wired)->edges();
+  }
   return estimate;
 }
 

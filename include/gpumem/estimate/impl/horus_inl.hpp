@@ -2,8 +2,6 @@
 
 #include "gpumem/estimate/horus.hpp"
 
-#include "gpumem/connect/connect.hpp"
-
 namespace gpumem::estimate {
 
 namespace horus_detail {
@@ -38,11 +36,12 @@ GPUMEM_INLINE core::Result<core::Checked> activations(const connect::WiredGraph&
 
 }  // namespace horus_detail
 
-GPUMEM_INLINE core::Result<MemoryEstimate> Horus::do_estimate(const model::TrainingJob& job,
+GPUMEM_INLINE core::Result<MemoryEstimate> Horus::do_estimate(analysis::Analysis& analysis,
                                                               const device::GpuProfile&) const {
-  const core::Result<connect::WiredGraph> wired = connect::connect(job, ops_);
+  const model::TrainingJob& job = analysis.job();
+  const auto wired = analysis.wired();
   if (!wired) return wired.error();
-  const core::Result<core::Checked> activations = horus_detail::activations(*wired, job.batch_size);
+  const core::Result<core::Checked> activations = horus_detail::activations(**wired, job.batch_size);
   if (!activations) return activations.error();
 
   const core::Checked element = core::element_size(model::parameter_dtype(job.precision));

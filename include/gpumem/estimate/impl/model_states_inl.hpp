@@ -2,41 +2,38 @@
 
 #include "gpumem/estimate/model_states.hpp"
 
-#include "gpumem/connect/connect.hpp"
 #include "gpumem/estimate/state_bytes.hpp"
-#include "gpumem/plan/record.hpp"
 
 namespace gpumem::estimate {
 
 namespace model_states_detail {
 
 /// What adafactor keeps: of a matrix its rows and columns, of any other tensor as much as it has.
-GPUMEM_INLINE core::Result<core::Checked> factored_bytes(const model::TrainingJob& job, const ops::Catalogue& ops) {
-  const auto connected = connect::connect(job, ops);
-  if (!connected) return connected.error();
-  const core::Result<plan::Recording> recording = plan::record(*connected, job, ops);
+GPUMEM_INLINE core::Result<core::Checked> factored_bytes(analysis::Analysis& analysis) {
+  const auto recording = analysis.recording();
   if (!recording) return recording.error();
-  const ops::Tape& tape = recording->tape;
+  const ops::Tape& tape = (*recording)->tape;
   core::Checked bytes = 0;
   for (const ops::Tape::Parameter& parameter : tape.parameters()) {
     if (parameter.frozen || parameter.tied) continue;
     const bool matrix = parameter.factored.value() != 0;
     bytes += matrix ? parameter.factored * core::Checked(core::element_size(core::DType::float32))
-                    : tape.tensor(parameter.tensor).size.bytes(job.batch_size);
+                    : tape.tensor(parameter.tensor).size.bytes(analysis.job().batch_size);
   }
   return bytes;
 }
 
 }  // namespace model_states_detail
 
-GPUMEM_INLINE core::Result<MemoryEstimate> ModelStates::do_estimate(const model::TrainingJob& job,
+GPUMEM_INLINE core::Result<MemoryEstimate> ModelStates::do_estimate(analysis::Analysis& analysis,
                                                                     const device::GpuProfile& /*gpu*/) const {
+  const model::TrainingJob& job = analysis.job();
   const core::Checked element = core::element_size(model::parameter_dtype(job.precision));
   const core::Checked parameters = core::Checked(job.graph->parameters()) * element;
   const core::Checked gradients = core::Checked(job.graph->trainable_parameters()) * element;
   core::Checked optimizer = gradients * core::Checked(model::optimizer_states(job.optimizer));
   if (model::row_of(job.optimizer).state_shape == model::OptimizerRow::StateShape::factored) {
-    const core::Result<core::Checked> factored = model_states_detail::factored_bytes(job, ops_);
+    const core::Result<core::Checked> factored = model_states_detail::factored_bytes(analysis);
     if (!factored) return factored.error();
     optimizer = *factored;
   }

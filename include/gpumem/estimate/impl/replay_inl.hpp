@@ -2,29 +2,13 @@
 
 #include "gpumem/estimate/replay.hpp"
 
-#include "gpumem/estimate/replay_estimate.hpp"
+#include "gpumem/estimate/allocator_estimate.hpp"
 
 namespace gpumem::estimate {
 
-GPUMEM_INLINE core::Result<MemoryEstimate> Replay::do_estimate(const model::TrainingJob& job,
+GPUMEM_INLINE core::Result<MemoryEstimate> Replay::do_estimate(analysis::Analysis& analysis,
                                                                const device::GpuProfile& gpu) const {
-  if (prepared_ == nullptr) {
-    const core::Result<PlannedJob> planned = plan_job(job, gpu, ops_);
-    if (!planned) return planned.error();
-    return replay_of(*planned, gpu, nullptr);
-  }
-  core::Result<std::unique_ptr<PreparedJob>> prepared = prepared_->take(job, gpu, ops_);
-  if (!prepared) return prepared.error();
-  core::Result<MemoryEstimate> estimate = replay_of((*prepared)->planned, gpu, &(*prepared)->memory);
-  prepared_->put_back(*std::move(prepared));
-  return estimate;
-}
-
-GPUMEM_INLINE core::Result<MemoryEstimate> Replay::replay_of(const PlannedJob& planned, const device::GpuProfile& gpu,
-                                                             ReplayMemory* memory) const {
-  const core::Result<JobReplay> replay = replay_job(planned, gpu, options_, memory);
-  if (!replay) return replay.error();
-  return replay_estimate(planned, *replay, gpu);
+  return allocator_estimate(analysis, gpu, options_);
 }
 
 }  // namespace gpumem::estimate

@@ -7,11 +7,14 @@
 #include <optional>
 #include <utility>
 
-#include "gpumem/estimate/planned_job.hpp"
 
 namespace gpumem::estimate {
 
 namespace timeline_detail {
+
+using analysis::AllocatorMoment;
+using analysis::AllocatorObserver;
+using analysis::kWorkspaceCategory;
 
 GPUMEM_INLINE std::int64_t total_of(const ByCategory& held) {
   std::int64_t total = 0;
@@ -21,16 +24,16 @@ GPUMEM_INLINE std::int64_t total_of(const ByCategory& held) {
 
 /// Watches the replay and keeps the points. Events are taken in runs of `stride`, which no phase mark, and not the
 /// peak, lies within: of each run the highest point is kept, and the last.
-class Watcher final : public ReplayObserver {
+class Watcher final : public AllocatorObserver {
  public:
-  Watcher(const PlannedJob& planned, const PlanReplay& run, const TimelineOptions& options)
-      : plan_(planned.steps), peak_event_(run.peak_event), held_(plan_.slots) {
+  Watcher(const plan::StepPlan& plan, std::size_t peak_event, const TimelineOptions& options)
+      : plan_(plan), peak_event_(peak_event), held_(plan_.slots) {
     const std::size_t runs = std::max<std::size_t>(options.most_points / 2, 1);
     // Below that every event has its own point.
     stride_ = plan_.events.size() <= options.most_points ? 1 : (plan_.events.size() + runs - 1) / runs;
   }
 
-  void after(const ReplayMoment& moment) override {
+  void after(const AllocatorMoment& moment) override {
     const plan::Event& event = plan_.events[moment.event];
     begin_phases(moment.event);
     TimelinePoint point;
@@ -85,7 +88,7 @@ class Watcher final : public ReplayObserver {
   }
 
   /// A call may take memory for good (cuBLAS, the first time), and for its own length.
-  void take_workspace(const ReplayMoment& moment, TimelinePoint& point) {
+  void take_workspace(const AllocatorMoment& moment, TimelinePoint& point) {
     point.category = kWorkspaceCategory;
     const std::int64_t kept = moment.allocated[kWorkspaceCategory] - before_[kWorkspaceCategory];
     if (kept > 0) kept_workspace_.push_back({kept, kWorkspaceCategory, point.layer});
@@ -183,25 +186,37 @@ GPUMEM_INLINE void name_layers(Timeline& timeline, const model::ModelGraph& grap
 }  // namespace timeline_detail
 
 GPUMEM_INLINE core::Result<Timeline> make_timeline(const model::TrainingJob& job, const device::GpuProfile& gpu,
-                                                   const TimelineOptions& options, const ops::Catalogue& ops) {
-  const core::Status valid = model::validate(job);
+                                                   const TimelineOptions& options) {
+  analysis::Analysis analysis(job);
+  return make_timeline(analysis, gpu, options);
+}
+
+GPUMEM_INLINE core::Result<Timeline> make_timeline(analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                                   const TimelineOptions& options) {
+  const core::Status valid = model::validate(analysis.job());
   if (!valid) return valid.error();
-  core::Result<PlannedJob> planned = plan_job(job, gpu, ops);
-  if (!planned) return std::move(planned.error()).in_file(job.graph->file());
-  core::Result<JobReplay> replay = replay_job(*planned, gpu, options.allocator);
-  if (!replay) return std::move(replay.error()).in_file(job.graph->file());
+  const auto failed = [&](core::Error error) { return std::move(error).in_file(analysis.job().graph->file()); };
+  const core::Result<analysis::JobRun> of_job = analysis.run(gpu, options.allocator);
+  if (!of_job) return failed(of_job.error());
+  const auto steps = analysis.steps();
+  if (!steps) return failed(steps.error());
+  const auto recording = analysis.recording();
+  if (!recording) return failed(recording.error());
+  const auto wired = analysis.wired();
+  if (!wired) return failed(wired.error());
 
   // Once more, now that it is known where the peak stands.
-  timeline_detail::Watcher watcher(*planned, replay->run, options);
-  (void)replay_plan(planned->steps, planned->recording.tape, gpu, replay->options, &watcher);
+  const analysis::AllocatorRun& run = of_job->run;
+  timeline_detail::Watcher watcher(**steps, run.peak_event, options);
+  (void)analysis::run_allocator(**steps, (*recording)->tape, gpu, of_job->options, &watcher);
   Timeline timeline = std::move(watcher).take();
-  timeline_detail::name_layers(timeline, *planned->job.graph, options.most_holders);
-  timeline.context = planned->context;
+  timeline_detail::name_layers(timeline, (*wired)->graph(), options.most_holders);
+  timeline.context = of_job->context;
   timeline.capacity = gpu.capacity();
-  timeline.peak_allocated = core::Bytes(replay->run.peak_allocated);
-  timeline.peak_reserved = core::Bytes(replay->run.peak_reserved);
-  timeline.fits = replay->fits;
-  timeline.retries = replay->run.retries;
+  timeline.peak_allocated = core::Bytes(run.peak_allocated);
+  timeline.peak_reserved = core::Bytes(run.peak_reserved);
+  timeline.fits = of_job->fits;
+  timeline.retries = run.retries;
   return timeline;
 }
 

@@ -86,9 +86,10 @@ GPUMEM_INLINE std::vector<std::string> unlike(const model::TrainingJob& job) {
 
 GPUMEM_INLINE std::string_view ZeroStates::name() const { return zero_states_detail::formula_of(kind_).name; }
 
-GPUMEM_INLINE core::Result<MemoryEstimate> ZeroStates::do_estimate(const model::TrainingJob& job,
+GPUMEM_INLINE core::Result<MemoryEstimate> ZeroStates::do_estimate(analysis::Analysis& analysis,
                                                                    const device::GpuProfile& /*gpu*/) const {
   namespace detail = zero_states_detail;
+  const model::TrainingJob& job = analysis.job();
   const detail::Formula& formula = detail::formula_of(kind_);
   const core::Checked all = job.graph->parameters();
   const StateBytes whole = detail::times(formula.whole, all);

@@ -28,7 +28,7 @@ GPUMEM_INLINE double activation_bytes(const JobFacts& facts) { return facts.acti
 GPUMEM_INLINE double optimizer_states(const JobFacts& facts) { return facts.optimizer_states(); }
 
 GPUMEM_INLINE double parameters_mib(const JobFacts& facts) {
-  return static_cast<double>(facts.job->graph->parameters()) * parameter_bytes(facts) / kMiB;
+  return static_cast<double>(facts.graph->parameters()) * parameter_bytes(facts) / kMiB;
 }
 /// Parameters, their gradients, and what the optimizer keeps of each.
 GPUMEM_INLINE double static_mib(const JobFacts& facts) {
@@ -104,7 +104,7 @@ GPUMEM_INLINE double total_activations(const JobFacts& facts) {
 }
 GPUMEM_INLINE double published_parameters(const JobFacts& facts) {
   const double slopes = facts.parameters[static_cast<std::size_t>(OpFamily::activation)];
-  return static_cast<double>(facts.job->graph->parameters()) - slopes;
+  return static_cast<double>(facts.graph->parameters()) - slopes;
 }
 GPUMEM_INLINE double not_quantizable_layers(const JobFacts& facts) {
   return static_cast<double>(std::count_if(facts.layers.begin(), facts.layers.end(),
@@ -180,63 +180,56 @@ inline constexpr std::array<Feature, 91> kFeatures = {{
     {"live_mib", "static_mib + kept_mib + twice largest_output_mib", live_mib},
     {"sketch_mib", "what PyTorch's allocator reserves, MiB, by a rough sketch of two training steps",
      [](const JobFacts& facts) { return sketched_segments(facts) / kMiB; }},
-    {"replay.device", "what the replay expects on the device, MiB", replay_figure<ReplayFigure::device>, true},
-    {"replay.reserved", "what the replay expects the allocator to reserve, MiB", replay_figure<ReplayFigure::reserved>,
-     true},
-    {"replay.allocated", "the replay's peak of allocated memory, MiB", replay_figure<ReplayFigure::allocated>, true},
-    {"replay.workspace", "workspaces at that peak, MiB", replay_figure<ReplayFigure::workspace>, true},
-    {"replay.fragmentation", "reserved beyond that peak, MiB", replay_figure<ReplayFigure::fragmentation>, true},
-    {"replay.context", "the CUDA context, MiB", replay_figure<ReplayFigure::context>, true},
-    {"replay.fits", "1 if the replay found room for the job on the GPU, else 0", replay_figure<ReplayFigure::fits>,
-     true},
-    {"replay.retries", "how often it gave back its cache for that", replay_figure<ReplayFigure::retries>, true},
-    {"replay.slices-1", kVariantText, variant_figure<0>, true},
-    {"replay.slices-2", kVariantText, variant_figure<1>, true},
-    {"replay.slices-4", kVariantText, variant_figure<2>, true},
-    {"replay.slices-8", kVariantText, variant_figure<3>, true},
-    {"replay.slices-16", kVariantText, variant_figure<4>, true},
-    {"replay.split-5mib", kVariantText, variant_figure<5>, true},
-    {"replay.split-10mib", kVariantText, variant_figure<6>, true},
-    {"replay.split-20mib", kVariantText, variant_figure<7>, true},
-    {"replay.split-40mib", kVariantText, variant_figure<8>, true},
-    {"replay.forward-always", kVariantText, variant_figure<9>, true},
-    {"replay.forward-unaligned", kVariantText, variant_figure<10>, true},
-    {"replay.forward-never", kVariantText, variant_figure<11>, true},
-    {"replay.data-unaligned", kVariantText, variant_figure<12>, true},
-    {"replay.data-never", kVariantText, variant_figure<13>, true},
-    {"replay.weight-unaligned", kVariantText, variant_figure<14>, true},
-    {"replay.weight-never", kVariantText, variant_figure<15>, true},
-    {"replay.gradients-unaligned", kVariantText, variant_figure<16>, true},
-    {"replay.none", kVariantText, variant_figure<17>, true},
-    {"replay.multiple-8", kVariantText, variant_figure<18>, true},
-    {"replay.first-always", kVariantText, variant_figure<19>, true},
-    {"replay.first-never", kVariantText, variant_figure<20>, true},
-    {"roofline.gract", "share of a step with a kernel running", roofline_figure<RooflineFigure::gract>, false, true},
-    {"roofline.smact", "the same, times the share of SMs that kernels fill", roofline_figure<RooflineFigure::smact>,
-     false, true},
-    {"roofline.smocc", "the same, times the share of warps", roofline_figure<RooflineFigure::smocc>, false, true},
-    {"roofline.fp32", "share of a step in which the FP32 pipe is busy", roofline_figure<RooflineFigure::fp32>, false,
-     true},
-    {"roofline.kernel_us", "time of a step's kernels, microseconds", roofline_figure<RooflineFigure::kernel_us>, false,
-     true},
+    {"replay.device", "what the replay expects on the device, MiB", replay_figure<ReplayFigure::device>, Needs::replay},
+    {"replay.reserved", "what the replay expects the allocator to reserve, MiB", replay_figure<ReplayFigure::reserved>, Needs::replay},
+    {"replay.allocated", "the replay's peak of allocated memory, MiB", replay_figure<ReplayFigure::allocated>, Needs::replay},
+    {"replay.workspace", "workspaces at that peak, MiB", replay_figure<ReplayFigure::workspace>, Needs::replay},
+    {"replay.fragmentation", "reserved beyond that peak, MiB", replay_figure<ReplayFigure::fragmentation>, Needs::replay},
+    {"replay.context", "the CUDA context, MiB", replay_figure<ReplayFigure::context>, Needs::replay},
+    {"replay.fits", "1 if the replay found room for the job on the GPU, else 0", replay_figure<ReplayFigure::fits>, Needs::replay},
+    {"replay.retries", "how often it gave back its cache for that", replay_figure<ReplayFigure::retries>, Needs::replay},
+    {"replay.slices-1", kVariantText, variant_figure<0>, Needs::variants},
+    {"replay.slices-2", kVariantText, variant_figure<1>, Needs::variants},
+    {"replay.slices-4", kVariantText, variant_figure<2>, Needs::variants},
+    {"replay.slices-8", kVariantText, variant_figure<3>, Needs::variants},
+    {"replay.slices-16", kVariantText, variant_figure<4>, Needs::variants},
+    {"replay.split-5mib", kVariantText, variant_figure<5>, Needs::variants},
+    {"replay.split-10mib", kVariantText, variant_figure<6>, Needs::variants},
+    {"replay.split-20mib", kVariantText, variant_figure<7>, Needs::variants},
+    {"replay.split-40mib", kVariantText, variant_figure<8>, Needs::variants},
+    {"replay.forward-always", kVariantText, variant_figure<9>, Needs::variants},
+    {"replay.forward-unaligned", kVariantText, variant_figure<10>, Needs::variants},
+    {"replay.forward-never", kVariantText, variant_figure<11>, Needs::variants},
+    {"replay.data-unaligned", kVariantText, variant_figure<12>, Needs::variants},
+    {"replay.data-never", kVariantText, variant_figure<13>, Needs::variants},
+    {"replay.weight-unaligned", kVariantText, variant_figure<14>, Needs::variants},
+    {"replay.weight-never", kVariantText, variant_figure<15>, Needs::variants},
+    {"replay.gradients-unaligned", kVariantText, variant_figure<16>, Needs::variants},
+    {"replay.none", kVariantText, variant_figure<17>, Needs::variants},
+    {"replay.multiple-8", kVariantText, variant_figure<18>, Needs::variants},
+    {"replay.first-always", kVariantText, variant_figure<19>, Needs::variants},
+    {"replay.first-never", kVariantText, variant_figure<20>, Needs::variants},
+    {"roofline.gract", "share of a step with a kernel running", roofline_figure<RooflineFigure::gract>, Needs::roofline},
+    {"roofline.smact", "the same, times the share of SMs that kernels fill", roofline_figure<RooflineFigure::smact>, Needs::roofline},
+    {"roofline.smocc", "the same, times the share of warps", roofline_figure<RooflineFigure::smocc>, Needs::roofline},
+    {"roofline.fp32", "share of a step in which the FP32 pipe is busy", roofline_figure<RooflineFigure::fp32>, Needs::roofline},
+    {"roofline.kernel_us", "time of a step's kernels, microseconds", roofline_figure<RooflineFigure::kernel_us>, Needs::roofline},
     {"roofline.host_us", "time that the host takes to launch them, microseconds",
-     roofline_figure<RooflineFigure::host_us>, false, true},
+     roofline_figure<RooflineFigure::host_us>, Needs::roofline},
     {"roofline.data_us", "time that the host takes for the batch, microseconds",
-     roofline_figure<RooflineFigure::data_us>, false, true},
-    {"roofline.step_us", "a step, microseconds", roofline_figure<RooflineFigure::step_us>, false, true},
+     roofline_figure<RooflineFigure::data_us>, Needs::roofline},
+    {"roofline.step_us", "a step, microseconds", roofline_figure<RooflineFigure::step_us>, Needs::roofline},
     {"roofline.filled", "share of the SMs that kernels fill, weighted by their time",
-     roofline_figure<RooflineFigure::filled>, false, true},
+     roofline_figure<RooflineFigure::filled>, Needs::roofline},
     {"roofline.product_share", "share of the kernels' time in matrix products",
-     roofline_figure<RooflineFigure::product_share>, false, true},
-    {"roofline.convolution_share", "the same in convolutions", roofline_figure<RooflineFigure::convolution_share>,
-     false, true},
-    {"roofline.optimizer_share", "the same in the optimizer", roofline_figure<RooflineFigure::optimizer_share>, false,
-     true},
-    {"roofline.launches", "kernels of a step", roofline_figure<RooflineFigure::launches>, false, true},
-    {"roofline.multiply_adds", "of a step, 10^9", roofline_figure<RooflineFigure::multiply_adds>, false, true},
-    {"roofline.bytes", "moved in a step, 10^9", roofline_figure<RooflineFigure::bytes>, false, true},
+     roofline_figure<RooflineFigure::product_share>, Needs::roofline},
+    {"roofline.convolution_share", "the same in convolutions", roofline_figure<RooflineFigure::convolution_share>, Needs::roofline},
+    {"roofline.optimizer_share", "the same in the optimizer", roofline_figure<RooflineFigure::optimizer_share>, Needs::roofline},
+    {"roofline.launches", "kernels of a step", roofline_figure<RooflineFigure::launches>, Needs::roofline},
+    {"roofline.multiply_adds", "of a step, 10^9", roofline_figure<RooflineFigure::multiply_adds>, Needs::roofline},
+    {"roofline.bytes", "moved in a step, 10^9", roofline_figure<RooflineFigure::bytes>, Needs::roofline},
     {"roofline.floored_share", "share of the kernels' time that is the least time a kernel takes",
-     roofline_figure<RooflineFigure::floored_share>, false, true},
+     roofline_figure<RooflineFigure::floored_share>, Needs::roofline},
     {"activation_sin", "sin of i pi / 11, i being the most frequent activation function's place in GPUMemNet's list",
      [](const JobFacts& facts) { return std::sin(function_angle(facts)); }},
     {"takes_exponentials", "1 if the most frequent activation function takes exponentials, else 0", takes_exponentials},
@@ -368,17 +361,19 @@ GPUMEM_INLINE core::Result<FeatureReader> FeatureReader::create(const ModelConfi
   reader.column_specs_ = config.sequence;
   reader.length_ = static_cast<std::size_t>(config.network.sequence_length);
   for (const FeatureSpec& spec : config.features) {
-    const Feature* feature = features_detail::find(features_detail::kFeatures, spec.name);
-    reader.features_.push_back(feature);
-    reader.needs_replay_ = reader.needs_replay_ || feature->needs_replay;
-    reader.needs_roofline_ = reader.needs_roofline_ || feature->needs_roofline;
-    reader.needs_variants_ = reader.needs_variants_ || feature->description == features_detail::kVariantText;
+    reader.features_.push_back(features_detail::find(features_detail::kFeatures, spec.name));
   }
   for (const FeatureSpec& spec : config.sequence) {
     reader.columns_.push_back(features_detail::find(features_detail::kLayerFeatures, spec.name));
     reader.published_rows_ = reader.published_rows_ || spec.name.starts_with("gpumemnet.");
   }
   return reader;
+}
+
+GPUMEM_INLINE bool FeatureReader::needs(Needs what) const {
+  return std::any_of(features_.begin(), features_.end(), [&](const Feature* feature) {
+    return feature->needs == what || (what == Needs::replay && feature->needs == Needs::variants);
+  });
 }
 
 GPUMEM_INLINE bool FeatureReader::is_row(const JobFacts& facts, const LayerFacts& layer) const {

@@ -147,12 +147,13 @@ GPUMEM_INLINE double JobFacts::optimizer_states() const {
   return static_cast<double>(model::optimizer_states(job->optimizer));
 }
 
-GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, const OutputsOf& outputs_of) {
+GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, const model::ModelGraph& graph,
+                                                const OutputsOf& outputs_of) {
   using namespace job_facts_detail;
-  const model::ModelGraph& graph = *job.graph;
   const std::vector<ClassFacts> classes = facts_by_class(graph);
   JobFacts facts;
   facts.job = &job;
+  facts.graph = &graph;
   facts.layers.resize(graph.layers().size());
   KeptOutputs kept(facts.layers.size());
   for (std::size_t index = 0; index < facts.layers.size(); ++index) {
@@ -182,6 +183,17 @@ GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, con
   facts.kind = kind_of(facts);
   facts.function = most_frequent(facts.layers);
   return facts;
+}
+
+GPUMEM_INLINE core::Result<JobFacts> facts_of(analysis::Analysis& analysis) {
+  const model::TrainingJob& job = analysis.job();
+  const model::ModelGraph& given = *job.graph;
+  if (given.edges_inferred() && given.shapes_printed()) {
+    return facts_of(job, given, [&](std::size_t layer) { return given.outputs(given.layers()[layer]); });
+  }
+  const auto wired = analysis.wired();
+  if (!wired) return wired.error();
+  return facts_of(job, (*wired)->graph(), [&](std::size_t layer) { return (*wired)->outputs(layer); });
 }
 
 }  // namespace gpumem::ml

@@ -42,6 +42,14 @@ GPUMEM_INLINE double Mixture::quantile_up_to(double most, double share) const {
   return part > std::numeric_limits<double>::min() ? std::min(quantile(part), most) : most;
 }
 
+GPUMEM_INLINE MixtureRange range_of(const Mixture& mixture, const RangeShares& shares, std::optional<double> most) {
+  constexpr double kMedian = 0.5;
+  const auto within = [&](double share) {
+    return most ? mixture.quantile_up_to(*most, share) : mixture.quantile(share);
+  };
+  return {within(shares.lower), within(kMedian), mixture.quantile(shares.upper)};
+}
+
 GPUMEM_INLINE std::vector<double> softmax(std::span<const float> logits) {
   std::vector<double> shares;
   if (logits.empty()) return shares;

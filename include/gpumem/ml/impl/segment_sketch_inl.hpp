@@ -33,7 +33,7 @@ class Steps {
  public:
   explicit Steps(const JobFacts& facts)
       : facts_(facts),
-        graph_(*facts.job->graph),
+        graph_(*facts.graph),
         batch_(static_cast<double>(facts.job->batch_size)),
         activation_bytes_(facts.activation_bytes()),
         layers_(facts.layers.size()) {

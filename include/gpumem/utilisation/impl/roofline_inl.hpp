@@ -4,13 +4,13 @@
 
 namespace gpumem::utilisation {
 
-GPUMEM_INLINE core::Result<UtilisationEstimate> Roofline::do_estimate(const model::TrainingJob& job,
+GPUMEM_INLINE core::Result<UtilisationEstimate> Roofline::do_estimate(analysis::Analysis& analysis,
                                                                       const device::GpuProfile& gpu) const {
   const core::Result<GpuPeaks> peaks = peaks_of(gpu);
   if (!peaks) return peaks.error();
-  const core::Result<plan::StepWork> work = work_of(job, ops_);
+  const auto work = analysis.work();
   if (!work) return work.error();
-  return roofline_estimate(*work, job, *peaks, host_);
+  return roofline_estimate(**work, analysis.job(), *peaks, host_);
 }
 
 }  // namespace gpumem::utilisation

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <string_view>
 
-#include "gpumem/connect/connect.hpp"
 #include "gpumem/ml/roofline_figures.hpp"
 #include "gpumem/plan/record.hpp"
 
@@ -178,16 +177,6 @@ GPUMEM_INLINE StepTime step_time(const plan::StepWork& work, const model::Traini
   return time;
 }
 
-GPUMEM_INLINE core::Result<plan::StepWork> work_of(const model::TrainingJob& job, const ops::Catalogue& ops) {
-  const auto connected = connect::connect(job, ops);
-  if (!connected) return connected.error();
-  model::TrainingJob whole = job;
-  whole.graph = connected->shared_graph();
-  const core::Result<plan::Recording> recording = plan::record(*connected, whole, ops);
-  if (!recording) return recording.error();
-  return plan::step_work(whole, *recording);
-}
-
 GPUMEM_INLINE std::array<double, ml::kRooflineFigures> roofline_figures(const StepTime& time) {
   using ml::RooflineFigure;
   constexpr double kMicroseconds = 1e6;
@@ -214,13 +203,12 @@ GPUMEM_INLINE std::array<double, ml::kRooflineFigures> roofline_figures(const St
 }
 
 GPUMEM_INLINE core::Result<std::array<double, ml::kRooflineFigures>> roofline_figures_of(
-    const estimate::LearnedFacts& learned, const device::GpuProfile& gpu, const ops::Catalogue& ops) {
+    analysis::Analysis& analysis, const device::GpuProfile& gpu) {
   const core::Result<GpuPeaks> peaks = peaks_of(gpu);
   if (!peaks) return peaks.error();
-  const core::Result<plan::StepWork> work =
-      learned.planned ? plan::step_work(learned.planned->job, learned.planned->recording) : work_of(*learned.job, ops);
+  const auto work = analysis.work();
   if (!work) return work.error();
-  return roofline_figures(step_time(*work, *learned.job, *peaks));
+  return roofline_figures(step_time(**work, analysis.job(), *peaks));
 }
 
 }  // namespace gpumem::utilisation

@@ -26,10 +26,17 @@ GPUMEM_INLINE void contain(Share& part, const Share& whole) {
 
 GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationEstimator::estimate(const model::TrainingJob& job,
                                                                                const device::GpuProfile& gpu) const {
+  analysis::Analysis analysis(job);
+  return estimate(analysis, gpu);
+}
+
+GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationEstimator::estimate(analysis::Analysis& analysis,
+                                                                               const device::GpuProfile& gpu) const {
+  const model::TrainingJob& job = analysis.job();
   namespace detail = utilisation_estimator_detail;
   const core::Status valid = model::validate(job);
   if (!valid) return valid.error();
-  core::Result<UtilisationEstimate> estimate = do_estimate(job, gpu);
+  core::Result<UtilisationEstimate> estimate = do_estimate(analysis, gpu);
   if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());
   for (Share* share :
        {&estimate->smact, &estimate->smocc, &estimate->gract, &estimate->gpu_utilisation, &estimate->fp32}) {

@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "gpumem/estimate/learned_facts.hpp"
 #include "gpumem/ml/mixture.hpp"
+#include "gpumem/ml/replay_figures.hpp"
 #include "gpumem/utilisation/roofline_estimate.hpp"
 #include "gpumem/utilisation/step_time.hpp"
 
@@ -126,11 +126,11 @@ GPUMEM_INLINE void carry(UtilisationEstimate& estimate, const UtilisationEstimat
 }  // namespace utilisation_mlp_detail
 
 GPUMEM_INLINE core::Result<std::unique_ptr<UtilisationEstimator>> UtilisationMlp::create(
-    std::string_view name, std::vector<ml::TrainedModel> models, const ops::Catalogue& ops) {
+    std::string_view name, std::vector<ml::TrainedModel> models) {
   namespace detail = utilisation_mlp_detail;
   if (models.empty()) return core::Error{core::ErrorCode::invalid_argument, "there is no trained model", {}};
   const bool bins = name == kBinsName;
-  std::unique_ptr<UtilisationMlp> made(new UtilisationMlp(bins ? kBinsName : kName, ops));
+  std::unique_ptr<UtilisationMlp> made(new UtilisationMlp(bins ? kBinsName : kName));
   for (ml::TrainedModel& model : models) {
     const core::Status fit = detail::check_head(model.config, bins);
     if (!fit) return fit.error();
@@ -150,33 +150,33 @@ GPUMEM_INLINE const UtilisationMlp::Learned* UtilisationMlp::model_for(ml::NetKi
   return found == models_.end() ? nullptr : &*found;
 }
 
-GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationMlp::do_estimate(const model::TrainingJob& job,
+GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationMlp::do_estimate(analysis::Analysis& analysis,
                                                                             const device::GpuProfile& gpu) const {
   namespace detail = utilisation_mlp_detail;
-  core::Result<estimate::LearnedFacts> facts = estimate::learned_facts(job, gpu, ops_, estimate::ReplayDepth::none);
+  core::Result<ml::JobFacts> facts = ml::facts_of(analysis);
   if (!facts) return facts.error();
-  const core::Result<plan::StepWork> work = work_of(*facts->job, ops_);
+  const auto work = analysis.work();
   if (!work) return work.error();
   const core::Result<GpuPeaks> here = peaks_of(gpu);
   if (!here) return here.error();
-  const Learned* learned = model_for(facts->facts.kind);
+  const Learned* learned = model_for(facts->kind);
   if (learned == nullptr) {
-    UtilisationEstimate estimate = roofline_estimate(*work, *facts->job, *here);
+    UtilisationEstimate estimate = roofline_estimate(**work, analysis.job(), *here);
     estimate.out_of_domain.emplace_back("nets");
     return estimate;
   }
   const ml::FeatureReader& reader = learned->reader;
-  const core::Status added = add_replay(*facts, learned->gpu, ops_, estimate::replay_depth_of(reader));
+  const core::Status added = ml::add_replay(*facts, reader, analysis, learned->gpu);
   if (!added) return added.error();
   const core::Result<GpuPeaks> there = peaks_of(learned->gpu);
   if (!there) return there.error();
-  facts->facts.roofline = roofline_figures(step_time(*work, *facts->job, *there));
+  facts->roofline = roofline_figures(step_time(**work, analysis.job(), *there));
 
   const ml::ModelConfig& config = learned->model.config;
-  UtilisationEstimate estimate = roofline_estimate(*work, *facts->job, *there);
+  UtilisationEstimate estimate = roofline_estimate(**work, analysis.job(), *there);
   std::vector<float> features(config.features.size());
   std::vector<float> sequence;
-  reader.read(facts->facts, features, sequence, estimate.out_of_domain);
+  reader.read(*facts, features, sequence, estimate.out_of_domain);
   std::vector<float> outputs(static_cast<std::size_t>(config.network.outputs));
   ml::NetworkBuffers buffers = learned->model.network.buffers();
   learned->model.network.run(features, sequence, buffers, outputs);
@@ -186,7 +186,7 @@ GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationMlp::do_estimate(cons
   const UtilisationEstimate trained_on = estimate;
   if (config.head.of.empty()) detail::take_values(config.head, outputs, estimate);
   else detail::take_bins(config.head, outputs, estimate);
-  if (learned->gpu.name != gpu.name) detail::carry(estimate, trained_on, roofline_estimate(*work, *facts->job, *here));
+  if (learned->gpu.name != gpu.name) detail::carry(estimate, trained_on, roofline_estimate(**work, analysis.job(), *here));
   estimate.weights = config.name;
   return estimate;
 }

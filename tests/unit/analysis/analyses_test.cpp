@@ -1,4 +1,4 @@
-#include "gpumem/estimate/prepared_jobs.hpp"
+#include "gpumem/analysis/analyses.hpp"
 
 #include <thread>
 #include <vector>
@@ -8,9 +8,10 @@
 #include "gpumem/estimate/replay.hpp"
 #include "graphs.hpp"
 
-namespace gpumem::estimate {
+namespace gpumem::analysis {
 namespace {
 
+using estimate::Replay;
 using testing::fails;
 using testing::succeeds;
 
@@ -45,15 +46,14 @@ std::vector<TrainingJob> jobs_of(const TrainingJob& base) {
 
 TrainingJob resnet50() { return {*read_summary(GPUMEM_SOURCE_DIR "/models/graphs/resnet50.json"), 32}; }
 
-TEST(PreparedJobs, EveryJobGetsWhatItGetsAlone) {
-  PreparedJobs prepared;
-  const Replay resident(ops::catalogue(), {}, &prepared);
-  const Replay alone;
+TEST(Analyses, EveryJobGetsWhatItGetsAlone) {
+  Analyses analyses;
+  const Replay replay;
   const auto jobs = jobs_of(resnet50());
   for (int round = 0; round < 2; ++round) {
     for (const TrainingJob& job : jobs) {
-      const auto expected = alone.estimate(job, gpu());
-      const auto found = resident.estimate(job, gpu());
+      const auto expected = replay.estimate(job, gpu());
+      const auto found = replay.estimate(*analyses.take(job), gpu());
       ASSERT_TRUE(succeeds(expected));
       ASSERT_TRUE(succeeds(found));
       EXPECT_EQ(found->expected, expected->expected);
@@ -63,14 +63,14 @@ TEST(PreparedJobs, EveryJobGetsWhatItGetsAlone) {
   }
 }
 
-TEST(PreparedJobs, TheSameJobIsMovedToAnotherGpu) {
-  PreparedJobs prepared;
-  const Replay resident(ops::catalogue(), {}, &prepared);
+TEST(Analyses, TheSameJobIsMovedToAnotherGpu) {
+  Analyses analyses;
+  const Replay replay;
   const TrainingJob job = resnet50();
   for (const char* name : {"t4-16gb", "a100-40gb", "h100-80gb", "t4-16gb"}) {
     const GpuProfile other = *find_profile(name);
-    const auto expected = Replay().estimate(job, other);
-    const auto found = resident.estimate(job, other);
+    const auto expected = replay.estimate(job, other);
+    const auto found = replay.estimate(*analyses.take(job), other);
     ASSERT_TRUE(succeeds(expected));
     ASSERT_TRUE(succeeds(found));
     EXPECT_EQ(found->expected, expected->expected) << name;
@@ -78,31 +78,30 @@ TEST(PreparedJobs, TheSameJobIsMovedToAnotherGpu) {
   }
 }
 
-TEST(PreparedJobs, AFailureLeavesTheOthersAlone) {
-  PreparedJobs prepared;
-  const Replay resident(ops::catalogue(), {}, &prepared);
+TEST(Analyses, AFailureLeavesTheOthersAlone) {
+  Analyses analyses;
+  const Replay replay;
   TrainingJob job = resnet50();
-  const auto first = resident.estimate(job, gpu());
+  const auto first = replay.estimate(*analyses.take(job), gpu());
   ASSERT_TRUE(succeeds(first));
   job.software = "abacus";
-  EXPECT_TRUE(fails(resident.estimate(job, gpu()), ErrorCode::invalid_argument, 0, "abacus"));
+  EXPECT_TRUE(fails(replay.estimate(*analyses.take(job), gpu()), ErrorCode::invalid_argument, 0, "abacus"));
   job.software.clear();
   job.batch_size = INT64_MAX;
-  EXPECT_FALSE(resident.estimate(job, gpu()));
+  EXPECT_FALSE(replay.estimate(*analyses.take(job), gpu()));
   job.batch_size = 32;
-  const auto again = resident.estimate(job, gpu());
+  const auto again = replay.estimate(*analyses.take(job), gpu());
   ASSERT_TRUE(succeeds(again));
   EXPECT_EQ(again->expected, first->expected);
 }
 
-TEST(PreparedJobs, ManyThreadsGetTheSame) {
-  PreparedJobs prepared;
-  const Replay resident(ops::catalogue(), {}, &prepared);
-  const Replay alone;
+TEST(Analyses, ManyThreadsGetTheSame) {
+  Analyses analyses;
+  const Replay replay;
   const auto jobs = jobs_of({*parse_summary(testing::kSmallGraph), 4});
   std::vector<Bytes> expected;
   for (const TrainingJob& job : jobs) {
-    const auto estimate = alone.estimate(job, gpu());
+    const auto estimate = replay.estimate(job, gpu());
     expected.push_back(estimate ? estimate->expected : Bytes(0));
   }
   std::vector<std::thread> threads;
@@ -112,7 +111,7 @@ TEST(PreparedJobs, ManyThreadsGetTheSame) {
     threads.emplace_back([&, thread] {
       for (std::size_t round = 0; round < 200; ++round) {
         const std::size_t at = (thread + round) % jobs.size();
-        const auto found = resident.estimate(jobs[at], gpu());
+        const auto found = replay.estimate(*analyses.take(jobs[at]), gpu());
         if ((found ? found->expected : Bytes(0)) != expected[at]) ++wrong;
       }
     });
@@ -121,24 +120,13 @@ TEST(PreparedJobs, ManyThreadsGetTheSame) {
   EXPECT_EQ(wrong, 0);
 }
 
-TEST(PreparedJobs, OfAnotherPlanOnlyTheRecordingCounts) {
-  const TrainingJob job = resnet50();
-  const auto jobs = jobs_of(job);
-  for (std::size_t at = 0; at < jobs.size(); ++at) {
-    const TrainingJob& other = jobs[at];
-    const bool same = other.precision == job.precision && other.loss == job.loss && other.input_shape.empty();
-    EXPECT_EQ(recorded_alike(job, other), same) << at;
-  }
-  EXPECT_FALSE(recorded_alike(job, resnet50())) << "another reading of the file is another graph";
-}
-
 /// The loops that may run long see the deadline, and what they leave is not taken for a result.
 TEST(DeadlineOfEstimates, EndsEveryEstimatorAndTheSearchForABatch) {
   const TrainingJob job = resnet50();
   const core::Deadline deadline(1);
   while (!core::deadline_passed()) {
   }
-  for (const EstimatorEntry& entry : estimators()) {
+  for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
     if (entry.name == "replay-corrected" || entry.name.starts_with("gpumemnet"))
       continue;  // their models are read late
     const auto estimator = entry.create({});
@@ -149,4 +137,4 @@ TEST(DeadlineOfEstimates, EndsEveryEstimatorAndTheSearchForABatch) {
 }
 
 }  // namespace
-}  // namespace gpumem::estimate
+}  // namespace gpumem::analysis

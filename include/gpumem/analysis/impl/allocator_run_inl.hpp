@@ -4,16 +4,16 @@
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
-#include "gpumem/estimate/plan_replay.hpp"
+#include "gpumem/analysis/allocator_run.hpp"
 
-namespace gpumem::estimate {
+namespace gpumem::analysis {
 
-namespace plan_replay_detail {
+namespace allocator_run_detail {
 
-class Replayer {
+class Runner {
  public:
-  Replayer(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
-           const device::AllocatorOptions& options, ReplayMemory* memory)
+  Runner(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
+           const device::AllocatorOptions& options, AllocatorMemory* memory)
       : plan_(plan),
         tape_(tape),
         gpu_(gpu),
@@ -21,7 +21,7 @@ class Replayer {
         allocator_(options, memory == nullptr ? std::vector<device::Block>() : std::move(memory->blocks)),
         held_(plan.slots) {}
 
-  PlanReplay run(ReplayObserver* observer) {
+  AllocatorRun run(AllocatorObserver* observer) {
     const std::size_t events = plan_.events.size();
     core::Pace pace;
     for (event_ = 0; event_ < events && !pace.late(); ++event_) {
@@ -122,7 +122,7 @@ class Replayer {
   const plan::StepPlan& plan_;
   const ops::Tape& tape_;
   const device::GpuProfile& gpu_;
-  ReplayMemory* memory_;
+  AllocatorMemory* memory_;
   device::CachingAllocator allocator_;
   std::vector<Held> held_;
   ByCategory allocated_{};
@@ -130,15 +130,15 @@ class Replayer {
   std::size_t event_ = 0;     ///< the one being replayed
   std::int64_t for_a_moment_ = 0;
   std::array<bool, 2> cublas_{};
-  PlanReplay result_;
+  AllocatorRun result_;
 };
 
-}  // namespace plan_replay_detail
+}  // namespace allocator_run_detail
 
-GPUMEM_INLINE PlanReplay replay_plan(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
-                                     const device::AllocatorOptions& options, ReplayObserver* observer,
-                                     ReplayMemory* memory) {
-  return plan_replay_detail::Replayer(plan, tape, gpu, options, memory).run(observer);
+GPUMEM_INLINE AllocatorRun run_allocator(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
+                                     const device::AllocatorOptions& options, AllocatorObserver* observer,
+                                     AllocatorMemory* memory) {
+  return allocator_run_detail::Runner(plan, tape, gpu, options, memory).run(observer);
 }
 
-}  // namespace gpumem::estimate
+}  // namespace gpumem::analysis

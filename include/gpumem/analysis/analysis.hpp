@@ -1,0 +1,142 @@
+// Enters: a training job. Leaves: what every stage makes of it: the wired graph, the recording, the step plan, the
+// kernels of a step, the context on a GPU and the allocator's run there. Each is made when it is first asked for, and
+// once. Moved to another job, an Analysis keeps every stage that the difference does not touch. Units: bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "gpumem/analysis/allocator_run.hpp"
+#include "gpumem/connect/connect.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/allocator_options.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/step_plan.hpp"
+#include "gpumem/plan/step_work.hpp"
+
+namespace gpumem::analysis {
+
+/// The fields of a job that connecting looks at. A stage is given these and nothing else, so that what it makes can
+/// depend on nothing else.
+template <typename Job>
+[[nodiscard]] auto wiring_key(Job& job) {
+  return std::tie(job.graph, job.input_shape, job.sequence_length);
+}
+
+/// The fields that recording looks at.
+template <typename Job>
+[[nodiscard]] auto recording_key(Job& job) {
+  return std::tuple_cat(wiring_key(job), std::tie(job.precision, job.loss));
+}
+
+/// Whose steps are planned.
+enum class Steps : std::uint8_t {
+  whole,
+  without_optimizer,  ///< by plain SGD in its place, which keeps nothing and takes nothing
+};
+
+/// A job on one GPU.
+struct JobRun {
+  AllocatorRun run;                  ///< of a job that does not fit: what it would take on a GPU that is large enough
+  device::AllocatorOptions options;  ///< with the capacity that `run` had
+  core::Bytes context;
+  bool fits = false;
+};
+
+/// The job must be one that model::validate() accepts. What a stage gives is valid until the job is changed. A stage
+/// that fails does so again when it is asked again, but for a deadline that passed: then the next call starts anew.
+class Analysis {
+ public:
+  /// The ops must outlive it.
+  explicit Analysis(model::TrainingJob job, const ops::Catalogue& ops = ops::catalogue());
+
+  [[nodiscard]] const model::TrainingJob& job() const { return job_; }
+  void set_job(model::TrainingJob job);
+  void set_batch_size(std::int64_t batch_size);
+  /// Whether the recording stays if the job becomes this one.
+  [[nodiscard]] bool records_alike(const model::TrainingJob& job) const {
+    return recording_key(job_) == recording_key(job);
+  }
+
+  /// The graph with an edge for everything that a layer reads, and every shape. Errors: those of connecting.
+  [[nodiscard]] core::Result<const connect::WiredGraph*> wired();
+
+  /// What forward keeps for backward. Errors: those of connecting and recording.
+  [[nodiscard]] core::Result<const plan::Recording*> recording(ops::Backend backend = ops::Backend::cuda);
+
+  /// Allocations and frees of the run. Errors: those of recording and planning.
+  [[nodiscard]] core::Result<const plan::StepPlan*> steps(ops::Backend backend = ops::Backend::cuda,
+                                                          Steps which = Steps::whole);
+
+  /// The kernels of a step. Errors: those of recording, and of plan::step_work().
+  [[nodiscard]] core::Result<const plan::StepWork*> work();
+
+  /// What CUDA takes on this GPU before the first tensor. Errors: those of recording; invalid_argument for a software
+  /// stack that the GPU's profile does not name.
+  [[nodiscard]] core::Result<core::Bytes> context(const device::GpuProfile& gpu);
+
+  /// The run through the allocator, in the GPU's memory beside the context (a capacity among the options is ignored:
+  /// the GPU has one). Errors: those of planning; invalid_argument for a job on several GPUs; overflow for a job beyond
+  /// any machine.
+  [[nodiscard]] core::Result<JobRun> run(const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
+
+  /// What it holds, about.
+  [[nodiscard]] std::size_t bytes() const;
+
+ private:
+  template <typename Value>
+  using Stage = std::optional<core::Result<Value>>;
+
+  /// All that a run depends on beside the plan.
+  struct RunKey {
+    core::Bytes capacity;
+    core::Bytes context;
+    std::int64_t cublas_workspace = 0;
+    device::ConvolutionWorkspaceRule convolution_workspace;
+    device::AllocatorOptions options;
+
+    friend bool operator==(const RunKey&, const RunKey&) = default;
+  };
+  struct KnownRun {
+    RunKey key;
+    core::Result<JobRun> run;
+  };
+  static constexpr std::size_t kMostRuns = 32;
+  static constexpr std::size_t kBackends = 2;
+
+  template <typename Value, typename Make>
+  static core::Result<const Value*> made(Stage<Value>& stage, Make make);
+  [[nodiscard]] core::Result<model::TrainingJob> wired_job();
+  [[nodiscard]] core::Result<JobRun> run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
+                                              core::Bytes context);
+  void forget_plans();
+
+  model::TrainingJob job_;
+  const ops::Catalogue* ops_;
+  Stage<connect::WiredGraph> wired_;
+  std::array<Stage<plan::Recording>, kBackends> recordings_;
+  std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
+  plan::StepPlan spare_;  ///< a plan that nobody needs any more: the next one takes its memory
+  Stage<plan::StepWork> work_;
+  std::vector<KnownRun> runs_;
+  AllocatorMemory memory_;
+};
+
+/// Done for a job on one GPU, which is all that `method` knows of. Errors: invalid_argument.
+[[nodiscard]] core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method);
+
+}  // namespace gpumem::analysis
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/analysis/impl/analysis_inl.hpp"
+#endif

@@ -1,0 +1,193 @@
+#pragma once
+
+#include "gpumem/analysis/analysis.hpp"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "gpumem/core/deadline.hpp"
+#include "gpumem/device/workspace.hpp"
+
+namespace gpumem::analysis {
+
+namespace analysis_detail {
+
+/// What stands for the context of a GPU whose profile has none: the A100's with lazy module loading.
+inline constexpr std::int64_t kAssumedContext = std::int64_t{550} << 20;
+
+/// Beyond this no GPU is, and sums of such sizes stay within 64 bits.
+inline constexpr std::int64_t kLargestReserved = std::int64_t{1} << 60;
+
+GPUMEM_INLINE core::Result<core::Bytes> context_of(const std::string& software, const plan::Recording& recording,
+                                                   const device::GpuProfile& gpu) {
+  for (const device::ContextFigure& context : gpu.contexts) {
+    if (!software.empty() && software != context.name) continue;
+    return core::Bytes(context.bytes + (recording.convolves ? context.convolution_bytes : 0) +
+                       (recording.convolves && recording.normalises ? context.batch_norm_bytes : 0));
+  }
+  if (software.empty()) return core::Bytes(kAssumedContext);
+  std::string names;
+  for (const device::ContextFigure& context : gpu.contexts) names += (names.empty() ? "" : ", ") + context.name;
+  return core::Error{core::ErrorCode::invalid_argument,
+                     gpu.name + " has no software stack " + core::quoted(software) +
+                         (names.empty() ? "; its profile names none" : "; its profile names " + names),
+                     {}};
+}
+
+}  // namespace analysis_detail
+
+GPUMEM_INLINE Analysis::Analysis(model::TrainingJob job, const ops::Catalogue& ops)
+    : job_(std::move(job)), ops_(&ops) {}
+
+GPUMEM_INLINE void Analysis::set_job(model::TrainingJob job) {
+  if (job == job_) return;
+  forget_plans();
+  if (!records_alike(job)) {
+    for (Stage<plan::Recording>& recording : recordings_) recording.reset();
+  }
+  if (wiring_key(std::as_const(job)) != wiring_key(std::as_const(job_))) wired_.reset();
+  job_ = std::move(job);
+}
+
+GPUMEM_INLINE void Analysis::set_batch_size(std::int64_t batch_size) {
+  if (batch_size == job_.batch_size) return;
+  forget_plans();
+  job_.batch_size = batch_size;
+}
+
+GPUMEM_INLINE void Analysis::forget_plans() {
+  Stage<plan::StepPlan>& usual = plans_.front().front();
+  if (usual && *usual) spare_ = **std::move(usual);
+  for (auto& of_backend : plans_) {
+    for (Stage<plan::StepPlan>& steps : of_backend) steps.reset();
+  }
+  work_.reset();
+  runs_.clear();
+}
+
+/// What the stage holds, made if it holds nothing. What was made while the deadline passed may not be whole.
+template <typename Value, typename Make>
+core::Result<const Value*> Analysis::made(Stage<Value>& stage, Make make) {
+  if (!stage) {
+    core::Result<Value> value = make();
+    if (core::deadline_passed()) return core::deadline_error();
+    stage.emplace(std::move(value));
+  }
+  if (!*stage) return stage->error();
+  return &*std::as_const(*stage);
+}
+
+GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::wired() {
+  return made(wired_, [&] {
+    model::TrainingJob seen;
+    wiring_key(seen) = wiring_key(std::as_const(job_));
+    return connect::connect(seen, *ops_);
+  });
+}
+
+GPUMEM_INLINE core::Result<model::TrainingJob> Analysis::wired_job() {
+  const auto graph = wired();
+  if (!graph) return graph.error();
+  model::TrainingJob whole = job_;
+  whole.graph = (*graph)->shared_graph();
+  return whole;
+}
+
+GPUMEM_INLINE core::Result<const plan::Recording*> Analysis::recording(ops::Backend backend) {
+  return made(recordings_[static_cast<std::size_t>(backend)], [&]() -> core::Result<plan::Recording> {
+    const auto graph = wired();
+    if (!graph) return graph.error();
+    model::TrainingJob seen;
+    recording_key(seen) = recording_key(std::as_const(job_));
+    return plan::record(**graph, seen, *ops_, backend);
+  });
+}
+
+GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend backend, Steps which) {
+  auto& stage = plans_[static_cast<std::size_t>(backend)][static_cast<std::size_t>(which)];
+  return made(stage, [&]() -> core::Result<plan::StepPlan> {
+    const auto recorded = recording(backend);
+    if (!recorded) return recorded.error();
+    core::Result<model::TrainingJob> job = wired_job();
+    if (!job) return job.error();
+    if (which == Steps::without_optimizer) job->optimizer = model::Optimizer::sgd;
+    return plan::make_step_plan(*job, **recorded, std::exchange(spare_, {}));
+  });
+}
+
+GPUMEM_INLINE core::Result<const plan::StepWork*> Analysis::work() {
+  return made(work_, [&]() -> core::Result<plan::StepWork> {
+    const auto recorded = recording();
+    if (!recorded) return recorded.error();
+    const core::Result<model::TrainingJob> job = wired_job();
+    if (!job) return job.error();
+    return plan::step_work(*job, **recorded);
+  });
+}
+
+GPUMEM_INLINE core::Result<core::Bytes> Analysis::context(const device::GpuProfile& gpu) {
+  const auto recorded = recording();
+  if (!recorded) return recorded.error();
+  return analysis_detail::context_of(job_.software, **recorded, gpu);
+}
+
+GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
+                                                 const device::AllocatorOptions& options) {
+  if (const core::Status one = on_one_gpu(job_, "the replay"); !one) return one.error();
+  const core::Result<core::Bytes> beside = context(gpu);
+  if (!beside) return beside.error();
+  RunKey key{gpu.capacity(), *beside, device::cublas_workspace(gpu), gpu.convolution_workspace, options};
+  const auto known =
+      std::find_if(runs_.begin(), runs_.end(), [&](const KnownRun& candidate) { return candidate.key == key; });
+  if (known != runs_.end()) return known->run;
+  core::Result<JobRun> made = run_anew(gpu, options, *beside);
+  if (core::deadline_passed()) return core::deadline_error();
+  if (runs_.size() == kMostRuns) runs_.erase(runs_.begin());
+  runs_.push_back({std::move(key), made});
+  return made;
+}
+
+GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
+                                                      core::Bytes context) {
+  const auto planned = steps();
+  if (!planned) return planned.error();
+  const auto recorded = recording();
+  if (!recorded) return recorded.error();
+  const ops::Tape& tape = (*recorded)->tape;
+  options.capacity = core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - context.count(), 0));
+  AllocatorRun run = run_allocator(**planned, tape, gpu, options, nullptr, &memory_);
+  if (!run.out_of_memory) return JobRun{run, options, context, true};
+  options.capacity = core::Bytes(analysis_detail::kLargestReserved);
+  run = run_allocator(**planned, tape, gpu, options, nullptr, &memory_);  // how much it would have taken
+  if (!run.out_of_memory) return JobRun{run, options, context, false};
+  return core::Error{core::ErrorCode::overflow,
+                     "the job's memory at batch " + std::to_string(job_.batch_size) + " is beyond any machine's",
+                     {}};
+}
+
+GPUMEM_INLINE std::size_t Analysis::bytes() const {
+  std::size_t sum = memory_.blocks.capacity() * sizeof(device::Block) + spare_.events.capacity() * sizeof(plan::Event);
+  for (const Stage<plan::Recording>& recording : recordings_) {
+    if (!recording || !*recording) continue;
+    const ops::Tape& tape = (*recording)->tape;
+    sum += tape.functions().size() * sizeof(ops::Function) + tape.tensors().size() * sizeof(ops::TapeTensor);
+  }
+  for (const auto& of_backend : plans_) {
+    for (const Stage<plan::StepPlan>& steps : of_backend) {
+      if (!steps || !*steps) continue;
+      sum += (*steps)->events.capacity() * sizeof(plan::Event) + (*steps)->calls.capacity() * sizeof(plan::LibraryCall);
+    }
+  }
+  return sum;
+}
+
+GPUMEM_INLINE core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method) {
+  if (job.data_parallel == 1) return core::Done{};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     std::string(method) + " is of one GPU, not of " + std::to_string(job.data_parallel) +
+                         " in data parallel; model-states and the zero- estimators take these",
+                     {}};
+}
+
+}  // namespace gpumem::analysis

@@ -1,0 +1,21 @@
+// Enters: a job's Analysis, a GPU and the allocator's options. Leaves: the MemoryEstimate that the allocator's run
+// tells. Units: bytes.
+#pragma once
+
+#include "gpumem/analysis/analysis.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
+
+namespace gpumem::estimate {
+
+/// `lower` and `upper` are shares of the reserved figure beside the context, wider for models with convolutions; the
+/// body says on which runs they were calibrated. Errors: those of the run.
+[[nodiscard]] core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis& analysis,
+                                                              const device::GpuProfile& gpu,
+                                                              const device::AllocatorOptions& options);
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/estimate/impl/allocator_estimate_inl.hpp"
+#endif

@@ -1,0 +1,234 @@
+#include "gpumem/analysis/analysis.hpp"
+
+#include <vector>
+
+#include "expect.hpp"
+#include "graphs.hpp"
+#include "gpumem/core/deadline.hpp"
+#include "gpumem/gpumem.hpp"
+
+namespace gpumem::analysis {
+namespace {
+
+using testing::fails;
+using testing::succeeds;
+
+const GpuProfile& gpu() {
+  static const GpuProfile kGpu = *find_profile("t4-16gb");
+  return kGpu;
+}
+
+TrainingJob resnet50() { return {*read_summary(GPUMEM_SOURCE_DIR "/models/graphs/resnet50.json"), 32}; }
+
+/// One field of a job changed, and which stages stand all the same.
+struct Change {
+  void (*make)(TrainingJob& job);
+  bool keeps_wiring = true;
+  bool keeps_recording = true;
+};
+
+/// Every field of a job but its graph.
+const std::vector<Change>& changes() {
+  static const std::vector<Change> kAll = {
+      {[](TrainingJob& job) { job.batch_size = 96; }},
+      {[](TrainingJob& job) { job.input_shape = {3, 128, 128}; }, false, false},
+      {[](TrainingJob& job) { job.sequence_length = 16; }, false, false},
+      {[](TrainingJob& job) { job.precision = Precision::amp_fp16; }, true, false},
+      {[](TrainingJob& job) { job.loss = model::Loss::mse; }, true, false},
+      {[](TrainingJob& job) { job.optimizer = Optimizer::sgd; }},
+      {[](TrainingJob& job) { job.foreach = false; }},
+      {[](TrainingJob& job) { job.fused = true; }},
+      {[](TrainingJob& job) { job.gradient_accumulation = 3; }},
+      {[](TrainingJob& job) { job.activation_checkpointing = true; }},
+      {[](TrainingJob& job) { job.zero_grad_to_none = false; }},
+      {[](TrainingJob& job) { job.zero_grad = model::ZeroGrad::step_end; }},
+      {[](TrainingJob& job) { job.software = "lazy-loading"; }},
+      {[](TrainingJob& job) { job.samples_per_epoch = 1000; }},
+      {[](TrainingJob& job) { job.summary_pass = true; }},
+      {[](TrainingJob& job) { job.validation_pass = true; }},
+  };
+  return kAll;
+}
+
+/// All figures of a run, or the error's text.
+std::string told(Analysis& analysis) {
+  const auto run = analysis.run(gpu());
+  if (!run) return core::to_string(run.error());
+  const AllocatorRun& of = run->run;
+  const auto work = analysis.work();
+  return std::to_string(of.peak_allocated) + " " + std::to_string(of.peak_reserved) + " " +
+         std::to_string(of.peak_event) + " " + std::to_string(run->context.count()) + " " + std::to_string(run->fits) +
+         " " + (work ? std::to_string((*work)->kernels.size()) : core::to_string(work.error()));
+}
+
+TEST(Analysis, MakesEachStageOnce) {
+  Analysis analysis(resnet50());
+  const auto wired = analysis.wired();
+  const auto recording = analysis.recording();
+  const auto steps = analysis.steps();
+  const auto work = analysis.work();
+  ASSERT_TRUE(succeeds(wired) && succeeds(recording) && succeeds(steps) && succeeds(work));
+  ASSERT_TRUE(succeeds(analysis.run(gpu())));
+  EXPECT_EQ(*analysis.wired(), *wired);
+  EXPECT_EQ(*analysis.recording(), *recording);
+  EXPECT_EQ(*analysis.steps(), *steps);
+  EXPECT_EQ(*analysis.work(), *work);
+}
+
+TEST(Analysis, MovedToAnotherJobKeepsWhatThatOneShares) {
+  const TrainingJob job = resnet50();
+  for (std::size_t at = 0; at < changes().size(); ++at) {
+    const Change& change = changes()[at];
+    TrainingJob other = job;
+    change.make(other);
+    Analysis analysis(job);
+    ASSERT_TRUE(succeeds(analysis.recording()));
+    EXPECT_EQ(analysis.records_alike(other), change.keeps_recording) << at;
+    const model::ModelGraph* graph = &(*analysis.wired())->graph();
+    const plan::Recording* recording = *analysis.recording();
+    const void* tensors = recording->tape.tensors().data();
+    analysis.set_job(other);
+    EXPECT_EQ(analysis.job(), other);
+    const auto again = analysis.recording();
+    if (!again) continue;  // a sequence length that no input of the graph takes
+    EXPECT_EQ((*again)->tape.tensors().data() == tensors, change.keeps_recording) << at;
+    if (change.keeps_wiring) EXPECT_EQ(&(*analysis.wired())->graph(), graph) << at;
+  }
+  EXPECT_FALSE(Analysis(job).records_alike(resnet50())) << "another reading of the file is another graph";
+}
+
+TEST(Analysis, MovedToAnotherJobGivesWhatAFreshOneDoes) {
+  const TrainingJob job = resnet50();
+  const std::string alone = [&] {
+    Analysis fresh(job);
+    return told(fresh);
+  }();
+  Analysis moved(job);
+  for (std::size_t at = 0; at < changes().size(); ++at) {
+    TrainingJob other = job;
+    changes()[at].make(other);
+    Analysis fresh(other);
+    const std::string expected = told(fresh);
+    moved.set_job(other);
+    EXPECT_EQ(told(moved), expected) << at;
+    moved.set_job(job);
+    EXPECT_EQ(told(moved), alone) << at;
+  }
+}
+
+TEST(Analysis, ABatchSizeKeepsTheRecording) {
+  Analysis analysis(resnet50());
+  ASSERT_TRUE(succeeds(analysis.run(gpu())));
+  const plan::Recording* recording = *analysis.recording();
+  for (const std::int64_t batch_size : {1, 7, 64}) {
+    analysis.set_batch_size(batch_size);
+    TrainingJob other = resnet50();
+    other.batch_size = batch_size;
+    Analysis fresh(other);
+    EXPECT_EQ(told(analysis), told(fresh));
+    EXPECT_EQ(*analysis.recording(), recording);
+  }
+}
+
+TEST(Analysis, ARunIsOfItsGpuAndItsOptions) {
+  Analysis analysis(resnet50());
+  device::AllocatorOptions expandable;
+  expandable.expandable_segments = true;
+  for (const char* name : {"t4-16gb", "a100-40gb", "h100-80gb", "t4-16gb"}) {
+    const GpuProfile other = *find_profile(name);
+    for (const device::AllocatorOptions& options : {device::AllocatorOptions(), expandable}) {
+      Analysis fresh(resnet50());
+      const auto expected = fresh.run(other, options);
+      const auto found = analysis.run(other, options);
+      ASSERT_TRUE(succeeds(expected) && succeeds(found));
+      EXPECT_EQ(found->run.peak_reserved, expected->run.peak_reserved) << name;
+      EXPECT_EQ(found->run.peak_allocated, expected->run.peak_allocated) << name;
+      EXPECT_EQ(found->context, expected->context) << name;
+      EXPECT_EQ(found->options, expected->options) << name;
+    }
+  }
+}
+
+TEST(Analysis, ARunKnowsOneWorkspaceRuleFromAnother) {
+  Analysis analysis(resnet50());
+  const auto by_rule = analysis.run(gpu());
+  GpuProfile without = gpu();
+  without.convolution_workspace.variant = {.name = "none",
+                                           .forward = device::Copies::never,
+                                           .data_gradient = device::Copies::never,
+                                           .weight_gradient = device::Copies::never};
+  const auto never = analysis.run(without);
+  ASSERT_TRUE(succeeds(by_rule) && succeeds(never));
+  EXPECT_LT(never->run.peak_reserved, by_rule->run.peak_reserved);
+  EXPECT_EQ(analysis.run(gpu())->run.peak_reserved, by_rule->run.peak_reserved);
+}
+
+TEST(Analysis, OfAJobThatDoesNotFitIsWhatItWouldTake) {
+  TrainingJob job = resnet50();
+  job.batch_size = 1024;
+  Analysis analysis(job);
+  const auto run = analysis.run(gpu());
+  ASSERT_TRUE(succeeds(run));
+  EXPECT_FALSE(run->fits);
+  EXPECT_FALSE(run->run.out_of_memory);
+  EXPECT_GT(run->run.peak_reserved, gpu().capacity().count());
+}
+
+TEST(Analysis, AnErrorIsThatOfItsStageAndStays) {
+  TrainingJob job = resnet50();
+  job.software = "abacus";
+  Analysis analysis(job);
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_TRUE(fails(analysis.run(gpu()), core::ErrorCode::invalid_argument, 0, "abacus"));
+    EXPECT_TRUE(succeeds(analysis.steps())) << "a plan is of no GPU";
+  }
+  job.software.clear();
+  job.batch_size = INT64_MAX;
+  analysis.set_job(job);
+  for (int time = 0; time < 2; ++time) {
+    EXPECT_TRUE(fails(analysis.steps(), core::ErrorCode::overflow, 0, ""));
+    EXPECT_TRUE(fails(analysis.run(gpu()), core::ErrorCode::overflow, 0, ""));
+  }
+  job.batch_size = 32;
+  analysis.set_job(job);
+  Analysis fresh(resnet50());
+  EXPECT_EQ(told(analysis), told(fresh));
+}
+
+TEST(Analysis, OfSeveralGpusHasNoRun) {
+  TrainingJob job = resnet50();
+  job.data_parallel = 2;
+  Analysis analysis(job);
+  EXPECT_TRUE(fails(analysis.run(gpu()), core::ErrorCode::invalid_argument, 0, "the replay is of one GPU, not of 2"));
+  EXPECT_TRUE(succeeds(analysis.work()));
+}
+
+TEST(Analysis, WhatADeadlineEndedIsMadeAnew) {
+  Analysis analysis(resnet50());
+  {
+    const core::Deadline deadline(1);
+    while (!core::deadline_passed()) {
+    }
+    EXPECT_TRUE(fails(analysis.run(gpu()), core::ErrorCode::deadline_exceeded, 0, "deadline"));
+    EXPECT_TRUE(fails(analysis.work(), core::ErrorCode::deadline_exceeded, 0, "deadline"));
+  }
+  Analysis fresh(resnet50());
+  EXPECT_EQ(told(analysis), told(fresh));
+}
+
+TEST(Analysis, StepsWithoutAnOptimizerAreThoseOfPlainSgd) {
+  TrainingJob job = resnet50();
+  Analysis analysis(job);
+  const auto whole = analysis.steps(ops::Backend::cpu);
+  const auto without = analysis.steps(ops::Backend::cpu, Steps::without_optimizer);
+  ASSERT_TRUE(succeeds(whole) && succeeds(without));
+  job.optimizer = Optimizer::sgd;
+  Analysis sgd(job);
+  const auto expected = sgd.steps(ops::Backend::cpu);
+  ASSERT_TRUE(succeeds(expected));
+  EXPECT_EQ((*without)->events.size(), (*expected)->events.size());
+  EXPECT_LT((*without)->events.size(), (*whole)->events.size());
+}
+
+}  // namespace
+}  // namespace gpumem::analysis
