@@ -34,10 +34,11 @@ struct Prediction {
 [[nodiscard]] std::optional<Bytes> figure_of(const MemoryEstimate& estimate, datasets::Figure figure);
 
 /// `figure` is that of the run, or `growth` for one that measured reserved memory, if estimators that tell none are to
-/// be taken at their word. `analysis` is the run's job's. Errors: those of the estimate; missing_information if the estimator does not tell the
-/// figure. A run with an error of its own has no job, and must not come here.
-[[nodiscard]] Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure figure, const Estimator& estimator,
-                                         const GpuProfile& gpu, analysis::Analysis& analysis);
+/// be taken at their word. `analysis` is the run's job's. Errors: those of the estimate; missing_information if the
+/// estimator does not tell the figure. A run with an error of its own has no job, and must not come here.
+[[nodiscard]] Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure figure,
+                                         const Estimator& estimator, const GpuProfile& gpu,
+                                         analysis::Analysis& analysis);
 
 /// A run, the figure of it that is asked for, and the GPU that it is asked of, or why there is none; then what each
 /// estimator says of it.

@@ -71,9 +71,8 @@ datasets::Judged corrected(const Row& row, const ml::Head& head, std::span<const
   mixture.spreads = ml::spreads_of(head);
   const double room = row.capacity_mib - row.context_mib;
   const bool fits = row.reserved_mib <= room;
-  const ml::MixtureRange range =
-      ml::range_of(mixture, {head.lower_share, head.upper_share},
-                   fits ? std::optional(std::log(room / row.reserved_mib)) : std::nullopt);
+  const ml::MixtureRange range = ml::range_of(mixture, {head.lower_share, head.upper_share},
+                                              fits ? std::optional(std::log(room / row.reserved_mib)) : std::nullopt);
   const auto device = [&](double log_ratio) { return row.context_mib + row.reserved_mib * std::exp(log_ratio); };
   const double upper = device(range.upper);
   return {.measured_mib = row.measured_mib,

@@ -13,10 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using analysis::AllocatorRun;
 using device::AllocatorOptions;
 using device::BlockState;
 using device::CachingAllocator;
-using analysis::AllocatorRun;
 using plan::Category;
 using plan::Event;
 using testing::succeeds;

@@ -48,9 +48,9 @@ struct AllocatorMemory {
 };
 
 /// Takes `memory` and leaves it there, if it is given.
-[[nodiscard]] AllocatorRun run_allocator(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
-                                     const device::AllocatorOptions& options = {}, AllocatorObserver* observer = nullptr,
-                                     AllocatorMemory* memory = nullptr);
+[[nodiscard]] AllocatorRun run_allocator(const plan::StepPlan& plan, const ops::Tape& tape,
+                                         const device::GpuProfile& gpu, const device::AllocatorOptions& options = {},
+                                         AllocatorObserver* observer = nullptr, AllocatorMemory* memory = nullptr);
 
 }  // namespace gpumem::analysis
 

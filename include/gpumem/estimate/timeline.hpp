@@ -1,6 +1,6 @@
-// Enters: a training job's Analysis and a GPU. Leaves: Timeline, the memory of the run from the model's construction to a step
-// that repeats: how much of each kind is held after each event, where most is, and which layers hold it then.
-// A plan of many events is thinned to a number of points that a person can look at; maxima are kept. Units: bytes.
+// Enters: a training job's Analysis and a GPU. Leaves: Timeline, the memory of the run from the model's construction to
+// a step that repeats: how much of each kind is held after each event, where most is, and which layers hold it then. A
+// plan of many events is thinned to a number of points that a person can look at; maxima are kept. Units: bytes.
 #pragma once
 
 #include <cstdint>

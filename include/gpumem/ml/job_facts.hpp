@@ -76,8 +76,8 @@ struct JobFacts {
 /// The shapes of the tensors that leave a layer.
 using OutputsOf = std::function<std::span<const core::Shape>(std::size_t layer)>;
 
-/// Views the job and the graph, which must outlive the facts. Errors: missing_information for a dimension that is not known, naming
-/// the layer; overflow.
+/// Views the job and the graph, which must outlive the facts. Errors: missing_information for a dimension that is not
+/// known, naming the layer; overflow.
 [[nodiscard]] core::Result<JobFacts> facts_of(const model::TrainingJob& job, const model::ModelGraph& graph,
                                               const OutputsOf& outputs_of);
 

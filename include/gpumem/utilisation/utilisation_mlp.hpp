@@ -31,8 +31,8 @@ class UtilisationMlp final : public UtilisationEstimator {
   /// `name` is kName or kBinsName. Each job is answered by the first of the models that is for its kind of net. Errors:
   /// invalid_argument for no models, for one whose head tells something else, or whose provenance names no profile;
   /// those of finding that profile.
-  [[nodiscard]] static core::Result<std::unique_ptr<UtilisationEstimator>> create(
-      std::string_view name, std::vector<ml::TrainedModel> models);
+  [[nodiscard]] static core::Result<std::unique_ptr<UtilisationEstimator>> create(std::string_view name,
+                                                                                  std::vector<ml::TrainedModel> models);
 
   [[nodiscard]] std::string_view name() const override { return name_; }
 

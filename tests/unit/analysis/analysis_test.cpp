@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "expect.hpp"
-#include "graphs.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/gpumem.hpp"
+#include "graphs.hpp"
 
 namespace gpumem::analysis {
 namespace {
@@ -31,7 +31,10 @@ struct Change {
 const std::vector<Change>& changes() {
   static const std::vector<Change> kAll = {
       {[](TrainingJob& job) { job.batch_size = 96; }},
-      {[](TrainingJob& job) { job.input_shape = {3, 128, 128}; }, false, false},
+      {[](TrainingJob& job) {
+         job.input_shape = {3, 128, 128};
+       },
+       false, false},
       {[](TrainingJob& job) { job.sequence_length = 16; }, false, false},
       {[](TrainingJob& job) { job.precision = Precision::amp_fp16; }, true, false},
       {[](TrainingJob& job) { job.loss = model::Loss::mse; }, true, false},

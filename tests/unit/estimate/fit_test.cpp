@@ -17,7 +17,8 @@ class Told final : public Estimator {
   mutable std::int64_t calls = 0;
 
  private:
-  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis, const GpuProfile&) const override {
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
+                                                         const GpuProfile&) const override {
     ++calls;
     const core::Result<std::int64_t> need = need_(analysis.job().batch_size);
     if (!need) return need.error();

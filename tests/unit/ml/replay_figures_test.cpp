@@ -59,8 +59,7 @@ TEST(ReplayFigures, OfATreeAndOfATableAreOfTheJobsRunOnTheGpu) {
     EXPECT_EQ(*facts->replay, *figures);
     const auto run = alone.run(*find_profile("t4-16gb"));
     ASSERT_TRUE(testing::succeeds(run));
-    EXPECT_DOUBLE_EQ((*figures)[static_cast<std::size_t>(ReplayFigure::reserved)],
-                     Bytes(run->run.peak_reserved).mib());
+    EXPECT_DOUBLE_EQ((*figures)[static_cast<std::size_t>(ReplayFigure::reserved)], Bytes(run->run.peak_reserved).mib());
   }
 }
 

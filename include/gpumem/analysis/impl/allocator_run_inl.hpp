@@ -2,9 +2,9 @@
 
 #include <vector>
 
+#include "gpumem/analysis/allocator_run.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
-#include "gpumem/analysis/allocator_run.hpp"
 
 namespace gpumem::analysis {
 
@@ -13,7 +13,7 @@ namespace allocator_run_detail {
 class Runner {
  public:
   Runner(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
-           const device::AllocatorOptions& options, AllocatorMemory* memory)
+         const device::AllocatorOptions& options, AllocatorMemory* memory)
       : plan_(plan),
         tape_(tape),
         gpu_(gpu),
@@ -135,9 +135,9 @@ class Runner {
 
 }  // namespace allocator_run_detail
 
-GPUMEM_INLINE AllocatorRun run_allocator(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
-                                     const device::AllocatorOptions& options, AllocatorObserver* observer,
-                                     AllocatorMemory* memory) {
+GPUMEM_INLINE AllocatorRun run_allocator(const plan::StepPlan& plan, const ops::Tape& tape,
+                                         const device::GpuProfile& gpu, const device::AllocatorOptions& options,
+                                         AllocatorObserver* observer, AllocatorMemory* memory) {
   return allocator_run_detail::Runner(plan, tape, gpu, options, memory).run(observer);
 }
 

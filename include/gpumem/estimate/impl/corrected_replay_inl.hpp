@@ -65,8 +65,8 @@ GPUMEM_INLINE void correct(MemoryEstimate& estimate, const ml::Mixture& mixture,
   const core::Bytes room(std::max(reserved, capacity.count() - context.count()));
   const double most =
       std::log(static_cast<double>(room.count()) / static_cast<double>(std::max<std::int64_t>(reserved, 1)));
-  const ml::MixtureRange range = ml::range_of(mixture, {head.lower_share, head.upper_share},
-                                              estimate.fits ? std::optional(most) : std::nullopt);
+  const ml::MixtureRange range =
+      ml::range_of(mixture, {head.lower_share, head.upper_share}, estimate.fits ? std::optional(most) : std::nullopt);
   const core::Bytes expected = scaled(core::Bytes(0), reserved, range.expected);
   estimate.lower = scaled(context, reserved, range.lower);
   estimate.upper = scaled(context, reserved, range.upper);

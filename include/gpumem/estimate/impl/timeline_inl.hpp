@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-
 namespace gpumem::estimate {
 
 namespace timeline_detail {

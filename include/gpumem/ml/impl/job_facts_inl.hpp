@@ -148,7 +148,7 @@ GPUMEM_INLINE double JobFacts::optimizer_states() const {
 }
 
 GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, const model::ModelGraph& graph,
-                                                const OutputsOf& outputs_of) {
+                                              const OutputsOf& outputs_of) {
   using namespace job_facts_detail;
   const std::vector<ClassFacts> classes = facts_by_class(graph);
   JobFacts facts;

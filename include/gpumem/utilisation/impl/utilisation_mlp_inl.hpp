@@ -186,7 +186,8 @@ GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationMlp::do_estimate(anal
   const UtilisationEstimate trained_on = estimate;
   if (config.head.of.empty()) detail::take_values(config.head, outputs, estimate);
   else detail::take_bins(config.head, outputs, estimate);
-  if (learned->gpu.name != gpu.name) detail::carry(estimate, trained_on, roofline_estimate(**work, analysis.job(), *here));
+  if (learned->gpu.name != gpu.name)
+    detail::carry(estimate, trained_on, roofline_estimate(**work, analysis.job(), *here));
   estimate.weights = config.name;
   return estimate;
 }
