@@ -94,7 +94,7 @@ TEST(Analysis, MovedToAnotherJobKeepsWhatThatOneShares) {
     EXPECT_EQ(analysis.job(), other);
     const auto again = analysis.recording();
     if (!again) continue;  // a sequence length that no input of the graph takes
-    EXPECT_EQ((*again)->tape.tensors().data() == tensors, change.keeps_recording) << at;
+    if (change.keeps_recording) EXPECT_EQ((*again)->tape.tensors().data(), tensors) << at;
     if (change.keeps_wiring) EXPECT_EQ(&(*analysis.wired())->graph(), graph) << at;
   }
   EXPECT_FALSE(Analysis(job).records_alike(resnet50())) << "another reading of the file is another graph";
@@ -189,8 +189,8 @@ TEST(Analysis, AnErrorIsThatOfItsStageAndStays) {
   job.batch_size = INT64_MAX;
   analysis.set_job(job);
   for (int time = 0; time < 2; ++time) {
-    EXPECT_TRUE(fails(analysis.steps(), core::ErrorCode::overflow, 0, ""));
-    EXPECT_TRUE(fails(analysis.run(gpu()), core::ErrorCode::overflow, 0, ""));
+    EXPECT_TRUE(fails(analysis.steps(), core::ErrorCode::overflow, 4, "does not fit 64 bits"));
+    EXPECT_TRUE(fails(analysis.run(gpu()), core::ErrorCode::overflow, 4, "does not fit 64 bits"));
   }
   job.batch_size = 32;
   analysis.set_job(job);

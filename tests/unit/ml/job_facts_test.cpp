@@ -85,7 +85,7 @@ TEST(JobFacts, AnUnknownDimensionIsAnErrorThatNamesTheLayer) {
   core::Shape shape;
   shape.push_back(core::Dim::batch());
   shape.push_back(core::Dim::unknown());
-  const auto facts = facts_of(job, [&](std::size_t) { return std::span<const core::Shape>(&shape, 1); });
+  const auto facts = facts_of(job, *job.graph, [&](std::size_t) { return std::span<const core::Shape>(&shape, 1); });
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().code, ErrorCode::missing_information);
   EXPECT_EQ(facts.error().place.element, "conv1");
@@ -95,7 +95,7 @@ TEST(JobFacts, ASizeBeyond64BitsIsAnError) {
   const TrainingJob job(*parse_summary(small_cnn("relu")), 2);
   core::Shape shape;
   for (int axis = 0; axis < 3; ++axis) shape.push_back(core::Dim::fixed(std::int64_t{1} << 40));
-  const auto facts = facts_of(job, [&](std::size_t) { return std::span<const core::Shape>(&shape, 1); });
+  const auto facts = facts_of(job, *job.graph, [&](std::size_t) { return std::span<const core::Shape>(&shape, 1); });
   ASSERT_FALSE(facts);
   EXPECT_EQ(facts.error().code, ErrorCode::overflow);
 }
