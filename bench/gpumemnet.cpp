@@ -5,7 +5,6 @@
 #include <benchmark/benchmark.h>
 
 #include "gpumem/gpumem.hpp"
-#include "gpumem/ml/segment_sketch.hpp"
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem_datasets/gpumemnet_net.hpp"
 
@@ -112,14 +111,6 @@ void gpumemnet_facts_46_layers(benchmark::State& state) {
   }
 }
 BENCHMARK(gpumemnet_facts_46_layers)->Unit(benchmark::kMicrosecond);
-
-void gpumemnet_sketch_46_layers(benchmark::State& state) {
-  const TrainingJob job = mlp_job(46);
-  gpumem::analysis::Analysis analysis(job);
-  const auto facts = gpumem::ml::facts_of(analysis);
-  for (auto _ : state) benchmark::DoNotOptimize(gpumem::ml::sketched_segments(*facts));
-}
-BENCHMARK(gpumemnet_sketch_46_layers)->Unit(benchmark::kMicrosecond);
 
 /// A model folder: its config and weights.
 void gpumemnet_load(benchmark::State& state, const std::string& name) {

@@ -14,6 +14,5 @@
 #include "gpumem/ml/impl/pickle_inl.hpp"
 #include "gpumem/ml/impl/replay_figures_inl.hpp"
 #include "gpumem/ml/impl/safetensors_inl.hpp"
-#include "gpumem/ml/impl/segment_sketch_inl.hpp"
 #include "gpumem/ml/impl/trained_model_inl.hpp"
 #include "gpumem/ml/impl/zip_archive_inl.hpp"

@@ -170,7 +170,7 @@ TEST(CliEstimate, TakesEveryOptimizerByItsName) {
   std::string answer;
   for (const model::OptimizerRow& row : model::kOptimizerRows) {
     ASSERT_TRUE(std::getline(answers, answer));
-    EXPECT_EQ(nlohmann::json::parse(answer)["optimizer"], row.name);
+    EXPECT_EQ(nlohmann::json::parse(answer)["job"]["optimizer"], row.name);
   }
 }
 

@@ -27,11 +27,8 @@ inline constexpr std::size_t kOpFamilies = static_cast<std::size_t>(OpFamily::ot
 
 struct LayerFacts {
   OpFamily family = OpFamily::other;
-  Keeps keeps = Keeps::nothing;
   ActivationFunction function = ActivationFunction::none;
   bool layer_norm = false;
-  bool multihead = false;        ///< an attention that projects Q, K and V itself
-  bool passes_gradient = false;  ///< its inputs' gradients are its output's: a sum
   bool conv1d_class = false;     ///< GPT-2's Conv1D, a linear layer that GPUMemNet does not count as one
   bool not_quantizable = false;  ///< NonDynamicallyQuantizableLinear, the output of nn.MultiheadAttention
   std::int64_t parameters = 0;   ///< elements, tied ones included

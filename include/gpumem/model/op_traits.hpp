@@ -97,13 +97,12 @@ struct OpTraits {
   ActivationFunction function = ActivationFunction::none;
   NormKind norm = NormKind::none;
   Completion completion = Completion::none;
-  bool multiplies = false;       ///< holds matrices that its input is multiplied by: a block has two such layers
-  bool overwrites = false;       ///< torchvision and most others build it with inplace=True
-  bool overwritten = false;      ///< its output may be overwritten by such a layer: backward does not read it
-  bool hides_in_place = false;   ///< print() shows the same whether it is in place or not
-  bool hands_through = false;    ///< its output is its input
-  bool passes_gradient = false;  ///< its inputs' gradients are its output's own tensor
-  bool computes = true;          ///< Horus counts its output (estimate/horus.hpp)
+  bool multiplies = false;      ///< holds matrices that its input is multiplied by: a block has two such layers
+  bool overwrites = false;      ///< torchvision and most others build it with inplace=True
+  bool overwritten = false;     ///< its output may be overwritten by such a layer: backward does not read it
+  bool hides_in_place = false;  ///< print() shows the same whether it is in place or not
+  bool hands_through = false;   ///< its output is its input
+  bool computes = true;         ///< Horus counts its output (estimate/horus.hpp)
 
   /// Whether it projects what it reads itself, as torch.nn.MultiheadAttention does.
   [[nodiscard]] constexpr bool projects() const { return family == OpFamily::attention && parameters != nullptr; }

@@ -162,11 +162,8 @@ inline constexpr std::array<Op, 10> kArithmeticOps = {{
     {.traits = {.name = "concat", .family = OpFamily::other, .keras_classes = arithmetic_detail::kConcat},
      .output_shape = arithmetic_detail::concat_shape,
      .record = arithmetic_detail::record_concat},
-    {.traits = {.name = "add",
-                .family = OpFamily::other,
-                .keras_classes = arithmetic_detail::kAdd,
-                .overwritten = true,
-                .passes_gradient = true},
+    {.traits =
+         {.name = "add", .family = OpFamily::other, .keras_classes = arithmetic_detail::kAdd, .overwritten = true},
      .output_shape = broadcast_shape,
      .record = arithmetic_detail::record_add},
     {.traits = {.name = "sub", .family = OpFamily::other, .keras_classes = arithmetic_detail::kSub},

@@ -9,7 +9,6 @@
 
 #include "gpumem/ml/replay_figures.hpp"
 #include "gpumem/ml/roofline_figures.hpp"
-#include "gpumem/ml/segment_sketch.hpp"
 #include "gpumem/ml/trained_model.hpp"
 
 namespace gpumem::ml {
@@ -149,7 +148,7 @@ GPUMEM_INLINE double steps_per_epoch(const JobFacts& facts) {
   return std::ceil(samples / std::max(batch_size(facts), 1.0));
 }
 
-inline constexpr std::array<Feature, 91> kFeatures = {{
+inline constexpr std::array<Feature, 90> kFeatures = {{
     {"batch_size", "samples", batch_size},
     {"layers", "layers of the graph", [](const JobFacts& facts) { return static_cast<double>(facts.layers.size()); }},
     {"linear_layers", "linear layers", layers_of<OpFamily::linear>},
@@ -178,8 +177,6 @@ inline constexpr std::array<Feature, 91> kFeatures = {{
     {"convolution_operands_mib", "input and output of the largest convolution behind the first, MiB",
      [](const JobFacts& facts) { return samples_mib(facts, facts.convolution_operands, activation_bytes(facts)); }},
     {"live_mib", "static_mib + kept_mib + twice largest_output_mib", live_mib},
-    {"sketch_mib", "what PyTorch's allocator reserves, MiB, by a rough sketch of two training steps",
-     [](const JobFacts& facts) { return sketched_segments(facts) / kMiB; }},
     {"replay.device", "what the replay expects on the device, MiB", replay_figure<ReplayFigure::device>, Needs::replay},
     {"replay.reserved", "what the replay expects the allocator to reserve, MiB", replay_figure<ReplayFigure::reserved>,
      Needs::replay},

@@ -161,10 +161,7 @@ GPUMEM_INLINE core::Result<JobFacts> facts_of(const model::TrainingJob& job, con
     const model::OpTraits& op = graph.op_traits(layer) == nullptr ? kUnknown : *graph.op_traits(layer);
     LayerFacts& of = facts.layers[index];
     of.family = op.family;
-    of.keeps = op.keeps;
     of.function = op.function;
-    of.multihead = op.projects();
-    of.passes_gradient = op.passes_gradient;
     of.layer_norm = op.norm == model::NormKind::layer;
     of.conv1d_class = classes[layer.class_name].conv1d;
     of.not_quantizable = classes[layer.class_name].not_quantizable;
