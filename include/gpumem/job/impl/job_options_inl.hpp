@@ -127,8 +127,9 @@ bool set_sizes(JobRequest& request, const OptionValue& value) {
     return true;
   }
   auto sizes = sizes_of(std::get<std::string>(value));
-  if (sizes) member(request, kMember) = *std::move(sizes);
-  return sizes.has_value();
+  if (!sizes) return false;
+  member(request, kMember) = *std::move(sizes);
+  return true;
 }
 
 template <auto kMember>
