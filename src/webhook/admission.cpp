@@ -115,8 +115,8 @@ Result<Container> container_of(const JsonValue* pod, const std::string& name) {
 
 std::string headline(const ModelGraph& graph, const job::JobRequest& asked, const MemoryEstimate& estimate,
                      const GpuRequest& request) {
-  return core::shortened(graph.file(), 60) + " at batch " + core::with_separators(asked.training.batch_size) + " needs " +
-         core::to_string(estimate.expected) + " on " + asked.gpu + ", asking for " +
+  return core::shortened(graph.file(), 60) + " at batch " + core::with_separators(asked.training.batch_size) +
+         " needs " + core::to_string(estimate.expected) + " on " + asked.gpu + ", asking for " +
          core::with_separators(request::mebibytes(request.memory)) + " MiB";
 }
 
