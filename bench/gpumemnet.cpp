@@ -100,7 +100,7 @@ BENCHMARK(replay_cnn_120_layers)->Unit(benchmark::kMicrosecond);
 void replay_corrected_cnn_120_layers(benchmark::State& state) { run(state, "replay-corrected", cnn_job(120)); }
 BENCHMARK(replay_corrected_cnn_120_layers)->Unit(benchmark::kMicrosecond);
 
-/// What the estimators above spend before the network.
+/// What the facts of the layers cost, without the replay and the network.
 void gpumemnet_facts_46_layers(benchmark::State& state) {
   const TrainingJob job = mlp_job(46);
   for (auto _ : state) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Puts the same jobs through other ways to foretell GPU memory and through gpumem, in one run on one machine.
+"""Puts the same jobs through other ways to predict GPU memory and through gpumem, in one run on one machine.
 
   peers.py --gpumem build/bench/src/cli/gpumem [--libtorch-meta build/bench/bench/peers/libtorch_meta]
            [--checkpoints DIR] [--rounds 5] [--job MODEL...] [-o FOLDER] [--readme README.md]
@@ -141,7 +141,7 @@ def wait_for(process):
 
 
 class Peer:
-    """One way to foretell a job's memory. `folder` holds the jobs' graphs, one copy a turn."""
+    """One way to predict a job's memory. `folder` holds the jobs' graphs, one copy a turn."""
 
     ours = False
 

@@ -49,7 +49,7 @@ struct Accuracy {
   std::int64_t false_alarms = 0;       ///< runs that fitted, though the estimate said otherwise; also without figure
   // Over the runs that were out of memory.
   std::int64_t out_of_memory = 0;
-  std::int64_t caught = 0;  ///< those of them that the estimate foretold
+  std::int64_t caught = 0;  ///< those of them that the estimate predicted
 };
 
 /// The memory class of a figure, as schedulers that hand out memory in steps know it: 8,000 MiB each up to 40,000,

@@ -8,7 +8,7 @@
 // run that failed for want of memory ("real_oom") the figure is where it failed, not its need: such a run has none.
 //
 // What xmem, dnnmem, schedtune and llmem said of a run (NAME_bytes, NAME_pred_oom, NAME_fail_when_capped) becomes
-// MeasuredRun::published. Where one foretold that the run would not fit, its figure is where its simulation stopped,
+// MeasuredRun::published. Where one predicted that the run would not fit, its figure is where its simulation stopped,
 // and is not taken; llmem's -1 is a model that it does not support: it said nothing.
 #pragma once
 

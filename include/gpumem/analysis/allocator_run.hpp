@@ -1,5 +1,6 @@
-// Enters: a step plan and the GPU it is to run on. Leaves: what the caching allocator would have allocated and
-// reserved, when most of it is in live tensors, and what these are then. Units: bytes.
+// Enters: a step plan and the GPU that it runs on. Leaves: what the caching allocator allocates and reserves at most,
+// the event at which most is allocated, and what the live tensors are for at that event. Units: bytes.
+// Source: the rules of device/caching_allocator.hpp and device/workspace.hpp.
 #pragma once
 
 #include <array>
@@ -31,7 +32,7 @@ struct AllocatorRun {
 struct AllocatorMoment {
   std::size_t event = 0;
   const ByCategory& allocated;
-  std::int64_t for_a_moment = 0;  ///< workspace that the event took and gave back, not in `allocated` any more
+  std::int64_t for_a_moment = 0;  ///< workspace that the event took and gave back; no longer in `allocated`
   std::int64_t reserved = 0;
 };
 
@@ -42,12 +43,12 @@ class AllocatorObserver {
   virtual void after(const AllocatorMoment& moment) = 0;
 };
 
-/// What a run leaves for the next one: memory without a meaning, which need not be asked of the machine again.
+/// Working memory that a run leaves for the next one, so that it is not allocated again. Its content means nothing.
 struct AllocatorMemory {
   std::vector<device::Block> blocks;
 };
 
-/// Takes `memory` and leaves it there, if it is given.
+/// `memory`, if it is given, is used and left for the next run.
 [[nodiscard]] AllocatorRun run_allocator(const plan::StepPlan& plan, const ops::Tape& tape,
                                          const device::GpuProfile& gpu, const device::AllocatorOptions& options = {},
                                          AllocatorObserver* observer = nullptr, AllocatorMemory* memory = nullptr);

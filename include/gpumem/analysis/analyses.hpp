@@ -1,5 +1,6 @@
-// Enters: jobs, from any number of threads. Leaves: an Analysis of each, of the caller's own while it works. Keeps what
-// the next job may share, be it of the same summary: the edges, the recording, the memory of a plan. Units: bytes.
+// Enters: jobs, from any number of threads. Leaves: an Analysis for each, which is the caller's own until it is put
+// back. The pool keeps it then, and a later job of the same summary shares its edges, its recording and the memory of
+// its plan. Units: bytes.
 #pragma once
 
 #include <array>
@@ -10,8 +11,8 @@
 
 namespace gpumem::analysis {
 
-/// A few places, each of which a thread empties while it works on what was in it: threads neither wait for each other
-/// nor write to the same memory.
+/// A few places. A thread takes out what is in one of them, works on it, and puts it back. Threads neither wait for
+/// each other nor write to the same memory.
 class Analyses {
  public:
   /// Puts an Analysis back when its user is done with it.
@@ -30,11 +31,12 @@ class Analyses {
   Analyses& operator=(const Analyses&) = delete;
   ~Analyses();
 
-  /// An Analysis of this job, which must be put back before the pool ends: one that has recorded a job alike, if it is
-  /// not in use. The pool is for jobs of one catalogue of ops.
+  /// An Analysis of this job: one that has recorded a job alike, if such a one is not in use. It must be put back
+  /// before the pool ends. All jobs of a pool have one catalogue of ops.
   [[nodiscard]] Lent take(const model::TrainingJob& job, const ops::Catalogue& ops = ops::catalogue());
 
-  /// Of one Analysis that is kept: 64 MiB together. A larger one goes when it is put back.
+  /// The most bytes of an Analysis that is kept, 64 MiB for all places together. A larger one is destroyed when it is
+  /// put back.
   static constexpr std::size_t kLargest = std::size_t{8} << 20;
 
  private:

@@ -38,10 +38,10 @@ template <typename Job>
   return std::tuple_cat(wiring_key(job), std::tie(job.precision, job.loss));
 }
 
-/// Whose steps are planned.
+/// Which steps are planned.
 enum class Steps : std::uint8_t {
   whole,
-  without_optimizer,  ///< by plain SGD in its place, which keeps nothing and takes nothing
+  without_optimizer,  ///< with plain SGD in its place, which keeps no state and takes no memory
 };
 
 /// A job on one GPU.
@@ -53,7 +53,8 @@ struct JobRun {
 };
 
 /// The job must be one that model::validate() accepts. What a stage gives is valid until the job is changed. A stage
-/// that fails does so again when it is asked again, but for a deadline that passed: then the next call starts anew.
+/// that failed gives the same error when it is asked again, unless a deadline had passed: then the next call starts
+/// anew.
 class Analysis {
  public:
   /// The ops must outlive it.
@@ -89,7 +90,7 @@ class Analysis {
   /// any machine.
   [[nodiscard]] core::Result<JobRun> run(const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
 
-  /// What it holds, about.
+  /// Roughly what it holds.
   [[nodiscard]] std::size_t bytes() const;
 
  private:
@@ -125,13 +126,13 @@ class Analysis {
   Stage<connect::WiredGraph> wired_;
   std::array<Stage<plan::Recording>, kBackends> recordings_;
   std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
-  plan::StepPlan spare_;  ///< a plan that nobody needs any more: the next one takes its memory
+  plan::StepPlan spare_;  ///< a plan that is no longer needed: the next one takes its memory
   Stage<plan::StepWork> work_;
   std::vector<KnownRun> runs_;
   AllocatorMemory memory_;
 };
 
-/// Done for a job on one GPU, which is all that `method` knows of. Errors: invalid_argument.
+/// Done if the job trains on one GPU. `method` is named in the message. Errors: invalid_argument for several GPUs.
 [[nodiscard]] core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method);
 
 }  // namespace gpumem::analysis

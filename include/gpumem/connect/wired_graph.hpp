@@ -38,7 +38,7 @@ class WiredGraph {
  public:
   struct Parts {
     std::shared_ptr<const model::ModelGraph> graph;  ///< with an edge for everything that a layer reads
-    std::string edges;                               ///< how these came about, see edges()
+    std::string edges;                               ///< how these were found, see edges()
     std::vector<const ops::Op*> ops;                 ///< by the graph's op index; null for unknown ops
     LayerShapes shapes;
   };
@@ -65,10 +65,10 @@ class WiredGraph {
   /// The rule of the layer's op; null if it is unknown.
   [[nodiscard]] const ops::Op* op(const model::Layer& layer) const { return parts_->ops[layer.op]; }
 
-  /// How the edges came about: "given", "family: gpt2", "chained, 16 joins inferred".
+  /// How the edges were found: "given", "family: gpt2", "chained, 16 joins inferred".
   [[nodiscard]] const std::string& edges() const { return parts_->edges; }
 
-  /// Where a layer stands, for messages.
+  /// The layer's place in the summary, for messages.
   [[nodiscard]] core::Place place_of(const model::Layer& layer) const;
 
  private:

@@ -1,7 +1,7 @@
 // Enters: nothing. Leaves: the list of a job's options, one row each: its names, type, default, choices, help, and
-// where its value stands in a JobRequest. Every front end is made from this list: the command line and its help, JSON,
-// the C API, Python, the webhook's annotations, Slurm's plugin, the columns of measured runs, and what a report says of
-// a job.
+// where a JobRequest keeps its value. Units: each row's help names them. Every front end is made from this list: the
+// command line and its help, JSON, the C API, Python, the webhook's annotations, Slurm's plugin, the columns of
+// measured runs, and what a report says of a job.
 //
 // An option that is added needs a row in impl/job_options_inl.hpp, a member of TrainingJob (or of JobRequest) for its
 // value, what the value does, and a keyword argument in src/python/gpumem/_api.py, because type checkers read that.
@@ -34,7 +34,7 @@ using Sizes = std::vector<std::int64_t>;
 using OptionValue = std::variant<bool, std::int64_t, std::string, Sizes>;
 using Names = std::vector<std::string_view>;
 
-/// Where an option's value stands.
+/// Where an option's value is kept.
 struct OptionPlace {
   OptionType type;
   bool in_training;  ///< in the TrainingJob: it says how the model is trained, and a table of runs may have it
@@ -50,8 +50,8 @@ struct JobOption {
   std::string_view name;                         ///< in JSON, in Python, as a column: "data_parallel"
   std::string_view flag;                         ///< on a command line, without its dashes: "data-parallel"
   std::array<std::string_view, 2> aliases = {};  ///< other names in JSON and tables; empty: none
-  std::string_view value = {};                   ///< what stands for the value in a line of help: "N"; of a flag empty
-  std::string_view help;                         ///< what it says, in a few words; the choices stand behind it
+  std::string_view value = {};  ///< the placeholder of the value in a line of help: "N"; empty for a flag
+  std::string_view help;        ///< what it says, in a few words; the choices follow
   /// What a report says of a job with another value than the default; "%" is the value.
   std::string_view remark = {};
   bool trains = true;  ///< it says how the job is trained; false: what is asked of it
@@ -61,7 +61,7 @@ struct JobOption {
   [[nodiscard]] bool is_named(std::string_view text) const;
 };
 
-/// All of them, in the order of help texts and reports.
+/// All options, in the order of help texts and reports.
 [[nodiscard]] std::span<const JobOption> job_options();
 
 /// By its name or an alias. Null: there is none.

@@ -1,5 +1,5 @@
 // Enters: what a user asks for, option by option (job_options.hpp). Leaves: JobRequest, all of it in one value, and the
-// TrainingJob that it means for a model.
+// TrainingJob that it means for a model. Units: those of TrainingJob.
 #pragma once
 
 #include <memory>

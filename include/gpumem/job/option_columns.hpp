@@ -1,5 +1,5 @@
 // Enters: a row of a table of jobs (CSV). Leaves: in a JobRequest, what its cells say of how the job is trained: a
-// column for each option that a TrainingJob holds, by its name or an alias (job_options.hpp).
+// column for each option that a TrainingJob holds, by its name or an alias (job_options.hpp). Units: the options'.
 #pragma once
 
 #include "gpumem/core/csv.hpp"

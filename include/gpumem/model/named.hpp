@@ -1,5 +1,5 @@
-// Enters: a list of choices, one row a value with the name that people write. Leaves: the name of a value, the value of
-// a name.
+// Enters: a list of choices, one row a value with the name that people write. Leaves: the name of a value, and the
+// value of a name. Units: none.
 #pragma once
 
 #include <array>

@@ -1,10 +1,10 @@
 // Enters: which optimizer trains a model. Leaves: its row, all that gpumem knows of it: its name, what it keeps of each
-// parameter, what its step takes for a while, and the kernels of that step. Every other place reads the row.
+// parameter, the temporaries of its step, and the kernels of that step. Every other place reads the row.
 // Units: tensors of a parameter's size and type, unless a field says otherwise.
 // Source: torch.optim of PyTorch 2.x, each in the file that its row names; 1.13 has the same single-tensor forms.
 //
-// The three forms of a step: foreach goes over all parameters at once (_multi_tensor_adam), single over one parameter
-// after the other (_single_tensor_adam), fused does all in one kernel and takes nothing for itself. PyTorch takes
+// A step has three forms. foreach works on all parameters at once (_multi_tensor_adam). single works on one parameter
+// after the other (_single_tensor_adam). fused does all in one kernel and has no temporaries. PyTorch takes
 // foreach where all parameters are on a GPU.
 #pragma once
 

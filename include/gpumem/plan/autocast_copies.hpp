@@ -1,8 +1,8 @@
 // Enters: calls that read parameters under autocast. Leaves: the copies of parameters in lower precision: which of them
-// autocast's cache holds, which go with their call, which backward keeps. Units: bytes.
+// autocast's cache holds, which end with their call, which backward keeps. Units: bytes.
 // Source: aten/src/ATen/autocast_mode.cpp (cached_cast).
 //
-// The cache has a copy of each trained parameter until the autocast region ends; a frozen one is copied a call.
+// The cache has a copy of each trained parameter until the autocast region ends; a frozen one is copied at each call.
 // Backward needs the copies of weights, not of biases; a matrix product's only for the gradient of its input.
 #pragma once
 
@@ -40,7 +40,7 @@ class AutocastCopies {
   std::vector<Slot> kept_;              ///< what backward reads, by the parameter's place in the tape's lists
   std::vector<Slot> cached_;            ///< by parameter
   std::vector<ops::TensorId> holding_;  ///< parameters of which the cache has a copy
-  std::vector<Slot> passing_;           ///< copies that go with the call
+  std::vector<Slot> passing_;           ///< copies that end with the call
 };
 
 }  // namespace gpumem::plan

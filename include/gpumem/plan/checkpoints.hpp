@@ -1,10 +1,10 @@
 // Enters: a recorded model. Leaves: its repeated blocks as runs of recorded functions: what activation checkpointing
 // wraps, one call of torch.utils.checkpoint a block, as HuggingFace's gradient_checkpointing does. Units: indices.
 //
-// A block is a container that stands beside others of its class (GPT2Block, Bottleneck) and holds two layers with
-// weights or more; of several such classes the one with the most siblings under one parent, at every place where it
-// occurs. A graph without containers tells them by dotted names: "layer1.0.conv1" stands in "layer1.0", and names that
-// differ in digits only are of one class.
+// A block is a container that has siblings of its own class (GPT2Block, Bottleneck) and holds at least two layers with
+// weights. Of several such classes it is the one with the most siblings under one parent, wherever that class occurs.
+// In a graph without containers, dotted names tell: "layer1.0.conv1" is in "layer1.0", and names that differ only in
+// digits are of one class.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace gpumem::plan {
 
-/// Layers or functions from `first` up to, and not with, `end`.
+/// Layers or functions from `first` to before `end`.
 struct Range {
   std::uint32_t first = 0;
   std::uint32_t end = 0;

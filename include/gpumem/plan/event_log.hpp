@@ -13,11 +13,11 @@ namespace gpumem::plan {
 using Slot = std::uint32_t;
 inline constexpr Slot kNoSlot = UINT32_MAX;
 
-/// Writes events. Memory has holders: names, autograd's saved tensors, gradients on their way. It is released with the
-/// last of them, and its slot serves again.
+/// Writes events. Memory has holders: names, autograd's saved tensors, gradients on their way. It is released when the
+/// last holder lets go, and its slot is used again.
 class EventLog {
  public:
-  /// In the memory of a plan that is not needed any more, with room for so many events and calls.
+  /// Uses the memory of a plan that is no longer needed, with room for so many events and calls.
   EventLog(StepPlan reused, std::size_t events, std::size_t calls) : plan_(std::move(reused)) {
     plan_.calls.clear();
     plan_.calls.reserve(calls);
@@ -43,7 +43,7 @@ class EventLog {
   }
   /// One holder more.
   void hold(Slot slot) { ++holders_[slot]; }
-  /// One holder less; says whether it was the last. Of no slot nothing happens.
+  /// One holder less; says whether it was the last. Does nothing for kNoSlot.
   bool drop(Slot slot) {
     if (slot == kNoSlot || --holders_[slot] != 0) return false;
     plan_.events.push_back(
@@ -71,7 +71,7 @@ class EventLog {
  private:
   StepPlan plan_;
   std::vector<std::uint32_t> holders_;  ///< by slot; of a free one, the slot that became free before it
-  Slot last_free_ = kNoSlot;            ///< the next one to serve
+  Slot last_free_ = kNoSlot;            ///< the next one to be used
 };
 
 }  // namespace gpumem::plan

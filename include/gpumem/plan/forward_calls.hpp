@@ -1,5 +1,5 @@
-// Enters: recorded functions, one by one. Leaves: what each allocates in forward, and what it keeps for its backward
-// until that is through. Units: bytes. Source: torch.autograd's saved variables, as the op's record rule tells them.
+// Enters: recorded functions, one by one. Leaves: what each allocates in forward, and what it keeps until its
+// backward has run. Units: bytes. Source: torch.autograd's saved variables, as the op's record rule lists them.
 #pragma once
 
 #include "gpumem/plan/autocast_copies.hpp"
@@ -16,9 +16,9 @@ class ForwardCalls {
 
   /// Runs the function; `recorded`: autograd keeps what its backward reads, if its output needs a gradient.
   void run(const ops::Function& function, bool recorded, Thread thread);
-  /// Keeps what the function's backward reads without running it: its inputs stand.
+  /// Keeps what the function's backward reads, without running the function: its inputs are still held.
   void keep_inputs(const ops::Function& function);
-  /// Its backward is through.
+  /// Its backward has run.
   void drop_kept(const ops::Function& function) {
     state_.let_go(state_.tape().list(function.saved));
     copies_.drop_kept(function);

@@ -1,5 +1,5 @@
 // Enters: a recorded model whose forward has run. Leaves: its backward: gradients on their way through the graph, where
-// they meet, and the gradients of parameters, which stand until zero_grad. Units: bytes.
+// they meet, and the gradients of parameters, which live until zero_grad. Units: bytes.
 // Source: torch/csrc/autograd: engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
 #pragma once
 
@@ -17,8 +17,8 @@ class GradientFlow {
  public:
   GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks);
 
-  /// loss.backward(). `scaled_loss`: the loss times GradScaler's scale, which goes when backward is through; kNoSlot:
-  /// the loss is not scaled.
+  /// loss.backward(). `scaled_loss`: the loss times GradScaler's scale, which is released when backward has run;
+  /// kNoSlot: the loss is not scaled.
   void backward(Slot scaled_loss);
   /// optimizer.zero_grad(set_to_none=True).
   void zero_grad();

@@ -1,5 +1,5 @@
-// Enters: a recorded model. Leaves: where the program's names for its tensors go out of use: behind the last function
-// that reads them. Units: indices.
+// Enters: a recorded model. Leaves: where the program's names for its tensors end: after the last function that
+// reads them. Units: indices.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace gpumem::plan {
 
 class NameLifetimes {
  public:
-  /// Inputs, parameters, buffers and what the training loop holds never go out of use by themselves.
+  /// Inputs, parameters, buffers and what the training loop holds never end by themselves.
   explicit NameLifetimes(const Recording& recording);
 
-  /// Whose names end behind this function.
+  /// The tensors whose names end after this function.
   [[nodiscard]] std::span<const ops::TensorId> ending_at(std::size_t function) const {
     const std::uint32_t first = first_of_[function];
     return std::span<const ops::TensorId>(ending_).subspan(first, first_of_[function + 1] - first);

@@ -32,14 +32,14 @@ class OptimizerStep {
   bool has_state_ = false;
 };
 
-/// Under amp-fp16 on a GPU; else it does nothing.
+/// Works under amp-fp16 on a GPU, and does nothing otherwise.
 class GradientScaler {
  public:
   GradientScaler(RunState& state, const model::TrainingJob& job);
 
   /// GradScaler.scale(loss): the scaled loss, for backward; kNoSlot: it is not scaled.
   [[nodiscard]] Slot scale_loss();
-  /// GradScaler.step(): unscales the gradients in place. Leaves found_inf, which stands until update(); kNoSlot: none.
+  /// GradScaler.step(): unscales the gradients in place. Leaves found_inf, which lives until update(); kNoSlot: none.
   [[nodiscard]] Slot unscale(bool fused_optimizer);
 
  private:

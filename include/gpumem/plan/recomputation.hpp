@@ -3,8 +3,8 @@
 // Source: torch/utils/checkpoint.py, _checkpoint_without_reentrant_generator.
 //
 // Forward keeps a block's arguments and nothing else; the first backward that asks for a saved tensor runs all of the
-// block again. The second run's tensors stand beside what is left of the first one's. It ends with the last tensor that
-// is saved: an input is saved before its function runs, an output behind it.
+// block again. The second run's tensors are held beside what is left of the first one's. It ends with the last tensor
+// that is saved: an input is saved before its function runs, an output after it.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ class Recomputation {
  public:
   Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names, std::span<const Range> blocks);
 
-  /// Whether the function stands in a checkpointed block: then autograd keeps nothing of it in forward.
+  /// Whether the function is in a checkpointed block: then autograd keeps nothing of it in forward.
   [[nodiscard]] bool covers(std::size_t function) const { return block_of(function) != nullptr; }
-  /// Whether the function's saved tensors stand: not in a block that did not run again.
+  /// Whether the function's saved tensors are held: not in a block that has not run again yet.
   [[nodiscard]] bool has_saved(std::size_t function) const {
     const Block* block = block_of(function);
     return block == nullptr || block->recomputed;
@@ -41,7 +41,7 @@ class Recomputation {
     if (block == nullptr || block->recomputed || !saves(state_.tape().functions()[function])) return;
     run_again(*block, static_cast<std::uint32_t>(function));
   }
-  /// Backward is through with this function: with a block's first one the graph lets go of the arguments.
+  /// Backward of this function has run: with a block's first one the graph lets go of the arguments.
   void end_backward(std::size_t function) {
     if (Block* block = block_of(function); block != nullptr && function == block->run.first) end(*block);
   }
@@ -58,7 +58,7 @@ class Recomputation {
     std::vector<ops::TensorId> outputs;  ///< made in it, read behind it
     bool held = false;
     bool recomputed = false;
-    /// What still stands of the first run when the second begins.
+    /// What is still held of the first run when the second begins.
     std::vector<std::pair<ops::TensorId, Slot>> first_run;
   };
 

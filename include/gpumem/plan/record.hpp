@@ -24,10 +24,10 @@ struct Recording {
   std::int64_t skipped_layers = 0;    ///< behind unknown ones: of these, too, only the parameters are counted
 };
 
-/// Of the job it reads precision and loss. The ops are asked for the loss; those of the layers are the wired graph's.
+/// It reads the job's precision and loss. `ops` gives the loss its row; the layers' rows are in the wired graph.
 ///
 /// Errors: missing_information for an op whose memory is not known, or a size that is not; malformed_input for a layer
-/// that reads one without a tensor; overflow if a size does not fit 64 bits. Each names its layer.
+/// that reads a layer without a tensor; overflow if a size does not fit 64 bits. Each names its layer.
 [[nodiscard]] core::Result<Recording> record(const connect::WiredGraph& wired, const model::TrainingJob& job,
                                              const ops::Catalogue& ops, ops::Backend backend = ops::Backend::cuda);
 

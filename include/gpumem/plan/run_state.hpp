@@ -1,4 +1,4 @@
-// Enters: a recorded model, the batch size at hand. Leaves: RunState, what all parts of a training run share: which
+// Enters: a recorded model and the current batch size. Leaves: RunState, what all parts of a training run share: which
 // slot each tensor of the tape holds, how large it is now, the events so far. Units: bytes.
 #pragma once
 
@@ -28,7 +28,8 @@ class TensorBytes {
   std::int64_t batch_size_ = 0;
 };
 
-/// Where a GPU's run and one under FakeTensorMode on the CPU differ beyond single ops, whose record rules know.
+/// How a run on a GPU and one under FakeTensorMode on the CPU differ, apart from single ops, whose record rules know
+/// it.
 struct BackendTraits {
   bool adds_gradients_in_place;  ///< where they meet; engine.cpp asks for the sole holder, which fake tensors never are
   bool multi_tensor_optimizers;  ///< foreach and fused: the default where all parameters are on a GPU
@@ -46,7 +47,7 @@ class RunState {
  public:
   RunState(const Recording& recording, StepPlan reused);
 
-  /// From now on tensors are as large as in this batch. It must stand until the next one does.
+  /// From now on tensors are as large as in this batch. `bytes` must live until the next call.
   void set_batch(const TensorBytes& bytes) { bytes_ = &bytes; }
 
   [[nodiscard]] const Recording& recording() const { return recording_; }

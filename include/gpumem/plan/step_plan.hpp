@@ -1,6 +1,6 @@
 // Enters: a recorded model and how it is trained. Leaves: StepPlan, the ordered allocations and frees of a training
-// run, from the model's construction to a step that repeats. Units: bytes as the program asks for them; rounding
-// is the allocator's business. Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, torch/optim.
+// run, from the model's construction to a step that repeats. Units: bytes as the program asks for them; the
+// allocator rounds them. Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, torch/optim.
 #pragma once
 
 #include <array>
@@ -47,7 +47,7 @@ inline constexpr std::array<model::Named<Phase>, 7> kPhaseNames = {{{Phase::cons
                                                                     {Phase::optimizer, "optimizer"},
                                                                     {Phase::validation, "validation"}}};
 
-/// Memory is known by its slot from its allocation to its release; then the slot serves again.
+/// Memory has a slot from its allocation to its release; then the slot is used again.
 struct Event {
   enum class Kind : std::uint8_t { allocate, release, call };
 
@@ -63,7 +63,7 @@ inline constexpr std::uint32_t kNoLayer = UINT32_MAX;
 /// Which pass of a layer calls a library: the workspace differs.
 enum class Direction : std::uint8_t { forward, data_gradient, weight_gradient };
 
-/// A call that takes a library's workspace; how much is the device's business.
+/// A call that takes a library's workspace; device/workspace.hpp says how much.
 struct LibraryCall {
   ops::Library library = ops::Library::gemm;
   Direction direction = Direction::forward;
@@ -91,7 +91,7 @@ struct StepPlan {
 };
 
 /// The run: construction, an optional summary pass, the first two steps, then, if batches differ, the last batch of
-/// an epoch, a validation pass and one step more. `reused` is a plan that nobody needs any more, whose memory it takes.
+/// an epoch, a validation pass and one step more. `reused` is a plan that is no longer needed, whose memory it takes.
 /// Errors: overflow, naming the layer whose tensor does not fit; deadline_exceeded.
 [[nodiscard]] core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording,
                                                     StepPlan reused = {});

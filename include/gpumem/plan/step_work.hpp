@@ -3,11 +3,11 @@
 // multiply-adds (two operations each), bytes, elements. Counts are exact to the recording; which kernels the libraries
 // launch beside them (layout changes, splits of a sum) is not.
 //
-//   forward     a kernel a recorded call that makes or overwrites a tensor; views none
-//   backward    of a matrix product or convolution one kernel an operand that gets a gradient, each with forward's
-//               multiply-adds (derivatives.yaml), and one a bias; of other calls one kernel; and one where gradients
-//               meet
-//   optimizer   the multi-tensor form's passes over all parameters, or one kernel a parameter and pass
+//   forward     one kernel for each recorded call that makes or overwrites a tensor; none for views
+//   backward    for a matrix product or convolution one kernel for each operand that gets a gradient, each with
+//               forward's multiply-adds (derivatives.yaml), and one for a bias; for any other call one kernel; and one
+//               where gradients meet
+//   optimizer   the multi-tensor form's passes over all parameters, or one kernel for each parameter and pass
 #pragma once
 
 #include <cstdint>
