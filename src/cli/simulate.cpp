@@ -143,10 +143,10 @@ class OwnEstimates {
     return key;
   }
 
+  Evaluator evaluator_;  // first: it is aligned to whole cache lines
   const core::CsvTable& table_;
   std::string estimator_;
   std::string gpu_;
-  Evaluator evaluator_;
   std::unordered_map<std::string, std::optional<MemoryEstimate>> known_;
 };
 
