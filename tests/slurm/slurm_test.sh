@@ -109,7 +109,7 @@ accepted --gpumem-model="$models/transformer_encoder.torchinfo.txt" --gpumem-bat
 refused "go together" --gpumem-model="$vgg16"
 refused "go together" --gpumem-batch=64
 refused "--gpumem-batch: say a whole number of 1 or more" --gpumem-model="$vgg16" --gpumem-batch=0
-refused "--gpumem-batch=64x: say" --gpumem-model="$vgg16" --gpumem-batch=64x
+refused "--gpumem-batch: say a whole number of 1 or more, not '64x'" --gpumem-model="$vgg16" --gpumem-batch=64x
 refused "there is no margin '10%s%n'" --gpumem-model="$vgg16" --gpumem-batch=64 --gpumem-margin=10%s%n
 refused "voodoo" --gpumem-model="$vgg16" --gpumem-batch=64 --gpumem-gpu=voodoo
 refused "names no shards itself" --gpumem-model="$vgg16" --gpumem-batch=64 --gres=shard:10
