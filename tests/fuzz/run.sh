@@ -31,7 +31,8 @@ for target in "${targets[@]}"; do
   mkdir -p "$build/corpus/$target" "$build/findings/$target"
   length=(-max_total_time="$seconds")
   [ -n "${GPUMEM_FUZZ_RUNS:-}" ] && length+=(-runs="$GPUMEM_FUZZ_RUNS" -seed=1)
-  options=("${length[@]}" -rss_limit_mb=1024 -timeout=10 -max_len=65536 -print_final_stats=1
+  # The longest stored input, 16 MiB of repeated lines, takes 25 s under the sanitizers.
+  options=("${length[@]}" -rss_limit_mb=1024 -timeout=60 -max_len=65536 -print_final_stats=1
            -artifact_prefix="$PWD/$build/findings/$target/")
   [ -f "tests/fuzz/$target.dict" ] && options+=(-dict="tests/fuzz/$target.dict")
   inputs=("$build/corpus/$target" "tests/fuzz/corpus/$target")
