@@ -24,27 +24,38 @@ Threads: every function may be called from any thread; the GIL is released while
 functions return never changes, and all but Summary can be pickled.
 """
 
-from ._api import (
-    OPTIMIZERS,
-    PRECISIONS,
-    ZERO_GRADS,
-    Bin,
-    Estimate,
-    EstimatorInfo,
-    Fit,
-    Gpu,
-    Peak,
-    Summary,
-    __version__,
-    estimate,
-    estimate_module,
-    estimators,
-    export_module,
-    fit,
-    gpus,
-    read_summary,
-)
+import importlib.util
+
 from ._errors import Error, ExportError, InputError, NoEstimateError, UsageError
+from .record import RecordError, record
+
+# A recording can be made where only Python is; all else needs the compiled part.
+if importlib.util.find_spec(f"{__name__}._gpumem") is not None:
+    from ._api import (
+        OPTIMIZERS,
+        PRECISIONS,
+        ZERO_GRADS,
+        Bin,
+        Estimate,
+        EstimatorInfo,
+        Fit,
+        Gpu,
+        Peak,
+        Summary,
+        __version__,
+        estimate,
+        estimate_module,
+        estimators,
+        export_module,
+        fit,
+        gpus,
+        read_summary,
+    )
+else:
+
+    def __getattr__(name: str) -> object:
+        raise ImportError(f"gpumem.{name} needs the compiled part of gpumem (_gpumem), which is not installed; recording does not")
+
 
 __all__ = [
     "OPTIMIZERS",
@@ -60,6 +71,7 @@ __all__ = [
     "InputError",
     "NoEstimateError",
     "Peak",
+    "RecordError",
     "Summary",
     "UsageError",
     "__version__",
@@ -70,10 +82,11 @@ __all__ = [
     "fit",
     "gpus",
     "read_summary",
+    "record",
 ]
 
 # They belong to the package, not to the files they stand in: for help(), tracebacks and pickle.
 for _name in __all__:
-    if hasattr(globals()[_name], "__module__"):
+    if hasattr(globals().get(_name), "__module__"):
         globals()[_name].__module__ = __name__
-del _name
+del _name, importlib

@@ -1,0 +1,161 @@
+"""Recordings: what a real training step allocates, written down on a machine without a GPU and without data.
+
+    with gpumem.record("run.json.gz"):           # around an ordinary script: one batch size, as it is
+        model = Net().to("cuda")
+        optimizer = torch.optim.AdamW(model.parameters())
+        for inputs, targets in two_batches():
+            loss = criterion(model(inputs.to("cuda")), targets.to("cuda"))
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+    def make_step(batch_size):                   # any batch size: it is run at three
+        model = Net().to("cuda")
+        optimizer = torch.optim.AdamW(model.parameters())
+
+        def step():
+            loss = model(torch.empty(batch_size, 3, 224, 224, device="cuda")).sum()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        return step
+
+    gpumem.record.step(make_step, batch_size=8, path="run.json.gz")
+
+    python3 -m gpumem.record --batch-arg batch-size -o run.json.gz train.py --batch-size 32   # no line changed
+
+Then `gpumem estimate run.json.gz --batch 64 --gpu a100-40gb`, and everything else that takes a summary.
+
+A recording needs PyTorch 2.1 or later, of any build, on Linux (x86-64 or ARM64), and nothing else: no GPU, no data, and not
+the compiled part of gpumem. The program believes in a GPU of the capability that is given; its tensors have shapes and no
+values. Where a value is needed (.item(), a mask), one is invented, and the recording has a warning with the line. What cannot
+be recorded raises RecordError, which names the line and the way round.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Union
+
+from .errors import RecordError, record_error
+
+__all__ = ["RecordError", "record"]
+
+_Path = Union[str, "os.PathLike[str]"]
+_OLDEST = (2, 1)
+
+
+def _need_torch() -> None:
+    """An error where there is no PyTorch, or one that is too old."""
+    try:
+        import torch
+    except ImportError as error:
+        raise record_error("PyTorch cannot be imported", "install torch 2.1 or later (a CPU build will do)") from error
+    version = str(torch.__version__)
+    if tuple(int(part) for part in version.split("+")[0].split(".")[:2]) < _OLDEST:
+        raise record_error(
+            f"PyTorch {version} is too old to record with",
+            "install torch 2.1 or later (a CPU build in an environment of its own will do)",
+        )
+
+
+def _capability(capability: tuple[int, int]) -> tuple[int, int]:
+    major, minor = capability
+    return int(major), int(minor)
+
+
+def _points(batch_size: int, sequence_length: int | None, scale: bool) -> list[tuple[int, ...]]:
+    """The sizes of the runs: those that give expressions, and one that checks them."""
+    from .expressions import batch_sizes, sequence_lengths
+
+    if batch_size < 1 or (sequence_length is not None and sequence_length < 1):
+        raise record_error("a batch size or sequence length is less than 1", "give whole numbers from 1")
+    if not scale:
+        return [(batch_size,) if sequence_length is None else (batch_size, sequence_length)]
+    batches = batch_sizes(batch_size)
+    if sequence_length is None:
+        return [(batch,) for batch in batches]
+    lengths = sequence_lengths(sequence_length)
+    pairs: list[tuple[int, ...]] = [(batch, length) for batch in batches[:2] for length in lengths[:2]]
+    return [*pairs, (batches[2], lengths[2])]
+
+
+class _Record:
+    """Records training steps without a GPU; see help("gpumem.record")."""
+
+    def __call__(
+        self, path: _Path, *, capability: tuple[int, int] = (8, 0), title: str | None = None
+    ) -> contextlib.AbstractContextManager[None]:
+        """A context: what runs in it is recorded at its one size, and written to a file at its end.
+
+        path: of the recording; compressed if it ends in .gz.
+        capability: the compute capability of the GPU that the program is told of.
+        title: what was recorded, for people; None: the name of the program.
+
+        Build model and optimizer inside, on "cuda", and make two steps. Raises RecordError.
+        """
+        return self._around(path, _capability(capability), title)
+
+    @contextlib.contextmanager
+    def _around(self, path: _Path, capability: tuple[int, int], title: str | None) -> Iterator[None]:
+        _need_torch()
+        from .recorder import recording
+        from .writer import recording_text, write_recording
+
+        with recording(capability) as recorder:
+            yield
+        name = os.path.basename(sys.argv[0]) if title is None else title
+        write_recording(path, recording_text([recorder.run], [()], name))
+
+    def step(
+        self,
+        make_step: Callable[..., Any],
+        batch_size: int,
+        sequence_length: int | None = None,
+        path: _Path | None = None,
+        *,
+        steps: int = 2,
+        scale: bool = True,
+        capability: tuple[int, int] = (8, 0),
+        title: str | None = None,
+    ) -> str:
+        """The recording of a training step, for any batch size (and sequence length).
+
+        make_step: make_step(batch_size), or make_step(batch_size, sequence_length) where a length is given, builds model
+            and optimizer and returns a function that makes one training step. It may also make the steps itself, and
+            return None. It is called anew for each size.
+        batch_size: to record at; the others are twice as large, and one between them that checks.
+        sequence_length: to record at, down to a multiple of 128; the others are half of it, and three quarters that check.
+        path: of the file to write; None: no file. Compressed if it ends in .gz.
+        steps: how often the step is made.
+        scale: False: record at this one size only.
+        capability, title: as of record().
+
+        Returns the recording's text. Raises RecordError: also where the runs at these sizes do different things.
+        """
+        _need_torch()
+        from .recorder import recording
+        from .writer import recording_text, write_recording
+
+        points = _points(batch_size, sequence_length, scale)
+        runs = []
+        for point in points:
+            with recording(_capability(capability)) as recorder:
+                one_step = make_step(*point)
+                for _ in range(steps if callable(one_step) else 0):
+                    recorder.steps.next_step()
+                    one_step()
+            del one_step
+            runs.append(recorder.run)
+        name = getattr(make_step, "__name__", "step") if title is None else title
+        text = recording_text(runs, points if scale else [()], name)
+        if path is not None:
+            write_recording(path, text)
+        return text
+
+
+record = _Record()

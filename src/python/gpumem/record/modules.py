@@ -1,0 +1,103 @@
+"""Names of modules, and which of them runs: in the forward from hooks, in the backward from the numbers of autograd's nodes."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import module as nn_module
+
+from .storages import local
+
+
+class Modules:
+    """Follows forward() of every module. on_root: called as the forward of a module begins that is in no other's."""
+
+    def __init__(self, on_root: Callable[[nn.Module], None]) -> None:
+        self.roots: list[nn.Module] = []
+        self._on_root = on_root
+        self._names: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
+        self._stack: list[str] = []
+        self._of_node: dict[int, str] = {}  # By the sequence number of autograd's node.
+        self._handles: list[Any] = []
+
+    def follow(self) -> None:
+        self._handles = [
+            nn_module.register_module_forward_pre_hook(self._enter),
+            nn_module.register_module_forward_hook(self._leave, always_call=True),
+        ]
+
+    def stop(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    @property
+    def inside(self) -> bool:
+        """A forward() runs now."""
+        return bool(self._stack)
+
+    def of_forward(self) -> str:
+        """The module that runs now. The first operator after a node of autograd was made belongs to the node."""
+        name = self._stack[-1] if self._stack else ""
+        self._of_node.setdefault(torch.autograd._get_sequence_nr() - 1, name)
+        return name
+
+    def of_backward(self) -> str:
+        """The module whose backward runs now."""
+        if self._stack:
+            return self._stack[-1]
+        node = torch._C._current_autograd_node()
+        return "" if node is None else self._of_node.get(node._sequence_nr(), "")
+
+    def of_now(self) -> str:
+        return self._stack[-1] if self._stack else ""
+
+    def parameters(self) -> Iterator[tuple[str, nn.Parameter]]:
+        """Those of all outermost modules, each once, in their order."""
+        seen: set[int] = set()
+        for root in self.roots:
+            prefix = "" if root is self.roots[0] else f"{type(root).__name__}."
+            for name, parameter in root.named_parameters():
+                if id(parameter) not in seen:
+                    seen.add(id(parameter))
+                    yield prefix + name, parameter
+
+    def _name(self, module: nn.Module, prefix: str) -> None:
+        for name, part in module.named_modules():
+            self._names.setdefault(part, prefix + name or type(part).__name__)
+
+    def _enter(self, module: nn.Module, _arguments: Any) -> None:
+        outermost = not self._stack and torch._C._current_graph_task_id() == -1
+        if module not in self._names:
+            self._name_new(module)
+        if outermost:
+            if all(module is not root for root in self.roots) and any(True for _ in module.parameters()):
+                self.roots.append(module)
+            self._on_root(module)
+        self._stack.append(self._names.get(module, type(module).__name__))
+
+    def _name_new(self, module: nn.Module) -> None:
+        if self._stack:
+            self._name(module, f"{self._stack[-1]}.")
+        elif not self.roots:
+            self._name(module, "")
+        else:
+            self._names[module] = type(module).__name__
+            self._name(module, f"{type(module).__name__}.")
+
+    def _leave(self, _module: nn.Module, _arguments: Any, _result: Any) -> None:
+        if self._stack:
+            self._stack.pop()
+
+
+def precision_of(parameters: list[tuple[str, nn.Parameter]], autocast: str) -> str:
+    """The name that gpumem has for these types, empty where it has none. autocast: its dtype, empty without."""
+    types = {str(local(each).dtype).removeprefix("torch.") for _, each in parameters if each.is_floating_point()}
+    if types == {"float32"}:
+        return {"": "fp32", "float16": "amp-fp16", "bfloat16": "amp-bf16"}.get(autocast, "")
+    if types == {"bfloat16"} and autocast in ("", "bfloat16"):
+        return "bf16"
+    return ""

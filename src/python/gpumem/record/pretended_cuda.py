@@ -1,0 +1,223 @@
+"""torch.cuda without a GPU: its functions answer as on a machine with one, its streams are numbered and do nothing else.
+
+Everything is put back at the end, so that the same process may train on a real GPU afterwards.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch._subclasses import fake_tensor
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+
+from .guard import pretended_guard
+
+
+class Stream:
+    """A stream of the pretended GPU; number 0 is the default one."""
+
+    made = 0  # Of a recording, in the order in which they came to be.
+    current: list["Stream"] = []
+
+    def __init__(self, *_arguments: object, **_options: object) -> None:
+        Stream.made += 1
+        self.number = self.stream_id = self.cuda_stream = Stream.made
+        self.device = torch.device("cuda", 0)
+        self.device_index, self.device_type, self.priority = 0, 1, 0
+
+    def wait_stream(self, stream: object) -> None:
+        pass
+
+    def wait_event(self, event: object) -> None:
+        pass
+
+    def record_event(self, event: object = None) -> object:
+        return event or Event()
+
+    def synchronize(self) -> None:
+        pass
+
+    def query(self) -> bool:
+        return True
+
+    def __enter__(self) -> "Stream":
+        Stream.current.append(self)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        Stream.current.pop()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and self.number == other.number
+
+    def __hash__(self) -> int:
+        return self.number
+
+
+class Event:
+    """An event of the pretended GPU: it has always happened."""
+
+    def __init__(self, *_arguments: object, **_options: object) -> None:
+        pass
+
+    def record(self, stream: object = None) -> None:
+        pass
+
+    def wait(self, stream: object = None) -> None:
+        pass
+
+    def synchronize(self) -> None:
+        pass
+
+    def query(self) -> bool:
+        return True
+
+    def elapsed_time(self, _other: object) -> float:
+        return 1.0
+
+
+class _Device:
+    """torch.cuda.device(...)."""
+
+    def __init__(self, *_arguments: object) -> None:
+        pass
+
+    def __enter__(self) -> "_Device":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
+
+
+def _answers(capability: tuple[int, int]) -> dict[str, object]:
+    """What the functions of torch.cuda return, by name."""
+    properties = types.SimpleNamespace(
+        name="pretended GPU",
+        major=capability[0],
+        minor=capability[1],
+        total_memory=80 << 30,
+        multi_processor_count=108,
+        warp_size=32,
+        max_threads_per_multi_processor=2048,
+    )
+    answers: dict[str, object] = {
+        "is_available": True,
+        "is_initialized": True,
+        "is_bf16_supported": capability >= (8, 0),
+        "is_current_stream_capturing": False,
+        "_is_in_bad_fork": False,
+        "device_count": 1,
+        "current_device": 0,
+        "_get_device_index": 0,
+        "get_device_capability": capability,
+        "get_device_properties": properties,
+        "get_device_name": properties.name,
+        "get_arch_list": [f"sm_{capability[0]}{capability[1]}"],
+        "mem_get_info": (properties.total_memory, properties.total_memory),
+        "memory_stats": {},
+        "memory_summary": "",
+        "utilization": 0,
+    }
+    for name in ("init", "_init", "_lazy_init", "_lazy_call", "synchronize", "empty_cache", "set_device", "set_rng_state"):
+        answers[name] = None
+    for name in ("manual_seed", "manual_seed_all", "seed", "seed_all", "ipc_collect"):
+        answers[name] = None
+    for name in ("memory_allocated", "memory_reserved"):
+        answers.update({name: 0, "max_" + name: 0})
+    for name in ("reset_peak_memory_stats", "reset_accumulated_memory_stats", "reset_max_memory_allocated"):
+        answers[name] = None
+    return answers
+
+
+class Replacements(contextlib.ExitStack):
+    """Attributes that are replaced until the stack is closed."""
+
+    def set(self, owner: Any, name: str, value: object) -> None:
+        missing = object()
+        before = vars(owner).get(name, missing)
+
+        def back() -> None:
+            if before is missing:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, before)
+
+        self.callback(back)
+        setattr(owner, name, value)
+
+
+def _constant(value: object) -> Callable[..., object]:
+    return lambda *_arguments, **_options: value
+
+
+def _replace_torch_cuda(replaced: Replacements, capability: tuple[int, int]) -> None:
+    cuda = torch.cuda
+    for name, value in _answers(capability).items():
+        replaced.set(cuda, name, _constant(value))
+    state = torch.zeros(16, dtype=torch.uint8)
+    for module in (cuda, cuda.random):
+        replaced.set(module, "get_rng_state", lambda *_: state.clone())
+        replaced.set(module, "set_rng_state", _constant(None))
+    Stream.made = -1
+    default = Stream()
+    Stream.current = [default]
+    for name, kind in (("Stream", Stream), ("ExternalStream", Stream), ("Event", Event), ("device", _Device)):
+        replaced.set(cuda, name, kind)
+    replaced.set(cuda, "current_stream", lambda *_: Stream.current[-1])
+    replaced.set(cuda, "default_stream", lambda *_: default)
+    replaced.set(cuda, "set_stream", _set_stream)
+    replaced.set(cuda, "stream", lambda stream: contextlib.nullcontext() if stream is None else stream)
+    silent = types.SimpleNamespace(
+        range_push=_constant(0),
+        range_pop=_constant(0),
+        mark=_constant(None),
+        range=lambda *_arguments, **_options: contextlib.nullcontext(),
+    )
+    replaced.set(cuda, "nvtx", silent)
+    replaced.set(torch.Tensor, "record_stream", lambda self, stream: None)
+    replaced.set(torch.Tensor, "pin_memory", lambda self, *_arguments: self)
+    replaced.set(torch.Tensor, "is_pinned", lambda self, *_arguments: False)
+    # The generic interface of 2.6 and later asks C++, which has no accelerator.
+    accelerator = getattr(torch, "accelerator", None)
+    if accelerator is not None:
+        for name, value in (("is_available", True), ("device_count", 1), ("synchronize", None)):
+            replaced.set(accelerator, name, _constant(value))
+        for name in ("current_accelerator",):
+            replaced.set(accelerator, name, _constant(torch.device("cuda")))
+
+
+def _set_stream(stream: Stream | None) -> None:
+    if stream is not None:
+        Stream.current[-1] = stream
+
+
+def _replace_fake_tensors(replaced: Replacements) -> None:
+    """Fake tensors on "cuda" need no initialised CUDA, and foreach optimizers take them."""
+    if hasattr(FakeTensorMode, "avoid_device_init"):
+        replaced.set(FakeTensorMode, "avoid_device_init", property(lambda self: True))
+    for name in ("init_gpu_context", "init_cuda_context"):
+        if hasattr(fake_tensor, name):
+            replaced.set(fake_tensor, name, _constant(None))
+    lists: list[Any] = []
+    for module in ("torch.optim.optimizer", "torch.utils._foreach_utils"):
+        types_of_foreach = getattr(importlib.import_module(module), "_foreach_supported_types", None)
+        if types_of_foreach is not None and not any(each is types_of_foreach for each in lists):
+            lists.append(types_of_foreach)
+    for each in lists:
+        each.append(FakeTensor)
+        replaced.callback(each.remove, FakeTensor)
+
+
+@contextlib.contextmanager
+def pretended_gpu(capability: tuple[int, int]) -> Iterator[Replacements]:
+    """A process with one GPU of this compute capability. What else is to be replaced may be added to what is yielded."""
+    with Replacements() as replaced:
+        replaced.enter_context(pretended_guard())
+        _replace_torch_cuda(replaced, capability)
+        _replace_fake_tensors(replaced)
+        yield replaced

@@ -1,0 +1,321 @@
+"""Records one run: every operator on the pretended GPU, every storage with birth and death.
+
+The recorder is a dispatch mode above FakeTensorMode, so it sees the operators of aten and not what their shape functions
+make. Small tensors of the CPU are real, so that schedules, index tables and data loaders work; large ones, and all on
+"cuda", are fake.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from .conversions import Conversions
+from .errors import record_error
+from .gradient_sums import GradientSums
+from .invented import Invented
+from .kernels import install_kernels
+from .loaders import load_in_process
+from .modules import Modules, precision_of
+from .operators import is_factory, is_view, largest_size, rules_of, small_extra
+from .places import line_of, users_line
+from .pretended_cuda import pretended_gpu
+from .run import Begin, Call, Category, End, Mark, Marked, Parameter, Phase, Run, Warning, Workspace
+from .steps import Steps
+from .storages import Storages, form_of, local, tensors_in
+
+_SMALL = 1 << 16  # Elements of a tensor of the CPU that is real.
+_MOST_EVENTS = 20_000_000
+_OPERATORS_A_COLLECTION = 500
+_PLAIN = tuple(
+    kind for kind in (FakeTensor, torch.Tensor, nn.Parameter, getattr(nn, "Buffer", None)) if kind is not None
+)
+
+
+class Recorder(TorchDispatchMode):
+    """The dispatch mode. most_steps: see Steps."""
+
+    def __init__(self, fakes: FakeTensorMode, capability: tuple[int, int], most_steps: int | None) -> None:
+        super().__init__()
+        self.run = Run(torch=torch.__version__.split("+")[0], capability=capability)
+        self.storages = Storages(self.run.events)
+        self.modules = Modules(lambda _root: self.steps.forward_begins())
+        self.conversions = Conversions()
+        made = self.conversions.optimizers
+        self.steps = Steps(self._mark, self._before_optimizer, self._after_optimizer, made, most_steps)
+        self.sums = GradientSums()
+        self.invented = Invented(self.warn)
+        self._fakes = fakes
+        self._main = threading.get_ident()
+        self._operators = 0
+        self._autocast = ""
+        self._gradients: dict[int, int] = {}  # By the parameter's id: the allocation of its last gradient.
+
+    # ------------------------------------------------------------------------------- around the run
+
+    def begin(self) -> None:
+        self.modules.follow()
+        self.steps.follow()
+        self.steps.mark(Mark.CONSTRUCTION, 0)
+
+    def end(self) -> None:
+        self.modules.stop()
+        self.steps.stop()
+        self._describe_model()
+        self.run.events = list(self.run.events)  # What dies from now on is not of the run.
+        self.run.categories = dict(self.storages.categories)
+
+    def warn(self, kind: str, text: str, where: str) -> None:
+        warning = Warning(kind, text, where)
+        self.run.warnings[warning] = self.run.warnings.get(warning, 0) + 1
+
+    def _mark(self, mark: Mark, step: int) -> None:
+        if mark == Mark.FORWARD and self.steps.step != step:
+            gc.collect()
+        self.run.events.append(Marked(mark, step, len(self.run.calls)))
+
+    def _before_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        parameters = [each for group in optimizer.param_groups for each in group["params"]]
+        self.storages.categorise(parameters, Category.PARAMETER)
+        self.storages.categorise((each.grad for each in parameters), Category.GRADIENT)
+        for each in parameters:
+            self._gradients[id(each)] = self.storages.number_of(each.grad)
+
+    def _after_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        self.storages.categorise(tensors_in(dict(optimizer.state)), Category.OPTIMIZER_STATE)
+
+    def _describe_model(self) -> None:
+        parameters = list(self.modules.parameters())
+        for root in self.modules.roots:
+            self.storages.categorise(root.buffers(), Category.BUFFER)
+        self.storages.categorise((each for _, each in parameters), Category.PARAMETER)
+        self.run.parameters = [
+            Parameter(
+                name,
+                form_of(local(each)),
+                each.requires_grad,
+                self.storages.number_of(each),
+                self._gradients.get(id(each), -1),
+            )
+            for name, each in parameters
+        ]
+        self.run.precision = precision_of(parameters, self._autocast)
+        kinds = {type(each).__name__.lower() for each in self.steps.optimizers}
+        self.run.optimizer = kinds.pop() if len(kinds) == 1 else ""
+
+    # ---------------------------------------------------------------------------------- an operator
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.ops.prim.device.default:
+            return func(*args, **kwargs)
+        if any(kind not in _PLAIN for kind in types):
+            return NotImplemented  # A DTensor, for example: its parts come here.
+        if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not self._fakes:
+            return func(*args, **kwargs)  # DTensor works out shapes in a mode of its own.
+        inputs = list(tensors_in((args, kwargs)))
+        if self._stays_real(func, args, kwargs, inputs):
+            with _disable_current_modes():
+                return func(*args, **kwargs)
+        if func.namespace in ("c10d", "_c10d_functional"):
+            handled, result = self._collective(func, args, kwargs, inputs)
+            if handled:
+                return result
+        if inputs and not any(isinstance(each, FakeTensor) for each in inputs):
+            args, kwargs = pytree.tree_map(self._fake, (args, kwargs))
+            inputs = list(tensors_in((args, kwargs)))
+        return self._operator(func, args, kwargs, inputs)
+
+    def _stays_real(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> bool:
+        """Tensors of the CPU that hold values go on holding them."""
+        device = kwargs.get("device")
+        if device is not None and torch.device(device).type != "cpu":
+            return False
+        if any(isinstance(each, FakeTensor) or each.device.type != "cpu" for each in inputs):
+            return False
+        return bool(inputs) or largest_size(args) <= _SMALL or not is_factory(func)
+
+    def _fake(self, value: Any) -> Any:
+        if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor) and value.device.type == "cpu":
+            return self._fakes.fake_tensor_converter.from_real_tensor(self._fakes, value)
+        return value
+
+    def _operator(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> Any:
+        self._collect_garbage()
+        if self.steps.now in (Mark.FORWARD, Mark.CONSTRUCTION) and torch._C._current_graph_task_id() != -1:
+            self.steps.backward_begins()
+        known, value = self.invented.answer(func, inputs)
+        if known:
+            self._made(func, args, inputs, value)
+            return value
+        args, indices = self.invented.without_masks(func, args)
+        self._made(torch.ops.aten.nonzero.default, args, inputs, indices)
+        summed = self.sums.in_place(func, args, kwargs, recomputes=self._recomputes())
+        if summed is not None:
+            self._note(torch.ops.aten.add_.Tensor, args, inputs, [summed])
+            return summed
+        out = self.invented.called(func, args, kwargs)
+        if is_view(func):
+            return out
+        outputs = [each for each in tensors_in(out) if each.device.type == "cuda"]
+        if outputs or any(each.device.type == "cuda" for each in inputs):
+            self._written(func, args, inputs, out, outputs)
+        return out
+
+    def _made(self, func: Any, args: Any, inputs: list[torch.Tensor], made: Any) -> None:
+        """Notes tensors on the GPU that stand in for an operator's result."""
+        on_gpu = [each for each in tensors_in(made) if each.device.type == "cuda"]
+        if on_gpu:
+            self._written(func, args, inputs, made, on_gpu)
+
+    def _written(self, func: Any, args: Any, inputs: list[torch.Tensor], out: Any, outputs: list[torch.Tensor]) -> None:
+        """Notes the call, and its events in the order in which a kernel has them."""
+        call = self._note(func, args, inputs, outputs)
+        events = self.run.events
+        rules = rules_of(func, self.run.calls[call])
+        category = self._category(self.run.calls[call].phase, inputs)
+        if rules.copies:
+            events.append(Begin(call))
+        if rules.parts == (1, 2):  # A convolution's backward: each gradient with its workspace.
+            for place, gradient in enumerate(out):
+                if gradient is not None and gradient.numel():
+                    self.storages.watch(gradient, call, category)
+                    if place < 2:
+                        events.append(Workspace(call, place + 1))
+        else:
+            for each in outputs:
+                self.storages.watch(each, call, category)
+            events.extend(Workspace(call, part) for part in rules.parts)
+        if rules.copies:
+            events.append(End(call))
+        if len(events) > _MOST_EVENTS:
+            raise record_error(
+                f"{_MOST_EVENTS:,} events without an end",
+                "record two training steps only (with gpumem.record.step, or around two steps of the loop)",
+                users_line(),
+            )
+
+    def _note(self, func: Any, args: Any, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
+        """The number of the call, which is written down."""
+        phase = self._phase()
+        backward = phase in (Phase.BACKWARD, Phase.RECOMPUTATION)
+        call = Call(
+            func.name(),
+            self.modules.of_backward() if backward else self.modules.of_forward(),
+            phase,
+            int(threading.get_ident() != self._main),
+            tuple(form_of(each) for each in inputs),
+            tuple(form_of(each) for each in outputs),
+            small_extra(func, args),
+        )
+        if phase == Phase.FORWARD and not self._autocast and torch.is_autocast_enabled():
+            self._autocast = str(torch.get_autocast_gpu_dtype()).removeprefix("torch.")
+        if func.namespace not in ("aten", "prims", "c10d", "_c10d_functional", "fsdp"):
+            self.warn("rule", f"no rule is known for {func.name()}: what it takes inside is not counted", users_line())
+        self.run.calls.append(call)
+        return len(self.run.calls) - 1
+
+    def _recomputes(self) -> bool:
+        return self.modules.inside or torch.is_grad_enabled()
+
+    def _phase(self) -> Phase:
+        if self.steps.now == Mark.OPTIMIZER:
+            return Phase.OPTIMIZER
+        if torch._C._current_graph_task_id() != -1:
+            return Phase.RECOMPUTATION if self._recomputes() else Phase.BACKWARD
+        marks = {Mark.CONSTRUCTION: Phase.CONSTRUCTION, Mark.FORWARD: Phase.FORWARD}
+        return marks.get(self.steps.now, Phase.OTHER)
+
+    def _category(self, phase: Phase, inputs: list[torch.Tensor]) -> Category:
+        """What an allocation is for, as far as its phase tells; parameters, gradients and states are known later."""
+        if phase in (Phase.FORWARD, Phase.RECOMPUTATION):
+            return Category.ACTIVATION
+        if phase == Phase.BACKWARD:
+            return Category.ACTIVATION_GRADIENT
+        on_gpu = [each for each in inputs if each.device.type == "cuda"]
+        loads = all(self.storages.category_of(each) == Category.INPUT for each in on_gpu)
+        may_load = phase == Phase.CONSTRUCTION or self.steps.now == Mark.BETWEEN
+        return Category.INPUT if may_load and loads else Category.TEMPORARY
+
+    def _collective(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> tuple[bool, Any]:
+        """Collectives work in place here: they return their arguments, and a Work from the same call on nothing."""
+        if func.name() == "_c10d_functional::wait_tensor":
+            return True, args[0]
+        if func.namespace != "c10d":
+            return False, None
+        with _disable_current_modes():
+            nothing = torch.empty(0)
+            empty = pytree.tree_map(lambda each: nothing if isinstance(each, torch.Tensor) else each, (args, kwargs))
+            result = func(*empty[0], **empty[1])
+        forms = tuple(form_of(each) for each in inputs if each.device.type == "cuda")
+        self.run.calls.append(Call(func.name(), self.modules.of_now(), Phase.COMMUNICATION, 0, forms, (), ()))
+        return True, (args[0], result[-1]) if isinstance(result, (tuple, list)) else result
+
+    def _collect_garbage(self) -> None:
+        """Cycles die at the same operators in every run; Python's own times differ from run to run."""
+        self._operators += 1
+        if self._operators % _OPERATORS_A_COLLECTION == 0:
+            gc.collect(1)
+
+
+@contextmanager
+def _own_garbage_times() -> Iterator[None]:
+    enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@contextmanager
+def recording(capability: tuple[int, int] = (8, 0), most_steps: int | None = None) -> Iterator[Recorder]:
+    """What runs inside is recorded; afterwards `.run` of what is yielded holds it."""
+    fakes = FakeTensorMode(allow_non_fake_inputs=True)
+    with pretended_gpu(capability) as replaced, _own_garbage_times():
+        install_kernels(replaced)
+        recorder = Recorder(fakes, capability, most_steps)
+        recorder.conversions.install(replaced)
+        recorder.invented.install(replaced)
+        load_in_process(replaced)
+        resize = torch.UntypedStorage.resize_
+
+        def resize_(storage: Any, size: int) -> Any:
+            resize(storage, size)
+            recorder.storages.resized(storage)
+            return storage
+
+        replaced.set(torch.UntypedStorage, "resize_", resize_)
+        with fakes:
+            recorder.sums.learn_counts()
+            with recorder:
+                recorder.begin()
+                try:
+                    yield recorder
+                except RuntimeError as error:
+                    raise _explained(error) from error
+                finally:
+                    recorder.end()
+
+
+def _explained(error: RuntimeError) -> Exception:
+    """An error that comes of there being no values, with the user's line and the way round it; others as they are."""
+    if "data pointer" not in str(error) and "data_ptr" not in str(error):
+        return error
+    return record_error(
+        "a function outside of PyTorch's dispatcher reads a tensor's memory, which a recording does not have",
+        "make it an operator with a fake implementation (torch.library.custom_op and register_fake), or record with "
+        "PyTorch's own operators in its place",
+        line_of(error),
+    )

@@ -1,0 +1,87 @@
+"""Where a training run stands: construction, forward, backward, optimizer, between; and in which step."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from .run import Mark
+
+
+class Stop(BaseException):
+    """Enough steps are recorded. No `except Exception` of the user's script catches it."""
+
+
+class Steps:
+    """Writes marks as phases begin.
+
+    on_mark: takes a mark and its step. before, after: are called around every step of an optimizer. made: the optimizers
+    that there are. most: after so many steps of every optimizer the next forward raises Stop; None: never.
+    """
+
+    def __init__(
+        self,
+        on_mark: Callable[[Mark, int], None],
+        before: Callable[[torch.optim.Optimizer], None],
+        after: Callable[[torch.optim.Optimizer], None],
+        made: Iterable[torch.optim.Optimizer] = (),
+        most: int | None = None,
+    ) -> None:
+        self.now, self.step = Mark.CONSTRUCTION, 0
+        self.optimizers: list[torch.optim.Optimizer] = []
+        self._counts: collections.Counter[int] = collections.Counter()
+        self._on_mark, self._before, self._after = on_mark, before, after
+        self._made, self._most = made, most
+        self._handles: list[Any] = []
+
+    def follow(self) -> None:
+        self._handles = [
+            register_optimizer_step_pre_hook(self._optimizer_begins),
+            register_optimizer_step_post_hook(self._optimizer_ends),
+        ]
+
+    def stop(self) -> None:
+        for handle in self._handles:
+            handle.remove()
+
+    def mark(self, mark: Mark, step: int | None = None) -> None:
+        self.now = mark
+        self.step = self.step if step is None else step
+        self._on_mark(mark, self.step)
+
+    def next_step(self) -> None:
+        """A step begins, as the caller knows: loading and zero_grad come first."""
+        self.mark(Mark.BETWEEN, self.step + 1)
+
+    def forward_begins(self) -> None:
+        if self._most is not None and self._done() >= self._most:
+            raise Stop
+        if self.now == Mark.CONSTRUCTION:
+            self.mark(Mark.FORWARD, 1)
+        elif self.now != Mark.FORWARD:
+            self.mark(Mark.FORWARD, max(self.step, self._done() + 1))
+
+    def backward_begins(self) -> None:
+        if self.now != Mark.BACKWARD:
+            self.mark(Mark.BACKWARD, max(self.step, 1))
+
+    def _done(self) -> int:
+        """Steps that every optimizer has made; one that lags two behind is not waited for."""
+        counts = [self._counts[key] for key in {id(each) for each in (*self.optimizers, *self._made)}]
+        most = max(counts, default=0)
+        return min((count for count in counts if count > most - 2), default=0)
+
+    def _optimizer_begins(self, optimizer: torch.optim.Optimizer, *_arguments: Any) -> None:
+        if all(optimizer is not each for each in self.optimizers):
+            self.optimizers.append(optimizer)
+        self.mark(Mark.OPTIMIZER, max(self.step, 1))
+        self._before(optimizer)
+
+    def _optimizer_ends(self, optimizer: torch.optim.Optimizer, *_arguments: Any) -> None:
+        self._counts[id(optimizer)] += 1
+        self._after(optimizer)
+        self.mark(Mark.BETWEEN)

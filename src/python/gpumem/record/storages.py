@@ -1,0 +1,107 @@
+"""Storages on the pretended GPU: when each is made and when it dies, with its size, stream, call and category."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+
+from .pretended_cuda import Stream
+from .run import Allocate, Category, Event, Free, TensorForm
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in nested lists, tuples and dictionaries."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from tensors_in(each)
+    elif isinstance(value, dict):
+        yield from tensors_in(list(value.values()))
+
+
+def form_of(tensor: torch.Tensor) -> TensorForm:
+    return TensorForm(str(tensor.dtype).removeprefix("torch."), tuple(tensor.shape), tuple(tensor.stride()))
+
+
+def local(tensor: torch.Tensor) -> torch.Tensor:
+    """This rank's part of a tensor that is spread over ranks."""
+    return getattr(tensor, "_local_tensor", tensor)
+
+
+class _Live:
+    """A storage that is alive."""
+
+    __slots__ = ("reference", "number", "bytes")
+
+    def __init__(self, reference: weakref.ref[Any], number: int, size: int) -> None:
+        self.reference, self.number, self.bytes = reference, number, size
+
+
+class Storages:
+    """Watches storages, and writes down their allocations and frees among the events."""
+
+    def __init__(self, events: list[Event]) -> None:
+        self.events = events
+        self.count = 0
+        self.categories: dict[int, Category] = {}
+        self._live: dict[int, _Live] = {}  # By the address of the storage.
+
+    def watch(self, tensor: torch.Tensor, call: int, category: Category) -> None:
+        """Notes the tensor's storage, if it is new and on the GPU."""
+        if tensor.device.type != "cuda":
+            return
+        storage = tensor.untyped_storage()
+        known = self._live.get(storage._cdata)
+        if known is not None and known.reference() is storage:
+            return
+        item, size = tensor.element_size(), storage.nbytes()
+        shape = tuple(tensor.shape)
+        if size != tensor.numel() * item:
+            item, shape = (item, (size // item,)) if size % item == 0 else (1, (size,))
+        self._allocate(storage, item, shape, call, category)
+
+    def resized(self, storage: Any) -> None:
+        """Follows storage.resize_(), with which FSDP gives back and takes its buffers."""
+        known = self._live.get(storage._cdata)
+        if known is None or known.reference() is not storage or storage.nbytes() == known.bytes:
+            return
+        self.events.append(Free(known.number))
+        self._allocate(storage, 1, (storage.nbytes(),), -1, self.categories[known.number])
+
+    def _allocate(self, storage: Any, item: int, shape: tuple[int, ...], call: int, category: Category) -> None:
+        number, key = self.count, storage._cdata
+        self.count += 1
+
+        def gone(_reference: object) -> None:
+            known = self._live.get(key)
+            if known is not None and known.number == number:
+                del self._live[key]
+                self.events.append(Free(number))
+
+        self._live[key] = _Live(weakref.ref(storage, gone), number, storage.nbytes())
+        self.categories[number] = category
+        self.events.append(Allocate(number, item, shape, Stream.current[-1].number, call))
+
+    def number_of(self, tensor: torch.Tensor | None) -> int:
+        """The number of the allocation in which the tensor lies; -1: of none."""
+        if tensor is None:
+            return -1
+        try:
+            storage = local(tensor).untyped_storage()
+        except (RuntimeError, NotImplementedError):  # Sparse tensors and the like have none.
+            return -1
+        known = self._live.get(storage._cdata)
+        return known.number if known is not None and known.reference() is storage else -1
+
+    def categorise(self, tensors: Iterable[torch.Tensor | None], category: Category) -> None:
+        for tensor in tensors:
+            number = self.number_of(tensor)
+            if number >= 0:
+                self.categories[number] = category
+
+    def category_of(self, tensor: torch.Tensor) -> Category | None:
+        return self.categories.get(self.number_of(tensor))

@@ -1,0 +1,269 @@
+"""Runs at several sizes become one recording: a JSON object, compressed.
+
+Input: runs (run.py) of the same program, with the sizes that each had. Output: the text of a recording, format
+gpumem-recording, version 1. The runs must have done the same things in the same order; where they part is an error.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import pathlib
+from collections.abc import Hashable, Sequence
+from typing import Any, TypeVar
+
+from .errors import RecordError, record_error
+from .expressions import Expressions, Point, dense_order, order_of_strides, runs_needed
+from .run import (
+    Allocate,
+    Begin,
+    Call,
+    Category,
+    End,
+    Free,
+    Mark,
+    Marked,
+    Parameter,
+    Run,
+    TensorForm,
+    Workspace,
+)
+
+FORMAT, VERSION = "gpumem-recording", 1
+AXES = ("batch", "sequence")
+#: They take memory, or name it anew, and run nothing on it.
+_NO_KERNEL = frozenset(
+    "aten::" + name
+    for name in (
+        "empty.memory_format empty_strided empty_like new_empty new_empty_strided empty_permuted resize_ set_.source_Storage "
+        "set_.source_Storage_storage_offset set_.source_Tensor"
+    ).split()
+)
+
+_Key = TypeVar("_Key", bound=Hashable)
+
+
+class _Table(dict[_Key, int]):
+    """Distinct things, numbered in the order in which they come."""
+
+    def number(self, key: _Key) -> int:
+        return self.setdefault(key, len(self))
+
+
+def _same_path(sizes: str, what: str) -> RecordError:
+    return record_error(
+        f"the runs at {sizes} do different things: {what}",
+        "leave the program no choice that depends on the size, or record at the one size that you need "
+        "(gpumem.record.step(..., scale=False), or without --batch-arg)",
+    )
+
+
+class _Writer:
+    def __init__(self, runs: Sequence[Run], points: Sequence[Point]) -> None:
+        self.runs, self.points = runs, points
+        self.expressions = Expressions(points)
+        self.strings: _Table[str] = _Table()
+        self.dims: _Table[tuple[int, ...]] = _Table()
+        self.tensors: _Table[tuple[int, tuple[int, ...], str]] = _Table()
+        self.layouts: list[Any] = []
+        self.sizes: _Table[tuple[int, tuple[int, ...]]] = _Table()
+        self.calls: _Table[tuple[Any, ...]] = _Table()
+        self.forms: dict[tuple[TensorForm, ...], int] = {}
+        self.shape_warnings: dict[str, int] = {}
+
+    def sizes_of_runs(self) -> str:
+        kind = AXES[: len(self.points[0])]
+        return " and ".join("x".join(map(str, point)) for point in self.points) + f" ({' x '.join(kind)})"
+
+    # ------------------------------------------------------------------------------- what is sized
+
+    def shape(self, shapes: Sequence[tuple[int, ...]], what: str) -> tuple[int, ...]:
+        """Numbers of the dimensions."""
+        if any(len(shape) != len(shapes[0]) for shape in shapes):
+            raise _same_path(self.sizes_of_runs(), f"{what} has {len(shapes[0])} axes in one and others in another")
+        numbers = []
+        for axis, values in enumerate(zip(*shapes)):
+            found = self.expressions.of(values)
+            if found is None:
+                raise record_error(
+                    f"axis {axis} of {what} is {', '.join(map(str, values))} in runs at {self.sizes_of_runs()}: "
+                    "no whole-number expression in these gives it",
+                    "record at sizes that divide well (multiples of 8, for example), or at the one size that you need "
+                    "(gpumem.record.step(..., scale=False), or without --batch-arg)",
+                )
+            numbers.append(self.dims.number(found))
+        return tuple(numbers)
+
+    def layout(self, forms: Sequence[TensorForm], what: str) -> list[Any]:
+        orders = [dense_order(form.shape, form.strides) for form in forms]
+        if orders[0] is not None and all(order == orders[0] for order in orders):
+            return orders[0]
+        strides = [self.expressions.of(values) for values in zip(*(form.strides for form in forms))]
+        known = [list(each) for each in strides if each is not None]
+        if len(known) == len(strides):
+            return known
+        text = f"{what}: its strides are no expression, it is taken as dense"
+        self.shape_warnings[text] = self.shape_warnings.get(text, 0) + 1
+        return order_of_strides(forms[0].strides)
+
+    def tensor(self, forms: tuple[TensorForm, ...], what: str) -> int:
+        known = self.forms.get(forms)
+        if known is not None:
+            return known
+        if any(form.dtype != forms[0].dtype for form in forms):
+            raise _same_path(self.sizes_of_runs(), f"{what} has different types")
+        dims = self.shape([form.shape for form in forms], what)
+        layout = self.layout(forms, what)
+        before = len(self.tensors)
+        number = self.tensors.number((self.strings.number(forms[0].dtype), dims, str(layout)))
+        if number == before:
+            self.layouts.append(layout)
+        self.forms[forms] = number
+        return number
+
+    # --------------------------------------------------------------------------------------- calls
+
+    def call(self, calls: Sequence[Call]) -> int:
+        first = calls[0]
+        what = f"{first.operator} in {first.module or 'the program'}"
+        for each in calls[1:]:
+            if (each.operator, each.module, each.phase, each.thread) != first[:4]:
+                raise _same_path(self.sizes_of_runs(), f"{what} is {each.operator} in {each.module or 'the program'}")
+            if len(each.inputs) != len(first.inputs) or len(each.outputs) != len(first.outputs) or each.extra != first.extra:
+                raise _same_path(self.sizes_of_runs(), f"{what} has other arguments")
+        sides = []
+        for side in ("inputs", "outputs"):
+            lists = [getattr(each, side) for each in calls]
+            sides.append(tuple(self.tensor(forms, f"{side[:-1]} of {what}") for forms in zip(*lists)))
+        return self.calls.number(
+            (
+                self.strings.number(first.operator),
+                self.strings.number(first.module),
+                int(first.phase),
+                first.thread,
+                *sides,
+                first.extra,
+            )
+        )
+
+    def all_calls(self) -> list[int]:
+        """The number of the distinct call, of every call."""
+        lengths = {len(run.calls) for run in self.runs}
+        numbers = [self.call(calls) for calls in zip(*(run.calls for run in self.runs))]
+        if len(lengths) > 1:
+            raise _same_path(self.sizes_of_runs(), f"they make {', '.join(map(str, sorted(lengths)))} calls")
+        return numbers
+
+    # -------------------------------------------------------------------------------------- events
+
+    def event(self, alike: tuple[Any, ...], calls: list[int], made: int) -> list[int]:
+        first = alike[0]
+        if any(type(each) is not type(first) for each in alike):
+            raise _same_path(self.sizes_of_runs(), "memory is taken and given back in another order")
+        if isinstance(first, Allocate):
+            if any((each.number, each.item, each.stream, each.call) != (first.number, first.item, first.stream, first.call) for each in alike):
+                raise _same_path(self.sizes_of_runs(), "other memory is taken")
+            what = "a storage" if first.call < 0 else f"what {self.runs[0].calls[first.call].operator} returns"
+            dims = self.shape([each.shape for each in alike], what)
+            category = self.runs[0].categories.get(first.number, Category.TEMPORARY)
+            call = calls[first.call] if first.call >= 0 else -1
+            return [0, self.sizes.number((first.item, dims)), first.stream, call, int(category)]
+        if any(each != first for each in alike):
+            raise _same_path(self.sizes_of_runs(), "memory is given back, or a phase begins, at another place")
+        if isinstance(first, Free):
+            return [1, made - first.number]
+        if isinstance(first, Begin):
+            return [2, calls[first.call]]
+        if isinstance(first, Workspace):
+            return [3, calls[first.call], first.part]
+        if isinstance(first, End):
+            return [4, calls[first.call]]
+        return [5, int(first.mark), first.step]
+
+    def all_events(self, calls: list[int]) -> list[int]:
+        events: list[int] = []
+        made = 0
+        for alike in zip(*(run.events for run in self.runs)):
+            events += self.event(alike, calls, made)
+            made += isinstance(alike[0], Allocate)
+        if len({len(run.events) for run in self.runs}) > 1:
+            raise _same_path(self.sizes_of_runs(), "one goes on where another has ended")
+        return events
+
+    def kernels(self, calls: list[int]) -> list[list[int]]:
+        """How often each call runs in the last whole step."""
+        run = self.runs[0]
+        marks = [each for each in run.events if isinstance(each, Marked)]
+        finished = max((each.step for each in marks if each.mark == Mark.OPTIMIZER), default=0)
+        last = finished or max((each.step for each in marks), default=0)
+        begins = [each.calls for each in marks if each.step == last]
+        later = [each.calls for each in marks if each.step > last]
+        times: dict[int, int] = {}
+        for place in range(begins[0] if begins else 0, later[0] if later else len(calls)):
+            if run.calls[place].operator not in _NO_KERNEL:
+                times[calls[place]] = times.get(calls[place], 0) + 1
+        return [[call, count] for call, count in sorted(times.items())]
+
+    # --------------------------------------------------------------------------------------- whole
+
+    def parameter(self, alike: tuple[Parameter, ...]) -> list[int]:
+        first = alike[0]
+        if any((each.name, each.trained) != (first.name, first.trained) for each in alike):
+            raise _same_path(self.sizes_of_runs(), f"{first.name} is another parameter")
+        tensor = self.tensor(tuple(each.form for each in alike), first.name)
+        return [self.strings.number(first.name), tensor, int(first.trained), first.allocation, first.gradient]
+
+    def warnings(self) -> list[list[Any]]:
+        seen: dict[tuple[str, str, str], int] = {}
+        for run in self.runs:
+            for warning, count in run.warnings.items():
+                seen[tuple(warning)] = max(seen.get(tuple(warning), 0), count)
+        rows = [[*warning, count] for warning, count in seen.items()]
+        return rows + [["shape", text, "", count] for text, count in self.shape_warnings.items()]
+
+    def document(self, title: str) -> dict[str, Any]:
+        run = self.runs[0]
+        needed = runs_needed(len(self.points[0]))
+        numbers = self.all_calls()
+        events = self.all_events(numbers)
+        if len({len(each.parameters) for each in self.runs}) > 1:
+            raise _same_path(self.sizes_of_runs(), "the models have different parameters")
+        parameters = [self.parameter(alike) for alike in zip(*(each.parameters for each in self.runs))]
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "title": title,
+            "torch": run.torch,
+            "capability": list(run.capability),
+            "world_size": run.world_size,
+            "rank": run.rank,
+            "axes": list(AXES[: len(self.points[0])]),
+            "recorded_at": [list(point) for point in self.points[:needed]],
+            "checked_at": [list(point) for point in self.points[needed:]],
+            "optimizer": run.optimizer,
+            "precision": run.precision,
+            "warnings": self.warnings(),
+            "strings": list(self.strings),
+            "dims": [list(each) for each in self.dims],
+            "tensors": [[dtype, list(dims), layout] for (dtype, dims, _), layout in zip(self.tensors, self.layouts)],
+            "sizes": [[item, list(dims)] for item, dims in self.sizes],
+            "calls": [[*each[:4], list(each[4]), list(each[5]), list(each[6])] for each in self.calls],
+            "parameters": parameters,
+            "events": events,
+            "kernels": self.kernels(numbers),
+        }
+
+
+def recording_text(runs: Sequence[Run], points: Sequence[Point], title: str) -> str:
+    """The recording of these runs, of which each had the sizes of its point."""
+    document = _Writer(runs, points).document(title)
+    return json.dumps(document, separators=(",", ":"), ensure_ascii=False) + "\n"
+
+
+def write_recording(path: str | os.PathLike[str], text: str) -> None:
+    """To a file; compressed if its name ends in .gz. The same text always gives the same bytes."""
+    content = text.encode("utf-8", "replace")
+    if str(path).endswith(".gz"):
+        content = gzip.compress(content, 9, mtime=0)
+    pathlib.Path(path).write_bytes(content)
