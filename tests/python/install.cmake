@@ -4,9 +4,13 @@ execute_process(COMMAND ${CMAKE_COMMAND} --install ${BUILD} --component python -
                 ANY OUTPUT_QUIET)
 file(GLOB_RECURSE files RELATIVE ${PREFIX}/${PACKAGES}/gpumem ${PREFIX}/*)
 list(FILTER files EXCLUDE REGEX "^_gpumem\\..*so$")
+set(recorder ${files})
+list(FILTER recorder INCLUDE REGEX "^record/[a-z_]+\\.py$")
+list(LENGTH recorder of_recorder)
+list(FILTER files EXCLUDE REGEX "^record/[a-z_]+\\.py$")
 list(SORT files)
-if(NOT files STREQUAL "__init__.py;_api.py;_errors.py;_gpumem.pyi;export_graph.py;py.typed")
-  message(FATAL_ERROR "beside the extension were installed: ${files}")
+if(NOT of_recorder EQUAL 21 OR NOT files STREQUAL "__init__.py;_api.py;_errors.py;_gpumem.pyi;export_graph.py;py.typed")
+  message(FATAL_ERROR "beside the extension were installed: ${files}, and ${of_recorder} files in record/")
 endif()
 execute_process(
   COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${PREFIX}/${PACKAGES} ${PYTHON} -B -c

@@ -8,6 +8,7 @@ import pathlib
 import pickle
 import tempfile
 import unittest
+import unittest.mock
 
 import gpumem
 from support import RESNET50, SOURCE, VGG16, command_line, linear_tree
@@ -389,6 +390,19 @@ class Errors(unittest.TestCase):
                 gpumem.estimate(RESNET50, batch_size=2, **options)
         with self.assertRaises(gpumem.UsageError):
             gpumem.estimate(RESNET50, batch_size=2, optimizer="ad\ud800m")
+
+
+class EstimateStep(unittest.TestCase):
+    def test_the_recording_is_what_is_estimated(self):
+        # Recording needs PyTorch 2.1 or later; a summary stands in for the recording's text.
+        def make_step(batch_size):
+            raise AssertionError("it is the recorder that calls it")
+
+        with unittest.mock.patch.object(gpumem._api, "record") as record:
+            record.step.return_value = RESNET50.read_text()
+            need = gpumem.estimate_step(make_step, batch_size=7, gpu="v100-16gb")
+        record.step.assert_called_once_with(make_step, 7, None, scale=False)
+        self.assertEqual(need, gpumem.estimate(RESNET50, batch_size=7, gpu="v100-16gb"))
 
 
 if __name__ == "__main__":

@@ -71,8 +71,9 @@ class Hints(unittest.TestCase):
     def test_files_compile(self):
         self.assertTrue((PACKAGE / "py.typed").exists())
         with tempfile.TemporaryDirectory() as folder:
-            for source in PACKAGE.glob("*.py"):
-                copied = pathlib.Path(folder, source.name)
+            for source in PACKAGE.rglob("*.py"):
+                copied = pathlib.Path(folder, source.relative_to(PACKAGE))
+                copied.parent.mkdir(exist_ok=True)
                 copied.write_bytes(source.read_bytes())
             self.assertTrue(compileall.compile_dir(folder, quiet=1))
 
@@ -102,6 +103,9 @@ class Hints(unittest.TestCase):
         del of_module["batch_size"]
         without = ("batch_size", "input", "seq_length")
         self.assertEqual(of_module, {name: every[name] for name in every if name not in without})
+        of_step = options(gpumem.estimate_step)
+        del of_step["sequence_length"]
+        self.assertEqual(of_step, {name: every[name] for name in of_step})
         listed = {name for name, *_ in _gpumem.OPTIONS}
         # read_summary() takes the one option that is about reading.
         self.assertEqual(set(every), listed - {"lenient"} | {"deadline_ms"})
@@ -237,7 +241,9 @@ class TypeChecker(unittest.TestCase):
     def test_package_and_examples(self):
         examples = sorted((SOURCE / "examples" / "python").glob("*.py"))
         done = self.check(
-            *(PACKAGE / name for name in ("__init__.py", "_api.py", "_errors.py")), *examples
+            *(PACKAGE / name for name in ("__init__.py", "_api.py", "_errors.py")),
+            *sorted((PACKAGE / "record").glob("*.py")),
+            *examples,
         )
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

@@ -74,7 +74,8 @@ class GPTBlock(nn.Module):
         self.heads, self.dropout = heads, dropout
         self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
         self.c_attn, self.c_proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(dropout))
+        widen, narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.mlp = nn.Sequential(widen, nn.GELU(), narrow, nn.Dropout(dropout))
 
     def forward(self, x: Tensor) -> Tensor:
         batch, tokens, width = x.shape
@@ -89,9 +90,9 @@ class GPTBlock(nn.Module):
 class GPT(nn.Module):
     """As nanoGPT: the embedding is the head's weight."""
 
-    def __init__(self, layers: int = 4, width: int = 256, heads: int = 8, vocabulary: int = 8192, longest: int = 1024) -> None:
+    def __init__(self, layers: int = 4, width: int = 256, heads: int = 8, vocabulary: int = 8192) -> None:
         super().__init__()
-        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(longest, width)
+        self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(1024, width)
         self.blocks = nn.ModuleList(GPTBlock(width, heads, 0.1) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
         self.lm_head = nn.Linear(width, vocabulary, bias=False)
@@ -128,7 +129,8 @@ class LlamaAttention(nn.Module):
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
         batch, tokens, _ = x.shape
-        q, k, v = (p(x).view(batch, tokens, -1, self.size).transpose(1, 2) for p in (self.q_proj, self.k_proj, self.v_proj))
+        projections = (self.q_proj, self.k_proj, self.v_proj)
+        q, k, v = (each(x).view(batch, tokens, -1, self.size).transpose(1, 2) for each in projections)
         q = q * cos + _rotated(q) * sin
         k = k * cos + _rotated(k) * sin
         repeat = q.shape[1] // k.shape[1]
@@ -215,6 +217,8 @@ def add_lora(model: Llama) -> None:
         for parent in (block.self_attn, block.mlp):
             for name, child in list(parent.named_children()):
                 setattr(parent, name, LoRA(child).to("cuda"))
+    if model.checkpointing:  # Else nothing that a checkpoint gets learns.
+        model.embed.register_forward_hook(lambda _module, _inputs, output: output.requires_grad_(True))
 
 
 # --------------------------------------------------------------------------------------- programs
@@ -275,7 +279,14 @@ def resnet18_autocast(batch: int) -> Step:
     return images(ResNet((2, 2, 2, 2), deep=False), batch, autocast=torch.float16)
 
 
-def language(model: nn.Module, batch: int, tokens: int, vocabulary: int, autocast: torch.dtype | None = None, **adamw: Any) -> Step:
+def language(
+    model: nn.Module,
+    batch: int,
+    tokens: int,
+    vocabulary: int,
+    autocast: torch.dtype | None = None,
+    **adamw: Any,
+) -> Step:
     """AdamW over the parameters that learn."""
     optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-4, **adamw)
 
@@ -299,10 +310,41 @@ def gpt_bf16(batch: int, tokens: int = 256) -> Step:
     return language(GPT().to("cuda", torch.bfloat16), batch, tokens, 8192)
 
 
-def llama(batch: int, tokens: int = 2048, *, dtype: torch.dtype = torch.float32, lora: bool = False, checkpointing: bool = False, autocast: torch.dtype | None = None, **adamw: Any) -> Step:
+def llama(
+    batch: int,
+    tokens: int = 2048,
+    *,
+    dtype: torch.dtype = torch.float32,
+    lora: bool = False,
+    checkpointing: bool = False,
+    autocast: torch.dtype | None = None,
+    **adamw: Any,
+) -> Step:
     model = Llama(checkpointing=checkpointing).to("cuda", dtype)
     if lora:
         add_lora(model)
-        if checkpointing:  # Else nothing that a checkpoint gets learns.
-            model.embed.register_forward_hook(lambda _module, _inputs, output: output.requires_grad_(True))
     return language(model, batch, tokens, 32000, autocast, **adamw)
+
+
+def lora(batch: int, tokens: int = 1024) -> Step:
+    """A small Llama in bf16 with adapters and checkpoints."""
+    model = Llama(layers=2, width=512, heads=8, kv_heads=2, hidden=1408, checkpointing=True).to("cuda", torch.bfloat16)
+    add_lora(model)
+    return language(model, batch, tokens, 32000)
+
+
+def masks(batch: int) -> Step:
+    """What has no values in a recording: .item(), an index by a mask, nonzero()."""
+    model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 8)).to("cuda")
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def step() -> None:
+        inputs = torch.empty(batch, 32, device="cuda")
+        out = model(inputs)
+        loss = out[out > 0].sum() + (out * 0.5).nonzero().sum()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        loss.item()
+
+    return step

@@ -13,6 +13,9 @@ print(model), Keras, graph JSON. With PyTorch at hand no summary is needed:
 
     need = gpumem.estimate_module(model, torch.empty(64, 3, 224, 224), optimizer="sgd")
 
+What a whole training step does, with the program's own optimizer, precision and checkpointing, is
+recorded without a GPU (PyTorch 2.1 or later): see estimate_step() and record.
+
 Units: sizes are bytes, batch sizes samples, times milliseconds; what an estimator does not tell is
 None.
 
@@ -25,12 +28,13 @@ functions return never changes, and all but Summary can be pickled.
 """
 
 import importlib.util
+import typing
 
 from ._errors import Error, ExportError, InputError, NoEstimateError, UsageError
 from .record import RecordError, record
 
 # A recording can be made where only Python is; all else needs the compiled part.
-if importlib.util.find_spec(f"{__name__}._gpumem") is not None:
+if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is not None:
     from ._api import (
         OPTIMIZERS,
         PRECISIONS,
@@ -45,6 +49,7 @@ if importlib.util.find_spec(f"{__name__}._gpumem") is not None:
         __version__,
         estimate,
         estimate_module,
+        estimate_step,
         estimators,
         export_module,
         fit,
@@ -54,7 +59,10 @@ if importlib.util.find_spec(f"{__name__}._gpumem") is not None:
 else:
 
     def __getattr__(name: str) -> object:
-        raise ImportError(f"gpumem.{name} needs the compiled part of gpumem (_gpumem), which is not installed; recording does not")
+        raise ImportError(
+            f"gpumem.{name} needs the compiled part of gpumem (_gpumem), which is not installed; "
+            "only gpumem.record does without"
+        )
 
 
 __all__ = [
@@ -77,6 +85,7 @@ __all__ = [
     "__version__",
     "estimate",
     "estimate_module",
+    "estimate_step",
     "estimators",
     "export_module",
     "fit",
@@ -89,4 +98,4 @@ __all__ = [
 for _name in __all__:
     if hasattr(globals().get(_name), "__module__"):
         globals()[_name].__module__ = __name__
-del _name, importlib
+del _name, importlib, typing

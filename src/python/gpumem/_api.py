@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Union
 from . import _gpumem
 from ._errors import ExportError, UsageError
 from ._gpumem import Summary as Summary
+from .record import record
 
 if TYPE_CHECKING:
     import torch
@@ -344,6 +345,37 @@ def export_module(
         except export_graph.ExportError as error:
             raise ExportError(str(error), "not_exportable") from error
     return read_summary(text=text)
+
+
+def estimate_step(
+    make_step: Callable[..., Any],
+    *,
+    batch_size: int,
+    sequence_length: int | None = None,
+    gpu: _Path = "a100-40gb",
+    estimator: str = "replay",
+    software: str | None = None,
+    alloc_conf: str | None = None,
+    deadline_ms: int = 0,
+) -> Estimate:
+    """The memory that a training step of any PyTorch program takes; the step is recorded by record.step().
+
+    make_step: make_step(batch_size), or make_step(batch_size, sequence_length), builds model and
+        optimizer on "cuda" and returns a function that makes one training step.
+    batch_size, sequence_length: of the job; it is recorded at just these.
+
+    The other options are those of estimate(). Optimizer, precision and checkpointing are the
+    program's own. To estimate many sizes, record once with record.step() and read that.
+
+    Raises what record.step() and estimate() do; ImportError without PyTorch.
+    """
+    options = {name: value for name, value in locals().items() if name in _KINDS}
+    text = record.step(make_step, batch_size, sequence_length, scale=False)
+    if sequence_length is not None:
+        options["seq_length"] = sequence_length
+    job = _job(options)
+    deadline = _integer("deadline_ms", deadline_ms, 0)
+    return _estimate_of(_gpumem.estimate(read_summary(text=text), job, deadline))
 
 
 def gpus() -> list[Gpu]:

@@ -27,10 +27,10 @@
 
 Then `gpumem estimate run.json.gz --batch 64 --gpu a100-40gb`, and everything else that takes a summary.
 
-A recording needs PyTorch 2.1 or later, of any build, on Linux (x86-64 or ARM64), and nothing else: no GPU, no data, and not
-the compiled part of gpumem. The program believes in a GPU of the capability that is given; its tensors have shapes and no
-values. Where a value is needed (.item(), a mask), one is invented, and the recording has a warning with the line. What cannot
-be recorded raises RecordError, which names the line and the way round.
+A recording needs PyTorch 2.1 or later, of any build, on Linux (x86-64 or ARM64), and nothing else: no GPU, no data,
+and not the compiled part of gpumem. The program believes in a GPU of the capability that is given; its tensors have
+shapes and no values. Where a value is needed (.item(), a mask), one is invented, and the recording has a warning with
+the line. What cannot be recorded raises RecordError, which names the line and the way round.
 """
 
 from __future__ import annotations
@@ -152,10 +152,18 @@ class _Record:
             del one_step
             runs.append(recorder.run)
         name = getattr(make_step, "__name__", "step") if title is None else title
-        text = recording_text(runs, points if scale else [()], name)
+        text = recording_text(runs, points, name)
         if path is not None:
             write_recording(path, text)
         return text
+
+    def pretend_world(self, size: int, rank: int = 0) -> contextlib.AbstractContextManager[None]:
+        """A context in which this is process `rank` of `size` that train together: torch.distributed with a group whose
+        other processes are not there. A recording inside it is that of this rank. Raises RecordError."""
+        _need_torch()
+        from .world import pretended_world
+
+        return pretended_world(size, rank)
 
 
 record = _Record()

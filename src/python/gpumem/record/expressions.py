@@ -1,7 +1,7 @@
 """Sizes as expressions in batch and sequence length, from runs at several sizes.
 
-Input: a number as it was in each run. Output: the coefficients of 1, batch, sequence and batch * sequence, whole numbers, the
-zeros at the end left out; or None where there are no such coefficients.
+Input: a number as it was in each run. Output: the coefficients of 1, batch, sequence and batch * sequence, whole
+numbers, the zeros at the end left out; or None where there are no such coefficients.
 
 With one axis two runs give them, with two axes four (all pairs of two values each). All further runs are checks: an
 expression that does not give them exactly is none.
@@ -78,8 +78,8 @@ class Expressions:
 
 
 def batch_sizes(size: int) -> tuple[int, int, int]:
-    """Two batch sizes to record at, and one to check with, from the one that is asked for. 1 is not among them: strides of an
-    axis of 1 mean nothing."""
+    """Two batch sizes to record at, and one to check with, from the one that is asked for. 1 is not among them: strides
+    of an axis of 1 mean nothing."""
     first = max(2, size)
     return first, 2 * first, first + max(1, 3 * first // 8)
 

@@ -22,21 +22,24 @@ _AFTER_TABLE = 8  # c10::intrusive_ptr_target: a pointer to the table of functio
 
 def _references(held: Any) -> int:
     """How often C++ holds a tensor or a storage."""
-    return ctypes.c_uint32.from_address(held._cdata + _AFTER_TABLE).value
+    address: int = held._cdata + _AFTER_TABLE
+    return ctypes.c_uint32.from_address(address).value
 
 
 def _is_sum(func: Any, kwargs: Any) -> bool:
-    return func is torch.ops.aten.add.Tensor and not kwargs and torch._C._current_graph_task_id() != -1
+    in_backward = torch._C._current_graph_task_id() != -1
+    return bool(in_backward and func is torch.ops.aten.add.Tensor and not kwargs)
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
     """Without gaps, in some order of its axes, and alone in its storage."""
-    order = sorted(range(tensor.ndim), key=lambda axis: -tensor.stride(axis))
+    strides = tensor.stride()
+    order = sorted(range(tensor.ndim), key=lambda axis: -int(strides[axis]))
     whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
-    return whole and (tensor.is_contiguous() or tensor.permute(*order).is_contiguous())
+    return bool(whole and (tensor.is_contiguous() or tensor.permute(*order).is_contiguous()))
 
 
-class _Counts(TorchDispatchMode):
+class _Counts(TorchDispatchMode):  # type: ignore[misc]
     """Notes the references of what the engine adds."""
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Values that a recording does not have, and what it takes instead.
 
-.item() is 0 (False for bool, 1 for whole numbers): with 0 the gradient scaler of float16 sees no overflow. What depends on
-how many elements a condition holds for (nonzero, masks) is as large as it can be. Each is noted as a warning with the user's
-line. What has no such answer is an error that names the line.
+.item() is 0 (False for bool, 1 for whole numbers): with 0 the gradient scaler of float16 sees no overflow. What depends
+on how many elements a condition holds for (nonzero, masks) is as large as it can be. Each is noted as a warning with the
+user's line. What has no such answer is an error that names the line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names of modules, and which of them runs: in the forward from hooks, in the backward from the numbers of autograd's nodes."""
+"""Names of modules, and which of them runs: hooks tell in the forward, the numbers of autograd's nodes in the backward."""
 
 from __future__ import annotations
 

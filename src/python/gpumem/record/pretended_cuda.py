@@ -123,7 +123,7 @@ def _answers(capability: tuple[int, int]) -> dict[str, object]:
         "memory_summary": "",
         "utilization": 0,
     }
-    for name in ("init", "_init", "_lazy_init", "_lazy_call", "synchronize", "empty_cache", "set_device", "set_rng_state"):
+    for name in ("init", "_init", "_lazy_init", "_lazy_call", "synchronize", "empty_cache", "set_device"):
         answers[name] = None
     for name in ("manual_seed", "manual_seed_all", "seed", "seed_all", "ipc_collect"):
         answers[name] = None
@@ -215,7 +215,7 @@ def _replace_fake_tensors(replaced: Replacements) -> None:
 
 @contextlib.contextmanager
 def pretended_gpu(capability: tuple[int, int]) -> Iterator[Replacements]:
-    """A process with one GPU of this compute capability. What else is to be replaced may be added to what is yielded."""
+    """A process with one GPU of this compute capability. More replacements may be added to what is yielded."""
     with Replacements() as replaced:
         replaced.enter_context(pretended_guard())
         _replace_torch_cuda(replaced, capability)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import collections
+import importlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from .run import Mark
 
@@ -39,9 +39,10 @@ class Steps:
         self._handles: list[Any] = []
 
     def follow(self) -> None:
+        hooks = importlib.import_module("torch.optim.optimizer")  # torch.optim hides its name.
         self._handles = [
-            register_optimizer_step_pre_hook(self._optimizer_begins),
-            register_optimizer_step_post_hook(self._optimizer_ends),
+            hooks.register_optimizer_step_pre_hook(self._optimizer_begins),
+            hooks.register_optimizer_step_post_hook(self._optimizer_ends),
         ]
 
     def stop(self) -> None:

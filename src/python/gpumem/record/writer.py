@@ -27,6 +27,7 @@ from .run import (
     Parameter,
     Run,
     TensorForm,
+    Warning,
     Workspace,
 )
 
@@ -36,8 +37,8 @@ AXES = ("batch", "sequence")
 _NO_KERNEL = frozenset(
     "aten::" + name
     for name in (
-        "empty.memory_format empty_strided empty_like new_empty new_empty_strided empty_permuted resize_ set_.source_Storage "
-        "set_.source_Storage_storage_offset set_.source_Tensor"
+        "empty.memory_format empty_strided empty_like new_empty new_empty_strided empty_permuted resize_ "
+        "set_.source_Storage set_.source_Storage_storage_offset set_.source_Tensor"
     ).split()
 )
 
@@ -130,7 +131,7 @@ class _Writer:
         for each in calls[1:]:
             if (each.operator, each.module, each.phase, each.thread) != first[:4]:
                 raise _same_path(self.sizes_of_runs(), f"{what} is {each.operator} in {each.module or 'the program'}")
-            if len(each.inputs) != len(first.inputs) or len(each.outputs) != len(first.outputs) or each.extra != first.extra:
+            if (len(each.inputs), len(each.outputs), each.extra) != (len(first.inputs), len(first.outputs), first.extra):
                 raise _same_path(self.sizes_of_runs(), f"{what} has other arguments")
         sides = []
         for side in ("inputs", "outputs"):
@@ -162,7 +163,7 @@ class _Writer:
         if any(type(each) is not type(first) for each in alike):
             raise _same_path(self.sizes_of_runs(), "memory is taken and given back in another order")
         if isinstance(first, Allocate):
-            if any((each.number, each.item, each.stream, each.call) != (first.number, first.item, first.stream, first.call) for each in alike):
+            if any(each._replace(shape=first.shape) != first for each in alike):
                 raise _same_path(self.sizes_of_runs(), "other memory is taken")
             what = "a storage" if first.call < 0 else f"what {self.runs[0].calls[first.call].operator} returns"
             dims = self.shape([each.shape for each in alike], what)
@@ -215,10 +216,10 @@ class _Writer:
         return [self.strings.number(first.name), tensor, int(first.trained), first.allocation, first.gradient]
 
     def warnings(self) -> list[list[Any]]:
-        seen: dict[tuple[str, str, str], int] = {}
+        seen: dict[Warning, int] = {}
         for run in self.runs:
             for warning, count in run.warnings.items():
-                seen[tuple(warning)] = max(seen.get(tuple(warning), 0), count)
+                seen[warning] = max(seen.get(warning, 0), count)
         rows = [[*warning, count] for warning, count in seen.items()]
         return rows + [["shape", text, "", count] for text, count in self.shape_warnings.items()]
 
@@ -256,8 +257,12 @@ class _Writer:
 
 
 def recording_text(runs: Sequence[Run], points: Sequence[Point], title: str) -> str:
-    """The recording of these runs, of which each had the sizes of its point."""
-    document = _Writer(runs, points).document(title)
+    """The recording of these runs, of which each had the sizes of its point. That of one run has numbers for sizes, and no
+    axes; its point, where it is known, says at which sizes it was."""
+    one = len(runs) == 1
+    document = _Writer(runs, [()] if one else points).document(title)
+    if one:
+        document["recorded_at"] = [list(points[0])]
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False) + "\n"
 
 

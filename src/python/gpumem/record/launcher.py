@@ -1,0 +1,194 @@
+"""Runs a training script as it is, in a process of its own for each size, and stops it after two training steps.
+
+The sizes are given to the script in the place of an argument's value: --batch-arg batch-size replaces the value of
+--batch-size in ARGS (also --batch-size=32, and batch-size=32 as Hydra has it).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import pathlib
+import pickle
+import runpy
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Union
+
+from . import _capability, _need_torch, _points
+from .errors import RecordError, record_error
+from .places import line_of
+
+if TYPE_CHECKING:
+    from .run import Run
+
+_SLOT = Union[str, tuple[str, int]]  # An argument, or what stands before an axis' value and which axis.
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python3 -m gpumem.record",
+        description="Records what a PyTorch training script allocates, without a GPU and without a change to the script. "
+        "It is run at two sizes and a third as a check, and stopped after two training steps.",
+        epilog="Then: gpumem estimate run.json.gz --batch 64 --gpu a100-40gb",
+    )
+    parser.add_argument("--batch-arg", metavar="NAME", help="the script's argument that is the batch size: batch-size")
+    parser.add_argument("--sequence-arg", metavar="NAME", help="the script's argument that is the sequence length")
+    parser.add_argument("-o", "--output", metavar="PATH", default="run.json.gz", help="the recording (%(default)s)")
+    parser.add_argument("--steps", type=int, default=2, help="optimizer steps until the script is stopped (%(default)s)")
+    parser.add_argument(
+        "--capability", metavar="X.Y", default="8.0", help="of the GPU that the script is told of (%(default)s)"
+    )
+    parser.add_argument("--world-size", type=int, default=1, metavar="N", help="pretend that torchrun started N")
+    parser.add_argument("--rank", type=int, default=0, metavar="R", help="of which this is the one of rank R (%(default)s)")
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own")
+    return parser
+
+
+# --------------------------------------------------------------------------- the script's arguments
+
+
+def _split(arguments: Sequence[str], name: str, axis: int) -> tuple[list[_SLOT], int]:
+    """The arguments with a slot where the value of NAME stands, and that value."""
+    bare = name.lstrip("-")
+    flags = (f"--{bare}", f"-{bare}", bare)
+    for place, argument in enumerate(arguments):
+        if not isinstance(argument, str):
+            continue
+        flag, equals, value = argument.partition("=")
+        if flag not in flags or (flag == bare and not equals):
+            continue
+        after = place + 1
+        if not equals:
+            value = arguments[after] if after < len(arguments) and isinstance(arguments[after], str) else ""
+            before, rest = [*arguments[:after]], arguments[after + 1 :]
+        else:
+            before, rest = [*arguments[:place]], arguments[after:]
+        if not value.isdigit():
+            raise record_error(f"the script's argument {argument} has no whole number", f"give {flag} a size")
+        slot = (f"{flag}=" if equals else "", axis)
+        return [*before, slot, *rest], int(value)
+    raise record_error(
+        f"the script's arguments have no --{bare}", f"give it behind the script: SCRIPT --{bare} 32", ""
+    )
+
+
+def _slots(options: argparse.Namespace) -> tuple[list[_SLOT], list[int]]:
+    """The script's arguments, with slots for the axes, and the axes' values as given."""
+    arguments: list[Any] = list(options.arguments)
+    values = []
+    for axis, name in enumerate((options.batch_arg, options.sequence_arg)):
+        if name is not None:
+            arguments, value = _split(arguments, name, axis)
+            values.append(value)
+    return arguments, values
+
+
+def _filled(slots: Sequence[_SLOT], point: tuple[int, ...]) -> list[str]:
+    return [slot if isinstance(slot, str) else f"{slot[0]}{point[slot[1]]}" for slot in slots]
+
+
+# ------------------------------------------------------------------------------------------ a run
+
+
+def _run_script(script: str, arguments: list[str], options: argparse.Namespace) -> Run:
+    from .recorder import recording
+    from .steps import Stop
+    from .world import pretended_world
+
+    sys.argv = [script, *arguments]
+    sys.path[0] = str(pathlib.Path(script).resolve().parent)
+    major, _, minor = options.capability.partition(".")
+    with pretended_world(options.world_size, options.rank), recording(
+        _capability((int(major), int(minor or 0))), options.steps
+    ) as recorder:
+        try:
+            runpy.run_path(script, run_name="__main__")
+        except Stop:
+            pass
+        except SystemExit as leaving:
+            if leaving.code not in (None, 0):
+                raise record_error(f"the script ends with exit code {leaving.code}", "see what it printed") from leaving
+    if not recorder.run.calls:
+        raise record_error("the script runs nothing on the GPU", 'let it train on the device "cuda"')
+    return recorder.run
+
+
+def _error_text(error: BaseException) -> str:
+    import traceback
+
+    if isinstance(error, RecordError):
+        return str(error)
+    traceback.print_exception(type(error), error, error.__traceback__)
+    return f"{line_of(error) or 'the script'}: {type(error).__name__}: {error}; see the traceback above"
+
+
+def _in_process_of_its_own(script: str, arguments: list[str], options: argparse.Namespace, quiet: bool) -> Run:
+    """The run of a forked process, which has imported PyTorch already and nothing else."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        if quiet:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        try:
+            answer: object = _run_script(script, arguments, options)
+        except BaseException as error:  # noqa: B902: whatever the script raises is told.
+            answer = _error_text(error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with os.fdopen(writer, "wb") as pipe:
+            pickle.dump(answer, pipe, pickle.HIGHEST_PROTOCOL)
+        os._exit(0)
+    os.close(writer)
+    with os.fdopen(reader, "rb") as pipe:
+        content = pipe.read()
+    _, status = os.waitpid(child, 0)
+    if not content:
+        raise record_error(f"the script's process died (status {status})", "run it by itself to see why")
+    answer = pickle.loads(content)
+    if isinstance(answer, str):
+        raise RecordError(answer)
+    return answer  # type: ignore[return-value]
+
+
+def _record(options: argparse.Namespace) -> None:
+    _need_torch()
+    if options.sequence_arg is not None and options.batch_arg is None:
+        raise record_error("--sequence-arg needs --batch-arg", "name both of the script's arguments")
+    if not os.path.isfile(options.script):
+        raise record_error(f"there is no script {options.script}", "give the path of a Python file")
+    slots, values = _slots(options)
+    points: list[tuple[int, ...]] = [()]
+    if values:
+        points = _points(values[0], values[1] if len(values) > 1 else None, scale=True)
+    from . import recorder, writer  # noqa: F401: before the processes part, so that PyTorch is imported once.
+
+    runs = []
+    for place, point in enumerate(points):
+        runs.append(_in_process_of_its_own(options.script, _filled(slots, point), options, quiet=place > 0))
+    title = " ".join([os.path.basename(options.script), *options.arguments])
+    text = writer.recording_text(runs, points, title)
+    writer.write_recording(options.output, text)
+    _say_what_was_recorded(options.output, runs, points)
+
+
+def _say_what_was_recorded(path: str, runs: list[Run], points: list[tuple[int, ...]]) -> None:
+    sizes = ", ".join("x".join(map(str, point)) for point in points if point)
+    allocations = len(runs[0].categories)
+    at = f", recorded at {sizes}" if sizes else ""
+    print(f"{path}: {len(runs[0].calls)} calls, {allocations} allocations{at}")
+    for warning, count in runs[0].warnings.items():
+        place = f"{warning.where}: " if warning.where else ""
+        print(f"warning: {place}{warning.text} ({count} times)", file=sys.stderr)
+
+
+def main(arguments: Sequence[str]) -> int:
+    options = _parser().parse_args(arguments)
+    try:
+        _record(options)
+    except RecordError as error:
+        print(f"gpumem: error: {error}", file=sys.stderr)
+        return error.exit_code
+    return 0

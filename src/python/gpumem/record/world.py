@@ -1,0 +1,95 @@
+"""Several processes that are not there: torch.distributed with a fake process group, as torchrun would have started it.
+
+One rank is recorded. Collectives return their own arguments; what NCCL holds outside of PyTorch's allocator is not seen.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from .errors import record_error
+from .pretended_cuda import Replacements
+
+
+def _environment(size: int, rank: int) -> dict[str, str]:
+    """What torchrun sets, on one machine of 8 GPUs after the other. The pretended GPU is always number 0."""
+    return {
+        "WORLD_SIZE": str(size),
+        "RANK": str(rank),
+        "LOCAL_RANK": "0",
+        "LOCAL_WORLD_SIZE": str(min(size, 8)),
+        "GROUP_RANK": str(rank // 8),
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": "29500",
+    }
+
+
+class _Quiet:
+    """DistributedDataParallel's logger, which measures a GPU's times."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_arguments, **_options: None
+
+
+def _finished_reduction(_state: object, bucket: Any) -> Any:
+    """The bucket as it is: the fake group's work has no result, which DistributedDataParallel wants."""
+    done: torch.futures.Future[Any] = torch.futures.Future()
+    done.set_result(bucket.buffer())
+    return done
+
+
+def _leave_group() -> None:
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()
+
+
+def _replace_distributed(replaced: Replacements, size: int, rank: int) -> None:
+    import torch.distributed as distributed
+    from torch.nn.parallel import DistributedDataParallel
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    real_init = distributed.init_process_group
+
+    def init_process_group(*_arguments: object, **_options: object) -> None:
+        if not distributed.is_initialized():
+            real_init("fake", rank=rank, world_size=size, store=FakeStore())
+
+    for module in (distributed, distributed.distributed_c10d):
+        replaced.set(module, "init_process_group", init_process_group)
+    replaced.set(distributed, "_verify_params_across_processes", lambda *_: None)
+    ddp_init = DistributedDataParallel.__init__
+
+    def init(module: Any, *arguments: Any, **options: Any) -> None:
+        ddp_init(module, *arguments, **options)
+        module.register_comm_hook(None, _finished_reduction)
+        module.logger = _Quiet()
+
+    replaced.set(DistributedDataParallel, "__init__", init)
+    init_process_group()
+    replaced.callback(_leave_group)
+
+
+@contextlib.contextmanager
+def pretended_world(size: int, rank: int) -> Iterator[None]:
+    """While it lasts this is process `rank` of `size`; with size 1 nothing is pretended."""
+    if not 0 <= rank < size:
+        raise record_error(f"there is no rank {rank} among {size}", f"give one from 0 to {size - 1}")
+    if size == 1:
+        yield
+        return
+    if not torch.distributed.is_available():
+        raise record_error("this PyTorch has no torch.distributed", "record with a build that has it")
+    before = dict(os.environ)
+    os.environ.update(_environment(size, rank))
+    try:
+        with Replacements() as replaced:
+            _replace_distributed(replaced, size, rank)
+            yield
+    finally:
+        os.environ.clear()
+        os.environ.update(before)

@@ -1,0 +1,206 @@
+"""Holds recordings to PyTorch itself. It needs PyTorch 2.1 or later, which continuous integration has not; run it by hand:
+
+    python3 tests/recorder/check.py [PART...]
+
+Parts: `peaks` (live peak against PyTorch's MemTracker), `scaled` (from two sizes, against a recording at a third), `time`.
+The last line says how many checks failed; the exit code is 1 if any did.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "src" / "python")]
+sys.dont_write_bytecode = True
+
+import torch  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+
+import gpumem  # noqa: E402
+import programs  # noqa: E402
+from gpumem.record.conversions import Conversions  # noqa: E402
+from gpumem.record.expressions import value_of  # noqa: E402
+from gpumem.record.kernels import install_kernels  # noqa: E402
+from gpumem.record.pretended_cuda import pretended_gpu  # noqa: E402
+from gpumem.record.recorder import recording  # noqa: E402
+from gpumem.record.run import Allocate, Free, Run  # noqa: E402
+
+MIB = 1 << 20
+BF16, FP16 = torch.bfloat16, torch.float16
+Program = Callable[..., Callable[[], None]]
+
+
+def llama(**options: Any) -> Program:
+    return functools.partial(programs.llama, **options)
+
+
+PROGRAMS: dict[str, tuple[Program, tuple[int, ...]]] = {
+    "mlp, dropout": (programs.mlp, (64,)),
+    "resnet18": (programs.resnet18, (8,)),
+    "resnet18, autocast fp16": (programs.resnet18_autocast, (8,)),
+    "resnet18, channels last, autocast": (programs.resnet18_channels_last, (8,)),
+    "resnet50": (programs.resnet50, (8,)),
+    "gpt": (programs.gpt, (4, 256)),
+    "gpt, bf16": (programs.gpt_bf16, (4, 256)),
+    "llama fp32, foreach": (llama(foreach=True), (2, 2048)),
+    "llama fp32, fused": (llama(fused=True), (2, 2048)),
+    "llama bf16": (llama(dtype=BF16), (2, 2048)),
+    "llama bf16, checkpointing": (llama(dtype=BF16, checkpointing=True), (2, 2048)),
+    "llama, autocast bf16": (llama(autocast=BF16), (2, 2048)),
+    "llama bf16, LoRA": (llama(dtype=BF16, lora=True), (2, 2048)),
+    "llama bf16, LoRA, checkpointing": (llama(dtype=BF16, lora=True, checkpointing=True), (2, 2048)),
+}
+failures: list[str] = []
+
+
+def row(ok: bool, name: str, text: str) -> None:
+    print(f"{'ok  ' if ok else 'FAIL'} {name:36} {text}", flush=True)
+    if not ok:
+        failures.append(name)
+
+
+def recorded(program: Program, sizes: tuple[int, ...]) -> Run:
+    with recording() as recorder:
+        step = program(*sizes)
+        for _ in range(2):
+            recorder.steps.next_step()
+            step()
+    return recorder.run
+
+
+def bytes_of(event: Allocate) -> int:
+    size = event.item
+    for each in event.shape:
+        size *= each
+    return size
+
+
+def live_peak(run: Run) -> int:
+    """Of what is alive at a time, in the tensors' own bytes."""
+    live: dict[int, int] = {}
+    now = peak = 0
+    for event in run.events:
+        if isinstance(event, Allocate):
+            live[event.number] = bytes_of(event)
+            now += live[event.number]
+        elif isinstance(event, Free):
+            now -= live.pop(event.number)
+        peak = max(peak, now)
+    return peak
+
+
+class NoHook:
+    def remove(self) -> None:
+        pass
+
+
+def of_what_learns(register: Callable[..., Any]) -> Callable[..., Any]:
+    """MemTracker asks for hooks of frozen parameters too, which have none."""
+    return lambda tensor, hook: register(tensor, hook) if tensor.requires_grad else NoHook()
+
+
+class NoOverflow(TorchDispatchMode):
+    """A gradient scaler reads from the GPU whether there was an overflow, an optimizer from the CPU its number of steps."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func is torch.ops.aten._local_scalar_dense.default:
+            return 0.0 if args[0].device.type == "cuda" else 1.0
+        return func(*args, **(kwargs or {}))
+
+
+def tracked_peak(program: Program, sizes: tuple[int, ...]) -> int:
+    """The same by torch.distributed._tools.MemTracker, which knows nothing of gpumem's recorder."""
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.distributed._tools.mem_tracker import MemTracker
+
+    with pretended_gpu((8, 0)) as replaced:
+        install_kernels(replaced)
+        Conversions().install(replaced)
+        for name in ("register_hook", "register_post_accumulate_grad_hook"):
+            replaced.set(torch.Tensor, name, of_what_learns(getattr(torch.Tensor, name)))
+        with FakeTensorMode(allow_non_fake_inputs=True), NoOverflow(), MemTracker() as tracker:
+            step = program(*sizes)
+            for _ in range(2):
+                step()
+                tracker.reset_mod_stats()
+        of_devices = tracker.get_tracker_snapshot("peak")
+        return max(parts["Total"] for device, parts in of_devices.items() if device.type == "cuda")
+
+
+def check_peaks() -> None:
+    for name, (program, sizes) in PROGRAMS.items():
+        start = time.process_time()
+        ours = live_peak(recorded(program, sizes))
+        seconds = time.process_time() - start
+        theirs = tracked_peak(program, sizes)
+        text = f"{ours / MIB:10.2f} MiB, MemTracker {theirs / MIB:10.2f} MiB: {ours / theirs - 1:+.3%} ({seconds:.1f} s)"
+        row(abs(ours / theirs - 1) <= 0.001, name, text)
+
+
+def allocations(text: str, point: tuple[int, ...]) -> Iterator[int]:
+    """Bytes of every allocation and -1 of every release, at these sizes."""
+    data = json.loads(text)
+    dims = [value_of(tuple(each), point) for each in data["dims"]]
+    sizes = []
+    for item, axes in data["sizes"]:
+        size = item
+        for axis in axes:
+            size *= dims[axis]
+        sizes.append(size)
+    events, place = data["events"], 0
+    lengths = {0: 5, 1: 2, 2: 2, 3: 3, 4: 2, 5: 3}
+    while place < len(events):
+        if events[place] == 0:
+            yield sizes[events[place + 1]]
+        elif events[place] == 1:
+            yield -events[place + 1]
+        place += lengths[events[place]]
+
+
+def check_scaled() -> None:
+    """Recorded at other sizes, once more, and far away: what the expressions give must be the same to the byte."""
+    for name, (program, sizes) in PROGRAMS.items():
+        start = time.process_time()
+        text = gpumem.record.step(program, *sizes)
+        seconds = time.process_time() - start
+        far = (5 * sizes[0] + 2, *(2 * each for each in sizes[1:]))
+        given = list(allocations(text, far))
+        run = recorded(program, far)
+        seen, made = [], 0
+        for event in run.events:
+            if isinstance(event, Allocate):
+                made += 1
+                seen.append(bytes_of(event))
+            elif isinstance(event, Free):
+                seen.append(-(made - event.number))
+        packed = len(text) / 1024
+        row(given == seen, name, f"at {far}: {len(seen)} allocations and releases; {packed:.0f} KiB, {seconds:.1f} s")
+
+
+def check_time() -> None:
+    start = time.process_time()
+    gpumem.record.step(programs.resnet50, 8)
+    memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+    row(True, "resnet50", f"{time.process_time() - start:.1f} s for two batch sizes and a check; {memory} MiB in all")
+
+
+PARTS = {"time": check_time, "peaks": check_peaks, "scaled": check_scaled}
+
+
+def main() -> int:
+    for part in sys.argv[1:] or PARTS:
+        print(f"== {part} (PyTorch {torch.__version__})")
+        PARTS[part]()
+    print(f"{len(failures)} failed" + "".join(f"\n  {name}" for name in failures))
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
