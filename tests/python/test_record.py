@@ -82,11 +82,12 @@ class ExpressionsOfSizes(unittest.TestCase):
         self.assertIsNone(Expressions([(2,), (4,), (3,)]).of([4, 16, 9]))
 
     def test_sizes_of_runs(self):
-        self.assertEqual(batch_sizes(8), (8, 16, 11))
+        self.assertEqual(batch_sizes(8), (8, 16, 12))
+        self.assertEqual(batch_sizes(7), (7, 14, 10))
         self.assertEqual(batch_sizes(1), (2, 4, 3))
         self.assertEqual(sequence_lengths(2048), (1024, 2048, 1536))
         self.assertEqual(sequence_lengths(200), (64, 128, 96))
-        self.assertEqual(_points(8, None, True), [(8,), (16,), (11,)])
+        self.assertEqual(_points(8, None, True), [(8,), (16,), (12,)])
         self.assertEqual(_points(2, 256, True), [(2, 128), (2, 256), (4, 128), (4, 256), (3, 192)])
         self.assertEqual(_points(1, 77, False), [(1, 77)])
         for batch, length in ((0, None), (8, 0)):

@@ -2,13 +2,16 @@
 
     python3 tests/recorder/check.py [PART...]
 
-Parts: `peaks` (live peak against PyTorch's MemTracker), `scaled` (from two sizes, against a recording at a third), `time`.
+Parts: `peaks` (live peak against PyTorch's MemTracker), `ranks` (of 8 pretended ranks, against FSDPMemTracker), `scaled`
+(from two sizes, against a recording at a third), `time`.
 The last line says how many checks failed; the exit code is 1 if any did.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import inspect
 import json
 import pathlib
 import resource
@@ -66,8 +69,11 @@ def row(ok: bool, name: str, text: str) -> None:
         failures.append(name)
 
 
-def recorded(program: Program, sizes: tuple[int, ...]) -> Run:
+def recorded(program: Program, sizes: tuple[int, ...], sums: bool = True) -> Run:
+    """sums: gradients are added in place, as autograd does and no tracker sees."""
     with recording() as recorder:
+        if not sums:
+            recorder.sums.in_place = lambda *_arguments, **_options: None
         step = program(*sizes)
         for _ in range(2):
             recorder.steps.next_step()
@@ -115,9 +121,11 @@ class NoOverflow(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
-def tracked_peak(program: Program, sizes: tuple[int, ...]) -> int:
-    """The same by torch.distributed._tools.MemTracker, which knows nothing of gpumem's recorder."""
+def tracked_peak(program: Program, sizes: tuple[int, ...], sharded: bool = False) -> int:
+    """The same by PyTorch's trackers, which know nothing of gpumem's recorder. sharded: with FSDP2, whose tracker wants
+    the model when it exists; what is made before is found in its parameters."""
     from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
     from torch.distributed._tools.mem_tracker import MemTracker
 
     with pretended_gpu((8, 0)) as replaced:
@@ -125,8 +133,17 @@ def tracked_peak(program: Program, sizes: tuple[int, ...]) -> int:
         Conversions().install(replaced)
         for name in ("register_hook", "register_post_accumulate_grad_hook"):
             replaced.set(torch.Tensor, name, of_what_learns(getattr(torch.Tensor, name)))
-        with FakeTensorMode(allow_non_fake_inputs=True), NoOverflow(), MemTracker() as tracker:
-            step = program(*sizes)
+        if sharded:  # A mesh has values, which fake tensors have not.
+            mesh = torch.distributed.device_mesh.init_device_mesh("cuda", (8,))
+            replaced.set(torch.distributed.device_mesh, "init_device_mesh", lambda *_: mesh)
+        with FakeTensorMode(allow_non_fake_inputs=True), NoOverflow(), contextlib.ExitStack() as stack:
+            if sharded:
+                step = program(*sizes)
+                parts = inspect.getclosurevars(step).nonlocals
+                tracker = stack.enter_context(FSDPMemTracker(parts["model"], parts["optimizer"]))
+            else:
+                tracker = stack.enter_context(MemTracker())
+                step = program(*sizes)
             for _ in range(2):
                 step()
                 tracker.reset_mod_stats()
@@ -137,11 +154,41 @@ def tracked_peak(program: Program, sizes: tuple[int, ...]) -> int:
 def check_peaks() -> None:
     for name, (program, sizes) in PROGRAMS.items():
         start = time.process_time()
-        ours = live_peak(recorded(program, sizes))
+        in_place = live_peak(recorded(program, sizes))
         seconds = time.process_time() - start
-        theirs = tracked_peak(program, sizes)
-        text = f"{ours / MIB:10.2f} MiB, MemTracker {theirs / MIB:10.2f} MiB: {ours / theirs - 1:+.3%} ({seconds:.1f} s)"
-        row(abs(ours / theirs - 1) <= 0.001, name, text)
+        compare(name, live_peak(recorded(program, sizes, sums=False)), in_place, tracked_peak(program, sizes), seconds)
+
+
+def compare(name: str, ours: int, in_place: int, theirs: int, seconds: float) -> None:
+    text = f"{ours / MIB:10.2f} MiB, tracker {theirs / MIB:10.2f} MiB: {ours / theirs - 1:+.3%} ({seconds:.1f} s)"
+    if abs(in_place / ours - 1) > 0.001:
+        text += f"; sums in place: {in_place / MIB:.2f} MiB"
+    row(abs(ours / theirs - 1) <= 0.001, name, text)
+
+
+def check_ranks() -> None:
+    """Rank 0 of 8, against the tracker that PyTorch has for FSDP2; DDP against one GPU and its buckets."""
+    for name, program in {
+        "fsdp2 x8": programs.fsdp,
+        "fsdp2 x8, checkpointing": functools.partial(programs.fsdp, checkpointing=True),
+        "fsdp2 x8, no resharding": functools.partial(programs.fsdp, reshard=False),
+    }.items():
+        with gpumem.record.pretend_world(8):
+            start = time.process_time()
+            in_place = live_peak(recorded(program, (2, 2048)))
+            seconds = time.process_time() - start
+            ours = live_peak(recorded(program, (2, 2048), sums=False))
+            compare(name, ours, in_place, tracked_peak(program, (2, 2048), sharded=True), seconds)
+    alone = live_peak(recorded(llama(foreach=True), (2, 2048)))
+    with gpumem.record.pretend_world(8):
+        run = recorded(programs.ddp, (2, 2048))
+    parameters = sum(4 * functools.reduce(int.__mul__, each.form.shape) for each in run.parameters)
+    extra = live_peak(run) - alone - parameters
+    row(abs(extra) < MIB, "ddp x8", f"{live_peak(run) / MIB:.2f} MiB: one GPU, buckets and {extra} bytes")
+    with gpumem.record.pretend_world(8):
+        run = recorded(programs.tensor_parallel, (2, 2048))
+    split = sum(each.form.shape[0] * (each.form.shape + (1,))[1] for each in run.parameters)
+    row(run.world_size == 8, "tensor parallel x8", f"{live_peak(run) / MIB:.2f} MiB; {2 * split / MIB:.0f} MiB of parameters")
 
 
 def allocations(text: str, point: tuple[int, ...]) -> Iterator[int]:
@@ -191,7 +238,7 @@ def check_time() -> None:
     row(True, "resnet50", f"{time.process_time() - start:.1f} s for two batch sizes and a check; {memory} MiB in all")
 
 
-PARTS = {"time": check_time, "peaks": check_peaks, "scaled": check_scaled}
+PARTS = {"time": check_time, "peaks": check_peaks, "ranks": check_ranks, "scaled": check_scaled}
 
 
 def main() -> int:

@@ -333,6 +333,45 @@ def lora(batch: int, tokens: int = 1024) -> Step:
     return language(model, batch, tokens, 32000)
 
 
+# ---------------------------------------------------------------------------------- on several GPUs
+
+
+def fsdp(batch: int, tokens: int = 2048, *, checkpointing: bool = False, reshard: bool = True) -> Step:
+    """FSDP2 over 8 ranks: float32 shards, bfloat16 in the forward and backward, gradients summed in float32."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    mesh = init_device_mesh("cuda", (8,))
+    model = Llama(checkpointing=checkpointing).to("cuda")
+    types = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    for part in (*model.layers, model):
+        fully_shard(part, mesh=mesh, mp_policy=types, reshard_after_forward=reshard)
+    return language(model, batch, tokens, 32000, foreach=True)
+
+
+def ddp(batch: int, tokens: int = 2048) -> Step:
+    """DistributedDataParallel over 8 ranks."""
+    torch.distributed.init_process_group("nccl")
+    model = nn.parallel.DistributedDataParallel(Llama().to("cuda"), device_ids=[0])
+    return language(model, batch, tokens, 32000, foreach=True)
+
+
+def tensor_parallel(batch: int, tokens: int = 2048) -> Step:
+    """Attention and MLPs over 8 ranks, in Megatron's way; embedding and head whole."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+
+    mesh = init_device_mesh("cuda", (8,))
+    model = Llama(kv_heads=8).to("cuda", torch.bfloat16)
+    by_columns = ("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj", "mlp.up_proj")
+    by_rows = ("self_attn.o_proj", "mlp.down_proj")
+    for layer in model.layers:
+        plan: dict[str, Any] = {name: ColwiseParallel() for name in by_columns}
+        plan.update({name: RowwiseParallel() for name in by_rows})
+        parallelize_module(layer, mesh, plan)
+    return language(model, batch, tokens, 32000, foreach=False)
+
+
 def masks(batch: int) -> Step:
     """What has no values in a recording: .item(), an index by a mask, nonzero()."""
     model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 8)).to("cuda")

@@ -15,7 +15,7 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
-from .errors import record_error
+from .errors import RecordError, record_error
 from .places import users_line
 from .pretended_cuda import Replacements
 
@@ -25,7 +25,24 @@ _DYNAMIC = tuple(
     for name in ("DynamicOutputShapeException", "DataDependentOutputException")
     if hasattr(fake_tensor, name)
 )
-_UNSUPPORTED = getattr(fake_tensor, "UnsupportedOperatorException", ())
+_UNSUPPORTED = tuple(
+    getattr(fake_tensor, name)
+    for name in ("UnsupportedOperatorException", "UnsupportedFakeTensorException")
+    if hasattr(fake_tensor, name)
+)
+
+
+def _no_shapes(func: Any) -> RecordError:
+    """An operator that cannot be asked for the shapes of its results."""
+    name = func.name().split(".")[0]
+    own = func.namespace not in ("aten", "prims")
+    return record_error(
+        f"{name}() does not tell which shapes it returns",
+        f'register a fake implementation: @torch.library.register_fake("{name}"), or impl_abstract before PyTorch 2.4'
+        if own
+        else "record with a newer PyTorch, or with other operators in its place",
+        users_line(),
+    )
 
 
 def _zeros(tensor: torch.Tensor) -> torch.Tensor:
@@ -42,7 +59,10 @@ class Invented:
     def install(self, replaced: Replacements) -> None:
         """Also values that are read beside the dispatcher, and compilers that would have to know them."""
         for name in ("numpy", "tolist", "__array__"):
-            replaced.set(torch.Tensor, name, self._reader(name, getattr(torch.Tensor, name)))
+            reader = self._reader(name, getattr(torch.Tensor, name))
+            for kind in (torch.Tensor, FakeTensor):
+                if kind is torch.Tensor or name in vars(kind):
+                    replaced.set(kind, name, reader)
         replaced.set(torch, "compile", self._uncompiled)
 
     def _reader(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -105,10 +125,9 @@ class Invented:
                 "give the size (minlength=, output_size=) or leave the operation out of the recorded steps",
                 users_line(),
             ) from error
-        except _UNSUPPORTED as error:
-            raise record_error(
-                f"{func.name()} does not say which shapes it returns",
-                f'register a fake implementation: @torch.library.register_fake("{func.name().split(".")[0]}") '
-                "(impl_abstract before PyTorch 2.4)",
-                users_line(),
-            ) from error
+        except (*_UNSUPPORTED, NotImplementedError) as error:
+            raise _no_shapes(func) from error
+        except RuntimeError as error:
+            if "no fake impl" not in str(error) and "no abstract impl" not in str(error):
+                raise
+            raise _no_shapes(func) from error

@@ -14,11 +14,13 @@ from .storages import local
 
 
 class Modules:
-    """Follows forward() of every module. on_root: called as the forward of a module begins that is in no other's."""
+    """Follows forward() of every module. on_root: called as the forward of a module begins that is in no other's. on_new:
+    called with a module and its name, as it first runs."""
 
-    def __init__(self, on_root: Callable[[nn.Module], None]) -> None:
+    def __init__(self, on_root: Callable[[], None], on_new: Callable[[nn.Module, str], None]) -> None:
         self.roots: list[nn.Module] = []
-        self._on_root = on_root
+        self._on_root, self._on_new = on_root, on_new
+        self._ran: weakref.WeakSet[nn.Module] = weakref.WeakSet()
         self._names: weakref.WeakKeyDictionary[nn.Module, str] = weakref.WeakKeyDictionary()
         self._stack: list[str] = []
         self._of_node: dict[int, str] = {}  # By the sequence number of autograd's node.
@@ -39,10 +41,12 @@ class Modules:
         """A forward() runs now."""
         return bool(self._stack)
 
-    def of_forward(self) -> str:
-        """The module that runs now. The first operator after a node of autograd was made belongs to the node."""
-        name = self._stack[-1] if self._stack else ""
-        self._of_node.setdefault(torch.autograd._get_sequence_nr() - 1, name)
+    def of_forward(self, again: bool = False) -> str:
+        """The module that runs now. The first operator after a node of autograd was made belongs to the node; but nodes
+        that are made again in the backward are counted anew."""
+        name = self.of_now()
+        if not again:
+            self._of_node.setdefault(torch.autograd._get_sequence_nr() - 1, name)
         return name
 
     def of_backward(self) -> str:
@@ -76,8 +80,12 @@ class Modules:
         if outermost:
             if all(module is not root for root in self.roots) and any(True for _ in module.parameters()):
                 self.roots.append(module)
-            self._on_root(module)
-        self._stack.append(self._names.get(module, type(module).__name__))
+            self._on_root()
+        name = self._names.get(module, type(module).__name__)
+        if module not in self._ran:
+            self._ran.add(module)
+            self._on_new(module, name)
+        self._stack.append(name)
 
     def _name_new(self, module: nn.Module) -> None:
         if self._stack:

@@ -41,6 +41,9 @@ _PLAIN = tuple(
 )
 
 
+_one_at_a_time = threading.Lock()
+
+
 class Recorder(TorchDispatchMode):  # type: ignore[misc]
     """The dispatch mode. most_steps: see Steps."""
 
@@ -48,7 +51,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         super().__init__()
         self.run = Run(torch=torch.__version__.split("+")[0], capability=capability)
         self.storages = Storages(self.run.events)
-        self.modules = Modules(lambda _root: self.steps.forward_begins())
+        self.modules = Modules(lambda: self.steps.forward_begins(), self._module_runs)
         self.conversions = Conversions()
         made = self.conversions.optimizers
         self.steps = Steps(self._mark, self._before_optimizer, self._after_optimizer, made, most_steps)
@@ -77,6 +80,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def warn(self, kind: str, text: str, where: str) -> None:
         warning = Warning(kind, text, where)
         self.run.warnings[warning] = self.run.warnings.get(warning, 0) + 1
+
+    def _module_runs(self, module: nn.Module, name: str) -> None:
+        if isinstance(module, nn.RNNBase):
+            kind = type(module).__name__
+            self.warn("rule", f"{name}: cuDNN's {kind} is recorded as the operators that it is made of", "")
 
     def _mark(self, mark: Mark, step: int) -> None:
         if mark == Mark.FORWARD and self.steps.step != step:
@@ -209,10 +217,11 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
     def _note(self, func: Any, args: Any, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> int:
         """The number of the call, which is written down."""
         phase = self._phase()
-        backward = phase in (Phase.BACKWARD, Phase.RECOMPUTATION)
+        again = phase == Phase.RECOMPUTATION
+        module = self.modules.of_backward() if phase == Phase.BACKWARD else self.modules.of_forward(again)
         call = Call(
             func.name(),
-            self.modules.of_backward() if backward else self.modules.of_forward(),
+            module,
             phase,
             int(threading.get_ident() != self._main),
             tuple(form_of(each) for each in inputs),
@@ -287,6 +296,17 @@ def _own_garbage_times() -> Iterator[None]:
 @contextmanager
 def recording(capability: tuple[int, int] = (8, 0), most_steps: int | None = None) -> Iterator[Recorder]:
     """What runs inside is recorded; afterwards `.run` of what is yielded holds it."""
+    if not _one_at_a_time.acquire(blocking=False):
+        raise record_error("a recording runs already in this process", "record one after the other", users_line())
+    try:
+        with _recording(capability, most_steps) as recorder:
+            yield recorder
+    finally:
+        _one_at_a_time.release()
+
+
+@contextmanager
+def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[Recorder]:
     fakes = FakeTensorMode(allow_non_fake_inputs=True)
     with pretended_gpu(capability) as replaced, _own_garbage_times():
         install_kernels(replaced)
@@ -309,7 +329,10 @@ def recording(capability: tuple[int, int] = (8, 0), most_steps: int | None = Non
                 try:
                     yield recorder
                 except RuntimeError as error:
-                    raise _explained(error) from error
+                    explained = _explained(error)
+                    if explained is error:
+                        raise
+                    raise explained from error
                 finally:
                     recorder.end()
 

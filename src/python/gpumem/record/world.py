@@ -43,6 +43,9 @@ def _finished_reduction(_state: object, bucket: Any) -> Any:
     return done
 
 
+_finished_reduction.__annotations__.clear()  # DistributedDataParallel takes its own types there, or none.
+
+
 def _leave_group() -> None:
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
