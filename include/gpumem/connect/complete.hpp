@@ -30,6 +30,9 @@ struct PrintedLayer {
 [[nodiscard]] std::optional<std::vector<model::Attribute>> complete(const PrintedLayer& layer, const core::Shape& input,
                                                                     bool usual = false);
 
+/// Whether complete() finds anything in the usual way.
+[[nodiscard]] bool can_read(const PrintedLayer& layer, const core::Shape& input);
+
 }  // namespace gpumem::connect
 
 #include "gpumem/core/config.hpp"

@@ -60,6 +60,38 @@ TEST(Complete, SizesBeyondAnyModelTakeNoTime) {
             "nothing");
 }
 
+TEST(Complete, ALayerCanReadWhatItIsCompletedFrom) {
+  const std::vector<PrintedLayer> layers = {{row("conv2d"), {}, shape_of({64, 112, 112}), 9408, true},
+                                            {row("conv2d"), {}, shape_of({128, 56, 56}), 4608, true},
+                                            {row("conv2d"), {}, shape_of({16, 55, 55}), 2064, false},
+                                            {row("linear"), {}, shape_of({10}), 5130, false},
+                                            {row("batch_norm2d"), {}, shape_of({64, 56, 56}), 128, false},
+                                            {nullptr, {}, shape_of({64, 56, 56}), 0, false}};
+  const std::vector<core::Shape> inputs = {
+      shape_of({3, 224, 224}), shape_of({128, 56, 56}), shape_of({64, 55, 55}), shape_of({512}),
+      shape_of({100}),         shape_of({64, 56, 56}),  core::Shape()};
+  std::size_t readable = 0;
+  for (const PrintedLayer& layer : layers) {
+    for (const core::Shape& input : inputs) {
+      EXPECT_EQ(can_read(layer, input), complete(layer, input, true).has_value());
+      readable += can_read(layer, input) ? 1 : 0;
+    }
+  }
+  EXPECT_GE(readable, 2 + 2 * inputs.size()) << "the first convolution, the linear layer, and all that read anything";
+  EXPECT_LT(readable, layers.size() * inputs.size());
+}
+
+TEST(Complete, WhatIsPrintedStays) {
+  const std::vector<model::Attribute> printed = {{"stride", std::vector<std::int64_t>{4, 4}}, {"bias", true}};
+  const auto found = complete({row("conv2d"), model::Attributes(printed), shape_of({64, 112, 112}), 9408, true},
+                              shape_of({3, 224, 224}));
+  ASSERT_TRUE(found.has_value());
+  EXPECT_EQ(model::Attributes(*found).per_axis("stride", 0), 4);
+  EXPECT_EQ(model::Attributes(*found).per_axis("kernel_size", 1), 7);
+  EXPECT_TRUE(model::Attributes(*found).flag("bias", false));
+  EXPECT_EQ(found->size(), 7U) << "each name once";
+}
+
 TEST(Complete, LinearAndNormalisationLayers) {
   const auto linear = complete({row("linear"), {}, shape_of({10}), 5130, false}, shape_of({512}));
   ASSERT_TRUE(linear.has_value());

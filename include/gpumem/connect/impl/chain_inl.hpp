@@ -103,6 +103,7 @@ GPUMEM_INLINE std::optional<core::Shape> image_of(const PrintedLayer& layer, con
   std::optional<core::Shape> best;
   for (std::int64_t size = side; size <= side * kMostStride; ++size) {
     const std::int64_t channel = size * size * 4;  // its bytes
+    if (channel > bytes.most_bytes) break;
     const std::int64_t above = bytes.least_bytes % channel > 0 ? 1 : 0;
     const std::int64_t fewest = std::max<std::int64_t>(1, bytes.least_bytes / channel + above);
     const std::int64_t most = std::min(kMostChannels, bytes.most_bytes / channel);

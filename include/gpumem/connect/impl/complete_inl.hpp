@@ -17,22 +17,46 @@ namespace complete_detail {
 using model::Attribute;
 using Sizes = std::vector<std::int64_t>;
 
-/// The attributes of a layer, as they grow.
+/// One size a spatial axis, kept in place: most are only looked at to see whether a layer fits.
+class Axes {
+ public:
+  Axes() = default;
+  Axes(std::size_t axes, std::int64_t size) : count_(axes) { std::fill_n(sizes_.begin(), axes, size); }
+
+  void push_back(std::int64_t size) { sizes_[count_++] = size; }
+  [[nodiscard]] std::size_t size() const { return count_; }
+  [[nodiscard]] std::int64_t operator[](std::size_t axis) const { return sizes_[axis]; }
+  [[nodiscard]] std::int64_t& operator[](std::size_t axis) { return sizes_[axis]; }
+  [[nodiscard]] const std::int64_t* begin() const { return sizes_.data(); }
+  [[nodiscard]] const std::int64_t* end() const { return sizes_.data() + count_; }
+
+ private:
+  std::array<std::int64_t, core::Shape::kMaxRank> sizes_{};
+  std::size_t count_ = 0;
+};
+
+/// The attributes of a layer: those that are printed, and others behind them.
 class Completed {
  public:
-  explicit Completed(const model::Attributes& printed) {
+  explicit Completed(const model::Attributes& printed) : printed_(printed) {
     constexpr std::size_t kMostAdded = 7;  // a convolution's
     all_.reserve(printed.all().size() + kMostAdded);
     all_.assign(printed.all().begin(), printed.all().end());
   }
 
-  void set(std::string_view name, model::AttributeValue value) {
-    const auto same = [&](const Attribute& known) { return known.name == name; };
-    if (std::none_of(all_.begin(), all_.end(), same)) all_.push_back({std::string(name), std::move(value)});
+  /// What is printed stays. Each name is set once.
+  template <typename Value>
+  void set(std::string_view name, Value value) {
+    if (printed_.find(name) != nullptr) return;
+    Attribute& added = all_.emplace_back();
+    added.name = name;
+    added.value.emplace<Value>(std::move(value));
   }
+  void set(std::string_view name, const Axes& sizes) { set(name, Sizes(sizes.begin(), sizes.end())); }
   std::vector<Attribute> take() && { return std::move(all_); }
 
  private:
+  model::Attributes printed_;
   std::vector<Attribute> all_;
 };
 
@@ -68,25 +92,22 @@ GPUMEM_INLINE std::optional<Slide> slide_of(std::int64_t kernel, std::int64_t in
 struct Asked {
   std::int64_t in = 0;
   std::int64_t out = 0;
-  Sizes from;
-  Sizes to;
+  Axes from;
+  Axes to;
   bool transposed = false;
 };
 
 struct Found {
-  Sizes kernel;
-  Sizes stride;
-  Sizes padding;
+  Axes kernel;
+  Axes stride;
+  Axes padding;
   std::int64_t groups = 1;
   bool bias = false;
 };
 
 /// The convolution with this kernel, if it leaves what it should.
-GPUMEM_INLINE std::optional<Found> with_kernel(const Asked& asked, const Sizes& kernel, std::int64_t groups,
-                                               bool bias) {
+GPUMEM_INLINE std::optional<Found> with_kernel(const Asked& asked, const Axes& kernel, std::int64_t groups, bool bias) {
   Found found{kernel, {}, {}, groups, bias};
-  found.stride.reserve(kernel.size());
-  found.padding.reserve(kernel.size());
   for (std::size_t axis = 0; axis < kernel.size(); ++axis) {
     const std::int64_t large = asked.transposed ? asked.to[axis] : asked.from[axis];
     const std::int64_t small = asked.transposed ? asked.from[axis] : asked.to[axis];
@@ -104,7 +125,7 @@ GPUMEM_INLINE std::int64_t side_of(std::int64_t elements, std::size_t axes) {
   for (std::int64_t side = 1; side <= kMostSide; ++side) {
     std::int64_t volume = 1;
     for (std::size_t axis = 0; axis < axes; ++axis) volume *= side;
-    if (volume == elements) return side;
+    if (volume >= elements) return volume == elements ? side : 0;
   }
   return 0;
 }
@@ -116,12 +137,12 @@ GPUMEM_INLINE std::optional<Found> of_elements(const Asked& asked, std::int64_t 
   const std::size_t axes = asked.from.size();
   const std::int64_t side = side_of(elements, axes);
   if (side > 0 && (kernels == Kernels::any || side % 2 == 1)) {
-    if (auto found = with_kernel(asked, Sizes(axes, side), groups, bias)) return found;
+    if (auto found = with_kernel(asked, Axes(axes, side), groups, bias)) return found;
   }
   constexpr std::int64_t kLongest = 15;
   if (kernels == Kernels::odd || axes < 2 || elements > kLongest || groups > 1) return std::nullopt;
   for (const std::size_t along : {axes - 1, axes - 2}) {  // 1x7, 7x1
-    Sizes kernel(axes, 1);
+    Axes kernel(axes, 1);
     kernel[along] = elements;
     if (auto found = with_kernel(asked, kernel, groups, bias)) return found;
   }
@@ -162,9 +183,8 @@ GPUMEM_INLINE std::optional<Found> find(const Asked& asked, std::int64_t paramet
 }
 
 /// The fixed sizes behind batch and channels; nothing if one is not.
-GPUMEM_INLINE std::optional<Sizes> spatial(const core::Shape& shape) {
-  Sizes sizes;
-  sizes.reserve(core::Shape::kMaxRank);
+GPUMEM_INLINE std::optional<Axes> spatial(const core::Shape& shape) {
+  Axes sizes;
   for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
     if (shape[axis].kind != core::Dim::Kind::fixed) return std::nullopt;
     sizes.push_back(shape[axis].size);
@@ -172,43 +192,76 @@ GPUMEM_INLINE std::optional<Sizes> spatial(const core::Shape& shape) {
   return sizes;
 }
 
-GPUMEM_INLINE std::optional<std::vector<Attribute>> convolution(const PrintedLayer& layer, const core::Shape& input,
-                                                                bool usual) {
-  Completed attributes(layer.attributes);
-  if (input.rank() != layer.output.rank() || input.rank() < 3) return std::nullopt;
+/// What a convolution's shapes and count say of it.
+struct Convolution {
+  bool possible = true;              ///< it may read this shape
+  std::optional<Asked> asked = {};   ///< nothing: its sizes are not all fixed
+  std::optional<Found> kernel = {};  ///< nothing: its parameters are counted where it is called first
+};
+
+GPUMEM_INLINE Convolution convolution_of(const PrintedLayer& layer, const core::Shape& input, bool usual) {
+  if (input.rank() != layer.output.rank() || input.rank() < 3) return {.possible = false};
   const auto from = spatial(input);
   const auto to = spatial(layer.output);
   const bool sized =
       from && to && input[1].kind == core::Dim::Kind::fixed && layer.output[1].kind == core::Dim::Kind::fixed;
-  if (!sized) return std::move(attributes).take();
+  if (!sized) return {};
   const bool transposed = layer.op->completion == model::Completion::transposed_convolution;
-  const Asked asked = {input[1].size, layer.output[1].size, *from, *to, transposed};
-  attributes.set("in_channels", asked.in);
-  attributes.set("out_channels", asked.out);
-  if (layer.parameters == 0) return std::move(attributes).take();  // shared: counted where it is called first
-  auto found = find(asked, layer.parameters, !layer.before_batch_norm, usual);
-  if (!found) return std::nullopt;
-  attributes.set("kernel_size", std::move(found->kernel));
-  attributes.set("stride", std::move(found->stride));
-  attributes.set("padding", std::move(found->padding));
-  attributes.set("groups", found->groups);
-  attributes.set("bias", found->bias);
+  Convolution found;
+  found.asked = {input[1].size, layer.output[1].size, *from, *to, transposed};
+  if (layer.parameters == 0) return found;
+  found.kernel = find(*found.asked, layer.parameters, !layer.before_batch_norm, usual);
+  found.possible = found.kernel.has_value();
+  return found;
+}
+
+GPUMEM_INLINE std::optional<std::vector<Attribute>> convolution(const PrintedLayer& layer, const core::Shape& input,
+                                                                bool usual) {
+  const Convolution found = convolution_of(layer, input, usual);
+  if (!found.possible) return std::nullopt;
+  Completed attributes(layer.attributes);
+  if (found.asked) {
+    attributes.set("in_channels", found.asked->in);
+    attributes.set("out_channels", found.asked->out);
+  }
+  if (found.kernel) {
+    attributes.set("kernel_size", found.kernel->kernel);
+    attributes.set("stride", found.kernel->stride);
+    attributes.set("padding", found.kernel->padding);
+    attributes.set("groups", found.kernel->groups);
+    attributes.set("bias", found.kernel->bias);
+  }
   return std::move(attributes).take();
 }
 
-GPUMEM_INLINE std::optional<std::vector<Attribute>> linear(const PrintedLayer& layer, const core::Shape& input) {
-  Completed attributes(layer.attributes);
-  if (input.rank() == 0 || layer.output.rank() == 0) return std::nullopt;
+/// What a linear layer's shapes and count say of it.
+struct Linear {
+  bool possible = true;  ///< it may read this shape
+  bool sized = false;    ///< its features are known
+  bool biased = false;
+};
+
+GPUMEM_INLINE Linear linear_of(const PrintedLayer& layer, const core::Shape& input) {
+  if (input.rank() == 0 || layer.output.rank() == 0) return {.possible = false};
   const core::Dim in = input[input.rank() - 1];
   const core::Dim out = layer.output[layer.output.rank() - 1];
-  if (in.kind != core::Dim::Kind::fixed || out.kind != core::Dim::Kind::fixed) return std::move(attributes).take();
+  if (in.kind != core::Dim::Kind::fixed || out.kind != core::Dim::Kind::fixed) return {};
   const core::Checked weight = core::Checked(in.size) * core::Checked(out.size);
   const core::Checked with_bias = weight + core::Checked(out.size);
   const bool biased = with_bias.value() == layer.parameters;
-  if (!biased && weight.value() != layer.parameters && layer.parameters != 0) return std::nullopt;
-  attributes.set("in_features", in.size);
-  attributes.set("out_features", out.size);
-  attributes.set("bias", biased);
+  const bool possible = biased || weight.value() == layer.parameters || layer.parameters == 0;
+  return {possible, true, biased};
+}
+
+GPUMEM_INLINE std::optional<std::vector<Attribute>> linear(const PrintedLayer& layer, const core::Shape& input) {
+  const Linear found = linear_of(layer, input);
+  if (!found.possible) return std::nullopt;
+  Completed attributes(layer.attributes);
+  if (found.sized) {
+    attributes.set("in_features", input[input.rank() - 1].size);
+    attributes.set("out_features", layer.output[layer.output.rank() - 1].size);
+    attributes.set("bias", found.biased);
+  }
   return std::move(attributes).take();
 }
 
@@ -266,6 +319,20 @@ GPUMEM_INLINE std::optional<std::vector<model::Attribute>> complete(const Printe
     case model::Completion::none: break;
   }
   return detail::Completed(layer.attributes).take();
+}
+
+GPUMEM_INLINE bool can_read(const PrintedLayer& layer, const core::Shape& input) {
+  namespace detail = complete_detail;
+  switch (layer.op == nullptr ? model::Completion::none : layer.op->completion) {
+    case model::Completion::convolution:
+    case model::Completion::transposed_convolution: return detail::convolution_of(layer, input, true).possible;
+    case model::Completion::linear: return detail::linear_of(layer, input).possible;
+    case model::Completion::batch_norm:
+    case model::Completion::layer_norm:
+    case model::Completion::attention:
+    case model::Completion::none: break;
+  }
+  return true;
 }
 
 }  // namespace gpumem::connect
