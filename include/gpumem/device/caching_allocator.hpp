@@ -48,6 +48,9 @@ class CachingAllocator {
   /// pointer). Nothing: out of memory; cached segments have been released, all else is as before.
   [[nodiscard]] std::optional<BlockId> allocate(std::int64_t bytes, std::uint32_t stream = 0);
 
+  /// allocate() and free() at once: the bytes of the block that is taken for the moment. Nothing: out of memory.
+  [[nodiscard]] std::optional<std::int64_t> allocate_and_free(std::int64_t bytes, std::uint32_t stream = 0);
+
   /// Gives an allocated block back to the cache; kNoBlock, and what is not allocated, is left alone.
   void free(BlockId block);
 
@@ -97,6 +100,8 @@ class CachingAllocator {
       peak = now > peak ? now : peak;
     }
     void lower(std::int64_t by) { now -= by; }
+    /// Up and down again.
+    void touch(std::int64_t by) { peak = now + by > peak ? now + by : peak; }
   };
 
   [[nodiscard]] std::int64_t rounded(std::int64_t bytes) const;
@@ -112,7 +117,7 @@ class CachingAllocator {
 
   [[nodiscard]] BlockId find_free(std::uint32_t pool, std::int64_t size);
   [[nodiscard]] BlockId best_expandable(const Pool& pool, BlockId id) const;
-  void split(BlockId id, std::int64_t size);
+  [[nodiscard]] bool splits(const Block& block, std::int64_t size) const;
 
   [[nodiscard]] BlockId reserve(std::uint32_t pool, std::int64_t size);
   [[nodiscard]] BlockId try_reserve(std::uint32_t pool, std::int64_t size);
@@ -136,8 +141,10 @@ class CachingAllocator {
   std::int64_t max_split_ = INT64_MAX;
   bool rounds_up_ = false;
   bool collects_ = false;
+  bool plain_ = true;  ///< no option changes which free block is taken
 
-  std::vector<Block> blocks_;
+  std::vector<Block> blocks_;  // those from made_ on were never used
+  BlockId made_ = 0;
   BlockId unused_ = kNoBlock;  // the first of the chain of unused blocks
   std::vector<Pool> pools_;    // small and large of stream 0, then of each other stream
   std::unordered_map<std::uint32_t, std::uint32_t> pools_of_streams_;

@@ -18,8 +18,8 @@ inline constexpr BlockId kNoBlock = UINT32_MAX;
 
 enum class BlockState : std::uint8_t { unused, allocated, free, unmapped };
 
-/// A piece of a segment.
-struct Block {
+/// A piece of a segment, in a cache line of its own.
+struct alignas(64) Block {
   std::int64_t address = 0;
   std::int64_t size = 0;
   std::int64_t requested = 0;   ///< what was asked for; of an allocated block
@@ -51,27 +51,19 @@ class FreeBlocks {
   }
 
   /// Takes out a block that is in; its size and address are those it was inserted with.
-  void erase(Block* blocks, BlockId id) {
-    const std::size_t bin = bin_of(blocks[id].size);
-    const bool alone = roots_[bin] == id && blocks[id].smaller == kNoBlock && blocks[id].larger == kNoBlock;
-    if (!alone) return erase_below(blocks, bin, id);
-    roots_[bin] = kNoBlock;
-    unmark(bin);
-  }
+  void erase(Block* blocks, BlockId id) { erase_from(blocks, bin_of(blocks[id].size), id); }
 
   /// The first block, by (size, address), of at least this size; among those of exactly this size, of at least this
   /// address.
   [[nodiscard]] BlockId at_least(const Block* blocks, std::int64_t size, std::int64_t address = 0) const {
-    const std::size_t bin = bin_of(size);
-    BlockId best = kNoBlock;
-    for (BlockId at = roots_[bin]; at != kNoBlock;) {
-      const bool before = less(blocks[at], size, address);
-      if (!before) best = at;
-      at = before ? blocks[at].larger : blocks[at].smaller;
-    }
-    if (best != kNoBlock) return best;
-    const std::size_t next = marked_after(bin);
-    return next == kBins ? kNoBlock : first_below(blocks, roots_[next]);
+    return find(blocks, size, address).id;
+  }
+
+  /// The same of this size, taken out.
+  [[nodiscard]] BlockId take_at_least(Block* blocks, std::int64_t size) {
+    const Found found = find(blocks, size, 0);
+    if (found.id != kNoBlock) erase_from(blocks, found.bin, found.id);
+    return found.id;
   }
 
   /// The block that follows this one by (size, address).
@@ -89,6 +81,31 @@ class FreeBlocks {
   static constexpr std::size_t kSteps = std::size_t{1} << kStepBits;
   static constexpr std::size_t kBins = kSteps * 52;  // up to 2^63
   static constexpr std::size_t kWordBits = 64;
+
+  struct Found {
+    BlockId id = kNoBlock;
+    std::size_t bin = 0;  ///< that it is in
+  };
+
+  [[nodiscard]] Found find(const Block* blocks, std::int64_t size, std::int64_t address) const {
+    const std::size_t bin = bin_of(size);
+    BlockId best = kNoBlock;
+    for (BlockId at = roots_[bin]; at != kNoBlock;) {
+      const bool before = less(blocks[at], size, address);
+      if (!before) best = at;
+      at = before ? blocks[at].larger : blocks[at].smaller;
+    }
+    if (best != kNoBlock) return {best, bin};
+    const std::size_t next = marked_after(bin);
+    return next == kBins ? Found() : Found{first_below(blocks, roots_[next]), next};
+  }
+
+  void erase_from(Block* blocks, std::size_t bin, BlockId id) {
+    const bool alone = roots_[bin] == id && blocks[id].smaller == kNoBlock && blocks[id].larger == kNoBlock;
+    if (!alone) return erase_below(blocks, bin, id);
+    roots_[bin] = kNoBlock;
+    unmark(bin);
+  }
 
   /// 0 to 15 units have a bin each; above, bins are 1/16 of the power of two below them wide.
   static std::size_t bin_of(std::int64_t size) {

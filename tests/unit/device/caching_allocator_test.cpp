@@ -51,6 +51,31 @@ std::string layout(const CachingAllocator& allocator) {
   return text;
 }
 
+TEST(CachingAllocator, AllocatesAndFreesAtOnceAsOneByOne) {
+  for (const AllocatorOptions& options : {AllocatorOptions(), expandable(), with_capacity(30 * kMiB)}) {
+    CachingAllocator at_once(options);
+    CachingAllocator one_by_one(options);
+    for (CachingAllocator* allocator : {&at_once, &one_by_one}) {
+      const BlockId first = taken(*allocator, 7 * kMiB);
+      (void)taken(*allocator, 3 * kMiB);
+      allocator->free(first);
+    }
+    for (const std::int64_t bytes :
+         {2 * kMiB, 7 * kMiB - 100, std::int64_t{700}, 9 * kMiB, 100 * kMiB, std::int64_t{0}}) {
+      const auto moment = at_once.allocate_and_free(bytes);
+      const auto block = one_by_one.allocate(bytes);
+      ASSERT_EQ(moment.has_value(), block.has_value()) << bytes;
+      if (block) EXPECT_EQ(*moment, one_by_one.size_of(*block)) << bytes;
+      if (block) one_by_one.free(*block);
+      EXPECT_EQ(layout(at_once), layout(one_by_one)) << bytes;
+      EXPECT_EQ(at_once.allocated(), one_by_one.allocated());
+      EXPECT_EQ(at_once.peak_allocated(), one_by_one.peak_allocated());
+      EXPECT_EQ(at_once.peak_requested(), one_by_one.peak_requested());
+      EXPECT_EQ(at_once.peak_reserved(), one_by_one.peak_reserved());
+    }
+  }
+}
+
 TEST(CachingAllocator, BeginsEmpty) {
   const CachingAllocator allocator;
   EXPECT_EQ(allocator.allocated(), 0);

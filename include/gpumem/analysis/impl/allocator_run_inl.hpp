@@ -102,11 +102,10 @@ class Runner {
 
   bool take_for_a_moment(std::int64_t bytes) {
     if (bytes == 0) return true;
-    const auto block = allocator_.allocate(bytes);
-    if (!block) return false;
-    for_a_moment_ = allocator_.size_of(*block);
+    const auto taken = allocator_.allocate_and_free(bytes);
+    if (!taken) return false;
+    for_a_moment_ = *taken;
     if (note_peak()) result_.at_peak[kWorkspaceCategory] += for_a_moment_;
-    allocator_.free(*block);
     return true;
   }
 

@@ -3,6 +3,7 @@
 #include "gpumem/device/caching_allocator.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace gpumem::device {
 
@@ -22,6 +23,8 @@ inline constexpr std::int64_t kLargestCapacity = std::int64_t{1} << 56;
 inline constexpr std::int64_t kUnlimitedRange = std::int64_t{1} << 46;
 // Any start will do but null.
 inline constexpr std::int64_t kFirstAddress = std::int64_t{1} << 40;
+// Room for so many at first; it doubles.
+inline constexpr std::size_t kFewestBlocks = 64;
 
 inline std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -49,12 +52,13 @@ inline std::int64_t rounded_to_division(std::int64_t size, std::int64_t division
 GPUMEM_INLINE CachingAllocator::CachingAllocator(const AllocatorOptions& options, std::vector<Block> reused)
     : options_(options), blocks_(std::move(reused)) {
   namespace detail = caching_allocator_detail;
-  blocks_.clear();
+  blocks_.resize(std::max(blocks_.size(), detail::kFewestBlocks));
   capacity_ = std::min(options.capacity ? options.capacity->count() : INT64_MAX, detail::kLargestCapacity);
   if (options.max_split_size) max_split_ = options.max_split_size->count();
   rounds_up_ = std::any_of(options.roundup_power2_divisions.begin(), options.roundup_power2_divisions.end(),
                            [](std::int32_t divisions) { return divisions > 1; });
   collects_ = options.capacity && options.garbage_collection_threshold > 0.0;
+  plain_ = !collects_ && !options.expandable_segments && !options.max_split_size;
   next_address_ = detail::kFirstAddress;
   (void)new_pools(0);
 }
@@ -63,11 +67,11 @@ GPUMEM_INLINE CachingAllocator::CachingAllocator(const AllocatorOptions& options
 
 inline BlockId CachingAllocator::new_block(std::uint32_t pool, std::int64_t address, std::int64_t size) {
   BlockId id = unused_;
-  if (id == kNoBlock) {
-    id = static_cast<BlockId>(blocks_.size());
-    blocks_.emplace_back();
-  } else {
+  if (id != kNoBlock) {
     unused_ = blocks_[id].next;
+  } else {
+    id = made_++;
+    if (id == blocks_.size()) blocks_.resize(2 * blocks_.size());
   }
   Block& block = blocks_[id];
   block.address = address;
@@ -75,6 +79,7 @@ inline BlockId CachingAllocator::new_block(std::uint32_t pool, std::int64_t addr
   block.previous = kNoBlock;
   block.next = kNoBlock;
   block.pool = pool;
+  block.state = BlockState::unused;
   block.expandable = options_.expandable_segments;
   return id;
 }
@@ -165,6 +170,7 @@ GPUMEM_INLINE std::uint32_t CachingAllocator::new_pools(std::uint32_t stream) {
 
 /// Takes the best free block out, or none.
 inline BlockId CachingAllocator::find_free(std::uint32_t pool, std::int64_t size) {
+  if (plain_) return pools_[pool].free.take_at_least(blocks_.data(), size);
   if (collects_ && !pools_[pool].small) ++large_searches_;
   BlockId id = pools_[pool].free.at_least(blocks_.data(), size);
   if (id == kNoBlock) return kNoBlock;
@@ -192,13 +198,12 @@ GPUMEM_INLINE BlockId CachingAllocator::best_expandable(const Pool& pool, BlockI
   return id;
 }
 
-/// Gives what a block has too much back to its pool.
-inline void CachingAllocator::split(BlockId id, std::int64_t size) {
+/// Whether a block that serves a request of this size is cut.
+inline bool CachingAllocator::splits(const Block& block, std::int64_t size) const {
   namespace detail = caching_allocator_detail;
-  const std::int64_t rest = blocks_[id].size - size;
-  const bool fine = options_.expandable_segments || pools_[blocks_[id].pool].small;
-  const bool splits = fine ? rest >= detail::kSmallestBlock : size < max_split_ && rest > detail::kLargestSmall;
-  if (splits) put_free(split_off(id, size));
+  const std::int64_t rest = block.size - size;
+  const bool fine = options_.expandable_segments || pools_[block.pool].small;
+  return fine ? rest >= detail::kSmallestBlock : size < max_split_ && rest > detail::kLargestSmall;
 }
 
 GPUMEM_INLINE std::optional<BlockId> CachingAllocator::allocate(std::int64_t bytes, std::uint32_t stream) {
@@ -210,7 +215,7 @@ GPUMEM_INLINE std::optional<BlockId> CachingAllocator::allocate(std::int64_t byt
   BlockId id = find_free(pool, size);
   if (id == kNoBlock) id = reserve(pool, size);
   if (id == kNoBlock) return std::nullopt;
-  split(id, size);
+  if (splits(blocks_[id], size)) put_free(split_off(id, size));  // what it has too much
   Block& block = blocks_[id];
   block.state = BlockState::allocated;
   block.requested = bytes;
@@ -219,8 +224,30 @@ GPUMEM_INLINE std::optional<BlockId> CachingAllocator::allocate(std::int64_t byt
   return id;
 }
 
+GPUMEM_INLINE std::optional<std::int64_t> CachingAllocator::allocate_and_free(std::int64_t bytes,
+                                                                              std::uint32_t stream) {
+  namespace detail = caching_allocator_detail;
+  if (plain_ && bytes > 0 && bytes <= detail::kLargestCapacity) {
+    // A free block that is cut and made whole again is as it was: only the peaks tell.
+    const std::int64_t size = rounded(bytes);
+    const std::uint32_t pool = pool_of(stream, size <= detail::kLargestSmall);
+    const BlockId id = pools_[pool].free.at_least(blocks_.data(), size);
+    if (id != kNoBlock) {
+      const std::int64_t taken = splits(blocks_[id], size) ? size : blocks_[id].size;
+      allocated_.touch(taken);
+      requested_.touch(bytes);
+      return taken;
+    }
+  }
+  const std::optional<BlockId> id = allocate(bytes, stream);
+  if (!id) return std::nullopt;
+  const std::int64_t taken = size_of(*id);
+  free(*id);
+  return taken;
+}
+
 GPUMEM_INLINE void CachingAllocator::free(BlockId id) {
-  if (id >= blocks_.size() || blocks_[id].state != BlockState::allocated) return;
+  if (id >= made_ || blocks_[id].state != BlockState::allocated) return;
   allocated_.lower(blocks_[id].size);
   requested_.lower(blocks_[id].requested);
   (void)free_merged(id);
@@ -443,7 +470,7 @@ GPUMEM_INLINE void CachingAllocator::reset_peaks() {
 
 GPUMEM_INLINE std::vector<SegmentView> CachingAllocator::snapshot() const {
   std::vector<SegmentView> all;
-  for (const Block& first : blocks_) {
+  for (const Block& first : std::span(blocks_).first(made_)) {
     if (first.state == BlockState::unused || first.previous != kNoBlock) continue;
     SegmentView segment;
     segment.stream = pools_[first.pool].stream;
