@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "gpumem/analysis/allocator_run.hpp"
+#include "gpumem/analysis/working_memory.hpp"
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/allocator_options.hpp"
@@ -59,6 +60,9 @@ class Analysis {
  public:
   /// The ops must outlive it.
   explicit Analysis(model::TrainingJob job, const ops::Catalogue& ops = ops::catalogue());
+  ~Analysis();
+  Analysis(const Analysis&) = delete;
+  Analysis& operator=(const Analysis&) = delete;
 
   [[nodiscard]] const model::TrainingJob& job() const { return job_; }
   void set_job(model::TrainingJob job);
@@ -126,10 +130,9 @@ class Analysis {
   Stage<connect::WiredGraph> wired_;
   std::array<Stage<plan::Recording>, kBackends> recordings_;
   std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
-  plan::StepPlan spare_;  ///< a plan that is no longer needed: the next one takes its memory
   Stage<plan::StepWork> work_;
   std::vector<KnownRun> runs_;
-  AllocatorMemory memory_;
+  WorkingMemory memory_;  ///< of plans that are no longer needed, and of the allocator's last run
 };
 
 /// Done if the job trains on one GPU. `method` is named in the message. Errors: invalid_argument for several GPUs.

@@ -2,6 +2,7 @@
 // who still holds a slot. Units: bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -32,27 +33,30 @@ class EventLog {
     Slot slot = last_free_;
     if (slot == kNoSlot) {
       slot = plan_.slots++;
-      holders_.push_back(1);
+      held_.push_back({bytes, 1});
     } else {
-      last_free_ = holders_[slot];
-      holders_[slot] = 1;
+      last_free_ = held_[slot].holders;
+      held_[slot] = {bytes, 1};
     }
+    live_ += static_cast<std::uint64_t>(bytes);
+    peak_ = std::max(peak_, live_);
     plan_.events.push_back(
         {.bytes = bytes, .slot = slot, .layer = layer, .kind = Event::Kind::allocate, .category = category});
     return slot;
   }
   /// One holder more.
-  void hold(Slot slot) { ++holders_[slot]; }
+  void hold(Slot slot) { ++held_[slot].holders; }
   /// One holder less; says whether it was the last. Does nothing for kNoSlot.
   bool drop(Slot slot) {
-    if (slot == kNoSlot || --holders_[slot] != 0) return false;
+    if (slot == kNoSlot || --held_[slot].holders != 0) return false;
+    live_ -= static_cast<std::uint64_t>(held_[slot].bytes);
     plan_.events.push_back(
         {.slot = slot, .layer = kNoLayer, .kind = Event::Kind::release, .category = Category::temporary});
-    holders_[slot] = last_free_;
+    held_[slot].holders = last_free_;
     last_free_ = slot;
     return true;
   }
-  [[nodiscard]] bool has_one_holder(Slot slot) const { return holders_[slot] == 1; }
+  [[nodiscard]] bool has_one_holder(Slot slot) const { return held_[slot].holders == 1; }
 
   void call(const LibraryCall& call, std::uint32_t layer) {
     plan_.events.push_back({.layer = layer,
@@ -66,12 +70,22 @@ class EventLog {
     plan_.phases.push_back({plan_.events.size(), phase, step, batch_size});
   }
 
-  [[nodiscard]] StepPlan take() { return std::move(plan_); }
+  [[nodiscard]] StepPlan take() {
+    plan_.peak_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(peak_, INT64_MAX));
+    return std::move(plan_);
+  }
 
  private:
+  struct Held {
+    std::int64_t bytes = 0;
+    std::uint32_t holders = 0;  ///< of a free slot: the one that became free before it
+  };
+
   StepPlan plan_;
-  std::vector<std::uint32_t> holders_;  ///< by slot; of a free one, the slot that became free before it
-  Slot last_free_ = kNoSlot;            ///< the next one to be used
+  std::vector<Held> held_;    ///< by slot
+  Slot last_free_ = kNoSlot;  ///< the next one to be used
+  std::uint64_t live_ = 0;    ///< may wrap, but only where the peak is beyond 2^63 already
+  std::uint64_t peak_ = 0;
 };
 
 }  // namespace gpumem::plan

@@ -84,7 +84,8 @@ struct StepPlan {
   std::vector<Event> events;
   std::vector<LibraryCall> calls;
   std::vector<PhaseMark> phases;
-  std::uint32_t slots = 0;  ///< how many slots the events name
+  std::uint32_t slots = 0;      ///< how many slots the events name
+  std::int64_t peak_bytes = 0;  ///< the most that tensors hold at once: no allocator manages with less
 
   /// The phase that this event belongs to.
   [[nodiscard]] const PhaseMark& phase_of(std::size_t event) const;

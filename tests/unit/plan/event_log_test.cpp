@@ -25,6 +25,26 @@ TEST(EventLog, MemoryIsReleasedWithItsLastHolder) {
   EXPECT_EQ(plan.events[1].slot, slot);
 }
 
+TEST(EventLog, KnowsThePeakOfWhatIsHeld) {
+  EventLog log({}, 8, 0);
+  const Slot first = log.allocate(64, Category::activation, kLayer);
+  log.drop(log.allocate(8, Category::temporary, kLayer));
+  log.drop(first);
+  log.drop(log.allocate(70, Category::temporary, kLayer));
+  EXPECT_EQ(log.take().peak_bytes, 72);
+}
+
+TEST(EventLog, APeakBeyondSixtyFourBitsIsTheLargestNumber) {
+  EventLog log({}, 8, 0);
+  const Slot first = log.allocate(INT64_MAX - 1, Category::activation, kLayer);
+  const Slot second = log.allocate(INT64_MAX - 1, Category::activation, kLayer);
+  (void)log.allocate(INT64_MAX - 1, Category::activation, kLayer);
+  log.drop(first);
+  log.drop(second);
+  (void)log.allocate(1, Category::activation, kLayer);
+  EXPECT_EQ(log.take().peak_bytes, INT64_MAX);
+}
+
 TEST(EventLog, TheSlotThatBecameFreeLastServesFirst) {
   EventLog log({}, 8, 0);
   const Slot first = log.allocate(1, Category::activation, kLayer);

@@ -128,6 +128,19 @@ TEST(StepPlan, ASummaryPassLeavesNothing) {
   EXPECT_EQ(events(job, plan, Phase::batch).front(), "+128 input");
 }
 
+TEST(StepPlan, ThePeakOfLiveBytesIsThatOfAllItsSteps) {
+  TrainingJob job = net();
+  job.optimizer = Optimizer::adam;
+  job.samples_per_epoch = 19;
+  const auto plan = planned(job).plan;
+  std::int64_t peak = 0;
+  for (std::int32_t step = 0; step <= plan.phases.back().step; ++step) {
+    peak = std::max(peak, bytes_of(plan, step).peak);
+  }
+  EXPECT_EQ(plan.peak_bytes, peak);
+  EXPECT_GT(peak, bytes_of(plan, 0).peak);
+}
+
 TEST(StepPlan, TheLastBatchIsSmaller) {
   TrainingJob job = net();
   job.batch_size = 8;

@@ -38,7 +38,12 @@ GPUMEM_INLINE core::Result<core::Bytes> context_of(const std::string& software, 
 }  // namespace analysis_detail
 
 GPUMEM_INLINE Analysis::Analysis(model::TrainingJob job, const ops::Catalogue& ops)
-    : job_(std::move(job)), ops_(&ops) {}
+    : job_(std::move(job)), ops_(&ops), memory_(take_working_memory()) {}
+
+GPUMEM_INLINE Analysis::~Analysis() {
+  forget_plans();
+  leave_working_memory(std::move(memory_));
+}
 
 GPUMEM_INLINE void Analysis::set_job(model::TrainingJob job) {
   if (job == job_) return;
@@ -58,7 +63,7 @@ GPUMEM_INLINE void Analysis::set_batch_size(std::int64_t batch_size) {
 
 GPUMEM_INLINE void Analysis::forget_plans() {
   Stage<plan::StepPlan>& usual = plans_.front().front();
-  if (usual && *usual) spare_ = **std::move(usual);
+  if (usual && *usual) memory_.plan = **std::move(usual);
   for (auto& of_backend : plans_) {
     for (Stage<plan::StepPlan>& steps : of_backend) steps.reset();
   }
@@ -112,7 +117,7 @@ GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend b
     core::Result<model::TrainingJob> job = wired_job();
     if (!job) return job.error();
     if (which == Steps::without_optimizer) job->optimizer = model::Optimizer::sgd;
-    return plan::make_step_plan(*job, **recorded, std::exchange(spare_, {}));
+    return plan::make_step_plan(*job, **recorded, std::exchange(memory_.plan, {}));
   });
 }
 
@@ -155,11 +160,16 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& 
   const auto recorded = recording();
   if (!recorded) return recorded.error();
   const ops::Tape& tape = (*recorded)->tape;
-  options.capacity = core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - context.count(), 0));
-  AllocatorRun run = run_allocator(**planned, tape, gpu, options, nullptr, &memory_);
-  if (!run.out_of_memory) return JobRun{run, options, context, true};
-  options.capacity = core::Bytes(analysis_detail::kLargestReserved);
-  run = run_allocator(**planned, tape, gpu, options, nullptr, &memory_);  // how much it would have taken
+  const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - context.count(), 0));
+  const auto run_within = [&](core::Bytes capacity) {
+    options.capacity = capacity;
+    return run_allocator(**planned, tape, gpu, options, nullptr, &memory_.allocator);
+  };
+  if ((*planned)->peak_bytes <= room.count()) {
+    const AllocatorRun run = run_within(room);
+    if (!run.out_of_memory) return JobRun{run, options, context, true};
+  }
+  const AllocatorRun run = run_within(core::Bytes(analysis_detail::kLargestReserved));  // how much it would have taken
   if (!run.out_of_memory) return JobRun{run, options, context, false};
   return core::Error{core::ErrorCode::overflow,
                      "the job's memory at batch " + std::to_string(job_.batch_size) + " is beyond any machine's",
@@ -167,7 +177,7 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& 
 }
 
 GPUMEM_INLINE std::size_t Analysis::bytes() const {
-  std::size_t sum = memory_.blocks.capacity() * sizeof(device::Block) + spare_.events.capacity() * sizeof(plan::Event);
+  std::size_t sum = memory_.bytes();
   for (const Stage<plan::Recording>& recording : recordings_) {
     if (!recording || !*recording) continue;
     const ops::Tape& tape = (*recording)->tape;
