@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <thread>
+
 #include "commands.hpp"
 #include "json_lines.hpp"
 #include "report.hpp"
@@ -24,7 +27,7 @@ Json evaluate(Evaluator& evaluator, const Json& job, const JobRequest& defaults)
 
 }  // namespace
 
-std::string BatchAnswers::answer(std::string_view line) {
+std::string BatchAnswers::answer(std::string_view line, std::int64_t number) {
   const std::optional<std::string> fault = fault_of(line);
   const std::optional<Json> job = fault ? std::nullopt : job_json::parse_json(line);
   Json result;
@@ -34,13 +37,14 @@ std::string BatchAnswers::answer(std::string_view line) {
   } else {
     result = evaluate(evaluator_, *job, defaults_);
   }
-  return answer_line(std::move(result), ++number_,
+  return answer_line(std::move(result), number,
                      job && job->is_object() && job->contains("id") ? &(*job)["id"] : nullptr);
 }
 
 int run_batch(const BatchOptions& options) {
   BatchAnswers answers(options.defaults);
-  const auto done = answer_lines(options.file, [&](std::string_view line) { return answers.answer(line); });
+  const auto answer = [&](std::string_view line, std::int64_t number) { return answers.answer(line, number); };
+  const auto done = answer_lines(options.file, answer, std::max(1U, std::thread::hardware_concurrency()));
   return done ? 0 : report_error(done.error());
 }
 

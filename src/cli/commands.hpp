@@ -43,17 +43,17 @@ struct BatchOptions {
 };
 int run_batch(const BatchOptions& options);
 
-/// What `batch` answers, line by line.
+/// What `batch` answers, line by line, to any number of threads.
 class BatchAnswers {
  public:
   explicit BatchAnswers(JobRequest defaults) : defaults_(std::move(defaults)) {}
-  /// One JSON object without a line end: the estimate of the job in `line`, or an error object.
-  [[nodiscard]] std::string answer(std::string_view line);
+  /// One JSON object without a line end: the estimate of the job in this line, or an error object. `number` is the
+  /// line's, from 1.
+  [[nodiscard]] std::string answer(std::string_view line, std::int64_t number);
 
  private:
   JobRequest defaults_;
   Evaluator evaluator_;
-  std::int64_t number_ = 0;
 };
 
 struct GpusOptions {

@@ -6,16 +6,21 @@ namespace gpumem::cli {
 
 Result<std::shared_ptr<const ModelGraph>> Evaluator::graph_of(const JobRequest& request) {
   const std::string key = (request.lenient ? "lenient:" : "strict:") + request.summary;
-  if (const auto known = graphs_.find(key); known != graphs_.end()) return known->second;
-  // A broken summary is remembered as well, for many jobs may name it; a file that is not there yet is not.
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = graphs_.find(key); known != graphs_.end()) return known->second;
+  }
+  // Others need not wait while it is read. A broken summary is remembered as well, for many jobs may name it; a file
+  // that is not there yet is not.
   Result<ModelGraph> graph = read_summary(request.summary, request.lenient);
   if (!graph && graph.error().code == ErrorCode::unreadable_file) return graph.error();
-  using Shared = Result<std::shared_ptr<const ModelGraph>>;
-  Shared shared = graph ? Shared(std::make_shared<const ModelGraph>(*std::move(graph))) : Shared(graph.error());
+  Graph shared = graph ? Graph(std::make_shared<const ModelGraph>(*std::move(graph))) : Graph(graph.error());
+  const std::lock_guard lock(mutex_);
   return graphs_.emplace(key, std::move(shared)).first->second;
 }
 
 Result<const GpuProfile*> Evaluator::gpu_of(const std::string& name) {
+  const std::lock_guard lock(mutex_);
   auto known = gpus_.find(name);
   if (known == gpus_.end()) {
     Result<GpuProfile> profile = find_profile(name);
@@ -31,6 +36,7 @@ Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string
   const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(alloc_conf);
   if (!allocator) return allocator.error();
   std::vector<const Estimator*> chosen;
+  const std::lock_guard lock(mutex_);
   for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
     if (name != "all" && name != entry.name) continue;
     std::string key(entry.name);

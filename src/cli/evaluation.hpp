@@ -1,8 +1,9 @@
 // Enters: a JobRequest. Leaves: every estimate it asks for, or why there is none. Keeps what jobs share: a summary, its
-// analysis, a profile or an estimator that many jobs name is made once.
+// analysis, a profile or an estimator that many jobs name is made once. Any number of threads may ask.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -52,8 +53,11 @@ class Evaluator {
  private:
   [[nodiscard]] Result<std::shared_ptr<const ModelGraph>> graph_of(const JobRequest& request);
 
-  std::unordered_map<std::string, Result<std::shared_ptr<const ModelGraph>>> graphs_;
+  using Graph = Result<std::shared_ptr<const ModelGraph>>;
+
   analysis::Analyses analyses_;
+  std::mutex mutex_;  ///< of what follows
+  std::unordered_map<std::string, Graph> graphs_;
   std::unordered_map<std::string, Result<GpuProfile>> gpus_;
   std::unordered_map<std::string, std::unique_ptr<Estimator>> estimators_;  ///< by name and allocator options
 };

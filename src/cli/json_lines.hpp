@@ -1,6 +1,7 @@
 // Enters: a file of JSON objects, one a line. Leaves: an answer to each on standard output, one a line and in order.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -11,11 +12,13 @@
 
 namespace gpumem::cli {
 
-/// Answers every line of the file ("-" is standard input) by what `answer` makes of it. An answer is written before the
-/// next line is waited for. Of a line beyond 1 MiB, `answer` sees so much that fault_of() tells. Errors:
-/// unreadable_file.
-[[nodiscard]] core::Status answer_lines(const std::string& file,
-                                        const std::function<std::string(std::string_view line)>& answer);
+/// Makes the answer to a line; `number` counts from 1.
+using AnswerLine = std::function<std::string(std::string_view line, std::int64_t number)>;
+
+/// Answers every line of the file ("-" is standard input) by what `answer` makes of it, from so many threads at once.
+/// The answers to all lines that are there are written before more are waited for. Of a line beyond 1 MiB, `answer`
+/// sees so much that fault_of() tells. Errors: unreadable_file.
+[[nodiscard]] core::Status answer_lines(const std::string& file, const AnswerLine& answer, unsigned threads = 1);
 
 /// What keeps a line from being JSON at all; nothing if it may be.
 [[nodiscard]] std::optional<std::string> fault_of(std::string_view line);

@@ -312,8 +312,8 @@ int run_model_verify(const ModelVerifyOptions& options) {
 int run_model_run(const ModelRunOptions& options) {
   const Result<TrainedModel> model = ml::find_model(options.folder);
   if (!model) return report_error(model.error());
-  std::int64_t number = 0;
-  const auto done = answer_lines(options.file, [&](std::string_view line) { return answer(*model, line, ++number); });
+  const auto done = answer_lines(
+      options.file, [&](std::string_view line, std::int64_t number) { return answer(*model, line, number); });
   return done ? 0 : report_error(done.error());
 }
 

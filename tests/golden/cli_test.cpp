@@ -822,6 +822,34 @@ TEST(CliBatch, OfNoJobsAnswersNothing) {
   EXPECT_EQ(result.out, "");
 }
 
+TEST(CliBatch, ManyLinesAreAnsweredInOrderAsEachAlone) {
+  constexpr int kLines = 2500;
+  const auto job = [](int number) {
+    const std::string graph = number % 3 == 0 ? "resnet18" : "gpt_like";
+    return R"({"summary": "models/graphs/)" + graph + R"(.json", "estimator": "replay", "id": )" +
+           std::to_string(number) + R"(, "batch_size": )" + std::to_string(1 + number % 7) + "}\n";
+  };
+  const auto bytes_of = [](const nlohmann::json& answer) { return answer["estimates"][0]["expected_bytes"]; };
+  std::string all;
+  for (int number = 0; number < kLines; ++number) all += job(number);
+  const Outcome result = run("batch", all);
+  ASSERT_EQ(result.exit, 0) << result.err;
+  std::vector<nlohmann::json> alone;
+  constexpr int kDistinct = 21;
+  for (int number = 0; number < kDistinct; ++number) {
+    alone.push_back(bytes_of(nlohmann::json::parse(run("batch", job(number)).out)));
+  }
+  std::istringstream lines(result.out);
+  int number = 0;
+  for (std::string line; std::getline(lines, line); ++number) {
+    const auto answer = nlohmann::json::parse(line);
+    ASSERT_EQ(answer["id"], number);
+    ASSERT_EQ(answer["line"], number + 1);
+    ASSERT_EQ(bytes_of(answer), alone[static_cast<std::size_t>(number % kDistinct)]) << number;
+  }
+  EXPECT_EQ(number, kLines);
+}
+
 TEST(CliBatch, ALineThatIsFarTooLongIsAnsweredAndTheRunGoesOn) {
   const std::string job = std::string(R"({"summary": ")") + kResnet50 + R"(", "batch_size": 1})";
   const Outcome result = run("batch", std::string(std::size_t{3} << 20, 'x') + "\n" + job + "\n");
