@@ -72,8 +72,20 @@ class EstimateModule(unittest.TestCase):
     def test_package_holds_the_very_exporter(self):
         from gpumem import export_graph
 
-        ours = pathlib.Path(export_graph.__file__).read_bytes()
-        self.assertEqual(ours, (SOURCE / "examples" / "pytorch" / "export_graph.py").read_bytes())
+        package, examples = pathlib.Path(export_graph.__file__).parent, SOURCE / "examples" / "pytorch"
+        files = [pathlib.Path("export_graph.py")]
+        files += [path.relative_to(examples) for path in (examples / "graph_exporter").glob("*.py")]
+        self.assertGreater(len(files), 10)
+        for file in files:
+            self.assertEqual((package / file).read_bytes(), (examples / file).read_bytes(), file)
+
+    def test_exporter_copied_without_its_folder_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            alone = pathlib.Path(folder, "export_graph.py")
+            alone.write_bytes((SOURCE / "examples" / "pytorch" / "export_graph.py").read_bytes())
+            ran = subprocess.run([sys.executable, alone, "--check"], capture_output=True, text=True)
+        self.assertEqual(ran.returncode, 1)
+        self.assertIn("the folder graph_exporter beside it: copy that too", ran.stderr)
 
     def test_batch_of_the_examples(self):
         made = gpumem.estimate_module(Images(), torch.zeros(6, 3, 16, 16))

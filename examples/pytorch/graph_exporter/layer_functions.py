@@ -1,0 +1,123 @@
+"""Layers that are called as functions: pooling, products, norms, embeddings, attention."""
+
+from __future__ import annotations
+
+from .calls import HANDLERS, handles
+from .modules import plain
+
+
+def pool(op, names):
+    def handler(exporter, node, arguments, _):
+        attributes = {}
+        for name in names.split()[1:]:
+            value = arguments.named.get(name)
+            defaults = {"padding": 0, "dilation": 1, "ceil_mode": False, "count_include_pad": True}
+            if value not in (None, [], ()) and value != defaults.get(name):
+                attributes[name] = plain(value)
+        for dropped in ("return_indices", "divisor_override", "count_include_pad"):
+            attributes.pop(dropped, None)
+        exporter.add(node, op, [arguments["input"]], attributes)
+
+    handler.names = names.split()
+    return handler
+
+
+for pool_axes in (1, 2, 3):
+    HANDLERS[f"max_pool{pool_axes}d"] = pool(
+        f"max_pool{pool_axes}d", "input kernel_size stride padding dilation ceil_mode"
+    )
+    HANDLERS[f"avg_pool{pool_axes}d"] = pool(
+        f"avg_pool{pool_axes}d", "input kernel_size stride padding ceil_mode"
+    )
+    for pool_kind in ("avg", "max"):
+        pool_op = f"adaptive_{pool_kind}_pool{pool_axes}d"
+        HANDLERS[pool_op] = pool(pool_op, "input output_size")
+
+
+@handles("input weight bias", "linear")
+def linear(exporter, node, arguments, _):
+    weight = exporter.parameter(arguments["weight"])
+    bias = exporter.parameter(arguments.named.get("bias"))
+    attributes = {"in_features": weight.shape[1], "out_features": weight.shape[0]}
+    if bias is None:
+        attributes["bias"] = False
+    exporter.add(node, "linear", [arguments["input"]], attributes, parameters=[weight, bias])
+
+
+def convolution(axes):
+    def handler(exporter, node, arguments, _):
+        weight = exporter.parameter(arguments["weight"])
+        bias = exporter.parameter(arguments.named.get("bias"))
+        groups = arguments.get("groups", 1)
+        attributes = {
+            "in_channels": weight.shape[1] * groups,
+            "out_channels": weight.shape[0],
+            "kernel_size": list(weight.shape[2:]),
+        }
+        for name, default in (("stride", 1), ("padding", 0), ("dilation", 1), ("groups", 1)):
+            value = plain(arguments.get(name, default))
+            if value != default and value != [default] * axes:
+                attributes[name] = value
+        if bias is None:
+            attributes["bias"] = False
+        inputs = [arguments["input"]]
+        exporter.add(node, f"conv{axes}d", inputs, attributes, parameters=[weight, bias])
+
+    handler.names = "input weight bias stride padding dilation groups".split()
+    return handler
+
+
+for conv_axes in (1, 2, 3):
+    HANDLERS[f"conv{conv_axes}d"] = convolution(conv_axes)
+
+
+@handles("input normalized_shape weight bias", "layer_norm")
+def layer_norm(exporter, node, arguments, _):
+    weight = exporter.parameter(arguments.named.get("weight"))
+    bias = exporter.parameter(arguments.named.get("bias"))
+    attributes = {"normalized_shape": plain(arguments["normalized_shape"])}
+    if weight is None:
+        attributes["elementwise_affine"] = False
+    elif bias is None:
+        attributes["bias"] = False
+    exporter.add(node, "layer_norm", [arguments["input"]], attributes, parameters=[weight, bias])
+
+
+@handles("input running_mean running_var weight bias training", "batch_norm")
+def batch_norm(exporter, node, arguments, _):
+    tensors = [arguments.named.get(name) for name in ("weight", "bias", "running_mean", "running_var")]
+    attributes = {"training": bool(plain(arguments.get("training", False)))}
+    inputs = [arguments["input"]] + [tensor for tensor in tensors if tensor is not None]
+    exporter.add(node, "batch_norm_function", inputs, attributes)
+
+
+@handles("input num_groups weight bias", "group_norm")
+def group_norm(exporter, node, arguments, _):
+    tensors = [arguments.named.get(name) for name in ("weight", "bias")]
+    attributes = {"num_groups": plain(arguments["num_groups"])}
+    inputs = [arguments["input"]] + [tensor for tensor in tensors if tensor is not None]
+    exporter.add(node, "group_norm_function", inputs, attributes)
+
+
+@handles("input p dim", "normalize")
+def normalize(exporter, node, arguments, _):
+    exporter.add(node, "lp_normalize", [arguments["input"]], {"dim": plain(arguments.get("dim", 1))})
+
+
+@handles("input weight", "embedding")
+def embedding(exporter, node, arguments, _):
+    weight = exporter.parameter(arguments["weight"])
+    attributes = {"num_embeddings": weight.shape[0], "embedding_dim": weight.shape[1]}
+    exporter.add(node, "embedding", [arguments["input"]], attributes, parameters=[weight])
+
+
+@handles("query key value attn_mask dropout_p is_causal", "scaled_dot_product_attention")
+def attention(exporter, node, arguments, _):
+    inputs = [arguments[name] for name in ("query", "key", "value")]
+    if arguments.get("attn_mask") is not None:
+        inputs.append(arguments["attn_mask"])
+    attributes = {
+        "dropout_p": arguments.get("dropout_p", 0.0),
+        "is_causal": bool(arguments.get("is_causal", False)),
+    }
+    exporter.add(node, "scaled_dot_product_attention", inputs, attributes)
