@@ -37,10 +37,10 @@ GPUS = 8
 
 def build(model, mode):
     """A model whose parameters are fake."""
-    import fake_tensor
-
     if model not in ("bert_like", "gpt_like", "mlp"):
-        return fake_tensor.build_model(model, mode)
+        from fake_tensor_steps.steps import build_model
+
+        return build_model(model, mode)
     import export_graph
     from torch import nn
 
@@ -72,19 +72,21 @@ def fake_inputs(model, batch):
 
 class FakeTensorMode:
     def __init__(self, _weights):
-        import fake_tensor
+        from fake_tensor_steps import live_storages, meta_kernels, steps
 
-        self.reference = fake_tensor
-        self.kernels = fake_tensor.prepare()
+        self.live_storages, self.steps = live_storages, steps
+        self.kernels = meta_kernels.prepare()
 
     def mode(self):
-        mode = self.reference.fake_tensor.FakeTensorMode()
+        from torch._subclasses import fake_tensor
+
+        mode = fake_tensor.FakeTensorMode()
         mode.as_published = False
         return mode
 
     def __call__(self, job):
         mode = self.mode()
-        books = self.reference.LiveStorages()
+        books = self.live_storages.LiveStorages()
         model = build(job["model"], mode).train()
         with mode:
             x, labels = fake_inputs(job["model"], job["batch"])
@@ -92,7 +94,7 @@ class FakeTensorMode:
             books.hold(model.buffers(), "a buffer")
             books.hold([x, labels], "input or labels")
             with books:
-                steps = self.reference.run_steps(model, x, labels, self.reference.OPTIMIZERS["adam"], books)
+                steps = self.steps.run_steps(model, x, labels, self.steps.OPTIMIZERS["adam"], books)
         return {"bytes": steps[-1].peak}
 
 

@@ -1,0 +1,1 @@
+"""The models and layouts of print_summaries.py, one file a layout."""
