@@ -46,7 +46,7 @@ const std::map<std::string, Names> kShared = {
     {"estimate", {"estimator", "memory_estimate", "allocator_estimate", "fit", "timeline", "state_bytes"}},
     {"utilisation",
      {"utilisation_estimate", "utilisation_estimator", "collocation", "step_time", "roofline_estimate", "translate"}},
-    {"place", {"policy", "server", "queue", "recovery", "simulator", "trace", "server_json"}},
+    {"place", {"policy", "server", "queue", "recovery", "simulation", "simulator", "trace", "server_json"}},
     {"request", {"gpu_request"}},
 };
 
