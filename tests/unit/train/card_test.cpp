@@ -7,32 +7,7 @@ namespace {
 
 using testing::recipe_of;
 
-TEST(Card, SaysWhatTheModelIsWorthAndWhereItComesFrom) {
-  const Recipe recipe = recipe_of(testing::bins_recipe());
-  Source source;
-  source.name = "folder/jobs.csv";
-  source.rows.resize(1200);
-  source.failed = 3;
-  source.several_gpus = 1;
-  Score all;
-  all.of = "all";
-  all.rows = 1200;
-  all.accuracy = 0.875;
-  all.within_one = 1.0;
-  all.underestimated = 0.0625;
-  all.majority = 0.5;
-  all.out_of_memory = 7;
-  all.caught = 6;
-  CardFacts facts;
-  facts.recipe = &recipe;
-  facts.model = &recipe.model;
-  facts.scores = {all};
-  facts.confusion = {{1, 0, 0}, {0, 2, 0}, {0, 0, 3}};
-  facts.sources = {&source};
-  facts.epochs = {12, 12, 12, 11};
-  facts.command = "gpumem-train recipe.json --data jobs.csv -o model";
-  facts.software = "gpumem 1, libtorch 2";
-  EXPECT_EQ(card_of(facts), R"(# made-up: trained on 1,200 jobs of kind mlp, made up for a test
+constexpr std::string_view kCard = R"(# made-up: trained on 1,200 jobs of kind mlp, made up for a test
 
 ## Accuracy
 
@@ -69,7 +44,34 @@ Software: gpumem 1, libtorch 2. Seed 5. The final model is trained on all jobs, 
 ## Network
 
 2 perceptrons, 222 weights, 3 features, each transformed as `config.json` says and standardised.
-)");
+)";
+
+TEST(Card, SaysWhatTheModelIsWorthAndWhereItComesFrom) {
+  const Recipe recipe = recipe_of(testing::bins_recipe());
+  Source source;
+  source.name = "folder/jobs.csv";
+  source.rows.resize(1200);
+  source.failed = 3;
+  source.several_gpus = 1;
+  Score all;
+  all.of = "all";
+  all.rows = 1200;
+  all.accuracy = 0.875;
+  all.within_one = 1.0;
+  all.underestimated = 0.0625;
+  all.majority = 0.5;
+  all.out_of_memory = 7;
+  all.caught = 6;
+  CardFacts facts;
+  facts.recipe = &recipe;
+  facts.model = &recipe.model;
+  facts.scores = {all};
+  facts.confusion = {{1, 0, 0}, {0, 2, 0}, {0, 0, 3}};
+  facts.sources = {&source};
+  facts.epochs = {12, 12, 12, 11};
+  facts.command = "gpumem-train recipe.json --data jobs.csv -o model";
+  facts.software = "gpumem 1, libtorch 2";
+  EXPECT_EQ(card_of(facts), kCard);
 }
 
 }  // namespace

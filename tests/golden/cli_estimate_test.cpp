@@ -1,0 +1,216 @@
+// What `gpumem estimate`, `fit`, `request` and `utilisation` print.
+#include <nlohmann/json.hpp>
+
+#include "command_line.hpp"
+#include "gpumem/gpumem.hpp"
+
+namespace gpumem {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::expect_golden_run;
+using testing::kFit;
+using testing::kResnet50;
+using testing::Outcome;
+using testing::resnet50;
+using testing::run;
+
+TEST(CliEstimate, PrintsATable) { expect_golden_run("estimate_table", resnet50("--batch 32")); }
+
+TEST(CliEstimate, PrintsOneJsonObject) { expect_golden_run("estimate_json", resnet50("--batch 32 --json")); }
+
+TEST(CliEstimate, SaysThatAJobDoesNotFit) {
+  expect_golden_run("estimate_does_not_fit", resnet50("--batch 256 --gpu t4-16gb --precision fp32 --optimizer sgd"));
+}
+
+TEST(CliEstimate, ModelStatesAreALowerBound) {
+  expect_golden_run("estimate_model_states", "estimate models/graphs/gpt_like.json --batch 8 --estimator model-states");
+}
+
+TEST(CliEstimate, ZeroIsOfOneOfManyGpus) {
+  expect_golden_run("estimate_zero",
+                    "estimate models/graphs/gpt_like.json --batch 8 --estimator zero-3-offload "
+                    "--data-parallel 8 --precision bf16");
+  expect_golden_run("estimate_zero_json",
+                    "estimate models/graphs/gpt_like.json --batch 8 --estimator zero-2 "
+                    "--data-parallel 8 --json");
+}
+
+TEST(CliEstimate, OfOneGpuDoesNotTakeSeveral) {
+  expect_golden_run("estimate_data_parallel", resnet50("--batch 32 --data-parallel 8"));
+}
+
+TEST(CliEstimate, EveryEstimatorAnswersForItself) {
+  const Outcome result = run(resnet50("--batch 32 --estimator all --json"));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["estimates"].size(), estimate::estimators().size());
+}
+
+TEST(CliEstimate, JsonHasTheDocumentedFields) {
+  const Outcome result = run(resnet50("--batch 32 --json"));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["summary"]["file"], kResnet50);
+  EXPECT_EQ(json["summary"]["format"], "torchsummary");
+  EXPECT_EQ(json["summary"]["parameters"], 25557032);
+  EXPECT_EQ(json["gpu"], "a100-40gb");
+  const auto& answer = json["estimates"][0];
+  for (const char* field : {"estimator", "expected_bytes", "lower_bytes", "upper_bytes", "allocated_bytes",
+                            "reserved_bytes", "device_bytes", "fits", "breakdown", "peak", "coverage", "seconds"}) {
+    EXPECT_TRUE(answer.contains(field)) << field;
+  }
+  std::int64_t sum = 0;
+  for (const auto& part : answer["breakdown"]) sum += part.get<std::int64_t>();
+  EXPECT_EQ(sum, answer["expected_bytes"].get<std::int64_t>());
+  EXPECT_GE(answer["seconds"].get<double>(), 0.0);
+  EXPECT_EQ(answer["estimator"], "replay");
+  EXPECT_EQ(answer["peak"]["phase"], "backward");
+  EXPECT_TRUE(answer["peak"]["layer"].is_string());
+}
+
+TEST(CliEstimate, TakesHowTheJobIsTrained) {
+  const Outcome result =
+      run(resnet50("--batch 32 --samples 1000 --zero-grad step-end --fused --no-foreach --accumulate 2 --validation "
+                   "--software eager-loading --alloc-conf expandable_segments:True --json"));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto job = nlohmann::json::parse(result.out)["job"];
+  EXPECT_EQ(job["samples"], 1000);
+  EXPECT_EQ(job["zero_grad"], "step-end");
+  EXPECT_EQ(job["fused"], true);
+  EXPECT_EQ(job["foreach"], false);
+  EXPECT_EQ(job["accumulate"], 2);
+  EXPECT_EQ(job["validation"], true);
+  EXPECT_EQ(job["software"], "eager-loading");
+  EXPECT_EQ(job["alloc_conf"], "expandable_segments:True");
+}
+
+TEST(CliEstimate, TakesEveryOptimizerByItsName) {
+  std::string lines;
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    const std::string name(row.name);
+    const Outcome words = run(resnet50("--batch 1 --json --optimizer " + name));
+    ASSERT_EQ(words.exit, 0) << words.err;
+    EXPECT_EQ(nlohmann::json::parse(words.out)["job"]["optimizer"], name);
+    lines += R"({"summary": ")" + std::string(kResnet50) + R"(", "batch_size": 1, "optimizer": ")" + name + "\"}\n";
+  }
+  const Outcome batch = run("batch", lines);
+  EXPECT_EQ(batch.exit, 0) << batch.err;
+  std::istringstream answers(batch.out);
+  std::string answer;
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    ASSERT_TRUE(std::getline(answers, answer));
+    EXPECT_EQ(nlohmann::json::parse(answer)["job"]["optimizer"], row.name);
+  }
+}
+
+TEST(CliEstimate, TheAllocatorsOptionsDecideWhatIsReserved) {
+  const auto reserved = [](const std::string& options) {
+    const Outcome result = run(resnet50("--batch 32 --json " + options));
+    return nlohmann::json::parse(result.out)["estimates"][0]["reserved_bytes"].get<std::int64_t>();
+  };
+  EXPECT_LT(reserved("--alloc-conf expandable_segments:True"), reserved(""));
+}
+
+TEST(CliEstimate, ReadsStandardInput) {
+  const Outcome result = run("estimate - --batch 4 --json", testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / kResnet50));
+  ASSERT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(nlohmann::json::parse(result.out)["summary"]["parameters"], 25557032);
+}
+
+TEST(CliEstimate, PrintsWarningsToStandardError) {
+  expect_golden_run("estimate_warning", "estimate tests/golden/cli/wrong_total.txt --batch 1");
+}
+
+TEST(CliEstimate, AnUnknownLayerIsCountedOnlyIfAsked) {
+  expect_golden_run("estimate_unknown_layer", "estimate tests/golden/cli/unknown_layer.txt --batch 1");
+  expect_golden_run("estimate_lenient",
+                    "estimate tests/golden/cli/unknown_layer.txt --batch 1 --input 10 --lenient --estimator horus");
+}
+
+TEST(CliFit, OfALowerBoundIsNotKnown) {
+  expect_golden_run("fit_lower_bound", "fit models/graphs/gpt_like.json --estimator zero-3 --data-parallel 8");
+}
+
+TEST(CliFit, SaysTheLargestBatchAndWhatOneMoreNeeds) {
+  const Outcome text = run(kFit);
+  ASSERT_EQ(text.exit, 0) << text.err;
+  const Outcome result = run(std::string(kFit) + "--json");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_FALSE(json["job"].contains("batch_size"));
+  EXPECT_EQ(json["at_least"], false);
+  const std::int64_t capacity = json["capacity_bytes"];
+  EXPECT_LE(json["estimate"]["expected_bytes"].get<std::int64_t>(), capacity);
+  EXPECT_GT(json["one_more"]["expected_bytes"].get<std::int64_t>(), capacity);
+  EXPECT_TRUE(json["estimate"]["fits"]);
+  EXPECT_FALSE(json["one_more"]["fits"]);
+  const std::int64_t batch = json["largest_batch"];
+  EXPECT_NE(text.out.find("largest batch " + core::with_separators(batch) + ": "), std::string::npos) << text.out;
+  EXPECT_NE(text.out.find("; batch " + core::with_separators(batch + 1) + " would need "), std::string::npos);
+}
+
+TEST(CliFit, OfAJobThatIsTooLargeAtBatchOneSaysTheNeed) {
+  const std::string gpu =
+      R"({"format": "gpumem-gpu", "version": 1, "name": "tiny", "title": "Tiny", "architecture": "none", "compute_capability": "1.0",
+    "figures": {"memory_bytes": {"value": 1000000, "source": "made up"}}})";
+  const fs::path profile = fs::path(::testing::TempDir()) / ("gpumem_tiny_" + std::to_string(getpid()) + ".json");
+  std::ofstream(profile) << gpu;
+  const std::string fit = "fit models/graphs/gpt_like.json --gpu '" + profile.string() + "'";
+  const Outcome text = run(fit);
+  EXPECT_EQ(text.exit, 4);
+  EXPECT_EQ(text.out, "");
+  EXPECT_NE(text.err.find("not even batch 1 fits: it would need "), std::string::npos) << text.err;
+  const Outcome json = run(fit + " --json");
+  EXPECT_EQ(json.exit, 4);
+  EXPECT_EQ(nlohmann::json::parse(json.out)["largest_batch"], 0);
+  fs::remove(profile);
+}
+
+std::string vgg16(std::string_view options) {
+  return "request models/summaries/vgg16.torchsummary.txt --batch 64 " + std::string(options);
+}
+
+TEST(CliRequest, PrintsWhatEachTargetTakes) {
+  for (const auto& target : request::targets()) {
+    std::string name = "request_" + std::string(target.name);
+    std::replace(name.begin(), name.end(), '-', '_');
+    expect_golden_run(name, vgg16("--for " + std::string(target.name)));
+  }
+}
+
+TEST(CliRequest, PrintsOneJsonObject) { expect_golden_run("request_json", vgg16("--for hami --margin 2GiB --json")); }
+
+TEST(CliRequest, SaysNeedAndLimitWhereNoGpuHoldsIt) {
+  expect_golden_run("request_does_not_fit", "request models/summaries/vgg16.torchsummary.txt --batch 1024 --for slurm");
+  expect_golden_run("request_no_slice", vgg16("--gpu t4-16gb --for nvidia-mig"));
+}
+
+TEST(CliRequest, RefusesWrongWordsBeforeItReads) {
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for k8s").exit, 2);
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for ray --margin 2").exit, 2);
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for ray --estimator all").exit, 2);
+  EXPECT_EQ(run("request nowhere.txt --batch 1 --for ray").exit, 3);
+  EXPECT_EQ(run("request nowhere.txt --batch 1").exit, 2);
+}
+
+TEST(CliRequest, OnlyTheRequestGoesToStandardOutput) {
+  const Outcome result = run(vgg16("--for slurm"));
+  EXPECT_TRUE(result.out.starts_with("--gres=shard:")) << result.out;
+  EXPECT_EQ(std::count(result.out.begin(), result.out.end(), '\n'), 1);
+  EXPECT_NE(result.err.find(" at batch 64 needs "), std::string::npos) << result.err;
+}
+
+TEST(CliUtilisation, PrintsATable) {
+  expect_golden_run("utilisation_table", std::string("utilisation ") + kResnet50 + " --batch 32 --estimator all");
+}
+
+TEST(CliUtilisation, PrintsOneJsonObject) {
+  expect_golden_run("utilisation_json",
+                    std::string("utilisation ") + kResnet50 + " --batch 32 --gpu h200-141gb --estimator all --json");
+}
+
+}  // namespace
+}  // namespace gpumem

@@ -1,0 +1,149 @@
+// What `gpumem place` and `gpumem simulate` print.
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "command_line.hpp"
+#include "gpumem/gpumem.hpp"
+
+namespace gpumem {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::expect_golden_run;
+using testing::Outcome;
+using testing::run;
+
+constexpr const char* kPlaceServer = " --server tests/golden/cli/place/server.json";
+
+std::string place_rad(std::string_view options) {
+  return std::string("place tests/golden/cli/place/vgg.rad") + kPlaceServer + " " + std::string(options);
+}
+
+std::string place_vgg(std::string_view options) {
+  return std::string("place models/summaries/vgg16.torchsummary.txt --id vgg16") + kPlaceServer + " " +
+         std::string(options);
+}
+
+TEST(CliPlace, ReadsARadFile) { expect_golden_run("place_rad", place_rad("")); }
+
+TEST(CliPlace, PutsAJobBesideOthers) { expect_golden_run("place_magm", place_rad("--policy EST-MAGM --gpus 2")); }
+
+TEST(CliPlace, PrintsOneJsonObject) {
+  expect_golden_run("place_json", place_vgg("--batch 64 --policy best-fit --margin upper --json"));
+}
+
+TEST(CliPlace, SaysThatAJobHasToWait) {
+  expect_golden_run("place_waits", place_vgg("--batch 192"));
+  expect_golden_run("place_waits_json", place_vgg("--estimator none --policy first-fit --exclusive --gpus 2 --json"));
+}
+
+TEST(CliPlace, SaysThatAJobCanNeverRun) { expect_golden_run("place_never", place_vgg("--batch 512")); }
+
+TEST(CliPlace, NeedsNoEstimate) { expect_golden_run("place_no_estimate", place_vgg("--estimator none")); }
+
+TEST(CliPlace, ConditionsAreValues) {
+  const auto words = [](std::string_view options) {
+    const Outcome result = run(place_rad(std::string(options) + " --policy magm --json"));
+    EXPECT_EQ(result.err, "");
+    return nlohmann::json::parse(result.out)["decision"]["words"].get<std::string>();
+  };
+  EXPECT_EQ(words("--smact-cap none"), "on GPU 2: 31.6 GiB free, SM activity 93 %, beside 1 other job");
+  EXPECT_EQ(words("--idle-first"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
+  EXPECT_EQ(words("--free-floor 30GiB"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
+  EXPECT_EQ(words("--smact-cap 0.4 --margin 8GiB"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
+}
+
+TEST(CliPlace, RefusesWhatCannotBeMeant) {
+  const auto refuses = [](const std::string& words, int exit, std::string_view part) {
+    const Outcome result = run(words);
+    EXPECT_EQ(result.exit, exit) << words;
+    EXPECT_EQ(result.out, "") << words;
+    EXPECT_NE(result.err.find(part), std::string::npos) << words << "\n" << result.err;
+  };
+  refuses(place_vgg(""), 2, "a summary tells no batch size");
+  refuses(place_rad("--policy magic"), 2, "there is no policy 'magic'");
+  refuses(place_rad("--margin lots"), 2, "there is no margin 'lots'; say upper, or bytes such as 2GiB");
+  refuses(place_rad("--margin -1GiB"), 2, "there is no margin '-1GiB'");
+  refuses(place_rad("--free-floor 5GB"), 2, "--free-floor takes memory such as 2GiB");
+  refuses(place_rad("--free-floor 99999999999TiB"), 2, "--free-floor");
+  refuses(place_rad("--smact-cap 80"), 2, "--smact-cap takes a share");
+  refuses(place_rad("--gpus 0"), 2, "asks for 0 GPUs");
+  refuses(place_rad("--estimator all"), 2, "place takes one estimator");
+  refuses("place tests/golden/cli/place/unknown_policy.rad" + std::string(kPlaceServer), 3,
+          "unknown_policy.rad:5: there is no policy 'sometimes'");
+  refuses("place tests/golden/cli/place/vgg.rad --server nowhere.json", 3, "nowhere.json: ");
+  refuses("place tests/golden/cli/place/vgg.rad --server tests/golden/cli/place/vgg.rad", 3, "vgg.rad:1: ");
+  refuses("place nowhere.rad" + std::string(kPlaceServer), 3, "nowhere.rad: ");
+}
+
+constexpr const char* kJobs = "simulate tests/golden/simulate/jobs.csv ";
+
+TEST(CliSimulate, SaysWhatBecomesOfATrace) {
+  const std::string jobs = kJobs;
+  expect_golden_run("simulate", jobs + "--gpus 2xa100-40gb");
+  expect_golden_run("simulate_exclusive", jobs + "--gpus 2xa100-40gb --policy exclusive --missing-duration 120");
+  expect_golden_run("simulate_column", jobs + "--gpus 3xa100-40gb --estimator guess --margin 0 --recovery growing");
+  expect_golden_run("simulate_true",
+                    jobs + "--gpus a100-40gb,h200-141gb --estimator true --margin 1.15x --sharing streams --seed 7");
+}
+
+TEST(CliSimulate, EstimatesTheSummariesThatATraceNames) {
+  expect_golden_run("simulate_own", std::string(kJobs) + "--gpus 2xa100-40gb --estimator replay --margin upper");
+}
+
+TEST(CliSimulate, PrintsOneJsonObject) {
+  const Outcome result = run(std::string(kJobs) + "--gpus 2xa100-40gb --estimator other --json");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["schema"], 1);
+  EXPECT_EQ(json["options"]["policy"], "magm");
+  EXPECT_EQ(json["totals"]["finished"], 12);
+  EXPECT_EQ(json["jobs"].size(), 12U);
+  EXPECT_EQ(json["runs"].size(), 12U + json["totals"]["out_of_memory"].get<std::size_t>());
+  double busy = 0.0;
+  for (const auto& share : json["over_time"]["smact"]) busy += share.get<double>();
+  const auto steps = static_cast<double>(json["over_time"]["smact"].size());
+  EXPECT_NEAR(busy / steps, json["totals"]["mean_smact"].get<double>(), 1e-9);
+  EXPECT_EQ(json["over_time"]["waiting"].back(), 0);
+}
+
+TEST(CliSimulate, DrawsAPicture) {
+  const fs::path file = fs::path(::testing::TempDir()) / ("gpumem_simulate_" + std::to_string(getpid()) + ".svg");
+  const Outcome result = run(std::string(kJobs) + "--gpus 2xa100-40gb -o '" + file.string() + "'");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const std::string picture = testing::text_of(file);
+  fs::remove(file);
+  EXPECT_TRUE(picture.starts_with("<svg") || picture.starts_with("<?xml")) << picture.substr(0, 40);
+  for (const char* word : {"GPU 0", "GPU 1", "waiting", "resnet50", "since the first arrival", "</svg>"}) {
+    EXPECT_NE(picture.find(word), std::string::npos) << word;
+  }
+}
+
+TEST(CliSimulate, SaysWhatIsWrong) {
+  const std::string jobs = kJobs;
+  std::string text;
+  for (const std::string& words :
+       {jobs + "--gpus 4xb100", jobs + "--gpus 0xa100-40gb", jobs + "--gpus t4-16gb", jobs + "--gpus 1xa100-40gb",
+        jobs + "--policy fastest", jobs + "--estimator fake", jobs + "--estimator guess --margin upper",
+        jobs + "--margin lots", jobs + "--sharing mig", jobs + "--recovery never", jobs + "--smact-cap 80",
+        jobs + "--free-floor lots", jobs + "--missing-duration long", jobs + "--smact 2", jobs + "--window -1",
+        jobs + "--idle-watts 50", std::string("simulate none.csv")}) {
+    const Outcome result = run(words);
+    text += "$ gpumem " + words + "\nexit code " + std::to_string(result.exit) + "\n" + result.out + result.err;
+  }
+  testing::expect_golden(fs::path(GPUMEM_GOLDEN_DIR) / "cli/simulate_wrong.golden", text);
+  const std::string header = "arrival_s,task,gpus,duration_s,measured_mib\n";
+  text.clear();
+  for (const std::string& input :
+       {std::string(), header, header + "-1,a,1,1,1\n", header + "0,a,1,1,1\n0,a,1,1,-1\n", header + "0,a,1,1,99999\n",
+        header + "0,a,9,1,1\n", header + "0,a,1,,1\n", "job," + header + "x,0,a,1,1,1\nx,0,b,1,1,1\n"}) {
+    const Outcome result = run("simulate -", input);
+    text += result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_NE(result.exit, 0) << input;
+  }
+  testing::expect_golden(fs::path(GPUMEM_GOLDEN_DIR) / "cli/simulate_wrong_trace.golden", text);
+}
+
+}  // namespace
+}  // namespace gpumem
