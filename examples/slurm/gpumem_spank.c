@@ -184,7 +184,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(refusal* why, const char
   return 0;
 }
 
-/* "2GiB" and the like in bytes, as `gpumem request --margin` has it; -1: upper. */
+/* "2GiB" and the like in bytes, as `gpumem request --margin` has it but for fractions; -1: upper. */
 static int parse_margin(const char* text, int64_t* bytes, refusal* why) {
   static const struct {
     const char* name;

@@ -26,7 +26,7 @@ int run_fit(const FitOptions& options);
 struct RequestOptions {
   JobRequest request;
   std::string target;            ///< a name of request::targets()
-  std::string margin = "upper";  ///< as request::parse_margin() takes it
+  std::string margin = "upper";  ///< as place::parse_margin() takes it
   bool json = false;
 };
 int run_request(const RequestOptions& options);

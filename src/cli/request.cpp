@@ -47,7 +47,7 @@ int run_request(const RequestOptions& options) {
   // What is wrong with the words is said before anything is read.
   const auto target = request::find_target(options.target);
   if (!target) return report_error(target.error());
-  const auto margin = request::parse_margin(options.margin);
+  const auto margin = place::parse_margin(options.margin);
   if (!margin) return report_error(margin.error());
   if (options.request.estimator == "all") {
     return report_error({ErrorCode::invalid_argument, "request takes one estimator, not all of them", {}});

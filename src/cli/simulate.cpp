@@ -63,26 +63,20 @@ struct MarginRule {
 
 Result<MarginRule> margin_of(const std::string& text) {
   MarginRule rule;
-  rule.words = "+ " + text;
-  if (text == "upper") {
-    rule.margin.upper = true;
-    rule.words = "up to its own upper figure";
+  if (const Result<place::Margin> margin = place::parse_margin(text); margin) {
+    rule.margin = *margin;
+    if (margin->upper) rule.words = "up to its own upper figure";
+    else rule.words = margin->bytes == Bytes() ? "without a margin" : "+ " + text;
     return rule;
   }
-  if (text.ends_with('x')) {
-    const std::optional<double> factor = number_of(std::string_view(text).substr(0, text.size() - 1));
-    constexpr double kMostTimes = 1000.0;
-    if (!factor || *factor <= 0.0 || *factor > kMostTimes) {
-      return usage("--margin is " + core::quoted(text) + "; write it as 2GiB, 1.15x or upper");
-    }
-    rule.factor = *factor;
-    rule.words = "x " + text.substr(0, text.size() - 1);
-    return rule;
+  constexpr double kMostTimes = 1000.0;
+  const std::string times = text.ends_with('x') ? text.substr(0, text.size() - 1) : std::string();
+  const std::optional<double> factor = number_of(times);
+  if (!factor || *factor <= 0.0 || *factor > kMostTimes) {
+    return usage("--margin is " + core::quoted(text) + "; write it as 2GiB, 1.15x or upper");
   }
-  const Result<Bytes> bytes = bytes_from(text, "margin");
-  if (!bytes) return bytes.error();
-  rule.margin.bytes = *bytes;
-  if (bytes->count() == 0) rule.words = "without a margin";
+  rule.factor = *factor;
+  rule.words = "x " + times;
   return rule;
 }
 

@@ -83,7 +83,7 @@ int fail(const Error& error) {
 
 /// What is wrong with the defaults is said at the start, not to every pod.
 std::optional<Error> finish(Options& options) {
-  const auto margin = request::parse_margin(options.margin);
+  const auto margin = place::parse_margin(options.margin);
   if (!margin) return margin.error();
   options.defaults.margin = *margin;
   const auto target = request::find_target(options.defaults.target);

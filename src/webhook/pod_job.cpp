@@ -41,7 +41,7 @@ std::string names() {
 }
 
 core::Status take_margin(const Annotation& annotation, PodJob& job) {
-  const auto margin = request::parse_margin(annotation.value);
+  const auto margin = place::parse_margin(annotation.value);
   if (!margin) return malformed(annotation, "is wrong: " + margin.error().message);
   job.margin = *margin;
   return core::Done{};

@@ -1,10 +1,12 @@
-// Enters: a number of bytes. Leaves: the same as a type of its own, with KiB/MiB/GiB literals and text
-// for people. Units: bytes, 1 KiB = 1024 bytes. Sums are made with Checked (checked.hpp) only.
+// Enters: a number of bytes, or the text of one. Leaves: the same as a type of its own, with KiB/MiB/GiB literals and
+// text for people. Units: bytes, 1 KiB = 1024 bytes. Sums are made with Checked (checked.hpp) only.
 #pragma once
 
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace gpumem::core {
 
@@ -26,6 +28,10 @@ class Bytes {
 
 /// "512 B", "97.5 MiB", "7.72 GiB": three significant digits or more, the largest unit that is at least 1.
 [[nodiscard]] std::string to_string(Bytes bytes);
+
+/// The bytes that people write: "2GiB", "512 MiB", "1.5GiB", "100 B", "0". Nothing for any other text, also for a
+/// number without a unit ("2" is rarely meant as two bytes), and beyond 2^62 bytes.
+[[nodiscard]] std::optional<Bytes> parse_bytes(std::string_view text);
 
 /// "25,557,032": a count with thousands separators, as model summaries print it.
 [[nodiscard]] std::string with_separators(std::int64_t count);

@@ -50,9 +50,6 @@ struct GpuRequest {
 [[nodiscard]] core::Result<Need> need_of(const estimate::MemoryEstimate& estimate, const device::GpuProfile& gpu,
                                          const place::Margin& margin = {.bytes = {}, .upper = true});
 
-/// "upper", or so many bytes more than is expected: "2GiB", "512MiB", "0". Errors: invalid_argument.
-[[nodiscard]] core::Result<place::Margin> parse_margin(std::string_view text);
-
 /// The bytes in MiB, rounded up.
 [[nodiscard]] constexpr std::int64_t mebibytes(core::Bytes bytes) {
   constexpr std::int64_t kMebibyte = std::int64_t{1} << 20;

@@ -36,6 +36,24 @@ TEST(Bytes, PrintsTheLargestUnitThatIsAtLeastOne) {
   EXPECT_EQ(to_string(Bytes(INT64_MAX)), "8.00 EiB");
 }
 
+TEST(ParseBytes, TakesANumberWithItsUnit) {
+  EXPECT_EQ(parse_bytes("2GiB"), 2_GiB);
+  EXPECT_EQ(parse_bytes("512 MiB"), 512_MiB);
+  EXPECT_EQ(parse_bytes("1.5GiB"), 1536_MiB);
+  EXPECT_EQ(parse_bytes("7  KiB"), 7_KiB);
+  EXPECT_EQ(parse_bytes("100 B"), Bytes(100));
+  EXPECT_EQ(parse_bytes("4TiB"), 4096_GiB);
+  EXPECT_EQ(parse_bytes("4194304TiB"), Bytes(std::int64_t{1} << 62));
+  EXPECT_EQ(parse_bytes("0"), Bytes());
+}
+
+TEST(ParseBytes, RefusesEverythingElse) {
+  for (const char* wrong : {"", "2", "2GB", "2gib", "-1GiB", "GiB", " 2GiB", "2GiB!", "2 ", "inf", "infGiB", "nanGiB",
+                            "1e3GiB", "4194305TiB", "99999999999TiB", "9223372036854775808KiB"}) {
+    EXPECT_EQ(parse_bytes(wrong), std::nullopt) << wrong;
+  }
+}
+
 TEST(Bytes, SeparatesThousands) {
   EXPECT_EQ(with_separators(0), "0");
   EXPECT_EQ(with_separators(999), "999");

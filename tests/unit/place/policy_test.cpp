@@ -127,6 +127,19 @@ TEST(Request, IsValidated) {
   EXPECT_TRUE(fails(validate(request), kInvalid, 0, "has no id"));
 }
 
+TEST(ParseMargin, TakesUpperAndBytes) {
+  EXPECT_TRUE(parse_margin("upper")->upper);
+  EXPECT_EQ(parse_margin("2GiB")->bytes, Bytes(std::int64_t{2} << 30));
+  EXPECT_EQ(parse_margin("512 MiB")->bytes, Bytes(std::int64_t{512} << 20));
+  EXPECT_EQ(parse_margin("1.5GiB")->bytes, Bytes(std::int64_t{1536} << 20));
+  EXPECT_EQ(parse_margin("0")->bytes, Bytes());
+  EXPECT_FALSE(parse_margin("0")->upper);
+  for (const char* wrong :
+       {"", "2", "2GB", "-1GiB", "GiB", "2GiB!", "Upper", "1.15x", "99999999999TiB", "9223372036854775808KiB"}) {
+    EXPECT_TRUE(fails(parse_margin(wrong), ErrorCode::invalid_argument, 0, "there is no margin")) << wrong;
+  }
+}
+
 TEST(Margin, IsAddedToTheEstimateOrIsItsUpper) {
   estimate::MemoryEstimate estimate;
   estimate.expected = gib(10);

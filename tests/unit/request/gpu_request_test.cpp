@@ -56,23 +56,12 @@ TEST(NeedOf, RefusesALowerBoundAndWhatDoesNotFit64Bits) {
   const auto gpu = gpu_of(gib(16));
   auto estimate = estimate_of(1, 1);
   estimate.coverage.layers_unknown = 2;
-  EXPECT_TRUE(fails(need_of(estimate, gpu), ErrorCode::missing_information, 0, "2 layers are of unknown classes"));
+  EXPECT_TRUE(fails(need_of(estimate, gpu), ErrorCode::missing_information, 0, "2 layers have unknown classes"));
   estimate.coverage.layers_unknown = 0;
   estimate.leaves_out = "activations";
   EXPECT_TRUE(fails(need_of(estimate, gpu), ErrorCode::missing_information, 0, "a lower bound without activations"));
   const place::Margin most = {.bytes = Bytes(INT64_MAX), .upper = false};
   EXPECT_TRUE(fails(need_of(estimate_of(1, 1), gpu, most), ErrorCode::overflow, 0, "does not fit 64 bits"));
-}
-
-TEST(ParseMargin, TakesUpperAndBytes) {
-  EXPECT_TRUE(parse_margin("upper")->upper);
-  EXPECT_EQ(parse_margin("2GiB")->bytes, gib(2));
-  EXPECT_EQ(parse_margin("512 MiB")->bytes, gib(0.5));
-  EXPECT_EQ(parse_margin("0")->bytes, Bytes());
-  for (const char* wrong :
-       {"", "2", "2GB", "-1GiB", "GiB", "2GiB!", "1.5GiB", "99999999999TiB", "9223372036854775808KiB"}) {
-    EXPECT_TRUE(fails(parse_margin(wrong), ErrorCode::invalid_argument, 0, "there is no margin")) << wrong;
-  }
 }
 
 TEST(Mebibytes, AreRoundedUpButNotBeyondTheGpu) {

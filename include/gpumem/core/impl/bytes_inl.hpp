@@ -2,8 +2,12 @@
 
 #include "gpumem/core/bytes.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <system_error>
 
 namespace gpumem::core {
 
@@ -20,6 +24,38 @@ GPUMEM_INLINE std::string to_string(Bytes bytes) {
   const int decimals = value < 10.0 ? 2 : 1;
   std::snprintf(text.data(), text.size(), "%.*f %s", decimals, value, kUnits[unit]);
   return text.data();
+}
+
+namespace bytes_detail {
+
+/// How many bytes the unit has; nothing if there is no such unit.
+GPUMEM_INLINE std::optional<double> unit_of(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    double bytes;
+  };
+  static constexpr std::array<Unit, 5> kUnits = {
+      {{"B", 1.0}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}}};
+  for (const Unit& unit : kUnits) {
+    if (unit.name == text) return unit.bytes;
+  }
+  return std::nullopt;
+}
+
+}  // namespace bytes_detail
+
+GPUMEM_INLINE std::optional<Bytes> parse_bytes(std::string_view text) {
+  constexpr double kMost = 0x1p62;
+  double number = 0.0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  if (error != std::errc() || !(number >= 0.0)) return std::nullopt;
+  std::string_view name(stop, static_cast<std::size_t>(end - stop));
+  if (name.empty()) return number == 0.0 ? std::optional(Bytes()) : std::nullopt;
+  name.remove_prefix(std::min(name.find_first_not_of(' '), name.size()));
+  const std::optional<double> unit = bytes_detail::unit_of(name);
+  if (!unit || number * *unit > kMost) return std::nullopt;
+  return Bytes(static_cast<std::int64_t>(std::llround(number * *unit)));
 }
 
 GPUMEM_INLINE std::string with_separators(std::int64_t count) {

@@ -176,6 +176,15 @@ GPUMEM_INLINE core::Status validate(const Request& request) {
   return core::Done{};
 }
 
+GPUMEM_INLINE core::Result<Margin> parse_margin(std::string_view text) {
+  if (text == "upper") return Margin{.bytes = {}, .upper = true};
+  const std::optional<core::Bytes> bytes = core::parse_bytes(text);
+  if (bytes) return Margin{.bytes = *bytes, .upper = false};
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "there is no margin " + core::quoted(text) + "; say upper, or bytes such as 2GiB or 512MiB",
+                     {}};
+}
+
 GPUMEM_INLINE core::Status ask_for(Request& request, const estimate::MemoryEstimate& estimate, const Margin& margin) {
   const auto more = (core::Checked(estimate.expected.count()) + core::Checked(margin.bytes.count())).value();
   if (!more && !margin.upper) {

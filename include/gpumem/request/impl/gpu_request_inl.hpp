@@ -3,12 +3,7 @@
 #include "gpumem/request/gpu_request.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstdio>
-#include <optional>
-
-#include "gpumem/core/checked.hpp"
 
 namespace gpumem::request {
 
@@ -23,26 +18,16 @@ GPUMEM_INLINE core::Error does_not_fit(core::Bytes need, const device::GpuProfil
           {}};
 }
 
-struct Unit {
-  std::string_view name;
-  int shift;
-};
-inline constexpr std::array<Unit, 4> kUnits = {{{"KiB", 10}, {"MiB", 20}, {"GiB", 30}, {"TiB", 40}}};
-
-/// "2GiB" as bytes; nothing if it is no such text, or beyond 64 bits.
-GPUMEM_INLINE std::optional<core::Bytes> bytes_of(std::string_view text) {
-  std::int64_t count = 0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), count);
-  if (fault != std::errc() || count < 0) return std::nullopt;
-  std::string_view unit(end, static_cast<std::size_t>(text.data() + text.size() - end));
-  while (unit.starts_with(' ')) unit.remove_prefix(1);
-  if (unit.empty() && count == 0) return core::Bytes();
-  for (const Unit& known : kUnits) {
-    if (unit != known.name) continue;
-    const auto bytes = (core::Checked(count) * core::Checked(std::int64_t{1} << known.shift)).value();
-    return bytes ? std::optional(core::Bytes(*bytes)) : std::nullopt;
+/// Why nothing can be asked for by this estimate; empty if it is more than a lower bound.
+GPUMEM_INLINE std::string why_lower_bound(const estimate::MemoryEstimate& estimate) {
+  if (estimate.coverage.layers_unknown > 0) {
+    return core::with_separators(estimate.coverage.layers_unknown) +
+           " layers have unknown classes, so that the estimate is a lower bound and nothing to ask for; use a summary "
+           "that gpumem knows the layers of";
   }
-  return std::nullopt;
+  if (estimate.leaves_out.empty()) return {};
+  return "the estimate is a lower bound without " + estimate.leaves_out +
+         " and nothing to ask for; use an estimator of all that a job takes, such as replay";
 }
 
 GPUMEM_INLINE std::string lines(std::string_view indent, const std::vector<Setting>& settings, std::string_view quote) {
@@ -66,34 +51,14 @@ GPUMEM_INLINE core::Result<Need> need_of(const estimate::MemoryEstimate& estimat
   place::Request asked;
   const core::Status asks = place::ask_for(asked, estimate, margin);
   if (!asks) return asks.error();
-  if (estimate.coverage.layers_unknown > 0) {
-    return core::Error{core::ErrorCode::missing_information,
-                       core::with_separators(estimate.coverage.layers_unknown) +
-                           " layers are of unknown classes, so that the estimate is a lower bound and nothing to ask "
-                           "for; use a summary that gpumem knows the layers of",
-                       {}};
-  }
-  if (!estimate.leaves_out.empty()) {
-    return core::Error{core::ErrorCode::missing_information,
-                       "the estimate is a lower bound without " + estimate.leaves_out +
-                           " and nothing to ask for; use an estimator of all that a job takes, such as replay",
-                       {}};
-  }
+  const std::string lower_bound = gpu_request_detail::why_lower_bound(estimate);
+  if (!lower_bound.empty()) return core::Error{core::ErrorCode::missing_information, lower_bound, {}};
   const core::Bytes capacity = gpu.capacity();
   // A job may be known to need more than the GPU has, and yet to run there because the allocator gives back its cache.
   if (*asked.memory <= capacity || (estimate.expected <= capacity && estimate.fits)) {
     return Need{std::min(*asked.memory, capacity), &gpu};
   }
   return gpu_request_detail::does_not_fit(estimate.expected <= capacity ? *asked.memory : estimate.expected, gpu);
-}
-
-GPUMEM_INLINE core::Result<place::Margin> parse_margin(std::string_view text) {
-  if (text == "upper") return place::Margin{.bytes = {}, .upper = true};
-  const auto bytes = gpu_request_detail::bytes_of(text);
-  if (bytes) return place::Margin{.bytes = *bytes, .upper = false};
-  return core::Error{core::ErrorCode::invalid_argument,
-                     "there is no margin " + core::quoted(text) + "; say upper, or bytes such as 2GiB or 512MiB",
-                     {}};
 }
 
 GPUMEM_INLINE std::int64_t mebibytes(const Need& need) {
