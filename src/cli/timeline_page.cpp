@@ -127,7 +127,7 @@ void put(std::string& page, std::string_view mark, const std::string& text) {
 
 std::string timeline_page(const Evaluation& evaluation, const Timeline& timeline) {
   std::string page(kTimelineHtml);
-  // The data first: it stands behind the title, whose text could otherwise hold its mark.
+  // The data first: it comes after the title, whose text could otherwise hold its mark.
   put(page, "@DATA@", script_json(data_of(evaluation, timeline)));
   put(page, "@TITLE@", html_text("gpumem timeline: " + core::quoted(evaluation.graph->file())));
   return page;

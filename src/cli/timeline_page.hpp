@@ -1,5 +1,5 @@
 // Enters: a Timeline and the job that it is of. Leaves: one HTML page that shows it and needs nothing else: template
-// (timeline.html), style, script and data in one file. Text of the summary stands in it as JSON text only.
+// (timeline/), style, script and data in one file. Text of the summary is in it as JSON text only.
 #pragma once
 
 #include <string>

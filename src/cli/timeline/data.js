@@ -1,0 +1,78 @@
+// All text of the model reaches the page as text, never as markup.
+const data = JSON.parse(document.getElementById('data').textContent);
+const at = (id) => document.getElementById(id);
+const make = (tag, text, attributes = {}) => {
+  const element = document.createElement(tag);
+  if (text !== undefined && text !== null) element.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
+  return element;
+};
+const count = (value) => value.toLocaleString('en-US');
+const size = (bytes) => {
+  const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+  let value = Math.abs(bytes);
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) { value /= 1024; unit += 1; }
+  return `${unit === 0 || value >= 999.5 ? Math.round(value) : value.toPrecision(3)} ${units[unit]}`;
+};
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
+
+// The stack, from the ground up. Each band sums some of the replay's categories.
+const bands = [
+  {key: 'context', title: 'Context'},
+  {key: 'parameters', title: 'Parameters', of: ['parameter', 'buffer']},
+  {key: 'optimizer', title: 'Optimizer state', of: ['optimizer state']},
+  {key: 'gradients', title: 'Gradients', of: ['gradient']},
+  {key: 'activations', title: 'Activations', of: ['activation', 'input']},
+  {key: 'passing', title: 'Activation gradients, temporaries', of: ['activation gradient', 'temporary']},
+  {key: 'workspace', title: 'Library workspaces', of: ['workspace']},
+];
+const bandOf = data.categories.map((name) => bands.findIndex((band) => band.of && band.of.includes(name)));
+
+// Columns of differences become columns of values.
+const points = data.points;
+const n = points.event.length;
+const summed = (column) => {
+  const values = new Float64Array(n);
+  let value = 0;
+  for (let i = 0; i < n; i += 1) { value += column[i]; values[i] = value; }
+  return values;
+};
+const event = summed(points.event);
+const reserved = summed(points.reserved);
+const stack = bands.map(() => new Float64Array(n));
+stack[0].fill(data.context_bytes);
+points.allocated.forEach((column, category) => {
+  const values = summed(column);
+  const band = stack[bandOf[category]];
+  for (let i = 0; i < n; i += 1) band[i] += values[i];
+});
+const total = new Float64Array(n);
+for (const band of stack) for (let i = 0; i < n; i += 1) total[i] += band[i];
+const phaseOf = new Int32Array(n);
+data.phases.forEach((phase, index) => phaseOf.fill(index, phase.first_point));
+const stepName = (phase) => (phase.step > 0 ? `step ${phase.step}` : '');
+const phaseName = (index) => {
+  const phase = data.phases[index];
+  return phase.step > 0 ? `${phase.phase}, step ${phase.step}` : phase.phase;
+};
+const layerName = (index) => (index < 0 ? '' : `${data.layers[index][0] || 'the model itself'} (${data.layers[index][1]})`);
+const device = data.context_bytes + data.peak.reserved_bytes;
+
+// Head.
+const job = data.job;
+at('title').textContent = `Memory of a training run: ${data.summary.file}`;
+at('job').textContent = [
+  `${count(data.summary.parameters)} parameters`, `batch ${count(job.batch_size)}`,
+  job.seq_length ? `sequence ${count(job.seq_length)}` : '', job.precision, job.optimizer,
+  `${data.gpu.title} (${data.gpu.name})`,
+].filter(Boolean).join(' · ');
+const figure = (value, title, kind) => {
+  const card = make('div', null, {class: `card ${kind || ''}`});
+  card.append(make('b', value), make('span', title));
+  at('figures').append(card);
+};
+figure(size(device), 'on the device: context and reserved');
+figure(size(data.peak.reserved_bytes), 'reserved by the allocator');
+figure(size(data.peak.allocated_bytes), 'in live tensors at the peak');
+figure(data.fits ? 'Fits' : 'Does not fit', `${percent(device / data.gpu.capacity_bytes)} of ${size(data.gpu.capacity_bytes)}`, data.fits ? 'good' : 'bad');
