@@ -19,7 +19,7 @@ constexpr std::string_view kIntroduction =
     "figure falls into the measured one's class of 8,000 MiB. *below*: the share with an expected figure below the "
     "measured one. *covered*: the share with measured <= `upper`; *upper / measured*: what `upper` reserves for each "
     "MiB "
-    "used, on average. *OOM caught*: of the runs that were out of memory, those that the estimate foretold; *false "
+    "used, on average. *OOM caught*: of the runs that were out of memory, those that the estimate predicted; *false "
     "alarms*: runs that fitted, though the estimate said otherwise. An estimator that publishes no range has its "
     "expected "
     "figure as `upper`.\n\n"
@@ -32,7 +32,7 @@ constexpr std::string_view kIntroduction =
     "The "
     "cap is either the expected figure or `upper`, which is what a scheduler should reserve. *PEF when repeated*: of "
     "runs that were repeated under the cap by those who published them.\n\n"
-    "Published estimates (in italics) are those that the table cites for the same runs. Where one foretold that a run "
+    "Published estimates (in italics) are those that the table cites for the same runs. Where one predicted that a run "
     "would not fit it gave no figure: its errors are over the runs that are counted in its row.\n";
 
 std::string name_of(const Verdict& verdict) {

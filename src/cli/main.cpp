@@ -290,8 +290,9 @@ void add_simulate(CLI::App& app, SimulateOptions& options) {
   command.add_flag("--json", options.json, "print one JSON object");
   command.add_option("-o,--out", options.out, "write a picture of it, SVG");
   command.footer(
-      "A trace: arrival_s,task,gpus,duration_s,measured_mib and one job a row; what else it may hold, and what the\n"
-      "simulation assumes, stands in gpumem/place/trace.hpp and simulator.hpp.");
+      "A trace: arrival_s,task,gpus,duration_s,measured_mib and one job a row. gpumem/place/trace.hpp says what else "
+      "it\n"
+      "may hold, simulator.hpp what the simulation assumes.");
 }
 
 int run(int argc, char** argv) {

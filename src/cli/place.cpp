@@ -181,9 +181,10 @@ std::string need_line(const Placing& placing) {
   text += placing.margin.upper ? "its upper bound" : "a margin of " + core::to_string(placing.margin.bytes);
   if (placing.request.gpus > 1) text += ", on each of " + core::with_separators(placing.request.gpus) + " GPUs";
   text += "\n";
-  if (answer.estimate->coverage.layers_unknown > 0) text += "a lower bound: layers are of unknown classes\n";
+  if (answer.estimate->coverage.layers_unknown > 0) text += "a lower bound: layers have unknown classes\n";
   if (!answer.estimate->leaves_out.empty()) text += "a lower bound: without " + answer.estimate->leaves_out + "\n";
-  if (!answer.estimate->out_of_domain.empty()) text += "not to be trusted: unlike the jobs that were learned from\n";
+  if (!answer.estimate->out_of_domain.empty())
+    text += "not to be trusted: unlike the jobs that the model was trained on\n";
   return text;
 }
 
@@ -277,7 +278,7 @@ int answer(Placing& placing, const PlaceOptions& options) {
 int run_place(const PlaceOptions& options) {
   const auto conditions = conditions_from(options.placing);
   if (!conditions) return report_error(conditions.error());
-  const auto margin = margin_from(options.placing);
+  const auto margin = place::parse_margin(options.placing.margin);
   if (!margin) return report_error(margin.error());
   const auto job = job_of(options);
   if (!job) return report_error(job.error());

@@ -176,7 +176,7 @@ std::string notes(const Evaluation& evaluation) {
   if (graph.unknown_layers() > 0) {
     text += "\n" + core::with_separators(graph.unknown_layers()) + " of " +
             core::with_separators(static_cast<std::int64_t>(graph.layers().size())) +
-            " layers are of unknown classes: the estimates are lower bounds.\n";
+            " layers have unknown classes: the estimates are lower bounds.\n";
   }
   if (graph.edges_inferred() && !graph.shapes_printed()) {
     text += "\nThe summary prints neither shapes nor edges: both were inferred.\n";

@@ -137,7 +137,7 @@ class NetWriter {
   /// The next row if it is of this type; else the net fails.
   const ListedLayer& take(std::string_view wanted) {
     static constexpr ListedLayer kNone;
-    if (going() && type() != wanted) fail("stands where a " + std::string(wanted) + " should");
+    if (going() && type() != wanted) fail("is where a " + std::string(wanted) + " should be");
     return going() ? net_.layers[at_++] : kNone;
   }
   void fail(std::string_view why) {
@@ -227,7 +227,7 @@ class NetWriter {
 
   Tensor activation(const Tensor& input) {
     const Activation* known = find_activation(type());
-    if (known == nullptr) fail("stands where an activation should");
+    if (known == nullptr) fail("is where an activation should be");
     if (!going()) return input;
     check_kept(input, take(type()), 0);
     if (known->op == "softmax") {

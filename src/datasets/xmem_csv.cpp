@@ -92,13 +92,13 @@ core::Result<std::optional<PublishedEstimate>> published_by(const std::string& n
   if (cells.text(name + "_bytes").starts_with('-')) return Published();
   const auto bytes = cells.number(name + "_bytes");
   if (!bytes) return bytes.error();
-  const auto foretold = cells.flag(name + "_pred_oom");
-  if (!foretold) return foretold.error();
+  const auto predicted = cells.flag(name + "_pred_oom");
+  if (!predicted) return predicted.error();
   const auto failed = cells.flag(name + "_fail_when_capped");
   if (!failed) return failed.error();
-  if (!*bytes && !*foretold) return Published();
-  PublishedEstimate estimate = {name, {}, *foretold, *failed};
-  if (*bytes && !foretold->value_or(false)) estimate.expected_mib = **bytes / kMib;
+  if (!*bytes && !*predicted) return Published();
+  PublishedEstimate estimate = {name, {}, *predicted, *failed};
+  if (*bytes && !predicted->value_or(false)) estimate.expected_mib = **bytes / kMib;
   return Published(std::move(estimate));
 }
 

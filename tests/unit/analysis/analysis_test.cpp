@@ -202,7 +202,7 @@ TEST(Analysis, OfSeveralGpusHasNoRun) {
   TrainingJob job = resnet50();
   job.data_parallel = 2;
   Analysis analysis(job);
-  EXPECT_TRUE(fails(analysis.run(gpu()), core::ErrorCode::invalid_argument, 0, "the replay is of one GPU, not of 2"));
+  EXPECT_TRUE(fails(analysis.run(gpu()), core::ErrorCode::invalid_argument, 0, "the replay is for one GPU, not for 2"));
   EXPECT_TRUE(succeeds(analysis.work()));
 }
 

@@ -18,7 +18,7 @@ TEST(Timeline, IsOfOneGpu) {
   TrainingJob job = job_of("resnet50", 2);
   job.data_parallel = 2;
   EXPECT_TRUE(testing::fails(make_timeline(job, *find_profile("a100-40gb")), core::ErrorCode::invalid_argument, 0,
-                             "the replay is of one GPU, not of 2"));
+                             "the replay is for one GPU, not for 2"));
 }
 
 class TimelineOf : public ::testing::TestWithParam<const char*> {};

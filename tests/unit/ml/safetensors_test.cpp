@@ -142,7 +142,7 @@ TEST(Safetensors, OtherDtypesAreNamed) {
   for (const auto& [dtype, bytes] : dtypes) {
     const std::string header = "{" + entry("w", dtype, "[1]", "[0," + bytes + "]") + "}";
     const auto file = parse_safetensors(file_of(header, std::stoul(bytes)));
-    ASSERT_TRUE(fails(file, ErrorCode::malformed_input, 0, "is of dtype " + dtype)) << dtype;
+    ASSERT_TRUE(fails(file, ErrorCode::malformed_input, 0, "has dtype " + dtype)) << dtype;
     EXPECT_EQ(file.error().place.element, "w");
     EXPECT_TRUE(fails(parse_safetensors(file_of(header, 9)), ErrorCode::malformed_input, 0, "behind its last tensor"));
   }

@@ -97,7 +97,7 @@ TEST(ZipArchive, RefusesWhatTorchSaveDoesNotWrite) {
   const std::string compressed = patched(patched(one, "PK\1\2", 10, "\x8"), "PK\3\4", 8, "\x8");
   EXPECT_TRUE(refused(compressed, "'x' is compressed"));
   EXPECT_TRUE(refused(patched(patched(one, "PK\1\2", 8, "\1"), "PK\3\4", 6, "\1"), "'x' is encrypted"));
-  EXPECT_TRUE(refused(zip_of({{"x", "1"}, {"x", "2"}}), "'x' stands there twice"));
+  EXPECT_TRUE(refused(zip_of({{"x", "1"}, {"x", "2"}}), "'x' is in it twice"));
   EXPECT_TRUE(refused(zip_of({{"", "1"}}), "without a name"));
 }
 

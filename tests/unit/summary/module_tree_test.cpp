@@ -246,7 +246,7 @@ TEST(ModuleTree, AnUnknownLayerWithoutSizesIsWarnedOf) {
   ASSERT_TRUE(succeeds(graph));
   EXPECT_EQ(graph->unknown_layers(), 1);
   ASSERT_EQ(warnings(*graph).size(), 2U);
-  EXPECT_EQ(warnings(*graph)[0], "3: layer 'odd' is of the unknown class 'Snake', taken to hold no parameters");
+  EXPECT_EQ(warnings(*graph)[0], "3: layer 'odd' has the unknown class 'Snake', taken to hold no parameters");
 }
 
 TEST(ModuleTree, SaysWhatATreeWithoutCountsCannotShow) {

@@ -195,7 +195,7 @@ GPUMEM_INLINE std::size_t Analysis::bytes() const {
 GPUMEM_INLINE core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method) {
   if (job.data_parallel == 1) return core::Done{};
   return core::Error{core::ErrorCode::invalid_argument,
-                     std::string(method) + " is of one GPU, not of " + std::to_string(job.data_parallel) +
+                     std::string(method) + " is for one GPU, not for " + std::to_string(job.data_parallel) +
                          " in data parallel; model-states and the zero- estimators take these",
                      {}};
 }

@@ -134,12 +134,11 @@ GPUMEM_INLINE core::Result<Fit> largest_batch(analysis::Analysis& analysis, cons
                                               const Estimator& estimator) {
   const model::TrainingJob& job = analysis.job();
   if (job.graph != nullptr && job.graph->unknown_layers() > 0) {
-    return core::Error{
-        core::ErrorCode::missing_information,
-        core::with_separators(job.graph->unknown_layers()) +
-            " layers are of unknown classes, so that no batch is known to fit; use a summary that gpumem "
-            "knows the layers of",
-        {job.graph->file(), 0, {}}};
+    return core::Error{core::ErrorCode::missing_information,
+                       core::with_separators(job.graph->unknown_layers()) +
+                           " layers have unknown classes, so that no batch is known to fit; use a summary that gpumem "
+                           "knows the layers of",
+                       {job.graph->file(), 0, {}}};
   }
   return fit_detail::Search(analysis, gpu, estimator).run();
 }

@@ -154,7 +154,7 @@ GPUMEM_INLINE core::Status check_mixture(const Head& head, bool mixture) {
   if (!mixture) {
     const bool none =
         head.spread == 0.0 && head.wide_spread == 0.0 && head.lower_share == 0.0 && head.upper_share == 0.0;
-    return none ? core::Status(core::Done{}) : malformed("has figures of a mixture, but is of another type");
+    return none ? core::Status(core::Done{}) : malformed("has figures of a mixture, but has another type");
   }
   constexpr double kHalf = 0.5;
   if (!(head.spread > 0.0)) return core::below("spread", malformed("must be above 0"));

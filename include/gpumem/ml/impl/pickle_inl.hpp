@@ -201,7 +201,7 @@ class PickleMachine {
     if (op_at_ != 0) return "names its protocol twice";
     const std::uint64_t version = cursor_.number(1);
     if (version == pickle_detail::kProtocol || cursor_.short_of()) return {};
-    return "is of protocol " + std::to_string(version) + "; torch.save writes 2";
+    return "has protocol " + std::to_string(version) + "; torch.save writes 2";
   }
   Fault stop() {
     if (stack_.size() != 1 || !marks_.empty()) return "ends with a stack that does not hold just one value";

@@ -120,7 +120,7 @@ GPUMEM_INLINE core::Status read_dtype(const JsonValue& json, Entry& entry) {
     }
   }
   if (entry.dtype != nullptr) return core::Done{};
-  return malformed(entry, json.is(Kind::text) ? "is of an unknown dtype, " + core::quoted(json.text())
+  return malformed(entry, json.is(Kind::text) ? "has an unknown dtype, " + core::quoted(json.text())
                                               : "has a \"dtype\" that is not text");
 }
 
@@ -210,7 +210,7 @@ GPUMEM_INLINE core::Status put_in_order(std::vector<Entry>& entries, std::int64_
 
 GPUMEM_INLINE core::Result<Tensor> tensor_of(Entry& entry, std::string_view data) {
   if (entry.dtype->name != "F32") {
-    return malformed(entry, "is of dtype " + std::string(entry.dtype->name) +
+    return malformed(entry, "has dtype " + std::string(entry.dtype->name) +
                                 "; the weights of a model are F32, so convert it to float32");
   }
   Tensor tensor{std::string(entry.name), std::move(entry.shape), {}};

@@ -291,7 +291,7 @@ GPUMEM_INLINE core::Result<ZipArchive> ZipArchive::open(std::string_view bytes, 
     const core::Status readable = reader.readable(central->facts);
     if (!readable) return readable.error();
     if (!archive.by_name_.emplace(central->facts.name, all.size()).second) {
-      return reader.malformed_in(central->facts.name, "stands there twice");
+      return reader.malformed_in(central->facts.name, "is in it twice");
     }
     all.push_back(*central);
   }

@@ -171,7 +171,7 @@ class Reader {
     if (op == nullptr && is_bare_container(line.class_name)) return;  // an empty container
     if (op == nullptr && !line.parameters && !options_.lenient && prints_sizes()) {
       refuse({core::ErrorCode::unknown_layer,
-              "layer " + core::quoted(line.name) + " is of the unknown class " + core::quoted(line.class_name) +
+              "layer " + core::quoted(line.name) + " has the unknown class " + core::quoted(line.class_name) +
                   " and prints sizes, so it may hold parameters; print the tree with parameter counts, or read it "
                   "leniently (--lenient) for a lower bound",
               {}});
@@ -186,7 +186,7 @@ class Reader {
     }
     if (line.class_name == "Conv1D" && !resolve_conv1d(line)) return;
     if (op == nullptr && !line.parameters) {
-      builder_.warn("layer " + core::quoted(line.name) + " is of the unknown class " + core::quoted(line.class_name) +
+      builder_.warn("layer " + core::quoted(line.name) + " has the unknown class " + core::quoted(line.class_name) +
                         ", taken to hold no parameters",
                     lines_.number());
     }

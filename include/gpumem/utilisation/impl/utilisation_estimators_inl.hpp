@@ -33,7 +33,7 @@ Made create_learned(const std::string& model) {
 }
 
 inline constexpr std::array<UtilisationEstimatorEntry, 3> kAll = {{
-    {UtilisationMlp::kName, "ensembles of small perceptrons on the roofline's figures, learned from measured runs",
+    {UtilisationMlp::kName, "ensembles of small perceptrons on the roofline's figures, trained on measured runs",
      create_learned<UtilisationMlp::kName>},
     {UtilisationMlp::kBinsName, "the same as a classifier: SMACT in classes, with their probabilities",
      create_learned<UtilisationMlp::kBinsName>},
