@@ -19,14 +19,8 @@ using job::OptionValue;
 
 /// A value as the package gives it: of the option's type, shapes as text.
 inline OptionValue value_from(const JobOption& option, const py::handle& value) {
-  switch (option.place.type) {
-    case OptionType::flag: return value.cast<bool>();
-    case OptionType::whole_number: return value.cast<std::int64_t>();
-    case OptionType::text:
-    case OptionType::name_or_path:
-    case OptionType::choice:
-    case OptionType::dimensions: break;
-  }
+  if (option.place.type == OptionType::flag) return value.cast<bool>();
+  if (option.place.type == OptionType::whole_number) return value.cast<std::int64_t>();
   return value.cast<std::string>();
 }
 
