@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "gpumem/core/result.hpp"
-#include "training_run.hpp"
+#include "train_network.hpp"
 
 namespace gpumem::train {
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <exception>
 
-#include "trainer.hpp"
+#include "train_command.hpp"
 
 namespace {
 

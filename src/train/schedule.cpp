@@ -3,7 +3,7 @@
 #include <numeric>
 
 #include "shuffle.hpp"
-#include "training_run.hpp"
+#include "train_network.hpp"
 
 namespace gpumem::train {
 

@@ -9,7 +9,7 @@
 #include <sstream>
 
 #include "gpumem/ml/trained_model.hpp"
-#include "training.hpp"
+#include "small_recipes.hpp"
 
 namespace gpumem::train {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "../../src/train/standardise.hpp"
 #include "../../src/train/weights.hpp"
-#include "training.hpp"
+#include "small_recipes.hpp"
 
 namespace gpumem::train {
 namespace {

@@ -1,6 +1,6 @@
 #include "../../../src/train/card.hpp"
 
-#include "training.hpp"
+#include "small_recipes.hpp"
 
 namespace gpumem::train {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "training.hpp"
+#include "small_recipes.hpp"
 
 namespace gpumem::train {
 namespace {

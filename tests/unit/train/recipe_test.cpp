@@ -2,7 +2,7 @@
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/ml/features.hpp"
-#include "training.hpp"
+#include "small_recipes.hpp"
 
 namespace gpumem::train {
 namespace {

@@ -3,7 +3,7 @@
 #include "../../../src/train/featurise.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem_datasets/read_runs.hpp"
-#include "training.hpp"
+#include "small_recipes.hpp"
 
 namespace gpumem::train {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <numeric>
 
-#include "training.hpp"
+#include "small_recipes.hpp"
 
 namespace gpumem::train {
 namespace {

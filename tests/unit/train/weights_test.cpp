@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "gpumem/ml/network.hpp"
-#include "training.hpp"
+#include "small_recipes.hpp"
 
 namespace gpumem::train {
 namespace {

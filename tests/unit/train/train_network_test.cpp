@@ -1,4 +1,4 @@
-#include "../../../src/train/training_run.hpp"
+#include "../../../src/train/train_network.hpp"
 
 #include <algorithm>
 #include <numeric>

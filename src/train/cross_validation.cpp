@@ -1,4 +1,4 @@
-#include "training.hpp"
+#include "cross_validation.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -12,7 +12,7 @@
 #include "folds.hpp"
 #include "random.hpp"
 #include "standardise.hpp"
-#include "training_run.hpp"
+#include "train_network.hpp"
 #include "weights.hpp"
 
 namespace gpumem::train {

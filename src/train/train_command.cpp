@@ -1,4 +1,4 @@
-#include "trainer.hpp"
+#include "train_command.hpp"
 
 #include <array>
 #include <cstdio>

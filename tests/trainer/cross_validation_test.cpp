@@ -1,12 +1,12 @@
 // Cross-validation and the final model: learned by nets, by the seed alone, and the same after an interruption.
-#include "../../src/train/training.hpp"
+#include "../../src/train/cross_validation.hpp"
 
 #include <cmath>
 #include <filesystem>
 
 #include "gpumem/ml/model_config_writer.hpp"
 #include "gpumem/ml/safetensors.hpp"
-#include "training.hpp"
+#include "small_recipes.hpp"
 
 namespace gpumem::train {
 namespace {

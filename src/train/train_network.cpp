@@ -1,4 +1,4 @@
-#include "training_run.hpp"
+#include "train_network.hpp"
 
 #include <cmath>
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "cross_validation.hpp"
 #include "gpumem/core/result.hpp"
-#include "training.hpp"
 
 namespace gpumem::train {
 
