@@ -193,14 +193,14 @@ TEST(GpumemnetNet, AListThatContradictsItselfNamesTheLayer) {
       {"gradual", {{"conv2d", 16, 28}, {"batch_norm2d", 16, 3}}, "layer 2, 'batch_norm2d', has parameters"},
       {"gradual", {{"conv2d", 16, 28}, {"Swish", 16, 0}}, "layer 2, 'Swish', is where an activation should be"},
       {"gradual", {{"d", 9, 0}}, "not half its input"},
-      {"gradual", {{"flatten", 48, 0}}, "layer 1, 'flatten', stands where a conv2d should"},
+      {"gradual", {{"flatten", 48, 0}}, "layer 1, 'flatten', is where a conv2d should be"},
       {"gradual", {{"adaptive_avg_pool2d", 4, 0}}, "should pool to 1 x 1"},
       {"gradual", {pool, {"linear", 2, 9}}, "layer 2, 'linear', has parameters"},
       {"gradual",
        {pool, {"linear", 2, 8}, {"Softmax", 2, 0}, pool},
        "layer 4, 'adaptive_avg_pool2d', is listed behind"},
       {"residual", {{"conv2d", 16, 56}, {"ReLU", 16, 0}, {"conv2d", 16, 38}, {"ReLU", 16, 0}}, "its shortcut's shape"},
-      {"dense", {{"conv2d", 16, 896}, {"ReLU", 16, 0}, pool}, "layer 3, 'adaptive_avg_pool2d', stands where a conv2d"},
+      {"dense", {{"conv2d", 16, 896}, {"ReLU", 16, 0}, pool}, "layer 3, 'adaptive_avg_pool2d', is where a conv2d"},
       {"gradual", {{"conv2d", 16, INT64_MAX / 28 * 28}, {"ReLU", 16, 0}}, "has parameters that no number"},
   };
   for (const Misfit& misfit : misfits) {
