@@ -3,7 +3,7 @@
     python3 tests/recorder/check.py [PART...]
 
 Parts: `peaks` (live peak against PyTorch's MemTracker), `ranks` (of 8 pretended ranks, against FSDPMemTracker), `scaled`
-(from two sizes, against a recording at a third), `time`.
+(from two sizes, against a recording at a third), `torchvision` (both of these, for its nets), `time`.
 The last line says how many checks failed; the exit code is 1 if any did.
 """
 
@@ -60,6 +60,14 @@ PROGRAMS: dict[str, tuple[Program, tuple[int, ...]]] = {
     "llama bf16, LoRA": (llama(dtype=BF16, lora=True), (2, 2048)),
     "llama bf16, LoRA, checkpointing": (llama(dtype=BF16, lora=True, checkpointing=True), (2, 2048)),
 }
+#: With the batch.
+TORCHVISION = (
+    "alexnet vgg11_bn resnet18/adamw resnet50/autocast squeezenet1_1 densenet121 inception_v3 googlenet "
+    "shufflenet_v2_x0_5 mobilenet_v2 mobilenet_v2/autocast mobilenet_v3_small resnext50_32x4d wide_resnet50_2 mnasnet0_5 "
+    "efficientnet_b0 efficientnet_b0/adamw efficientnet_v2_s regnet_y_400mf regnet_x_400mf vit_b_16 vit_b_16/autocast "
+    "vit_b_32/adamw convnext_tiny convnext_tiny/autocast swin_t swin_t/adamw swin_v2_t maxvit_t fcn_resnet50 "
+    "deeplabv3_resnet50 lraspp_mobilenet_v3_large r3d_18 mc3_18 r2plus1d_18 s3d mvit_v2_s swin3d_t"
+).split()
 failures: list[str] = []
 
 
@@ -151,8 +159,12 @@ def tracked_peak(program: Program, sizes: tuple[int, ...], sharded: bool = False
         return max(parts["Total"] for device, parts in of_devices.items() if device.type == "cuda")
 
 
-def check_peaks() -> None:
-    for name, (program, sizes) in PROGRAMS.items():
+def of_torchvision() -> dict[str, tuple[Program, tuple[int, ...]]]:
+    return {name: (functools.partial(programs.torchvision_model, name=name), (4,)) for name in TORCHVISION}
+
+
+def check_peaks(chosen: dict[str, tuple[Program, tuple[int, ...]]] = PROGRAMS) -> None:
+    for name, (program, sizes) in chosen.items():
         start = time.process_time()
         in_place = live_peak(recorded(program, sizes))
         seconds = time.process_time() - start
@@ -211,9 +223,9 @@ def allocations(text: str, point: tuple[int, ...]) -> Iterator[int]:
         place += lengths[events[place]]
 
 
-def check_scaled() -> None:
-    """Recorded at other sizes, once more, and far away: what the expressions give must be the same to the byte."""
-    for name, (program, sizes) in PROGRAMS.items():
+def check_scaled(chosen: dict[str, tuple[Program, tuple[int, ...]]] = PROGRAMS) -> None:
+    """Recorded once more, far away: what the expressions give there must be the same to the byte."""
+    for name, (program, sizes) in chosen.items():
         start = time.process_time()
         text = gpumem.record.step(program, *sizes)
         seconds = time.process_time() - start
@@ -238,7 +250,18 @@ def check_time() -> None:
     row(True, "resnet50", f"{time.process_time() - start:.1f} s for two batch sizes and a check; {memory} MiB in all")
 
 
-PARTS = {"time": check_time, "peaks": check_peaks, "ranks": check_ranks, "scaled": check_scaled}
+def check_torchvision() -> None:
+    check_peaks(of_torchvision())
+    check_scaled(of_torchvision())
+
+
+PARTS = {
+    "time": check_time,
+    "peaks": check_peaks,
+    "ranks": check_ranks,
+    "scaled": check_scaled,
+    "torchvision": check_torchvision,
+}
 
 
 def main() -> int:

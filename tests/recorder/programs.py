@@ -333,6 +333,36 @@ def lora(batch: int, tokens: int = 1024) -> Step:
     return language(model, batch, tokens, 32000)
 
 
+def torchvision_model(batch: int, *, name: str) -> Step:
+    """A net of torchvision, with SGD; "name/autocast" under autocast to float16, "name/adamw" with AdamW."""
+    import torchvision
+
+    name, _, how = name.partition("/")
+    model = torchvision.models.get_model(name, weights=None).to("cuda")
+    video = name in ("r3d_18", "mc3_18", "r2plus1d_18", "s3d", "mvit_v2_s", "swin3d_t")
+    side = 299 if name == "inception_v3" else 112 if video and name[0] in "rms" and name[-1] == "8" else 224
+    shape = (batch, 3, 16, side, side) if video else (batch, 3, side, side)
+    if how == "adamw":
+        optimizer: torch.optim.Optimizer = torch.optim.AdamW(model.parameters())
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+    def total(value: Any) -> Tensor:
+        if isinstance(value, Tensor):
+            return value.float().mean()
+        return sum(total(each) for each in (value.values() if isinstance(value, dict) else value))
+
+    def step() -> None:
+        inputs = torch.empty(shape, device="cuda")
+        with torch.autocast("cuda", dtype=torch.float16, enabled=how == "autocast"):
+            loss = total(model(inputs))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
 # ---------------------------------------------------------------------------------- on several GPUs
 
 

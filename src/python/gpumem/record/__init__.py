@@ -85,7 +85,7 @@ def _points(batch_size: int, sequence_length: int | None, scale: bool) -> list[t
 
 
 class _Record:
-    """Records training steps without a GPU; see help("gpumem.record")."""
+    __doc__ = __doc__
 
     def __call__(
         self, path: _Path, *, capability: tuple[int, int] = (8, 0), title: str | None = None

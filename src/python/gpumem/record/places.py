@@ -1,39 +1,55 @@
-"""Lines of the user's program, for warnings and errors."""
+"""Lines of the user's program, for warnings and errors: the innermost that is of no installed package, or else the innermost
+that is not PyTorch's."""
 
 from __future__ import annotations
 
+import functools
 import pathlib
 import sys
+import sysconfig
 import traceback
 import types
+from collections.abc import Iterable
 
-_PACKAGE = str(pathlib.Path(__file__).resolve().parent)
-
-
-def _is_users(file: str) -> bool:
-    if file.startswith("<") or str(pathlib.Path(file).resolve()).startswith(_PACKAGE):
-        return False
-    parts = pathlib.PurePath(file).parts
-    return "torch" not in parts and "importlib" not in parts and "contextlib.py" not in parts
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+_STANDARD = pathlib.Path(sysconfig.get_path("stdlib")).resolve()
 
 
-def _place(file: str, line: int | None) -> str:
-    return f"{pathlib.PurePath(file).name}:{line}"
+@functools.cache
+def _rank(file: str) -> int:
+    """0: a file of the user's. 1: of an installed package or of Python. 2: PyTorch's or gpumem's."""
+    path = pathlib.Path(file)
+    if file.startswith("<") or "torch" in path.parts or _PACKAGE in path.resolve().parents:
+        return 2
+    installed = {"site-packages", "dist-packages"} & set(path.parts)
+    return 1 if installed or _STANDARD in path.resolve().parents else 0
+
+
+def _best(places: Iterable[tuple[str, int | None]]) -> str:
+    """Of places from the innermost outwards."""
+    of_package = ""
+    for file, line in places:
+        rank = _rank(file)
+        if rank == 0:
+            return f"{pathlib.PurePath(file).name}:{line}"
+        if rank == 1 and not of_package and "contextlib" not in file and "runpy" not in file:
+            of_package = f"{pathlib.PurePath(file).name}:{line}"
+    return of_package
+
+
+def _running() -> Iterable[tuple[str, int | None]]:
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        yield frame.f_code.co_filename, frame.f_lineno
+        frame = frame.f_back
 
 
 def users_line() -> str:
-    """The innermost line that runs now and is no part of PyTorch; empty where there is none."""
-    frame: types.FrameType | None = sys._getframe(1)
-    while frame is not None:
-        if _is_users(frame.f_code.co_filename):
-            return _place(frame.f_code.co_filename, frame.f_lineno)
-        frame = frame.f_back
-    return ""
+    """The line that runs now; empty where there is none."""
+    return _best(_running())
 
 
 def line_of(error: BaseException) -> str:
-    """The innermost line of the user's from which the error came."""
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if _is_users(frame.filename):
-            return _place(frame.filename, frame.lineno)
-    return ""
+    """The line from which the error came."""
+    frames = reversed(traceback.extract_tb(error.__traceback__))
+    return _best((frame.filename, frame.lineno) for frame in frames)

@@ -41,6 +41,7 @@ _PLAIN = tuple(
 )
 
 
+_DEVICE_OF = torch.ops.prim.device.default
 _one_at_a_time = threading.Lock()
 
 
@@ -82,6 +83,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.run.warnings[warning] = self.run.warnings.get(warning, 0) + 1
 
     def _module_runs(self, module: nn.Module, name: str) -> None:
+        if not self._autocast and torch.is_autocast_enabled():
+            self._autocast = str(torch.get_autocast_gpu_dtype()).removeprefix("torch.")
         if isinstance(module, nn.RNNBase):
             kind = type(module).__name__
             self.warn("rule", f"{name}: cuDNN's {kind} is recorded as the operators that it is made of", "")
@@ -126,8 +129,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.ops.prim.device.default:
-            return func(*args, **kwargs)
+        if func is _DEVICE_OF:  # Asked by C++, and often.
+            return args[0].fake_device if isinstance(args[0], FakeTensor) else func(*args, **kwargs)
         if any(kind not in _PLAIN for kind in types):
             return NotImplemented  # A DTensor, for example: its parts come here.
         if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not self._fakes:
@@ -228,8 +231,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             tuple(form_of(each) for each in outputs),
             small_extra(func, args),
         )
-        if phase == Phase.FORWARD and not self._autocast and torch.is_autocast_enabled():
-            self._autocast = str(torch.get_autocast_gpu_dtype()).removeprefix("torch.")
         if func.namespace not in ("aten", "prims", "c10d", "_c10d_functional", "fsdp"):
             self.warn("rule", f"no rule is known for {func.name()}: what it takes inside is not counted", users_line())
         self.run.calls.append(call)

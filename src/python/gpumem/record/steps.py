@@ -5,11 +5,12 @@ from __future__ import annotations
 import collections
 import importlib
 from collections.abc import Callable, Iterable
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from .run import Mark
+
+if TYPE_CHECKING:
+    import torch
 
 
 class Stop(BaseException):
