@@ -13,6 +13,7 @@ import contextlib
 import functools
 import inspect
 import json
+import os
 import pathlib
 import resource
 import sys
@@ -22,6 +23,7 @@ from typing import Any
 
 sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "src" / "python")]
 sys.dont_write_bytecode = True
+os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"  # PyTorch's trackers round to 512 bytes without it.
 
 import torch  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402

@@ -135,7 +135,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             return NotImplemented  # A DTensor, for example: its parts come here.
         if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not self._fakes:
             return func(*args, **kwargs)  # DTensor works out shapes in a mode of its own.
-        inputs = list(tensors_in((args, kwargs)))
+        inputs = tensors_in((args, kwargs))
         if self._stays_real(func, args, kwargs, inputs):
             with _disable_current_modes():
                 return func(*args, **kwargs)
@@ -145,7 +145,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
                 return result
         if inputs and not any(isinstance(each, FakeTensor) for each in inputs):
             args, kwargs = pytree.tree_map(self._fake, (args, kwargs))
-            inputs = list(tensors_in((args, kwargs)))
+            inputs = tensors_in((args, kwargs))
         return self._operator(func, args, kwargs, inputs)
 
     def _stays_real(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> bool:
@@ -283,7 +283,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
 def _own_garbage_times() -> Iterator[None]:
     """What was there before is not looked at again: PyTorch alone has some 300,000 objects."""
     enabled = gc.isenabled()
-    gc.collect()
     gc.freeze()
     gc.disable()
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -12,15 +12,24 @@ from .pretended_cuda import Stream
 from .run import Allocate, Category, Event, Free, TensorForm
 
 
-def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+def tensors_in(value: Any) -> list[torch.Tensor]:
     """The tensors in nested lists, tuples and dictionaries."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, (list, tuple)):
-        for each in value:
-            yield from tensors_in(each)
-    elif isinstance(value, dict):
-        yield from tensors_in(list(value.values()))
+    found: list[torch.Tensor] = []
+    _gather((value,), found)
+    return found
+
+
+def _gather(values: Iterable[Any], found: list[torch.Tensor]) -> None:
+    for each in values:
+        if isinstance(each, torch.Tensor):
+            found.append(each)
+        elif isinstance(each, list):
+            if each and not isinstance(each[0], int):  # Most lists are sizes and strides.
+                _gather(each, found)
+        elif isinstance(each, tuple):
+            _gather(each, found)
+        elif isinstance(each, dict):
+            _gather(each.values(), found)
 
 
 def form_of(tensor: torch.Tensor) -> TensorForm:

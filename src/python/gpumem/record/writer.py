@@ -2,6 +2,34 @@
 
 Input: runs (run.py) of the same program, with the sizes that each had. Output: the text of a recording, format
 gpumem-recording, version 1. The runs must have done the same things in the same order; where they part is an error.
+
+The object's keys; lists refer to each other by index, from 0; sizes are bytes, shapes and strides elements:
+
+    format, version, title, torch, capability, world_size, rank
+    axes            what sizes depend on: [], ["batch"] or ["batch", "sequence"]
+    recorded_at     the axes' values in the runs that expressions come from: 2 for one axis, 4 for two. Without axes there
+                    is one run: [[]], or its sizes where they are known
+    checked_at      those of the runs that the expressions gave exactly
+    optimizer       its class in lower case; empty: none, or several
+    precision       gpumem's name for the types that were seen; empty: it has none
+    warnings        [kind ("value", "rule", "shape"), text, the user's line or "", how often]
+    strings         a table
+    dims            coefficients of 1, batch, sequence, batch * sequence; zeros at the end are left out
+    tensors         [dtype (a string), [dims], layout]; layout: [] contiguous; [axes from the outermost to the innermost in
+                    memory]; or a list of strides, each a list of coefficients
+    sizes           [item, [dims]]: a storage of item * product of the dims bytes
+    calls           [operator, module (strings), phase, thread, [inputs], [outputs] (tensors), extra]; extra: of convolutions
+                    [transposed, groups, wanted gradients as bits 1, 2, 4], else []
+    parameters      [name, tensor, trained, allocation, gradient]: allocations are counted from 0 in the order of the
+                    events; gradient is that of the last step; -1: none seen
+    events          one list of whole numbers: 0 size stream call category (an allocation; call -1: of none);
+                    1 back (a release of the one made `back` allocations ago, 1 is the newest); 2 call (it begins: its
+                    kernel copies inputs); 3 call part (the library takes its workspace: part 0 forward, 1 gradient of the
+                    data, 2 of the weight); 4 call (it ends); 5 mark step (a phase begins)
+    kernels         [call, how often it runs in the last whole step]
+
+The numbers of phases, marks and categories are those of run.py. Events 2, 3 and 4 are there for calls to which a rule may
+add memory (operators.py).
 """
 
 from __future__ import annotations
