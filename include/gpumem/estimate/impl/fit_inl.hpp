@@ -17,8 +17,7 @@ GPUMEM_INLINE double least_need(const MemoryEstimate& estimate) {
 }
 
 /// Looks for the boundary between what fits (`low`) and what does not (`high`). Need is nearly linear in the batch, so
-/// a straight line through two needs leads close to it; from there steps that double, then halve, lead to it. The line
-/// begins at a small batch: between two large ones that are close the allocator's rounding would set its slope.
+/// a straight line through two needs leads close to it; from there steps that double, then halve, lead to it.
 class Search {
  public:
   Search(analysis::Analysis& analysis, const device::GpuProfile& gpu, const Estimator& estimator)
@@ -26,6 +25,7 @@ class Search {
 
   core::Result<Fit> run() {
     constexpr int kGuesses = 3;
+    constexpr std::int64_t kSecond = 16;
     if (const auto fault = probe(1)) return *fault;
     if (low_ == 1) {
       if (const auto fault = probe(kSecond)) return *fault;
@@ -44,7 +44,6 @@ class Search {
   }
 
  private:
-  static constexpr std::int64_t kSecond = 16;  ///< tried after 1
   struct Need {
     std::int64_t batch_size = 0;
     double bytes = 0.0;
@@ -55,11 +54,11 @@ class Search {
     return batch_size > low_ && batch_size <= kLargestBatch && (high_ == 0 || batch_size < high_);
   }
 
-  /// Where the line through a small batch's need and the last one meets the capacity; 0: nowhere.
+  /// Where the line through the last two needs meets the capacity; 0: nowhere.
   [[nodiscard]] std::int64_t on_the_line() const {
-    const double rise = latest_.bytes - small_.bytes;
-    const auto run = static_cast<double>(latest_.batch_size - small_.batch_size);
-    if (small_.batch_size == 0 || rise * run <= 0.0) return 0;
+    const double rise = latest_.bytes - former_.bytes;
+    const auto run = static_cast<double>(latest_.batch_size - former_.batch_size);
+    if (former_.batch_size == 0 || rise * run <= 0.0) return 0;
     const double room = static_cast<double>(gpu_.capacity().count()) - latest_.bytes;
     const double batch_size = static_cast<double>(latest_.batch_size) + room * run / rise;
     return static_cast<std::int64_t>(std::clamp(batch_size, 0.0, static_cast<double>(kLargestBatch)));
@@ -93,7 +92,6 @@ class Search {
     if (!estimate && !beyond) return estimate.error();
     if (estimate && estimate->lower_bound && estimate->upper <= gpu_.capacity()) return never_known(*estimate);
     former_ = latest_;
-    if (former_.batch_size <= kSecond) small_ = former_;
     latest_ = {batch_size, beyond ? 0.0 : least_need(*estimate)};
     const bool turned = (beyond || !estimate->fits) == (former_.batch_size == low_);
     if (turned) step_ = 1;
@@ -116,7 +114,6 @@ class Search {
   Fit fit_;
   std::int64_t low_ = 0;   ///< fits; 0: nothing known to
   std::int64_t high_ = 0;  ///< does not fit; 0: nothing known not to
-  Need small_;             ///< of the largest batch up to kSecond before the last probe
   Need former_;            ///< of the last probe but one
   Need latest_;
   std::int64_t step_ = 1;
