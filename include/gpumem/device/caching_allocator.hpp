@@ -109,15 +109,17 @@ class CachingAllocator {
   [[nodiscard]] std::uint32_t new_pools(std::uint32_t stream);
   [[nodiscard]] BlockId new_block(std::uint32_t pool, std::int64_t address, std::int64_t size);
   void forget(BlockId id);
+  void put_free(Pool& pool, BlockId id);
   void put_free(BlockId id);
   void take_out(BlockId id);
   [[nodiscard]] BlockId split_off(BlockId id, std::int64_t size);
   void absorb_next(BlockId id);
   BlockId free_merged(BlockId id);
 
-  [[nodiscard]] BlockId find_free(std::uint32_t pool, std::int64_t size);
+  [[nodiscard]] BlockId find_free(Pool& pool, std::int64_t size);
+  [[nodiscard]] BlockId find_free_as_optioned(Pool& pool, std::int64_t size);
   [[nodiscard]] BlockId best_expandable(const Pool& pool, BlockId id) const;
-  [[nodiscard]] bool splits(const Block& block, std::int64_t size) const;
+  [[nodiscard]] bool splits(const Pool& pool, const Block& block, std::int64_t size) const;
 
   [[nodiscard]] BlockId reserve(std::uint32_t pool, std::int64_t size);
   [[nodiscard]] BlockId try_reserve(std::uint32_t pool, std::int64_t size);

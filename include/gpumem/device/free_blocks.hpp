@@ -87,7 +87,7 @@ class FreeBlocks {
     std::size_t bin = 0;  ///< that it is in
   };
 
-  [[nodiscard]] Found find(const Block* blocks, std::int64_t size, std::int64_t address) const {
+  [[nodiscard, gnu::always_inline]] Found find(const Block* blocks, std::int64_t size, std::int64_t address) const {
     const std::size_t bin = bin_of(size);
     BlockId best = kNoBlock;
     for (BlockId at = roots_[bin]; at != kNoBlock;) {

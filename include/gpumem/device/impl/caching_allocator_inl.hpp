@@ -90,12 +90,13 @@ inline void CachingAllocator::forget(BlockId id) {
   unused_ = id;
 }
 
-inline void CachingAllocator::put_free(BlockId id) {
+inline void CachingAllocator::put_free(Pool& pool, BlockId id) {
   Block& block = blocks_[id];
   block.state = BlockState::free;
   block.freed_at = large_searches_;
-  pools_[block.pool].free.insert(blocks_.data(), id);
+  pool.free.insert(blocks_.data(), id);
 }
+inline void CachingAllocator::put_free(BlockId id) { put_free(pools_[blocks_[id].pool], id); }
 
 inline void CachingAllocator::take_out(BlockId id) { pools_[blocks_[id].pool].free.erase(blocks_.data(), id); }
 
@@ -122,18 +123,19 @@ inline void CachingAllocator::absorb_next(BlockId id) {
 
 /// A block that is in no list, made one with the free blocks beside it, put among the free.
 inline BlockId CachingAllocator::free_merged(BlockId id) {
+  Pool& pool = pools_[blocks_[id].pool];  // its neighbours' too
   const BlockId next = blocks_[id].next;
   if (next != kNoBlock && blocks_[next].state == BlockState::free) {
-    take_out(next);
+    pool.free.erase(blocks_.data(), next);
     absorb_next(id);
   }
   const BlockId previous = blocks_[id].previous;
   if (previous != kNoBlock && blocks_[previous].state == BlockState::free) {
-    take_out(previous);
+    pool.free.erase(blocks_.data(), previous);
     absorb_next(previous);
     id = previous;
   }
-  put_free(id);
+  put_free(pool, id);
   return id;
 }
 
@@ -147,7 +149,7 @@ inline std::int64_t CachingAllocator::rounded(std::int64_t bytes) const {
       return detail::rounded_to_division(bytes, divisions);
     }
   }
-  return detail::rounded_up(bytes, detail::kSmallestBlock);
+  return (bytes + detail::kSmallestBlock - 1) & -detail::kSmallestBlock;  // a power of two: no division
 }
 
 inline std::uint32_t CachingAllocator::pool_of(std::uint32_t stream, bool small) {
@@ -169,12 +171,15 @@ GPUMEM_INLINE std::uint32_t CachingAllocator::new_pools(std::uint32_t stream) {
 }
 
 /// Takes the best free block out, or none.
-inline BlockId CachingAllocator::find_free(std::uint32_t pool, std::int64_t size) {
-  if (plain_) return pools_[pool].free.take_at_least(blocks_.data(), size);
-  if (collects_ && !pools_[pool].small) ++large_searches_;
-  BlockId id = pools_[pool].free.at_least(blocks_.data(), size);
+inline BlockId CachingAllocator::find_free(Pool& pool, std::int64_t size) {
+  return plain_ ? pool.free.take_at_least(blocks_.data(), size) : find_free_as_optioned(pool, size);
+}
+
+GPUMEM_INLINE BlockId CachingAllocator::find_free_as_optioned(Pool& pool, std::int64_t size) {
+  if (collects_ && !pool.small) ++large_searches_;
+  BlockId id = pool.free.at_least(blocks_.data(), size);
   if (id == kNoBlock) return kNoBlock;
-  if (options_.expandable_segments) id = best_expandable(pools_[pool], id);
+  if (options_.expandable_segments) id = best_expandable(pool, id);
   const std::int64_t found = blocks_[id].size;
   const bool oversize = size >= max_split_;
   if (!oversize && found >= max_split_) return kNoBlock;
@@ -199,10 +204,10 @@ GPUMEM_INLINE BlockId CachingAllocator::best_expandable(const Pool& pool, BlockI
 }
 
 /// Whether a block that serves a request of this size is cut.
-inline bool CachingAllocator::splits(const Block& block, std::int64_t size) const {
+inline bool CachingAllocator::splits(const Pool& pool, const Block& block, std::int64_t size) const {
   namespace detail = caching_allocator_detail;
   const std::int64_t rest = block.size - size;
-  const bool fine = options_.expandable_segments || pools_[block.pool].small;
+  const bool fine = pool.small || options_.expandable_segments;
   return fine ? rest >= detail::kSmallestBlock : size < max_split_ && rest > detail::kLargestSmall;
 }
 
@@ -211,11 +216,12 @@ GPUMEM_INLINE std::optional<BlockId> CachingAllocator::allocate(std::int64_t byt
   if (bytes <= 0) return kNoBlock;
   if (bytes > detail::kLargestCapacity) return std::nullopt;
   const std::int64_t size = rounded(bytes);
-  const std::uint32_t pool = pool_of(stream, size <= detail::kLargestSmall);
+  const std::uint32_t index = pool_of(stream, size <= detail::kLargestSmall);
+  Pool& pool = pools_[index];
   BlockId id = find_free(pool, size);
-  if (id == kNoBlock) id = reserve(pool, size);
+  if (id == kNoBlock) id = reserve(index, size);
   if (id == kNoBlock) return std::nullopt;
-  if (splits(blocks_[id], size)) put_free(split_off(id, size));  // what it has too much
+  if (splits(pool, blocks_[id], size)) put_free(pool, split_off(id, size));  // what it has too much
   Block& block = blocks_[id];
   block.state = BlockState::allocated;
   block.requested = bytes;
@@ -230,10 +236,10 @@ GPUMEM_INLINE std::optional<std::int64_t> CachingAllocator::allocate_and_free(st
   if (plain_ && bytes > 0 && bytes <= detail::kLargestCapacity) {
     // A free block that is cut and made whole again is as it was: only the peaks tell.
     const std::int64_t size = rounded(bytes);
-    const std::uint32_t pool = pool_of(stream, size <= detail::kLargestSmall);
-    const BlockId id = pools_[pool].free.at_least(blocks_.data(), size);
+    const Pool& pool = pools_[pool_of(stream, size <= detail::kLargestSmall)];
+    const BlockId id = pool.free.at_least(blocks_.data(), size);
     if (id != kNoBlock) {
-      const std::int64_t taken = splits(blocks_[id], size) ? size : blocks_[id].size;
+      const std::int64_t taken = splits(pool, blocks_[id], size) ? size : blocks_[id].size;
       allocated_.touch(taken);
       requested_.touch(bytes);
       return taken;
