@@ -26,16 +26,18 @@ sys.dont_write_bytecode = True
 os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"  # PyTorch's trackers round to 512 bytes without it.
 
 import torch  # noqa: E402
-from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes  # noqa: E402
 
 import gpumem  # noqa: E402
 import programs  # noqa: E402
 from gpumem.record.conversions import Conversions  # noqa: E402
 from gpumem.record.expressions import value_of  # noqa: E402
+from gpumem.record.gradient_sums import GradientSums  # noqa: E402
 from gpumem.record.kernels import install_kernels  # noqa: E402
 from gpumem.record.pretended_cuda import pretended_gpu  # noqa: E402
-from gpumem.record.recorder import recording  # noqa: E402
+from gpumem.record.recorder import recording, stays_real  # noqa: E402
 from gpumem.record.run import Allocate, Free, Run  # noqa: E402
+from gpumem.record.storages import tensors_in  # noqa: E402
 
 MIB = 1 << 20
 BF16, FP16 = torch.bfloat16, torch.float16
@@ -122,13 +124,15 @@ def of_what_learns(register: Callable[..., Any]) -> Callable[..., Any]:
     return lambda tensor, hook: register(tensor, hook) if tensor.requires_grad else NoHook()
 
 
-class NoOverflow(TorchDispatchMode):
-    """A gradient scaler reads from the GPU whether there was an overflow, an optimizer from the CPU its number of steps."""
+class Values(TorchDispatchMode):
+    """Small tensors of the CPU are real, as for the recorder; a gradient scaler is told that there was no overflow."""
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if func is torch.ops.aten._local_scalar_dense.default:
-            return 0.0 if args[0].device.type == "cuda" else 1.0
-        return func(*args, **(kwargs or {}))
+        kwargs = kwargs or {}
+        if stays_real(func, args, kwargs, tensors_in((args, kwargs))):
+            with _disable_current_modes():
+                return func(*args, **kwargs)
+        return 0.0 if func is torch.ops.aten._local_scalar_dense.default else func(*args, **kwargs)
 
 
 def tracked_peak(program: Program, sizes: tuple[int, ...], sharded: bool = False) -> int:
@@ -146,7 +150,9 @@ def tracked_peak(program: Program, sizes: tuple[int, ...], sharded: bool = False
         if sharded:  # A mesh has values, which fake tensors have not.
             mesh = torch.distributed.device_mesh.init_device_mesh("cuda", (8,))
             replaced.set(torch.distributed.device_mesh, "init_device_mesh", lambda *_: mesh)
-        with FakeTensorMode(allow_non_fake_inputs=True), NoOverflow(), contextlib.ExitStack() as stack:
+        with FakeTensorMode(allow_non_fake_inputs=True), contextlib.ExitStack() as stack:
+            GradientSums().learn_counts(replaced)  # Gives autograd what it asks for.
+            stack.enter_context(Values())
             if sharded:
                 step = program(*sizes)
                 parts = inspect.getclosurevars(step).nonlocals

@@ -86,6 +86,7 @@ def _points(batch_size: int, sequence_length: int | None, scale: bool) -> list[t
 
 class _Record:
     __doc__ = __doc__
+    __name__ = __name__  # `import gpumem.record.run as run` looks for it in the package's attribute of this name.
 
     def __call__(
         self, path: _Path, *, capability: tuple[int, int] = (8, 0), title: str | None = None

@@ -15,31 +15,33 @@ import torch
 from torch import nn
 
 from .pretended_cuda import Replacements
+from .storages import local
 
-_Apply = Callable[..., nn.Module]
+_Conversion = Callable[[Any], Any]
+
+
+def _new_parameter(old: nn.Parameter, converted: torch.Tensor) -> nn.Parameter:
+    """As torch.nn.Module._apply makes it where it overwrites; what was noted on the old one is kept."""
+    new = nn.Parameter(converted, old.requires_grad)
+    for name, value in vars(old).items():
+        if name not in vars(new):
+            setattr(new, name, value)
+    return new
 
 
 class Conversions:
-    """Stands in for Module._apply while a recording lasts."""
+    """Stands in for Module._apply while a recording lasts. optimizers: all that were made."""
 
     def __init__(self) -> None:
         self.optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
-        self._inside = False
+        self._made: dict[int, tuple[nn.Parameter, nn.Parameter]] | None = None  # Old and new, while a conversion runs.
 
     def install(self, replaced: Replacements) -> None:
-        future = torch.__future__
-        before = future.get_overwrite_module_params_on_conversion()
-        replaced.callback(future.set_overwrite_module_params_on_conversion, before)
-        future.set_overwrite_module_params_on_conversion(True)
-
-        original: _Apply = nn.Module._apply
-        init = torch.optim.Optimizer.__init__
         this = self
+        init = torch.optim.Optimizer.__init__
 
-        def apply(module: nn.Module, fn: Callable[[Any], Any], *arguments: Any, **options: Any) -> nn.Module:
-            if this._inside:
-                return original(module, fn, *arguments, **options)
-            return this._convert(original, module, fn, arguments, options)
+        def apply(module: nn.Module, fn: _Conversion, recurse: bool = True) -> nn.Module:
+            return this._convert(module, fn, recurse)
 
         def note_optimizer(optimizer: torch.optim.Optimizer, *arguments: Any, **options: Any) -> None:
             init(optimizer, *arguments, **options)
@@ -48,38 +50,47 @@ class Conversions:
         replaced.set(nn.Module, "_apply", apply)
         replaced.set(torch.optim.Optimizer, "__init__", note_optimizer)
 
-    def _convert(
-        self, original: _Apply, module: nn.Module, fn: Callable[[Any], Any], arguments: Any, options: Any
-    ) -> nn.Module:
-        places = [
-            (part, name, parameter)
-            for part in module.modules()
-            for name, parameter in part._parameters.items()
-            if parameter is not None
-        ]
-        made: dict[int, tuple[Any, Any]] = {}  # What fn made of each, by the old one's id; the old one is kept alive.
-
-        def once(tensor: Any) -> Any:
-            if id(tensor) not in made:
-                made[id(tensor)] = (tensor, fn(tensor))
-            return made[id(tensor)][1]
-
-        self._inside = True
+    def _convert(self, module: nn.Module, fn: _Conversion, recurse: bool) -> nn.Module:
+        """Of a module and its parts; those with an _apply of their own call this one for what is the same."""
+        outermost = self._made is None
+        if self._made is None:
+            self._made = {}
         try:
-            result = original(module, once, *arguments, **options)
+            if recurse:
+                for part in module.children():
+                    part._apply(fn)
+            self._convert_own(module, fn, self._made)
+            if outermost:
+                self._tell_optimizers(self._made)
         finally:
-            self._inside = False
-        self._replace(places, made)
-        return result
+            if outermost:
+                self._made = None
+        return module
 
-    def _replace(self, places: list[tuple[nn.Module, str, nn.Parameter]], made: dict[int, tuple[Any, Any]]) -> None:
-        new: dict[int, nn.Parameter] = {}
-        for part, name, old in places:
-            now = part._parameters.get(name)
-            if now is None or now is old or id(old) not in made:
+    def _convert_own(
+        self, module: nn.Module, fn: _Conversion, made: dict[int, tuple[nn.Parameter, nn.Parameter]]
+    ) -> None:
+        for name, old in module._parameters.items():
+            if old is None:
                 continue
-            unchanged = made[id(old)][1] is old
-            part._parameters[name] = new.setdefault(id(old), old if unchanged else now)
+            if id(old) not in made:
+                made[id(old)] = (old, self._converted(old, fn))
+            module._parameters[name] = made[id(old)][1]
+        for name, buffer in module._buffers.items():
+            if buffer is not None:
+                module._buffers[name] = fn(buffer)
+
+    def _converted(self, old: nn.Parameter, fn: _Conversion) -> nn.Parameter:
+        with torch.no_grad():
+            converted = fn(old)
+            if converted is old or local(converted) is local(old):
+                return old
+            new = _new_parameter(old, converted)
+            if old.grad is not None:
+                new.grad = fn(old.grad).requires_grad_(old.grad.requires_grad)
+        return new
+
+    def _tell_optimizers(self, made: dict[int, tuple[nn.Parameter, nn.Parameter]]) -> None:
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                group["params"] = [new.get(id(each), each) for each in group["params"]]
+                group["params"] = [made[id(each)][1] if id(each) in made else each for each in group["params"]]

@@ -16,6 +16,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .errors import record_error
+from .hooks import pretended_accelerator
+from .pretended_cuda import Replacements
 
 _AFTER_TABLE = 8  # c10::intrusive_ptr_target: a pointer to the table of functions, then the count, in its low 32 bits.
 
@@ -54,6 +56,12 @@ class _Counts(TorchDispatchMode):  # type: ignore[misc]
         return func(*args, **kwargs)
 
 
+def _small_backward() -> None:
+    x = torch.empty(4, device="cuda", requires_grad=True)
+    y = x * 1.0
+    ((y * 2.0) + (y * 3.0)).sum().backward()
+
+
 def _counts_of(tensor: torch.Tensor) -> tuple[int, int]:
     return _references(tensor.untyped_storage()), _references(tensor)
 
@@ -65,19 +73,22 @@ class GradientSums:
         self.made = self.made_in_place = 0
         self._storage = self._tensor = 0
 
-    def learn_counts(self) -> None:
-        """Runs a small backward of fake tensors in which the engine adds two gradients that it alone holds."""
+    def learn_counts(self, replaced: Replacements) -> None:
+        """Runs a small backward of fake tensors in which the engine adds two gradients that it alone holds. It fails where
+        PyTorch wants an accelerator, which it then gets."""
         with _Counts() as counts:
-            x = torch.empty(4, device="cuda", requires_grad=True)
-            y = x * 1.0
             try:
-                ((y * 2.0) + (y * 3.0)).sum().backward()
-            except RuntimeError as error:
-                raise record_error(
-                    "autograd's threads were started without the pretended GPU: a backward ran before in this process",
-                    "record before any backward of the process, or in one of its own: "
-                    "python3 -m gpumem.record script.py",
-                ) from error
+                _small_backward()
+            except RuntimeError:
+                replaced.enter_context(pretended_accelerator())
+                try:
+                    _small_backward()
+                except RuntimeError as error:
+                    raise record_error(
+                        f"autograd does not run on the pretended GPU ({error})",
+                        "record before any backward of the process, or in one of its own: "
+                        "python3 -m gpumem.record script.py",
+                    ) from error
         if counts.seen:
             self._storage = min(storage for storage, _ in counts.seen)
             self._tensor = min(tensor for _, tensor in counts.seen)

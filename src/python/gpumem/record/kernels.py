@@ -116,20 +116,20 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     return torch.matmul(input, weight.t()).add_(bias)
 
 
-def _channels_last(tensor: Tensor) -> bool:
-    return (
-        tensor.ndim == 4 and tensor.is_contiguous(memory_format=torch.channels_last) and not tensor.is_contiguous()
-    )
+_CHANNELS_LAST = {4: torch.channels_last, 5: torch.channels_last_3d}
 
 
 def _convolution_format(input: Tensor, weight: Tensor, _backend: object) -> torch.memory_format:
-    """cudnn_conv_suggest_memory_format: channels last if input or weight is; PyTorch's own depthwise kernels never."""
-    if input.ndim != 4:
+    """cudnn_conv_suggest_memory_format: channels last if input or weight is; never in float64, nor in PyTorch's own
+    depthwise kernels."""
+    last = _CHANNELS_LAST.get(input.ndim)
+    depthwise = weight.shape[1] == 1 and input.shape[1] > 1 and input.dtype == torch.float32
+    if last is None or depthwise or input.dtype == torch.float64:
         return torch.contiguous_format
-    if weight.shape[1] == 1 and input.shape[1] > 1 and input.dtype == torch.float32:
-        return torch.contiguous_format
-    last = _channels_last(input) or _channels_last(weight)
-    return torch.channels_last if last else torch.contiguous_format
+    for each in (input, weight):
+        if each.is_contiguous(memory_format=last) and not each.is_contiguous():
+            return last
+    return torch.contiguous_format
 
 
 def _never(*_arguments: Any, **_options: Any) -> None:

@@ -86,7 +86,7 @@ def is_dense(form: TensorForm) -> bool:
         return True
 
     axes = tuple(range(len(form.shape)))
-    return packed(axes) or (len(axes) == 4 and packed((0, 2, 3, 1)))
+    return packed(axes) or (len(axes) in (4, 5) and packed((0, *axes[2:], 1)))
 
 
 def rules_of(func: Any, call: Call) -> Rules:

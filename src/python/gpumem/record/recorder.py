@@ -45,6 +45,16 @@ _DEVICE_OF = torch.ops.prim.device.default
 _one_at_a_time = threading.Lock()
 
 
+def stays_real(func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> bool:
+    """Tensors of the CPU that hold values go on holding them."""
+    device = kwargs.get("device")
+    if device is not None and torch.device(device).type != "cpu":
+        return False
+    if any(isinstance(each, FakeTensor) or each.device.type != "cpu" for each in inputs):
+        return False
+    return bool(inputs) or largest_size(args) <= _SMALL or not is_factory(func)
+
+
 class Recorder(TorchDispatchMode):  # type: ignore[misc]
     """The dispatch mode. most_steps: see Steps."""
 
@@ -136,7 +146,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not self._fakes:
             return func(*args, **kwargs)  # DTensor works out shapes in a mode of its own.
         inputs = tensors_in((args, kwargs))
-        if self._stays_real(func, args, kwargs, inputs):
+        if stays_real(func, args, kwargs, inputs):
             with _disable_current_modes():
                 return func(*args, **kwargs)
         if func.namespace in ("c10d", "_c10d_functional"):
@@ -147,15 +157,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             args, kwargs = pytree.tree_map(self._fake, (args, kwargs))
             inputs = tensors_in((args, kwargs))
         return self._operator(func, args, kwargs, inputs)
-
-    def _stays_real(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> bool:
-        """Tensors of the CPU that hold values go on holding them."""
-        device = kwargs.get("device")
-        if device is not None and torch.device(device).type != "cpu":
-            return False
-        if any(isinstance(each, FakeTensor) or each.device.type != "cpu" for each in inputs):
-            return False
-        return bool(inputs) or largest_size(args) <= _SMALL or not is_factory(func)
 
     def _fake(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor) and value.device.type == "cpu":
@@ -323,7 +324,7 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
 
         replaced.set(torch.UntypedStorage, "resize_", resize_)
         with fakes:
-            recorder.sums.learn_counts()
+            recorder.sums.learn_counts(replaced)
             with recorder:
                 recorder.begin()
                 try:
