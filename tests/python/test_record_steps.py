@@ -10,7 +10,7 @@ import unittest
 import unittest.mock
 
 import gpumem
-from gpumem.record import guard, launcher
+from gpumem.record import guard, hooks, launcher
 from gpumem.record.places import line_of, users_line
 from gpumem.record.run import Mark
 from gpumem.record.steps import Steps, Stop
@@ -114,11 +114,13 @@ class DeviceGuard(unittest.TestCase):
     def test_a_new_guard_says_that_it_is_of_cuda(self):
         made = guard._new_guard(self.table())
         table = ctypes.cast(made, ctypes.POINTER(ctypes.c_void_p))[0]
-        functions = (ctypes.c_void_p * 8).from_address(table)
+        functions = (ctypes.c_void_p * 11).from_address(table)
         ask = ctypes.CFUNCTYPE(ctypes.c_int8, ctypes.c_void_p)
         self.assertEqual([ask(functions[slot])(made) for slot in (0, 1, 2)], [1, 1, 1])
-        self.assertEqual(functions[6], functions[5])
-        self.assertEqual(functions[7], functions[5])
+        stream = ctypes.CFUNCTYPE(guard._Stream, ctypes.c_void_p, ctypes.c_int16)(functions[5])(made, 1)
+        self.assertEqual((stream.device_type, stream.device_index, stream.stream_id), (1, 0, 0))
+        self.assertEqual([functions[slot] for slot in (6, 7, 8, 9)], [functions[5]] * 4)
+        self.assertEqual(functions[10], self.words[12])
 
     def test_other_answers_are_refused(self):
         for changed in ({"kind": 0}, {"device": 1}, {"stream": 2}):
@@ -129,8 +131,29 @@ class DeviceGuard(unittest.TestCase):
     def test_other_systems_are_refused(self):
         with unittest.mock.patch.object(guard.platform, "system", return_value="Darwin"):
             with self.assertRaises(gpumem.RecordError) as caught:
-                guard._libc10()
+                guard.loaded_library("libc10.so")
         self.assertIn("Darwin", str(caught.exception))
+
+
+class Hooks(unittest.TestCase):
+    """The functions of the CUDA hooks are told apart by their machine code."""
+
+    def test_functions_that_return_false(self):
+        for code, false in (("31c0c3", True), ("f30f1efa31c0c390", True), ("f30f1efab801000000c3", False), ("c3", False)):
+            self.assertEqual(hooks.returns_false(bytes.fromhex(code), "x86_64"), false, code)
+        self.assertTrue(hooks.returns_false(bytes.fromhex("00008052c0035fd6"), "aarch64"))
+
+    def flags(self, text):
+        return [each == "f" for each in text]
+
+    def test_places(self):
+        # As in 2.14, and as before isBuilt and isAvailable came.
+        self.assertEqual(hooks.places_of_answers(self.flags("..ff..f....f....fffffffff...ffffff...")), [2, 4, 16])
+        self.assertEqual(hooks.places_of_answers(self.flags("......ffffff..ff")), [2, 6])
+
+    def test_what_is_not_clear_is_refused(self):
+        for text in ("", "..ff....ffff", "..fffff..fffff", "........"):
+            self.assertEqual(hooks.places_of_answers(self.flags(text)), [], text)
 
 
 class Places(unittest.TestCase):

@@ -26,7 +26,9 @@ sys.dont_write_bytecode = True
 os.environ["PYTORCH_NO_CUDA_MEMORY_CACHING"] = "1"  # PyTorch's trackers round to 512 bytes without it.
 
 import torch  # noqa: E402
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes  # noqa: E402
+from torch.utils._pytree import tree_map  # noqa: E402
 
 import gpumem  # noqa: E402
 import programs  # noqa: E402
@@ -127,18 +129,28 @@ def of_what_learns(register: Callable[..., Any]) -> Callable[..., Any]:
 class Values(TorchDispatchMode):
     """Small tensors of the CPU are real, as for the recorder; a gradient scaler is told that there was no overflow."""
 
+    def __init__(self, fakes: FakeTensorMode) -> None:
+        super().__init__()
+        self.fakes = fakes
+
+    def faked(self, value: Any) -> Any:
+        is_real = isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor)
+        return self.fakes.fake_tensor_converter.from_real_tensor(self.fakes, value) if is_real else value
+
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if stays_real(func, args, kwargs, tensors_in((args, kwargs))):
+        inputs = tensors_in((args, kwargs))
+        if stays_real(func, args, kwargs, inputs):
             with _disable_current_modes():
                 return func(*args, **kwargs)
+        if not any(isinstance(each, FakeTensor) for each in inputs):
+            args = tree_map(self.faked, args)
         return 0.0 if func is torch.ops.aten._local_scalar_dense.default else func(*args, **kwargs)
 
 
 def tracked_peak(program: Program, sizes: tuple[int, ...], sharded: bool = False) -> int:
     """The same by PyTorch's trackers, which know nothing of gpumem's recorder. sharded: with FSDP2, whose tracker wants
     the model when it exists; what is made before is found in its parameters."""
-    from torch._subclasses.fake_tensor import FakeTensorMode
     from torch.distributed._tools.fsdp2_mem_tracker import FSDPMemTracker
     from torch.distributed._tools.mem_tracker import MemTracker
 
@@ -150,9 +162,9 @@ def tracked_peak(program: Program, sizes: tuple[int, ...], sharded: bool = False
         if sharded:  # A mesh has values, which fake tensors have not.
             mesh = torch.distributed.device_mesh.init_device_mesh("cuda", (8,))
             replaced.set(torch.distributed.device_mesh, "init_device_mesh", lambda *_: mesh)
-        with FakeTensorMode(allow_non_fake_inputs=True), contextlib.ExitStack() as stack:
+        with FakeTensorMode(allow_non_fake_inputs=True) as fakes, contextlib.ExitStack() as stack:
             GradientSums().learn_counts(replaced)  # Gives autograd what it asks for.
-            stack.enter_context(Values())
+            stack.enter_context(Values(fakes))
             if sharded:
                 step = program(*sizes)
                 parts = inspect.getclosurevars(step).nonlocals
