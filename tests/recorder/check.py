@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import inspect
 import json
 import os
@@ -159,6 +160,10 @@ def tracked_peak(program: Program, sizes: tuple[int, ...], sharded: bool = False
         Conversions().install(replaced)
         for name in ("register_hook", "register_post_accumulate_grad_hook"):
             replaced.set(torch.Tensor, name, of_what_learns(getattr(torch.Tensor, name)))
+        # The tracker's hooks on a module's inputs keep nodes of autograd alive, and what these hold, where a frozen model
+        # is recomputed; they only tell the forward from the backward, which the total does without.
+        modules = importlib.import_module("torch.distributed._tools.mod_tracker")
+        replaced.set(modules, "register_multi_grad_hook", lambda *_arguments, **_options: NoHook())
         if sharded:  # A mesh has values, which fake tensors have not.
             mesh = torch.distributed.device_mesh.init_device_mesh("cuda", (8,))
             replaced.set(torch.distributed.device_mesh, "init_device_mesh", lambda *_: mesh)

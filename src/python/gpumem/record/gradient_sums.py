@@ -1,9 +1,9 @@
 """Sums of two gradients in the backward.
 
-Where a tensor is used twice, autograd's engine adds the two gradients: in place if nothing else holds the first one and it
-is dense (torch/csrc/autograd/input_buffer.cpp), but never for a subclass of Tensor, which a fake tensor is. So the recorder
-adds in place where the engine would. Whether something else holds a gradient is told by its counts of references; what they
-are for one that the engine alone holds is measured at the start.
+Where a tensor is used twice, autograd's engine adds the two gradients: in place if one of them is dense and nothing else
+holds it (can_accumulate_inplace in torch/csrc/autograd/input_buffer.cpp), but never for a subclass of Tensor, which a fake
+tensor is. So the recorder adds in place where the engine would. Whether something else holds a gradient is told by its counts
+of references; what they are for one that the engine alone holds is measured at the start.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .errors import record_error
+from .expressions import dense_order
 from .hooks import pretended_accelerator
 from .pretended_cuda import Replacements
 
@@ -34,11 +35,8 @@ def _is_sum(func: Any, kwargs: Any) -> bool:
 
 
 def _is_dense(tensor: torch.Tensor) -> bool:
-    """Without gaps, in some order of its axes, and alone in its storage."""
-    strides = tensor.stride()
-    order = sorted(range(tensor.ndim), key=lambda axis: -int(strides[axis]))
-    whole = tensor.untyped_storage().nbytes() == tensor.numel() * tensor.element_size()
-    return bool(whole and (tensor.is_contiguous() or tensor.permute(*order).is_contiguous()))
+    """Without gaps and overlaps, in some order of its axes."""
+    return dense_order(tuple(tensor.shape), tuple(tensor.stride())) is not None
 
 
 class _Counts(TorchDispatchMode):  # type: ignore[misc]
