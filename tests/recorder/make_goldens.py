@@ -13,6 +13,7 @@ sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "src" / "pytho
 sys.dont_write_bytecode = True
 
 import gpumem  # noqa: E402
+import masks  # noqa: E402
 import programs  # noqa: E402
 
 #: By the golden's name: what is recorded, and at which sizes.
@@ -23,7 +24,7 @@ GOLDENS = {
     "gpt": (programs.gpt, (4, 256)),
     "gpt_bf16": (programs.gpt_bf16, (4, 256)),
     "lora": (programs.lora, (2, 1024)),
-    "masks": (programs.masks, (8,)),
+    "masks": (masks.masks, (8,)),
 }
 
 

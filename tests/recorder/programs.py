@@ -338,7 +338,8 @@ def torchvision_model(batch: int, *, name: str) -> Step:
     import torchvision
 
     name, _, how = name.partition("/")
-    model = torchvision.models.get_model(name, weights=None).to("cuda")
+    backbone = {"weights_backbone": None} if name.startswith(("fcn", "deeplab", "lraspp")) else {}
+    model = torchvision.models.get_model(name, weights=None, **backbone).to("cuda")
     video = name in ("r3d_18", "mc3_18", "r2plus1d_18", "s3d", "mvit_v2_s", "swin3d_t")
     side = 299 if name == "inception_v3" else 112 if video and name[0] in "rms" and name[-1] == "8" else 224
     shape = (batch, 3, 16, side, side) if video else (batch, 3, side, side)
@@ -400,20 +401,3 @@ def tensor_parallel(batch: int, tokens: int = 2048) -> Step:
         plan.update({name: RowwiseParallel() for name in by_rows})
         parallelize_module(layer, mesh, plan)
     return language(model, batch, tokens, 32000, foreach=False)
-
-
-def masks(batch: int) -> Step:
-    """What has no values in a recording: .item(), an index by a mask, nonzero()."""
-    model = nn.Sequential(nn.Linear(32, 64), nn.Tanh(), nn.Linear(64, 8)).to("cuda")
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-
-    def step() -> None:
-        inputs = torch.empty(batch, 32, device="cuda")
-        out = model(inputs)
-        loss = out[out > 0].sum() + (out * 0.5).nonzero().sum()
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        loss.item()
-
-    return step
