@@ -41,6 +41,7 @@ from gpumem.record.pretended_cuda import pretended_gpu  # noqa: E402
 from gpumem.record.recorder import recording, stays_real  # noqa: E402
 from gpumem.record.run import Allocate, Free, Run  # noqa: E402
 from gpumem.record.storages import tensors_in  # noqa: E402
+from gpumem.record.writer import in_order  # noqa: E402
 
 MIB = 1 << 20
 BF16, FP16 = torch.bfloat16, torch.float16
@@ -258,7 +259,7 @@ def check_scaled(chosen: dict[str, tuple[Program, tuple[int, ...]]] = PROGRAMS) 
         given = list(allocations(text, far))
         run = recorded(program, far)
         seen, made = [], 0
-        for event in run.events:
+        for event in in_order(run.events):
             if isinstance(event, Allocate):
                 made += 1
                 seen.append(bytes_of(event))

@@ -49,6 +49,7 @@ from .run import (
     Call,
     Category,
     End,
+    Event,
     Free,
     Mark,
     Marked,
@@ -86,6 +87,20 @@ def _same_path(sizes: str, what: str) -> RecordError:
         "leave the program no choice that depends on the size, or record at the one size that you need "
         "(gpumem.record.step(..., scale=False), or without --batch-arg)",
     )
+
+
+def in_order(events: Sequence[Event]) -> list[Event]:
+    """Releases that follow each other, by the number of the allocation. Their own order means nothing to an allocator, and
+    differs from run to run: autocast's cache of weights is emptied in the order of addresses."""
+    ordered: list[Event] = []
+    together: list[Free] = []
+    for event in events:
+        if isinstance(event, Free):
+            together.append(event)
+            continue
+        ordered += [*sorted(together), event]
+        together = []
+    return ordered + sorted(together)
 
 
 class _Writer:
@@ -213,7 +228,7 @@ class _Writer:
     def all_events(self, calls: list[int]) -> list[int]:
         events: list[int] = []
         made = 0
-        for alike in zip(*(run.events for run in self.runs)):
+        for alike in zip(*(in_order(run.events) for run in self.runs)):
             events += self.event(alike, calls, made)
             made += isinstance(alike[0], Allocate)
         if len({len(run.events) for run in self.runs}) > 1:
