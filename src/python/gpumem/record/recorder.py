@@ -71,6 +71,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._fakes = fakes
         self._main = threading.get_ident()
         self._operators = 0
+        self._collected = 0  # The step before which cycles were last looked for.
         self._autocast = ""
         self._gradients: dict[int, int] = {}  # By the parameter's id: the allocation of its last gradient.
 
@@ -100,8 +101,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             self.warn("rule", f"{name}: cuDNN's {kind} is recorded as the operators that it is made of", "")
 
     def _mark(self, mark: Mark, step: int) -> None:
-        if mark == Mark.FORWARD and self.steps.step != step:
-            gc.collect()
+        if mark == Mark.FORWARD and step > self._collected:
+            self._collected = step
+            gc.collect()  # Cycles of construction or of the step before.
         self.run.events.append(Marked(mark, step, len(self.run.calls)))
 
     def _before_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
