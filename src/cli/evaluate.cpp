@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "commands.hpp"
+#include "figures.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem_datasets/datasets.hpp"
 #include "prediction.hpp"
@@ -92,13 +93,8 @@ std::vector<Verdict> judge_all(const Selection& selection, const std::vector<con
 
 // The table.
 
-std::string text_of(const char* format, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-std::string percent(double share) { return text_of("%.2f %%", 100.0 * share); }
-std::string mib(double value) { return core::with_separators(std::llround(value)); }
+std::string percent_of(double share) { return percent(share, "%.2f %%"); }
+std::string whole_mib(double value) { return core::with_separators(std::llround(value)); }
 
 std::string row(std::string_view title, std::initializer_list<std::string> cells) {
   constexpr std::size_t kTitle = 34;
@@ -123,19 +119,20 @@ std::string errors_table(const Verdict& verdict) {
   const datasets::Spread& absolute = accuracy.absolute_error_mib;
   const Prediction& worst = *verdict.judged[*accuracy.worst];
   std::string text = row("", {"mean", "median", "p90", "p99"});
-  text += row("relative error",
-              {percent(relative.mean), percent(relative.median), percent(relative.p90), percent(relative.p99)});
-  text += row("absolute error, MiB", {mib(absolute.mean), mib(absolute.median), mib(absolute.p90), mib(absolute.p99)});
-  text += row("signed relative error", {percent(accuracy.signed_relative_error)});
-  text += row("in the right class of 8,000 MiB", {percent(accuracy.right_class)});
-  text += row("underestimated", {percent(accuracy.underestimated)});
+  text += row("relative error", {percent_of(relative.mean), percent_of(relative.median), percent_of(relative.p90),
+                                 percent_of(relative.p99)});
+  text += row("absolute error, MiB",
+              {whole_mib(absolute.mean), whole_mib(absolute.median), whole_mib(absolute.p90), whole_mib(absolute.p99)});
+  text += row("signed relative error", {percent_of(accuracy.signed_relative_error)});
+  text += row("in the right class of 8,000 MiB", {percent_of(accuracy.right_class)});
+  text += row("underestimated", {percent_of(accuracy.underestimated)});
   if (verdict.ranged) {
-    text += row("between lower and upper", {percent(accuracy.within)});
-    text += row("covered by upper", {percent(accuracy.covered)});
+    text += row("between lower and upper", {percent_of(accuracy.within)});
+    text += row("covered by upper", {percent_of(accuracy.covered)});
     text += row("upper / measured", {text_of("%.3f", accuracy.upper_ratio)});
   }
-  text += "  worst: " + name_of(*worst.run) + ": expected " + mib(worst.expected_mib) + " MiB, measured " +
-          mib(worst.run->measured_mib.value_or(0.0)) + " MiB\n";
+  text += "  worst: " + name_of(*worst.run) + ": expected " + whole_mib(worst.expected_mib) + " MiB, measured " +
+          whole_mib(worst.run->measured_mib.value_or(0.0)) + " MiB\n";
   return text;
 }
 
@@ -163,8 +160,8 @@ std::string to_table(const Verdict& verdict) {
           " missed; " + count(accuracy.false_alarms) + " false alarms\n";
   if (verdict.several_gpus.fitted > 0) {
     text += "  on several GPUs: " + count_of_runs(verdict.several_gpus.fitted) + ", relative error " +
-            percent(verdict.several_gpus.relative_error.mean) + " in the mean, " +
-            percent(verdict.several_gpus.relative_error.median) + " in the median\n";
+            percent_of(verdict.several_gpus.relative_error.mean) + " in the mean, " +
+            percent_of(verdict.several_gpus.relative_error.median) + " in the median\n";
   }
   return text + failures(verdict);
 }
@@ -181,11 +178,6 @@ std::string headline(const EvaluateOptions& options, const datasets::MeasuredRun
 // JSON.
 
 /// To six decimals: the rest differs between machines.
-double rounded(double value) {
-  constexpr double kDecimals = 1e6;
-  return std::round(value * kDecimals) / kDecimals;
-}
-
 Json to_json(const datasets::Spread& spread) {
   return {{"mean", rounded(spread.mean)},
           {"median", rounded(spread.median)},

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "commands.hpp"
+#include "figures.hpp"
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
@@ -86,12 +87,6 @@ void judge(UtilisationVerdict& verdict) {
       std::count_if(verdict.said.begin(), verdict.said.end(), [](const Said& said) { return !said.estimate; });
 }
 
-std::string text_of(const char* format, double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
-
 /// As it is printed; never -0.
 double to_digits(double value) {
   constexpr double kDecimals = 1e4;
@@ -99,7 +94,6 @@ double to_digits(double value) {
 }
 
 std::string to_table(const UtilisationVerdict& verdict) {
-  constexpr double kHundred = 100.0;
   std::string text = "\n" + std::string(verdict.estimator) + ": " +
                      core::with_separators(static_cast<std::int64_t>(verdict.said.size()) - verdict.failed) +
                      " runs, " + core::with_separators(verdict.failed) + " failed\n";
@@ -122,11 +116,6 @@ std::string to_table(const UtilisationVerdict& verdict) {
     break;
   }
   return text;
-}
-
-double rounded(double value) {
-  constexpr double kDecimals = 1e6;
-  return std::round(value * kDecimals) / kDecimals;
 }
 
 Json to_json(const UtilisationVerdict& verdict) {

@@ -15,15 +15,15 @@ namespace fs = std::filesystem;
 using ml::ImportedModel;
 
 /// What stands where the model is to go.
-enum class Target : std::uint8_t { free, same, taken };
+enum class TargetFolder : std::uint8_t { free, same, taken };
 
-Target target_of(const fs::path& folder, const std::string& config, const std::string& weights) {
+TargetFolder target_of(const fs::path& folder, const std::string& config, const std::string& weights) {
   std::error_code failed;
-  if (!fs::exists(fs::symlink_status(folder, failed)) || fs::is_empty(folder, failed)) return Target::free;
+  if (!fs::exists(fs::symlink_status(folder, failed)) || fs::is_empty(folder, failed)) return TargetFolder::free;
   const auto old_config = core::read_file((folder / ml::kConfigFile).string());
   const auto old_weights = core::read_file((folder / ml::kWeightsFile).string());
   const bool same = old_config && old_weights && *old_config == config && *old_weights == weights;
-  return same ? Target::same : Target::taken;
+  return same ? TargetFolder::same : TargetFolder::taken;
 }
 
 Result<ImportedModel> import(const ModelImportOptions& options) {
@@ -33,9 +33,9 @@ Result<ImportedModel> import(const ModelImportOptions& options) {
   if (!model) return model.error();
   const std::string config = ml::write_model_config(model->config);
   const std::string weights = ml::write_safetensors(model->weights);
-  const Target target = target_of(options.out, config, weights);
-  if (target == Target::same) return model;
-  if (target == Target::taken && !options.force) {
+  const TargetFolder target = target_of(options.out, config, weights);
+  if (target == TargetFolder::same) return model;
+  if (target == TargetFolder::taken && !options.force) {
     return Error{ErrorCode::invalid_argument,
                  "is there already and does not hold this model; name another folder, or write over it with --force",
                  core::Place{options.out, 0, {}}};

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "commands.hpp"
+#include "figures.hpp"
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem_datasets/rad_file.hpp"
@@ -118,12 +119,6 @@ core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& se
     return left.request.memory.value_or(Bytes()) > right.request.memory.value_or(Bytes());
   });
   return needs;
-}
-
-std::string percent(double share) {
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%.0f %%", 100.0 * share);
-  return text.data();
 }
 
 /// An id out of a file, fit for a terminal.

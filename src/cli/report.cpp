@@ -1,4 +1,5 @@
 #include "report.hpp"
+#include "figures.hpp"
 
 #include <array>
 #include <cmath>
@@ -116,13 +117,6 @@ std::string figures(const Evaluation& evaluation) {
   return text;
 }
 
-std::string percent(double share) {
-  constexpr double kHundred = 100.0;
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%5.1f %%", kHundred * share);
-  return text.data();
-}
-
 /// A classifier's bins, those that are at all likely.
 std::string bins(const Answer& answer) {
   constexpr double kLeast = 0.001;
@@ -131,7 +125,7 @@ std::string bins(const Answer& answer) {
   for (const estimate::Bin& bin : estimate.bins) {
     if (bin.probability < kLeast) continue;
     text += "  " + padded(core::to_string(bin.lower) + " to " + core::to_string(bin.upper), 26, false) +
-            percent(bin.probability) + "\n";
+            percent(bin.probability, "%5.1f %%") + "\n";
   }
   return text;
 }
@@ -153,7 +147,8 @@ std::string breakdown(const Answer& answer, bool terminal) {
   for (const auto& part : estimate.breakdown.parts()) {
     if (part.bytes.count() == 0) continue;
     const double share = static_cast<double>(part.bytes.count()) / static_cast<double>(estimate.expected.count());
-    text += "  " + padded(part.name, 14, false) + padded(core::to_string(part.bytes), 12, true) + "  " + percent(share);
+    text += "  " + padded(part.name, 14, false) + padded(core::to_string(part.bytes), 12, true) + "  " +
+            percent(share, "%5.1f %%");
     if (terminal) {
       text += "  ";
       for (std::int64_t cell = 0; cell < std::lround(share * kBarWidth); ++cell) text += "█";

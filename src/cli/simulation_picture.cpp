@@ -4,6 +4,7 @@
 
 #include "draw/axis.hpp"
 #include "draw/palette.hpp"
+#include "figures.hpp"
 #include "simulation_report.hpp"
 
 namespace gpumem::cli {
@@ -24,8 +25,6 @@ constexpr double kStrip = 46.0;  ///< of memory and SM activity
 constexpr double kGap = 18.0;    ///< between lanes
 constexpr double kFooter = 52.0;
 constexpr double kLetter = 5.6;  ///< width of one, about, where jobs are named
-constexpr double kHundred = 100.0;
-
 constexpr std::string_view kJob = "#cfe3f2";
 constexpr std::string_view kRecovered = "#cdebd9";
 constexpr std::string_view kCrashed = "#f6d3c0";
@@ -65,7 +64,7 @@ std::vector<Lane> lanes_of(const SimulationReport& report) {
   return lanes;
 }
 
-std::string percent(double share) { return std::to_string(std::lround(kHundred * share)) + " %"; }
+std::string whole_percent(double share) { return std::to_string(std::lround(kHundred * share)) + " %"; }
 
 class Picture {
  public:
@@ -104,7 +103,7 @@ class Picture {
     return "total " + duration_words(totals.total_s) + ", out of memory " + std::to_string(totals.out_of_memory) +
            (totals.out_of_memory == 1 ? " time" : " times") + ", mean wait " + duration_words(totals.mean_wait_s) +
            ", mean execution " + duration_words(totals.mean_execution_s) + ", SM activity " +
-           percent(totals.mean_smact) + ", memory in use " + percent(totals.mean_memory);
+           whole_percent(totals.mean_smact) + ", memory in use " + whole_percent(totals.mean_memory);
   }
 
   void draw_head() {
@@ -190,7 +189,7 @@ class Picture {
 
   [[nodiscard]] std::string tooltip(const Run& run) const {
     const place::SimulatedJob& job = report_.jobs[run.job];
-    std::string text = job.id + ": " + core::to_string(job.need) + ", SM activity alone " + percent(job.smact) +
+    std::string text = job.id + ": " + core::to_string(job.need) + ", SM activity alone " + whole_percent(job.smact) +
                        "; started " + duration_words(run.start_s - report_.simulation.begin_s) +
                        " after the first arrival, " + (run.out_of_memory ? "ran out of memory after " : "ran ") +
                        duration_words(run.end_s - run.start_s);

@@ -1,4 +1,5 @@
 #include "simulation_report.hpp"
+#include "figures.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,14 +14,7 @@ namespace {
 using place::Run;
 using place::Totals;
 
-constexpr double kHundred = 100.0;
 constexpr double kJoulesPerKilowattHour = 3.6e6;
-
-std::string text_of(const char* format, double value) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, value);
-  return text.data();
-}
 
 std::string count_of(std::int64_t count, const std::string& what) {
   return core::with_separators(count) + " " + what + (count == 1 ? "" : "s");

@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "commands.hpp"
+#include "figures.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "report.hpp"
 
@@ -39,11 +40,6 @@ Result<std::vector<UtilisationAnswer>> answers_of(const UtilisationOptions& opti
 }
 
 /// To a millionth: beyond that it is the rounding of float32.
-double rounded(double share) {
-  constexpr double kMillion = 1e6;
-  return std::round(share * kMillion) / kMillion;
-}
-
 Json to_json(const UtilisationAnswer& answer) {
   if (!answer.estimate) return {{"estimator", answer.estimator}, {"error", cli::to_json(answer.estimate.error())}};
   const UtilisationEstimate& estimate = *answer.estimate;
@@ -63,13 +59,6 @@ Json to_json(const UtilisationAnswer& answer) {
   return json;
 }
 
-std::string percent(double share) {
-  constexpr double kHundred = 100.0;
-  std::array<char, 16> text{};
-  std::snprintf(text.data(), text.size(), "%6.1f %%", kHundred * share);
-  return text.data();
-}
-
 /// Names as people know them, in the order of UtilisationEstimate::counters().
 constexpr std::array<std::string_view, 5> kTitles = {"SMACT", "SMOCC", "GRACT", "GPU-Util", "FP32A"};
 
@@ -79,7 +68,8 @@ std::string shares(const UtilisationEstimate& estimate) {
   for (const auto& [name, share] : estimate.counters()) {
     std::string title = "  " + std::string(kTitles[index++]);
     title.resize(12, ' ');
-    text += title + percent(share.expected) + "  " + percent(share.lower) + "  " + percent(share.upper) + "\n";
+    text += title + percent(share.expected, "%6.1f %%") + "  " + percent(share.lower, "%6.1f %%") + "  " +
+            percent(share.upper, "%6.1f %%") + "\n";
   }
   return text;
 }
@@ -89,8 +79,8 @@ std::string bins(const UtilisationEstimate& estimate) {
   std::string text;
   for (const utilisation::ShareBin& bin : estimate.smact_bins) {
     if (bin.probability < kLeast) continue;
-    text += (text.empty() ? "  SMACT is" : "          ") + percent(bin.lower) + " to " + percent(bin.upper) + ":" +
-            percent(bin.probability) + "\n";
+    text += (text.empty() ? "  SMACT is" : "          ") + percent(bin.lower, "%6.1f %%") + " to " +
+            percent(bin.upper, "%6.1f %%") + ":" + percent(bin.probability, "%6.1f %%") + "\n";
   }
   return text;
 }
