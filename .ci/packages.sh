@@ -22,4 +22,4 @@ install_missing() {
 }
 
 # What the library and the command line are built with.
-core_packages=(g++ make cmake nlohmann-json3-dev libeigen3-dev libcli11-dev)
+core_packages=(g++ make cmake nlohmann-json3-dev libeigen3-dev libcli11-dev zlib1g-dev)

@@ -7,7 +7,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/estimate/replay.hpp"
 #include "gpumem/gpumem.hpp"
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 namespace {
 
@@ -40,8 +40,8 @@ void record_resnet50(benchmark::State& state) {
   const gpumem::TrainingJob job(*gpumem::read_summary(GPUMEM_RESNET50_GRAPH), 32);
   for (auto _ : state) {
     const auto wired = gpumem::connect::connect(job, ops::catalogue());
-    auto recording = plan::record(*wired, job, ops::catalogue());
-    benchmark::DoNotOptimize(recording);
+    auto pass = plan::make_forward_pass(*wired, job, ops::catalogue());
+    benchmark::DoNotOptimize(pass);
   }
 }
 BENCHMARK(record_resnet50)->Unit(benchmark::kMicrosecond);
@@ -49,9 +49,9 @@ BENCHMARK(record_resnet50)->Unit(benchmark::kMicrosecond);
 void plan_resnet50(benchmark::State& state) {
   const gpumem::TrainingJob job(*gpumem::read_summary(GPUMEM_RESNET50_GRAPH), 32);
   const auto wired = gpumem::connect::connect(job, ops::catalogue());
-  const auto recording = plan::record(*wired, job, ops::catalogue());
+  const auto pass = plan::make_forward_pass(*wired, job, ops::catalogue());
   for (auto _ : state) {
-    auto steps = plan::make_step_plan(job, *recording);
+    auto steps = plan::make_step_plan(job, *pass);
     benchmark::DoNotOptimize(steps);
   }
 }
@@ -61,10 +61,10 @@ void replay_plan_of_resnet50(benchmark::State& state) {
   const gpumem::TrainingJob job(*gpumem::read_summary(GPUMEM_RESNET50_GRAPH), 32);
   const auto gpu = gpumem::find_profile("a100-40gb");
   const auto wired = gpumem::connect::connect(job, ops::catalogue());
-  const auto recording = plan::record(*wired, job, ops::catalogue());
-  const auto steps = plan::make_step_plan(job, *recording);
+  const auto pass = plan::make_forward_pass(*wired, job, ops::catalogue());
+  const auto steps = plan::make_step_plan(job, *pass);
   for (auto _ : state) {
-    auto replay = gpumem::analysis::run_allocator(*steps, recording->tape, *gpu);
+    auto replay = gpumem::analysis::run_allocator(*steps, *gpu);
     benchmark::DoNotOptimize(replay);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(steps->events.size()));

@@ -1,10 +1,15 @@
 // gpumem: the command line. Reads the words, runs one command, returns its exit code.
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <filesystem>
+#include <fstream>
 
 #include "commands.hpp"
+#include "gpumem/core/gzip.hpp"
 #include "gpumem/place/policies.hpp"
+#include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "job_arguments.hpp"
 
@@ -37,11 +42,30 @@ std::string utilisation_estimator_names() {
   return names + "all";
 }
 
-/// The options of a job, with its summary; the batch size is required.
+/// Whether the file begins as a recording does, which has a batch size of its own. Others are not opened: opening alone
+/// may block.
+bool may_be_recording(const std::string& path) {
+  std::error_code fault;
+  if (!std::filesystem::is_regular_file(path, fault)) return false;
+  std::ifstream file(path, std::ios::binary);
+  std::array<char, 128> front{};
+  file.read(front.data(), front.size());
+  const std::string_view text(front.data(), static_cast<std::size_t>(file.gcount()));
+  return gpumem::core::is_gzip(text) || gpumem::summary::is_recording(text);
+}
+
+/// The options of a job, with its summary; the batch size is required, unless that is a recording.
 void add_job(CLI::App& command, JobRequest& request, std::initializer_list<std::string_view> without = {}) {
-  command.add_option("summary", request.summary, "the model summary; - is standard input")->required();
+  CLI::Option& summary =
+      *command.add_option("summary", request.summary, "the model summary, or a recording; - is standard input");
+  summary.required();
   add_job_options(command, request, without);
-  if (CLI::Option* batch = command.get_option_no_throw("--batch")) batch->required();
+  CLI::Option* const batch = command.get_option_no_throw("--batch");
+  if (batch == nullptr) return;
+  batch->required();
+  summary.each([batch](const std::string& path) {
+    if (may_be_recording(path)) batch->required(false);
+  });
 }
 
 /// The option that is already there takes these estimators.

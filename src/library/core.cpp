@@ -4,5 +4,6 @@
 #include "gpumem/core/impl/deadline_inl.hpp"
 #include "gpumem/core/impl/error_inl.hpp"
 #include "gpumem/core/impl/file_inl.hpp"
+#include "gpumem/core/impl/gzip_inl.hpp"
 #include "gpumem/core/impl/json_document_inl.hpp"
 #include "gpumem/core/impl/shape_inl.hpp"

@@ -25,7 +25,8 @@ const std::map<std::string, Names> kArrows = {
     {"ops", {"core", "model"}},
     {"connect", {"core", "model", "ops"}},
     {"plan", {"core", "model", "ops", "connect"}},
-    {"analysis", {"core", "model", "ops", "connect", "plan", "device"}},
+    {"record", {"core", "model", "ops", "plan"}},
+    {"analysis", {"core", "model", "ops", "connect", "plan", "record", "device"}},
     {"ml", {"core", "model", "connect", "device", "analysis"}},
     {"estimate", {"core", "model", "ops", "connect", "ml", "plan", "device", "analysis"}},
     {"utilisation", {"core", "model", "ml", "plan", "device", "analysis"}},
@@ -38,7 +39,7 @@ const std::map<std::string, Names> kArrows = {
 const std::map<std::string, Names> kShared = {
     {"summary",
      {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr", "node_linker",
-      "plain_graph_json", "graph_json_values"}},
+      "plain_graph_json", "graph_json_values", "recording_fields", "recording_checks"}},
     {"ops", {"op", "window", "tape", "broadcast", "matrix", "axis"}},
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect",

@@ -102,7 +102,7 @@ inline bool require_sound(Result<ModelGraph> graph, std::string_view input) {
   job.sequence_length = 16;
   const Result<MemoryEstimate> found = estimate(job);
   require_sound(found, job, input);
-  require_round_trip(job, found);
+  if (job.graph->recording() == nullptr) require_round_trip(job, found);
   job.batch_size = INT64_MAX;
   require_sound(estimate(job), job, input);
   return true;

@@ -241,13 +241,13 @@ std::int64_t most_large(const plan::StepPlan& plan) {
 /// The most that is allocated where blocks are cut to the 512 B that were asked for. PyTorch's default leaves up to
 /// 1 MiB at the end of a large block, if the cache happens to hold no better one, and counts it as allocated: with it
 /// a larger batch may take a little less.
-std::int64_t peak_without_slack(const plan::StepPlan& steps, const ops::Tape& tape) {
+std::int64_t peak_without_slack(const plan::StepPlan& steps) {
   constexpr std::int64_t kMostSlack = std::int64_t{1} << 20;
   constexpr std::int64_t kWorkspaces = 3;  // cuBLAS' of two threads, and that of the call that runs
   AllocatorOptions exact;
   exact.expandable_segments = true;
-  const std::int64_t peak = analysis::run_allocator(steps, tape, gpu(), exact).peak_allocated;
-  const std::int64_t by_default = analysis::run_allocator(steps, tape, gpu()).peak_allocated;
+  const std::int64_t peak = analysis::run_allocator(steps, gpu(), exact).peak_allocated;
+  const std::int64_t by_default = analysis::run_allocator(steps, gpu()).peak_allocated;
   EXPECT_GE(by_default, peak);
   EXPECT_LE(by_default, peak + kMostSlack * (most_large(steps) + kWorkspaces));
   return peak;
@@ -261,7 +261,7 @@ void expect_monotone(TrainingJob job) {
     analysis::Analysis analysis(job);
     const auto steps = analysis.steps();
     ASSERT_TRUE(succeeds(steps));
-    std::array<std::int64_t, 3> now = {peak_without_slack(**steps, (*analysis.recording())->tape)};
+    std::array<std::int64_t, 3> now = {peak_without_slack(**steps)};
     for (const bool optimizer : {false, true}) {
       const auto fake = *make_estimator(optimizer ? "fake-tensor-optimizer" : "fake-tensor");
       const auto peak = fake->estimate(job, gpu());
@@ -316,9 +316,8 @@ struct Reserved final : analysis::AllocatorObserver {
 void expect_same_memory(const testing::Planned& planned, const plan::StepPlan& other, const AllocatorOptions& options) {
   Reserved as_planned;
   Reserved reordered;
-  const ops::Tape& tape = planned.recording.tape;
-  const AllocatorRun one = analysis::run_allocator(planned.plan, tape, gpu(), options, &as_planned);
-  const AllocatorRun two = analysis::run_allocator(other, tape, gpu(), options, &reordered);
+  const AllocatorRun one = analysis::run_allocator(planned.plan, gpu(), options, &as_planned);
+  const AllocatorRun two = analysis::run_allocator(other, gpu(), options, &reordered);
   EXPECT_EQ(one.peak_allocated, two.peak_allocated);
   EXPECT_EQ(one.peak_reserved, two.peak_reserved);
   EXPECT_EQ(one.at_peak, two.at_peak);
@@ -330,7 +329,7 @@ void expect_same_memory(const testing::Planned& planned, const plan::StepPlan& o
 void expect_order_free(const testing::Planned& planned, unsigned seed, int pairs) {
   const auto runs = release_runs(planned.plan);
   ASSERT_FALSE(runs.empty());
-  const std::int64_t reserved = analysis::run_allocator(planned.plan, planned.recording.tape, gpu()).peak_reserved;
+  const std::int64_t reserved = analysis::run_allocator(planned.plan, gpu()).peak_reserved;
   AllocatorOptions tight;  // the cache has to be released to go on
   tight.capacity = Bytes(reserved - 1);
   std::mt19937 random(seed);
@@ -353,7 +352,7 @@ void expect_order_free(const testing::Planned& planned, unsigned seed, int pairs
   SCOPED_TRACE("every run of frees shuffled");
   expect_same_memory(planned, other, {});
   expect_same_memory(planned, other, tight);
-  EXPECT_GT(analysis::run_allocator(other, planned.recording.tape, gpu(), tight).retries, 0);
+  EXPECT_GT(analysis::run_allocator(other, gpu(), tight).retries, 0);
 }
 
 TEST(ReplayProperty, FreesSideBySideMayChangePlaces) {
@@ -432,8 +431,8 @@ void expect_balance(const TrainingJob& job) {
     if (tensor.category == Category::input) ++inputs;
     if (tensor.category == Category::activation) ++outputs;
   }
-  EXPECT_EQ(inputs, two.recording.tape.inputs().size()) << "the last batch";
-  EXPECT_LE(outputs, two.recording.held.size()) << "held outputs";
+  EXPECT_EQ(inputs, two.pass.tape.inputs().size()) << "the last batch";
+  EXPECT_LE(outputs, two.pass.held.size()) << "held outputs";
 }
 
 TEST(ReplayProperty, EverySlotIsGivenBackOrStaysAndStepsRepeat) {

@@ -79,16 +79,16 @@ void expect_tidy(const TrainingJob& job, const testing::Planned& planned, const 
   testing::Live live(planned.plan);
   for (const Event& event : planned.plan.events) live.apply(event);
   const auto bytes = [&](ops::TensorId id) {
-    return planned.recording.tape.tensor(id).size.bytes(job.batch_size).value().value_or(0);
+    return planned.pass.tape.tensor(id).size.bytes(job.batch_size).value().value_or(0);
   };
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
-  for (const auto& parameter : planned.recording.tape.parameters()) {
+  for (const auto& parameter : planned.pass.tape.parameters()) {
     if (!parameter.tied) parameters += bytes(parameter.tensor);
     if (!parameter.tied && !parameter.frozen) gradients += bytes(parameter.tensor);
   }
   std::int64_t inputs = 0;
-  for (const ops::TensorId input : planned.recording.tape.inputs()) inputs += bytes(input);
+  for (const ops::TensorId input : planned.pass.tape.inputs()) inputs += bytes(input);
   const bool cleared = job.zero_grad_to_none && job.zero_grad == model::ZeroGrad::step_end;
   EXPECT_EQ(live.of(Category::parameter), parameters) << what;
   EXPECT_EQ(live.of(Category::gradient), cleared ? 0 : gradients) << what;
@@ -96,7 +96,7 @@ void expect_tidy(const TrainingJob& job, const testing::Planned& planned, const 
   EXPECT_EQ(live.of(Category::activation_gradient), 0) << what;
   EXPECT_EQ(live.of(Category::temporary), 0) << what;
   std::int64_t held = 0;  // outputs that are views hold what they look at
-  for (const ops::TensorId id : planned.recording.held) held += bytes(planned.recording.tape.tensor(id).storage);
+  for (const ops::TensorId id : planned.pass.held) held += bytes(planned.pass.tape.tensor(id).storage);
   EXPECT_EQ(live.of(Category::activation), held) << what;
 }
 

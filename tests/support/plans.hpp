@@ -27,24 +27,24 @@ inline TrainingJob job_of(std::string_view inputs, std::string_view nodes, std::
 }
 
 struct Planned {
-  plan::Recording recording{ops::Tape(), {}, ops::kNoTensor, 0, 0, {}, false, false, 0};
+  plan::ForwardPass pass{.wired = connect::WiredGraph({std::make_shared<const ModelGraph>(), {}, {}, {}})};
   plan::StepPlan plan;
 };
 
-inline Result<plan::Recording> recorded(const TrainingJob& job, ops::Backend backend = ops::Backend::cuda) {
+inline Result<plan::ForwardPass> forward(const TrainingJob& job, ops::Backend backend = ops::Backend::cuda) {
   const auto wired = connect::connect(job, ops::catalogue());
   if (!wired) return wired.error();
-  return plan::record(*wired, job, ops::catalogue(), backend);
+  return plan::make_forward_pass(*wired, job, ops::catalogue(), backend);
 }
 
 inline Planned planned(const TrainingJob& job, ops::Backend backend = ops::Backend::cuda) {
-  auto recording = recorded(job, backend);
-  EXPECT_TRUE(succeeds(recording));
-  if (!recording) return Planned();
-  auto plan = plan::make_step_plan(job, *recording);
+  auto pass = forward(job, backend);
+  EXPECT_TRUE(succeeds(pass));
+  if (!pass) return Planned();
+  auto plan = plan::make_step_plan(job, *pass);
   EXPECT_TRUE(succeeds(plan));
   if (!plan) return Planned();
-  return {*std::move(recording), *std::move(plan)};
+  return {*std::move(pass), *std::move(plan)};
 }
 
 inline std::string_view name_of(plan::Category category) {

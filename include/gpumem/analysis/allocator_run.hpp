@@ -49,8 +49,8 @@ struct AllocatorMemory {
 };
 
 /// `memory`, if it is given, is used and left for the next run.
-[[nodiscard]] AllocatorRun run_allocator(const plan::StepPlan& plan, const ops::Tape& tape,
-                                         const device::GpuProfile& gpu, const device::AllocatorOptions& options = {},
+[[nodiscard]] AllocatorRun run_allocator(const plan::StepPlan& plan, const device::GpuProfile& gpu,
+                                         const device::AllocatorOptions& options = {},
                                          AllocatorObserver* observer = nullptr, AllocatorMemory* memory = nullptr);
 
 }  // namespace gpumem::analysis

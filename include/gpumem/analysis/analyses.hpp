@@ -1,6 +1,6 @@
 // Enters: jobs, from any number of threads. Leaves: an Analysis for each, which is the caller's own until it is put
-// back. The pool keeps it then, and a later job of the same summary shares its edges, its recording and the memory of
-// its plan. Units: bytes.
+// back. The pool keeps it then, and a later job of the same summary shares its edges, its forward pass and the memory
+// of its plan. Units: bytes.
 #pragma once
 
 #include <array>

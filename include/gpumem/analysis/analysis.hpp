@@ -1,4 +1,4 @@
-// Enters: a training job. Leaves: what every stage makes of it: the wired graph, the recording, the step plan, the
+// Enters: a training job. Leaves: what every stage makes of it: the wired graph, the forward pass, the step plan, the
 // kernels of a step, the context on a GPU and the allocator's run there. Each is made when it is first asked for, and
 // once. Moved to another job, an Analysis keeps every stage that the difference does not touch. Units: bytes.
 #pragma once
@@ -20,7 +20,7 @@
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 #include "gpumem/plan/step_plan.hpp"
 #include "gpumem/plan/step_work.hpp"
 
@@ -33,9 +33,9 @@ template <typename Job>
   return std::tie(job.graph, job.input_shape, job.sequence_length);
 }
 
-/// The fields that recording looks at.
+/// The fields that the forward pass depends on.
 template <typename Job>
-[[nodiscard]] auto recording_key(Job& job) {
+[[nodiscard]] auto forward_pass_key(Job& job) {
   return std::tuple_cat(wiring_key(job), std::tie(job.precision, job.loss));
 }
 
@@ -43,6 +43,15 @@ template <typename Job>
 enum class Steps : std::uint8_t {
   whole,
   without_optimizer,  ///< with plain SGD in its place, which keeps no state and takes no memory
+};
+
+/// What a plan is made from: a wired graph and its forward pass, or a recording.
+struct PlanSource {
+  const model::ModelGraph* graph = nullptr;  ///< whose layers a plan's events name
+  std::string_view edges;                    ///< how these were found, see WiredGraph::edges(); "recorded"
+  bool convolves = false;                    ///< calls cuDNN's convolutions
+  bool normalises = false;                   ///< calls cuDNN's batch normalisation
+  std::int64_t unknown_layers = 0;           ///< of which at most the parameters are counted
 };
 
 /// A job on one GPU.
@@ -67,26 +76,30 @@ class Analysis {
   [[nodiscard]] const model::TrainingJob& job() const { return job_; }
   void set_job(model::TrainingJob job);
   void set_batch_size(std::int64_t batch_size);
-  /// Whether the recording stays if the job becomes this one.
-  [[nodiscard]] bool records_alike(const model::TrainingJob& job) const {
-    return recording_key(job_) == recording_key(job);
+  /// Whether the forward pass stays if the job becomes this one.
+  [[nodiscard]] bool forward_alike(const model::TrainingJob& job) const {
+    return forward_pass_key(job_) == forward_pass_key(job);
   }
 
-  /// The graph with an edge for everything that a layer reads, and every shape. Errors: those of connecting.
+  /// The graph with an edge for everything that a layer reads, and every shape. Errors: those of connecting;
+  /// invalid_argument for a recording, which has calls and no layers.
   [[nodiscard]] core::Result<const connect::WiredGraph*> wired();
 
-  /// What forward keeps for backward. Errors: those of connecting and recording.
-  [[nodiscard]] core::Result<const plan::Recording*> recording(ops::Backend backend = ops::Backend::cuda);
+  /// What forward keeps for backward. Errors: those of connecting and of plan::make_forward_pass().
+  [[nodiscard]] core::Result<const plan::ForwardPass*> forward_pass(ops::Backend backend = ops::Backend::cuda);
 
-  /// Allocations and frees of the run. Errors: those of recording and planning.
+  /// What steps() is made from. Errors: those of connecting and of the forward pass.
+  [[nodiscard]] core::Result<PlanSource> source();
+
+  /// Allocations and frees of the run. Errors: those of the forward pass and of planning.
   [[nodiscard]] core::Result<const plan::StepPlan*> steps(ops::Backend backend = ops::Backend::cuda,
                                                           Steps which = Steps::whole);
 
-  /// The kernels of a step. Errors: those of recording, and of plan::step_work().
+  /// The kernels of a step. Errors: those of the forward pass and of plan::step_work().
   [[nodiscard]] core::Result<const plan::StepWork*> work();
 
-  /// What CUDA takes on this GPU before the first tensor. Errors: those of recording; invalid_argument for a software
-  /// stack that the GPU's profile does not name.
+  /// What CUDA takes on this GPU before the first tensor. Errors: those of the forward pass; invalid_argument for a
+  /// software stack that the GPU's profile does not name.
   [[nodiscard]] core::Result<core::Bytes> context(const device::GpuProfile& gpu);
 
   /// The run through the allocator, in the GPU's memory beside the context (a capacity among the options is ignored:
@@ -120,7 +133,6 @@ class Analysis {
 
   template <typename Value, typename Make>
   static core::Result<const Value*> made(Stage<Value>& stage, Make make);
-  [[nodiscard]] core::Result<model::TrainingJob> wired_job();
   [[nodiscard]] core::Result<JobRun> run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
                                               core::Bytes context);
   void forget_plans();
@@ -128,7 +140,7 @@ class Analysis {
   model::TrainingJob job_;
   const ops::Catalogue* ops_;
   Stage<connect::WiredGraph> wired_;
-  std::array<Stage<plan::Recording>, kBackends> recordings_;
+  std::array<Stage<plan::ForwardPass>, kBackends> forward_passes_;
   std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
   Stage<plan::StepWork> work_;
   std::vector<KnownRun> runs_;

@@ -54,7 +54,8 @@ struct JobOption {
   std::string_view help;        ///< what it says, in a few words; the choices follow
   /// What a report says of a job with another value than the default; "%" is the value.
   std::string_view remark = {};
-  bool trains = true;  ///< it says how the job is trained; false: what is asked of it
+  bool after_recording = false;  ///< it can be chosen after the step was recorded
+  bool trains = true;            ///< it says how the job is trained; false: what is asked of it
   OptionPlace place;
 
   /// Whether this is one of its names in JSON and in tables.
@@ -80,6 +81,8 @@ struct JobOption {
 /// Empty where there is none.
 [[nodiscard]] std::string default_text(const JobOption& option);
 [[nodiscard]] bool is_default(const JobOption& option, const JobRequest& request);
+/// Whether set_option() has set it. `option` is one of job_options().
+[[nodiscard]] bool is_given(const JobOption& option, const JobRequest& request);
 
 /// What a value must be: "must be of the form 3x224x224", or of a choice "choose one of sgd, adam".
 [[nodiscard]] std::string expectation(const JobOption& option);

@@ -2,6 +2,7 @@
 // TrainingJob that it means for a model. Units: those of TrainingJob.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -14,6 +15,14 @@ inline constexpr const char* kDefaultGpu = "a100-40gb";
 /// The estimator that is used where none is named.
 inline constexpr const char* kDefaultEstimator = "replay";
 
+/// Which options were given, by their place in the list: a value may be given and be the default. Requests are compared
+/// by their values alone.
+struct GivenOptions {
+  std::uint64_t bits = 0;
+
+  friend bool operator==(const GivenOptions& /*left*/, const GivenOptions& /*right*/) { return true; }
+};
+
 struct JobRequest {
   std::string summary = {};       ///< the model summary's path
   model::TrainingJob training{};  ///< without its graph; batch size 0: not given
@@ -22,11 +31,13 @@ struct JobRequest {
   std::string model = {};       ///< of learned estimators: a built-in model, or a folder; empty: their own
   std::string alloc_conf = {};  ///< as PYTORCH_CUDA_ALLOC_CONF
   bool lenient = false;
+  GivenOptions given{};
 
   friend bool operator==(const JobRequest&, const JobRequest&) = default;
 };
 
-/// The job that the request means for this model. Errors: those of model::validate.
+/// The job that the request means for this model. Of a recording it takes what was not given: batch size, precision,
+/// optimizer. Errors: those of model::validate; invalid_argument for an option that a recording fixes.
 [[nodiscard]] core::Result<model::TrainingJob> job_from(const JobRequest& request,
                                                         std::shared_ptr<const model::ModelGraph> graph);
 

@@ -65,6 +65,8 @@ class GraphBuilder {
   void printed_total(std::int64_t parameters, std::int64_t line);
   /// The batch size that the source's shapes are printed at.
   void printed_batch_size(std::int64_t batch_size) { graph_.printed_batch_size_ = batch_size; }
+  /// The layers are the modules of a recorded training step.
+  void recording(std::shared_ptr<const StepRecording> recording) { graph_.recording_ = std::move(recording); }
   void printed_input(PrintedInput input) { graph_.printed_input_ = input; }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);

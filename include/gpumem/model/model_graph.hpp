@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -91,6 +92,8 @@ struct Warning {
   core::Place place;
 };
 
+struct StepRecording;
+
 class ModelGraph {
  public:
   [[nodiscard]] std::span<const Layer> layers() const { return layers_; }
@@ -134,6 +137,10 @@ class ModelGraph {
   /// True if the source prints output shapes.
   [[nodiscard]] bool shapes_printed() const { return !shapes_.empty(); }
 
+  /// What a training step of it does call by call, if the source is a recording: then the layers are its modules, which
+  /// have no edges and no ops. Null otherwise.
+  [[nodiscard]] const StepRecording* recording() const { return recording_.get(); }
+
   /// Where it came from: the file as the caller named it (empty: from memory), and the format.
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] const std::string& format() const { return format_; }
@@ -164,6 +171,7 @@ class ModelGraph {
   std::vector<LayerIndex> edges_;
   std::vector<Attribute> attributes_;
   std::string text_;
+  std::shared_ptr<const StepRecording> recording_;
   std::vector<Warning> warnings_;
   std::string file_;
   std::string format_;

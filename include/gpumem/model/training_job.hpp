@@ -73,6 +73,8 @@ struct TrainingJob {
   bool activation_checkpointing = false;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;
+  /// Of a recording: `optimizer` trains in place of the recorded one.
+  bool replaces_optimizer = false;
   std::string software = {};  ///< the stack it runs on, as the GPU's profile names it; empty: the profile's first
   /// Samples in an epoch: tells how large its last batch is. Nothing: every batch is full (drop_last).
   std::optional<std::int64_t> samples_per_epoch = {};

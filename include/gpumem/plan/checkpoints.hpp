@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::plan {
 
@@ -27,7 +27,7 @@ struct Range {
 [[nodiscard]] std::vector<Range> repeated_blocks(const model::ModelGraph& graph);
 
 /// The functions of each repeated block. Errors: missing_information if the graph shows none.
-[[nodiscard]] core::Result<std::vector<Range>> checkpointed(const model::ModelGraph& graph, const Recording& recording);
+[[nodiscard]] core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass);
 
 }  // namespace gpumem::plan
 

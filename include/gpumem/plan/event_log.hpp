@@ -29,7 +29,7 @@ class EventLog {
   }
 
   /// Memory with one holder.
-  Slot allocate(std::int64_t bytes, Category category, std::uint32_t layer) {
+  Slot allocate(std::int64_t bytes, Category category, std::uint32_t layer, std::uint8_t stream = 0) {
     Slot slot = last_free_;
     if (slot == kNoSlot) {
       slot = plan_.slots++;
@@ -40,8 +40,12 @@ class EventLog {
     }
     live_ += static_cast<std::uint64_t>(bytes);
     peak_ = std::max(peak_, live_);
-    plan_.events.push_back(
-        {.bytes = bytes, .slot = slot, .layer = layer, .kind = Event::Kind::allocate, .category = category});
+    plan_.events.push_back({.bytes = bytes,
+                            .slot = slot,
+                            .layer = layer,
+                            .kind = Event::Kind::allocate,
+                            .category = category,
+                            .stream = stream});
     return slot;
   }
   /// One holder more.

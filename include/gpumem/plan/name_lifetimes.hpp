@@ -6,14 +6,14 @@
 #include <span>
 #include <vector>
 
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::plan {
 
 class NameLifetimes {
  public:
   /// Inputs, parameters, buffers and what the training loop holds never end by themselves.
-  explicit NameLifetimes(const Recording& recording);
+  explicit NameLifetimes(const ForwardPass& pass);
 
   /// The tensors whose names end after this function.
   [[nodiscard]] std::span<const ops::TensorId> ending_at(std::size_t function) const {

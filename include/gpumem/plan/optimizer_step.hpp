@@ -3,14 +3,28 @@
 // Source: the code that the row names; torch/amp/grad_scaler.py.
 #pragma once
 
+#include <cstdint>
+#include <utility>
+#include <vector>
+
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/plan/run_state.hpp"
 
 namespace gpumem::plan {
 
+/// A parameter that the optimizer updates.
+struct TrainedParameter {
+  std::int64_t bytes = 0;
+  std::int64_t factored = 0;  ///< elements of its rows and columns, of a matrix; 0: it has none
+  std::uint32_t layer = kNoLayer;
+};
+
 class OptimizerStep {
  public:
-  OptimizerStep(RunState& state, const model::TrainingJob& job);
+  OptimizerStep(EventLog& log, core::Pace& pace, const model::TrainingJob& job, const BackendTraits& backend);
+
+  /// Before all else: what it updates, in the order of the model.
+  void update_all(std::vector<TrainedParameter> parameters) { parameters_ = std::move(parameters); }
 
   /// torch.optim.Adagrad(model.parameters()) makes its state; most do so in their first step.
   void create();
@@ -21,12 +35,15 @@ class OptimizerStep {
 
  private:
   void make_state();
-  [[nodiscard]] std::int64_t state_bytes(const ops::Tape::Parameter& parameter) const;
+  [[nodiscard]] std::int64_t state_bytes(const TrainedParameter& parameter) const;
   void take_for_all();
   void take_one_by_one();
 
-  RunState& state_;
+  EventLog& log_;
+  core::Pace& pace_;
   const model::OptimizerRow& row_;
+  std::vector<TrainedParameter> parameters_;
+  bool scalars_on_device_ = false;
   bool foreach_ = false;
   bool fused_ = false;
   bool has_state_ = false;

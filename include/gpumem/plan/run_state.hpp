@@ -9,7 +9,7 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/plan/event_log.hpp"
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::plan {
 
@@ -17,8 +17,7 @@ namespace gpumem::plan {
 class TensorBytes {
  public:
   /// Errors: overflow, naming the layer whose tensor does not fit.
-  [[nodiscard]] static core::Result<TensorBytes> at(std::int64_t batch_size, const ops::Tape& tape,
-                                                    const model::ModelGraph& graph);
+  [[nodiscard]] static core::Result<TensorBytes> at(std::int64_t batch_size, const ForwardPass& pass);
 
   [[nodiscard]] std::int64_t of(ops::TensorId tensor) const { return bytes_[static_cast<std::size_t>(tensor)]; }
   [[nodiscard]] std::int64_t batch_size() const { return batch_size_; }
@@ -42,16 +41,16 @@ struct BackendTraits {
   }
 };
 
-/// The parts of a run write through it. It refers to the recording, which must outlive it.
+/// The parts of a run write through it. It refers to the forward pass, which must outlive it.
 class RunState {
  public:
-  RunState(const Recording& recording, StepPlan reused);
+  RunState(const ForwardPass& pass, StepPlan reused);
 
   /// From now on tensors are as large as in this batch. `bytes` must live until the next call.
   void set_batch(const TensorBytes& bytes) { bytes_ = &bytes; }
 
-  [[nodiscard]] const Recording& recording() const { return recording_; }
-  [[nodiscard]] const ops::Tape& tape() const { return recording_.tape; }
+  [[nodiscard]] const ForwardPass& forward_pass() const { return pass_; }
+  [[nodiscard]] const ops::Tape& tape() const { return pass_.tape; }
   [[nodiscard]] const BackendTraits& backend() const { return backend_; }
   [[nodiscard]] EventLog& log() { return log_; }
   [[nodiscard]] core::Pace& pace() { return pace_; }
@@ -107,7 +106,7 @@ class RunState {
   void find_parameters();
   void find_tied();
 
-  const Recording& recording_;
+  const ForwardPass& pass_;
   BackendTraits backend_;
   EventLog log_;
   core::Pace pace_;

@@ -10,7 +10,7 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::plan {
 
@@ -57,6 +57,7 @@ struct Event {
   std::uint32_t call = 0;   ///< of a call: which of the plan's library calls
   Kind kind = Kind::allocate;
   Category category = Category::activation;
+  std::uint8_t stream = 0;  ///< of an allocation: which CUDA stream's
 };
 inline constexpr std::uint32_t kNoLayer = UINT32_MAX;
 
@@ -68,7 +69,7 @@ struct LibraryCall {
   ops::Library library = ops::Library::gemm;
   Direction direction = Direction::forward;
   bool backward_thread = false;   ///< PyTorch runs backward on a thread of its own, with a cuBLAS handle of its own
-  std::int32_t convolution = -1;  ///< index into the tape's convolutions
+  std::int32_t convolution = -1;  ///< index into the plan's convolutions
   std::int64_t batch_size = 0;
 };
 
@@ -84,8 +85,9 @@ struct StepPlan {
   std::vector<Event> events;
   std::vector<LibraryCall> calls;
   std::vector<PhaseMark> phases;
-  std::uint32_t slots = 0;      ///< how many slots the events name
-  std::int64_t peak_bytes = 0;  ///< the most that tensors hold at once: no allocator manages with less
+  std::vector<ops::Convolution> convolutions;  ///< that calls name
+  std::uint32_t slots = 0;                     ///< how many slots the events name
+  std::int64_t peak_bytes = 0;                 ///< the most that tensors hold at once: no allocator manages with less
 
   /// The phase that this event belongs to.
   [[nodiscard]] const PhaseMark& phase_of(std::size_t event) const;
@@ -94,7 +96,7 @@ struct StepPlan {
 /// The run: construction, an optional summary pass, the first two steps, then, if batches differ, the last batch of
 /// an epoch, a validation pass and one step more. `reused` is a plan that is no longer needed, whose memory it takes.
 /// Errors: overflow, naming the layer whose tensor does not fit; deadline_exceeded.
-[[nodiscard]] core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording,
+[[nodiscard]] core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const ForwardPass& pass,
                                                     StepPlan reused = {});
 
 }  // namespace gpumem::plan

@@ -1,7 +1,7 @@
 // Enters: a recorded model and how it is trained. Leaves: StepWork, the kernels of one training step in the order in
 // which they are launched: what each multiplies, which bytes it moves, how many elements its grid covers. Units:
-// multiply-adds (two operations each), bytes, elements. Counts are exact to the recording; which kernels the libraries
-// launch beside them (layout changes, splits of a sum) is not.
+// multiply-adds (two operations each), bytes, elements. Counts are exact to the forward pass; which kernels the
+// libraries launch beside them (layout changes, splits of a sum) is not.
 //
 //   forward     one kernel for each recorded call that makes or overwrites a tensor; none for views
 //   backward    for a matrix product or convolution one kernel for each operand that gets a gradient, each with
@@ -15,7 +15,7 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::plan {
@@ -46,7 +46,7 @@ struct StepWork {
 
 /// One step on full batches. Errors: overflow, naming the layer whose tensor or product does not fit; those of finding
 /// blocks to checkpoint.
-[[nodiscard]] core::Result<StepWork> step_work(const model::TrainingJob& job, const Recording& recording);
+[[nodiscard]] core::Result<StepWork> step_work(const model::TrainingJob& job, const ForwardPass& pass);
 
 }  // namespace gpumem::plan
 

@@ -95,6 +95,9 @@ template <typename Fits>
 /// The total behind "Total params:" if the line is one. Errors (without a place): malformed_input, overflow.
 [[nodiscard]] std::optional<core::Result<std::int64_t>> parse_total(std::string_view line);
 
+/// Whether this JSON says at its front that it is a recording: no other format may take it for its own.
+[[nodiscard]] bool is_recording(std::string_view json);
+
 }  // namespace gpumem::summary
 
 #include "gpumem/core/config.hpp"

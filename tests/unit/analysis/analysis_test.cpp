@@ -67,13 +67,13 @@ std::string told(Analysis& analysis) {
 TEST(Analysis, MakesEachStageOnce) {
   Analysis analysis(resnet50());
   const auto wired = analysis.wired();
-  const auto recording = analysis.recording();
+  const auto pass = analysis.forward_pass();
   const auto steps = analysis.steps();
   const auto work = analysis.work();
-  ASSERT_TRUE(succeeds(wired) && succeeds(recording) && succeeds(steps) && succeeds(work));
+  ASSERT_TRUE(succeeds(wired) && succeeds(pass) && succeeds(steps) && succeeds(work));
   ASSERT_TRUE(succeeds(analysis.run(gpu())));
   EXPECT_EQ(*analysis.wired(), *wired);
-  EXPECT_EQ(*analysis.recording(), *recording);
+  EXPECT_EQ(*analysis.forward_pass(), *pass);
   EXPECT_EQ(*analysis.steps(), *steps);
   EXPECT_EQ(*analysis.work(), *work);
 }
@@ -85,19 +85,19 @@ TEST(Analysis, MovedToAnotherJobKeepsWhatThatOneShares) {
     TrainingJob other = job;
     change.make(other);
     Analysis analysis(job);
-    ASSERT_TRUE(succeeds(analysis.recording()));
-    EXPECT_EQ(analysis.records_alike(other), change.keeps_recording) << at;
+    ASSERT_TRUE(succeeds(analysis.forward_pass()));
+    EXPECT_EQ(analysis.forward_alike(other), change.keeps_recording) << at;
     const model::ModelGraph* graph = &(*analysis.wired())->graph();
-    const plan::Recording* recording = *analysis.recording();
-    const void* tensors = recording->tape.tensors().data();
+    const plan::ForwardPass* pass = *analysis.forward_pass();
+    const void* tensors = pass->tape.tensors().data();
     analysis.set_job(other);
     EXPECT_EQ(analysis.job(), other);
-    const auto again = analysis.recording();
+    const auto again = analysis.forward_pass();
     if (!again) continue;  // a sequence length that no input of the graph takes
     if (change.keeps_recording) EXPECT_EQ((*again)->tape.tensors().data(), tensors) << at;
     if (change.keeps_wiring) EXPECT_EQ(&(*analysis.wired())->graph(), graph) << at;
   }
-  EXPECT_FALSE(Analysis(job).records_alike(resnet50())) << "another reading of the file is another graph";
+  EXPECT_FALSE(Analysis(job).forward_alike(resnet50())) << "another reading of the file is another graph";
 }
 
 TEST(Analysis, MovedToAnotherJobGivesWhatAFreshOneDoes) {
@@ -122,14 +122,14 @@ TEST(Analysis, MovedToAnotherJobGivesWhatAFreshOneDoes) {
 TEST(Analysis, ABatchSizeKeepsTheRecording) {
   Analysis analysis(resnet50());
   ASSERT_TRUE(succeeds(analysis.run(gpu())));
-  const plan::Recording* recording = *analysis.recording();
+  const plan::ForwardPass* pass = *analysis.forward_pass();
   for (const std::int64_t batch_size : {1, 7, 64}) {
     analysis.set_batch_size(batch_size);
     TrainingJob other = resnet50();
     other.batch_size = batch_size;
     Analysis fresh(other);
     EXPECT_EQ(told(analysis), told(fresh));
-    EXPECT_EQ(*analysis.recording(), recording);
+    EXPECT_EQ(*analysis.forward_pass(), pass);
   }
 }
 

@@ -112,10 +112,8 @@ TEST(ModelStates, BeyondSixtyFourBitsAreAnErrorNeverASmallNumber) {
 /// What a plan of training steps holds of these three kinds when it ends, without zeroing: nothing frees them.
 std::int64_t planned(const TrainingJob& job) {
   const auto connected = connect::connect(job, ops::catalogue());
-  TrainingJob wired = job;
-  wired.graph = connected->shared_graph();
-  const auto recording = plan::record(*connected, wired, ops::catalogue());
-  const auto plan = plan::make_step_plan(wired, *recording);
+  const auto pass = plan::make_forward_pass(*connected, job, ops::catalogue());
+  const auto plan = plan::make_step_plan(job, *pass);
   std::vector<std::int64_t> held(plan->slots);
   for (const plan::Event& event : plan->events) {
     if (event.kind == plan::Event::Kind::call) continue;

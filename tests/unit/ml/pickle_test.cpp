@@ -142,7 +142,7 @@ TEST(Pickle, RunsNothing) {
 TEST(Pickle, ReadsProtocolTwoAlone) {
   EXPECT_TRUE(fails(parse_pickle(""), ErrorCode::malformed_input, 0, "is cut off"));
   EXPECT_TRUE(fails(parse_pickle("N."), ErrorCode::malformed_input, 0, "does not begin with its protocol"));
-  EXPECT_TRUE(fails(parse_pickle("\x80\4N."), ErrorCode::malformed_input, 0, "of protocol 4"));
+  EXPECT_TRUE(fails(parse_pickle("\x80\4N."), ErrorCode::malformed_input, 0, "protocol 4"));
   EXPECT_TRUE(refused("\x80\2N.", "names its protocol twice"));
   EXPECT_TRUE(refused("N.N", "goes on behind its end"));
 }

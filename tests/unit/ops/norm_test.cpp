@@ -83,9 +83,9 @@ TEST(Norm, NormalizeKeepsTheInputAndTwoFiguresARow) {
     {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 8, "out_features": 16, "bias": false}},
     {"name": "n", "op": "lp_normalize", "inputs": ["a"], "attrs": {"dim": -1}})",
                                                      2));
-  const Tape& tape = made.recording.tape;
+  const Tape& tape = made.pass.tape;
   std::vector<std::int64_t> sizes;
-  for (const Function& function : tape.functions().first(made.recording.model_functions)) {
+  for (const Function& function : tape.functions().first(made.pass.model_functions)) {
     sizes.push_back(tape.tensor(function.output).size.bytes(2).value().value_or(-1));
   }
   EXPECT_EQ(sizes, (std::vector<std::int64_t>{128, 8, 8, 128, 128})) << "product, norm, bound, its view, quotient";

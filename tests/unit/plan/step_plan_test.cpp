@@ -11,18 +11,18 @@ using testing::count;
 using testing::Events;
 using testing::events;
 using testing::fails;
+using testing::forward;
 using testing::in_order;
 using testing::job_of;
 using testing::kRows;
 using testing::net;
 using testing::planned;
 using testing::products;
-using testing::recorded;
 using testing::succeeds;
 
 TEST(StepPlan, RunsANetAsPyTorchDoes) {
   const TrainingJob job = net();
-  const auto [recording, plan] = planned(job);
+  const auto [pass, plan] = planned(job);
   EXPECT_EQ(events(job, plan, Phase::construction, 0),
             Events({"+128 a parameter", "+32 a parameter", "+64 c parameter", "+8 c parameter"}));
   EXPECT_EQ(events(job, plan, Phase::batch), Events({"+32 input", "+16 input"}));
@@ -196,9 +196,9 @@ TEST(StepPlan, AccumulatedGradientsSetToZeroStand) {
 TEST(StepPlan, ATensorBeyondSixtyFourBitsNamesItsLayer) {
   TrainingJob job = net();
   job.batch_size = INT64_MAX / 20;
-  const auto recording = testing::recorded(job);
-  ASSERT_TRUE(succeeds(recording));
-  const auto plan = make_step_plan(job, *recording);
+  const auto pass = testing::forward(job);
+  ASSERT_TRUE(succeeds(pass));
+  const auto plan = make_step_plan(job, *pass);
   ASSERT_TRUE(fails(plan, ErrorCode::overflow, 2, "does not fit 64 bits"));
   EXPECT_EQ(plan.error().place.element, "a");
 }

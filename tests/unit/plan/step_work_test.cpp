@@ -23,9 +23,9 @@ constexpr const char* kTwoLinears = R"({"format": "gpumem-graph", "version": 1,
 TrainingJob two_linears(std::int64_t batch_size) { return {*parse_summary(kTwoLinears), batch_size}; }
 
 StepWork work_of(const TrainingJob& job) {
-  const auto recording = testing::recorded(job);
-  EXPECT_TRUE(succeeds(recording));
-  auto work = step_work(job, *recording);
+  const auto pass = testing::forward(job);
+  EXPECT_TRUE(succeeds(pass));
+  auto work = step_work(job, *pass);
   EXPECT_TRUE(succeeds(work));
   return work ? *std::move(work) : StepWork();
 }
@@ -117,9 +117,9 @@ TEST(StepWork, CheckpointedBlocksRunTwice) {
 
 TEST(StepWork, OfAJobBeyondAnyMachineIsAnError) {
   const TrainingJob job = two_linears(INT64_MAX / 100);
-  const auto recording = testing::recorded(job);
-  ASSERT_TRUE(succeeds(recording));
-  EXPECT_TRUE(testing::fails(step_work(job, *recording), core::ErrorCode::overflow, 4, "does not fit 64 bits"));
+  const auto pass = testing::forward(job);
+  ASSERT_TRUE(succeeds(pass));
+  EXPECT_TRUE(testing::fails(step_work(job, *pass), core::ErrorCode::overflow, 4, "does not fit 64 bits"));
 }
 
 struct Published {

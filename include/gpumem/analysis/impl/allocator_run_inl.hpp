@@ -12,10 +12,9 @@ namespace allocator_run_detail {
 
 class Runner {
  public:
-  Runner(const plan::StepPlan& plan, const ops::Tape& tape, const device::GpuProfile& gpu,
-         const device::AllocatorOptions& options, AllocatorMemory* memory)
+  Runner(const plan::StepPlan& plan, const device::GpuProfile& gpu, const device::AllocatorOptions& options,
+         AllocatorMemory* memory)
       : plan_(plan),
-        tape_(tape),
         gpu_(gpu),
         memory_(memory),
         allocator_(options, memory == nullptr ? std::vector<device::Block>() : std::move(memory->blocks)),
@@ -50,7 +49,7 @@ class Runner {
   bool apply(const plan::Event& event) {
     switch (event.kind) {
       case plan::Event::Kind::allocate: {
-        const auto block = allocator_.allocate(event.bytes);
+        const auto block = allocator_.allocate(event.bytes, event.stream);
         if (!block) return false;
         held_[event.slot] = {*block, event.category};
         allocated_[static_cast<std::size_t>(event.category)] += allocator_.size_of(*block);
@@ -83,7 +82,7 @@ class Runner {
   }
 
   bool convolve(const plan::LibraryCall& call) {
-    const ops::Convolution& shape = tape_.convolutions()[static_cast<std::size_t>(call.convolution)];
+    const ops::Convolution& shape = plan_.convolutions[static_cast<std::size_t>(call.convolution)];
     const device::ConvolutionCall sizes = {
         .batch_size = call.batch_size,
         .in_channels = shape.in_channels,
@@ -119,7 +118,6 @@ class Runner {
   }
 
   const plan::StepPlan& plan_;
-  const ops::Tape& tape_;
   const device::GpuProfile& gpu_;
   AllocatorMemory* memory_;
   device::CachingAllocator allocator_;
@@ -134,10 +132,10 @@ class Runner {
 
 }  // namespace allocator_run_detail
 
-GPUMEM_INLINE AllocatorRun run_allocator(const plan::StepPlan& plan, const ops::Tape& tape,
-                                         const device::GpuProfile& gpu, const device::AllocatorOptions& options,
-                                         AllocatorObserver* observer, AllocatorMemory* memory) {
-  return allocator_run_detail::Runner(plan, tape, gpu, options, memory).run(observer);
+GPUMEM_INLINE AllocatorRun run_allocator(const plan::StepPlan& plan, const device::GpuProfile& gpu,
+                                         const device::AllocatorOptions& options, AllocatorObserver* observer,
+                                         AllocatorMemory* memory) {
+  return allocator_run_detail::Runner(plan, gpu, options, memory).run(observer);
 }
 
 }  // namespace gpumem::analysis

@@ -31,7 +31,7 @@ GPUMEM_INLINE std::unique_ptr<Analysis> Analyses::find(const model::TrainingJob&
     if (place.analysis.load(std::memory_order_relaxed) == nullptr) continue;
     std::unique_ptr<Analysis> found(place.analysis.exchange(nullptr, std::memory_order_acq_rel));
     if (found == nullptr) continue;
-    if (found->records_alike(job)) return found;
+    if (found->forward_alike(job)) return found;
     put_back(std::move(found));
   }
   return nullptr;

@@ -8,6 +8,9 @@
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
+#include "gpumem/model/step_recording.hpp"
+#include "gpumem/record/recorded_steps.hpp"
+#include "gpumem/record/recorded_work.hpp"
 
 namespace gpumem::analysis {
 
@@ -19,12 +22,12 @@ inline constexpr std::int64_t kAssumedContext = std::int64_t{550} << 20;
 /// Beyond this no GPU is, and sums of such sizes stay within 64 bits.
 inline constexpr std::int64_t kLargestReserved = std::int64_t{1} << 60;
 
-GPUMEM_INLINE core::Result<core::Bytes> context_of(const std::string& software, const plan::Recording& recording,
+GPUMEM_INLINE core::Result<core::Bytes> context_of(const std::string& software, const PlanSource& source,
                                                    const device::GpuProfile& gpu) {
   for (const device::ContextFigure& context : gpu.contexts) {
     if (!software.empty() && software != context.name) continue;
-    return core::Bytes(context.bytes + (recording.convolves ? context.convolution_bytes : 0) +
-                       (recording.convolves && recording.normalises ? context.batch_norm_bytes : 0));
+    return core::Bytes(context.bytes + (source.convolves ? context.convolution_bytes : 0) +
+                       (source.convolves && source.normalises ? context.batch_norm_bytes : 0));
   }
   if (software.empty()) return core::Bytes(kAssumedContext);
   std::string names;
@@ -48,8 +51,8 @@ GPUMEM_INLINE Analysis::~Analysis() {
 GPUMEM_INLINE void Analysis::set_job(model::TrainingJob job) {
   if (job == job_) return;
   forget_plans();
-  if (!records_alike(job)) {
-    for (Stage<plan::Recording>& recording : recordings_) recording.reset();
+  if (!forward_alike(job)) {
+    for (Stage<plan::ForwardPass>& pass : forward_passes_) pass.reset();
   }
   if (wiring_key(std::as_const(job)) != wiring_key(std::as_const(job_))) wired_.reset();
   job_ = std::move(job);
@@ -84,57 +87,67 @@ core::Result<const Value*> Analysis::made(Stage<Value>& stage, Make make) {
 }
 
 GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::wired() {
-  return made(wired_, [&] {
+  return made(wired_, [&]() -> core::Result<connect::WiredGraph> {
+    if (job_.graph->recording() != nullptr) {
+      return core::Error{
+          core::ErrorCode::invalid_argument,
+          "holds the calls of a recorded step and no layers, which this estimator reads; use --estimator replay, or "
+          "roofline for utilisation",
+          {}};
+    }
     model::TrainingJob seen;
     wiring_key(seen) = wiring_key(std::as_const(job_));
     return connect::connect(seen, *ops_);
   });
 }
 
-GPUMEM_INLINE core::Result<model::TrainingJob> Analysis::wired_job() {
-  const auto graph = wired();
-  if (!graph) return graph.error();
-  model::TrainingJob whole = job_;
-  whole.graph = (*graph)->shared_graph();
-  return whole;
-}
-
-GPUMEM_INLINE core::Result<const plan::Recording*> Analysis::recording(ops::Backend backend) {
-  return made(recordings_[static_cast<std::size_t>(backend)], [&]() -> core::Result<plan::Recording> {
+GPUMEM_INLINE core::Result<const plan::ForwardPass*> Analysis::forward_pass(ops::Backend backend) {
+  return made(forward_passes_[static_cast<std::size_t>(backend)], [&]() -> core::Result<plan::ForwardPass> {
     const auto graph = wired();
     if (!graph) return graph.error();
     model::TrainingJob seen;
-    recording_key(seen) = recording_key(std::as_const(job_));
-    return plan::record(**graph, seen, *ops_, backend);
+    forward_pass_key(seen) = forward_pass_key(std::as_const(job_));
+    return plan::make_forward_pass(**graph, seen, *ops_, backend);
   });
+}
+
+GPUMEM_INLINE core::Result<PlanSource> Analysis::source() {
+  if (const model::StepRecording* recording = job_.graph->recording()) {
+    return PlanSource{job_.graph.get(), "recorded", recording->convolves, recording->normalises, 0};
+  }
+  const auto forward = forward_pass();
+  if (!forward) return forward.error();
+  const connect::WiredGraph& wired = (*forward)->wired;
+  return PlanSource{&wired.graph(), wired.edges(), (*forward)->convolves, (*forward)->normalises,
+                    wired.graph().unknown_layers() + (*forward)->skipped_layers};
 }
 
 GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend backend, Steps which) {
   auto& stage = plans_[static_cast<std::size_t>(backend)][static_cast<std::size_t>(which)];
   return made(stage, [&]() -> core::Result<plan::StepPlan> {
-    const auto recorded = recording(backend);
-    if (!recorded) return recorded.error();
-    core::Result<model::TrainingJob> job = wired_job();
-    if (!job) return job.error();
-    if (which == Steps::without_optimizer) job->optimizer = model::Optimizer::sgd;
-    return plan::make_step_plan(*job, **recorded, std::exchange(memory_.plan, {}));
+    if (job_.graph->recording() != nullptr) return record::recorded_steps(job_, std::exchange(memory_.plan, {}));
+    const auto forward = forward_pass(backend);
+    if (!forward) return forward.error();
+    if (which == Steps::whole) return plan::make_step_plan(job_, **forward, std::exchange(memory_.plan, {}));
+    model::TrainingJob job = job_;
+    job.optimizer = model::Optimizer::sgd;
+    return plan::make_step_plan(job, **forward);
   });
 }
 
 GPUMEM_INLINE core::Result<const plan::StepWork*> Analysis::work() {
   return made(work_, [&]() -> core::Result<plan::StepWork> {
-    const auto recorded = recording();
-    if (!recorded) return recorded.error();
-    const core::Result<model::TrainingJob> job = wired_job();
-    if (!job) return job.error();
-    return plan::step_work(*job, **recorded);
+    if (job_.graph->recording() != nullptr) return record::recorded_work(job_);
+    const auto forward = forward_pass();
+    if (!forward) return forward.error();
+    return plan::step_work(job_, **forward);
   });
 }
 
 GPUMEM_INLINE core::Result<core::Bytes> Analysis::context(const device::GpuProfile& gpu) {
-  const auto recorded = recording();
-  if (!recorded) return recorded.error();
-  return analysis_detail::context_of(job_.software, **recorded, gpu);
+  const auto from = source();
+  if (!from) return from.error();
+  return analysis_detail::context_of(job_.software, *from, gpu);
 }
 
 GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
@@ -157,13 +170,10 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& 
                                                       core::Bytes context) {
   const auto planned = steps();
   if (!planned) return planned.error();
-  const auto recorded = recording();
-  if (!recorded) return recorded.error();
-  const ops::Tape& tape = (*recorded)->tape;
   const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - context.count(), 0));
   const auto run_within = [&](core::Bytes capacity) {
     options.capacity = capacity;
-    return run_allocator(**planned, tape, gpu, options, nullptr, &memory_.allocator);
+    return run_allocator(**planned, gpu, options, nullptr, &memory_.allocator);
   };
   if ((*planned)->peak_bytes <= room.count()) {
     const AllocatorRun run = run_within(room);
@@ -178,9 +188,9 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& 
 
 GPUMEM_INLINE std::size_t Analysis::bytes() const {
   std::size_t sum = memory_.bytes();
-  for (const Stage<plan::Recording>& recording : recordings_) {
-    if (!recording || !*recording) continue;
-    const ops::Tape& tape = (*recording)->tape;
+  for (const Stage<plan::ForwardPass>& pass : forward_passes_) {
+    if (!pass || !*pass) continue;
+    const ops::Tape& tape = (*pass)->tape;
     sum += tape.functions().size() * sizeof(ops::Function) + tape.tensors().size() * sizeof(ops::TapeTensor);
   }
   for (const auto& of_backend : plans_) {

@@ -61,10 +61,8 @@ GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis
   namespace detail = allocator_estimate_detail;
   const core::Result<analysis::JobRun> of_job = analysis.run(gpu, options);
   if (!of_job) return of_job.error();
-  const auto wired = analysis.wired();
-  if (!wired) return wired.error();
-  const auto recording = analysis.recording();
-  if (!recording) return recording.error();
+  const auto source = analysis.source();
+  if (!source) return source.error();
   const auto steps = analysis.steps();
   if (!steps) return steps.error();
   const analysis::AllocatorRun& run = of_job->run;
@@ -73,7 +71,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis
   MemoryEstimate estimate;
   estimate.breakdown = detail::breakdown_of(run, context);
   estimate.expected = core::Bytes(context.count() + run.peak_reserved);
-  const detail::Range range = (*recording)->convolves ? detail::kWithConvolutions : detail::kWithoutConvolutions;
+  const detail::Range range = source->convolves ? detail::kWithConvolutions : detail::kWithoutConvolutions;
   estimate.lower = detail::scaled(context, run.peak_reserved, range.lower);
   estimate.upper = detail::scaled(context, run.peak_reserved, range.upper);
   // A job that fits takes no more than there is: the allocator releases its cache first.
@@ -84,9 +82,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis
   estimate.device = estimate.expected;
   estimate.fits = of_job->fits;
   estimate.retries = run.retries;
-  estimate.coverage.edges = (*wired)->edges();
-  estimate.peak_layer = detail::peak_layer_of(**steps, (*wired)->graph(), run.peak_event);
-  estimate.coverage.layers_unknown = (*wired)->graph().unknown_layers() + (*recording)->skipped_layers;
+  estimate.coverage.edges = source->edges;
+  estimate.peak_layer = detail::peak_layer_of(**steps, *source->graph, run.peak_event);
+  estimate.coverage.layers_unknown = source->unknown_layers;
   return estimate;
 }
 

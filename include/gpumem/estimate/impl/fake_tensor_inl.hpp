@@ -76,11 +76,11 @@ GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(analysis::Ana
   }
   const auto wired = analysis.wired();
   if (!wired) return wired.error();
-  const auto recording = analysis.recording(ops::Backend::cpu);
-  if (!recording) return recording.error();
+  const auto pass = analysis.forward_pass(ops::Backend::cpu);
+  if (!pass) return pass.error();
   MemoryEstimate estimate;
   estimate.coverage.edges = (*wired)->edges();
-  estimate.coverage.layers_unknown = analysis.job().graph->unknown_layers() + (*recording)->skipped_layers;
+  estimate.coverage.layers_unknown = analysis.job().graph->unknown_layers() + (*pass)->skipped_layers;
   estimate.expected = core::Bytes(peak->bytes);
   estimate.lower = estimate.expected;
   estimate.upper = estimate.expected;

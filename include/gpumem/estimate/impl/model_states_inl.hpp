@@ -10,9 +10,9 @@ namespace model_states_detail {
 
 /// What adafactor keeps: of a matrix its rows and columns, of any other tensor as much as it has.
 GPUMEM_INLINE core::Result<core::Checked> factored_bytes(analysis::Analysis& analysis) {
-  const auto recording = analysis.recording();
-  if (!recording) return recording.error();
-  const ops::Tape& tape = (*recording)->tape;
+  const auto pass = analysis.forward_pass();
+  if (!pass) return pass.error();
+  const ops::Tape& tape = (*pass)->tape;
   core::Checked bytes = 0;
   for (const ops::Tape::Parameter& parameter : tape.parameters()) {
     if (parameter.frozen || parameter.tied) continue;

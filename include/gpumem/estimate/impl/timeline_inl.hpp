@@ -199,17 +199,15 @@ GPUMEM_INLINE core::Result<Timeline> make_timeline(analysis::Analysis& analysis,
   if (!of_job) return failed(of_job.error());
   const auto steps = analysis.steps();
   if (!steps) return failed(steps.error());
-  const auto recording = analysis.recording();
-  if (!recording) return failed(recording.error());
-  const auto wired = analysis.wired();
-  if (!wired) return failed(wired.error());
+  const auto source = analysis.source();
+  if (!source) return failed(source.error());
 
   // Once more, now that it is known where the peak stands.
   const analysis::AllocatorRun& run = of_job->run;
   timeline_detail::Watcher watcher(**steps, run.peak_event, options);
-  (void)analysis::run_allocator(**steps, (*recording)->tape, gpu, of_job->options, &watcher);
+  (void)analysis::run_allocator(**steps, gpu, of_job->options, &watcher);
   Timeline timeline = std::move(watcher).take();
-  timeline_detail::name_layers(timeline, (*wired)->graph(), options.most_holders);
+  timeline_detail::name_layers(timeline, *source->graph, options.most_holders);
   timeline.context = of_job->context;
   timeline.capacity = gpu.capacity();
   timeline.peak_allocated = core::Bytes(run.peak_allocated);

@@ -155,6 +155,7 @@ inline constexpr JobOption kOptions[] = {
      .aliases = {"batch"},
      .value = "N",
      .help = "the batch size",
+     .after_recording = true,
      .place = plain<&TrainingJob::batch_size>(kWhole)},
     {.name = "input",
      .flag = "input",
@@ -166,11 +167,13 @@ inline constexpr JobOption kOptions[] = {
      .aliases = {"seq"},
      .value = "N",
      .help = "tokens a sample, for models that read token ids",
+     .after_recording = true,
      .place = plain<&TrainingJob::sequence_length>(kWhole)},
     {.name = "optimizer",
      .flag = "optimizer",
      .value = "NAME",
      .help = "the optimizer",
+     .after_recording = true,
      .place = choice<&TrainingJob::optimizer, model::kOptimizers>()},
     {.name = "precision",
      .flag = "precision",
@@ -195,6 +198,7 @@ inline constexpr JobOption kOptions[] = {
      .value = "NAME",
      .help = "a software stack that the GPU's profile names; default: its first",
      .remark = "%",
+     .after_recording = true,
      .place = plain<&TrainingJob::software>(kText)},
     {.name = "alloc_conf",
      .flag = "alloc-conf",
@@ -219,11 +223,13 @@ inline constexpr JobOption kOptions[] = {
      .flag = "foreach",
      .help = "the optimizer's multi-tensor form",
      .remark = "no foreach",
+     .after_recording = true,
      .place = plain<&TrainingJob::foreach>(kFlag)},
     {.name = "fused",
      .flag = "fused",
      .help = "the optimizer's fused form",
      .remark = "fused",
+     .after_recording = true,
      .place = plain<&TrainingJob::fused>(kFlag)},
     {.name = "validation",
      .flag = "validation",
@@ -273,6 +279,12 @@ GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text
 }
 
 /// Whether the option's accessors take a value of this kind.
+/// `option` is a row of the list.
+GPUMEM_INLINE std::uint64_t bit_of(const JobOption& option) {
+  static_assert(std::size(kOptions) <= 64);
+  return std::uint64_t{1} << (&option - std::begin(kOptions));
+}
+
 GPUMEM_INLINE bool is_of_kind(OptionType type, const OptionValue& value) {
   switch (type) {
     case OptionType::flag: return std::holds_alternative<bool>(value);
@@ -329,7 +341,10 @@ GPUMEM_INLINE core::Status set_option(const JobOption& option, JobRequest& reque
         "the " + std::string(option.name) + " " + expectation(option) + ", not " + core::quoted(to_text(value)),
         {}};
   }
-  if (option.place.set(request, value)) return core::Done{};
+  if (option.place.set(request, value)) {
+    request.given.bits |= job_options_detail::bit_of(option);
+    return core::Done{};
+  }
   return job_options_detail::refused(option, to_text(value));
 }
 
@@ -352,6 +367,10 @@ GPUMEM_INLINE std::string to_text(const OptionValue& value) {
 GPUMEM_INLINE std::string default_text(const JobOption& option) {
   const auto value = option.place.get(JobRequest());
   return value ? to_text(*value) : std::string();
+}
+
+GPUMEM_INLINE bool is_given(const JobOption& option, const JobRequest& request) {
+  return (request.given.bits & job_options_detail::bit_of(option)) != 0;
 }
 
 GPUMEM_INLINE bool is_default(const JobOption& option, const JobRequest& request) {

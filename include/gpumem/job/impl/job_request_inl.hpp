@@ -4,12 +4,52 @@
 
 #include "gpumem/job/job_request.hpp"
 
+#include "gpumem/job/job_options.hpp"
+#include "gpumem/model/step_recording.hpp"
+
 namespace gpumem::job {
+
+namespace job_request_detail {
+
+GPUMEM_INLINE core::Error refused(const model::ModelGraph& graph, std::string message) {
+  return {core::ErrorCode::invalid_argument, std::move(message), {graph.file(), 0, {}}};
+}
+
+/// What is given stays; all else is as it was recorded.
+GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::TrainingJob& training) {
+  const model::ModelGraph& graph = *training.graph;
+  const model::StepRecording& recording = *graph.recording();
+  for (const JobOption& option : job_options()) {
+    if (!option.place.in_training || option.after_recording || !is_given(option, request)) continue;
+    if (option.name == "precision" && option.place.get(request) == OptionValue(recording.precision)) continue;
+    return refused(graph, "a recording holds how its step ran, and --" + std::string(option.flag) +
+                              " cannot be changed afterwards; record again with it");
+  }
+  if (!recording.follows_batch()) {
+    const std::int64_t recorded = recording.recorded(0).value_or(1);
+    if (is_given(*find_option("batch_size"), request) && training.batch_size != recorded) {
+      return refused(graph, "the recording was made at one batch size; record with --batch-arg to choose another");
+    }
+    training.batch_size = recorded;
+  } else if (training.batch_size == 0) {
+    training.batch_size = recording.recorded(0).value_or(0);
+  }
+  if (const auto named = model::value_of(model::kPrecisions, recording.precision)) training.precision = *named;
+  const auto optimizer = model::value_of(model::kOptimizers, recording.optimizer);
+  training.replaces_optimizer = is_given(*find_option("optimizer"), request) && optimizer != training.optimizer;
+  if (!training.replaces_optimizer && optimizer) training.optimizer = *optimizer;
+  return core::Done{};
+}
+
+}  // namespace job_request_detail
 
 GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& request,
                                                         std::shared_ptr<const model::ModelGraph> graph) {
   model::TrainingJob training = request.training;
   training.graph = std::move(graph);
+  if (training.graph != nullptr && training.graph->recording() != nullptr) {
+    if (const core::Status taken = job_request_detail::take_recorded(request, training); !taken) return taken.error();
+  }
   const core::Status valid = model::validate(training);
   if (!valid) return valid.error();
   return training;

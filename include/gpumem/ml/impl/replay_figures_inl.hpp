@@ -36,10 +36,10 @@ GPUMEM_INLINE core::Result<std::array<double, kReplayFigures>> replay_figures(an
                                                                               const device::AllocatorOptions& options) {
   const core::Result<analysis::JobRun> by_rule = analysis.run(gpu, options);
   if (!by_rule) return by_rule.error();
-  const auto recording = analysis.recording();
-  if (!recording) return recording.error();
+  const auto source = analysis.source();
+  if (!source) return source.error();
   std::array<double, kReplayFigures> figures = replay_figures_detail::figures_of(*by_rule);
-  if (needs != Needs::variants || !(*recording)->convolves) return figures;
+  if (needs != Needs::variants || !source->convolves) return figures;
   const auto least = static_cast<double>(std::max<std::int64_t>(by_rule->run.peak_reserved, 1));
   device::GpuProfile varied = gpu;
   std::size_t figure = kFirstVariantFigure;

@@ -169,8 +169,8 @@ GPUMEM_INLINE std::vector<Range> repeated_blocks(const model::ModelGraph& graph)
   return blocks;
 }
 
-GPUMEM_INLINE core::Result<std::vector<Range>> checkpointed(const model::ModelGraph& graph,
-                                                            const Recording& recording) {
+GPUMEM_INLINE core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass) {
+  const model::ModelGraph& graph = pass.wired.graph();
   const std::vector<Range> blocks = repeated_blocks(graph);
   if (blocks.empty()) {
     return core::Error{core::ErrorCode::missing_information,
@@ -181,7 +181,7 @@ GPUMEM_INLINE core::Result<std::vector<Range>> checkpointed(const model::ModelGr
   }
   std::vector<Range> runs;
   std::uint32_t at = 0;
-  const auto functions = recording.tape.functions().first(recording.model_functions);
+  const auto functions = pass.tape.functions().first(pass.model_functions);
   for (const Range& block : blocks) {
     while (at < functions.size() && functions[at].layer < block.first) ++at;
     const std::uint32_t first = at;

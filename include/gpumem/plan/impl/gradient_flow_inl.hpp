@@ -29,7 +29,7 @@ GPUMEM_INLINE void GradientFlow::count_readers() {
 GPUMEM_INLINE void GradientFlow::backward(Slot scaled_loss) {
   const auto functions = state_.tape().functions();
   // Tensor.backward() holds the ones that it starts from until it returns.
-  const Slot ones = log_.allocate(state_.bytes(state_.recording().loss), Category::activation_gradient, kNoLayer);
+  const Slot ones = log_.allocate(state_.bytes(state_.forward_pass().loss), Category::activation_gradient, kNoLayer);
   awaited_ = readers_;
   seed(ones, scaled_loss);
   for (std::size_t index = functions.size(); index-- > 0 && !state_.pace().late();) {
@@ -44,7 +44,7 @@ GPUMEM_INLINE void GradientFlow::backward(Slot scaled_loss) {
 
 /// The loss' own gradient: the ones, or ones times the scale.
 GPUMEM_INLINE void GradientFlow::seed(Slot ones, Slot scaled_loss) {
-  const ops::TensorId loss = state_.recording().loss;
+  const ops::TensorId loss = state_.forward_pass().loss;
   if (scaled_loss == kNoSlot) {
     log_.hold(ones);
     gradient(loss).slot = ones;
@@ -213,7 +213,7 @@ GPUMEM_INLINE Slot GradientFlow::own_gradient(ops::TensorId parameter, const Flo
 }
 
 GPUMEM_INLINE bool GradientFlow::is_split(ops::TensorId id) const {
-  const std::vector<ops::TensorId>& splits = state_.recording().splits;
+  const std::vector<ops::TensorId>& splits = state_.forward_pass().splits;
   return std::binary_search(splits.begin(), splits.end(), id);
 }
 

@@ -7,8 +7,8 @@ namespace gpumem::plan {
 namespace name_lifetimes_detail {
 
 /// By tensor: the last function that makes or reads it; -1: its name stays.
-GPUMEM_INLINE std::vector<std::int32_t> last_uses(const Recording& recording) {
-  const ops::Tape& tape = recording.tape;
+GPUMEM_INLINE std::vector<std::int32_t> last_uses(const ForwardPass& pass) {
+  const ops::Tape& tape = pass.tape;
   const auto functions = tape.functions();
   std::vector<std::int32_t> last(tape.tensors().size(), -1);
   for (std::size_t index = 0; index < functions.size(); ++index) {
@@ -17,7 +17,7 @@ GPUMEM_INLINE std::vector<std::int32_t> last_uses(const Recording& recording) {
     for (const ops::TensorId input : tape.list(functions[index].inputs)) last[static_cast<std::size_t>(input)] = at;
   }
   const auto stays = [&](ops::TensorId id) { last[static_cast<std::size_t>(id)] = -1; };
-  for (const ops::TensorId held : recording.held) stays(held);
+  for (const ops::TensorId held : pass.held) stays(held);
   for (const ops::TensorId input : tape.inputs()) stays(input);
   for (const ops::TensorId buffer : tape.buffers()) stays(buffer);
   for (const ops::Tape::Parameter& parameter : tape.parameters()) stays(parameter.tensor);
@@ -26,9 +26,9 @@ GPUMEM_INLINE std::vector<std::int32_t> last_uses(const Recording& recording) {
 
 }  // namespace name_lifetimes_detail
 
-GPUMEM_INLINE NameLifetimes::NameLifetimes(const Recording& recording) {
-  const std::vector<std::int32_t> last = name_lifetimes_detail::last_uses(recording);
-  first_of_.assign(recording.tape.functions().size() + 1, 0);
+GPUMEM_INLINE NameLifetimes::NameLifetimes(const ForwardPass& pass) {
+  const std::vector<std::int32_t> last = name_lifetimes_detail::last_uses(pass);
+  first_of_.assign(pass.tape.functions().size() + 1, 0);
   for (const std::int32_t at : last) {
     if (at >= 0) ++first_of_[static_cast<std::size_t>(at) + 1];
   }

@@ -6,11 +6,13 @@
 
 namespace gpumem::plan {
 
-GPUMEM_INLINE OptimizerStep::OptimizerStep(RunState& state, const model::TrainingJob& job)
-    : state_(state), row_(model::row_of(job.optimizer)) {
-  const bool multi_tensor = state.backend().multi_tensor_optimizers;
+GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, const model::TrainingJob& job,
+                                           const BackendTraits& backend)
+    : log_(log), pace_(pace), row_(model::row_of(job.optimizer)) {
+  const bool multi_tensor = backend.multi_tensor_optimizers;
   fused_ = job.fused && multi_tensor && row_.has_fused;
   foreach_ = job.foreach && multi_tensor && row_.foreach_temporaries > 0;
+  scalars_on_device_ = backend.step_counts_on_device || fused_;
 }
 
 GPUMEM_INLINE void OptimizerStep::create() {
@@ -30,58 +32,55 @@ GPUMEM_INLINE void OptimizerStep::run() {
 GPUMEM_INLINE void OptimizerStep::make_state() {
   if (has_state_) return;
   has_state_ = true;
-  const int scalars = state_.backend().step_counts_on_device || fused_ ? row_.scalars : 0;
+  const int scalars = scalars_on_device_ ? row_.scalars : 0;
   if (scalars + row_.states == 0) return;
-  for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
-    if (state_.pace().late()) return;
-    if (parameter.frozen || parameter.tied) continue;
-    const std::uint32_t layer = state_.layer(parameter.tensor);
+  for (const TrainedParameter& parameter : parameters_) {
+    if (pace_.late()) return;
     for (int scalar = 0; scalar < scalars; ++scalar) {
-      state_.log().allocate(core::element_size(core::DType::float32), Category::optimizer, layer);
+      log_.allocate(core::element_size(core::DType::float32), Category::optimizer, parameter.layer);
     }
     const std::int64_t bytes = state_bytes(parameter);
-    for (int kept = 0; kept < row_.states; ++kept) state_.log().allocate(bytes, Category::optimizer, layer);
+    for (int kept = 0; kept < row_.states; ++kept) log_.allocate(bytes, Category::optimizer, parameter.layer);
   }
 }
 
 /// Of one state of the parameter.
-GPUMEM_INLINE std::int64_t OptimizerStep::state_bytes(const ops::Tape::Parameter& parameter) const {
-  const bool factored = row_.state_shape == model::OptimizerRow::StateShape::factored;
-  const std::int64_t elements = factored ? parameter.factored.value().value_or(0) : 0;
-  return elements > 0 ? elements * core::element_size(core::DType::float32) : state_.bytes(parameter.tensor);
+GPUMEM_INLINE std::int64_t OptimizerStep::state_bytes(const TrainedParameter& parameter) const {
+  const bool factored = row_.state_shape == model::OptimizerRow::StateShape::factored && parameter.factored > 0;
+  return factored ? parameter.factored * core::element_size(core::DType::float32) : parameter.bytes;
 }
 
 GPUMEM_INLINE void OptimizerStep::take_for_all() {
   std::vector<Slot> taken;
-  taken.reserve(state_.trained().size() * static_cast<std::size_t>(row_.foreach_temporaries));
+  taken.reserve(parameters_.size() * static_cast<std::size_t>(row_.foreach_temporaries));
   for (int temporary = 0; temporary < row_.foreach_temporaries; ++temporary) {
-    for (const ops::TensorId parameter : state_.trained()) {
-      if (state_.pace().late()) break;
-      taken.push_back(state_.allocate(parameter, Category::temporary));
+    for (const TrainedParameter& parameter : parameters_) {
+      if (pace_.late()) break;
+      taken.push_back(log_.allocate(parameter.bytes, Category::temporary, parameter.layer));
     }
   }
-  for (const Slot slot : taken) state_.log().drop(slot);
+  for (const Slot slot : taken) log_.drop(slot);
 }
 
 GPUMEM_INLINE void OptimizerStep::take_one_by_one() {
   if (row_.single_temporaries == 0) return;
   Slot last = kNoSlot;
   std::vector<Slot> taken;
-  for (const ops::TensorId parameter : state_.trained()) {
-    if (state_.pace().late()) break;
+  for (const TrainedParameter& parameter : parameters_) {
+    if (pace_.late()) break;
     taken.clear();
     for (int temporary = 0; temporary < row_.single_temporaries; ++temporary) {
-      taken.push_back(state_.allocate(parameter, Category::temporary));
+      taken.push_back(log_.allocate(parameter.bytes, Category::temporary, parameter.layer));
     }
-    state_.log().drop(last);
+    log_.drop(last);
     last = kNoSlot;
     if (row_.single_keeps_last) {
       last = taken.back();
       taken.pop_back();
     }
-    for (const Slot slot : taken) state_.log().drop(slot);
+    for (const Slot slot : taken) log_.drop(slot);
   }
-  state_.log().drop(last);
+  log_.drop(last);
 }
 
 GPUMEM_INLINE GradientScaler::GradientScaler(RunState& state, const model::TrainingJob& job)

@@ -8,18 +8,18 @@
 
 namespace gpumem::plan {
 
-GPUMEM_INLINE core::Result<TensorBytes> TensorBytes::at(std::int64_t batch_size, const ops::Tape& tape,
-                                                        const model::ModelGraph& graph) {
+GPUMEM_INLINE core::Result<TensorBytes> TensorBytes::at(std::int64_t batch_size, const ForwardPass& pass) {
+  const ops::Tape& tape = pass.tape;
   TensorBytes all;
   all.batch_size_ = batch_size;
   all.bytes_.reserve(tape.tensors().size());
   for (const ops::TapeTensor& tensor : tape.tensors()) {
     const auto bytes = tensor.size.bytes(batch_size).value();
     if (!bytes) {
-      const model::Layer& layer = graph.layers()[tensor.layer];
+      const model::Layer& layer = pass.wired.graph().layers()[tensor.layer];
       return core::Error{core::ErrorCode::overflow,
                          "a tensor of it does not fit 64 bits at batch size " + std::to_string(batch_size),
-                         {graph.file(), layer.line, graph.path(layer)}};
+                         pass.wired.place_of(layer)};
     }
     all.bytes_.push_back(*bytes);
   }
@@ -34,11 +34,11 @@ inline constexpr std::size_t kCallsAFunction = 4;
 
 }  // namespace run_state_detail
 
-GPUMEM_INLINE RunState::RunState(const Recording& recording, StepPlan reused)
-    : recording_(recording),
-      backend_(BackendTraits::of(recording.tape.backend())),
-      log_(std::move(reused), recording.tape.functions().size() * run_state_detail::kEventsAFunction,
-           recording.tape.functions().size() * run_state_detail::kCallsAFunction) {
+GPUMEM_INLINE RunState::RunState(const ForwardPass& pass, StepPlan reused)
+    : pass_(pass),
+      backend_(BackendTraits::of(pass.tape.backend())),
+      log_(std::move(reused), pass.tape.functions().size() * run_state_detail::kEventsAFunction,
+           pass.tape.functions().size() * run_state_detail::kCallsAFunction) {
   const auto tensors = tape().tensors();
   facts_.reserve(tensors.size());
   for (const ops::TapeTensor& tensor : tensors) {

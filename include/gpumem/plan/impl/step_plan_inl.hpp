@@ -22,22 +22,22 @@ namespace step_plan_detail {
 /// The script that trains: its loop, and what its names hold from one iteration to the next.
 class TrainingScript {
  public:
-  TrainingScript(const model::TrainingJob& job, const Recording& recording, std::span<const Range> blocks,
-                 StepPlan reused)
+  TrainingScript(const model::TrainingJob& job, const ForwardPass& pass, std::span<const Range> blocks, StepPlan reused)
       : job_(job),
-        recording_(recording),
-        state_(recording, std::move(reused)),
-        names_(recording),
+        pass_(pass),
+        state_(pass, std::move(reused)),
+        names_(pass),
         calls_(state_),
         blocks_(state_, calls_, names_, blocks),
         gradients_(state_, calls_, blocks_),
-        optimizer_(state_, job),
+        optimizer_(state_.log(), state_.pace(), job, state_.backend()),
         scaler_(state_, job) {}
 
   void construct(const TensorBytes& bytes) {
     state_.set_batch(bytes);
     state_.log().begin(Phase::construction, 0, 0);
     add_parameters_and_buffers();
+    optimizer_.update_all(trained_parameters());
     if (!state_.pace().was_late()) optimizer_.create();
   }
 
@@ -45,8 +45,8 @@ class TrainingScript {
     begin(Phase::summary, 0, bytes);
     for (const ops::TensorId input : model_inputs()) state_.add_input(input);
     forward(true, false);
-    for (const ops::TensorId held : recording_.held) {
-      if (held != recording_.loss) state_.let_go(held);
+    for (const ops::TensorId held : pass_.held) {
+      if (held != pass_.loss) state_.let_go(held);
     }
     drop_saved();
     blocks_.drop_all();
@@ -55,7 +55,7 @@ class TrainingScript {
 
   void validation_pass(const TensorBytes& bytes) {
     begin(Phase::validation, step_, bytes);
-    state_.let_go(recording_.tape.inputs());
+    state_.let_go(pass_.tape.inputs());
     add_batch();
     forward(false, true);
     hold_outputs();
@@ -72,7 +72,12 @@ class TrainingScript {
     if (!state_.pace().was_late()) update(bytes);
   }
 
-  StepPlan take() { return state_.log().take(); }
+  StepPlan take() {
+    StepPlan plan = state_.log().take();
+    const auto convolutions = pass_.tape.convolutions();
+    plan.convolutions.assign(convolutions.begin(), convolutions.end());
+    return plan;
+  }
 
  private:
   void begin(Phase phase, std::int32_t step, const TensorBytes& bytes) {
@@ -82,13 +87,13 @@ class TrainingScript {
 
   /// In the order of the layers.
   void add_parameters_and_buffers() {
-    auto buffers = recording_.tape.buffers();
+    auto buffers = pass_.tape.buffers();
     const auto add_buffers_before = [&](ops::TensorId end) {
       for (; !buffers.empty() && buffers.front() < end; buffers = buffers.subspan(1)) {
         state_.add(buffers.front(), Category::buffer);
       }
     };
-    for (const ops::Tape::Parameter& parameter : recording_.tape.parameters()) {
+    for (const ops::Tape::Parameter& parameter : pass_.tape.parameters()) {
       if (state_.pace().late()) return;
       add_buffers_before(parameter.tensor);
       if (!parameter.tied) state_.add(parameter.tensor, Category::parameter);
@@ -96,9 +101,21 @@ class TrainingScript {
     state_.add(buffers, Category::buffer);
   }
 
+  /// Each tied one once.
+  std::vector<TrainedParameter> trained_parameters() {
+    std::vector<TrainedParameter> all;
+    all.reserve(state_.trained().size());
+    for (const ops::Tape::Parameter& parameter : pass_.tape.parameters()) {
+      if (parameter.frozen || parameter.tied) continue;
+      all.push_back(
+          {state_.bytes(parameter.tensor), parameter.factored.value().value_or(0), state_.layer(parameter.tensor)});
+    }
+    return all;
+  }
+
   void forward_and_backward(const TensorBytes& bytes, bool first) {
     begin(Phase::batch, step_, bytes);
-    state_.let_go(recording_.tape.inputs());
+    state_.let_go(pass_.tape.inputs());
     if (first) zero_grad_at(model::ZeroGrad::step_start);
     add_batch();
     if (first) zero_grad_at(model::ZeroGrad::before_forward);
@@ -124,14 +141,14 @@ class TrainingScript {
   }
 
   void forward(bool with_gradients, bool with_loss) {
-    const auto functions = recording_.tape.functions();
-    const std::size_t count = with_loss ? functions.size() : recording_.model_functions;
+    const auto functions = pass_.tape.functions();
+    const std::size_t count = with_loss ? functions.size() : pass_.model_functions;
     for (std::size_t index = 0; index < count && !state_.pace().late(); ++index) {
       if (with_gradients) blocks_.begin_forward(index);
       calls_.run(functions[index], with_gradients && !blocks_.covers(index), Thread::forward);
       state_.let_go(names_.ending_at(index));
       // `outputs = model(inputs)` and `loss = criterion(...)` let go of the last step's.
-      if (index + 1 == recording_.model_functions) drop(held_outputs_);
+      if (index + 1 == pass_.model_functions) drop(held_outputs_);
     }
     if (with_loss) drop(held_loss_);
     calls_.end_autocast();
@@ -139,7 +156,7 @@ class TrainingScript {
 
   /// What autograd keeps of a forward pass that no backward follows.
   void drop_saved() {
-    const auto functions = recording_.tape.functions().first(recording_.model_functions);
+    const auto functions = pass_.tape.functions().first(pass_.model_functions);
     for (std::size_t index = 0; index < functions.size(); ++index) {
       if (state_.requires_grad(functions[index].output) && !blocks_.covers(index)) calls_.drop_kept(functions[index]);
     }
@@ -147,19 +164,19 @@ class TrainingScript {
 
   /// The inputs without the labels, which the losses added behind them.
   [[nodiscard]] std::span<const ops::TensorId> model_inputs() const {
-    return recording_.tape.inputs().first(recording_.model_inputs);
+    return pass_.tape.inputs().first(pass_.model_inputs);
   }
   void add_batch() {
-    for (const ops::TensorId input : recording_.tape.inputs()) state_.add_input(input);
+    for (const ops::TensorId input : pass_.tape.inputs()) state_.add_input(input);
   }
 
   /// The outputs and the loss stay under their names until the next step makes new ones.
   void hold_outputs() {
     // Two of them may be views of one tensor, which each holds.
-    for (const ops::TensorId held : recording_.held) {
-      (held == recording_.loss ? held_loss_ : held_outputs_).push_back(state_.slot(held));
+    for (const ops::TensorId held : pass_.held) {
+      (held == pass_.loss ? held_loss_ : held_outputs_).push_back(state_.slot(held));
     }
-    for (const ops::TensorId held : recording_.held) state_.slot(held) = kNoSlot;
+    for (const ops::TensorId held : pass_.held) state_.slot(held) = kNoSlot;
   }
   void drop(std::vector<Slot>& held) {
     for (const Slot slot : held) state_.log().drop(slot);
@@ -167,7 +184,7 @@ class TrainingScript {
   }
 
   const model::TrainingJob& job_;
-  const Recording& recording_;
+  const ForwardPass& pass_;
   RunState state_;
   NameLifetimes names_;
   ForwardCalls calls_;
@@ -188,21 +205,19 @@ GPUMEM_INLINE const PhaseMark& StepPlan::phase_of(std::size_t event) const {
   return *(next - 1);  // the first phase begins with the first event
 }
 
-GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const Recording& recording,
+GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const ForwardPass& pass,
                                                     StepPlan reused) {
   constexpr std::int64_t kSummaryBatch = 2;  // torchsummary's
-  const auto bytes_at = [&](std::int64_t batch_size) {
-    return TensorBytes::at(batch_size, recording.tape, *job.graph);
-  };
+  const auto bytes_at = [&](std::int64_t batch_size) { return TensorBytes::at(batch_size, pass); };
   const core::Result<TensorBytes> full = bytes_at(job.batch_size);
   if (!full) return full.error();
   std::vector<Range> blocks;
   if (job.activation_checkpointing) {
-    core::Result<std::vector<Range>> found = checkpointed(*job.graph, recording);
+    core::Result<std::vector<Range>> found = checkpointed(pass);
     if (!found) return found.error();
     blocks = *std::move(found);
   }
-  step_plan_detail::TrainingScript script(job, recording, blocks, std::move(reused));
+  step_plan_detail::TrainingScript script(job, pass, blocks, std::move(reused));
   script.construct(*full);
   if (job.summary_pass) {
     const core::Result<TensorBytes> summary = bytes_at(kSummaryBatch);

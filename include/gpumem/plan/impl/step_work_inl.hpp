@@ -28,8 +28,7 @@ inline constexpr double kTensorsALaunch = 36.0;
 /// Counts one step's kernels.
 class Counter {
  public:
-  Counter(const model::TrainingJob& job, const Recording& recording)
-      : job_(job), recording_(recording), tape_(recording.tape) {}
+  Counter(const model::TrainingJob& job, const ForwardPass& pass) : job_(job), pass_(pass), tape_(pass.tape) {}
 
   core::Status measure() {
     const auto tensors = tape_.tensors();
@@ -50,7 +49,7 @@ class Counter {
   core::Result<StepWork> run() {
     std::vector<Range> recomputed;
     if (job_.activation_checkpointing) {
-      auto found = checkpointed(*job_.graph, recording_);
+      auto found = checkpointed(pass_);
       if (!found) return found.error();
       recomputed = *std::move(found);
     }
@@ -70,10 +69,10 @@ class Counter {
 
  private:
   [[nodiscard]] core::Error overflow(std::uint32_t layer_index) const {
-    const model::Layer& layer = job_.graph->layers()[layer_index];
+    const model::Layer& layer = pass_.wired.graph().layers()[layer_index];
     return {core::ErrorCode::overflow,
             "what it computes does not fit 64 bits at batch size " + std::to_string(job_.batch_size),
-            {job_.graph->file(), layer.line, job_.graph->path(layer)}};
+            pass_.wired.place_of(layer)};
   }
 
   [[nodiscard]] double bytes_of(TensorId tensor) const { return bytes_[static_cast<std::size_t>(tensor)]; }
@@ -234,7 +233,7 @@ class Counter {
   }
 
   const model::TrainingJob& job_;
-  const Recording& recording_;
+  const ForwardPass& pass_;
   const Tape& tape_;
   std::vector<double> bytes_;     ///< by tensor
   std::vector<double> products_;  ///< by function
@@ -243,8 +242,8 @@ class Counter {
 
 }  // namespace step_work_detail
 
-GPUMEM_INLINE core::Result<StepWork> step_work(const model::TrainingJob& job, const Recording& recording) {
-  step_work_detail::Counter counter(job, recording);
+GPUMEM_INLINE core::Result<StepWork> step_work(const model::TrainingJob& job, const ForwardPass& pass) {
+  step_work_detail::Counter counter(job, pass);
   const core::Status measured = counter.measure();
   if (!measured) return measured.error();
   return counter.run();

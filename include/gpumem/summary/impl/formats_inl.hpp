@@ -5,6 +5,7 @@
 #include "gpumem/summary/graph_json.hpp"
 #include "gpumem/summary/keras.hpp"
 #include "gpumem/summary/module_tree.hpp"
+#include "gpumem/summary/recording.hpp"
 #include "gpumem/summary/torchinfo.hpp"
 #include "gpumem/summary/torchsummary.hpp"
 
@@ -12,7 +13,7 @@ namespace gpumem::summary {
 
 GPUMEM_INLINE const Formats& formats() {
   static const Formats kAll = {
-      &torchsummary(), &torchinfo(), &module_tree(), &keras(), &graph_json(),
+      &torchsummary(), &torchinfo(), &module_tree(), &keras(), &graph_json(), &recording(),
   };
   return kAll;
 }

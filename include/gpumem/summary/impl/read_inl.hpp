@@ -6,6 +6,7 @@
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/core/gzip.hpp"
 #include "gpumem/summary/text.hpp"
 
 namespace gpumem::summary {
@@ -80,6 +81,14 @@ GPUMEM_INLINE std::string names_of(const Formats& known) {
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read(std::string_view text, const ReadOptions& options,
                                                    const Formats& known) {
+  if (core::is_gzip(text)) {
+    const core::Result<std::string> unpacked = core::unpack_gzip(text, core::kLargestStream);
+    if (!unpacked) return core::Error(unpacked.error()).in_file(options.file);
+    if (core::is_gzip(*unpacked)) {
+      return core::Error{core::ErrorCode::malformed_input, "is packed twice", core::Place{options.file, 0, {}}};
+    }
+    return read(*unpacked, options, known);
+  }
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   if (auto fault = read_detail::fault_of(text)) return std::move(*fault).in_file(options.file);

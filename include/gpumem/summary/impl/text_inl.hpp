@@ -176,4 +176,15 @@ GPUMEM_INLINE std::optional<core::Result<std::int64_t>> parse_total(std::string_
   return parse_count(line.substr(0, line.find(' ')));
 }
 
+GPUMEM_INLINE bool is_recording(std::string_view json) {
+  std::size_t at = 0;
+  const auto take = [&](std::string_view word) {
+    at = json.find_first_not_of(" \t\r\n", at);
+    if (at == std::string_view::npos || !json.substr(at).starts_with(word)) return false;
+    at += word.size();
+    return true;
+  };
+  return take("{") && take("\"format\"") && take(":") && take("\"gpumem-recording\"");
+}
+
 }  // namespace gpumem::summary

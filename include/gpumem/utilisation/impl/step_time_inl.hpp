@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "gpumem/ml/roofline_figures.hpp"
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::utilisation {
 

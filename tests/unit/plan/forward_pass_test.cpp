@@ -1,4 +1,4 @@
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 #include <algorithm>
 
@@ -10,8 +10,8 @@ namespace {
 
 using core::ErrorCode;
 using testing::fails;
+using testing::forward;
 using testing::job_of;
-using testing::recorded;
 using testing::succeeds;
 
 constexpr std::string_view kRows = R"({"name": "x", "shape": ["N", 4]})";
@@ -21,21 +21,21 @@ constexpr std::string_view kTwoLayers = R"(
 
 TEST(Record, HoldsTheModelAndItsLoss) {
   const TrainingJob job = job_of(kRows, kTwoLayers, 2);
-  const auto recording = recorded(job);
-  ASSERT_TRUE(succeeds(recording));
-  const ops::Tape& tape = recording->tape;
-  EXPECT_EQ(recording->model_inputs, 1U);
+  const auto pass = forward(job);
+  ASSERT_TRUE(succeeds(pass));
+  const ops::Tape& tape = pass->tape;
+  EXPECT_EQ(pass->model_inputs, 1U);
   ASSERT_EQ(tape.inputs().size(), 2U) << "the batch and its labels";
   EXPECT_EQ(tape.tensor(tape.inputs()[1]).size.bytes(2).value(), 16) << "one int64 a row";
-  EXPECT_EQ(recording->model_functions, 2U);
+  EXPECT_EQ(pass->model_functions, 2U);
   EXPECT_EQ(tape.functions().size(), 4U) << "log-softmax and the mean of what it gives";
   ASSERT_EQ(tape.parameters().size(), 2U);
   EXPECT_EQ(tape.tensor(tape.parameters()[0].tensor).size.bytes(2).value(), 128);
   EXPECT_EQ(tape.tensor(tape.parameters()[1].tensor).size.bytes(2).value(), 32);
-  ASSERT_EQ(recording->held.size(), 2U) << "the names outputs and loss";
-  EXPECT_EQ(recording->held.back(), recording->loss);
-  EXPECT_FALSE(recording->convolves);
-  EXPECT_FALSE(recording->normalises);
+  ASSERT_EQ(pass->held.size(), 2U) << "the names outputs and loss";
+  EXPECT_EQ(pass->held.back(), pass->loss);
+  EXPECT_FALSE(pass->convolves);
+  EXPECT_FALSE(pass->normalises);
 }
 
 TEST(Record, HoldsWhatIsReturnedAndTakesNoLossOfIt) {
@@ -45,10 +45,10 @@ TEST(Record, HoldsWhatIsReturnedAndTakesNoLossOfIt) {
     {"name": "again", "op": "identity", "inputs": ["a"], "returned": true},
     {"name": "b", "op": "relu", "inputs": ["a"]})",
                                  2);
-  const auto recording = recorded(job);
-  ASSERT_TRUE(succeeds(recording));
-  EXPECT_EQ(recording->held.size(), 3U) << "a once, the output, the loss";
-  EXPECT_EQ(recording->tape.inputs().size(), 2U) << "the batch, and labels of the one output";
+  const auto pass = forward(job);
+  ASSERT_TRUE(succeeds(pass));
+  EXPECT_EQ(pass->held.size(), 3U) << "a once, the output, the loss";
+  EXPECT_EQ(pass->tape.inputs().size(), 2U) << "the batch, and labels of the one output";
 }
 
 TEST(Record, LabelsAreAsTheLossWantsThem) {
@@ -57,9 +57,9 @@ TEST(Record, LabelsAreAsTheLossWantsThem) {
                                "attrs": {"in_channels": 3, "out_channels": 5, "kernel_size": [1, 1], "bias": false}})",
                            1);
   const auto labels = [&] {
-    const auto recording = recorded(job);
-    EXPECT_TRUE(succeeds(recording));
-    return recording->tape.tensor(recording->tape.inputs()[1]).size.bytes(1).value();
+    const auto pass = forward(job);
+    EXPECT_TRUE(succeeds(pass));
+    return pass->tape.tensor(pass->tape.inputs()[1]).size.bytes(1).value();
   };
   EXPECT_EQ(labels(), 64 * 8) << "an id a pixel";
   job.loss = model::Loss::mse;
@@ -74,10 +74,10 @@ TEST(Record, OutputsOfOneSizeShareTheirLabels) {
                                  "attrs": {"in_features": 8, "out_features": 3, "bias": false}},
                                 {"name": "aux", "op": "linear", "inputs": ["a"],
                                  "attrs": {"in_features": 8, "out_features": 3, "bias": false}})";
-  const auto recording = recorded(job_of(kRows, heads, 2));
-  ASSERT_TRUE(succeeds(recording));
-  EXPECT_EQ(recording->tape.inputs().size(), 2U);
-  EXPECT_EQ(recording->held.size(), 3U) << "two outputs and the sum of their losses";
+  const auto pass = forward(job_of(kRows, heads, 2));
+  ASSERT_TRUE(succeeds(pass));
+  EXPECT_EQ(pass->tape.inputs().size(), 2U);
+  EXPECT_EQ(pass->held.size(), 3U) << "two outputs and the sum of their losses";
 }
 
 TEST(Record, ParametersAreTiedAndFrozenAsTheSummarySays) {
@@ -87,9 +87,9 @@ TEST(Record, ParametersAreTiedAndFrozenAsTheSummarySays) {
     {"name": "b", "op": "linear", "inputs": ["a"], "attrs": {"in_features": 4, "out_features": 4, "bias": false},
      "parameters": 16, "tied_parameters": 16},
     {"name": "c", "op": "linear", "inputs": ["b"], "attrs": {"in_features": 4, "out_features": 4, "bias": false}})";
-  const auto recording = recorded(job_of(kRows, nodes, 2));
-  ASSERT_TRUE(succeeds(recording));
-  const auto parameters = recording->tape.parameters();
+  const auto pass = forward(job_of(kRows, nodes, 2));
+  ASSERT_TRUE(succeeds(pass));
+  const auto parameters = pass->tape.parameters();
   ASSERT_EQ(parameters.size(), 4U);
   EXPECT_TRUE(parameters[0].frozen);
   EXPECT_TRUE(parameters[1].frozen);
@@ -106,14 +106,14 @@ TEST(Record, NotesConvolutionsNormalisationsAndSplits) {
     {"name": "l", "op": "item", "inputs": ["s"], "attrs": {"dim": 1, "start": 0, "length": 2}},
     {"name": "r", "op": "item", "inputs": ["s"], "attrs": {"dim": 1, "start": 2, "length": 2}},
     {"name": "j", "op": "add", "inputs": ["l", "r"]})";
-  const auto recording = recorded(job_of(R"({"name": "x", "shape": ["N", 3, 8, 8]})", nodes, 2));
-  ASSERT_TRUE(succeeds(recording));
-  EXPECT_TRUE(recording->convolves);
-  EXPECT_TRUE(recording->normalises);
-  EXPECT_EQ(recording->splits.size(), 1U);
-  ASSERT_EQ(recording->tape.convolutions().size(), 1U);
-  EXPECT_EQ(recording->tape.convolutions()[0].kernel_elements, 9);
-  EXPECT_EQ(recording->tape.buffers().size(), 3U) << "running mean, variance and the count of batches";
+  const auto pass = forward(job_of(R"({"name": "x", "shape": ["N", 3, 8, 8]})", nodes, 2));
+  ASSERT_TRUE(succeeds(pass));
+  EXPECT_TRUE(pass->convolves);
+  EXPECT_TRUE(pass->normalises);
+  EXPECT_EQ(pass->splits.size(), 1U);
+  ASSERT_EQ(pass->tape.convolutions().size(), 1U);
+  EXPECT_EQ(pass->tape.convolutions()[0].kernel_elements, 9);
+  EXPECT_EQ(pass->tape.buffers().size(), 3U) << "running mean, variance and the count of batches";
 }
 
 TEST(Record, TokenIdsAreEightBytesEach) {
@@ -121,11 +121,11 @@ TEST(Record, TokenIdsAreEightBytesEach) {
                            R"({"name": "e", "op": "embedding", "inputs": ["ids"],
                                "attrs": {"num_embeddings": 10, "embedding_dim": 4}})",
                            2);
-  EXPECT_TRUE(fails(recorded(job), ErrorCode::missing_information, 0, ""));
+  EXPECT_TRUE(fails(forward(job), ErrorCode::missing_information, 0, ""));
   job.sequence_length = 7;
-  const auto recording = recorded(job);
-  ASSERT_TRUE(succeeds(recording));
-  EXPECT_EQ(recording->tape.tensor(recording->tape.inputs()[0]).size.bytes(2).value(), 2 * 7 * 8);
+  const auto pass = forward(job);
+  ASSERT_TRUE(succeeds(pass));
+  EXPECT_EQ(pass->tape.tensor(pass->tape.inputs()[0]).size.bytes(2).value(), 2 * 7 * 8);
 }
 
 constexpr std::string_view kBehindUnknown = R"({"format": "gpumem-graph", "version": 1,
@@ -140,12 +140,12 @@ constexpr std::string_view kBehindUnknown = R"({"format": "gpumem-graph", "versi
 TEST(Record, BehindAnUnknownLayerTheLatestTensorIsReadIfItFits) {
   const auto graph = parse_summary(kBehindUnknown, true);
   ASSERT_TRUE(testing::succeeds(graph));
-  const auto recording = recorded(TrainingJob(*graph, 2));
-  ASSERT_TRUE(testing::succeeds(recording));
-  EXPECT_EQ(recording->skipped_layers, 1) << "c: nothing of 16 features is known; d reads b's";
+  const auto pass = forward(TrainingJob(*graph, 2));
+  ASSERT_TRUE(testing::succeeds(pass));
+  EXPECT_EQ(pass->skipped_layers, 1) << "c: nothing of 16 features is known; d reads b's";
   std::int64_t parameters = 0;
-  for (const auto& parameter : recording->tape.parameters()) {
-    parameters += recording->tape.tensor(parameter.tensor).size.elements.value().value_or(0);
+  for (const auto& parameter : pass->tape.parameters()) {
+    parameters += pass->tape.tensor(parameter.tensor).size.elements.value().value_or(0);
   }
   EXPECT_EQ(parameters, 40 + 7 + 36 + 34) << "all parameters count";
 }
@@ -168,9 +168,9 @@ TEST(Record, ALayerThatReadsWhatLeavesNoTensorIsNamed) {
     {"name": "p", "op": "parameter", "parameters": 4},
     {"name": "r", "op": "relu", "inputs": ["p"]}]})");
   ASSERT_TRUE(testing::succeeds(graph));
-  const auto recording = recorded(TrainingJob(*graph, 2));
-  ASSERT_FALSE(recording);
-  EXPECT_EQ(recording.error().place.element, "r");
+  const auto pass = forward(TrainingJob(*graph, 2));
+  ASSERT_FALSE(pass);
+  EXPECT_EQ(pass.error().place.element, "r");
 }
 
 TEST(Record, PetabytesAreAnAnswerOrAnOverflow) {
@@ -197,8 +197,8 @@ TEST(Record, PetabytesAreAnAnswerOrAnOverflow) {
 }
 
 TEST(Record, NothingToTrainIsAnError) {
-  const auto recording = recorded(job_of(kRows, R"({"name": "b", "op": "relu", "inputs": ["x"]})", 2));
-  EXPECT_TRUE(fails(recording, ErrorCode::missing_information, 0, "anything to train"));
+  const auto pass = forward(job_of(kRows, R"({"name": "b", "op": "relu", "inputs": ["x"]})", 2));
+  EXPECT_TRUE(fails(pass, ErrorCode::missing_information, 0, "anything to train"));
 }
 
 TEST(Record, AnOpOfUnknownMemoryIsAnErrorThatNamesItsLayer) {
@@ -216,10 +216,10 @@ Non-trainable params: 0
   ASSERT_TRUE(succeeds(graph));
   TrainingJob job(*graph, 2);
   job.input_shape = {5, 10};
-  const auto recording = recorded(job);
-  ASSERT_FALSE(recording);
-  EXPECT_EQ(recording.error().code, ErrorCode::missing_information);
-  EXPECT_EQ(recording.error().place.element, "td");
+  const auto pass = forward(job);
+  ASSERT_FALSE(pass);
+  EXPECT_EQ(pass.error().code, ErrorCode::missing_information);
+  EXPECT_EQ(pass.error().place.element, "td");
 }
 
 TEST(Record, LstmIsStepByStepWhereThereIsNoCudnn) {
@@ -227,8 +227,8 @@ TEST(Record, LstmIsStepByStepWhereThereIsNoCudnn) {
                                  R"({"name": "l", "op": "lstm", "inputs": ["x"],
                                      "attrs": {"input_size": 4, "hidden_size": 3, "num_layers": 1, "batch_first": true}})",
                                  2);
-  const auto gpu = recorded(job);
-  const auto cpu = recorded(job, ops::Backend::cpu);
+  const auto gpu = forward(job);
+  const auto cpu = forward(job, ops::Backend::cpu);
   ASSERT_TRUE(succeeds(gpu));
   ASSERT_TRUE(succeeds(cpu));
   EXPECT_EQ(gpu->model_functions, 1U);

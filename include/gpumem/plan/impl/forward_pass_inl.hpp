@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/plan/record.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 
 namespace gpumem::plan {
 
-namespace record_detail {
+namespace forward_pass_detail {
 
 using ops::kNoTensor;
 using ops::TensorId;
@@ -18,14 +18,14 @@ using ops::TensorId;
 /// takes about half a KiB here and in a plan.
 inline constexpr std::int64_t kMostCalls = std::int64_t{1} << 22;
 
-class Recorder {
+class Forwarder {
  public:
-  Recorder(const connect::WiredGraph& wired, const model::TrainingJob& job, ops::Backend backend)
-      : wired_(wired), graph_(wired.graph()), job_(job) {
-    recording_.tape = ops::Tape(job.precision, backend);
+  Forwarder(const connect::WiredGraph& wired, const model::TrainingJob& job, ops::Backend backend)
+      : wired_(wired), graph_(wired.graph()), job_(job), pass_{.wired = wired} {
+    pass_.tape = ops::Tape(job.precision, backend);
   }
 
-  core::Result<Recording> run(const ops::Catalogue& ops) {
+  core::Result<ForwardPass> run(const ops::Catalogue& ops) {
     if (auto fault = add_graph_inputs()) return std::move(*fault);
     tensors_.assign(graph_.layers().size(), kNoTensor);
     consumed_.assign(graph_.layers().size(), false);
@@ -44,17 +44,17 @@ class Recorder {
       }
     }
     if (core::deadline_passed()) return core::deadline_error();  // a layer of many steps ends early
-    recording_.model_inputs = tape().inputs().size();
-    recording_.model_functions = tape().functions().size();
+    pass_.model_inputs = tape().inputs().size();
+    pass_.model_functions = tape().functions().size();
     for (const ops::Function& function : tape().functions()) {
-      if (function.gradient == ops::Gradient::joined) recording_.splits.push_back(function.output);
+      if (function.gradient == ops::Gradient::joined) pass_.splits.push_back(function.output);
     }
     if (auto fault = add_losses(ops)) return std::move(*fault);
-    return std::move(recording_);
+    return std::move(pass_);
   }
 
  private:
-  ops::Tape& tape() { return recording_.tape; }
+  ops::Tape& tape() { return pass_.tape; }
 
   static core::Error unknown_size(std::string_view what, const core::Shape& shape) {
     return {core::ErrorCode::missing_information,
@@ -127,7 +127,7 @@ class Recorder {
     const auto outputs = wired_.outputs(index);
     const bool reads = op->output_shape != nullptr && !op->reads_nothing;
     if (reads && outputs.empty()) {  // it never runs, or stands behind an unknown layer
-      if (graph_.unknown_layers() > 0) ++recording_.skipped_layers;
+      if (graph_.unknown_layers() > 0) ++pass_.skipped_layers;
       skip(layer);
       return std::nullopt;
     }
@@ -153,8 +153,8 @@ class Recorder {
     }
     core::Result<TensorId> output = op.record(call, tape());
     if (!output) return output.error();
-    recording_.convolves = recording_.convolves || op.traits.family == model::OpFamily::conv;
-    recording_.normalises = recording_.normalises || op.traits.norm == model::NormKind::batch;
+    pass_.convolves = pass_.convolves || op.traits.family == model::OpFamily::conv;
+    pass_.normalises = pass_.normalises || op.traits.norm == model::NormKind::batch;
     tensors_[index] = *output;
     if (layer.returned && *output != kNoTensor) hold(*output);
     return std::nullopt;
@@ -162,7 +162,7 @@ class Recorder {
 
   /// Each tensor once: a model may return one under two names.
   void hold(TensorId tensor) {
-    auto& held = recording_.held;
+    auto& held = pass_.held;
     if (std::find(held.begin(), held.end(), tensor) == held.end()) held.push_back(tensor);
   }
 
@@ -180,14 +180,14 @@ class Recorder {
       const core::Shape shape = wired_.outputs(index)[0];
       tape().begin_layer(static_cast<std::uint32_t>(index));
       const TensorId value = shape.rank() == 0 ? tensors_[index] : add_loss(*loss, tensors_[index], shape);
-      recording_.loss = recording_.loss == kNoTensor ? value : ops::sum_of(tape(), recording_.loss, value);
+      pass_.loss = pass_.loss == kNoTensor ? value : ops::sum_of(tape(), pass_.loss, value);
     }
-    if (recording_.loss == kNoTensor) {
+    if (pass_.loss == kNoTensor) {
       return core::Error{core::ErrorCode::missing_information,
                          "no layer of the model has anything to train: there is no loss to take gradients of",
                          {graph_.file(), 0, {}}};
     }
-    recording_.held.push_back(recording_.loss);
+    pass_.held.push_back(pass_.loss);
     return std::nullopt;
   }
 
@@ -202,7 +202,7 @@ class Recorder {
 
   /// Outputs of one size are compared with the same labels.
   void add_labels(const ops::TensorSize& size) {
-    for (const TensorId input : tape().inputs().subspan(recording_.model_inputs)) {
+    for (const TensorId input : tape().inputs().subspan(pass_.model_inputs)) {
       const ops::TensorSize& other = tape().tensor(input).size;
       const bool same = other.elements.value() == size.elements.value() && other.batch_power == size.batch_power;
       if (same && other.dtype == size.dtype) return;
@@ -224,18 +224,19 @@ class Recorder {
   const connect::WiredGraph& wired_;
   const model::ModelGraph& graph_;
   const model::TrainingJob& job_;
-  Recording recording_;
+  ForwardPass pass_;
   std::vector<TensorId> tensors_;  ///< one a layer
   std::vector<bool> consumed_;
   std::vector<TensorId> read_tensors_;  ///< what the layer at hand reads
   std::vector<core::Shape> read_shapes_;
 };
 
-}  // namespace record_detail
+}  // namespace forward_pass_detail
 
-GPUMEM_INLINE core::Result<Recording> record(const connect::WiredGraph& wired, const model::TrainingJob& job,
-                                             const ops::Catalogue& ops, ops::Backend backend) {
-  return record_detail::Recorder(wired, job, backend).run(ops);
+GPUMEM_INLINE core::Result<ForwardPass> make_forward_pass(const connect::WiredGraph& wired,
+                                                          const model::TrainingJob& job, const ops::Catalogue& ops,
+                                                          ops::Backend backend) {
+  return forward_pass_detail::Forwarder(wired, job, backend).run(ops);
 }
 
 }  // namespace gpumem::plan

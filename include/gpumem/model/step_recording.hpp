@@ -1,0 +1,145 @@
+// Input: what gpumem.record wrote of a training step (summary/recording.hpp reads it). Output: StepRecording, every
+// kernel call and every storage of the steps, with sizes as expressions in the batch size and the sequence length.
+// Units: elements; storages in bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpumem/core/dtype.hpp"
+#include "gpumem/model/model_graph.hpp"
+
+namespace gpumem::model {
+
+/// A size: c[0] + c[1] batch + c[2] sequence + c[3] batch * sequence.
+struct AxisExpression {
+  std::array<std::int64_t, 4> c{};
+
+  /// Nothing if it is negative or does not fit 64 bits.
+  [[nodiscard]] std::optional<std::int64_t> at(std::int64_t batch, std::int64_t sequence) const;
+  /// Whether it changes with an axis.
+  [[nodiscard]] bool varies() const { return c[1] != 0 || c[2] != 0 || c[3] != 0; }
+};
+
+/// Indices into StepRecording::numbers.
+using NumberSlice = Slice;
+
+struct RecordedTensor {
+  enum class Layout : std::uint8_t {
+    contiguous,
+    dense,    ///< `order` lists its axes from the outermost to the innermost in memory
+    strided,  ///< `order` lists expressions: the stride of each axis
+  };
+
+  NumberSlice dims;  ///< indices into StepRecording::expressions
+  NumberSlice order;
+  Layout layout = Layout::contiguous;
+  std::int64_t element_bytes = 4;
+  core::DType dtype = core::DType::float32;  ///< of a type that gpumem does not know: one of its size
+};
+
+/// Bytes of a storage: `item` times the product of the sizes.
+struct RecordedSize {
+  std::int64_t item = 0;
+  NumberSlice dims;
+};
+
+struct RecordedCall {
+  enum class Phase : std::uint8_t {
+    construction,
+    forward,
+    backward,
+    recomputation,
+    optimizer,
+    communication,
+    other,
+  };
+
+  std::uint32_t op = 0;     ///< index into StepRecording::strings: "aten::addmm"
+  std::uint32_t layer = 0;  ///< the graph's layer that is its module
+  Phase phase = Phase::other;
+  bool backward_thread = false;
+  NumberSlice inputs;   ///< indices into StepRecording::tensors
+  NumberSlice outputs;  ///< the same
+  NumberSlice extra;    ///< of a convolution: transposed, groups, which gradients (bits 1, 2, 4)
+};
+
+struct RecordedParameter {
+  std::uint32_t name = 0;    ///< index into StepRecording::strings
+  std::uint32_t tensor = 0;  ///< index into StepRecording::tensors
+  bool trained = true;
+  std::uint32_t layer = 0;       ///< the graph's layer that is its module
+  std::int64_t allocation = -1;  ///< which allocation is it; -1: none was seen
+  std::int64_t gradient = -1;    ///< which allocation is its gradient in the last step; -1: it has none
+};
+
+/// A kernel call of the last step and how often it ran.
+struct RecordedKernel {
+  std::uint32_t call = 0;
+  std::int64_t times = 0;
+};
+
+struct RecordedEvent {
+  enum class Kind : std::uint8_t {
+    allocate,  ///< `what` is a size
+    release,   ///< `what` is the number of an allocation
+    begin,     ///< `what` is a call: the copies that its kernel makes of its inputs are taken
+    library,   ///< `what` is a call, `detail` 0 forward, 1 the data's gradient, 2 the weight's: its workspace
+    end,       ///< `what` is a call: those copies are given back
+    mark,      ///< `what` is a step, `detail` 0 construction, 1 forward, 2 backward, 3 optimizer, 4 between steps
+  };
+
+  std::uint32_t what = 0;
+  std::int32_t call = -1;  ///< of an allocation; -1: of none
+  Kind kind = Kind::allocate;
+  std::uint8_t detail = 0;  ///< of an allocation: plan::Category
+  std::uint8_t stream = 0;
+};
+
+struct StepRecording {
+  std::string title;
+  std::string torch;  ///< PyTorch's version
+  std::array<std::int64_t, 2> capability{};
+  std::int64_t world_size = 1;
+  std::int64_t rank = 0;
+  std::vector<std::string> axes;                       ///< none, "batch", or "batch" and "sequence"
+  std::vector<std::vector<std::int64_t>> recorded_at;  ///< values of the axes
+  std::vector<std::vector<std::int64_t>> checked_at;   ///< runs that the expressions gave exactly
+  std::string optimizer;                               ///< its class in lower case; empty: none, or several
+  std::string precision;                               ///< as in kPrecisions; empty: a mix that has no name
+
+  std::vector<std::string> strings;
+  std::vector<AxisExpression> expressions;
+  std::vector<std::int64_t> numbers;
+  std::vector<RecordedTensor> tensors;
+  std::vector<RecordedSize> sizes;
+  std::vector<RecordedCall> calls;
+  std::vector<RecordedParameter> parameters;
+  std::vector<RecordedKernel> kernels;
+  std::vector<RecordedEvent> events;
+  std::uint32_t allocations = 0;
+  bool convolves = false;   ///< calls cuDNN's convolutions
+  bool normalises = false;  ///< calls cuDNN's batch normalisation
+
+  [[nodiscard]] std::span<const std::int64_t> list(NumberSlice slice) const {
+    return std::span<const std::int64_t>(numbers).subspan(slice.first, slice.count);
+  }
+  /// The batch size (axis 0) or the sequence length (1) of the first run, where it is known.
+  [[nodiscard]] std::optional<std::int64_t> recorded(std::size_t axis) const {
+    if (recorded_at.empty() || recorded_at.front().size() <= axis) return std::nullopt;
+    return recorded_at.front()[axis];
+  }
+  /// Whether its sizes follow the batch size, or the sequence length.
+  [[nodiscard]] bool follows_batch() const { return !axes.empty(); }
+  [[nodiscard]] bool follows_sequence() const { return axes.size() > 1; }
+};
+
+}  // namespace gpumem::model
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/model/impl/step_recording_inl.hpp"
+#endif

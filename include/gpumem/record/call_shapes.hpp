@@ -1,0 +1,61 @@
+// Input: a recording and the values of its axes. Output: every size and every tensor's shape there. Units: elements;
+// storages in bytes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "gpumem/core/dtype.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/step_recording.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::record {
+
+/// One tensor of a call.
+struct CallTensor {
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> order;    ///< axes from the outermost to the innermost in memory; empty: contiguous
+  std::vector<std::int64_t> strides;  ///< of a tensor that is not dense; else empty
+  std::int64_t element_bytes = 4;
+  core::DType dtype = core::DType::float32;
+
+  [[nodiscard]] double elements() const;
+  [[nodiscard]] std::int64_t bytes() const;
+  /// Its elements stand one behind the other in the order of its axes; axes of one element do not count.
+  [[nodiscard]] bool is_contiguous() const;
+  /// An image with its channels innermost, and not contiguous as well.
+  [[nodiscard]] bool is_channels_last() const;
+  /// A matrix (its last two axes) that a product can read as it is, or transposed.
+  [[nodiscard]] bool is_matrix_as_is() const;
+  [[nodiscard]] std::int64_t stride(std::size_t axis) const;
+};
+
+class CallShapes {
+ public:
+  /// Errors: invalid_argument for a size below zero at these values; overflow.
+  [[nodiscard]] static core::Result<CallShapes> at(const model::ModelGraph& graph, std::int64_t batch,
+                                                   std::int64_t sequence);
+
+  /// Bytes of a storage. Nothing: they do not fit 64 bits.
+  [[nodiscard]] std::optional<std::int64_t> size(std::uint32_t index) const;
+  [[nodiscard]] CallTensor tensor(std::uint32_t index) const;
+  [[nodiscard]] std::vector<CallTensor> tensors(model::Slice slice) const;
+
+ private:
+  explicit CallShapes(const model::StepRecording& recording) : recording_(&recording) {}
+
+  const model::StepRecording* recording_;
+  std::vector<std::int64_t> values_;  ///< of its expressions
+};
+
+/// The values of the recording's axes that the job asks for.
+[[nodiscard]] std::array<std::int64_t, 2> axes_of(const model::TrainingJob& job);
+
+}  // namespace gpumem::record
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/record/impl/call_shapes_inl.hpp"
+#endif

@@ -1,0 +1,195 @@
+#pragma once
+
+#include "gpumem/record/kernel_memory.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace gpumem::record {
+
+namespace kernel_memory_detail {
+
+struct OpRule {
+  std::string_view op;
+  KernelRule rule;
+};
+
+/// By PyTorch's name of the operator, without its overload.
+inline constexpr std::array<OpRule, 28> kRules = {{
+    {"aten::mm", KernelRule::product},
+    {"aten::addmm", KernelRule::product},
+    {"aten::bmm", KernelRule::product},
+    {"aten::baddbmm", KernelRule::product},
+    {"aten::addbmm", KernelRule::product},
+    {"aten::mv", KernelRule::product},
+    {"aten::addmv", KernelRule::product},
+    {"aten::dot", KernelRule::product},
+    {"aten::convolution", KernelRule::convolution},
+    {"aten::convolution_backward", KernelRule::convolution_backward},
+    {"aten::_scaled_dot_product_efficient_attention_backward", KernelRule::efficient_attention_backward},
+    {"aten::_scaled_dot_product_flash_attention_backward", KernelRule::flash_attention_backward},
+    {"aten::native_batch_norm", KernelRule::dense_inputs},
+    {"aten::cudnn_batch_norm", KernelRule::dense_inputs},
+    {"aten::native_layer_norm", KernelRule::dense_inputs},
+    {"aten::native_group_norm", KernelRule::dense_inputs},
+    {"aten::_softmax", KernelRule::dense_inputs},
+    {"aten::_log_softmax", KernelRule::dense_inputs},
+    {"aten::native_batch_norm_backward", KernelRule::dense_inputs},
+    {"aten::native_layer_norm_backward", KernelRule::dense_inputs},
+    {"aten::native_group_norm_backward", KernelRule::dense_inputs},
+    {"aten::_softmax_backward_data", KernelRule::dense_inputs},
+    {"aten::_log_softmax_backward_data", KernelRule::dense_inputs},
+    {"aten::embedding_dense_backward", KernelRule::dense_inputs},
+    {"aten::max_pool2d_with_indices", KernelRule::dense_inputs},
+    {"aten::avg_pool2d", KernelRule::dense_inputs},
+    {"aten::glu", KernelRule::dense_inputs},
+    {"aten::glu_backward", KernelRule::dense_inputs},
+}};
+
+GPUMEM_INLINE std::int64_t product(std::initializer_list<std::int64_t> factors) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 60;
+  core::Checked result = 1;
+  for (const std::int64_t factor : factors) result *= factor;
+  return std::min(result.value().value_or(kMost), kMost);
+}
+
+GPUMEM_INLINE std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
+
+GPUMEM_INLINE std::int64_t pixels(const CallTensor& tensor) {
+  core::Checked count = 1;
+  for (std::size_t axis = 2; axis < tensor.shape.size(); ++axis) count *= tensor.shape[axis];
+  return count.value().value_or(0);
+}
+
+/// cuDNN works in the format of the input or the weight; inputs in another are copied
+/// (cudnn_conv_suggest_memory_format).
+GPUMEM_INLINE void copy_for_convolution(std::span<const CallTensor> operands, const CallTensor& input,
+                                        const CallTensor& weight, std::vector<std::int64_t>& taken) {
+  if (input.shape.size() != 4 || weight.shape.size() != 4) return;
+  const bool depthwise = weight.shape[1] == 1 && input.shape[1] > 1 && input.dtype == core::DType::float32;
+  const bool channels_last = (input.is_channels_last() || weight.is_channels_last()) && !depthwise;
+  for (const CallTensor& tensor : operands) {
+    const bool both = tensor.shape.size() == 4 && (tensor.shape[1] == 1 || pixels(tensor) == 1);
+    const bool as_is =
+        channels_last ? tensor.is_channels_last() || (tensor.is_contiguous() && both) : tensor.is_contiguous();
+    if (!as_is) taken.push_back(tensor.bytes());
+  }
+}
+
+/// Gradients of efficient attention: a copy of an output gradient that is not laid out as (batch, length, heads, size),
+/// the sums of rows, and in 16 bits the query's gradient in float32.
+GPUMEM_INLINE void efficient_backward(std::span<const CallTensor> inputs, std::vector<std::int64_t>& taken) {
+  if (inputs.size() < 2 || inputs[0].shape.size() != 4 || inputs[1].shape.size() != 4) return;
+  const CallTensor& gradient = inputs[0];
+  const CallTensor& query = inputs[1];
+  std::int64_t expected = 1;
+  bool as_is = true;
+  for (const std::size_t axis : {std::size_t{3}, std::size_t{1}, std::size_t{2}, std::size_t{0}}) {
+    if (gradient.shape[axis] == 1) continue;
+    as_is = as_is && gradient.stride(axis) == expected;
+    expected *= gradient.shape[axis];
+  }
+  if (!as_is) taken.push_back(gradient.bytes());
+  constexpr std::int64_t kFloat = 4;
+  const auto& shape = query.shape;
+  taken.push_back(product({shape[0], shape[1], shape[2], kFloat}));
+  if (query.element_bytes == 2) taken.push_back(product({shape[0], shape[1], shape[2], shape[3], kFloat}));
+}
+
+/// Sums of rows and the query's gradient in float32, lengths rounded up to 128 and sizes to 32; keys and values of
+/// fewer heads get gradients of as many heads as the query first.
+GPUMEM_INLINE void flash_backward(std::span<const CallTensor> inputs, std::vector<std::int64_t>& taken) {
+  if (inputs.size() < 3 || inputs[1].shape.size() != 4 || inputs[2].shape.size() != 4) return;
+  const auto& query = inputs[1].shape;
+  const auto& key = inputs[2].shape;
+  constexpr std::int64_t kFloat = 4;
+  constexpr std::int64_t kRows = 128;
+  constexpr std::int64_t kColumns = 32;
+  const std::int64_t rows = round_up(query[2], kRows);
+  taken.push_back(product({query[0], query[1], rows, kFloat}));
+  taken.push_back(product({query[0], query[1], rows, round_up(query[3], kColumns), kFloat}));
+  if (key[1] == query[1]) return;
+  const std::int64_t repeated = product({query[0], query[1], key[2], query[3], inputs[1].element_bytes});
+  taken.insert(taken.end(), 2, repeated);
+}
+
+}  // namespace kernel_memory_detail
+
+GPUMEM_INLINE KernelRule kernel_rule(std::string_view op) {
+  op = op.substr(0, op.find('.'));
+  for (const auto& row : kernel_memory_detail::kRules) {
+    if (row.op == op) return row.rule;
+  }
+  return KernelRule::plain;
+}
+
+GPUMEM_INLINE std::vector<std::int64_t> copies(KernelRule rule, std::span<const CallTensor> inputs) {
+  namespace detail = kernel_memory_detail;
+  std::vector<std::int64_t> taken;
+  switch (rule) {
+    case KernelRule::product:
+      for (const CallTensor& matrix : inputs.last(std::min<std::size_t>(inputs.size(), 2))) {
+        if (!matrix.is_matrix_as_is()) taken.push_back(matrix.bytes());
+      }
+      break;
+    case KernelRule::convolution:
+      if (inputs.size() >= 2) detail::copy_for_convolution(inputs.first(2), inputs[0], inputs[1], taken);
+      break;
+    case KernelRule::convolution_backward:
+      if (inputs.size() >= 3) detail::copy_for_convolution(inputs.first(3), inputs[1], inputs[2], taken);
+      break;
+    case KernelRule::dense_inputs:
+      for (const CallTensor& tensor : inputs.first(std::min<std::size_t>(inputs.size(), 2))) {
+        const bool as_is = tensor.shape.size() < 2 || tensor.is_contiguous() || tensor.is_channels_last();
+        if (!as_is) taken.push_back(tensor.bytes());
+      }
+      break;
+    case KernelRule::efficient_attention_backward: detail::efficient_backward(inputs, taken); break;
+    case KernelRule::flash_attention_backward: detail::flash_backward(inputs, taken); break;
+    case KernelRule::plain: break;
+  }
+  return taken;
+}
+
+GPUMEM_INLINE std::optional<ConvolutionPart> convolution_part(KernelRule rule, int part,
+                                                              std::span<const CallTensor> inputs,
+                                                              std::span<const CallTensor> outputs,
+                                                              std::span<const std::int64_t> extra) {
+  namespace detail = kernel_memory_detail;
+  const bool backward = rule == KernelRule::convolution_backward;
+  if (inputs.size() < (backward ? 3U : 2U) || (!backward && outputs.empty()) || extra.size() < 2) return std::nullopt;
+  const CallTensor* input = &inputs[backward ? 1 : 0];
+  const CallTensor& weight = inputs[backward ? 2 : 1];
+  const CallTensor* output = backward ? inputs.data() : outputs.data();
+  for (const CallTensor* tensor : {input, &weight, output}) {
+    if (tensor->shape.size() < 3) return std::nullopt;
+  }
+  constexpr std::array<plan::Direction, 3> kDirections = {plan::Direction::forward, plan::Direction::data_gradient,
+                                                          plan::Direction::weight_gradient};
+  plan::Direction direction = kDirections[static_cast<std::size_t>(part)];
+  const bool transposed = extra[0] != 0;
+  if (transposed) {  // its forward pass is the data gradient of the convolution that it transposes
+    std::swap(input, output);
+    if (direction != plan::Direction::weight_gradient) {
+      direction = direction == plan::Direction::forward ? plan::Direction::data_gradient : plan::Direction::forward;
+    }
+  }
+  ConvolutionPart made;
+  made.direction = direction;
+  made.batch_size = input->shape[0];
+  made.channels_last = input->is_channels_last() || output->is_channels_last();
+  made.sizes.in_channels = input->shape[1];
+  made.sizes.out_channels = output->shape[1];
+  made.sizes.groups = std::max<std::int64_t>(extra[1], 1);
+  made.sizes.input_pixels = detail::pixels(*input);
+  made.sizes.output_pixels = detail::pixels(*output);
+  made.sizes.kernel_elements = detail::pixels(weight);
+  made.sizes.kernel = weight.shape.back();
+  made.sizes.axes = static_cast<std::uint8_t>(std::min<std::size_t>(weight.shape.size() - 2, 3));
+  made.sizes.dtype = input->dtype;
+  return made;
+}
+
+}  // namespace gpumem::record

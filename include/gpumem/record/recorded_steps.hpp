@@ -1,0 +1,25 @@
+// Input: a job whose graph is a recording. Output: its StepPlan at the job's batch size and sequence length: the
+// recorded allocations and frees, with what only a GPU's libraries take put between them (kernel_memory.hpp), and the
+// job's own optimizer in place of the recorded one if it asks for that (TrainingJob::replaces_optimizer). Units: bytes.
+#pragma once
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/plan/step_plan.hpp"
+
+namespace gpumem::record {
+
+/// Done if the job asks for nothing that the recording cannot give. Errors: invalid_argument for a batch size or
+/// sequence length that the recording does not follow, or a precision other than the recorded one.
+[[nodiscard]] core::Status check(const model::TrainingJob& job);
+
+/// `reused` is a plan that is no longer needed, whose memory it takes. Errors: those of check(); overflow, naming the
+/// module whose storage does not fit; invalid_argument for a size that is below zero at this batch; deadline_exceeded.
+[[nodiscard]] core::Result<plan::StepPlan> recorded_steps(const model::TrainingJob& job, plan::StepPlan reused = {});
+
+}  // namespace gpumem::record
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/record/impl/recorded_steps_inl.hpp"
+#endif

@@ -1,0 +1,137 @@
+#include "gpumem/record/recorded_steps.hpp"
+
+#include <map>
+
+#include "expect.hpp"
+#include "gpumem/analysis/analysis.hpp"
+#include "plans.hpp"
+#include "recordings.hpp"
+
+namespace gpumem::record {
+namespace {
+
+using testing::fails;
+using testing::kSmallRecording;
+using testing::succeeds;
+using testing::with;
+
+TrainingJob job_of_recording(const std::string& text, std::int64_t batch_size) {
+  auto graph = parse_summary(text);
+  EXPECT_TRUE(succeeds(graph));
+  return {graph ? *std::move(graph) : ModelGraph(), batch_size};
+}
+
+TEST(RecordedSteps, AllocatesWhatWasRecordedAtTheJobsBatch) {
+  const TrainingJob job = job_of_recording(kSmallRecording, 10);
+  const auto steps = recorded_steps(job);
+  ASSERT_TRUE(succeeds(steps));
+  using Strings = std::vector<std::string>;
+  EXPECT_EQ(testing::events(job, *steps, plan::Phase::construction, 0), Strings{"+48 model parameter"});
+  EXPECT_EQ(testing::events(job, *steps, plan::Phase::batch, 1), Strings{"+120 input"});
+  EXPECT_EQ(testing::events(job, *steps, plan::Phase::forward, 1), Strings{"+160 fc activation"});
+  EXPECT_EQ(testing::events(job, *steps, plan::Phase::backward, 1), (Strings{"+48 gradient", "-160 fc activation"}));
+  EXPECT_EQ(testing::events(job, *steps, plan::Phase::batch, 2), (Strings{"-48 gradient", "-120 input"}));
+  ASSERT_EQ(steps->calls.size(), 1U);
+  EXPECT_EQ(steps->calls[0].library, ops::Library::gemm);
+  EXPECT_EQ(steps->peak_bytes, 48 + 120 + 160 + 48);
+}
+
+TEST(RecordedSteps, RefusesWhatOnlyAnotherRecordingCanTell) {
+  TrainingJob job = job_of_recording(kSmallRecording, 10);
+  job.precision = model::Precision::bf16;
+  EXPECT_TRUE(fails(recorded_steps(job), ErrorCode::invalid_argument, 0, "record again"));
+  job.precision = model::Precision::fp32;
+  job.sequence_length = 128;
+  EXPECT_TRUE(fails(recorded_steps(job), ErrorCode::invalid_argument, 0, "--sequence-arg"));
+}
+
+TEST(RecordedSteps, RefusesSizesBelowZeroAndBeyond64Bits) {
+  const std::string less = with(kSmallRecording, "[0, 1]]", "[-8, 1]]");
+  EXPECT_TRUE(fails(recorded_steps(job_of_recording(less, 4)), ErrorCode::invalid_argument, 0, "below zero"));
+  EXPECT_TRUE(succeeds(recorded_steps(job_of_recording(less, 8))));
+  EXPECT_TRUE(
+      fails(recorded_steps(job_of_recording(kSmallRecording, INT64_MAX / 2)), ErrorCode::overflow, 0, "64 bits"));
+}
+
+/// The rules of the libraries add to what was recorded; without them a plan is what PyTorch's own tracker counts.
+TEST(RecordedSteps, ResNet18HasTheWorkspacesOfItsConvolutions) {
+  auto graph = read_summary(testing::golden_recording("resnet18"));
+  ASSERT_TRUE(succeeds(graph));
+  const TrainingJob job(*std::move(graph), 32);
+  const auto steps = recorded_steps(job);
+  ASSERT_TRUE(succeeds(steps));
+  std::map<ops::Library, int> calls;
+  for (const plan::LibraryCall& call : steps->calls) ++calls[call.library];
+  constexpr int kSteps = 2;
+  constexpr int kConvolutions = 20;
+  EXPECT_EQ(calls[ops::Library::convolution], kSteps * (3 * kConvolutions - 1)) << "an image gets no gradient";
+  EXPECT_EQ(calls[ops::Library::gemm_bias], kSteps) << "fc";
+  EXPECT_EQ(calls[ops::Library::gemm], kSteps * 2) << "fc's gradients";
+  for (const plan::LibraryCall& call : steps->calls) {
+    if (call.library != ops::Library::convolution) continue;
+    const ops::Convolution& sizes = steps->convolutions[static_cast<std::size_t>(call.convolution)];
+    EXPECT_EQ(call.batch_size, 32);
+    EXPECT_GT(sizes.multiply_adds().value().value_or(0), 0);
+  }
+}
+
+TEST(RecordedSteps, MoreSamplesTakeMore) {
+  for (const char* name : {"mlp", "resnet18", "gpt", "lora"}) {
+    auto graph = read_summary(testing::golden_recording(name));
+    ASSERT_TRUE(succeeds(graph)) << name;
+    TrainingJob job(*std::move(graph), 1);
+    std::int64_t last = 0;
+    for (job.batch_size = 2; job.batch_size <= 64; job.batch_size *= 2) {
+      const auto steps = recorded_steps(job);
+      ASSERT_TRUE(succeeds(steps)) << name << job.batch_size;
+      EXPECT_GE(steps->peak_bytes, last) << name << job.batch_size;
+      last = steps->peak_bytes;
+    }
+  }
+}
+
+TEST(RecordedSteps, TheReplayTakesARecordingAsItTakesASummary) {
+  auto graph = read_summary(testing::golden_recording("resnet50"));
+  ASSERT_TRUE(succeeds(graph));
+  analysis::Analysis recorded(TrainingJob(*std::move(graph), 32));
+  auto table = read_summary(GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt");
+  ASSERT_TRUE(succeeds(table));
+  TrainingJob job(*std::move(table), 32);
+  job.optimizer = model::Optimizer::sgd_momentum;
+  analysis::Analysis printed(job);
+  const auto gpu = find_profile("a100-40gb");
+  ASSERT_TRUE(succeeds(gpu));
+  const auto one = recorded.run(*gpu);
+  const auto two = printed.run(*gpu);
+  ASSERT_TRUE(succeeds(one) && succeeds(two));
+  EXPECT_EQ(one->context, two->context);
+  EXPECT_NEAR(static_cast<double>(one->run.peak_reserved), static_cast<double>(two->run.peak_reserved),
+              0.01 * static_cast<double>(two->run.peak_reserved));
+  EXPECT_TRUE(fails(recorded.wired(), ErrorCode::invalid_argument, 0, "recorded step"));
+}
+
+/// The same net recorded with SGD and asked for with Adam has Adam's states and temporaries, and nothing of SGD's.
+TEST(RecordedSteps, AnotherOptimizerTakesThePlaceOfTheRecordedOne) {
+  auto graph = read_summary(testing::golden_recording("resnet18"));
+  ASSERT_TRUE(succeeds(graph));
+  TrainingJob job(*std::move(graph), 32);
+  job.optimizer = model::Optimizer::adam;
+  job.replaces_optimizer = true;
+  const auto steps = recorded_steps(job);
+  ASSERT_TRUE(succeeds(steps));
+  const std::int64_t parameters = 4 * job.graph->parameters();
+  std::int64_t states = 0;
+  std::int64_t temporaries = 0;
+  for (const plan::Event& event : steps->events) {
+    if (event.kind != plan::Event::Kind::allocate) continue;
+    if (event.category == plan::Category::optimizer) states += event.bytes;
+    const bool optimizes =
+        steps->phase_of(static_cast<std::size_t>(&event - steps->events.data())).phase == plan::Phase::optimizer;
+    if (optimizes && event.category == plan::Category::temporary) temporaries += event.bytes;
+  }
+  EXPECT_EQ(states, 2 * parameters);
+  EXPECT_EQ(temporaries, 2 * parameters) << "two steps, each with one copy of all";
+}
+
+}  // namespace
+}  // namespace gpumem::record
