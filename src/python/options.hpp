@@ -39,6 +39,7 @@ inline JobRequest request_of(const py::dict& options) {
     const core::Status taken = job::set_option(*option, request, value_from(*option, value));
     if (!taken) throw Failure{taken.error(), Running::within_call()};
   }
+  job::forget_defaults(request);  // Python's signatures pass every option
   return request;
 }
 

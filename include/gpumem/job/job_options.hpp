@@ -83,6 +83,8 @@ struct JobOption {
 [[nodiscard]] bool is_default(const JobOption& option, const JobRequest& request);
 /// Whether set_option() has set it. `option` is one of job_options().
 [[nodiscard]] bool is_given(const JobOption& option, const JobRequest& request);
+/// Options at their defaults count as not given: for front ends that always pass all of them.
+void forget_defaults(JobRequest& request);
 
 /// What a value must be: "must be of the form 3x224x224", or of a choice "choose one of sgd, adam".
 [[nodiscard]] std::string expectation(const JobOption& option);

@@ -234,6 +234,7 @@ def estimate(
     foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
     validation: a pass without gradients after each epoch.
     checkpointing: activation checkpointing.
+    Of a recording, options at their defaults stay as they were recorded.
     deadline_ms: how long it may take; 0: as long as it does.
 
     Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary

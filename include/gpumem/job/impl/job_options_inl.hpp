@@ -373,6 +373,12 @@ GPUMEM_INLINE bool is_given(const JobOption& option, const JobRequest& request) 
   return (request.given.bits & job_options_detail::bit_of(option)) != 0;
 }
 
+GPUMEM_INLINE void forget_defaults(JobRequest& request) {
+  for (const JobOption& option : job_options()) {
+    if (is_default(option, request)) request.given.bits &= ~job_options_detail::bit_of(option);
+  }
+}
+
 GPUMEM_INLINE bool is_default(const JobOption& option, const JobRequest& request) {
   return option.place.get(request) == option.place.get(JobRequest());
 }
