@@ -56,8 +56,7 @@ core::Status take_settings(const core::CsvCells& cells, model::TrainingJob& trai
   job::JobRequest request;
   core::Status taken = job::take_option_cells(cells, request);
   training = std::move(request.training);
-  return all_of([&] { return taken; }, [&] { return choose(cells, "loss", model::kLosses, training.loss); },
-                [&] { return take(cells.flag("summary_pass"), training.summary_pass); });
+  return all_of([&] { return taken; }, [&] { return take(cells.flag("summary_pass"), training.summary_pass); });
 }
 
 /// A share of 1.

@@ -373,6 +373,7 @@ void define_module(py::module_& module) {
   module.attr("OPTIONS") = options();
   module.attr("OPTIMIZERS") = names_of(model::kOptimizers);
   module.attr("PRECISIONS") = names_of(model::kPrecisions);
+  module.attr("LOSSES") = names_of(model::kLosses);
   module.attr("ZERO_GRADS") = names_of(model::kZeroGrads);
   module.attr("VERSION") = GPUMEM_VERSION_STRING;
 }

@@ -37,8 +37,8 @@ TEST(CliRecording, MayBeTrainedByAnotherOptimizer) {
 }
 
 TEST(CliRecording, KeepsWhatWasRecorded) {
-  for (const char* option :
-       {"--precision bf16", "--checkpointing", "--zero-grad step-end", "--accumulate 4", "--input 3x8x8"}) {
+  for (const char* option : {"--precision bf16", "--checkpointing", "--zero-grad step-end", "--accumulate 4",
+                             "--loss mse", "--input 3x8x8"}) {
     const Outcome refused = run(of("gpt", std::string("--batch 16 ") + option));
     EXPECT_NE(refused.exit, 0) << option;
     EXPECT_NE(refused.err.find("record again"), std::string::npos) << option << ": " << refused.err;

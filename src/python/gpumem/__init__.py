@@ -36,6 +36,7 @@ from .record import RecordError, record
 # A recording can be made where only Python is; all else needs the compiled part.
 if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is not None:
     from ._api import (
+        LOSSES,
         OPTIMIZERS,
         PRECISIONS,
         ZERO_GRADS,
@@ -66,6 +67,7 @@ else:
 
 
 __all__ = [
+    "LOSSES",
     "OPTIMIZERS",
     "PRECISIONS",
     "ZERO_GRADS",

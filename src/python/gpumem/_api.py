@@ -25,6 +25,8 @@ __version__: str = _gpumem.VERSION
 OPTIMIZERS: tuple[str, ...] = _gpumem.OPTIMIZERS
 #: The names that `precision` takes.
 PRECISIONS: tuple[str, ...] = _gpumem.PRECISIONS
+#: The names that `loss` takes.
+LOSSES: tuple[str, ...] = _gpumem.LOSSES
 #: The names that `zero_grad` takes.
 ZERO_GRADS: tuple[str, ...] = _gpumem.ZERO_GRADS
 
@@ -199,6 +201,7 @@ def estimate(
     estimator: str = "replay",
     optimizer: str = "adam",
     precision: str = "fp32",
+    loss: str = "cross-entropy",
     input: str | Sequence[int] | None = None,
     seq_length: int | None = None,
     model: _Path | None = None,
@@ -221,7 +224,7 @@ def estimate(
     batch_size: samples, 1 or more.
     gpu: a name of gpus(), or a path (with a '/', or ending in .json) to a profile of your own.
     estimator: a name of estimators().
-    optimizer, precision, zero_grad: one of OPTIMIZERS, PRECISIONS, ZERO_GRADS.
+    optimizer, precision, loss, zero_grad: one of OPTIMIZERS, PRECISIONS, LOSSES, ZERO_GRADS.
     input: one sample's shape, "3x224x224" or (3, 224, 224); None: as the summary says.
     seq_length: tokens a sample; None: as the summary says.
     model: of learned estimators: a built-in model, or the path of a model's folder; None: theirs.
@@ -252,6 +255,7 @@ def fit(
     estimator: str = "replay",
     optimizer: str = "adam",
     precision: str = "fp32",
+    loss: str = "cross-entropy",
     input: str | Sequence[int] | None = None,
     seq_length: int | None = None,
     model: _Path | None = None,
@@ -289,6 +293,7 @@ def estimate_module(
     estimator: str = "replay",
     optimizer: str = "adam",
     precision: str = "fp32",
+    loss: str = "cross-entropy",
     model: _Path | None = None,
     samples: int | None = None,
     zero_grad: str = "before-forward",

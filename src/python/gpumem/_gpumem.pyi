@@ -3,6 +3,7 @@ from typing import Any
 VERSION: str
 # Name, kind, default and choices of each option of a job.
 OPTIONS: tuple[tuple[str, str, object, tuple[str, ...]], ...]
+LOSSES: tuple[str, ...]
 OPTIMIZERS: tuple[str, ...]
 PRECISIONS: tuple[str, ...]
 ZERO_GRADS: tuple[str, ...]
