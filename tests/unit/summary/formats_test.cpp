@@ -15,7 +15,8 @@ TEST(Formats, AreCompleteAndOfDifferentNames) {
     EXPECT_NE(format->sniff, nullptr) << format->name;
     EXPECT_NE(format->parse, nullptr) << format->name;
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"torchsummary", "torchinfo", "module_tree", "keras", "graph_json", "recording"}));
+  EXPECT_EQ(names, (std::set<std::string_view>{"torchsummary", "torchinfo", "module_tree", "keras", "graph_json",
+                                               "recording"}));
 }
 
 TEST(Formats, NoneIsFoundInProse) {
