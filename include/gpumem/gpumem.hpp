@@ -13,6 +13,7 @@
 #include "gpumem/estimate/gpumemnet.hpp"
 #include "gpumem/estimate/horus.hpp"
 #include "gpumem/estimate/timeline.hpp"
+#include "gpumem/job/job_from.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/ml/builtin_models.hpp"
 #include "gpumem/model/graph_builder.hpp"

@@ -15,6 +15,7 @@
 #include "call.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/gpumem.hpp"
+#include "gpumem/job/job_from.hpp"
 #include "options.hpp"
 #include "report.hpp"
 #include "residents.hpp"

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpumem/core/json_document.hpp"
+#include "gpumem/job/job_from.hpp"
 #include "gpumem/request/targets.hpp"
 
 namespace gpumem::webhook {

@@ -1,12 +1,10 @@
-// Enters: what a user asks for, option by option (job_options.hpp). Leaves: JobRequest, all of it in one value, and the
-// TrainingJob that it means for a model. Units: those of TrainingJob.
+// Enters: what a user asks for, option by option (job_options.hpp). Leaves: JobRequest, all of it in one value
+// (job_from.hpp makes a TrainingJob of it). Units: those of TrainingJob.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 
-#include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
 
 namespace gpumem::job {
@@ -36,14 +34,4 @@ struct JobRequest {
   friend bool operator==(const JobRequest&, const JobRequest&) = default;
 };
 
-/// The job that the request means for this model. Of a recording it takes what was not given: batch size, precision,
-/// optimizer. Errors: those of model::validate; invalid_argument for an option that a recording fixes.
-[[nodiscard]] core::Result<model::TrainingJob> job_from(const JobRequest& request,
-                                                        std::shared_ptr<const model::ModelGraph> graph);
-
 }  // namespace gpumem::job
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/job/impl/job_request_inl.hpp"
-#endif

@@ -2,14 +2,13 @@
 
 #include <utility>
 
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_from.hpp"
 
-#include "gpumem/job/job_options.hpp"
 #include "gpumem/model/step_recording.hpp"
 
 namespace gpumem::job {
 
-namespace job_request_detail {
+namespace job_from_detail {
 
 GPUMEM_INLINE core::Error refused(const model::ModelGraph& graph, std::string message) {
   return {core::ErrorCode::invalid_argument, std::move(message), {graph.file(), 0, {}}};
@@ -41,14 +40,14 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   return core::Done{};
 }
 
-}  // namespace job_request_detail
+}  // namespace job_from_detail
 
 GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& request,
                                                         std::shared_ptr<const model::ModelGraph> graph) {
   model::TrainingJob training = request.training;
   training.graph = std::move(graph);
   if (training.graph != nullptr && training.graph->recording() != nullptr) {
-    if (const core::Status taken = job_request_detail::take_recorded(request, training); !taken) return taken.error();
+    if (const core::Status taken = job_from_detail::take_recorded(request, training); !taken) return taken.error();
   }
   const core::Status valid = model::validate(training);
   if (!valid) return valid.error();

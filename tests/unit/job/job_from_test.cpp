@@ -1,4 +1,4 @@
-#include "gpumem/job/job_request.hpp"
+#include "gpumem/job/job_from.hpp"
 
 #include <gtest/gtest.h>
 
