@@ -79,13 +79,17 @@ inline Tensor wire_declared_resnet(Wiring& wiring, const Container& block, Tenso
   return act ? wiring.call(*act, sum) : sum;
 }
 
-/// out = main(x); out += shortcut(x); activation(out).
-inline Tensor wire_resnet(Wiring& wiring, const Container& block, Tensor input) {
-  if (!wiring.called()) return wire_declared_resnet(wiring, block, input);
+/// The same of a table. Not inlined: the blocks of a tree nest, and each would keep room for its variables.
+[[gnu::noinline]] inline Tensor wire_called_resnet(Wiring& wiring, const Container& block, Tensor input) {
   const std::span<const Part> parts = block.parts;
   const std::size_t main = before_activation(wiring, block);
   const Tensor sum = joined(wiring, walk(wiring, parts.first(main), input), input, true);
   return wiring.chain(parts.subspan(main), sum);
+}
+
+/// out = main(x); out += shortcut(x); activation(out).
+inline Tensor wire_resnet(Wiring& wiring, const Container& block, Tensor input) {
+  return wiring.called() ? wire_called_resnet(wiring, block, input) : wire_declared_resnet(wiring, block, input);
 }
 
 /// RegNet: shortcut(x) + main(x), the shortcut called first.

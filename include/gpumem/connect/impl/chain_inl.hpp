@@ -180,7 +180,7 @@ GPUMEM_INLINE core::Result<model::GraphInput> input_of(const model::TrainingJob&
 
 /// Containers within each other, at most: rules call each other as deep.
 GPUMEM_INLINE bool too_deep(const model::ModelGraph& graph) {
-  constexpr std::uint32_t kDeepest = 400;
+  constexpr std::uint32_t kDeepest = 500;
   std::vector<std::uint32_t> depth(graph.scopes(), 0);
   for (std::uint32_t scope = 1; scope < depth.size(); ++scope) {
     depth[scope] = depth[graph.scope(scope).parent] + 1;
@@ -194,7 +194,7 @@ GPUMEM_INLINE bool too_deep(const model::ModelGraph& graph) {
 GPUMEM_INLINE core::Result<Chained> chain(const model::TrainingJob& job, const ops::Catalogue& ops) {
   const model::ModelGraph& graph = *job.graph;
   if (chain_detail::too_deep(graph)) {
-    return core::Error{core::ErrorCode::malformed_input, "nests containers more than 400 deep", {graph.file(), 0, {}}};
+    return core::Error{core::ErrorCode::malformed_input, "nests containers more than 500 deep", {graph.file(), 0, {}}};
   }
   std::string inferred_input;
   core::Result<model::GraphInput> input = chain_detail::input_of(job, ops, inferred_input);
