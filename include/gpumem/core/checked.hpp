@@ -2,7 +2,9 @@
 // them no longer fits 64 bits. Units: whatever the caller counts.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 
 namespace gpumem::core {
@@ -37,5 +39,27 @@ class Checked {
   std::int64_t value_ = 0;
   bool valid_ = true;
 };
+
+/// No GPU has as much memory; a few such sizes still add up within 64 bits.
+inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
+
+/// The product of sizes, none of which is negative; kMostBytes where it is larger.
+[[nodiscard]] constexpr std::int64_t bounded_product(std::initializer_list<std::int64_t> sizes) {
+  Checked product = 1;
+  for (const std::int64_t size : sizes) product *= size;
+  return std::min(product.value().value_or(kMostBytes), kMostBytes);
+}
+
+/// The sum of sizes, none of which is negative; kMostBytes where it is larger.
+[[nodiscard]] constexpr std::int64_t bounded_sum(std::initializer_list<std::int64_t> sizes) {
+  Checked sum = 0;
+  for (const std::int64_t size : sizes) sum += size;
+  return std::min(sum.value().value_or(kMostBytes), kMostBytes);
+}
+
+/// The next multiple of `multiple`; beyond kMostBytes that of kMostBytes.
+[[nodiscard]] constexpr std::int64_t rounded_up(std::int64_t size, std::int64_t multiple) {
+  return (std::min(size, kMostBytes) + multiple - 1) / multiple * multiple;
+}
 
 }  // namespace gpumem::core

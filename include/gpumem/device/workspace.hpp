@@ -48,7 +48,7 @@ struct WorkspaceChoice {
   std::int64_t fallback = 0;
 };
 
-/// Sizes must fit 64 bits, which a recorded model's do.
+/// Sizes must fit 64 bits, which those of a forward pass do.
 [[nodiscard]] WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const ConvolutionCall& call);
 
 /// Ways in which cuDNN was seen to decide otherwise, each on some of GPUMemNet's published CNN runs: among the rule and

@@ -23,7 +23,10 @@ struct CallTensor {
 
   [[nodiscard]] double elements() const;
   [[nodiscard]] std::int64_t bytes() const;
-  /// Its elements stand one behind the other in the order of its axes; axes of one element do not count.
+  /// Its elements stand one behind the other when its axes are taken in this order, the outermost first; axes of one
+  /// element do not count.
+  [[nodiscard]] bool is_dense_in(std::span<const std::size_t> axes) const;
+  /// Dense in the order of its axes.
   [[nodiscard]] bool is_contiguous() const;
   /// An image with its channels innermost, and not contiguous as well.
   [[nodiscard]] bool is_channels_last() const;

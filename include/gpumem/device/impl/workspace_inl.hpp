@@ -12,21 +12,6 @@ namespace gpumem::device {
 
 namespace workspace_detail {
 
-/// Beyond this no GPU is; a few of them still add up within 64 bits.
-inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 60;
-
-GPUMEM_INLINE std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (std::min(value, kMostBytes) + multiple - 1) / multiple * multiple;
-}
-
-/// Of sizes, none of which is negative.
-template <std::size_t kFactors>
-std::int64_t product(const std::int64_t (&factors)[kFactors]) {
-  core::Checked result = 1;
-  for (const std::int64_t factor : factors) result *= factor;
-  return std::min(result.value().value_or(kMostBytes), kMostBytes);
-}
-
 /// Into how many slices a weight gradient of w bytes is split.
 GPUMEM_INLINE std::int64_t slices(const ConvolutionWorkspaceRule& rule, std::int64_t in_channels, std::int64_t w,
                                   bool wide, bool whole) {
@@ -80,9 +65,9 @@ inline constexpr std::array<WorkspaceVariant, 21> kVariants = {{
 GPUMEM_INLINE std::span<const WorkspaceVariant> workspace_variants() { return workspace_detail::kVariants; }
 
 GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const ConvolutionCall& call) {
+  using core::bounded_product;
+  using core::rounded_up;
   using workspace_detail::copies;
-  using workspace_detail::product;
-  using workspace_detail::round_up;
   const ConvolutionWorkspaceRule& rule = gpu.convolution_workspace;
   const WorkspaceVariant& variant = rule.variant;
   const std::int64_t in = call.in_channels;
@@ -93,8 +78,8 @@ GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const
   const std::int64_t narrower = std::min(call.element_bytes, kFloatBytes);
   const std::int64_t multiple = rule.channel_multiple * kFloatBytes / narrower;
   const auto operands = [&] {  // x' + y'
-    return product({round_up(in, multiple), call.input_pixels, call.batch_size, call.element_bytes}) +
-           product({round_up(out, multiple), call.output_pixels, call.batch_size, call.element_bytes});
+    return bounded_product({rounded_up(in, multiple), call.input_pixels, call.batch_size, call.element_bytes}) +
+           bounded_product({rounded_up(out, multiple), call.output_pixels, call.batch_size, call.element_bytes});
   };
   const bool weight_gradient = call.pass == ConvolutionPass::weight_gradient;
   constexpr std::int64_t kImageChannels = 3;
@@ -108,8 +93,8 @@ GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const
   const bool both_aligned = out % aligned_to == 0 && in % aligned_to == 0;
   const bool aligned = out % aligned_to == 0 && (in % aligned_to == 0 || wide);
   if (aligned && call.kernel_elements == 1) return {};
-  const std::int64_t w = product(
-      {round_up(in / call.groups, multiple), round_up(out, multiple), call.kernel_elements, call.element_bytes});
+  const std::int64_t w = bounded_product(
+      {rounded_up(in / call.groups, multiple), rounded_up(out, multiple), call.kernel_elements, call.element_bytes});
   if (call.pass == ConvolutionPass::forward) {
     return {copies(variant.forward, both_aligned, !aligned) ? operands() + w : 0, 0};
   }
@@ -118,7 +103,7 @@ GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const
   const std::int64_t copied = copies(variant.weight_gradient, aligned, true) ? operands() : 0;
   if (w == 0) return {copied, 0};  // more groups than channels: no sizes of a real layer
   const bool whole = wide && in % rule.whole_multiple == 0 && out % rule.whole_multiple == 0;
-  return {copied + product({workspace_detail::slices(rule, in, w, wide, whole), w}), 0};
+  return {copied + bounded_product({workspace_detail::slices(rule, in, w, wide, whole), w}), 0};
 }
 
 GPUMEM_INLINE std::int64_t cublas_workspace(const GpuProfile& gpu) {

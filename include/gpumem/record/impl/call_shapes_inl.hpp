@@ -3,6 +3,8 @@
 #include "gpumem/record/call_shapes.hpp"
 
 #include <algorithm>
+#include <array>
+#include <numeric>
 
 #include "gpumem/core/checked.hpp"
 
@@ -17,8 +19,7 @@ GPUMEM_INLINE double CallTensor::elements() const {
 GPUMEM_INLINE std::int64_t CallTensor::bytes() const {
   core::Checked product = element_bytes;
   for (const std::int64_t size : shape) product *= size;
-  constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  return std::min(product.value().value_or(kMost), kMost);
+  return std::min(product.value().value_or(core::kMostBytes), core::kMostBytes);
 }
 
 GPUMEM_INLINE std::int64_t CallTensor::stride(std::size_t axis) const {
@@ -33,26 +34,26 @@ GPUMEM_INLINE std::int64_t CallTensor::stride(std::size_t axis) const {
   return product.value().value_or(INT64_MAX);
 }
 
-GPUMEM_INLINE bool CallTensor::is_contiguous() const {
-  if (order.empty() && strides.empty()) return true;
-  std::int64_t expected = 1;
-  for (std::size_t axis = shape.size(); axis-- > 0;) {
-    if (shape[axis] == 1) continue;
-    if (stride(axis) != expected) return false;
-    expected *= shape[axis];
+GPUMEM_INLINE bool CallTensor::is_dense_in(std::span<const std::size_t> axes) const {
+  core::Checked expected = 1;
+  for (std::size_t at = axes.size(); at-- > 0;) {
+    if (shape[axes[at]] == 1) continue;
+    if (expected.value() != stride(axes[at])) return false;
+    expected *= shape[axes[at]];
   }
   return true;
 }
 
+GPUMEM_INLINE bool CallTensor::is_contiguous() const {
+  if (order.empty() && strides.empty()) return true;
+  std::vector<std::size_t> axes(shape.size());
+  std::iota(axes.begin(), axes.end(), std::size_t{0});
+  return is_dense_in(axes);
+}
+
 GPUMEM_INLINE bool CallTensor::is_channels_last() const {
-  if (shape.size() != 4 || is_contiguous()) return false;
-  std::int64_t expected = 1;
-  for (const std::size_t axis : {std::size_t{1}, std::size_t{3}, std::size_t{2}, std::size_t{0}}) {
-    if (shape[axis] == 1) continue;
-    if (stride(axis) != expected) return false;
-    expected *= shape[axis];
-  }
-  return true;
+  constexpr std::array<std::size_t, 4> kChannelsLast = {0, 2, 3, 1};
+  return shape.size() == 4 && !is_contiguous() && is_dense_in(kChannelsLast);
 }
 
 GPUMEM_INLINE bool CallTensor::is_matrix_as_is() const {

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "gpumem/core/checked.hpp"
+
 namespace gpumem::record {
 
 namespace kernel_memory_detail {
@@ -46,17 +48,6 @@ inline constexpr std::array<OpRule, 28> kRules = {{
     {"aten::glu_backward", KernelRule::dense_inputs},
 }};
 
-GPUMEM_INLINE std::int64_t product(std::initializer_list<std::int64_t> factors) {
-  constexpr std::int64_t kMost = std::int64_t{1} << 60;
-  core::Checked result = 1;
-  for (const std::int64_t factor : factors) result *= factor;
-  return std::min(result.value().value_or(kMost), kMost);
-}
-
-GPUMEM_INLINE std::int64_t round_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
 GPUMEM_INLINE std::int64_t pixels(const CallTensor& tensor) {
   core::Checked count = 1;
   for (std::size_t axis = 2; axis < tensor.shape.size(); ++axis) count *= tensor.shape[axis];
@@ -84,18 +75,13 @@ GPUMEM_INLINE void efficient_backward(std::span<const CallTensor> inputs, std::v
   if (inputs.size() < 2 || inputs[0].shape.size() != 4 || inputs[1].shape.size() != 4) return;
   const CallTensor& gradient = inputs[0];
   const CallTensor& query = inputs[1];
-  std::int64_t expected = 1;
-  bool as_is = true;
-  for (const std::size_t axis : {std::size_t{3}, std::size_t{1}, std::size_t{2}, std::size_t{0}}) {
-    if (gradient.shape[axis] == 1) continue;
-    as_is = as_is && gradient.stride(axis) == expected;
-    expected *= gradient.shape[axis];
-  }
-  if (!as_is) taken.push_back(gradient.bytes());
+  constexpr std::array<std::size_t, 4> kByLength = {0, 2, 1, 3};
+  if (!gradient.is_dense_in(kByLength)) taken.push_back(gradient.bytes());
   constexpr std::int64_t kFloat = 4;
   const auto& shape = query.shape;
-  taken.push_back(product({shape[0], shape[1], shape[2], kFloat}));
-  if (query.element_bytes == 2) taken.push_back(product({shape[0], shape[1], shape[2], shape[3], kFloat}));
+  taken.push_back(core::bounded_product({shape[0], shape[1], shape[2], kFloat}));
+  if (query.element_bytes == 2)
+    taken.push_back(core::bounded_product({shape[0], shape[1], shape[2], shape[3], kFloat}));
 }
 
 /// Sums of rows and the query's gradient in float32, lengths rounded up to 128 and sizes to 32; keys and values of
@@ -107,11 +93,11 @@ GPUMEM_INLINE void flash_backward(std::span<const CallTensor> inputs, std::vecto
   constexpr std::int64_t kFloat = 4;
   constexpr std::int64_t kRows = 128;
   constexpr std::int64_t kColumns = 32;
-  const std::int64_t rows = round_up(query[2], kRows);
-  taken.push_back(product({query[0], query[1], rows, kFloat}));
-  taken.push_back(product({query[0], query[1], rows, round_up(query[3], kColumns), kFloat}));
+  const std::int64_t rows = core::rounded_up(query[2], kRows);
+  taken.push_back(core::bounded_product({query[0], query[1], rows, kFloat}));
+  taken.push_back(core::bounded_product({query[0], query[1], rows, core::rounded_up(query[3], kColumns), kFloat}));
   if (key[1] == query[1]) return;
-  const std::int64_t repeated = product({query[0], query[1], key[2], query[3], inputs[1].element_bytes});
+  const std::int64_t repeated = core::bounded_product({query[0], query[1], key[2], query[3], inputs[1].element_bytes});
   taken.insert(taken.end(), 2, repeated);
 }
 

@@ -58,8 +58,8 @@ class Writer {
       if (tensor.shape.size() > 1) {
         const std::int64_t rows = tensor.shape[tensor.shape.size() - 2];
         const std::int64_t columns = tensor.shape.back();
-        const std::int64_t matrix = std::max<std::int64_t>(rows * columns * tensor.element_bytes, 1);
-        factored = tensor.bytes() / matrix * (rows + columns);
+        const std::int64_t matrix = core::bounded_product({rows, columns, tensor.element_bytes});
+        if (matrix > 0) factored = core::bounded_product({tensor.bytes() / matrix, core::bounded_sum({rows, columns})});
       }
       all.push_back({tensor.bytes(), factored, parameter.layer});
     }
@@ -158,15 +158,24 @@ class Writer {
                              .batch_size = made->batch_size};
   }
 
+  static plan::Phase phase_of(const RecordedEvent& mark) {
+    switch (static_cast<RecordedEvent::Mark>(mark.detail)) {
+      case RecordedEvent::Mark::construction: return plan::Phase::construction;
+      case RecordedEvent::Mark::forward: return plan::Phase::forward;
+      case RecordedEvent::Mark::backward: return plan::Phase::backward;
+      case RecordedEvent::Mark::optimizer: return plan::Phase::optimizer;
+      case RecordedEvent::Mark::between_steps: return plan::Phase::batch;
+    }
+    return plan::Phase::batch;
+  }
+
   void begin_phase(const RecordedEvent& mark) {
-    constexpr std::array<plan::Phase, 5> kPhases = {plan::Phase::construction, plan::Phase::forward,
-                                                    plan::Phase::backward, plan::Phase::optimizer, plan::Phase::batch};
-    if (job_.replaces_optimizer && !created_ && mark.detail != 0) {
+    if (job_.replaces_optimizer && !created_ && !mark.begins(RecordedEvent::Mark::construction)) {
       created_ = true;
       optimizer_.create();
     }
-    log_.begin(kPhases[mark.detail], static_cast<std::int32_t>(mark.what), job_.batch_size);
-    in_optimizer_ = kPhases[mark.detail] == plan::Phase::optimizer;
+    log_.begin(phase_of(mark), static_cast<std::int32_t>(mark.what), job_.batch_size);
+    in_optimizer_ = mark.begins(RecordedEvent::Mark::optimizer);
     if (job_.replaces_optimizer && in_optimizer_) optimizer_.run();
   }
 
@@ -200,7 +209,7 @@ GPUMEM_INLINE core::Status check(const model::TrainingJob& job) {
   }
   if (!recording.precision.empty() && model::name_of(model::kPrecisions, job.precision) != recording.precision) {
     return refuse("the recording is of " + recording.precision +
-                  ", and precision cannot be changed afterwards; record " + "again in " +
+                  ", and precision cannot be changed afterwards; record again in " +
                   std::string(model::name_of(model::kPrecisions, job.precision)));
   }
   return core::Done{};

@@ -138,16 +138,12 @@ GPUMEM_INLINE core::Result<plan::StepWork> recorded_work(const model::TrainingJo
   const auto shapes = CallShapes::at(*job.graph, batch, sequence);
   if (!shapes) return shapes.error();
   plan::StepWork work = recorded_work_detail::Counter(recording, *shapes).run();
+  std::uint32_t steps = 1;
   for (const model::RecordedEvent& event : recording.events) {
     const bool input = event.kind == model::RecordedEvent::Kind::allocate &&
                        static_cast<plan::Category>(event.detail) == plan::Category::input;
     if (input) work.input_bytes += static_cast<double>(shapes->size(event.what).value_or(0));
-  }
-  constexpr std::uint8_t kBackward = 2;
-  std::uint32_t steps = 1;
-  for (const model::RecordedEvent& event : recording.events) {
-    const bool mark = event.kind == model::RecordedEvent::Kind::mark && event.detail == kBackward;
-    if (mark) steps = std::max(steps, event.what);
+    if (event.begins(model::RecordedEvent::Mark::backward)) steps = std::max(steps, event.what);
   }
   work.input_bytes /= static_cast<double>(steps);
   return work;
