@@ -89,14 +89,19 @@ struct RecordedEvent {
     begin,     ///< `what` is a call: the copies that its kernel makes of its inputs are taken
     library,   ///< `what` is a call, `detail` 0 forward, 1 the data's gradient, 2 the weight's: its workspace
     end,       ///< `what` is a call: those copies are given back
-    mark,      ///< `what` is a step, `detail` 0 construction, 1 forward, 2 backward, 3 optimizer, 4 between steps
+    mark,      ///< `what` is a step, `detail` a Mark: what begins here
   };
+  enum class Mark : std::uint8_t { construction, forward, backward, optimizer, between_steps };
 
   std::uint32_t what = 0;
   std::int32_t call = -1;  ///< of an allocation; -1: of none
   Kind kind = Kind::allocate;
   std::uint8_t detail = 0;  ///< of an allocation: plan::Category
   std::uint8_t stream = 0;
+
+  [[nodiscard]] bool begins(Mark phase) const {
+    return kind == Kind::mark && detail == static_cast<std::uint8_t>(phase);
+  }
 };
 
 struct StepRecording {

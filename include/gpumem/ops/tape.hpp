@@ -153,7 +153,7 @@ struct Call {
   bool differentiable = true;        ///< false: the output needs no gradient whatever the inputs
 };
 
-/// A recorded call.
+/// A call that autograd recorded.
 struct Function {
   std::uint32_t layer = 0;
   TensorId output = kNoTensor;

@@ -1,4 +1,4 @@
-// Enters: a recorded model. Leaves: its repeated blocks as runs of recorded functions: what activation checkpointing
+// Enters: a forward pass. Leaves: its repeated blocks as runs of recorded functions: what activation checkpointing
 // wraps, one call of torch.utils.checkpoint a block, as HuggingFace's gradient_checkpointing does. Units: indices.
 //
 // A block is a container that has siblings of its own class (GPT2Block, Bottleneck) and holds at least two layers with

@@ -15,7 +15,7 @@ class ForwardCalls {
   explicit ForwardCalls(RunState& state) : state_(state), copies_(state) {}
 
   /// Runs the function; `recorded`: autograd keeps what its backward reads, if its output needs a gradient.
-  void run(const ops::Function& function, bool forward, Thread thread);
+  void run(const ops::Function& function, bool recorded, Thread thread);
   /// Keeps what the function's backward reads, without running the function: its inputs are still held.
   void keep_inputs(const ops::Function& function);
   /// Its backward has run.

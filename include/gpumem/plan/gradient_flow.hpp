@@ -1,4 +1,4 @@
-// Enters: a recorded model whose forward has run. Leaves: its backward: gradients on their way through the graph, where
+// Enters: a forward pass that has run. Leaves: its backward: gradients on their way through the graph, where
 // they meet, and the gradients of parameters, which live until zero_grad. Units: bytes.
 // Source: torch/csrc/autograd: engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
 #pragma once

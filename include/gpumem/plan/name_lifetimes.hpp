@@ -1,4 +1,4 @@
-// Enters: a recorded model. Leaves: where the program's names for its tensors end: after the last function that
+// Enters: a forward pass. Leaves: where the program's names for its tensors end: after the last function that
 // reads them. Units: indices.
 #pragma once
 

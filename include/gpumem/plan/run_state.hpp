@@ -1,4 +1,4 @@
-// Enters: a recorded model and the current batch size. Leaves: RunState, what all parts of a training run share: which
+// Enters: a forward pass and the current batch size. Leaves: RunState, what all parts of a training run share: which
 // slot each tensor of the tape holds, how large it is now, the events so far. Units: bytes.
 #pragma once
 

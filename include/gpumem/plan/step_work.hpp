@@ -1,4 +1,4 @@
-// Enters: a recorded model and how it is trained. Leaves: StepWork, the kernels of one training step in the order in
+// Enters: a forward pass and how it is trained. Leaves: StepWork, the kernels of one training step in the order in
 // which they are launched: what each multiplies, which bytes it moves, how many elements its grid covers. Units:
 // multiply-adds (two operations each), bytes, elements. Counts are exact to the forward pass; which kernels the
 // libraries launch beside them (layout changes, splits of a sum) is not.

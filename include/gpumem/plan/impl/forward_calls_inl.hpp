@@ -4,9 +4,9 @@
 
 namespace gpumem::plan {
 
-GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool forward, Thread thread) {
+GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorded, Thread thread) {
   const ops::Tape& tape = state_.tape();
-  const bool keeps = forward && state_.requires_grad(function.output);
+  const bool keeps = recorded && state_.requires_grad(function.output);
   copies_.begin_call(function, keeps);
   const auto extras = tape.list(function.extras);
   if (function.extras_first) state_.add(extras, Category::activation);

@@ -18,9 +18,9 @@ using ops::TensorId;
 /// takes about half a KiB here and in a plan.
 inline constexpr std::int64_t kMostCalls = std::int64_t{1} << 22;
 
-class Forwarder {
+class ForwardPassBuilder {
  public:
-  Forwarder(const connect::WiredGraph& wired, const model::TrainingJob& job, ops::Backend backend)
+  ForwardPassBuilder(const connect::WiredGraph& wired, const model::TrainingJob& job, ops::Backend backend)
       : wired_(wired), graph_(wired.graph()), job_(job), pass_{.wired = wired} {
     pass_.tape = ops::Tape(job.precision, backend);
   }
@@ -236,7 +236,7 @@ class Forwarder {
 GPUMEM_INLINE core::Result<ForwardPass> make_forward_pass(const connect::WiredGraph& wired,
                                                           const model::TrainingJob& job, const ops::Catalogue& ops,
                                                           ops::Backend backend) {
-  return forward_pass_detail::Forwarder(wired, job, backend).run(ops);
+  return forward_pass_detail::ForwardPassBuilder(wired, job, backend).run(ops);
 }
 
 }  // namespace gpumem::plan
