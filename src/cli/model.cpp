@@ -14,6 +14,8 @@ namespace gpumem::cli {
 
 namespace {
 
+using core::malformed;
+
 using Json = nlohmann::ordered_json;
 using core::JsonValue;
 using Kind = JsonValue::Kind;
@@ -166,8 +168,6 @@ int verify(const std::string& folder) {
 }
 
 // ---- run
-
-Error malformed(std::string message) { return {ErrorCode::malformed_input, std::move(message), {}}; }
 
 Result<std::vector<double>> numbers_from(const JsonValue& json) {
   if (!json.is(Kind::list)) return malformed("must be a list of numbers");

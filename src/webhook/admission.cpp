@@ -14,6 +14,7 @@ namespace {
 
 using core::JsonDocument;
 using core::JsonValue;
+using core::malformed;
 using Json = nlohmann::ordered_json;
 using request::GpuRequest;
 using request::Setting;
@@ -63,8 +64,6 @@ std::string pointer(std::initializer_list<std::string_view> keys) {
 Json add(const std::string& path, Json value) { return {{"op", "add"}, {"path", path}, {"value", std::move(value)}}; }
 
 std::string dump(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
-Error malformed(std::string message) { return {ErrorCode::malformed_input, std::move(message), {}}; }
 
 /// The parts of an AdmissionReview that count here; views of the document.
 struct Incoming {

@@ -47,6 +47,11 @@ struct Error {
   }
 };
 
+/// An input that breaks its format, at a place that the caller names.
+[[nodiscard]] inline Error malformed(std::string message) {
+  return {ErrorCode::malformed_input, std::move(message), {}};
+}
+
 /// "FILE:LINE: ELEMENT: message", leaving out what is unknown.
 [[nodiscard]] std::string to_string(const Error& error);
 

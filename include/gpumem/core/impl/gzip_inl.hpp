@@ -33,12 +33,9 @@ class Stream {
   bool ready_ = false;
 };
 
-GPUMEM_INLINE Error malformed(std::string message) { return {ErrorCode::malformed_input, std::move(message), {}}; }
-
 }  // namespace gzip_detail
 
 GPUMEM_INLINE Result<std::string> unpack_gzip(std::string_view bytes, std::size_t most) {
-  using gzip_detail::malformed;
   if (bytes.size() > std::numeric_limits<uInt>::max()) return malformed("is a gzip file that is too large");
   gzip_detail::Stream stream;
   if (!stream.ready()) return malformed("could not be unpacked: there is no memory for it");

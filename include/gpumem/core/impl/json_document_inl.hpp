@@ -72,8 +72,6 @@ class JsonDocumentBuilder {
   [[nodiscard]] JsonDocument&& document() && { return std::move(document_); }
 
  private:
-  static Error malformed(std::string message) { return {ErrorCode::malformed_input, std::move(message), {}}; }
-
   bool open(JsonValue value) {
     if (unfinished_.size() == limits_.depth) {
       return refuse_here("nests deeper than " + std::to_string(limits_.depth) + " lists and objects");

@@ -19,9 +19,7 @@ using Kind = JsonValue::Kind;
 inline constexpr std::size_t kLargest = std::size_t{16} << 20;
 inline constexpr core::JsonLimits kLimits = {.depth = 8, .values = std::size_t{1} << 22};
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 // ---- values: what stands in `json` goes to `to`
 

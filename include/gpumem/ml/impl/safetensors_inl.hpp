@@ -56,9 +56,7 @@ struct Entry {
   std::int64_t end = 0;
 };
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 GPUMEM_INLINE core::Error malformed(const Entry& entry, std::string message) {
   core::Error error = malformed(std::move(message));

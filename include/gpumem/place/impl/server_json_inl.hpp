@@ -16,9 +16,7 @@ namespace server_json_detail {
 using core::JsonValue;
 using Kind = JsonValue::Kind;
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 GPUMEM_INLINE core::Status read_text(const JsonValue& json, std::string& to) {
   if (!json.is(Kind::text)) return malformed("must be text");

@@ -49,9 +49,7 @@ class Cursor {
   const char** reached_;
 };
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 /// Builds the graph while the file is parsed: one node's JSON is in memory at a time, and nesting deeper than a
 /// node needs ends the parse.

@@ -14,9 +14,7 @@ namespace graph_json_values_detail {
 using Json = nlohmann::ordered_json;
 using Kind = core::JsonValue::Kind;
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 GPUMEM_INLINE Json to_json(const core::JsonValue& value) {
   switch (value.kind()) {

@@ -10,9 +10,7 @@ namespace gpumem::summary {
 
 namespace node_linker_detail {
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 GPUMEM_INLINE std::uint32_t hash_of(std::string_view name) {
   return static_cast<std::uint32_t>(std::hash<std::string_view>()(name));

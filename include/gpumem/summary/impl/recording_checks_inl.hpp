@@ -12,11 +12,8 @@ namespace gpumem::summary {
 
 namespace recording_checks_detail {
 
+using core::malformed;
 using core::Status;
-
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
 
 class Checker {
  public:

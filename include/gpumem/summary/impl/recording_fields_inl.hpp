@@ -16,9 +16,7 @@ using Kind = JsonValue::Kind;
 
 inline constexpr std::int64_t kMostTimes = std::int64_t{1} << 32;
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 /// Reads one field after the other.
 class Reader {
@@ -75,7 +73,7 @@ class Reader {
     return malformed("is not a field of a recording");
   }
 
-  Status complete() {
+  [[nodiscard]] Status complete() const {
     for (std::size_t index = 0; index < kFields; ++index) {
       if (!seen_[index] && fields()[index].needed) return malformed("names no " + core::quoted(fields()[index].name));
     }
@@ -113,6 +111,14 @@ class Reader {
       ++index;
     }
     return core::Done{};
+  }
+  /// As `each`, of rows of `size` items; `form` says what stands in one. `take` gets the first of a row's items.
+  template <typename Take>
+  static Status each_row(const JsonValue& list, std::size_t size, const char* form, Take take) {
+    return each(list, [&](const JsonValue& row) -> Status {
+      if (!row.is(Kind::list) || row.size() != size) return malformed(std::string("must be ") + form);
+      return take(row.items().begin());
+    });
   }
   static Status numbers(const JsonValue& list, std::vector<std::int64_t>& to) {
     return each(list, [&](const JsonValue& item) {
@@ -162,9 +168,7 @@ class Reader {
 
   /// [kind, text, where, count].
   Status read_warnings(const JsonValue& field) {
-    return each(field, [&](const JsonValue& item) -> Status {
-      if (!item.is(Kind::list) || item.size() != 4) return malformed("must be [kind, text, where, count]");
-      auto at = item.items().begin();
+    return each_row(field, 4, "[kind, text, where, count]", [&](JsonValue::Items::Iterator at) -> Status {
       std::string kind;
       std::string message;
       std::string where;
@@ -207,9 +211,7 @@ class Reader {
 
   /// [dtype, [dim...], layout].
   Status read_tensors(const JsonValue& field) {
-    return each(field, [&](const JsonValue& item) -> Status {
-      if (!item.is(Kind::list) || item.size() != 3) return malformed("must be [dtype, dims, layout]");
-      auto at = item.items().begin();
+    return each_row(field, 3, "[dtype, dims, layout]", [&](JsonValue::Items::Iterator at) -> Status {
       model::RecordedTensor tensor;
       std::int64_t dtype = 0;
       if (const Status read = number(*at, dtype); !read) return read.error();
@@ -244,9 +246,7 @@ class Reader {
 
   /// [bytes of an item, [dim...]].
   Status read_sizes(const JsonValue& field) {
-    return each(field, [&](const JsonValue& item) -> Status {
-      if (!item.is(Kind::list) || item.size() != 2) return malformed("must be [item, dims]");
-      auto at = item.items().begin();
+    return each_row(field, 2, "[item, dims]", [&](JsonValue::Items::Iterator at) -> Status {
       model::RecordedSize size;
       if (const Status read = number(*at, size.item); !read) return read.error();
       const auto dims = slice(*++at);
@@ -259,11 +259,8 @@ class Reader {
 
   /// [op, module, phase, thread, [inputs], [outputs], extra].
   Status read_calls(const JsonValue& field) {
-    return each(field, [&](const JsonValue& item) -> Status {
-      if (!item.is(Kind::list) || item.size() != 7) {
-        return malformed("must be [op, module, phase, thread, inputs, outputs, extra]");
-      }
-      auto at = item.items().begin();
+    constexpr const char* kForm = "[op, module, phase, thread, inputs, outputs, extra]";
+    return each_row(field, 7, kForm, [&](JsonValue::Items::Iterator at) -> Status {
       std::array<std::int64_t, 4> plain{};
       constexpr std::array<std::int64_t, 4> kMost = {UINT32_MAX, UINT32_MAX, 6, 1};
       for (std::size_t index = 0; index < plain.size(); ++index, ++at) {
@@ -287,12 +284,9 @@ class Reader {
 
   /// [name, tensor, trained, allocation, gradient].
   Status read_parameters(const JsonValue& field) {
-    return each(field, [&](const JsonValue& item) -> Status {
-      if (!item.is(Kind::list) || item.size() != 5) {
-        return malformed("must be [name, tensor, trained, allocation, gradient]");
-      }
+    constexpr const char* kForm = "[name, tensor, trained, allocation, gradient]";
+    return each_row(field, 5, kForm, [&](JsonValue::Items::Iterator at) -> Status {
       std::array<std::int64_t, 5> plain{};
-      auto at = item.items().begin();
       constexpr std::array<std::int64_t, 5> kLeast = {0, 0, 0, -1, -1};
       for (std::size_t index = 0; index < plain.size(); ++index, ++at) {
         if (const Status read = number(*at, plain[index], kLeast[index], UINT32_MAX); !read) return read.error();
@@ -306,12 +300,12 @@ class Reader {
 
   /// [call, times].
   Status read_kernels(const JsonValue& field) {
-    return each(field, [&](const JsonValue& item) -> Status {
-      std::vector<std::int64_t> plain;
-      if (const Status read = numbers(item, plain); !read) return read.error();
-      if (plain.size() != 2 || plain[0] > UINT32_MAX || plain[1] > kMostTimes)
-        return malformed("must be [call, times]");
-      fields_.recording.kernels.push_back({static_cast<std::uint32_t>(plain[0]), plain[1]});
+    return each_row(field, 2, "[call, times]", [&](JsonValue::Items::Iterator at) -> Status {
+      std::int64_t call = 0;
+      std::int64_t times = 0;
+      if (const Status read = number(*at, call, 0, UINT32_MAX); !read) return read.error();
+      if (const Status read = number(*++at, times, 0, kMostTimes); !read) return read.error();
+      fields_.recording.kernels.push_back({static_cast<std::uint32_t>(call), times});
       return core::Done{};
     });
   }

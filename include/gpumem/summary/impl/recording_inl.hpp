@@ -18,9 +18,7 @@ namespace recording_detail {
 
 using model::StepRecording;
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 /// "layer1.0.conv1" of "layer1.0.conv1.weight".
 GPUMEM_INLINE std::string_view module_of(std::string_view parameter) {

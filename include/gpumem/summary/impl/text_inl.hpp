@@ -9,9 +9,7 @@ namespace gpumem::summary {
 
 namespace text_detail {
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 /// One dimension as printed; -1 stands for "-1" and "None".
 struct PrintedDim {
