@@ -236,16 +236,20 @@ typedef struct gpumem_estimate_result {
   int64_t activations_bytes;   /* and their gradients, inputs, temporaries */
   int64_t workspace_bytes;     /* of cuBLAS and cuDNN */
   int64_t fragmentation_bytes; /* reserved by the allocator, not allocated */
-  double upper_coverage;       /* share of measured runs that upper_bytes covers; -1: not published */
+  double upper_coverage;       /* share of measured runs that upper_bytes covers; -1: no such runs were measured */
   int64_t retries;             /* how often the allocator gives back its cache for the job to fit, which slows it */
   int64_t layers;              /* of the model */
   int64_t unknown_layers;      /* not 0: all figures are lower bounds */
   int32_t fits;                /* 1: known to fit; 0: not */
   int32_t out_of_domain;       /* of learned estimators: in how many respects the job is unlike those that they were
                                   trained on; not 0: not to be trusted */
+  char* assumed;               /* in: room for what the estimate takes as given although nobody said or measured it,
+                                  "context: ...; workspaces: ...", cut as a message is; NULL: not wanted */
+  size_t assumed_size;         /* in: its bytes */
+  int64_t assumptions;         /* how many these are */
 } gpumem_estimate_result;
 #define GPUMEM_ESTIMATE_RESULT_INIT \
-  { sizeof(gpumem_estimate_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0 }
+  { sizeof(gpumem_estimate_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, NULL, 0, 0 }
 
 /*
  * The memory of this job. A GPU or an estimator that is built in is made ready once in a process; a profile or a model

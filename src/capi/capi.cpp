@@ -34,7 +34,7 @@ namespace {
 /// The sizes of the structs in the first version of the API, which callers of it will always pass.
 constexpr std::size_t kFirstReadOptions = sizeof(gpumem_read_options);
 constexpr std::size_t kFirstSummaryInfo = sizeof(gpumem_summary_info);
-constexpr std::size_t kFirstEstimate = sizeof(gpumem_estimate_result);
+constexpr std::size_t kFirstEstimate = offsetof(gpumem_estimate_result, assumed);
 constexpr std::size_t kFirstFit = sizeof(gpumem_fit_result);
 constexpr std::size_t kFirstGpu = sizeof(gpumem_server_gpu);
 constexpr std::size_t kFirstRequest = sizeof(gpumem_request);
@@ -234,7 +234,27 @@ gpumem_estimate_result result_of(const MemoryEstimate& estimate, const GpuProfil
   result.unknown_layers = estimate.coverage.layers_unknown;
   result.fits = estimate.fits ? 1 : 0;
   result.out_of_domain = static_cast<std::int32_t>(estimate.out_of_domain.size());
+  result.assumptions = static_cast<std::int64_t>(estimate.assumed.size());
   return result;
+}
+
+/// "context: 550.0 MiB ...; edges: ..."
+std::string assumed_text(const MemoryEstimate& estimate) {
+  std::string text;
+  for (const estimate::Assumption& assumption : estimate.assumed) {
+    text += (text.empty() ? "" : "; ") + assumption.about + ": " + assumption.text;
+  }
+  return text;
+}
+
+/// The estimate, and its words where the caller has room for them.
+void give_estimate(const MemoryEstimate& estimate, const GpuProfile& gpu, gpumem_estimate_result* to) {
+  const gpumem_estimate_result room = room_of(to);
+  gpumem_estimate_result result = result_of(estimate, gpu);
+  result.assumed = room.assumed;
+  result.assumed_size = room.assumed_size;
+  write_text(assumed_text(estimate), room.assumed, room.assumed_size);
+  give(result, to);
 }
 
 core::Status make_estimate(const gpumem_summary* summary, const gpumem_job* given, gpumem_estimate_result* result) {
@@ -249,7 +269,7 @@ core::Status make_estimate(const gpumem_summary* summary, const gpumem_job* give
   if (!asked) return asked.error();
   const Result<MemoryEstimate> estimate = asked->estimator->estimate(*asked->analysis, *asked->gpu);
   if (!estimate) return estimate.error();
-  give(result_of(*estimate, *asked->gpu), result);
+  give_estimate(*estimate, *asked->gpu, result);
   return core::Done{};
 }
 
@@ -277,8 +297,8 @@ core::Status make_fit(const gpumem_summary* summary, const gpumem_job* given, gp
   known.at_least = fit->at_least ? 1 : 0;
   known.has_next = fit->next ? 1 : 0;
   give(known, result);
-  if (at_batch != nullptr && fit->estimate) give(result_of(*fit->estimate, *asked->gpu), at_batch);
-  if (one_more != nullptr && fit->next) give(result_of(*fit->next, *asked->gpu), one_more);
+  if (at_batch != nullptr && fit->estimate) give_estimate(*fit->estimate, *asked->gpu, at_batch);
+  if (one_more != nullptr && fit->next) give_estimate(*fit->next, *asked->gpu, one_more);
   return core::Done{};
 }
 

@@ -41,6 +41,17 @@ core::Result<Struct> taken(const Struct* from, std::size_t first, const char* na
   return known;
 }
 
+/// What a struct that leaves holds before: the room that its owner has. A field that the owner does not know of is
+/// zero.
+template <typename Struct>
+Struct room_of(const Struct* to) {
+  std::size_t size = 0;
+  std::memcpy(&size, to, sizeof size);
+  Struct room{};
+  std::memcpy(&room, to, std::min(size, sizeof(Struct)));
+  return room;
+}
+
 /// A struct that leaves: its owner gets as much as there is room for, and zero for what nobody knows yet.
 template <typename Struct>
 void give(const Struct& result, Struct* to) {

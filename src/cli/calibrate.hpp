@@ -1,5 +1,6 @@
-// Enters: measured runs on one GPU and an estimator that tells reserved memory. Leaves: what the CUDA context and the
-// loaded libraries take on the machine that the runs were made on, and a profile that says so. Units: MiB.
+// Input: measured runs on one GPU and an estimator that tells reserved memory. Output: what the CUDA context and the
+// loaded libraries take on the machine that the runs were made on, how cuDNN takes its workspaces there, and a profile
+// that says so. Units: MiB.
 #pragma once
 
 #include <string>
@@ -17,14 +18,22 @@ struct ContextFit {
   double median_mib = 0.0;
   double p10_mib = 0.0;
   double p90_mib = 0.0;
+  double least_mib = 0.0;
+  double most_mib = 0.0;
+  /// The way of cuDNN's under which the runs agree best on one context; the rule where none is clearly better.
+  device::WorkspaceVariant variant;
+  double spread_by_rule_mib = 0.0;  ///< most less least under the rule
 };
 
-/// Errors: missing_information if no run tells the context, with the reason of the first one that does not, or if
-/// the estimator takes more than was measured.
-[[nodiscard]] Result<ContextFit> fit_context(const std::vector<datasets::MeasuredRun>& runs, const Estimator& estimator,
-                                             const GpuProfile& gpu);
+/// From three runs on, the ways of device::workspace_variants() are tried too. One is taken where it halves the spread
+/// of what the runs leave for the context, and still does when any one of the runs is left out. Errors:
+/// missing_information if no run tells the context, with the reason of the first one that does not, or if the estimator
+/// takes more than was measured.
+[[nodiscard]] Result<ContextFit> fit_site(const std::vector<datasets::MeasuredRun>& runs, const Estimator& estimator,
+                                          const GpuProfile& gpu);
 
-/// The profile `json` under another name, with this context and no other. Errors: those of device::parse_profile.
+/// The profile `json` under another name, with this context and no other, and with these workspaces. Errors: those of
+/// device::parse_profile.
 [[nodiscard]] Result<std::string> calibrated_profile(std::string_view json, const std::string& name,
                                                      const ContextFit& fit, const std::string& source);
 

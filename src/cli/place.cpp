@@ -180,7 +180,7 @@ std::string need_line(const Placing& placing) {
   if (!answer.estimate->leaves_out.empty()) text += "a lower bound: without " + answer.estimate->leaves_out + "\n";
   if (!answer.estimate->out_of_domain.empty())
     text += "not to be trusted: unlike the jobs that the model was trained on\n";
-  return text;
+  return text + assumed_text(*answer.estimate);
 }
 
 std::string policy_line(const Placing& placing) {

@@ -39,7 +39,7 @@ Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure fi
   prediction.beside_mib = -moved;
   prediction.capacity_mib = gpu.capacity().mib();
   prediction.whole = figure == datasets::Figure::growth && !estimate->reserved;
-  prediction.ranged = estimate->upper_coverage.has_value() || !estimate->bins.empty();
+  prediction.ranged = estimate->ranged;
   // No lower bound is known to fit: the expected figure must do.
   prediction.fits = estimate->lower_bound ? estimate->expected <= gpu.capacity() : estimate->fits;
   prediction.model = estimate->provenance.weights;

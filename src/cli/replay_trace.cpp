@@ -33,6 +33,7 @@ Result<Target> target_of(const std::string& name) {
   for (const device::ContextFigure& context : target.gpu.contexts) {
     target.context = std::max(target.context, context.bytes);
   }
+  if (target.gpu.contexts.empty()) target.context = device::context_by_size(target.gpu).expected.count();
   target.capacity = std::max<std::int64_t>(target.gpu.capacity().count() - target.context, 0);
   return target;
 }

@@ -1,7 +1,6 @@
 #include "report.hpp"
 #include "figures.hpp"
 
-#include <array>
 #include <cmath>
 #include <cstdio>
 
@@ -104,10 +103,9 @@ std::string figures(const Evaluation& evaluation) {
     const auto figure = [&](const std::optional<Bytes>& bytes) {
       text += padded(bytes ? core::to_string(*bytes) : "-", kFigure, true);
     };
-    const bool ranged = estimate.upper_coverage.has_value() || !estimate.bins.empty();
     figure(estimate.expected);
-    figure(ranged ? std::optional(estimate.lower) : std::nullopt);
-    figure(ranged ? std::optional(estimate.upper) : std::nullopt);
+    figure(estimate.ranged ? std::optional(estimate.lower) : std::nullopt);
+    figure(estimate.ranged ? std::optional(estimate.upper) : std::nullopt);
     figure(estimate.allocated);
     figure(estimate.reserved);
     figure(estimate.device);
@@ -161,8 +159,10 @@ std::string breakdown(const Answer& answer, bool terminal) {
             " times, which slows the job down\n";
   }
   if (!estimate.leaves_out.empty()) text += "  lower bound: without " + estimate.leaves_out + "\n";
-  if (!estimate.coverage.edges.empty()) text += "  " + padded("edges", 14, false) + estimate.coverage.edges + "\n";
-  return text;
+  if (!estimate.coverage.edges.empty() && !estimate.coverage.edges_inferred) {
+    text += "  " + padded("edges", 14, false) + estimate.coverage.edges + "\n";
+  }
+  return text + assumed_text(estimate);
 }
 
 std::string notes(const Evaluation& evaluation) {
@@ -189,6 +189,12 @@ std::string need_of(const std::optional<MemoryEstimate>& estimate) {
 
 }  // namespace
 
+Json to_json(const std::vector<estimate::Assumption>& assumed) {
+  Json json = Json::array();
+  for (const estimate::Assumption& one : assumed) json.push_back({{"about", one.about}, {"text", one.text}});
+  return json;
+}
+
 Json to_json(const MemoryEstimate& estimate) {
   Json breakdown = Json::object();
   for (const auto& part : estimate.breakdown.parts()) {
@@ -199,6 +205,7 @@ Json to_json(const MemoryEstimate& estimate) {
   json["lower_bytes"] = estimate.lower.count();
   json["upper_bytes"] = estimate.upper.count();
   json["upper_coverage"] = estimate.upper_coverage ? Json(*estimate.upper_coverage) : Json(nullptr);
+  json["assumed"] = to_json(estimate.assumed);
   json["allocated_bytes"] = optional_bytes(estimate.allocated);
   json["reserved_bytes"] = optional_bytes(estimate.reserved);
   json["device_bytes"] = optional_bytes(estimate.device);
@@ -292,7 +299,7 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu) {
     text += "it fits because the allocator gives back its cache " + core::with_separators(fit.estimate->retries) +
             " times, which slows the job down\n";
   }
-  return text;
+  return text + assumed_text(*fit.estimate);
 }
 
 Error does_not_fit(const Fit& fit, const Evaluation& evaluation) {
@@ -300,6 +307,14 @@ Error does_not_fit(const Fit& fit, const Evaluation& evaluation) {
           "not even batch 1 fits: it would need " + need_of(fit.next) + " of " +
               core::to_string(evaluation.gpu->capacity()) + " on " + evaluation.gpu->name,
           {evaluation.graph->file(), 0, {}}};
+}
+
+std::string assumed_text(const MemoryEstimate& estimate) {
+  std::string text;
+  for (const estimate::Assumption& assumption : estimate.assumed) {
+    text += "  " + padded(text.empty() ? "assumed" : "", 14, false) + assumption.text + "\n";
+  }
+  return text;
 }
 
 std::string to_text(const model::Warning& warning) {

@@ -16,6 +16,10 @@ namespace gpumem::cli {
 
 /// One object of "estimates", without the estimator's name and time.
 [[nodiscard]] nlohmann::ordered_json to_json(const MemoryEstimate& estimate);
+[[nodiscard]] nlohmann::ordered_json to_json(const std::vector<estimate::Assumption>& assumed);
+
+/// What an estimate takes as given, a line each; the first is headed.
+[[nodiscard]] std::string assumed_text(const MemoryEstimate& estimate);
 
 /// {"code", "message", "file", "line", "element"}, without what is unknown.
 [[nodiscard]] nlohmann::ordered_json to_json(const Error& error);

@@ -23,6 +23,7 @@ Json to_json(const Evaluation& evaluation, const GpuRequest& asked, const std::s
   json["estimator"] = evaluation.answers.front().estimator;
   json["expected_bytes"] = estimate.expected.count();
   json["upper_bytes"] = estimate.upper.count();
+  json["assumed"] = cli::to_json(estimate.assumed);
   json["margin"] = margin;
   json["request"] = {{"for", asked.target},
                      {"memory_bytes", asked.memory.count()},
@@ -39,6 +40,9 @@ void print_headline(const Evaluation& evaluation, const GpuRequest& asked) {
                core::shortened(evaluation.graph->file(), 200).c_str(),
                core::with_separators(evaluation.job.batch_size).c_str(), core::to_string(estimate.expected).c_str(),
                evaluation.gpu->name.c_str(), core::with_separators(request::mebibytes(asked.memory)).c_str());
+  for (const estimate::Assumption& assumption : estimate.assumed) {
+    std::fprintf(stderr, "gpumem: assumed: %s\n", assumption.text.c_str());
+  }
 }
 
 }  // namespace

@@ -2,9 +2,7 @@
 #include "figures.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
 namespace gpumem::cli {

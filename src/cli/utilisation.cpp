@@ -1,6 +1,5 @@
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 
 #include "commands.hpp"

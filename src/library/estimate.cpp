@@ -3,6 +3,7 @@
 #include "gpumem/estimate/impl/corrected_replay_inl.hpp"
 #include "gpumem/estimate/impl/estimator_inl.hpp"
 #include "gpumem/estimate/impl/estimators_inl.hpp"
+#include "gpumem/estimate/impl/evidence_inl.hpp"
 #include "gpumem/estimate/impl/fake_tensor_inl.hpp"
 #include "gpumem/estimate/impl/fit_inl.hpp"
 #include "gpumem/estimate/impl/gpumemnet_inl.hpp"

@@ -143,6 +143,15 @@ py::tuple bins_of(const MemoryEstimate& estimate) {
   return bins;
 }
 
+py::tuple assumed_of(const MemoryEstimate& estimate) {
+  py::tuple assumed(estimate.assumed.size());
+  for (std::size_t index = 0; index < estimate.assumed.size(); ++index) {
+    const estimate::Assumption& assumption = estimate.assumed[index];
+    assumed[index] = py::make_tuple(text(assumption.about), text(assumption.text));
+  }
+  return assumed;
+}
+
 /// The fields of gpumem.Estimate.
 py::dict fields_of(const std::shared_ptr<const Asked>& asked, std::int64_t batch_size, const MemoryEstimate& estimate,
                    double seconds) {
@@ -160,6 +169,7 @@ py::dict fields_of(const std::shared_ptr<const Asked>& asked, std::int64_t batch
   fields["breakdown"] = breakdown_of(estimate);
   fields["peak"] = peak_of(estimate);
   fields["bins"] = bins_of(estimate);
+  fields["assumed"] = assumed_of(estimate);
   fields["out_of_domain"] = texts(estimate.out_of_domain);
   fields["warnings"] = warnings_of(*asked->evaluation.graph);
   fields["layers"] = estimate.coverage.layers_total;

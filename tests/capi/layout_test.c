@@ -56,7 +56,7 @@ AT(gpumem_job_option, value, 24);
 AT(gpumem_job_option, usual, 32);
 AT(gpumem_job_option, help, 40);
 
-SIZE(gpumem_estimate_result, 160);
+SIZE(gpumem_estimate_result, 184);
 AT(gpumem_estimate_result, expected_bytes, 8);
 AT(gpumem_estimate_result, lower_bytes, 16);
 AT(gpumem_estimate_result, upper_bytes, 24);
@@ -77,6 +77,9 @@ AT(gpumem_estimate_result, layers, 136);
 AT(gpumem_estimate_result, unknown_layers, 144);
 AT(gpumem_estimate_result, fits, 152);
 AT(gpumem_estimate_result, out_of_domain, 156);
+AT(gpumem_estimate_result, assumed, 160);
+AT(gpumem_estimate_result, assumed_size, 168);
+AT(gpumem_estimate_result, assumptions, 176);
 
 SIZE(gpumem_fit_result, 32);
 AT(gpumem_fit_result, batch_size, 8);

@@ -241,7 +241,7 @@ class TypeChecker(unittest.TestCase):
     def test_package_and_examples(self):
         examples = sorted((SOURCE / "examples" / "python").glob("*.py"))
         done = self.check(
-            *(PACKAGE / name for name in ("__init__.py", "_api.py", "_errors.py")),
+            *(PACKAGE / name for name in ("__init__.py", "_answers.py", "_api.py", "_errors.py")),
             *sorted((PACKAGE / "record").glob("*.py")),
             *examples,
         )

@@ -17,6 +17,7 @@
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/allocator_options.hpp"
+#include "gpumem/device/context.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
@@ -51,6 +52,7 @@ struct PlanSource {
   std::string_view edges;                    ///< how these were found, see WiredGraph::edges(); "recorded"
   bool convolves = false;                    ///< calls cuDNN's convolutions
   bool normalises = false;                   ///< calls cuDNN's batch normalisation
+  std::int64_t guessed_joins = 0;            ///< places where the edges are a guess
   std::int64_t unknown_layers = 0;           ///< of which at most the parameters are counted
 };
 
@@ -58,7 +60,7 @@ struct PlanSource {
 struct JobRun {
   AllocatorRun run;                  ///< of a job that does not fit: what it would take on a GPU that is large enough
   device::AllocatorOptions options;  ///< with the capacity that `run` had
-  core::Bytes context;
+  device::Context context;
   bool fits = false;
 };
 
@@ -100,7 +102,7 @@ class Analysis {
 
   /// What CUDA takes on this GPU before the first tensor. Errors: those of the forward pass; invalid_argument for a
   /// software stack that the GPU's profile does not name.
-  [[nodiscard]] core::Result<core::Bytes> context(const device::GpuProfile& gpu);
+  [[nodiscard]] core::Result<device::Context> context(const device::GpuProfile& gpu);
 
   /// The run through the allocator, in the GPU's memory beside the context (a capacity among the options is ignored:
   /// the GPU has one). Errors: those of planning; invalid_argument for a job on several GPUs; overflow for a job beyond
@@ -117,7 +119,7 @@ class Analysis {
   /// All that a run depends on beside the plan.
   struct RunKey {
     core::Bytes capacity;
-    core::Bytes context;
+    core::Bytes context;  ///< as expected
     std::int64_t cublas_workspace = 0;
     device::ConvolutionWorkspaceRule convolution_workspace;
     device::AllocatorOptions options;
@@ -134,7 +136,7 @@ class Analysis {
   template <typename Value, typename Make>
   static core::Result<const Value*> made(Stage<Value>& stage, Make make);
   [[nodiscard]] core::Result<JobRun> run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
-                                              core::Bytes context);
+                                              const device::Context& context);
   void forget_plans();
 
   model::TrainingJob job_;

@@ -25,6 +25,8 @@ struct ContextFigure {
   std::string name;  ///< "lazy-loading": what a job calls the stack
   std::string software;
   std::int64_t bytes = 0;
+  std::int64_t lower_bytes = 0;        ///< what was seen on such GPUs, at least; 0: as `bytes`
+  std::int64_t upper_bytes = 0;        ///< and at most; 0: as `bytes`
   std::int64_t convolution_bytes = 0;  ///< more, once a convolution has run
   std::int64_t batch_norm_bytes = 0;   ///< more, once a batch normalisation has run beside convolutions
   std::string source;
@@ -59,7 +61,9 @@ struct ConvolutionWorkspaceRule {
   std::int64_t wide_split_most_bytes = 12 << 20;  ///< whose weight has at most this many bytes
   std::int64_t whole_multiple = 32;               ///< wider layers whose channels are multiples of this are not split
   std::string source = "assumed: as fitted for the A100";
-  WorkspaceVariant variant = {};  ///< a deviation that is tried; no part of a profile's file
+  bool fitted = false;  ///< to runs on this GPU
+  WorkspaceVariant variant =
+      {};  ///< one of workspace_variants(): a deviation that a site's runs show, or that is tried
 
   friend bool operator==(const ConvolutionWorkspaceRule&, const ConvolutionWorkspaceRule&) = default;
 };

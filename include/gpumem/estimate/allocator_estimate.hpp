@@ -7,8 +7,8 @@
 
 namespace gpumem::estimate {
 
-/// `lower` and `upper` are shares of the reserved figure beside the context, wider for models with convolutions; the
-/// body says on which runs they were calibrated. Errors: those of the run.
+/// `lower` and `upper` are shares of the reserved figure (evidence.hpp) beside the range of the context. Errors: those
+/// of the run.
 [[nodiscard]] core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis& analysis,
                                                               const device::GpuProfile& gpu,
                                                               const device::AllocatorOptions& options);

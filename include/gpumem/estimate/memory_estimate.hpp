@@ -64,6 +64,12 @@ struct PeakLayer {
   std::int64_t step = 0;  ///< 1 for the first training step, 0 before it
 };
 
+/// Something that an estimate takes as given although nobody said or measured it.
+struct Assumption {
+  std::string about;  ///< "context", "capacity", "edges", "precision", "recording", "workspaces"
+  std::string text;   ///< one clause for people
+};
+
 /// A memory bin of a classifier, and how likely it holds the job.
 struct Bin {
   core::Bytes lower;
@@ -82,9 +88,10 @@ struct MemoryEstimate {
   core::Bytes expected;  ///< the best single figure
   core::Bytes lower;
   core::Bytes upper;  ///< what a scheduler reserves
-  /// Share of measured runs that `upper` is known to cover; nothing for estimators that publish no range, whose
-  /// lower and upper equal expected.
+  /// Share of measured runs that `upper` is known to cover. Nothing where no runs of such a job on such a GPU were
+  /// measured.
   std::optional<double> upper_coverage;
+  bool ranged = false;  ///< lower and upper are a range; else both equal expected
 
   /// The three figures that people confuse, each at its peak, where the estimator tells them apart.
   std::optional<core::Bytes> allocated;  ///< in live tensors: torch.cuda.max_memory_allocated
@@ -97,6 +104,7 @@ struct MemoryEstimate {
   std::int64_t retries = 0;
   Coverage coverage;
   Provenance provenance;
+  std::vector<Assumption> assumed;
   std::vector<Bin> bins;  ///< of classifiers: all of them, in rising order
   /// In what respect the job is unlike those that a learned model was trained on, or a formula is made for
   /// ("parameters_mib", "gpu", "precision"). Not empty: the figures are not to be trusted.

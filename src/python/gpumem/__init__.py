@@ -35,17 +35,12 @@ from .record import RecordError, record
 
 # A recording can be made where only Python is; all else needs the compiled part.
 if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is not None:
+    from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
     from ._api import (
         LOSSES,
         OPTIMIZERS,
         PRECISIONS,
         ZERO_GRADS,
-        Bin,
-        Estimate,
-        EstimatorInfo,
-        Fit,
-        Gpu,
-        Peak,
         Summary,
         __version__,
         estimate,
@@ -71,6 +66,7 @@ __all__ = [
     "OPTIMIZERS",
     "PRECISIONS",
     "ZERO_GRADS",
+    "Assumption",
     "Bin",
     "Error",
     "Estimate",

@@ -1,9 +1,8 @@
-"""The functions of gpumem and what they return; `import gpumem` has them all."""
+"""The functions of gpumem; `import gpumem` has them all."""
 
 from __future__ import annotations
 
 import atexit
-import dataclasses
 import inspect
 import operator
 import os
@@ -12,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Union
 
 from . import _gpumem
+from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
 from ._errors import ExportError, UsageError
 from ._gpumem import Summary as Summary
 from .record import record
@@ -31,134 +31,6 @@ LOSSES: tuple[str, ...] = _gpumem.LOSSES
 ZERO_GRADS: tuple[str, ...] = _gpumem.ZERO_GRADS
 
 _Path = Union[str, "os.PathLike[str]"]
-
-
-@dataclasses.dataclass(frozen=True)
-class Peak:
-    """Where in the training run most memory is in live tensors."""
-
-    layer: str | None  #: its path; None: of no layer (a batch, the loss)
-    class_name: str | None  #: of the layer: "Conv2d"
-    phase: str  #: "construction", "forward", "backward", ...
-    step: int  #: 1 for the first training step, 0 before it
-
-
-@dataclasses.dataclass(frozen=True)
-class Bin:
-    """A memory bin of a classifier, and how likely it holds the job."""
-
-    lower_bytes: int
-    upper_bytes: int
-    probability: float
-
-
-@dataclasses.dataclass(frozen=True)
-class EstimatorInfo:
-    """A method of estimating."""
-
-    name: str  #: for estimate(estimator=...)
-    description: str  #: one line
-
-
-@dataclasses.dataclass(frozen=True)
-class Gpu:
-    """A GPU or MIG slice that gpumem knows."""
-
-    name: str  #: for estimate(gpu=...)
-    title: str  #: "NVIDIA A100 40GB"
-    aliases: tuple[str, ...]  #: other names that are taken
-    memory_bytes: int  #: nominal
-    capacity_bytes: int  #: what jobs can have of it
-    sm_count: int | None
-    memory_bandwidth_bytes_per_second: int | None
-    software: tuple[str, ...]  #: stacks for estimate(software=...), the first is the default
-
-
-@dataclasses.dataclass(frozen=True)
-class Estimate:
-    """What a job takes on one GPU. str(estimate) is the table that `gpumem estimate` prints.
-
-    expected_bytes: the best single figure.
-    lower_bytes, upper_bytes: its range; upper is what a scheduler reserves. Both equal expected
-        where the estimator gives no range.
-    upper_coverage: the share of measured runs that upper covers, 0 to 1; None: not published.
-    allocated_bytes: peak of live tensors: torch.cuda.max_memory_allocated.
-    reserved_bytes: peak of PyTorch's allocator: torch.cuda.max_memory_reserved.
-    device_bytes: CUDA context and reserved: what nvidia-smi shows.
-    capacity_bytes: what jobs can have of the GPU.
-    fits: it is known to fit.
-    retries: how often the allocator gives back its cache for the job to fit, which slows it down.
-    breakdown: what expected_bytes is made of, the parts sum to it: "context", "parameters",
-        "gradients", "optimizer", "activations", "workspace", "fragmentation", as far as the
-        estimator tells them.
-    peak: where in the run most is in live tensors.
-    bins: of classifiers: all of their bins in rising order.
-    out_of_domain: of learned estimators: in what the job is unlike those that they were trained on;
-        if there is anything, the figures are not to be trusted.
-    warnings: what was odd about the summary, one line each.
-    layers, unknown_layers: of the model; if any is unknown, all figures are lower bounds.
-    batch_size, estimator, gpu: what was asked for, and of which GPU.
-    model: of learned estimators, the trained model.
-    report: what json() and str() are made from.
-    """
-
-    expected_bytes: int
-    lower_bytes: int
-    upper_bytes: int
-    upper_coverage: float | None
-    allocated_bytes: int | None
-    reserved_bytes: int | None
-    device_bytes: int | None
-    capacity_bytes: int
-    fits: bool
-    retries: int
-    breakdown: dict[str, int] | None
-    peak: Peak | None
-    bins: tuple[Bin, ...]
-    out_of_domain: tuple[str, ...]
-    warnings: tuple[str, ...]
-    layers: int
-    unknown_layers: int
-    batch_size: int
-    estimator: str
-    model: str | None
-    gpu: str
-    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
-
-    def json(self) -> str:
-        """What `gpumem estimate --json` prints: one object, schema 1."""
-        return self.report.json()
-
-    def __str__(self) -> str:
-        return self.report.text()
-
-
-@dataclasses.dataclass(frozen=True)
-class Fit:
-    """The largest batch that fits a GPU. str(fit) is the line that `gpumem fit` prints.
-
-    batch_size: the largest that fits; 0: not even one sample does. One more does not fit, a still
-        larger one may by chance.
-    at_least: the largest batch that is tried (1,048,576) fits, and perhaps more.
-    estimate: what the job takes at batch_size; None if that is 0.
-    one_more: what it takes with one sample more; None with at_least, or beyond 64 bits.
-    estimates_made: how many were made to find it.
-    report: what json() and str() are made from.
-    """
-
-    batch_size: int
-    at_least: bool
-    estimate: Estimate | None
-    one_more: Estimate | None
-    estimates_made: int
-    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
-
-    def json(self) -> str:
-        """What `gpumem fit --json` prints."""
-        return self.report.json()
-
-    def __str__(self) -> str:
-        return self.report.text()
 
 
 def read_summary(
@@ -469,6 +341,7 @@ def _job(arguments: Mapping[str, Any]) -> _gpumem.Job:
 def _estimate_of(fields: dict[str, Any]) -> Estimate:
     if fields["peak"] is not None:
         fields["peak"] = Peak(*fields["peak"])
+    fields["assumed"] = tuple(Assumption(*each) for each in fields["assumed"])
     fields["bins"] = tuple(Bin(*each) for each in fields["bins"])
     return Estimate(**fields)
 

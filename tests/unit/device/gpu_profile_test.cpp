@@ -172,6 +172,14 @@ TEST(ParseProfile, RefusesABadProfileAndPointsAtTheField) {
       {profile_of(R"("name": "x", "contexts": {}, )" + memory), "/contexts must be a list"},
       {profile_of(R"("name": "x", "contexts": [{"software": "a", "bytes": -1, "source": "s"}], )" + memory),
        "/contexts must hold"},
+      {profile_of(R"("name": "x", "contexts": [{"name": "a", "software": "b", "bytes": 5, "lower_bytes": 6,
+                                                "source": "s"}], )" +
+                  memory),
+       "\"lower_bytes\" up to \"bytes\""},
+      {profile_of(R"("name": "x", "contexts": [{"name": "a", "software": "b", "bytes": 5, "upper_bytes": 4,
+                                                "source": "s"}], )" +
+                  memory),
+       "\"upper_bytes\" from there"},
       {std::string(100'000, '['), "is not JSON"},
   };
   for (const Case& row : cases) {

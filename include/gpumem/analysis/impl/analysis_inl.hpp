@@ -16,26 +16,14 @@ namespace gpumem::analysis {
 
 namespace analysis_detail {
 
-/// What stands for the context of a GPU whose profile has none: the A100's with lazy module loading.
-inline constexpr std::int64_t kAssumedContext = std::int64_t{550} << 20;
-
 /// Beyond this no GPU is, and sums of such sizes stay within 64 bits.
 inline constexpr std::int64_t kLargestReserved = std::int64_t{1} << 60;
 
-GPUMEM_INLINE core::Result<core::Bytes> context_of(const std::string& software, const PlanSource& source,
-                                                   const device::GpuProfile& gpu) {
-  for (const device::ContextFigure& context : gpu.contexts) {
-    if (!software.empty() && software != context.name) continue;
-    return core::Bytes(context.bytes + (source.convolves ? context.convolution_bytes : 0) +
-                       (source.convolves && source.normalises ? context.batch_norm_bytes : 0));
-  }
-  if (software.empty()) return core::Bytes(kAssumedContext);
-  std::string names;
-  for (const device::ContextFigure& context : gpu.contexts) names += (names.empty() ? "" : ", ") + context.name;
-  return core::Error{core::ErrorCode::invalid_argument,
-                     gpu.name + " has no software stack " + core::quoted(software) +
-                         (names.empty() ? "; its profile names none" : "; its profile names " + names),
-                     {}};
+GPUMEM_INLINE core::Error no_layers() {
+  return {core::ErrorCode::invalid_argument,
+          "holds the calls of a recorded step and no layers, which this estimator reads; use --estimator replay, or "
+          "roofline for utilisation",
+          {}};
 }
 
 }  // namespace analysis_detail
@@ -88,13 +76,7 @@ core::Result<const Value*> Analysis::made(Stage<Value>& stage, Make make) {
 
 GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::wired() {
   return made(wired_, [&]() -> core::Result<connect::WiredGraph> {
-    if (job_.graph->recording() != nullptr) {
-      return core::Error{
-          core::ErrorCode::invalid_argument,
-          "holds the calls of a recorded step and no layers, which this estimator reads; use --estimator replay, or "
-          "roofline for utilisation",
-          {}};
-    }
+    if (job_.graph->recording() != nullptr) return analysis_detail::no_layers();
     model::TrainingJob seen;
     wiring_key(seen) = wiring_key(std::as_const(job_));
     return connect::connect(seen, *ops_);
@@ -125,7 +107,10 @@ GPUMEM_INLINE core::Result<PlanSource> Analysis::source() {
 GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend backend, Steps which) {
   auto& stage = plans_[static_cast<std::size_t>(backend)][static_cast<std::size_t>(which)];
   return made(stage, [&]() -> core::Result<plan::StepPlan> {
-    if (job_.graph->recording() != nullptr) return record::recorded_steps(job_, std::exchange(memory_.plan, {}));
+    if (job_.graph->recording() != nullptr) {
+      if (backend != ops::Backend::cuda || which != Steps::whole) return analysis_detail::no_layers();
+      return record::recorded_steps(job_, std::exchange(memory_.plan, {}));
+    }
     const auto forward = forward_pass(backend);
     if (!forward) return forward.error();
     if (which == Steps::whole) return plan::make_step_plan(job_, **forward, std::exchange(memory_.plan, {}));
@@ -144,18 +129,18 @@ GPUMEM_INLINE core::Result<const plan::StepWork*> Analysis::work() {
   });
 }
 
-GPUMEM_INLINE core::Result<core::Bytes> Analysis::context(const device::GpuProfile& gpu) {
+GPUMEM_INLINE core::Result<device::Context> Analysis::context(const device::GpuProfile& gpu) {
   const auto from = source();
   if (!from) return from.error();
-  return analysis_detail::context_of(job_.software, *from, gpu);
+  return device::context_of(gpu, job_.software, {from->convolves, from->normalises});
 }
 
 GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
                                                  const device::AllocatorOptions& options) {
   if (const core::Status one = on_one_gpu(job_, "the replay"); !one) return one.error();
-  const core::Result<core::Bytes> beside = context(gpu);
+  const core::Result<device::Context> beside = context(gpu);
   if (!beside) return beside.error();
-  RunKey key{gpu.capacity(), *beside, device::cublas_workspace(gpu), gpu.convolution_workspace, options};
+  RunKey key{gpu.capacity(), beside->expected, device::cublas_workspace(gpu), gpu.convolution_workspace, options};
   const auto known =
       std::find_if(runs_.begin(), runs_.end(), [&](const KnownRun& candidate) { return candidate.key == key; });
   if (known != runs_.end()) return known->run;
@@ -167,10 +152,10 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
 }
 
 GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
-                                                      core::Bytes context) {
+                                                      const device::Context& context) {
   const auto planned = steps();
   if (!planned) return planned.error();
-  const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - context.count(), 0));
+  const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - context.expected.count(), 0));
   const auto run_within = [&](core::Bytes capacity) {
     options.capacity = capacity;
     return run_allocator(**planned, gpu, options, nullptr, &memory_.allocator);

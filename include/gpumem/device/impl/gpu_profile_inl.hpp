@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpumem/core/file.hpp"
+#include "gpumem/device/workspace.hpp"
 
 #if __has_include("gpumem/device/impl/builtin_gpus.hpp")
 #include "gpumem/device/impl/builtin_gpus.hpp"
@@ -26,9 +27,7 @@ inline constexpr std::size_t kLongestKey = 60;  // in messages
 /// A profile is a few KiB; the bound keeps a wrong file from becoming a tree of gigabytes.
 inline constexpr std::size_t kLargestProfile = std::size_t{1} << 20;
 
-GPUMEM_INLINE core::Error malformed(std::string message) {
-  return {core::ErrorCode::malformed_input, std::move(message), {}};
-}
+using core::malformed;
 
 /// A positive 64-bit integer; figures are sizes, counts and rates, none of which is zero.
 GPUMEM_INLINE std::optional<std::int64_t> positive(const Json& json) {
@@ -81,8 +80,8 @@ GPUMEM_INLINE core::Status read_figures(const Json& json, GpuProfile& profile) {
 GPUMEM_INLINE core::Result<ContextFigure> context_from(const Json& json) {
   const core::Error fault = malformed(
       "/contexts must hold {\"name\": text, \"software\": text, \"bytes\": a positive integer, \"source\": text}, and "
-      "may "
-      "hold \"convolution_bytes\" and \"batch_norm_bytes\"");
+      "may hold \"lower_bytes\" up to \"bytes\", \"upper_bytes\" from there, \"convolution_bytes\" and "
+      "\"batch_norm_bytes\"");
   if (!json.is_object()) return fault;
   ContextFigure context;
   for (const auto& [name, item] : json.items()) {
@@ -97,11 +96,16 @@ GPUMEM_INLINE core::Result<ContextFigure> context_from(const Json& json) {
     const auto bytes = positive(item);
     if (!bytes) return fault;
     if (name == "bytes") context.bytes = *bytes;
+    else if (name == "lower_bytes") context.lower_bytes = *bytes;
+    else if (name == "upper_bytes") context.upper_bytes = *bytes;
     else if (name == "convolution_bytes") context.convolution_bytes = *bytes;
     else if (name == "batch_norm_bytes") context.batch_norm_bytes = *bytes;
     else return fault;
   }
   if (context.name.empty() || context.software.empty() || context.source.empty() || context.bytes == 0) return fault;
+  if (context.lower_bytes > context.bytes || (context.upper_bytes > 0 && context.upper_bytes < context.bytes)) {
+    return fault;
+  }
   return context;
 }
 
@@ -113,6 +117,15 @@ GPUMEM_INLINE core::Status read_contexts(const Json& json, GpuProfile& profile) 
     profile.contexts.push_back(*context);
   }
   return core::Done{};
+}
+
+GPUMEM_INLINE core::Result<WorkspaceVariant> variant_from(const Json& json) {
+  std::string names;
+  for (const WorkspaceVariant& variant : workspace_variants()) {
+    if (json.is_string() && json.get_ref<const std::string&>() == variant.name) return variant;
+    names += (names.empty() ? "" : ", ") + std::string(variant.name);
+  }
+  return malformed("/convolution_workspace/variant must be one of " + names);
 }
 
 GPUMEM_INLINE core::Status read_convolution_workspace(const Json& json, ConvolutionWorkspaceRule& rule) {
@@ -138,12 +151,19 @@ GPUMEM_INLINE core::Status read_convolution_workspace(const Json& json, Convolut
       rule.source = item.get<std::string>();
       continue;
     }
+    if (name == "variant") {
+      const auto variant = variant_from(item);
+      if (!variant) return variant.error();
+      rule.variant = *variant;
+      continue;
+    }
     const auto slot = std::find_if(slots.begin(), slots.end(),
                                    [&key = std::as_const(name)](const Slot& known) { return known.name == key; });
     const auto value = positive(item);
     if (slot == slots.end() || !value || *value > kLargest) return fault;
     *slot->value = *value;
   }
+  rule.fitted = true;
   return core::Done{};
 }
 

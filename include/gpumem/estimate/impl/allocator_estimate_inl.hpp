@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "gpumem/estimate/evidence.hpp"
+
 namespace gpumem::estimate {
 
 namespace allocator_estimate_detail {
@@ -35,20 +37,6 @@ GPUMEM_INLINE PeakLayer peak_layer_of(const plan::StepPlan& steps, const model::
   return peak;
 }
 
-/// How far the reserved memory of measured runs lay from the replay's, as shares of it.
-struct Range {
-  double lower = 1.0;
-  double upper = 1.0;
-};
-
-/// Calibrated on the odd lines of GPUMemNet's published runs (A100-40GB, PyTorch 2.x, nvidia-smi), so that 95 % of them
-/// lie below `upper` and 97.5 % above `lower`; of the even lines, which had no part in it, see the README. With
-/// convolutions cuDNN's choice of kernels decides; without them the rounding of the allocator is all there is, and the
-/// margin is for what a summary does not tell of a program.
-inline constexpr double kCoverage = 0.95;
-inline constexpr Range kWithConvolutions = {0.83, 1.235};
-inline constexpr Range kWithoutConvolutions = {0.97, 1.05};
-
 GPUMEM_INLINE core::Bytes scaled(core::Bytes context, std::int64_t reserved, double share) {
   return core::Bytes(context.count() + static_cast<std::int64_t>(static_cast<double>(reserved) * share));
 }
@@ -66,17 +54,19 @@ GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis
   const auto steps = analysis.steps();
   if (!steps) return steps.error();
   const analysis::AllocatorRun& run = of_job->run;
-  const core::Bytes context = of_job->context;
+  const device::Context& context = of_job->context;
 
   MemoryEstimate estimate;
-  estimate.breakdown = detail::breakdown_of(run, context);
-  estimate.expected = core::Bytes(context.count() + run.peak_reserved);
-  const detail::Range range = source->convolves ? detail::kWithConvolutions : detail::kWithoutConvolutions;
-  estimate.lower = detail::scaled(context, run.peak_reserved, range.lower);
-  estimate.upper = detail::scaled(context, run.peak_reserved, range.upper);
+  estimate.breakdown = detail::breakdown_of(run, context.expected);
+  estimate.expected = core::Bytes(context.expected.count() + run.peak_reserved);
+  const Margin margin = margin_of(analysis.job(), *source, gpu);
+  estimate.lower = detail::scaled(context.lower, run.peak_reserved, margin.lower);
+  estimate.upper = detail::scaled(context.upper, run.peak_reserved, margin.upper);
   // A job that fits takes no more than there is: the allocator releases its cache first.
   if (of_job->fits) estimate.upper = std::max(estimate.expected, std::min(estimate.upper, gpu.capacity()));
-  estimate.upper_coverage = detail::kCoverage;
+  estimate.upper_coverage = margin.coverage;
+  estimate.ranged = true;
+  estimate.assumed = assumptions_of(analysis.job(), *source, gpu, context);
   estimate.allocated = core::Bytes(run.peak_allocated);
   estimate.reserved = core::Bytes(run.peak_reserved);
   estimate.device = estimate.expected;

@@ -30,6 +30,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(analysis::Analysi
   estimate->coverage.layers_total = static_cast<std::int64_t>(job.graph->layers().size());
   estimate->coverage.layers_unknown = std::max(estimate->coverage.layers_unknown, job.graph->unknown_layers());
   estimate->coverage.edges_inferred = job.graph->edges_inferred();
+  if (job.graph->edges_inferred() && !estimate->coverage.edges.empty()) {
+    estimate->assumed.push_back({"edges", "what each layer reads was inferred (" + estimate->coverage.edges + ")"});
+  }
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;
   estimate->lower_bound = estimate->coverage.layers_unknown > 0 || !estimate->leaves_out.empty();

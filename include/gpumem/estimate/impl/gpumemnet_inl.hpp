@@ -99,7 +99,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(analysis::Anal
   estimate.upper = estimate.bins[likeliest].upper;
   estimate.expected = core::Bytes((estimate.lower.count() + estimate.upper.count()) / 2);
   estimate.device = estimate.expected;
-  if (const double* covered = detail::entry_of(config.accuracy, "covered")) estimate.upper_coverage = *covered;
+  estimate.ranged = true;
+  const double* covered = detail::entry_of(config.accuracy, "covered");
+  if (covered != nullptr && estimate.out_of_domain.empty()) estimate.upper_coverage = *covered;
   estimate.provenance.weights = config.name;
   // The printed rows of a table need no edges.
   if (replays || !analysis.job().graph->shapes_printed()) {

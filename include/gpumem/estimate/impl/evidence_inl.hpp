@@ -1,0 +1,107 @@
+#pragma once
+
+#include "gpumem/estimate/evidence.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "gpumem/model/step_recording.hpp"
+
+namespace gpumem::estimate {
+
+namespace evidence_detail {
+
+inline constexpr double kCoverage = 0.95;
+inline constexpr Margin kWithConvolutions = {0.83, 1.235, kCoverage};
+inline constexpr Margin kWithoutConvolutions = {0.97, 1.05, kCoverage};
+
+/// Compute capabilities of GPUs on which runs were measured.
+inline constexpr std::array<std::string_view, 3> kMeasuredOn = {"8.0", "8.6", "8.9"};
+
+GPUMEM_INLINE bool measured_on(const device::GpuProfile& gpu) {
+  return std::find(kMeasuredOn.begin(), kMeasuredOn.end(), gpu.compute_capability) != kMeasuredOn.end();
+}
+
+GPUMEM_INLINE bool measured_in(model::Precision precision) { return precision == model::Precision::fp32; }
+
+/// By so much more, of the replay's figure, where nothing was measured.
+inline constexpr double kOtherGpuWithConvolutions = 0.10;
+inline constexpr double kOtherGpu = 0.03;
+inline constexpr double kOtherPrecision = 0.05;
+inline constexpr double kGuessedJoins = 0.25;
+
+GPUMEM_INLINE void widen(Margin& margin, double by) {
+  margin.lower = std::max(0.0, margin.lower - by);
+  margin.upper += by;
+  margin.coverage.reset();
+}
+
+GPUMEM_INLINE std::string range_text(const device::Context& context) {
+  return core::to_string(context.lower) + " to " + core::to_string(context.upper);
+}
+
+GPUMEM_INLINE std::optional<Assumption> of_context(const device::GpuProfile& gpu, const device::Context& context) {
+  const std::string figure = core::to_string(context.expected) + " for CUDA's context";
+  switch (context.basis) {
+    case device::ContextBasis::runs: return std::nullopt;
+    case device::ContextBasis::range:
+      return Assumption{"context", figure + " (" + range_text(context) + " were seen on such GPUs)"};
+    case device::ContextBasis::size:
+      return Assumption{"context", figure + ", by the size of the GPU (" + range_text(context) +
+                                       "); nobody measured it on " + gpu.title};
+    case device::ContextBasis::nothing:
+      return Assumption{"context", figure + ", as on an A100 (" + range_text(context) + "); the profile of " +
+                                       gpu.name + " names neither a context nor how many SMs there are"};
+  }
+  return std::nullopt;
+}
+
+/// "8.0" of (8, 0).
+GPUMEM_INLINE std::string capability_text(const std::array<std::int64_t, 2>& capability) {
+  return std::to_string(capability[0]) + "." + std::to_string(capability[1]);
+}
+
+}  // namespace evidence_detail
+
+GPUMEM_INLINE Margin margin_of(const model::TrainingJob& job, const analysis::PlanSource& source,
+                               const device::GpuProfile& gpu) {
+  namespace detail = evidence_detail;
+  Margin margin = source.convolves ? detail::kWithConvolutions : detail::kWithoutConvolutions;
+  if (!detail::measured_on(gpu)) {
+    detail::widen(margin, source.convolves ? detail::kOtherGpuWithConvolutions : detail::kOtherGpu);
+  }
+  if (!detail::measured_in(job.precision)) detail::widen(margin, detail::kOtherPrecision);
+  if (source.guessed_joins > 0) detail::widen(margin, detail::kGuessedJoins);
+  if (source.unknown_layers > 0) margin.coverage.reset();
+  return margin;
+}
+
+GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& job, const analysis::PlanSource& source,
+                                                     const device::GpuProfile& gpu, const device::Context& context) {
+  namespace detail = evidence_detail;
+  std::vector<Assumption> assumed;
+  if (auto of_context = detail::of_context(gpu, context)) assumed.push_back(*std::move(of_context));
+  if (!gpu.usable_bytes) {
+    assumed.push_back(
+        {"capacity", "all of " + core::to_string(gpu.capacity()) + " can be used; a driver keeps a little"});
+  }
+  if (source.convolves && !gpu.convolution_workspace.fitted) {
+    assumed.push_back({"workspaces", "cuDNN takes the workspaces that it takes on an A100"});
+  }
+  if (!detail::measured_in(job.precision)) {
+    assumed.push_back(
+        {"precision", "no run in " + std::string(model::name_of(model::kPrecisions, job.precision)) + " was measured"});
+  }
+  if (const model::StepRecording* recording = job.graph->recording()) {
+    const std::string capability = detail::capability_text(recording->capability);
+    if (capability != gpu.compute_capability) {
+      assumed.push_back({"recording", "the same kernels as at compute capability " + capability +
+                                          ", which the recording pretended; " + gpu.name + " has " +
+                                          gpu.compute_capability});
+    }
+  }
+  return assumed;
+}
+
+}  // namespace gpumem::estimate
