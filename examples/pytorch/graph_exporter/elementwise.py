@@ -88,7 +88,19 @@ for binary_name in ("add", "sub", "mul", "div", "maximum", "pow", "matmul"):
 HANDLERS["subtract"] = HANDLERS["rsub"] = HANDLERS["sub"]
 HANDLERS["multiply"] = HANDLERS["mul"]
 HANDLERS["divide"] = HANDLERS["true_divide"] = HANDLERS["div"]
+HANDLERS["minimum"] = HANDLERS["maximum"]
 HANDLERS["bmm"] = HANDLERS["mm"] = HANDLERS["matmul"]
+
+
+@handles("input min max", "clamp", "clip", "clamp_min", "clamp_max")
+def clamp(exporter, node, arguments, in_place):
+    exporter.add(node, "clamp", [arguments["input"]], {"inplace": True} if in_place else {})
+
+
+@handles("input tensor1 tensor2 value", "addcmul")
+def addcmul(exporter, node, arguments, _):
+    inputs = [arguments[name] for name in ("input", "tensor1", "tensor2")]
+    exporter.add(node, "addcmul", inputs, {})
 
 
 @handles("input mask value", "masked_fill")
@@ -114,8 +126,7 @@ def cast(exporter, node, arguments, _):
     exporter.add(node, "cast", [arguments["input"]], {"dtype": dtype_name(wanted.dtype)})
 
 
-@handles("input dim keepdim", "mean", "sum")
-def reduce(exporter, node, arguments, _):
+def reduced(exporter, node, arguments, op):
     if arguments.get("dtype") is not None:
         refuse(node, "casts as well; cast first")
     attributes = {}
@@ -123,4 +134,43 @@ def reduce(exporter, node, arguments, _):
         attributes["dim"] = plain(arguments["dim"])
     if arguments.get("keepdim", False):
         attributes["keepdim"] = True
-    exporter.add(node, function_name(node), [arguments["input"]], attributes)
+    exporter.add(node, op, [arguments["input"]], attributes)
+
+
+@handles("input dim keepdim", "mean", "sum", "amax", "amin")
+def reduce(exporter, node, arguments, _):
+    name = function_name(node)
+    reduced(exporter, node, arguments, "amax" if name == "amin" else name)
+
+
+@handles("input dim unbiased keepdim", "var")
+def variance(exporter, node, arguments, _):
+    if isinstance(arguments.get("dim"), bool):
+        refuse(node, "has no axes; name them")
+    reduced(exporter, node, arguments, "var")
+
+
+@handles("input p dim keepdim", "norm")
+def norm(exporter, node, arguments, _):
+    if arguments.get("p", 2) not in (2, 2.0, "fro"):
+        refuse(node, "is a norm other than the 2-norm")
+    reduced(exporter, node, arguments, "vector_norm")
+
+
+@handles("input ord dim keepdim", "linalg_vector_norm")
+def vector_norm(exporter, node, arguments, _):
+    if arguments.get("ord", 2) not in (2, 2.0):
+        refuse(node, "is a norm other than the 2-norm")
+    reduced(exporter, node, arguments, "vector_norm")
+
+
+@handles("input dim keepdim", "max", "min")
+def largest(exporter, node, arguments, in_place):
+    """Of two tensors, or over an axis: then the values alone, not their places."""
+    if isinstance(arguments.get("dim"), torch.fx.Node) or "other" in arguments.named:
+        arguments.named.setdefault("other", arguments.get("dim"))
+        HANDLERS["maximum"](exporter, node, arguments, in_place)
+    elif arguments.get("dim") is None:
+        reduced(exporter, node, arguments, "amax")
+    else:
+        reduced(exporter, node, arguments, "max_values")

@@ -6,7 +6,7 @@ import torch
 import torch.fx
 from torch import nn
 
-from . import elementwise, layer_functions, parts, shapes  # noqa: F401 - they fill HANDLERS
+from . import elementwise, layer_functions, parts, products, shapes  # noqa: F401 - they fill HANDLERS
 from .calls import HANDLERS, Arguments, function_key, refuse, target_name
 from .error import ExportError
 from .graph import Graph, dim_json, dtype_name
@@ -93,6 +93,9 @@ class Exporter:
                 f"node {node.name}: the function {target_name(node)} has no op in graph JSON"
             )
         handler(self, node, Arguments(node, handler.names), in_place)
+        overwritten = node.args[0] if in_place and node.args else None
+        if overwritten in self.emitted and node in self.emitted:
+            self.emitted[overwritten] = self.emitted[node]  # Both are names of the one tensor.
 
     # -- what handlers use
 
@@ -122,13 +125,17 @@ class Exporter:
         attributes = {"shape": shape, "dtype": dtype_name(tensor.dtype)}
         self.add(node, "constant", [], attributes, name=node.target)
 
+    def is_parameter(self, node):
+        if not isinstance(node, torch.fx.Node) or node.op != "get_attr":
+            return False
+        return isinstance(self.value(node), nn.Parameter)
+
     def parameter(self, node):
         """The parameter that an argument is, or None for an argument that is None."""
         if node is None:
             return None
-        tensor = self.value(node) if isinstance(node, torch.fx.Node) else None
-        if tensor is not None and node.op == "get_attr" and isinstance(tensor, nn.Parameter):
-            return tensor
+        if self.is_parameter(node):
+            return self.value(node)
         raise ExportError(f"node {node}: a weight that is computed has no op in graph JSON")
 
     def alias(self, node, source):

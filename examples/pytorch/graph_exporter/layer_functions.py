@@ -34,8 +34,24 @@ for pool_axes in (1, 2, 3):
         HANDLERS[pool_op] = pool(pool_op, "input output_size")
 
 
+def computes_weights(exporter, arguments):
+    """Whether the weight or the bias is a tensor that the model makes of others."""
+    return any(
+        tensor is not None and not exporter.is_parameter(tensor)
+        for tensor in (arguments.named.get(name) for name in ("weight", "bias"))
+    )
+
+
+def with_weights(arguments):
+    tensors = [arguments["input"], arguments["weight"], arguments.named.get("bias")]
+    return [tensor for tensor in tensors if tensor is not None]
+
+
 @handles("input weight bias", "linear")
 def linear(exporter, node, arguments, _):
+    if computes_weights(exporter, arguments):
+        exporter.add(node, "linear_function", with_weights(arguments), {})
+        return
     weight = exporter.parameter(arguments["weight"])
     bias = exporter.parameter(arguments.named.get("bias"))
     attributes = {"in_features": weight.shape[1], "out_features": weight.shape[0]}
@@ -46,8 +62,9 @@ def linear(exporter, node, arguments, _):
 
 def convolution(axes):
     def handler(exporter, node, arguments, _):
-        weight = exporter.parameter(arguments["weight"])
-        bias = exporter.parameter(arguments.named.get("bias"))
+        computed = computes_weights(exporter, arguments)
+        weight = exporter.value(arguments["weight"])
+        bias = arguments.named.get("bias")
         groups = arguments.get("groups", 1)
         attributes = {
             "in_channels": weight.shape[1] * groups,
@@ -58,10 +75,14 @@ def convolution(axes):
             value = plain(arguments.get(name, default))
             if value != default and value != [default] * axes:
                 attributes[name] = value
+        if computed:
+            exporter.add(node, f"conv{axes}d_function", with_weights(arguments), attributes)
+            return
         if bias is None:
             attributes["bias"] = False
+        parameters = [weight, exporter.parameter(bias)]
         inputs = [arguments["input"]]
-        exporter.add(node, f"conv{axes}d", inputs, attributes, parameters=[weight, bias])
+        exporter.add(node, f"conv{axes}d", inputs, attributes, parameters=parameters)
 
     handler.names = "input weight bias stride padding dilation groups".split()
     return handler

@@ -21,6 +21,7 @@ class Leaf:
 INPLACE = {"inplace": False}
 CONV = ("in_channels", "out_channels", "kernel_size", "stride")
 POOL = ("kernel_size", "stride")
+WINDOWS = {"dilation": 1, "padding": 0, "stride": 1}
 NORM = {"affine": True, "track_running_stats": True}
 RECURRENT = {
     "num_layers": 1,
@@ -100,6 +101,8 @@ def shape_modules():
     return {
         nn.Identity: Leaf("identity"),
         nn.Flatten: Leaf("flatten", ("start_dim", "end_dim")),
+        nn.Unfold: Leaf("unfold", ("kernel_size",), WINDOWS),
+        nn.Fold: Leaf("fold", ("output_size", "kernel_size"), WINDOWS),
         nn.PixelShuffle: Leaf("pixel_shuffle", ("upscale_factor",)),
         nn.Upsample: Leaf("upsample", ("mode",), {"size": None, "scale_factor": None}),
     }

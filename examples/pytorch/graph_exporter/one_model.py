@@ -14,23 +14,28 @@ def export(model, samples):
     """(Graph, Traces, the shape lines) of a model."""
     try:
         traces = Traces(model, samples)
-    except (AssertionError, RuntimeError, TypeError, ValueError) as error:
+    except ExportError:
+        raise
+    except Exception as error:  # Whatever the model's own code raises.
         shapes = ", ".join("x".join(map(str, sample.shape)) for sample in samples)
         name = type(model).__name__
         raise ExportError(f"{name} does not run on samples of {shapes}: {error}") from error
-    graphs = [Exporter(traces, trace) for trace in traces.all]
-    texts = [exporter.run().text("") for exporter in graphs]
-    first = graphs[0]
+    try:
+        graphs = [Exporter(traces, trace) for trace in traces.all]
+        texts = [exporter.run().text("") for exporter in graphs]
+    except ExportError as error:
+        if not traces.open_size:
+            raise
+        traces.note, texts = f"only for this input size: {error}", []  # What both sizes have in common has no op.
     if traces.open_size and (traces.note or len(set(texts)) > 1):
         difference = first_difference(texts) if len(set(texts)) > 1 else ""
         traces.fix_size()
         graphs = [Exporter(traces, trace) for trace in traces.all]
         texts = [exporter.run().text("") for exporter in graphs]
-        first = graphs[0]
         traces.note = traces.note or f"only for this input size: {difference}"
     if len(set(texts)) > 1:
         raise ExportError(f"something changes with the batch size: {first_difference(texts)}")
-    return first.graph, traces, first.shape_lines
+    return graphs[0].graph, traces, graphs[0].shape_lines
 
 
 def first_difference(texts):

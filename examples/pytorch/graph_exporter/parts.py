@@ -41,6 +41,9 @@ def item(exporter, node, source, index):
         return
     if source.op == "call_module" or source not in exporter.emitted:
         return  # Graph JSON has the first output of a layer only: an error if another one is read.
+    if function_name(source) in ("max", "min") and index == 0:
+        exporter.alias(node, source)
+        return
     if HANDLERS.get(function_name(source)) is not split:
         refuse(node, f"reads a part of what {target_name(source)} gives")
     entry = next(n for n in exporter.graph.nodes if n["name"] == exporter.emitted[source])

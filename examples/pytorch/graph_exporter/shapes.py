@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import torch
 
-from .calls import handles, refuse
+from .calls import Arguments, handles, refuse, target_name
 from .graph import dim_json
 from .modules import plain
 from .steps import Steps
@@ -25,12 +26,54 @@ def unflatten(exporter, node, arguments, _):
 
 @handles("input shape", "view", "reshape", "view_as", "reshape_as")
 def reshape(exporter, node, arguments, _):
-    steps = Steps(exporter, node, arguments["input"])
     if isinstance(arguments.get("shape"), torch.dtype):
         refuse(node, "sees a tensor as another type")
-    if not add_reshape(steps, exporter.dims(arguments["input"]), exporter.dims(node)):
-        refuse(node, "a view that moves elements across the batch axis has no op in graph JSON")
+    before, after = exporter.dims(arguments["input"]), exporter.dims(node)
+    steps = Steps(exporter, node, arguments["input"])
+    if not add_reshape(steps, before, after):
+        steps = Steps(exporter, node, arguments["input"])
+        if not exporter.value(node)._is_view():
+            steps.then("contiguous", {})
+        if not add_reshape_of_batch(steps, before, after):
+            refuse(node, "a view that moves elements across the batch axis has no op in graph JSON")
     steps.finish()
+
+
+def add_reshape_of_batch(steps, before, after):
+    """The steps where the first axis is a multiple of the batch before or after, or no axis grows."""
+    if not before or not after:
+        return False
+    if all(dim.fixed for dim in (*before, *after)):
+        if len(before) > 1:
+            steps.then("flatten", {"start_dim": 0, "end_dim": -1})
+        if len(after) > 1:
+            add_unflatten(steps, 0, after)
+        return True
+    if before[0].grows != "N" or after[0].grows != "N":
+        return False
+    apart, together = taken_apart(before), taken_apart(after)
+    if len(apart) > len(before):
+        add_unflatten(steps, 0, apart[:2])
+    if product(apart[1:]) != product(together[1:]):
+        return False
+    if apart != together:
+        add_inner_reshape(steps, apart, together)
+    if len(together) > len(after):
+        steps.then("flatten", {"start_dim": 0, "end_dim": 1})
+    return True
+
+
+def taken_apart(dims):
+    """With the batch alone as the first axis."""
+    first = dims[0]
+    if first.factor == 1:
+        return dims
+    batches = tuple(size // first.factor for size in first.sizes)
+    batch = dataclasses.replace(first, size=batches[0], factor=1, sizes=batches)
+    rest = dataclasses.replace(
+        first, size=first.factor, grows="", factor=0, sizes=(first.factor,) * len(batches)
+    )
+    return [batch, rest, *dims[1:]]
 
 
 def product(dims):
@@ -74,6 +117,9 @@ def add_inner_reshape(steps, before, after):
             add_unflatten(steps, first, right)
             return
     sizes = [dim.size for dim in after[1:]]
+    if not sizes:
+        steps.then("flatten", {"start_dim": 0, "end_dim": -1})
+        return
     if len(open_axes) == 1:
         sizes[open_axes[0]] = -1
     steps.then("reshape", {"shape": sizes})
@@ -151,6 +197,38 @@ def expand(exporter, node, arguments, _):
     if any(size != -1 for size in wanted):
         steps.then("expand", {"shape": wanted})
     steps.finish()
+
+
+@handles("input sizes", "repeat", "tile")
+def repeat(exporter, node, arguments, _):
+    before, after = exporter.dims(arguments["input"]), exporter.dims(node)
+    kept = [None] * (len(after) - len(before)) + before
+    wanted = [-1 if left == right else dim_json(right) for left, right in zip(kept, after)]
+    if any(dim.grows not in ("", "N") for left, dim in zip(kept, after) if left != dim):
+        exporter.traces.note = f"only for this input size: node {node.name} repeats to it"
+    exporter.add(node, "repeat", [arguments["input"]], {"shape": wanted})
+
+
+@handles("input dim size step", "unfold")
+def unfold(exporter, node, arguments, _):
+    """Tensor.unfold, which slides over one axis; the function of that name is another."""
+    if node.op == "call_function" and "functional" in target_name(node):
+        image_windows(exporter, node, ["kernel_size", "dilation", "padding", "stride"], "unfold")
+        return
+    attributes = {name: arguments[name] for name in ("dim", "size", "step")}
+    exporter.add(node, "sliding_window", [arguments["input"]], attributes)
+
+
+@handles("input output_size", "fold")
+def fold(exporter, node, arguments, _):
+    names = ["output_size", "kernel_size", "dilation", "padding", "stride"]
+    image_windows(exporter, node, names, "fold")
+
+
+def image_windows(exporter, node, names, op):
+    arguments = Arguments(node, ["input", *names])
+    attributes = {name: plain(arguments[name]) for name in names if name in arguments.named}
+    exporter.add(node, op, [arguments["input"]], attributes)
 
 
 @handles("input shifts dims", "roll")

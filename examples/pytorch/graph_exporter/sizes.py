@@ -24,7 +24,7 @@ class Dim:
         return self.grows == ""
 
     def __eq__(self, other):
-        return self.sizes == other.sizes
+        return isinstance(other, Dim) and self.sizes == other.sizes
 
     def __hash__(self):
         return hash(self.sizes)

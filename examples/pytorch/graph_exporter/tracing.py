@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import operator
+from unittest import mock
 
 import torch
 import torch.fx
@@ -90,6 +92,43 @@ CREATORS = {
 }  # fmt: skip
 
 
+@contextlib.contextmanager
+def no_autocast_on_meta():
+    """A model may turn autocast off for its device, and there is none for "meta"."""
+    autocast = torch.amp.autocast_mode.autocast
+    init, enter, leave = autocast.__init__, autocast.__enter__, autocast.__exit__
+
+    def initialise(self, device_type, *arguments, **options):
+        self.on_meta = device_type == "meta"
+        if not self.on_meta:
+            init(self, device_type, *arguments, **options)
+
+    def begin(self):
+        return self if getattr(self, "on_meta", False) else enter(self)
+
+    def end(self, *error):
+        return None if getattr(self, "on_meta", False) else leave(self, *error)
+
+    with mock.patch.multiple(autocast, __init__=initialise, __enter__=begin, __exit__=end):
+        yield
+
+
+@contextlib.contextmanager
+def joins_of_tuples():
+    """torch.cat(x.chunk(2)): PyTorch takes no proxy in a list's place, and it is a list of proxies as well."""
+
+    def unrolled(function):
+        def join(tensors, *arguments, **options):
+            return function(
+                list(tensors) if isinstance(tensors, ShapedProxy) else tensors, *arguments, **options
+            )
+
+        return join
+
+    with mock.patch.multiple(torch, cat=unrolled(torch.cat), stack=unrolled(torch.stack)):
+        yield
+
+
 class ShapeTracer(torch.fx.Tracer):
     """torch.fx's tracer with shapes: values holds what each node gives, as meta tensors."""
 
@@ -102,6 +141,10 @@ class ShapeTracer(torch.fx.Tracer):
         self.running = False
 
     def trace_model(self, model):
+        with no_autocast_on_meta(), joins_of_tuples():
+            return self.trace_unhidden(model)
+
+    def trace_unhidden(self, model):
         # What libraries hide from torch.fx, as it computes with shapes, can be traced here.
         # A list of them in PyTorch 1, a dictionary in 2.
         hidden = torch.fx._symbolic_trace._wrapped_fns_to_patch

@@ -101,6 +101,19 @@ inline core::Result<TensorId> record_relu_squared(const OpCall& call, Tape& tape
   return power(tape, elementwise(tape, call.tensors[0], 0, true));
 }
 
+/// aten::_softmax and _log_softmax: what they return lies in order, whatever they read; they copy what does not.
+inline core::Result<TensorId> record_softmax(const OpCall& call, Tape& tape) {
+  const TensorId input = call.tensors[0];
+  const TensorSize copy = tape.tensor(input).size;
+  const bool copies = !tape.tensor(input).layout.dense();
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .saves_output = true,
+                      .scratch = tape.own_scratch({&copy, copies ? 1U : 0U}),
+                      .autocast = Autocast::full,
+                      .contiguous_gradient = true});
+}
+
 inline constexpr std::array<std::string_view, 1> kRelu = {"ReLU"};
 inline constexpr std::array<std::string_view, 1> kRelu6 = {"ReLU6"};
 inline constexpr std::array<std::string_view, 1> kLeakyRelu = {"LeakyReLU"};
@@ -288,13 +301,13 @@ inline constexpr std::array<Op, 24> kActivationOps = {{
                 .keras_classes = activation_detail::kKerasSoftmax,
                 .keeps = Keeps::output},
      .output_shape = same_shape,
-     .record = activation_detail::record<activation_detail::Saved::output, Autocast::full>},
+     .record = activation_detail::record_softmax},
     {.traits = {.name = "log_softmax",
                 .family = OpFamily::softmax,
                 .torch_classes = activation_detail::kLogSoftmax,
                 .keeps = Keeps::output},
      .output_shape = same_shape,
-     .record = activation_detail::record<activation_detail::Saved::output, Autocast::full>},
+     .record = activation_detail::record_softmax},
     {.traits = {.name = "glu",
                 .family = OpFamily::activation,
                 .torch_classes = activation_detail::kGlu,

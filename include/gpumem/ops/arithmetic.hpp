@@ -1,5 +1,6 @@
-// What makes one tensor of two, and of many elements one, without parameters: cat, add, sub, mul, div, maximum, matmul,
-// mean and sum. One-input forms of add, sub, mul and div are those with a Python number.
+// What makes one tensor of two or three, and of many elements one, without parameters: cat, add, sub, mul, div,
+// maximum, addcmul, matmul, mean, sum, var, amax and the 2-norm. One-input forms of add, sub, mul and div are those
+// with a Python number. Source: derivatives.yaml and FunctionsManual.cpp of torch 2.6.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,8 @@ inline core::Result<core::Shape> concat_shape(const OpInput& input) {
   return result;
 }
 
-/// mean and sum over "dim" (a number or a list; all axes if absent), keeping them as 1 with "keepdim".
+/// mean, sum, var, amax and the norm over "dim" (a number or a list; all axes if absent), keeping them as 1 with
+/// "keepdim".
 inline core::Result<core::Shape> reduce_shape(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
   std::array<bool, core::Shape::kMaxRank> gone{};
@@ -148,6 +150,58 @@ inline core::Result<TensorId> record_sum(const OpCall& call, Tape& tape) {
       {.inputs = call.tensors.first(1), .output = call.size, .gradient = Gradient::spread, .autocast = Autocast::full});
 }
 
+/// The larger half of a reduction's backward, which each of those below has its own: what it makes of the whole input.
+inline core::Result<TensorId> record_reduction(const OpCall& call, Tape& tape, bool saves_output,
+                                               std::initializer_list<TensorSize> scratch,
+                                               Autocast autocast = Autocast::as_is) {
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .saves_output = saves_output,
+                      .backward_scratch = scratch,
+                      .autocast = autocast});
+}
+
+/// aten::var.correction; var_backward: 2 / n grad, the mean again, and what it leaves of the input.
+inline core::Result<TensorId> record_variance(const OpCall& call, Tape& tape) {
+  const TensorSize whole = tape.tensor(call.tensors[0]).size;
+  const TensorSize rows = call.size.as(whole.dtype);
+  return record_reduction(call, tape, false, {rows, rows, whole});
+}
+
+/// aten::amax; scale_grad_by_count: the mask of the largest, how many they are, and the gradient over that.
+inline core::Result<TensorId> record_largest(const OpCall& call, Tape& tape) {
+  const TensorSize whole = tape.tensor(call.tensors[0]).size;
+  const TensorSize rows = call.size.as(whole.dtype);
+  return record_reduction(call, tape, true, {whole.as(core::DType::boolean), rows.as(core::DType::int64), rows});
+}
+
+/// aten::max.dim: its values; it keeps the indices, which its gradient is scattered by.
+inline core::Result<TensorId> record_max_values(const OpCall& call, Tape& tape) {
+  const TensorSize indices = call.size.as(core::DType::int64);
+  return tape.record({.inputs = call.tensors.first(1), .output = call.size, .extras = {&indices, 1}});
+}
+
+/// aten::linalg_vector_norm; norm_backward: the input over its norm, and where that is zero.
+inline core::Result<TensorId> record_norm(const OpCall& call, Tape& tape) {
+  const TensorSize whole = tape.tensor(call.tensors[0]).size.as(core::DType::float32);
+  return record_reduction(call, tape, true, {whole, call.size.as(core::DType::boolean)}, Autocast::full);
+}
+
+/// aten::addcmul: x + value · a · b keeps a and b. The gradient of a factor that is broadcast is whole before it is
+/// summed.
+inline core::Result<TensorId> record_addcmul(const OpCall& call, Tape& tape) {
+  if (call.tensors.size() != 3) return unfit(call.output, "three inputs");
+  const bool left = tape.tensor(call.tensors[1]).requires_grad;
+  const bool right = tape.tensor(call.tensors[2]).requires_grad;
+  const bool spreads = (left && !(call.shapes[1] == call.output)) || (right && !(call.shapes[2] == call.output));
+  const TensorSize whole = call.size.as(tape.computing_type({.inputs = call.tensors}));
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .saved_inputs = (right ? 2U : 0U) | (left ? 4U : 0U),
+                      .backward_scratch = {&whole, spreads ? 1U : 0U}});
+}
+
 inline constexpr std::array<std::string_view, 1> kConcat = {"Concatenate"};
 inline constexpr std::array<std::string_view, 1> kAdd = {"Add"};
 inline constexpr std::array<std::string_view, 1> kSub = {"Subtract"};
@@ -158,7 +212,7 @@ inline constexpr std::array<std::string_view, 3> kKerasMax = {"Maximum", "Minimu
 
 }  // namespace arithmetic_detail
 
-inline constexpr std::array<Op, 10> kArithmeticOps = {{
+inline constexpr std::array<Op, 15> kArithmeticOps = {{
     {.traits = {.name = "concat", .family = OpFamily::other, .keras_classes = arithmetic_detail::kConcat},
      .output_shape = arithmetic_detail::concat_shape,
      .record = arithmetic_detail::record_concat},
@@ -197,6 +251,21 @@ inline constexpr std::array<Op, 10> kArithmeticOps = {{
     {.traits = {.name = "sum", .family = OpFamily::other},
      .output_shape = arithmetic_detail::reduce_shape,
      .record = arithmetic_detail::record_sum},
+    {.traits = {.name = "var", .family = OpFamily::other, .keeps = Keeps::input},
+     .output_shape = arithmetic_detail::reduce_shape,
+     .record = arithmetic_detail::record_variance},
+    {.traits = {.name = "amax", .family = OpFamily::other, .keeps = Keeps::input},
+     .output_shape = arithmetic_detail::reduce_shape,
+     .record = arithmetic_detail::record_largest},
+    {.traits = {.name = "max_values", .family = OpFamily::other},
+     .output_shape = arithmetic_detail::reduce_shape,
+     .record = arithmetic_detail::record_max_values},
+    {.traits = {.name = "vector_norm", .family = OpFamily::other, .keeps = Keeps::input},
+     .output_shape = arithmetic_detail::reduce_shape,
+     .record = arithmetic_detail::record_norm},
+    {.traits = {.name = "addcmul", .family = OpFamily::other, .keeps = Keeps::input},
+     .output_shape = broadcast_shape,
+     .record = arithmetic_detail::record_addcmul},
 }};
 
 }  // namespace gpumem::ops

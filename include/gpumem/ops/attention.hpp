@@ -83,7 +83,9 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const std::int64_t keys_count = keys[keys.rank() - 2].size;
   const model::AttributeValue* backend = call.attributes.find("backend");
   const auto* named = backend == nullptr ? nullptr : std::get_if<std::string>(backend);
-  const bool math = tape.backend() == Backend::cpu || (named != nullptr && *named == "math");
+  // sdp_utils.cpp, check_tensor_shapes: the fused kernels take four axes.
+  const bool fits = call.shapes[0].rank() == 4 && keys.rank() == 4;
+  const bool math = tape.backend() == Backend::cpu || !fits || (named != nullptr && *named == "math");
   if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows, keys_count);
   if (!math) return record_fused(tape, qkv, call.size, *rows, keys_count);
   const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;

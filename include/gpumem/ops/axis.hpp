@@ -1,4 +1,4 @@
-// Axes as PyTorch counts them, for shape rules.
+// Axes as PyTorch counts them, and dimensions as attributes give them, for shape rules.
 #pragma once
 
 #include <optional>
@@ -23,6 +23,18 @@ inline core::Shape without(const core::Shape& shape, std::size_t gone) {
     if (axis != gone) result.push_back(shape[axis]);
   }
   return result;
+}
+
+/// The dimensions of attribute "shape": a list of integers, or one with "N" in it.
+inline std::optional<std::vector<core::Dim>> wanted_dims(const model::Attributes& attributes) {
+  const model::AttributeValue* shape = attributes.find("shape");
+  if (shape == nullptr) return std::nullopt;
+  if (const auto* dims = std::get_if<std::vector<core::Dim>>(shape)) return *dims;
+  const auto* sizes = std::get_if<std::vector<std::int64_t>>(shape);
+  if (sizes == nullptr) return std::nullopt;
+  std::vector<core::Dim> dims;
+  for (const std::int64_t size : *sizes) dims.push_back(core::Dim::fixed(size));
+  return dims;
 }
 
 }  // namespace gpumem::ops

@@ -1,4 +1,5 @@
-// Convolutions: torch.nn.functional.conv1d/2d/3d and conv_transpose1d/2d/3d, channels on axis 1.
+// Convolutions: torch.nn.functional.conv1d/2d/3d and conv_transpose1d/2d/3d, channels on axis 1. Those named _function
+// read a weight that the model computes (weight standardisation).
 // A transposed convolution gives L_out = (L - 1) stride - 2 padding + dilation (kernel - 1) + output_padding + 1.
 #pragma once
 
@@ -75,10 +76,9 @@ inline std::int64_t pixels(const core::Shape& shape) {
   return count.value().value_or(0);
 }
 
-/// aten::convolution: keeps its input; convolution_backward makes the gradients of input, weight and bias in this
-/// order, and cuDNN takes a workspace in each direction.
+/// The convolution as cuDNN sees it.
 template <std::size_t Axes, bool Transposed>
-core::Result<TensorId> record(const OpCall& call, Tape& tape) {
+core::Result<Convolution> convolution_of(const OpCall& call) {
   if (call.shapes[0].rank() < 2) return unfit(call.shapes[0], "batch and channels");
   const auto& attributes = call.attributes;
   Convolution convolution;
@@ -101,6 +101,33 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   }
   if (!kernel.valid()) return core::Error{core::ErrorCode::overflow, "its kernel does not fit 64 bits", {}};
   convolution.kernel_elements = *kernel.value();
+  return convolution;
+}
+
+/// cudnn_conv_suggest_memory_format: channels last where the input is, but for PyTorch's own depthwise kernels.
+inline bool stays_channels_last(const OpCall& call, const Tape& tape, const Convolution& convolution) {
+  const bool depthwise = convolution.groups > 1 && convolution.groups == convolution.in_channels;
+  return !depthwise && tape.backend() == Backend::cuda &&
+         tape.tensor(call.tensors[0]).layout.channels_last(call.shapes[0].rank());
+}
+
+/// What cuDNN takes and gives: images as they lie, channels last without a copy and a workspace.
+inline void run_by_cudnn(const OpCall& call, const Tape& tape, Call& made) {
+  const bool last = stays_channels_last(call, tape, *made.convolution);
+  if (last) made.layout = tape.tensor(call.tensors[0]).layout;
+  made.library = last ? Library::none : Library::convolution;
+  made.own_copy = !last;
+  made.autocast = Autocast::lower;
+  made.contiguous_gradient = true;
+}
+
+/// aten::convolution: keeps its input; convolution_backward makes the gradients of input, weight and bias in this
+/// order, and cuDNN takes a workspace in each direction.
+template <std::size_t Axes, bool Transposed>
+core::Result<TensorId> record(const OpCall& call, Tape& tape) {
+  const core::Result<Convolution> convolution = convolution_of<Axes, Transposed>(call);
+  if (!convolution) return convolution.error();
+  const auto& attributes = call.attributes;
   const auto with_bias = parameters<Axes>(attributes);
   const bool bias = attributes.flag("bias", true);
   const core::Checked channels = bias ? attributes.integer("out_channels").value_or(0) : 0;
@@ -108,15 +135,33 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   if (with_bias && with_bias->value() == call.parameters) weight = *with_bias->value() - channels.value().value_or(0);
   add_parameters(call, tape, {weight, channels});
   const TensorId input = call.tensors[0];
-  return tape.record({.inputs = {&input, 1},
-                      .output = call.size,
-                      .saved_inputs = 1,
-                      .parameters = tape.layer_parameters(),
-                      .library = Library::convolution,
-                      .convolution = &convolution,
-                      .autocast = Autocast::lower,
-                      .contiguous_gradient = true,
-                      .own_copy = true});
+  Call made{.inputs = {&input, 1},
+            .output = call.size,
+            .saved_inputs = 1,
+            .parameters = tape.layer_parameters(),
+            .convolution = &*convolution};
+  run_by_cudnn(call, tape, made);
+  return tape.record(made);
+}
+
+/// A convolution whose weight and bias are tensors that the model computes: it keeps the weight as well.
+template <std::size_t Axes>
+core::Result<TensorId> record_function(const OpCall& call, Tape& tape) {
+  if (call.tensors.size() < 2) return unfit(call.shapes[0], "a weight");
+  const core::Result<Convolution> convolution = convolution_of<Axes, false>(call);
+  if (!convolution) return convolution.error();
+  Call made{.inputs = call.tensors, .output = call.size, .saved_inputs = 3, .convolution = &*convolution};
+  run_by_cudnn(call, tape, made);
+  return tape.record(made);
+}
+
+/// Its row: conv1d_function, conv2d_function, conv3d_function.
+template <std::size_t Axes>
+constexpr Op function_row(std::string_view name) {
+  return {.traits =
+              {.name = name, .family = OpFamily::conv, .keeps = Keeps::input, .multiplies = true, .overwritten = true},
+          .output_shape = output_shape<Axes>,
+          .record = record_function<Axes>};
 }
 
 inline constexpr std::array<std::string_view, 2> kPositional = {"in_channels", "out_channels"};
@@ -140,7 +185,10 @@ inline constexpr std::array<std::string_view, 1> kKerasTransposed3 = {"Conv3DTra
 
 }  // namespace conv_detail
 
-inline constexpr std::array<Op, 6> kConvOps = {{
+inline constexpr std::array<Op, 9> kConvOps = {{
+    conv_detail::function_row<1>("conv1d_function"),
+    conv_detail::function_row<2>("conv2d_function"),
+    conv_detail::function_row<3>("conv3d_function"),
     {.traits = {.name = "conv1d",
                 .family = OpFamily::conv,
                 .torch_classes = conv_detail::kTorch1,

@@ -1,5 +1,6 @@
 // Linear layers: torch.nn.functional.linear (y = x A^T + b) on the last axis, HuggingFace's Conv1D, which is
-// the same with a transposed weight, and torch.nn.functional.bilinear.
+// the same with a transposed weight, and torch.nn.functional.bilinear. linear_function reads its weight and bias as
+// tensors that the model computes.
 #pragma once
 
 #include <array>
@@ -53,6 +54,31 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   return turned ? batch_second(tape, output) : output;
 }
 
+/// torch.nn.functional.linear whose weight and bias are tensors of their own: [.., in] x [out, in].
+inline core::Result<core::Shape> function_shape(const OpInput& input) {
+  core::Shape shape = input.inputs[0];
+  if (input.inputs.size() < 2) return unfit(shape, "a weight");
+  const core::Shape& weight = input.inputs[1];
+  if (shape.rank() == 0 || weight.rank() != 2 || weight[1] != shape[shape.rank() - 1]) {
+    return unfit(weight, "two axes, the last as long as the input's last one");
+  }
+  shape.set(shape.rank() - 1, weight[0]);
+  return shape;
+}
+
+/// Keeps the input and the weight.
+inline core::Result<TensorId> record_function(const OpCall& call, Tape& tape) {
+  std::array<TensorId, 3> inputs = {contiguous(tape, call.tensors[0]), call.tensors[1]};
+  const bool bias = call.tensors.size() > 2;
+  if (bias) inputs[2] = call.tensors[2];
+  return tape.record({.inputs = std::span(inputs).first(bias ? 3 : 2),
+                      .output = call.size,
+                      .saved_inputs = 3,
+                      .library = bias ? Library::gemm_bias : Library::gemm,
+                      .multiply_adds = call.size.times(call.shapes[1][1].size),
+                      .autocast = Autocast::lower});
+}
+
 /// Each output is a sum over all pairs of the two inputs' features.
 inline TensorSize bilinear_products(const OpCall& call) {
   const auto first = call.attributes.integer("in1_features");
@@ -87,7 +113,7 @@ inline constexpr std::array<std::string_view, 1> kBilinearTorch = {"Bilinear"};
 
 }  // namespace linear_detail
 
-inline constexpr std::array<Op, 2> kLinearOps = {{
+inline constexpr std::array<Op, 3> kLinearOps = {{
     {.traits = {.name = "linear",
                 .family = OpFamily::linear,
                 .torch_classes = linear_detail::kTorch,
@@ -100,6 +126,9 @@ inline constexpr std::array<Op, 2> kLinearOps = {{
      .output_shape = linear_detail::output_shape,
      .record = linear_detail::record,
      .expects = {.axis = ExpectedWidth::Axis::last, .attribute = "in_features"}},
+    {.traits = {.name = "linear_function", .family = OpFamily::linear, .keeps = Keeps::input, .multiplies = true},
+     .output_shape = linear_detail::function_shape,
+     .record = linear_detail::record_function},
     {.traits = {.name = "bilinear",
                 .family = OpFamily::linear,
                 .torch_classes = linear_detail::kBilinearTorch,

@@ -61,6 +61,11 @@ inline core::Checked channels_of(const OpCall& call, std::string_view attribute)
   return call.shapes[0].rank() > 1 ? call.shapes[0][1].size : 0;
 }
 
+/// Batch norm's kernels take images in order or channels last, and give the same; others they copy.
+inline bool stays_channels_last(const OpCall& call, const Tape& tape) {
+  return tape.backend() == Backend::cuda && tape.tensor(call.tensors[0]).layout.channels_last(call.shapes[0].rank());
+}
+
 /// aten::cudnn_batch_norm and native_batch_norm: keep the input, and mean and inverse deviation in float32.
 inline core::Result<TensorId> record_batch(const OpCall& call, Tape& tape) {
   const core::Checked channels = channels_of(call, "num_features");
@@ -73,13 +78,15 @@ inline core::Result<TensorId> record_batch(const OpCall& call, Tape& tape) {
   }
   const std::array<TensorSize, 2> statistics = {statistic, statistic};
   const TensorId input = call.tensors[0];
+  const bool last = stays_channels_last(call, tape);
   return tape.record({.inputs = {&input, 1},
                       .output = call.size,
+                      .layout = last ? tape.tensor(input).layout : Layout{},
                       .saved_inputs = 1,
                       .extras = statistics,
                       .parameters = tape.layer_parameters(),
                       .contiguous_gradient = true,
-                      .own_copy = true});
+                      .own_copy = !last});
 }
 
 /// torch.nn.functional.batch_norm, whose weight, bias and running statistics are tensors of their own. In training it
@@ -88,12 +95,14 @@ inline core::Result<TensorId> record_batch_function(const OpCall& call, Tape& ta
   const TensorSize statistic{channels_of(call, "num_features"), 0, core::DType::float32};
   const std::array<TensorSize, 2> statistics = {statistic, statistic};
   const bool training = call.attributes.flag("training", false);
+  const bool last = stays_channels_last(call, tape);
   return tape.record({.inputs = call.tensors,
                       .output = call.size,
+                      .layout = last ? tape.tensor(call.tensors[0]).layout : Layout{},
                       .saved_inputs = call.tensors.size() > 1 ? 3U : 1U,
                       .extras = std::span(statistics).first(training ? 2 : 0),
                       .contiguous_gradient = true,
-                      .own_copy = true});
+                      .own_copy = !last});
 }
 
 /// A normalisation that keeps its input and two figures a row in float32.

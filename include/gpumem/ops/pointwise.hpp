@@ -1,4 +1,4 @@
-// Element by element, without parameters: torch.pow, sqrt, rsqrt, exp, square, neg, abs, sin, cos and log;
+// Element by element, without parameters: torch.pow, sqrt, rsqrt, exp, square, neg, abs, sin, cos, log and clamp;
 // Tensor.to(dtype) as "cast"; torch.where and Tensor.masked_fill, whose inputs broadcast.
 #pragma once
 
@@ -27,6 +27,18 @@ inline core::Result<TensorId> record_cast(const OpCall& call, Tape& tape) {
   return tape.cast(call.tensors[0], *dtype);
 }
 
+/// aten::clamp; clamp_backward: a mask for each bound, and the gradient where both hold.
+inline core::Result<TensorId> record_clamp(const OpCall& call, Tape& tape) {
+  const TensorSize mask = tape.tensor(call.tensors[0]).size.as(core::DType::boolean);
+  const std::array<TensorSize, 2> masks = {mask, mask};
+  const TensorSize whole = call.size.as(tape.computing_type({.inputs = call.tensors}));
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = whole,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .saved_inputs = 1,
+                      .backward_scratch = masks});
+}
+
 /// A choice between two tensors, or a tensor and a number, by a mask of one byte an element, which is kept.
 inline core::Result<TensorId> record_choice(const OpCall& call, Tape& tape) {
   const TensorSize mask = call.size.as(core::DType::boolean);
@@ -35,7 +47,7 @@ inline core::Result<TensorId> record_choice(const OpCall& call, Tape& tape) {
 
 }  // namespace pointwise_detail
 
-inline constexpr std::array<Op, 13> kPointwiseOps = {{
+inline constexpr std::array<Op, 14> kPointwiseOps = {{
     {.traits = {.name = "pow", .family = OpFamily::other, .keeps = Keeps::input},
      .output_shape = broadcast_shape,
      .record = pointwise_detail::record_power},
@@ -66,6 +78,9 @@ inline constexpr std::array<Op, 13> kPointwiseOps = {{
     {.traits = {.name = "log", .family = OpFamily::other, .keeps = Keeps::input},
      .output_shape = same_shape,
      .record = pointwise_detail::record<true, false, Autocast::full>},
+    {.traits = {.name = "clamp", .family = OpFamily::other, .keeps = Keeps::input},
+     .output_shape = same_shape,
+     .record = pointwise_detail::record_clamp},
     {.traits = {.name = "cast", .family = OpFamily::other},
      .output_shape = same_shape,
      .record = pointwise_detail::record_cast},

@@ -1,15 +1,26 @@
 // One pass over an image or a sequence that keeps nothing: roll, pad (torch.nn.functional.pad), up-sampling
-// (torch.nn.functional.interpolate), pixel_shuffle, and Keras' preprocessing layers.
+// (torch.nn.functional.interpolate), pixel_shuffle, repeat (Tensor.repeat, torch.tile), unfold and fold
+// (torch.nn.functional), and Keras' preprocessing layers.
 #pragma once
 
 #include <algorithm>
 #include <array>
 
 #include "gpumem/ops/axis.hpp"
+#include "gpumem/ops/window.hpp"
 
 namespace gpumem::ops {
 
 namespace resample_detail {
+
+/// An axis with what is put to its two sides; a negative padding cuts (torch.nn.functional.pad). Nothing: no element is
+/// left, or the size does not fit 64 bits.
+inline std::optional<std::int64_t> padded_size(const core::Dim& axis, std::int64_t left, std::int64_t right) {
+  std::int64_t size = 0;
+  const bool beyond = __builtin_add_overflow(axis.size, left, &size) || __builtin_add_overflow(size, right, &size);
+  if (axis.kind != core::Dim::Kind::fixed || beyond || size < 1) return std::nullopt;
+  return size;
+}
 
 /// "padding" counts (left, right) from the last axis on, or one number for every side of a spatial axis.
 inline core::Result<core::Shape> pad_shape(const OpInput& input) {
@@ -22,12 +33,11 @@ inline core::Result<core::Shape> pad_shape(const OpInput& input) {
   if (padded > shape.rank()) return unfit(shape, "as many axes as it pads");
   for (std::size_t back = 0; back < padded; ++back) {
     const std::size_t axis = shape.rank() - 1 - back;
-    const core::Checked added = sides == nullptr ? core::Checked(2) * core::Checked(*everywhere)
-                                                 : core::Checked((*sides)[2 * back]) + (*sides)[2 * back + 1];
-    const core::Checked size = core::Checked(shape[axis].size) + added;
-    if (!size.valid() || shape[axis].kind != core::Dim::Kind::fixed)
-      return unfit(shape, "a padding that is not negative");
-    shape.set(axis, core::Dim::fixed(*size.value()));
+    const std::int64_t left = sides == nullptr ? *everywhere : (*sides)[2 * back];
+    const std::int64_t right = sides == nullptr ? *everywhere : (*sides)[2 * back + 1];
+    const auto size = padded_size(shape[axis], left, right);
+    if (!size) return unfit(shape, "a padding that leaves something of each axis");
+    shape.set(axis, core::Dim::fixed(*size));
   }
   return shape;
 }
@@ -70,7 +80,78 @@ inline core::Result<core::Shape> pixel_shuffle_shape(const OpInput& input) {
   return shape;
 }
 
-/// A kernel that reads its input once and keeps nothing (pad, upsample, pixel_shuffle).
+/// Attribute "shape", of which -1 keeps an axis and every other size is a multiple of the input's; more axes may stand
+/// in front. Sizes may grow with the batch ("4N").
+inline core::Result<core::Shape> repeat_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  const auto wanted = wanted_dims(input.attributes);
+  if (!wanted) return missing("shape");
+  if (wanted->size() < shape.rank()) return unfit(shape, "a shape of as many axes");
+  const std::size_t added = wanted->size() - shape.rank();
+  core::Shape result;
+  for (std::size_t axis = 0; axis < wanted->size(); ++axis) {
+    const core::Dim to = (*wanted)[axis];
+    const core::Dim from = axis < added ? core::Dim::fixed(1) : shape[axis - added];
+    const bool keeps = to == core::Dim::fixed(-1);
+    const bool grows = from.kind == to.kind || from.kind == core::Dim::Kind::fixed;
+    const bool multiple = to.size >= 1 && from.size >= 1 && to.size % from.size == 0 && grows;
+    if (keeps ? axis < added : !multiple) return unfit(shape, "sizes that are multiples of its own");
+    if (!result.push_back(keeps ? from : to)) return unfit(shape, "a shape of fewer axes");
+  }
+  return result;
+}
+
+/// The number of windows over an axis of this size.
+inline core::Result<std::int64_t> windows_over(const OpInput& input, std::size_t axis, std::int64_t length) {
+  const Window window = Window::of(input.attributes, axis);
+  if (!window.sane()) return insane_window();
+  const auto count = slid_length(window, length);
+  if (!count) return unfit(input.inputs[0], "an input larger than its kernel");
+  return *count;
+}
+
+/// [N, C, H, W] -> [N, C kh kw, windows].
+inline core::Result<core::Shape> unfold_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  core::Checked windows = 1;
+  const auto slid = slid_shape<2>(shape, [&](std::size_t axis, std::int64_t length) {
+    const core::Result<std::int64_t> count = windows_over(input, axis, length);
+    windows *= count ? *count : 1;
+    return count;
+  });
+  if (!slid) return slid.error();
+  core::Checked columns = shape[1].size;
+  for (std::size_t axis = 0; axis < 2; ++axis) columns *= input.attributes.per_axis("kernel_size", axis).value_or(1);
+  if (!columns.valid() || !windows.valid()) {
+    return core::Error{core::ErrorCode::overflow, "its size does not fit 64 bits", {}};
+  }
+  core::Shape result;
+  result.push_back(shape[0]);
+  result.push_back({*columns.value(), shape[1].kind});
+  result.push_back(core::Dim::fixed(*windows.value()));
+  return result;
+}
+
+/// [N, C kh kw, windows] -> [N, C, H, W] of "output_size".
+inline core::Result<core::Shape> fold_shape(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  if (shape.rank() != 3 || shape[1].kind != core::Dim::Kind::fixed) return unfit(shape, "3 axes");
+  core::Checked kernel = 1;
+  core::Shape result;
+  result.push_back(shape[0]);
+  for (std::size_t axis = 0; axis < 2; ++axis) kernel *= input.attributes.per_axis("kernel_size", axis).value_or(1);
+  const std::int64_t elements = kernel.value().value_or(0);
+  if (elements < 1 || shape[1].size % elements != 0) return unfit(shape, "C kh kw columns");
+  result.push_back(core::Dim::fixed(shape[1].size / elements));
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const auto size = input.attributes.per_axis("output_size", axis);
+    if (!size || *size < 1) return missing("output_size");
+    result.push_back(core::Dim::fixed(*size));
+  }
+  return result;
+}
+
+/// A kernel that reads its input once and keeps nothing (pad, upsample, pixel_shuffle, repeat, unfold, fold).
 inline core::Result<TensorId> record_plain(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size});
 }
@@ -94,6 +175,8 @@ inline constexpr std::array<std::string_view, 3> kUpsample = {"Upsample", "Upsam
                                                               "UpsamplingBilinear2d"};
 inline constexpr std::array<std::string_view, 4> kKerasUpsample = {"UpSampling1D", "UpSampling2D", "UpSampling3D",
                                                                    "Resizing"};
+inline constexpr std::array<std::string_view, 1> kUnfold = {"Unfold"};
+inline constexpr std::array<std::string_view, 1> kFold = {"Fold"};
 inline constexpr std::array<std::string_view, 1> kShuffle = {"PixelShuffle"};
 inline constexpr std::array<std::string_view, 1> kShufflePositional = {"upscale_factor"};
 /// Keras' preprocessing layers that keep the image's size.
@@ -104,7 +187,7 @@ inline constexpr std::array<std::string_view, 1> kTimeDistributed = {"TimeDistri
 
 }  // namespace resample_detail
 
-inline constexpr std::array<Op, 7> kResampleOps = {{
+inline constexpr std::array<Op, 10> kResampleOps = {{
     {.traits = {.name = "roll", .family = OpFamily::other},
      .output_shape = same_shape,
      .record = resample_detail::record_plain},
@@ -126,6 +209,15 @@ inline constexpr std::array<Op, 7> kResampleOps = {{
                 .torch_classes = resample_detail::kShuffle,
                 .positional = resample_detail::kShufflePositional},
      .output_shape = resample_detail::pixel_shuffle_shape,
+     .record = resample_detail::record_plain},
+    {.traits = {.name = "repeat", .family = OpFamily::other},
+     .output_shape = resample_detail::repeat_shape,
+     .record = resample_detail::record_plain},
+    {.traits = {.name = "unfold", .family = OpFamily::other, .torch_classes = resample_detail::kUnfold},
+     .output_shape = resample_detail::unfold_shape,
+     .record = resample_detail::record_plain},
+    {.traits = {.name = "fold", .family = OpFamily::other, .torch_classes = resample_detail::kFold},
+     .output_shape = resample_detail::fold_shape,
      .record = resample_detail::record_plain},
     {.traits = {.name = "rescale", .family = OpFamily::other, .keras_classes = resample_detail::kRescaling},
      .output_shape = same_shape,

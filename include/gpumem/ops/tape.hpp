@@ -55,8 +55,22 @@ struct Layout {
   [[nodiscard]] std::uint32_t axis_at(std::size_t place) const { return order >> (4 * place) & 0xFU; }
   /// The layout after the axes are renamed: new axis j is old axis dims[j].
   [[nodiscard]] Layout permuted(std::span<const std::size_t> dims) const;
+  /// The layout after the axis has become `count` axes: none (it had one element), or several that lie where it lay.
+  [[nodiscard]] Layout regrouped(std::size_t axis, std::size_t count) const;
+  /// The layout after an axis of one element has come in before this one.
+  [[nodiscard]] Layout with_axis(std::size_t axis) const;
+  /// The layout after the axes first..last have become one, if they lie side by side in their order without gaps;
+  /// nothing: only a copy can make them one.
+  [[nodiscard]] std::optional<Layout> merged(std::size_t first, std::size_t last) const;
+  /// The layout after a tensor of the first shape is viewed as one of the second (at::detail::computeStride); nothing:
+  /// only a copy can be.
+  [[nodiscard]] std::optional<Layout> viewed(const core::Shape& from, const core::Shape& to) const;
+  /// Images with their channels innermost in memory, which cuDNN reads and writes as they are.
+  [[nodiscard]] bool channels_last(std::size_t rank) const;
   /// Whether the first `count` axes are one run in memory, so that a view can make them one axis.
   [[nodiscard]] bool leading_axes_merge(std::size_t count) const;
+
+  friend bool operator==(const Layout&, const Layout&) = default;
 };
 
 /// One tensor on the tape.

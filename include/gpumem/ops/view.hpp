@@ -1,6 +1,6 @@
 // Views and copies of one tensor, without parameters: identity, flatten (torch.flatten), reshape (Tensor.view),
-// unflatten, permute, squeeze, unsqueeze, expand, split and the items of it, slice, select, index (torch.index_select,
-// x[ids]), contiguous and clone; Keras' cropping.
+// unflatten, permute, squeeze, unsqueeze, expand, split and the items of it, slice, sliding_window (Tensor.unfold),
+// select, index (torch.index_select, x[ids]), contiguous and clone; Keras' cropping.
 #pragma once
 
 #include <algorithm>
@@ -46,8 +46,9 @@ inline core::Result<core::Shape> flatten_shape(const OpInput& input) {
 inline core::Result<core::Shape> reshape_shape(const OpInput& input) {
   const auto* sizes = list_of(input.attributes, "shape");
   if (sizes == nullptr) return missing("shape");
-  const core::Shape& shape = input.inputs[0];
-  core::Result<core::Shape> flat = flatten_shape({{}, input.inputs});
+  core::Shape shape = input.inputs[0];
+  if (shape.rank() == 1) shape.push_back(core::Dim::fixed(1));
+  core::Result<core::Shape> flat = flatten_shape({{}, {&shape, 1}});
   if (!flat || flat->rank() != 2 || (*flat)[1].kind != core::Dim::Kind::fixed) return unfit(shape, "known sizes");
   core::Shape result;
   result.push_back(shape[0]);
@@ -218,18 +219,6 @@ inline core::Result<core::Shape> unflatten_shape(const OpInput& input) {
   return fits ? core::Result<core::Shape>(result) : unfit(shape, "fewer sizes");
 }
 
-/// The dimensions of attribute "shape": a list of integers, or one with "N" in it.
-inline std::optional<std::vector<core::Dim>> wanted_dims(const model::Attributes& attributes) {
-  const model::AttributeValue* shape = attributes.find("shape");
-  if (shape == nullptr) return std::nullopt;
-  if (const auto* dims = std::get_if<std::vector<core::Dim>>(shape)) return *dims;
-  const auto* sizes = std::get_if<std::vector<std::int64_t>>(shape);
-  if (sizes == nullptr) return std::nullopt;
-  std::vector<core::Dim> dims;
-  for (const std::int64_t size : *sizes) dims.push_back(core::Dim::fixed(size));
-  return dims;
-}
-
 /// Axes of size 1, and new ones in front, stretch to "shape"; -1 keeps an axis.
 inline core::Result<core::Shape> expand_shape(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
@@ -248,19 +237,40 @@ inline core::Result<core::Shape> expand_shape(const OpInput& input) {
   return result;
 }
 
-/// Another look at the same memory, or a copy where the axes do not lie in order (flatten, reshape, view).
+/// Another look at the same memory, or a copy where no strides give the new shape (flatten, reshape, view).
 inline core::Result<TensorId> record_view(const OpCall& call, Tape& tape) {
-  const TensorId input = contiguous(tape, call.tensors[0]);
-  return tape.record({.inputs = {&input, 1}, .output = call.size, .kind = Output::view, .gradient = Gradient::passed});
+  const auto layout = tape.tensor(call.tensors[0]).layout.viewed(call.shapes[0], call.output);
+  const TensorId input = layout ? call.tensors[0] : contiguous(tape, call.tensors[0]);
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .kind = Output::view,
+                      .layout = layout.value_or(Layout{}),
+                      .gradient = Gradient::passed});
 }
 
-/// Tensor.unflatten, squeeze and unsqueeze: always a view, of a memory order that we take as in order.
-inline core::Result<TensorId> record_regrouped(const OpCall& call, Tape& tape) {
+/// Tensor.unflatten, squeeze and unsqueeze: always a view, whose axes lie where those of its input did.
+inline TensorId regrouped(const OpCall& call, Tape& tape, const Layout& layout) {
   return tape.record({.inputs = call.tensors.first(1),
                       .output = call.size,
                       .kind = Output::view,
-                      .layout = {Layout::kInOrder, tape.tensor(call.tensors[0]).layout.gaps},
+                      .layout = layout,
                       .gradient = Gradient::passed});
+}
+
+inline core::Result<TensorId> record_unflatten(const OpCall& call, Tape& tape) {
+  const auto axis = axis_of(call.shapes[0], call.attributes.integer("dim").value_or(0)).value_or(0);
+  const std::size_t count = call.output.rank() + 1 - call.shapes[0].rank();
+  return regrouped(call, tape, tape.tensor(call.tensors[0]).layout.regrouped(axis, count));
+}
+
+inline core::Result<TensorId> record_squeeze(const OpCall& call, Tape& tape) {
+  const auto axis = axis_of(call.shapes[0], call.attributes.integer("dim").value_or(0)).value_or(0);
+  return regrouped(call, tape, tape.tensor(call.tensors[0]).layout.regrouped(axis, 0));
+}
+
+inline core::Result<TensorId> record_unsqueeze(const OpCall& call, Tape& tape) {
+  const auto axis = axis_of(call.output, call.attributes.integer("dim").value_or(0)).value_or(0);
+  return regrouped(call, tape, tape.tensor(call.tensors[0]).layout.with_axis(axis));
 }
 
 /// Tensor.clone.
@@ -316,6 +326,18 @@ inline core::Result<TensorId> record_slice(const OpCall& call, Tape& tape) {
   return part_of(call, tape, Gradient::fresh);
 }
 
+/// Tensor.unfold(dim, size, step): windows over an axis, each an axis at the end.
+inline core::Result<core::Shape> sliding_shape(const OpInput& input) {
+  core::Shape shape = input.inputs[0];
+  const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
+  const std::int64_t size = input.attributes.integer("size").value_or(0);
+  const std::int64_t step = input.attributes.integer("step").value_or(0);
+  if (!axis || shape[*axis].kind != core::Dim::Kind::fixed) return unfit(shape, "a known size on axis dim");
+  if (size < 1 || step < 1 || size > shape[*axis].size) return unfit(shape, "windows that fit on axis dim");
+  shape.set(*axis, core::Dim::fixed((shape[*axis].size - size) / step + 1));
+  return shape.push_back(core::Dim::fixed(size)) ? core::Result<core::Shape>(shape) : unfit(shape, "fewer axes");
+}
+
 /// Tensor.expand: backward sums.
 inline core::Result<TensorId> record_expand(const OpCall& call, Tape& tape) {
   return tape.record(
@@ -331,7 +353,7 @@ inline constexpr std::array<std::string_view, 3> kCrop = {"Cropping1D", "Croppin
 
 }  // namespace view_detail
 
-inline constexpr std::array<Op, 16> kViewOps = {{
+inline constexpr std::array<Op, 17> kViewOps = {{
     {.traits = {.name = "identity",
                 .family = OpFamily::view,
                 .torch_classes = view_detail::kIdentity,
@@ -376,16 +398,19 @@ inline constexpr std::array<Op, 16> kViewOps = {{
      .record = view_detail::record_slice},
     {.traits = {.name = "unflatten", .family = OpFamily::view, .computes = false},
      .output_shape = view_detail::unflatten_shape,
-     .record = view_detail::record_regrouped},
+     .record = view_detail::record_unflatten},
     {.traits = {.name = "squeeze", .family = OpFamily::view, .computes = false},
      .output_shape = view_detail::squeeze_shape,
-     .record = view_detail::record_regrouped},
+     .record = view_detail::record_squeeze},
     {.traits = {.name = "unsqueeze", .family = OpFamily::view, .computes = false},
      .output_shape = view_detail::unsqueeze_shape,
-     .record = view_detail::record_regrouped},
+     .record = view_detail::record_unsqueeze},
     {.traits = {.name = "expand", .family = OpFamily::view, .computes = false},
      .output_shape = view_detail::expand_shape,
      .record = view_detail::record_expand},
+    {.traits = {.name = "sliding_window", .family = OpFamily::view, .computes = false},
+     .output_shape = view_detail::sliding_shape,
+     .record = view_detail::record_slice},
     {.traits = {.name = "contiguous", .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = view_detail::record_contiguous},

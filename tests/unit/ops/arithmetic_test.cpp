@@ -46,5 +46,18 @@ TEST(Matmul, ContractsTheInnerAxes) {
   EXPECT_FALSE(output("matmul", "", {shape({N, 5, 64})}));
 }
 
+TEST(Reduce, OthersThanMeanAndSumDropTheSameAxes) {
+  for (const char* name : {"var", "amax", "max_values", "vector_norm"}) {
+    EXPECT_EQ(output_text(name, "dim=(2, 3), keepdim=True", {shape({N, 3, 4, 5})}), "[N, 3, 1, 1]") << name;
+    EXPECT_EQ(output_text(name, "dim=1", {shape({N, 3, 4})}), "[N, 4]") << name;
+    EXPECT_FALSE(output(name, "dim=3", {shape({N, 3, 4})})) << name;
+  }
+}
+
+TEST(Broadcast, StretchesThreeTensors) {
+  EXPECT_EQ(output_text("addcmul", "", {shape({3, 1}), shape({3, 1}), shape({N, 3, 7})}), "[N, 3, 7]");
+  EXPECT_FALSE(output("addcmul", "", {shape({4}), shape({3, 1}), shape({N, 3, 7})}));
+}
+
 }  // namespace
 }  // namespace gpumem::ops

@@ -113,5 +113,14 @@ TEST(ConvTranspose, RefusesAnOutputPaddingThatNoLayerHas) {
   }
 }
 
+TEST(Conv, CalledWithAWeightHasTheShapeOfTheModule) {
+  const std::vector<core::Shape> tensors = {shape({N, 3, 8, 8}), shape({16, 3, 3, 3}), shape({16})};
+  EXPECT_EQ(output_text("conv2d_function", "out_channels=16, kernel_size=(3, 3), stride=2, padding=1", tensors),
+            "[N, 16, 4, 4]");
+  EXPECT_FALSE(output("conv2d_function", "kernel_size=(3, 3)", tensors)) << "no channels";
+  EXPECT_EQ(output_text("conv1d_function", "out_channels=4, kernel_size=3", {shape({N, 3, 8}), shape({4, 3, 3})}),
+            "[N, 4, 6]");
+}
+
 }  // namespace
 }  // namespace gpumem::ops

@@ -42,5 +42,11 @@ TEST(Linear, CountsBeyondSixtyFourBitsOverflow) {
   EXPECT_EQ(parameters("linear", "in_features=-5, out_features=2"), -2);
 }
 
+TEST(Linear, CalledWithAWeightHasItsRows) {
+  EXPECT_EQ(output_text("linear_function", "", {shape({N, 5, 10}), shape({7, 10}), shape({7})}), "[N, 5, 7]");
+  EXPECT_FALSE(output("linear_function", "", {shape({N, 5, 10}), shape({10, 7})})) << "the weight is transposed";
+  EXPECT_FALSE(output("linear_function", "", {shape({N, 5, 10})}));
+}
+
 }  // namespace
 }  // namespace gpumem::ops

@@ -24,5 +24,9 @@ TEST(Pointwise, OfSeveralInputsBroadcasts) {
   EXPECT_FALSE(output("where", "", {shape({4}), shape({N, 12, 5, 5})}));
 }
 
+TEST(Pointwise, ClampKeepsTheShape) {
+  EXPECT_EQ(testing::output_text("clamp", "", {testing::shape({testing::N, 3})}), "[N, 3]");
+}
+
 }  // namespace
 }  // namespace gpumem::ops

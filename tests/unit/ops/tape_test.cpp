@@ -227,5 +227,52 @@ TEST(Product, KeepsEachFactorForTheOthersGradient) {
   EXPECT_EQ(saved_by(tape, 2).size(), 2U);
 }
 
+constexpr std::array<std::size_t, 4> kChannelsLast = {0, 3, 1, 2};  // of [N, H, W, C]
+
+TEST(Layout, FollowsAnAxisThatIsTakenApartOrDropped) {
+  const Layout heads = Layout{}.permuted(std::array<std::size_t, 4>{0, 2, 1, 3});  // [N, S, h, d] seen as [N, h, S, d]
+  EXPECT_EQ(heads.regrouped(3, 2).order, 0x76543120U) << "h, S, d1, d2: the last axis in two";
+  EXPECT_EQ(heads.with_axis(1).regrouped(1, 0), heads) << "an axis that comes and goes";
+  EXPECT_TRUE(Layout{}.with_axis(2).dense());
+  EXPECT_TRUE(Layout{}.regrouped(1, 3).dense());
+}
+
+TEST(Layout, JoinsAxesThatLieSideBySide) {
+  const Layout heads = Layout{}.permuted(std::array<std::size_t, 4>{0, 2, 1, 3});
+  EXPECT_FALSE(heads.merged(1, 2)) << "the tokens lie outside of the heads";
+  EXPECT_FALSE((Layout{Layout::kInOrder, true}).merged(0, 1)) << "gaps";
+  ASSERT_TRUE(Layout{}.merged(0, 2));
+  EXPECT_TRUE(Layout{}.merged(0, 2)->dense());
+  const Layout innermost = Layout{}.permuted(kChannelsLast);
+  ASSERT_TRUE(innermost.merged(2, 3)) << "height and width";
+  EXPECT_EQ(*innermost.merged(2, 3), Layout{}.permuted(std::array<std::size_t, 3>{0, 2, 1}));
+}
+
+TEST(Layout, IsViewedAsPyTorchViews) {
+  const Layout turned = Layout{}.permuted(std::array<std::size_t, 3>{0, 2, 1});  // [N, C, S] of [N, S, C]
+  const auto image = turned.viewed(shape({N, 6, 20}), shape({N, 6, 4, 5}));
+  ASSERT_TRUE(image) << "one axis in two";
+  EXPECT_TRUE(image->channels_last(4));
+  EXPECT_FALSE(turned.viewed(shape({N, 6, 20}), shape({N, 120}))) << "joined, out of order";
+  EXPECT_FALSE(turned.viewed(shape({N, 6, 20}), shape({N, 8, 15}))) << "across two axes";
+  ASSERT_TRUE(Layout{}.viewed(shape({N, 6, 20}), shape({N, 8, 15})));
+  EXPECT_TRUE(Layout{}.viewed(shape({N, 6, 20}), shape({N, 8, 15}))->dense());
+}
+
+TEST(Layout, KnowsImagesWithChannelsInnermost) {
+  EXPECT_TRUE(Layout{}.permuted(kChannelsLast).channels_last(4));
+  EXPECT_FALSE(Layout{}.channels_last(4));
+  EXPECT_FALSE(Layout{}.permuted(std::array<std::size_t, 4>{0, 1, 3, 2}).channels_last(4));
+}
+
+TEST(Tape, NewMemoryHasNoGaps) {
+  Tape tape;
+  const TensorId whole = tape.add_input(kSize);
+  const TensorId part =
+      tape.record({.inputs = {&whole, 1}, .output = kSize, .kind = Output::view, .layout = {Layout::kInOrder, true}});
+  EXPECT_FALSE(tape.tensor(part).layout.dense());
+  EXPECT_TRUE(tape.tensor(elementwise(tape, part)).layout.dense());
+}
+
 }  // namespace
 }  // namespace gpumem::ops

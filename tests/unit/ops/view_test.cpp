@@ -154,5 +154,15 @@ TEST(Expand, GivesAParameterTheBatch) {
   EXPECT_EQ(core::to_string(*expanded), "[N, 1, 768]");
 }
 
+TEST(SlidingWindow, AddsAnAxisOfItsSize) {
+  EXPECT_EQ(output_text("sliding_window", "dim=2, size=4, step=2", {shape({N, 3, 10})}), "[N, 3, 4, 4]");
+  EXPECT_FALSE(output("sliding_window", "dim=2, size=11, step=2", {shape({N, 3, 10})}));
+  EXPECT_FALSE(output("sliding_window", "dim=2, size=4", {shape({N, 3, 10})})) << "no step";
+  EXPECT_FALSE(output("sliding_window", "dim=0, size=4, step=2", {shape({N, 3, 10})})) << "the batch";
+  EXPECT_FALSE(output("sliding_window", "dim=0, size=1, step=1", {shape({1, 2, 3, 4, 5, 6, 7, 8})}));
+}
+
+TEST(Reshape, TakesOneAxisApart) { EXPECT_EQ(output_text("reshape", "shape=(1, 1)", {shape({64})}), "[64, 1, 1]"); }
+
 }  // namespace
 }  // namespace gpumem::ops

@@ -39,6 +39,113 @@ GPUMEM_INLINE Layout Layout::permuted(std::span<const std::size_t> dims) const {
   return result;
 }
 
+GPUMEM_INLINE Layout Layout::regrouped(std::size_t axis, std::size_t count) const {
+  Layout result{0, gaps};
+  std::size_t place = 0;
+  const auto put = [&](std::size_t at) {
+    if (place < core::Shape::kMaxRank) result.order |= static_cast<std::uint32_t>(at) << (4 * place++);
+  };
+  for (std::size_t from = 0; from < core::Shape::kMaxRank; ++from) {
+    const std::size_t old = axis_at(from);
+    if (old == axis) {
+      for (std::size_t part = 0; part < count; ++part) put(axis + part);
+    } else {
+      put(old < axis ? old : old + count - 1);
+    }
+  }
+  put(core::Shape::kMaxRank - 1);  // the place that a dropped axis leaves
+  return result;
+}
+
+GPUMEM_INLINE Layout Layout::with_axis(std::size_t axis) const {
+  if (dense()) return *this;
+  Layout result{0, gaps};
+  std::size_t place = 0;
+  const auto put = [&](std::size_t at) {
+    if (place < core::Shape::kMaxRank) result.order |= static_cast<std::uint32_t>(at) << (4 * place++);
+  };
+  for (std::size_t from = 0; from < core::Shape::kMaxRank; ++from) {
+    const std::size_t old = axis_at(from);
+    if (old == axis) put(axis);
+    put(old < axis ? old : old + 1);
+  }
+  return result;
+}
+
+GPUMEM_INLINE std::optional<Layout> Layout::merged(std::size_t first, std::size_t last) const {
+  if (gaps) return std::nullopt;
+  Layout result = *this;
+  for (std::size_t axis = last; axis > first; --axis) {
+    std::size_t place = 0;
+    while (place < core::Shape::kMaxRank && result.axis_at(place) != axis - 1) ++place;
+    if (place + 1 >= core::Shape::kMaxRank || result.axis_at(place + 1) != axis) return std::nullopt;
+    result = result.regrouped(axis, 0);
+  }
+  return result;
+}
+
+namespace tape_detail {
+
+/// How many axes from `at` on have as many elements as `size`, which grows with the batch as often as it says; `taken`
+/// is what they have so far.
+struct Run {
+  core::Checked elements = 1;
+  int batches = 0;
+  std::size_t axes = 0;
+
+  void take(const core::Dim& dim) {
+    elements *= dim.size;
+    batches += dim.kind == core::Dim::Kind::batch ? 1 : 0;
+    ++axes;
+  }
+  [[nodiscard]] bool matches(const Run& other) const {
+    return batches == other.batches && elements.value() == other.elements.value();
+  }
+  [[nodiscard]] bool less(const Run& other) const {
+    return elements.value().value_or(INT64_MAX) < other.elements.value().value_or(INT64_MAX) || batches < other.batches;
+  }
+};
+
+}  // namespace tape_detail
+
+GPUMEM_INLINE std::optional<Layout> Layout::viewed(const core::Shape& from, const core::Shape& to) const {
+  Layout result = *this;
+  std::size_t read = 0;
+  std::size_t made = 0;
+  while (read < from.rank() || made < to.rank()) {
+    tape_detail::Run old;
+    tape_detail::Run fresh;
+    const std::size_t first = made;
+    if (read < from.rank()) old.take(from[read++]);
+    if (made < to.rank()) fresh.take(to[made++]);
+    while (!old.matches(fresh)) {
+      const bool takes_old = old.less(fresh);
+      if (takes_old ? read == from.rank() : made == to.rank()) return std::nullopt;
+      if (takes_old) {
+        old.take(from[read++]);
+      } else {
+        fresh.take(to[made++]);
+      }
+    }
+    if (old.axes == 0 || fresh.axes == 0) return dense() ? std::optional<Layout>(Layout{}) : std::nullopt;
+    if (old.axes > 1) {
+      const auto joined = result.merged(first, first + old.axes - 1);
+      if (!joined) return std::nullopt;
+      result = *joined;
+    }
+    if (fresh.axes > 1) result = result.regrouped(first, fresh.axes);
+  }
+  return result;
+}
+
+GPUMEM_INLINE bool Layout::channels_last(std::size_t rank) const {
+  if (gaps || rank < 4 || rank > core::Shape::kMaxRank || axis_at(0) != 0 || axis_at(rank - 1) != 1) return false;
+  for (std::size_t place = 1; place + 1 < rank; ++place) {
+    if (axis_at(place) != place + 1) return false;
+  }
+  return true;
+}
+
 GPUMEM_INLINE bool Layout::leading_axes_merge(std::size_t count) const {
   if (gaps) return false;
   std::size_t first = 0;
@@ -178,6 +285,7 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   TapeTensor& output = tensors_.back();
   output.requires_grad = requires_grad && call.differentiable && call.gradient != Gradient::none;
   output.layout = call.layout;
+  if (call.kind == Output::fresh) output.layout.gaps = false;  // new memory has none, in whatever order its axes lie
   output.view = call.kind == Output::view || (call.kind == Output::in_place && tensor(inputs[0]).view);
   if (call.kind != Output::fresh) output.storage = tensor(inputs[0]).storage;
 

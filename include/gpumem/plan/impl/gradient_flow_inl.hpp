@@ -101,7 +101,10 @@ GPUMEM_INLINE void GradientFlow::make_input_gradients(const ops::Function& funct
     const bool masked = at < kMasked && (function.no_gradient >> at & 1U) != 0;
     const bool flows = !masked && state_.requires_grad(inputs[at]);
     flows_.push_back(flows ? input_gradient(function, inputs[at], output) : Flow{});
-    if (flows && !called) {
+    // A weight that the model computes is a convolution's second input.
+    const bool weight = at == 1 && function.library == ops::Library::convolution;
+    if (flows && weight) state_.call(function, Direction::weight_gradient, true);
+    if (flows && !weight && !called) {
       state_.call(function, Direction::data_gradient, true);
       called = true;
     }
