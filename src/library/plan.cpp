@@ -1,5 +1,6 @@
 // The bodies of plan/, compiled once.
 #include "gpumem/plan/impl/autocast_copies_inl.hpp"
+#include "gpumem/plan/impl/batch_loader_inl.hpp"
 #include "gpumem/plan/impl/checkpoints_inl.hpp"
 #include "gpumem/plan/impl/forward_calls_inl.hpp"
 #include "gpumem/plan/impl/forward_pass_inl.hpp"

@@ -67,12 +67,14 @@ struct TrainingJob {
   Loss loss = Loss::cross_entropy;
   bool foreach = true;                     ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
   bool fused = false;                      ///< the optimizer's fused form
+  bool weight_decay = false;               ///< the optimizer decays the weights: some copy the gradients for it
   std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
   /// GPUs that train together, each on a batch of `batch_size` of its own (DistributedDataParallel, ZeRO).
   std::int64_t data_parallel = 1;
   bool activation_checkpointing = false;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;
+  bool prefetch = false;  ///< the next batch is copied to the GPU, on a stream of its own, before a step begins
   /// Of a recording: `optimizer` trains in place of the recorded one.
   bool replaces_optimizer = false;
   std::string software = {};  ///< the stack it runs on, as the GPU's profile names it; empty: the profile's first

@@ -36,6 +36,7 @@ class OptimizerStep {
  private:
   void make_state();
   [[nodiscard]] std::int64_t state_bytes(const TrainedParameter& parameter) const;
+  [[nodiscard]] std::vector<Slot> decay_all();
   void take_for_all();
   void take_one_by_one();
 
@@ -46,6 +47,7 @@ class OptimizerStep {
   bool scalars_on_device_ = false;
   bool foreach_ = false;
   bool fused_ = false;
+  bool decays_ = false;  ///< into a copy of the gradients
   bool has_state_ = false;
 };
 

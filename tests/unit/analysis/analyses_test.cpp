@@ -33,6 +33,8 @@ std::vector<TrainingJob> jobs_of(const TrainingJob& base) {
   other([](TrainingJob& job) { job.loss = model::Loss::mse; });
   other([](TrainingJob& job) { job.foreach = false; });
   other([](TrainingJob& job) { job.fused = true; });
+  other([](TrainingJob& job) { job.weight_decay = true; });
+  other([](TrainingJob& job) { job.prefetch = true; });
   other([](TrainingJob& job) { job.gradient_accumulation = 3; });
   other([](TrainingJob& job) { job.activation_checkpointing = true; });
   other([](TrainingJob& job) { job.zero_grad_to_none = false; });

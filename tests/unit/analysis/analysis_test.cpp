@@ -41,6 +41,8 @@ const std::vector<Change>& changes() {
       {[](TrainingJob& job) { job.optimizer = Optimizer::sgd; }},
       {[](TrainingJob& job) { job.foreach = false; }},
       {[](TrainingJob& job) { job.fused = true; }},
+      {[](TrainingJob& job) { job.weight_decay = true; }},
+      {[](TrainingJob& job) { job.prefetch = true; }},
       {[](TrainingJob& job) { job.gradient_accumulation = 3; }},
       {[](TrainingJob& job) { job.activation_checkpointing = true; }},
       {[](TrainingJob& job) { job.zero_grad_to_none = false; }},

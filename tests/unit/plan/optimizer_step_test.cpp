@@ -141,5 +141,33 @@ TEST(OptimizerStep, AFusedOptimizerCountsItsStepsOnTheGpu) {
   EXPECT_EQ(events(job, plan, Phase::optimizer, 2), Events());
 }
 
+TEST(OptimizerStep, WeightDecayCopiesTheGradients) {
+  constexpr std::int64_t kParameters = 128 + 32 + 64 + 8;
+  for (const model::OptimizerRow& row : model::kOptimizerRows) {
+    SCOPED_TRACE(row.name);
+    TrainingJob job = net();
+    job.optimizer = row.value;
+    const auto temporaries = [&] { return allocated(planned(job), Category::temporary, Phase::optimizer, 2); };
+    for (const bool foreach : {true, false}) {
+      job.foreach = foreach;
+      job.weight_decay = false;
+      const std::int64_t without = temporaries();
+      job.weight_decay = true;
+      EXPECT_EQ(temporaries() - without, row.decay_copies ? kParameters : 0);
+    }
+    job.fused = true;
+    if (row.has_fused) EXPECT_EQ(temporaries(), 0) << "the fused kernel makes no copy";
+  }
+}
+
+TEST(OptimizerStep, DecayedGradientsLiveUntilTheStepReturns) {
+  TrainingJob job = net();
+  job.optimizer = Optimizer::sgd_momentum;
+  job.weight_decay = true;
+  EXPECT_TRUE(in_order(events(job, planned(job).plan, Phase::optimizer, 2),
+                       {"+128 a temporary", "+32 a temporary", "+64 c temporary", "+8 c temporary", "-128 a temporary",
+                        "-32 a temporary", "-64 c temporary", "-8 c temporary"}));
+}
+
 }  // namespace
 }  // namespace gpumem::plan

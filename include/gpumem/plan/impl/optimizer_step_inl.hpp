@@ -2,6 +2,7 @@
 
 #include "gpumem/plan/optimizer_step.hpp"
 
+#include <utility>
 #include <vector>
 
 namespace gpumem::plan {
@@ -11,7 +12,8 @@ GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, cons
     : log_(log), pace_(pace), row_(model::row_of(job.optimizer)) {
   const bool multi_tensor = backend.multi_tensor_optimizers;
   fused_ = job.fused && multi_tensor && row_.has_fused;
-  foreach_ = job.foreach && multi_tensor && row_.foreach_temporaries > 0;
+  decays_ = job.weight_decay && row_.decay_copies && !fused_;
+  foreach_ = job.foreach && multi_tensor && (row_.foreach_temporaries > 0 || decays_);
   scalars_on_device_ = backend.step_counts_on_device || fused_;
 }
 
@@ -20,6 +22,7 @@ GPUMEM_INLINE void OptimizerStep::create() {
 }
 
 GPUMEM_INLINE void OptimizerStep::run() {
+  const std::vector<Slot> decayed = decays_ && foreach_ ? decay_all() : std::vector<Slot>();
   make_state();
   if (fused_) return;
   if (foreach_) {
@@ -27,6 +30,18 @@ GPUMEM_INLINE void OptimizerStep::run() {
   } else {
     take_one_by_one();
   }
+  for (const Slot slot : decayed) log_.drop(slot);
+}
+
+/// grads = torch._foreach_add(grads, params, alpha=weight_decay): they live until the step returns.
+GPUMEM_INLINE std::vector<Slot> OptimizerStep::decay_all() {
+  std::vector<Slot> copies;
+  copies.reserve(parameters_.size());
+  for (const TrainedParameter& parameter : parameters_) {
+    if (pace_.late()) break;
+    copies.push_back(log_.allocate(parameter.bytes, Category::temporary, parameter.layer));
+  }
+  return copies;
 }
 
 GPUMEM_INLINE void OptimizerStep::make_state() {
@@ -63,24 +78,30 @@ GPUMEM_INLINE void OptimizerStep::take_for_all() {
 }
 
 GPUMEM_INLINE void OptimizerStep::take_one_by_one() {
-  if (row_.single_temporaries == 0) return;
+  if (row_.single_temporaries == 0 && !decays_) return;
   Slot last = kNoSlot;
+  Slot decayed = kNoSlot;  // grad = grad.add(param, alpha=weight_decay): a name, until the next parameter's
   std::vector<Slot> taken;
   for (const TrainedParameter& parameter : parameters_) {
     if (pace_.late()) break;
     taken.clear();
+    if (decays_) {
+      const Slot before = std::exchange(decayed, log_.allocate(parameter.bytes, Category::temporary, parameter.layer));
+      log_.drop(before);
+    }
     for (int temporary = 0; temporary < row_.single_temporaries; ++temporary) {
       taken.push_back(log_.allocate(parameter.bytes, Category::temporary, parameter.layer));
     }
     log_.drop(last);
     last = kNoSlot;
-    if (row_.single_keeps_last) {
+    if (row_.single_keeps_last && !taken.empty()) {
       last = taken.back();
       taken.pop_back();
     }
     for (const Slot slot : taken) log_.drop(slot);
   }
   log_.drop(last);
+  log_.drop(decayed);
 }
 
 GPUMEM_INLINE GradientScaler::GradientScaler(RunState& state, const model::TrainingJob& job)

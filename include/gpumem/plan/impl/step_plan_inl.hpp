@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/plan/batch_loader.hpp"
 #include "gpumem/plan/checkpoints.hpp"
 #include "gpumem/plan/forward_calls.hpp"
 #include "gpumem/plan/gradient_flow.hpp"
@@ -31,7 +32,8 @@ class TrainingScript {
         blocks_(state_, calls_, names_, blocks),
         gradients_(state_, calls_, blocks_),
         optimizer_(state_.log(), state_.pace(), job, state_.backend()),
-        scaler_(state_, job) {}
+        scaler_(state_, job),
+        loader_(state_, job) {}
 
   void construct(const TensorBytes& bytes) {
     state_.set_batch(bytes);
@@ -55,8 +57,8 @@ class TrainingScript {
 
   void validation_pass(const TensorBytes& bytes) {
     begin(Phase::validation, step_, bytes);
-    state_.let_go(pass_.tape.inputs());
-    add_batch();
+    loader_.release();
+    loader_.load();
     forward(false, true);
     hold_outputs();
   }
@@ -115,9 +117,9 @@ class TrainingScript {
 
   void forward_and_backward(const TensorBytes& bytes, bool first) {
     begin(Phase::batch, step_, bytes);
-    state_.let_go(pass_.tape.inputs());
+    loader_.release();
     if (first) zero_grad_at(model::ZeroGrad::step_start);
-    add_batch();
+    loader_.load();
     if (first) zero_grad_at(model::ZeroGrad::before_forward);
     begin(Phase::forward, step_, bytes);
     forward(true, true);
@@ -166,9 +168,6 @@ class TrainingScript {
   [[nodiscard]] std::span<const ops::TensorId> model_inputs() const {
     return pass_.tape.inputs().first(pass_.model_inputs);
   }
-  void add_batch() {
-    for (const ops::TensorId input : pass_.tape.inputs()) state_.add_input(input);
-  }
 
   /// The outputs and the loss stay under their names until the next step makes new ones.
   void hold_outputs() {
@@ -192,6 +191,7 @@ class TrainingScript {
   GradientFlow gradients_;
   OptimizerStep optimizer_;
   GradientScaler scaler_;
+  BatchLoader loader_;
   std::vector<Slot> held_outputs_;
   std::vector<Slot> held_loss_;
   std::int32_t step_ = 0;

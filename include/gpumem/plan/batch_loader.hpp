@@ -1,0 +1,36 @@
+// Enters: what a run reads of each batch. Leaves: when a batch arrives on the GPU and when it goes: as the step begins,
+// or one step ahead on a stream of its own. Units: bytes.
+// Source: the loop of PyTorch's tutorials; timm 1.0.9, timm/data/loader.py, PrefetchLoader: images come as bytes, are
+// made floating point on the GPU, and while one batch is trained the next stands ready.
+#pragma once
+
+#include <vector>
+
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/plan/run_state.hpp"
+
+namespace gpumem::plan {
+
+class BatchLoader {
+ public:
+  BatchLoader(RunState& state, const model::TrainingJob& job) : state_(state), prefetches_(job.prefetch) {}
+
+  /// The last batch goes, unless the script's names hold it until the new one is there.
+  void release();
+  /// The batch arrives; where it was fetched ahead, the one behind it does.
+  void load();
+
+ private:
+  [[nodiscard]] std::vector<Slot> fetch();
+
+  RunState& state_;
+  bool prefetches_;
+  std::vector<Slot> ahead_;  ///< the next batch, by input; empty: none was fetched yet
+};
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/plan/impl/batch_loader_inl.hpp"
+#endif
