@@ -30,6 +30,7 @@ from .operators import is_factory, is_view, largest_size, rules_of, small_extra
 from .places import line_of, users_line
 from .pretended_cuda import pretended_gpu
 from .run import Begin, Call, Category, End, Mark, Marked, Parameter, Phase, Run, Warning, Workspace
+from .shortcuts import overwrite, overwrites, view_of
 from .steps import Steps
 from .storages import Storages, form_of, local, tensors_in
 
@@ -132,7 +133,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             for name, each in parameters
         ]
         self.run.precision = precision_of(parameters, self._autocast)
-        kinds = {type(each).__name__.lower() for each in self.steps.optimizers}
+        kinds = {_name_of(each) for each in self.steps.optimizers}
         self.run.optimizer = kinds.pop() if len(kinds) == 1 else ""
         if torch.distributed.is_available() and torch.distributed.is_initialized():
             self.run.world_size, self.run.rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
@@ -169,6 +170,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._collect_garbage()
         if self.steps.now in (Mark.FORWARD, Mark.CONSTRUCTION) and torch._C._current_graph_task_id() != -1:
             self.steps.backward_begins()
+        if is_view(func) and not kwargs:
+            view = view_of(self._fakes, func, args, inputs)
+            if view is not None:
+                return view
         known, value = self.invented.answer(func, inputs)
         if known:
             self._made(func, args, inputs, value)
@@ -179,7 +184,10 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         if summed is not None:
             self._note(torch.ops.aten.add_.Tensor, args, inputs, [summed])
             return summed
-        out = self.invented.called(func, args, kwargs)
+        if overwrites(func) and overwrite(self._fakes, func, args, kwargs, inputs):
+            out = None
+        else:
+            out = self.invented.called(func, args, kwargs)
         if is_view(func):
             return out
         outputs = [each for each in tensors_in(out) if each.device.type == "cuda"]
@@ -280,6 +288,13 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self._operators += 1
         if self._operators % _OPERATORS_A_COLLECTION == 0:
             gc.collect(1)
+
+
+def _name_of(optimizer: torch.optim.Optimizer) -> str:
+    """As the command line names it."""
+    momentum = any(group.get("momentum") for group in optimizer.param_groups)
+    name = type(optimizer).__name__.lower()
+    return "sgd-momentum" if name == "sgd" and momentum else name
 
 
 @contextmanager
