@@ -16,7 +16,9 @@ estimate_module() uses them, -m gpumem.export_graph runs them.
 The model is traced by torch.fx in training mode on PyTorch's "meta" device, which works out shapes
 without computing or allocating anything; so what Python decides by shapes is decided as in a real
 run. It is traced at several batch sizes and, where the model takes them, at two input sizes: what
-grows with them is left open in the graph. What the graph cannot say is an error, never left out.
+grows with them is left open in the graph. What the graph cannot say is an error, never left out;
+run from the package gpumem (-m gpumem.export_graph), under PyTorch 2.1 or later, it then records a
+training step of the model and writes that, which gpumem takes in a graph's place.
 
 It needs PyTorch 1.13 or later; torchvision 0.14 or later for its models.
 """
@@ -121,18 +123,41 @@ def parse_arguments(arguments):
     return options
 
 
+def one_text(options, sample):
+    """The graph of --model, its shapes, or a recording where there is no graph."""
+    try:
+        graph, shapes, note = one_model.export_named(options.model, options.num_classes, sample)
+    except ExportError as error:
+        return recorded_text(options, sample, error)
+    if note:
+        print(f"export_graph.py: {options.model}: {note}", file=sys.stderr)
+    return shapes if options.shapes else graph
+
+
+def recorded_text(options, sample, error):
+    """The recording of a training step of --model, which has no graph, as `error` says."""
+    remedy = "its training step can be recorded: python3 -m gpumem.export_graph does so"
+    if options.shapes or not __package__:
+        raise ExportError(f"{error}; {remedy}") from error
+    from .record import RecordError, record
+
+    sample = sample or models.SAMPLES.get(options.model, models.IMAGE)
+    try:
+        model = models.build_model(options.model, options.num_classes)
+        text = record.module(model, [sample.tensor(8)], 8, title=one_model.short_name(options.model))
+    except RecordError as other:
+        raise ExportError(f"{error}; nor can it be recorded: {other}") from other
+    print(f"export_graph.py: {options.model}: a recording, as {error}", file=sys.stderr)
+    return text
+
+
 def main(arguments):
     options = parse_arguments(arguments)
     # Nothing here computes; more threads would only cost their start.
     torch.set_num_threads(1)
     if options.model is not None:
         sample = sample_of(options.input, options.tokens) if options.input else None
-        graph, shapes, note = one_model.export_named(
-            options.model, options.num_classes, sample
-        )
-        if note:
-            print(f"export_graph.py: {options.model}: {note}", file=sys.stderr)
-        text = (shapes if options.shapes else graph).encode("utf-8")
+        text = one_text(options, sample).encode("utf-8")
         if options.output is None:
             sys.stdout.buffer.write(text)
         else:

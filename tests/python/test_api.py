@@ -132,6 +132,8 @@ class Estimate(unittest.TestCase):
             alloc_conf="expandable_segments:True",
             accumulate=2,
             foreach=False,
+            weight_decay=True,
+            prefetch=True,
             validation=True,
             checkpointing=True,
         )
@@ -156,6 +158,8 @@ class Estimate(unittest.TestCase):
             "--accumulate",
             2,
             "--no-foreach",
+            "--weight-decay",
+            "--prefetch",
             "--validation",
             "--checkpointing",
         )

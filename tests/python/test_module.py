@@ -110,6 +110,8 @@ class EstimateModule(unittest.TestCase):
             accumulate=2,
             foreach=False,
             fused=False,
+            weight_decay=True,
+            prefetch=True,
             validation=True,
             checkpointing=True,
             deadline_ms=60_000,
@@ -124,6 +126,8 @@ class EstimateModule(unittest.TestCase):
             "alloc_conf": "expandable_segments:True",
             "accumulate": 2,
             "foreach": False,
+            "weight_decay": True,
+            "prefetch": True,
             "validation": True,
             "checkpointing": True,
         }
@@ -169,6 +173,54 @@ class EstimateModule(unittest.TestCase):
                 pool.map(lambda module: gpumem.estimate_module(module, examples), modules)
             )
         self.assertEqual(together, alone)
+
+
+class Branching(nn.Module):
+    """Its graph depends on values: it can only be recorded."""
+
+    def __init__(self):
+        super().__init__()
+        self.net = Images()
+
+    def forward(self, images):
+        out = self.net(images)
+        return out if out.sum() > 0 else -out
+
+
+RECORDS = tuple(int(part) for part in torch.__version__.split("+")[0].split(".")[:2]) >= (2, 1)
+
+
+class WithoutAGraph(unittest.TestCase):
+    def test_says_what_it_was_made_from(self):
+        self.assertEqual(gpumem.estimate_module(Images(), torch.zeros(2, 3, 16, 16)).made_from, "graph")
+        self.assertEqual(gpumem.read_module(Images(), torch.zeros(2, 3, 16, 16)).format, "graph_json")
+
+    @unittest.skipIf(RECORDS, "this PyTorch records")
+    def test_an_older_pytorch_is_told_the_remedy(self):
+        with self.assertRaises(gpumem.ExportError) as caught:
+            gpumem.estimate_module(Branching(), torch.zeros(2, 3, 16, 16))
+        self.assertIn("install torch 2.1 or later", str(caught.exception))
+
+    @unittest.skipUnless(RECORDS, "only PyTorch 2.1 and later record")
+    def test_a_step_is_recorded(self):
+        images = torch.zeros(8, 3, 16, 16)
+        made = gpumem.estimate_module(Branching(), images, optimizer="sgd", zero_grad="step-end")
+        self.assertEqual(made.made_from, "recording")
+        graph = gpumem.estimate_module(Images(), images, optimizer="sgd", zero_grad="step-end")
+        self.assertAlmostEqual(made.reserved_bytes / graph.reserved_bytes, 1.0, delta=0.01)
+
+    @unittest.skipUnless(RECORDS, "only PyTorch 2.1 and later record")
+    def test_a_recording_is_read_for_any_batch(self):
+        summary = gpumem.read_module(Branching(), torch.zeros(4, 3, 16, 16))
+        self.assertEqual(summary.format, "recording")
+        small, large = (gpumem.estimate(summary, batch_size=batch).reserved_bytes for batch in (8, 4096))
+        self.assertLess(small, large)
+
+    def test_what_a_recording_cannot_hold_is_refused(self):
+        for option in ({"samples": 10}, {"validation": True}, {"estimator": "horus"}):
+            with self.assertRaises(gpumem.ExportError) as caught:
+                gpumem.estimate_module(Branching(), torch.zeros(2, 3, 16, 16), **option)
+            self.assertIn("it would be recorded instead", str(caught.exception))
 
 
 class Errors(unittest.TestCase):

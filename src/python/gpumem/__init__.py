@@ -13,6 +13,8 @@ print(model), Keras, graph JSON. With PyTorch at hand no summary is needed:
 
     need = gpumem.estimate_module(model, torch.empty(64, 3, 224, 224), optimizer="sgd")
 
+(its graph is exported or, where that cannot be had, a step of it is recorded.)
+
 What a whole training step does, with the program's own optimizer, precision and checkpointing, is
 recorded without a GPU (PyTorch 2.1 or later): see estimate_step() and record.
 
@@ -50,6 +52,7 @@ if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is no
         export_module,
         fit,
         gpus,
+        read_module,
         read_summary,
     )
 else:
@@ -88,6 +91,7 @@ __all__ = [
     "export_module",
     "fit",
     "gpus",
+    "read_module",
     "read_summary",
     "record",
 ]

@@ -1,4 +1,4 @@
-"""What the functions of gpumem return."""
+"""What gpumem's functions return; `import gpumem` has them all."""
 
 from __future__ import annotations
 
@@ -71,6 +71,7 @@ class Estimate:
     device_bytes: CUDA context and reserved: what nvidia-smi shows.
     capacity_bytes: what jobs can have of the GPU.
     fits: it is known to fit.
+    made_from: "summary", a text; "graph", which a PyTorch module was exported as; "recording".
     retries: how often the allocator gives back its cache for the job to fit, which slows it down.
     breakdown: what expected_bytes is made of, the parts sum to it: "context", "parameters",
         "gradients", "optimizer", "activations", "workspace", "fragmentation", as far as the
@@ -108,6 +109,7 @@ class Estimate:
     estimator: str
     model: str | None
     gpu: str
+    made_from: str
     report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
 
     def json(self) -> str:

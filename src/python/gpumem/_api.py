@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, Union
 
 from . import _gpumem
 from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
-from ._errors import ExportError, UsageError
+from ._errors import Error, ExportError, UsageError
 from ._gpumem import Summary as Summary
-from .record import record
+from .record import RecordError, record
 
 if TYPE_CHECKING:
     import torch
@@ -85,6 +85,8 @@ def estimate(
     data_parallel: int = 1,
     foreach: bool = True,
     fused: bool = False,
+    weight_decay: bool = False,
+    prefetch: bool = False,
     validation: bool = False,
     checkpointing: bool = False,
     deadline_ms: int = 0,
@@ -107,6 +109,8 @@ def estimate(
     data_parallel: GPUs that train together, each on a batch of its own; the estimators model-states
         and zero-... take more than one.
     foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
+    weight_decay: the optimizer decays the weights.
+    prefetch: the next batch is copied to the GPU while a step runs.
     validation: a pass without gradients after each epoch.
     checkpointing: activation checkpointing.
     Of a recording, options at their defaults stay as they were recorded.
@@ -115,9 +119,9 @@ def estimate(
     Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
     says too little for this estimate; InputError if the summary, profile or model cannot be read.
     """
-    job = _job(locals())
-    fields = _gpumem.estimate(_summary(summary), job, _integer("deadline_ms", deadline_ms, 0))
-    return _estimate_of(fields)
+    job, read = _job(locals()), _summary(summary)
+    fields = _gpumem.estimate(read, job, _integer("deadline_ms", deadline_ms, 0))
+    return _estimate_of(fields, read)
 
 
 def fit(
@@ -139,6 +143,8 @@ def fit(
     data_parallel: int = 1,
     foreach: bool = True,
     fused: bool = False,
+    weight_decay: bool = False,
+    prefetch: bool = False,
     validation: bool = False,
     checkpointing: bool = False,
     deadline_ms: int = 0,
@@ -149,10 +155,10 @@ def fit(
 
     Raises what estimate() does at batch 1; NoEstimateError if layers are unknown.
     """
-    job = _job(locals())
-    fields = _gpumem.fit(_summary(summary), job, _integer("deadline_ms", deadline_ms, 0))
+    job, read = _job(locals()), _summary(summary)
+    fields = _gpumem.fit(read, job, _integer("deadline_ms", deadline_ms, 0))
     for name in ("estimate", "one_more"):
-        fields[name] = None if fields[name] is None else _estimate_of(fields[name])
+        fields[name] = None if fields[name] is None else _estimate_of(fields[name], read)
     return Fit(**fields)
 
 
@@ -175,24 +181,64 @@ def estimate_module(
     data_parallel: int = 1,
     foreach: bool = True,
     fused: bool = False,
+    weight_decay: bool = False,
+    prefetch: bool = False,
     validation: bool = False,
     checkpointing: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
-    """The memory that training a PyTorch module takes; its graph is exported by export_module().
+    """The memory that training a PyTorch module takes. Its graph is exported, as by export_module(); where that cannot be
+    had, a training step of it is recorded (PyTorch 2.1 or later). The answer's made_from says which it was.
 
     batch_size: samples; None: that of the example inputs.
 
     The other options are those of estimate(); deadline_ms is that of the estimate, not of the
-    export. For several estimates of one module export it once.
+    export. For several estimates of one module read it once, with read_module().
 
-    Raises what export_module() and estimate() do.
+    Raises what read_module() and estimate() do. Learned estimators, samples, validation and checkpointing need the graph:
+    with these, what cannot be exported is an ExportError.
     """
     options = {name: value for name, value in locals().items() if name in _KINDS}
     examples = _examples(module, example_inputs)
     if batch_size is None:
         options["batch_size"] = examples[0].shape[0]
-    return estimate(export_module(module, examples), deadline_ms=deadline_ms, **options)
+    try:
+        return estimate(export_module(module, examples), deadline_ms=deadline_ms, **options)
+    except Error as error:
+        if not _is_of_the_graph(error):
+            raise
+        recorded = _recorded_module(module, examples, options, error, scale=False)
+    left = {name: value for name, value in options.items() if name not in _RECORDED}
+    return estimate(recorded, deadline_ms=deadline_ms, **left)
+
+
+def read_module(
+    module: torch.nn.Module,
+    example_inputs: torch.Tensor | Sequence[torch.Tensor] | Mapping[str, torch.Tensor],
+    *,
+    optimizer: str = "adam",
+    precision: str = "fp32",
+    loss: str = "cross-entropy",
+    zero_grad: str = "before-forward",
+    accumulate: int = 1,
+    weight_decay: bool = False,
+    prefetch: bool = False,
+) -> Summary:
+    """A PyTorch module for any number of estimates, at any batch size: its graph as export_module() has it or, where that
+    cannot be had, a recording of its training step (PyTorch 2.1 or later).
+
+    A recording holds these options, which a graph leaves to estimate(); the Summary's format says which it is:
+    "graph_json" or "recording".
+
+    Raises what export_module() does if neither can be had.
+    """
+    options = {name: value for name, value in locals().items() if name in _KINDS}
+    examples = _examples(module, example_inputs)
+    try:
+        return export_module(module, examples)
+    except ExportError as error:
+        batch = max(int(examples[0].shape[0]), 2)  # At 1, PyTorch's strides are special.
+        return _recorded_module(module, examples, {**options, "batch_size": batch}, error, scale=True)
 
 
 def export_module(
@@ -222,7 +268,10 @@ def export_module(
             text = export_graph.export_graph(module, examples, name or type(module).__name__)
         except export_graph.ExportError as error:
             raise ExportError(str(error), "not_exportable") from error
-    return read_summary(text=text)
+    try:
+        return read_summary(text=text)
+    except Error as error:  # A graph that this library cannot read.
+        raise ExportError(str(error), "not_exportable") from error
 
 
 def estimate_step(
@@ -253,7 +302,8 @@ def estimate_step(
         options["seq_length"] = sequence_length
     job = _job(options)
     deadline = _integer("deadline_ms", deadline_ms, 0)
-    return _estimate_of(_gpumem.estimate(read_summary(text=text), job, deadline))
+    read = read_summary(text=text)
+    return _estimate_of(_gpumem.estimate(read, job, deadline), read)
 
 
 def gpus() -> list[Gpu]:
@@ -338,12 +388,51 @@ def _job(arguments: Mapping[str, Any]) -> _gpumem.Job:
     return _gpumem.Job(options)
 
 
-def _estimate_of(fields: dict[str, Any]) -> Estimate:
+_MADE_FROM = {"graph_json": "graph", "recording": "recording"}
+
+
+def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
+    fields["made_from"] = _MADE_FROM.get(read.format, "summary")
     if fields["peak"] is not None:
         fields["peak"] = Peak(*fields["peak"])
     fields["assumed"] = tuple(Assumption(*each) for each in fields["assumed"])
     fields["bins"] = tuple(Bin(*each) for each in fields["bins"])
     return Estimate(**fields)
+
+
+#: Options that a recording of a module holds, and those that it cannot follow.
+_RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
+_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model")
+
+
+def _is_of_the_graph(error: Error) -> bool:
+    """Whether the module has no graph, or one in which a layer's memory cannot be told."""
+    of_layer = error.file is None and error.element is not None
+    return isinstance(error, ExportError) or (of_layer and error.code in ("missing_information", "malformed_input"))
+
+
+def _recorded_module(
+    module: torch.nn.Module, examples: list[torch.Tensor], options: Mapping[str, Any], error: Error, scale: bool
+) -> Summary:
+    """The recording of a module that has no graph, as `error` says; raises that if it cannot be recorded either."""
+    usual = {name: value for name, _, value, _ in _gpumem.OPTIONS}
+    needs = [name for name in _NEED_A_GRAPH if options.get(name, usual[name]) not in (usual[name], None)]
+    if options.get("estimator", "replay") != "replay":
+        needs.append("estimator")
+    if needs:
+        raise _with_remedy(error, f"without {', '.join(needs)} it would be recorded instead") from error
+    wanted = (*_RECORDED, "optimizer", "foreach", "fused")
+    chosen = {name: options[name] for name in wanted if name in options}
+    try:
+        text = record.module(module, examples, int(options["batch_size"]), scale=scale, **chosen)
+    except Exception as other:  # Whatever the model's own code raises.
+        kind = "" if isinstance(other, RecordError) else f"{type(other).__name__}: "
+        raise _with_remedy(error, f"nor can it be recorded: {kind}{other}") from other
+    return read_summary(text=text)
+
+
+def _with_remedy(error: Error, remedy: str) -> ExportError:
+    return ExportError(f"{error}; {remedy}", error.code)
 
 
 def _examples(

@@ -158,6 +158,33 @@ class _Record:
             write_recording(path, text)
         return text
 
+    def module(
+        self,
+        module: Any,
+        example_inputs: Any,
+        batch_size: int,
+        *,
+        scale: bool = True,
+        title: str | None = None,
+        **options: Any,
+    ) -> str:
+        """The recording of a step of a module, of which only its inputs are known: what `gpumem estimate` assumes of a
+        graph is done as a program.
+
+        example_inputs: a list of tensors, in the order of forward()'s parameters, whose first axis is the batch.
+        batch_size, scale: as of step().
+        options: optimizer, precision, loss, zero_grad, accumulate, foreach, fused, weight_decay and prefetch, as of
+            gpumem.estimate().
+
+        The module is not changed: a copy without values is trained. Returns the recording's text. Raises RecordError.
+        """
+        _need_torch()
+        from .module_step import StepOptions, step_of_module
+
+        make_step = step_of_module(module, example_inputs, StepOptions(**options))
+        name = type(module).__name__ if title is None else title
+        return self.step(make_step, batch_size, scale=scale, title=name)
+
     def pretend_world(self, size: int, rank: int = 0) -> contextlib.AbstractContextManager[None]:
         """A context in which this is process `rank` of `size` that train together: torch.distributed with a group whose
         other processes are not there. A recording inside it is that of this rank. Raises RecordError."""
