@@ -238,7 +238,10 @@ def roll(exporter, node, arguments, _):
 
 @handles("input pad mode value", "pad")
 def pad(exporter, node, arguments, _):
-    exporter.add(node, "pad", [arguments["input"]], {"padding": list(arguments["pad"])})
+    attributes = {"padding": list(arguments["pad"])}
+    if arguments.get("mode", "constant") != "constant":
+        attributes["mode"] = arguments["mode"]
+    exporter.add(node, "pad", [arguments["input"]], attributes)
 
 
 @handles("input size scale_factor mode", "interpolate", "upsample")

@@ -112,6 +112,30 @@ inline TensorId folded(Tape& tape, TensorId tensor, std::size_t rank) {
   return rank < 4 || tape.tensor(tensor).layout.leading_axes_merge(rank - 2) ? tensor : contiguous(tape, tensor);
 }
 
+/// One side of a product of batches of matrices, as aten::matmul folds it: axes that are broadcast are copied out,
+/// unless there is but one of them, or all are.
+inline TensorId side_of(const OpCall& call, Tape& tape, std::size_t side) {
+  const core::Shape& shape = call.shapes[side];
+  const TensorId tensor = call.tensors[side];
+  const std::size_t rank = call.output.rank();
+  const bool batches = rank > 3 && call.shapes[0].rank() > 2 && call.shapes[1].rank() > 2;
+  bool spreads = false;
+  bool stands = false;
+  core::Shape whole = call.output;
+  for (std::size_t axis = 0; batches && axis + 2 < rank; ++axis) {
+    const bool there = axis + shape.rank() >= rank && shape[axis + shape.rank() - rank] == call.output[axis];
+    spreads = spreads || !there;
+    stands = stands || (there && call.output[axis] != core::Dim::fixed(1));
+  }
+  if (!spreads || !stands) return folded(tape, tensor, shape.rank());
+  for (std::size_t back = 1; back <= 2; ++back) whole.set(rank - back, shape[shape.rank() - back]);
+  const auto size = size_of(whole);
+  if (!size) return folded(tape, tensor, shape.rank());
+  const TensorId view =
+      tape.record({.inputs = {&tensor, 1}, .output = *size, .kind = Output::view, .layout = {Layout::kInOrder, true}});
+  return contiguous(tape, view);
+}
+
 /// Each element of a matrix product is a sum over the axis that both inputs share, the first one's last.
 inline TensorSize matmul_products(const OpCall& call) {
   const core::Shape& rows = call.shapes[0];
@@ -125,8 +149,7 @@ inline TensorSize matmul_products(const OpCall& call) {
 /// aten::matmul: keeps both inputs.
 inline core::Result<TensorId> record_matmul(const OpCall& call, Tape& tape) {
   if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
-  const std::array<TensorId, 2> inputs = {folded(tape, call.tensors[0], call.shapes[0].rank()),
-                                          folded(tape, call.tensors[1], call.shapes[1].rank())};
+  const std::array<TensorId, 2> inputs = {side_of(call, tape, 0), side_of(call, tape, 1)};
   return tape.record({.inputs = inputs,
                       .output = call.size,
                       .saved_inputs = 3,

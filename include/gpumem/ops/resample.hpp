@@ -1,6 +1,6 @@
-// One pass over an image or a sequence that keeps nothing: roll, pad (torch.nn.functional.pad), up-sampling
-// (torch.nn.functional.interpolate), pixel_shuffle, repeat (Tensor.repeat, torch.tile), unfold and fold
-// (torch.nn.functional), and Keras' preprocessing layers.
+// One pass over an image or a sequence, of which only padding by its own elements keeps something: roll, pad
+// (torch.nn.functional.pad), up-sampling (torch.nn.functional.interpolate), pixel_shuffle, repeat (Tensor.repeat,
+// torch.tile), unfold and fold (torch.nn.functional), and Keras' preprocessing layers.
 #pragma once
 
 #include <algorithm>
@@ -151,9 +151,17 @@ inline core::Result<core::Shape> fold_shape(const OpInput& input) {
   return result;
 }
 
-/// A kernel that reads its input once and keeps nothing (pad, upsample, pixel_shuffle, repeat, unfold, fold).
+/// A kernel that reads its input once and keeps nothing (upsample, pixel_shuffle, repeat, unfold, fold).
 inline core::Result<TensorId> record_plain(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size});
+}
+
+/// torch.nn.functional.pad; reflection_pad2d_backward and replication_pad2d_backward read the input again.
+inline core::Result<TensorId> record_pad(const OpCall& call, Tape& tape) {
+  const model::AttributeValue* mode = call.attributes.find("mode");
+  const auto* named = mode == nullptr ? nullptr : std::get_if<std::string>(mode);
+  const bool reads = named != nullptr && (*named == "reflect" || *named == "replicate");
+  return tape.record({.inputs = call.tensors.first(1), .output = call.size, .saved_inputs = reads ? 1U : 0U});
 }
 
 /// What a printed count holds, beside an elementwise kernel.
@@ -197,7 +205,7 @@ inline constexpr std::array<Op, 10> kResampleOps = {{
                 .keras_classes = resample_detail::kKerasPad,
                 .positional = resample_detail::kPadPositional},
      .output_shape = resample_detail::pad_shape,
-     .record = resample_detail::record_plain},
+     .record = resample_detail::record_pad},
     {.traits = {.name = "upsample",
                 .family = OpFamily::other,
                 .torch_classes = resample_detail::kUpsample,

@@ -11,20 +11,26 @@ using testing::events;
 using testing::net;
 using testing::planned;
 
+/// What happens to batches as a step begins.
+Events batches(const TrainingJob& job, const StepPlan& plan, std::int32_t step) {
+  Events all = events(job, plan, Phase::batch, step);
+  std::erase_if(all, [](const std::string& event) { return !event.ends_with("input"); });
+  return all;
+}
+
 TEST(BatchLoader, ABatchArrivesAsItsStepBegins) {
   const TrainingJob job = net();
-  EXPECT_EQ(events(job, planned(job).plan, Phase::batch, 2),
-            Events({"-32 input", "-16 input", "+32 input", "+16 input"}));
+  EXPECT_EQ(batches(job, planned(job).plan, 2), Events({"-32 input", "-16 input", "+32 input", "+16 input"}));
 }
 
 TEST(BatchLoader, FetchedAheadTheNextOneArrivesBeforeTheLastOneGoes) {
   TrainingJob job = net();
   job.prefetch = true;
   const auto plan = planned(job).plan;
-  EXPECT_EQ(events(job, plan, Phase::batch, 1),
+  EXPECT_EQ(batches(job, plan, 1),
             Events({"+8 input", "+16 input", "+32 input", "-8 input",     // the first: bytes, labels, floats
                     "+8 input", "+16 input", "+32 input", "-8 input"}));  // the one behind it
-  EXPECT_EQ(events(job, plan, Phase::batch, 2),
+  EXPECT_EQ(batches(job, plan, 2),
             Events({"+8 input", "+16 input", "+32 input", "-8 input", "-32 input", "-16 input"}));
   EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
 }

@@ -102,7 +102,8 @@ GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const
   if (variant.weight_gradient == Copies::never) return {};
   const std::int64_t copied = copies(variant.weight_gradient, aligned, true) ? operands() : 0;
   if (w == 0) return {copied, 0};  // more groups than channels: no sizes of a real layer
-  const bool whole = wide && in % rule.whole_multiple == 0 && out % rule.whole_multiple == 0;
+  const bool multiples = wide && in % rule.whole_multiple == 0 && out % rule.whole_multiple == 0;
+  const bool whole = multiples || call.groups > 1;
   return {copied + bounded_product({workspace_detail::slices(rule, in, w, wide, whole), w}), 0};
 }
 
