@@ -52,6 +52,14 @@ TEST(ConvolutionWorkspace, DepthwiseAndAlignedPointwiseTakeNone) {
   }
 }
 
+TEST(ConvolutionWorkspace, GroupsAreNotSummedInSlices) {
+  ConvolutionCall call = call_of(ConvolutionPass::weight_gradient);
+  call.groups = 4;
+  EXPECT_EQ(bytes(call), 2 * kOperand + kWeight / 4);
+  call.pass = ConvolutionPass::data_gradient;
+  EXPECT_EQ(bytes(call), 2 * kOperand + kWeight / 4) << "so that one block of memory serves both";
+}
+
 TEST(WorkspaceVariants, DeviateInWhatTheySay) {
   const ConvolutionCall forward = call_of(ConvolutionPass::forward);
   const ConvolutionCall data = call_of(ConvolutionPass::data_gradient);
