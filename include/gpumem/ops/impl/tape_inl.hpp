@@ -284,8 +284,7 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   function.output = add(own_type ? call.output : call.output.as(type));
   TapeTensor& output = tensors_.back();
   output.requires_grad = requires_grad && call.differentiable && call.gradient != Gradient::none;
-  output.layout = call.layout;
-  if (call.kind == Output::fresh) output.layout.gaps = false;  // new memory has none, in whatever order its axes lie
+  output.layout = {call.layout.order, call.layout.gaps && call.kind != Output::fresh};  // new memory has none
   output.view = call.kind == Output::view || (call.kind == Output::in_place && tensor(inputs[0]).view);
   if (call.kind != Output::fresh) output.storage = tensor(inputs[0]).storage;
 
