@@ -44,7 +44,7 @@ const std::map<std::string, Names> kShared = {
     {"connect",
      {"family", "module_view", "forward", "complete", "containers", "wiring", "block_rule", "chain", "connect",
       "infer_shapes", "wired_graph"}},
-    {"estimate", {"estimator", "memory_estimate", "allocator_estimate", "fit", "timeline", "state_bytes"}},
+    {"estimate", {"estimator", "memory_estimate", "allocator_estimate", "evidence", "fit", "timeline", "state_bytes"}},
     {"utilisation",
      {"utilisation_estimate", "utilisation_estimator", "collocation", "step_time", "roofline_estimate", "translate"}},
     {"place", {"policy", "server", "queue", "recovery", "simulation", "simulator", "trace", "server_json"}},

@@ -76,8 +76,10 @@ TEST(Evidence, InferredEdgesAreSaidByEveryEstimatorThatFollowsThem) {
   const TrainingJob job = job_of(
       "Sequential(\n  (0): Linear(in_features=4, out_features=8, bias=True)\n  (1): ReLU()\n"
       "  (2): Linear(in_features=8, out_features=2, bias=True)\n)\n");
+  TrainingJob shaped = job;
+  shaped.input_shape = {4};
   for (const char* name : {"replay", "fake-tensor"}) {
-    const auto found = (*make_estimator(name))->estimate(job, *find_profile("a100-40gb"));
+    const auto found = (*make_estimator(name))->estimate(shaped, *find_profile("a100-40gb"));
     ASSERT_TRUE(succeeds(found));
     EXPECT_EQ(subjects(*found), "edges ") << name;
   }

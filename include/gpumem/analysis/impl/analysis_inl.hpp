@@ -95,13 +95,19 @@ GPUMEM_INLINE core::Result<const plan::ForwardPass*> Analysis::forward_pass(ops:
 
 GPUMEM_INLINE core::Result<PlanSource> Analysis::source() {
   if (const model::StepRecording* recording = job_.graph->recording()) {
-    return PlanSource{job_.graph.get(), "recorded", recording->convolves, recording->normalises, 0};
+    return PlanSource{.graph = job_.graph.get(),
+                      .edges = "recorded",
+                      .convolves = recording->convolves,
+                      .normalises = recording->normalises};
   }
   const auto forward = forward_pass();
   if (!forward) return forward.error();
   const connect::WiredGraph& wired = (*forward)->wired;
-  return PlanSource{&wired.graph(), wired.edges(), (*forward)->convolves, (*forward)->normalises,
-                    wired.graph().unknown_layers() + (*forward)->skipped_layers};
+  return PlanSource{.graph = &wired.graph(),
+                    .edges = wired.edges(),
+                    .convolves = (*forward)->convolves,
+                    .normalises = (*forward)->normalises,
+                    .unknown_layers = wired.graph().unknown_layers() + (*forward)->skipped_layers};
 }
 
 GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend backend, Steps which) {

@@ -1,0 +1,68 @@
+#include "estimate_result.hpp"
+
+#include <string>
+
+#include "message.hpp"
+#include "sized.hpp"
+
+namespace gpumem::capi {
+
+namespace {
+
+using estimate::MemoryEstimate;
+
+constexpr std::int64_t kNotTold = -1;
+
+std::int64_t told(const std::optional<core::Bytes>& bytes) { return bytes ? bytes->count() : kNotTold; }
+
+gpumem_estimate_result result_of(const MemoryEstimate& estimate, const device::GpuProfile& gpu) {
+  gpumem_estimate_result result = GPUMEM_ESTIMATE_RESULT_INIT;
+  result.expected_bytes = estimate.expected.count();
+  result.lower_bytes = estimate.lower.count();
+  result.upper_bytes = estimate.upper.count();
+  result.allocated_bytes = told(estimate.allocated);
+  result.reserved_bytes = told(estimate.reserved);
+  result.device_bytes = told(estimate.device);
+  result.capacity_bytes = gpu.capacity().count();
+  const estimate::Breakdown& parts = estimate.breakdown;
+  const auto part = [&](std::string_view name, core::Bytes bytes) {
+    return estimate.tells(name) ? bytes.count() : kNotTold;
+  };
+  result.context_bytes = part("context", parts.context);
+  result.parameters_bytes = part("parameters", parts.parameters);
+  result.gradients_bytes = part("gradients", parts.gradients);
+  result.optimizer_bytes = part("optimizer", parts.optimizer);
+  result.activations_bytes = part("activations", parts.activations);
+  result.workspace_bytes = part("workspace", parts.workspace);
+  result.fragmentation_bytes = part("fragmentation", parts.fragmentation);
+  result.upper_coverage = estimate.upper_coverage.value_or(static_cast<double>(kNotTold));
+  result.retries = estimate.retries;
+  result.layers = estimate.coverage.layers_total;
+  result.unknown_layers = estimate.coverage.layers_unknown;
+  result.fits = estimate.fits ? 1 : 0;
+  result.out_of_domain = static_cast<std::int32_t>(estimate.out_of_domain.size());
+  result.assumptions = static_cast<std::int64_t>(estimate.assumed.size());
+  return result;
+}
+
+/// "context: 550.0 MiB ...; edges: ..."
+std::string assumed_text(const MemoryEstimate& estimate) {
+  std::string text;
+  for (const estimate::Assumption& assumption : estimate.assumed) {
+    text += (text.empty() ? "" : "; ") + assumption.about + ": " + assumption.text;
+  }
+  return text;
+}
+
+}  // namespace
+
+void give_estimate(const MemoryEstimate& estimate, const device::GpuProfile& gpu, gpumem_estimate_result* to) {
+  const gpumem_estimate_result room = room_of(to);
+  gpumem_estimate_result result = result_of(estimate, gpu);
+  result.assumed = room.assumed;
+  result.assumed_size = room.assumed_size;
+  write_text(assumed_text(estimate), room.assumed, room.assumed_size);
+  give(result, to);
+}
+
+}  // namespace gpumem::capi
