@@ -49,24 +49,26 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
 
 /// Memory-efficient attention (float32) and flash attention (half precision, no mask): keep Q, K, V, the output and
 /// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient. A fourth
-/// input is a mask, kept as well.
+/// input is a mask, kept as well. Flash lays its output out as the query lies (flash_api.cpp, empty_like); the other
+/// one as [N, S, heads, d], which is then seen as [N, heads, S, d].
 inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
                              const TensorSize& rows, std::int64_t keys) {
   const bool half = core::element_size(tape.computing_type({.inputs = qkv, .autocast = Autocast::lower})) == 2;
   const std::array<TensorSize, 2> extras = {rows, TensorSize{2, 0, core::DType::int64}};
   const std::array<TensorSize, 2> scratch = {rows, output.as(core::DType::float32)};
-  // [N, S, heads, d] in memory, seen as [N, heads, S, d].
   const std::array<std::size_t, 4> heads_first = {0, 2, 1, 3};
-  return tape.record({.inputs = qkv,
-                      .output = output,
-                      .layout = Layout{}.permuted(heads_first),
-                      .saved_inputs = qkv.size() > 3 ? 15U : 7U,
-                      .saves_output = true,
-                      .extras = extras,
-                      .backward_scratch = std::span(scratch).first(half ? 2 : 1),
-                      .no_gradient = 8,
-                      .multiply_adds = output.times(2).times(keys),
-                      .autocast = Autocast::lower});
+  const bool flash = half && qkv.size() == 3;
+  return tape.record(
+      {.inputs = qkv,
+       .output = output,
+       .layout = flash ? Layout{tape.tensor(qkv[0]).layout.order, false} : Layout{}.permuted(heads_first),
+       .saved_inputs = qkv.size() > 3 ? 15U : 7U,
+       .saves_output = true,
+       .extras = extras,
+       .backward_scratch = std::span(scratch).first(half ? 2 : 1),
+       .no_gradient = 8,
+       .multiply_adds = output.times(2).times(keys),
+       .autocast = Autocast::lower});
 }
 
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute

@@ -14,8 +14,18 @@ inline core::Result<core::Shape> scalar(const OpInput&) { return core::Shape{}; 
 
 inline constexpr TensorSize kScalar = {1, 0, core::DType::float32};
 
-/// aten::log_softmax, then nll_loss, which keeps the log-probabilities and the total weight.
+/// aten::log_softmax, then nll_loss, which keeps the log-probabilities and the total weight. "keeps_type": the first
+/// one computes in the type of the logits even under autocast, and the second one in float32 (cross_entropy_loss names
+/// the type, so autocast does not); without it both are taken to compute in float32.
 inline core::Result<TensorId> record_cross_entropy(const OpCall& call, Tape& tape) {
+  if (call.attributes.flag("keeps_type", false)) {
+    const TensorId own = elementwise(tape, contiguous(tape, call.tensors[0]), 0, true);
+    return tape.record({.inputs = {&own, 1},
+                        .output = kScalar,
+                        .saved_inputs = 1,
+                        .extras = {&kScalar, 1},
+                        .autocast = Autocast::full});
+  }
   const TensorId log = elementwise(tape, contiguous(tape, call.tensors[0]), 0, true, Autocast::full);
   return tape.record({.inputs = {&log, 1}, .output = kScalar, .saved_inputs = 1, .extras = {&kScalar, 1}});
 }

@@ -47,10 +47,12 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   return leaves ? tape.layer_parameters()[0] : kNoTensor;
 }
 
-/// A buffer of the model, which no gradient reaches.
+/// A buffer of the model, which no gradient reaches. Its "dtype" is one of PyTorch's, or "parameters": that of the
+/// model's parameters, which model.to(dtype) gives floating-point buffers too.
 inline core::Result<TensorId> record_constant(const OpCall& call, Tape& tape) {
   const model::AttributeValue* named = call.attributes.find("dtype");
   const auto* name = named == nullptr ? nullptr : std::get_if<std::string>(named);
+  if (name != nullptr && *name == "parameters") return tape.add_buffer(call.size.as(tape.dtype()));
   const auto dtype = name == nullptr ? std::optional(core::DType::float32) : core::dtype_from(*name);
   return tape.add_buffer(call.size.as(dtype.value_or(core::DType::float32)));
 }

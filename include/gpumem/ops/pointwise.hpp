@@ -18,8 +18,9 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
 
 inline core::Result<TensorId> record_power(const OpCall& call, Tape& tape) { return power(tape, call.tensors[0]); }
 
-/// Tensor.to(dtype).
+/// Tensor.to(dtype); with a second input, Tensor.type_as.
 inline core::Result<TensorId> record_cast(const OpCall& call, Tape& tape) {
+  if (call.tensors.size() > 1) return tape.cast(call.tensors[0], tape.tensor(call.tensors[1]).size.dtype);
   const model::AttributeValue* named = call.attributes.find("dtype");
   const auto* name = named == nullptr ? nullptr : std::get_if<std::string>(named);
   const auto dtype = name == nullptr ? std::nullopt : core::dtype_from(*name);
@@ -40,9 +41,11 @@ inline core::Result<TensorId> record_clamp(const OpCall& call, Tape& tape) {
 }
 
 /// A choice between two tensors, or a tensor and a number, by a mask of one byte an element, which is kept.
+/// "mask_stands": the mask is a buffer of the model, which needs no memory here.
 inline core::Result<TensorId> record_choice(const OpCall& call, Tape& tape) {
   const TensorSize mask = call.size.as(core::DType::boolean);
-  return tape.record({.inputs = call.tensors, .output = call.size, .extras = {&mask, 1}});
+  const bool stands = call.attributes.flag("mask_stands", false);
+  return tape.record({.inputs = call.tensors, .output = call.size, .extras = {&mask, stands ? 0U : 1U}});
 }
 
 }  // namespace pointwise_detail

@@ -114,13 +114,16 @@ inline std::optional<std::int64_t> narrowed(const model::Attributes& attributes,
   return length.value_or(most);
 }
 
-/// "start", "length" and "step" on axis "dim". With a second input the length is that one's size on "like_dim":
-/// position tables are cut to the length of the tokens.
+/// "start", "length" and "step" on axis "dim"; a length below 0 leaves off so many of the last elements. With a second
+/// input the length is that one's size on "like_dim": position tables are cut to the length of the tokens.
 inline core::Result<core::Shape> slice_shape(const OpInput& input) {
   core::Shape shape = input.inputs[0];
   const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
   if (!axis || shape[*axis].kind != core::Dim::Kind::fixed) return unfit(shape, "a known size on axis dim");
   std::optional<std::int64_t> length = input.attributes.integer("length");
+  if (length && *length < 0 && *length > -shape[*axis].size) {
+    length = shape[*axis].size - input.attributes.integer("start").value_or(0) + *length;
+  }
   if (input.inputs.size() > 1) {
     const core::Shape& like = input.inputs[1];
     const auto other = axis_of(like, input.attributes.integer("like_dim").value_or(0));
@@ -344,6 +347,26 @@ inline core::Result<TensorId> record_expand(const OpCall& call, Tape& tape) {
       {.inputs = call.tensors.first(1), .output = call.size, .kind = Output::view, .layout = {Layout::kInOrder, true}});
 }
 
+/// What a function returns: its first input. The others are its names that end only when it returns, however early the
+/// last call read them.
+inline core::Result<TensorId> record_return(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors,
+                      .output = tape.tensor(call.tensors[0]).size,
+                      .kind = Output::unsafe_view,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .gradient = Gradient::passed,
+                      .no_gradient = ~1U});
+}
+
+/// A tensor's second name, under which a cache of keys and values keeps it (with the attribute "cache").
+inline core::Result<TensorId> record_cached(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = tape.tensor(call.tensors[0]).size,
+                      .kind = Output::unsafe_view,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .differentiable = false});
+}
+
 inline constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
 inline constexpr std::array<std::string_view, 1> kFlatten = {"Flatten"};
 inline constexpr std::array<std::string_view, 2> kKerasReshape = {"Reshape", "RepeatVector"};
@@ -353,7 +376,7 @@ inline constexpr std::array<std::string_view, 3> kCrop = {"Cropping1D", "Croppin
 
 }  // namespace view_detail
 
-inline constexpr std::array<Op, 17> kViewOps = {{
+inline constexpr std::array<Op, 19> kViewOps = {{
     {.traits = {.name = "identity",
                 .family = OpFamily::view,
                 .torch_classes = view_detail::kIdentity,
@@ -417,6 +440,12 @@ inline constexpr std::array<Op, 17> kViewOps = {{
     {.traits = {.name = "clone", .family = OpFamily::other},
      .output_shape = same_shape,
      .record = view_detail::record_clone},
+    {.traits = {.name = "cached", .family = OpFamily::view, .computes = false},
+     .output_shape = same_shape,
+     .record = view_detail::record_cached},
+    {.traits = {.name = "return", .family = OpFamily::view, .computes = false},
+     .output_shape = same_shape,
+     .record = view_detail::record_return},
     {.traits = {.name = "crop", .family = OpFamily::view, .keras_classes = view_detail::kCrop},
      .output_shape = printed_shape_only,
      .record = view_detail::record_slice},

@@ -28,5 +28,22 @@ TEST(Constant, IsATensorWithoutParameters) {
   EXPECT_EQ(testing::op("constant").traits.parameters, nullptr);
 }
 
+TEST(Constant, HasTheTypeOfTheParametersWhereItSaysSo) {
+  const auto type_of = [](std::string_view arguments) {
+    Tape tape(model::Precision::bf16);
+    const Op& rule = testing::op("constant");
+    const auto given = testing::attributes(rule, arguments);
+    OpCall call;
+    call.attributes = model::Attributes(given);
+    call.size = {10, 0, core::DType::float32};
+    const auto made = rule.record(call, tape);
+    EXPECT_TRUE(made);
+    return made ? tape.tensor(*made).size.dtype : core::DType::boolean;
+  };
+  EXPECT_EQ(type_of(""), core::DType::float32);
+  EXPECT_EQ(type_of("dtype='int64'"), core::DType::int64);
+  EXPECT_EQ(type_of("dtype='parameters'"), core::DType::bfloat16);
+}
+
 }  // namespace
 }  // namespace gpumem::ops

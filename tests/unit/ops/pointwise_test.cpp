@@ -28,5 +28,19 @@ TEST(Pointwise, ClampKeepsTheShape) {
   EXPECT_EQ(testing::output_text("clamp", "", {testing::shape({testing::N, 3})}), "[N, 3]");
 }
 
+TEST(Cast, TakesTheTypeOfASecondInput) {
+  Tape tape(model::Precision::bf16);
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  const TensorId narrow = tape.record({.output = {10}, .parameters = {&parameter, 1}});
+  const TensorId wide = tape.cast(narrow, core::DType::float32);
+  const std::array<TensorId, 2> read = {wide, narrow};
+  OpCall call;
+  call.tensors = read;
+  const auto back = testing::op("cast").record(call, tape);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(tape.tensor(*back).size.dtype, core::DType::bfloat16);
+}
+
 }  // namespace
 }  // namespace gpumem::ops

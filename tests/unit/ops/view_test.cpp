@@ -164,5 +164,27 @@ TEST(SlidingWindow, AddsAnAxisOfItsSize) {
 
 TEST(Reshape, TakesOneAxisApart) { EXPECT_EQ(output_text("reshape", "shape=(1, 1)", {shape({64})}), "[64, 1, 1]"); }
 
+TEST(Slice, ALengthBelowZeroLeavesOffTheLast) {
+  EXPECT_EQ(output_text("slice", "dim=1, start=0, length=-1", {shape({N, 9, 4})}), "[N, 8, 4]");
+  EXPECT_EQ(output_text("slice", "dim=1, start=2, length=-3", {shape({N, 9, 4})}), "[N, 4, 4]");
+  EXPECT_FALSE(output("slice", "dim=1, start=0, length=-9", {shape({N, 9, 4})}));
+}
+
+TEST(Return, HoldsTheNamesOfItsFunction) {
+  Tape tape;
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  const TensorId result = tape.record({.output = {10}, .parameters = {&parameter, 1}});
+  const TensorId name = tape.record({.inputs = {&result, 1}, .output = {10}});
+  const std::array<TensorId, 2> read = {result, name};
+  OpCall call;
+  call.tensors = read;
+  const auto left = testing::op("return").record(call, tape);
+  ASSERT_TRUE(left);
+  EXPECT_EQ(tape.tensor(*left).storage, result) << "no memory of its own";
+  EXPECT_EQ(tape.functions().back().inputs.count, 2U);
+  EXPECT_EQ(tape.functions().back().no_gradient, ~1U) << "gradients go to the result alone";
+}
+
 }  // namespace
 }  // namespace gpumem::ops

@@ -14,6 +14,7 @@
 #include "gpumem/ops/parameter.hpp"
 #include "gpumem/ops/pointwise.hpp"
 #include "gpumem/ops/pool.hpp"
+#include "gpumem/ops/positions.hpp"
 #include "gpumem/ops/recurrent.hpp"
 #include "gpumem/ops/resample.hpp"
 #include "gpumem/ops/view.hpp"
@@ -23,7 +24,7 @@ namespace gpumem::ops {
 namespace catalogue_detail {
 
 /// The families, one row a file.
-inline constexpr std::array<std::span<const Op>, 15> kFamilies = {{
+inline constexpr std::array<std::span<const Op>, 16> kFamilies = {{
     kActivationOps,
     kArithmeticOps,
     kAttentionOps,
@@ -36,6 +37,7 @@ inline constexpr std::array<std::span<const Op>, 15> kFamilies = {{
     kParameterOps,
     kPointwiseOps,
     kPoolOps,
+    kPositionsOps,
     kRecurrentOps,
     kResampleOps,
     kViewOps,

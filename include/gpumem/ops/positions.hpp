@@ -1,0 +1,114 @@
+// What follows from where tokens stand, not from what they are: their positions (torch.arange), the tables of rotary
+// embeddings, additive causal masks. Each reads a tensor [N, S, ...] for its number of tokens alone.
+#pragma once
+
+#include <array>
+
+#include "gpumem/ops/op.hpp"
+
+namespace gpumem::ops {
+
+namespace positions_detail {
+
+/// How many tokens the input has: its axis 1.
+inline core::Result<core::Dim> tokens_of(const OpInput& input) {
+  const core::Shape& shape = input.inputs[0];
+  if (shape.rank() < 2 || shape[1].kind != core::Dim::Kind::fixed) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "the model reads token ids, and their number is not said; give the sequence length (--seq 512)",
+                       {}};
+  }
+  return shape[1];
+}
+
+/// [1, S]
+inline core::Result<core::Shape> positions_shape(const OpInput& input) {
+  const core::Result<core::Dim> tokens = tokens_of(input);
+  if (!tokens) return tokens.error();
+  const auto most = input.attributes.integer("most");
+  if (most && tokens->size > *most) {
+    return core::Error{core::ErrorCode::malformed_input,
+                       "the model has " + std::to_string(*most) + " positions, and samples have " +
+                           std::to_string(tokens->size) + " tokens",
+                       {}};
+  }
+  core::Shape shape;
+  shape.push_back(core::Dim::fixed(1));
+  shape.push_back(*tokens);
+  return shape;
+}
+
+/// [1, 1, S, width]: as heads are multiplied by them.
+inline core::Result<core::Shape> table_shape(const OpInput& input) {
+  const core::Result<core::Dim> tokens = tokens_of(input);
+  if (!tokens) return tokens.error();
+  const auto width = input.attributes.integer("width");
+  if (!width) return missing("width");
+  core::Shape shape;
+  for (const core::Dim dim : {core::Dim::fixed(1), core::Dim::fixed(1), *tokens, core::Dim::fixed(*width)}) {
+    shape.push_back(dim);
+  }
+  return shape;
+}
+
+/// [1, 1, S, S], or [N, 1, S, S] where each sample has its own padding ("padded").
+inline core::Result<core::Shape> mask_shape(const OpInput& input) {
+  const core::Result<core::Dim> tokens = tokens_of(input);
+  if (!tokens) return tokens.error();
+  const core::Dim samples = input.attributes.flag("padded", false) ? input.inputs[0][0] : core::Dim::fixed(1);
+  core::Shape shape;
+  for (const core::Dim dim : {samples, core::Dim::fixed(1), *tokens, *tokens}) shape.push_back(dim);
+  return shape;
+}
+
+/// [S, S]: how far each token stands from each other.
+inline core::Result<core::Shape> distances_shape(const OpInput& input) {
+  const core::Result<core::Dim> tokens = tokens_of(input);
+  if (!tokens) return tokens.error();
+  core::Shape shape;
+  shape.push_back(*tokens);
+  shape.push_back(*tokens);
+  return shape;
+}
+
+/// [1, heads, S, S]: a bias of zeros.
+inline core::Result<core::Shape> zeros_shape(const OpInput& input) {
+  const core::Result<core::Dim> tokens = tokens_of(input);
+  if (!tokens) return tokens.error();
+  const auto heads = input.attributes.integer("heads");
+  if (!heads) return missing("heads");
+  core::Shape shape;
+  for (const core::Dim dim : {core::Dim::fixed(1), core::Dim::fixed(*heads), *tokens, *tokens}) shape.push_back(dim);
+  return shape;
+}
+
+inline core::Result<TensorId> record_positions(const OpCall& call, Tape& tape) {
+  return tape.record({.output = call.size.as(core::DType::int64), .differentiable = false});
+}
+
+/// Made in float32 and cast to the type of the model's activations.
+inline core::Result<TensorId> record_table(const OpCall& call, Tape& tape) {
+  return tape.record({.output = call.size, .differentiable = false});
+}
+
+}  // namespace positions_detail
+
+inline constexpr std::array<Op, 5> kPositionsOps = {{
+    {.traits = {.name = "positions", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::positions_shape,
+     .record = positions_detail::record_positions},
+    {.traits = {.name = "rotary_table", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::table_shape,
+     .record = positions_detail::record_table},
+    {.traits = {.name = "relative_positions", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::distances_shape,
+     .record = positions_detail::record_positions},
+    {.traits = {.name = "relative_zeros", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::zeros_shape,
+     .record = positions_detail::record_table},
+    {.traits = {.name = "causal_mask", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::mask_shape,
+     .record = positions_detail::record_table},
+}};
+
+}  // namespace gpumem::ops

@@ -1,0 +1,54 @@
+#include "gpumem/ops/positions.hpp"
+
+#include "op_cases.hpp"
+
+namespace gpumem::ops {
+namespace {
+
+using core::Dim;
+using core::ErrorCode;
+using testing::fails;
+using testing::N;
+using testing::output;
+using testing::output_text;
+using testing::shape;
+
+TEST(Positions, FollowTheNumberOfTokens) {
+  const std::vector<core::Shape> ids = {shape({N, 7})};
+  EXPECT_EQ(output_text("positions", "", ids), "[1, 7]");
+  EXPECT_EQ(output_text("rotary_table", "width=64", ids), "[1, 1, 7, 64]");
+  EXPECT_EQ(output_text("causal_mask", "", ids), "[1, 1, 7, 7]");
+  EXPECT_EQ(output_text("causal_mask", "padded=True", ids), "[N, 1, 7, 7]");
+  EXPECT_EQ(output_text("relative_positions", "", ids), "[7, 7]");
+  EXPECT_EQ(output_text("relative_zeros", "heads=8", ids), "[1, 8, 7, 7]");
+}
+
+TEST(Positions, AskForALength) {
+  for (const Op& op : kPositionsOps) {
+    EXPECT_TRUE(fails(output(op.traits.name, "width=64, heads=8", {shape({N, Dim::unknown()})}),
+                      ErrorCode::missing_information, 0, "--seq"))
+        << op.traits.name;
+  }
+}
+
+TEST(Positions, EndWhereTheTableDoes) {
+  EXPECT_EQ(output_text("positions", "most=8", {shape({N, 8})}), "[1, 8]");
+  EXPECT_TRUE(fails(output("positions", "most=8", {shape({N, 9})}), ErrorCode::malformed_input, 0, "8 positions"));
+}
+
+TEST(Positions, GetNoGradient) {
+  for (const Op& op : kPositionsOps) {
+    Tape tape;
+    const TensorId ids = tape.add_input({7, 1, core::DType::int64});
+    OpCall call;
+    call.tensors = {&ids, 1};
+    call.size = {7, 0, core::DType::float32};
+    const auto made = op.record(call, tape);
+    ASSERT_TRUE(made) << op.traits.name;
+    EXPECT_FALSE(tape.tensor(*made).requires_grad) << op.traits.name;
+    EXPECT_EQ(tape.functions().back().inputs.count, 0U) << op.traits.name << " reads sizes, and holds nothing";
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::ops
