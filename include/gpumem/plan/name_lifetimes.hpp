@@ -13,7 +13,9 @@ namespace gpumem::plan {
 class NameLifetimes {
  public:
   /// Inputs, parameters, buffers and what the training loop holds never end by themselves.
-  explicit NameLifetimes(const ForwardPass& pass);
+  explicit NameLifetimes(const ForwardPass& pass) : NameLifetimes(pass, pass.held) {}
+  /// The same where the training loop holds these tensors and no others.
+  NameLifetimes(const ForwardPass& pass, std::span<const ops::TensorId> held);
 
   /// The tensors whose names end after this function.
   [[nodiscard]] std::span<const ops::TensorId> ending_at(std::size_t function) const {

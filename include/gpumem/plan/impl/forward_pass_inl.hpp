@@ -187,7 +187,7 @@ class ForwardPassBuilder {
                          "no layer of the model has anything to train: there is no loss to take gradients of",
                          {graph_.file(), 0, {}}};
     }
-    pass_.held.push_back(pass_.loss);
+    hold(pass_.loss);  // a model that computes its loss itself has it among its outputs
     return std::nullopt;
   }
 

@@ -7,7 +7,7 @@ namespace gpumem::plan {
 namespace name_lifetimes_detail {
 
 /// By tensor: the last function that makes or reads it; -1: its name stays.
-GPUMEM_INLINE std::vector<std::int32_t> last_uses(const ForwardPass& pass) {
+GPUMEM_INLINE std::vector<std::int32_t> last_uses(const ForwardPass& pass, std::span<const ops::TensorId> held) {
   const ops::Tape& tape = pass.tape;
   const auto functions = tape.functions();
   std::vector<std::int32_t> last(tape.tensors().size(), -1);
@@ -17,7 +17,7 @@ GPUMEM_INLINE std::vector<std::int32_t> last_uses(const ForwardPass& pass) {
     for (const ops::TensorId input : tape.list(functions[index].inputs)) last[static_cast<std::size_t>(input)] = at;
   }
   const auto stays = [&](ops::TensorId id) { last[static_cast<std::size_t>(id)] = -1; };
-  for (const ops::TensorId held : pass.held) stays(held);
+  for (const ops::TensorId id : held) stays(id);
   for (const ops::TensorId input : tape.inputs()) stays(input);
   for (const ops::TensorId buffer : tape.buffers()) stays(buffer);
   for (const ops::Tape::Parameter& parameter : tape.parameters()) stays(parameter.tensor);
@@ -26,8 +26,8 @@ GPUMEM_INLINE std::vector<std::int32_t> last_uses(const ForwardPass& pass) {
 
 }  // namespace name_lifetimes_detail
 
-GPUMEM_INLINE NameLifetimes::NameLifetimes(const ForwardPass& pass) {
-  const std::vector<std::int32_t> last = name_lifetimes_detail::last_uses(pass);
+GPUMEM_INLINE NameLifetimes::NameLifetimes(const ForwardPass& pass, std::span<const ops::TensorId> held) {
+  const std::vector<std::int32_t> last = name_lifetimes_detail::last_uses(pass, held);
   first_of_.assign(pass.tape.functions().size() + 1, 0);
   for (const std::int32_t at : last) {
     if (at >= 0) ++first_of_[static_cast<std::size_t>(at) + 1];

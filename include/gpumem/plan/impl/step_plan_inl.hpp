@@ -20,14 +20,29 @@ namespace gpumem::plan {
 
 namespace step_plan_detail {
 
+/// What the training loop's names hold: all that the model hands out, but for its cache of keys and values where blocks
+/// are checkpointed: transformers makes none then (use_cache=False).
+GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& job, const ForwardPass& pass) {
+  if (!job.activation_checkpointing) return pass.held;
+  const model::ModelGraph& graph = pass.wired.graph();
+  std::vector<ops::TensorId> held;
+  for (const ops::TensorId id : pass.held) {
+    const std::uint32_t layer = pass.tape.tensor(id).layer;
+    const bool cached = id != pass.loss && graph.attributes(graph.layers()[layer]).flag("cache", false);
+    if (!cached) held.push_back(id);
+  }
+  return held;
+}
+
 /// The script that trains: its loop, and what its names hold from one iteration to the next.
 class TrainingScript {
  public:
   TrainingScript(const model::TrainingJob& job, const ForwardPass& pass, std::span<const Range> blocks, StepPlan reused)
       : job_(job),
         pass_(pass),
+        held_(held_by_loop(job, pass)),
         state_(pass, std::move(reused)),
-        names_(pass),
+        names_(pass, held_),
         calls_(state_),
         blocks_(state_, calls_, names_, blocks),
         gradients_(state_, calls_, blocks_),
@@ -47,7 +62,7 @@ class TrainingScript {
     begin(Phase::summary, 0, bytes);
     for (const ops::TensorId input : model_inputs()) state_.add_input(input);
     forward(true, false);
-    for (const ops::TensorId held : pass_.held) {
+    for (const ops::TensorId held : held_) {
       if (held != pass_.loss) state_.let_go(held);
     }
     drop_saved();
@@ -172,10 +187,10 @@ class TrainingScript {
   /// The outputs and the loss stay under their names until the next step makes new ones.
   void hold_outputs() {
     // Two of them may be views of one tensor, which each holds.
-    for (const ops::TensorId held : pass_.held) {
+    for (const ops::TensorId held : held_) {
       (held == pass_.loss ? held_loss_ : held_outputs_).push_back(state_.slot(held));
     }
-    for (const ops::TensorId held : pass_.held) state_.slot(held) = kNoSlot;
+    for (const ops::TensorId held : held_) state_.slot(held) = kNoSlot;
   }
   void drop(std::vector<Slot>& held) {
     for (const Slot slot : held) state_.log().drop(slot);
@@ -184,6 +199,7 @@ class TrainingScript {
 
   const model::TrainingJob& job_;
   const ForwardPass& pass_;
+  std::vector<ops::TensorId> held_;
   RunState state_;
   NameLifetimes names_;
   ForwardCalls calls_;
