@@ -1,4 +1,5 @@
 // The bodies of summary/, compiled once.
+#include "gpumem/summary/impl/config_json_inl.hpp"
 #include "gpumem/summary/impl/formats_inl.hpp"
 #include "gpumem/summary/impl/graph_json_inl.hpp"
 #include "gpumem/summary/impl/graph_json_values_inl.hpp"

@@ -10,7 +10,7 @@ seconds=${1:?"usage: tests/fuzz/run.sh SECONDS [TARGET...]"}
 shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  targets=(torchsummary torchinfo module_tree keras graph_json read gpu_profile job_json runs allocation_trace
+  targets=(torchsummary torchinfo module_tree keras graph_json config_json read gpu_profile job_json runs allocation_trace
            replay_estimate safetensors model_config trained_model pickle checkpoint rad_file server_json trace
            webhook capi)
 fi

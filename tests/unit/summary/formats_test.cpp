@@ -16,7 +16,7 @@ TEST(Formats, AreCompleteAndOfDifferentNames) {
     EXPECT_NE(format->parse, nullptr) << format->name;
   }
   EXPECT_EQ(names, (std::set<std::string_view>{"torchsummary", "torchinfo", "module_tree", "keras", "graph_json",
-                                               "recording"}));
+                                               "config_json", "recording"}));
 }
 
 TEST(Formats, NoneIsFoundInProse) {

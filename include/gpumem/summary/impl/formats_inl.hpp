@@ -2,6 +2,7 @@
 
 #include "gpumem/summary/formats.hpp"
 
+#include "gpumem/summary/config_json.hpp"
 #include "gpumem/summary/graph_json.hpp"
 #include "gpumem/summary/keras.hpp"
 #include "gpumem/summary/module_tree.hpp"
@@ -13,7 +14,7 @@ namespace gpumem::summary {
 
 GPUMEM_INLINE const Formats& formats() {
   static const Formats kAll = {
-      &torchsummary(), &torchinfo(), &module_tree(), &keras(), &graph_json(), &recording(),
+      &torchsummary(), &torchinfo(), &module_tree(), &keras(), &graph_json(), &config_json(), &recording(),
   };
   return kAll;
 }

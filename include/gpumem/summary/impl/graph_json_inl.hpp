@@ -404,7 +404,8 @@ class FullParser : public nlohmann::json_sax<Json> {
 GPUMEM_INLINE std::optional<std::size_t> sniff(std::string_view text, std::size_t from) {
   const std::size_t at = text.find_first_not_of(" \t\r\n", from);
   // Only a text that is JSON from its first byte on: a brace in prose is no graph.
-  if (from > 0 || at == std::string_view::npos || text[at] != '{' || is_recording(text)) return std::nullopt;
+  if (from > 0 || at == std::string_view::npos || text[at] != '{') return std::nullopt;
+  if (is_recording(text) || is_config(text)) return std::nullopt;
   return at;
 }
 

@@ -1,0 +1,33 @@
+// Enters: a config.json's fields and what is to be computed with the model. Leaves: what an architecture is: the model
+// types that it answers for, and its forward().
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "gpumem/architectures/config_fields.hpp"
+#include "gpumem/architectures/forward.hpp"
+
+namespace gpumem::architectures {
+
+/// What stands on a model's body, as the class in "architectures" says.
+enum class Head : std::uint8_t {
+  none,                     ///< LlamaModel: hidden states leave it
+  causal_lm,                ///< LlamaForCausalLM, GPT2LMHeadModel, T5ForConditionalGeneration
+  masked_lm,                ///< BertForMaskedLM
+  sequence_classification,  ///< one answer a sample, images too
+  token_classification,     ///< one answer a token
+  question_answering,       ///< two answers a token
+};
+
+struct Architecture {
+  std::string_view name;
+  std::span<const std::string_view> model_types;  ///< as config.json has them
+  /// What the model is where "architectures" does not say.
+  Head usual_head = Head::causal_lm;
+  /// Reads the fields and makes the calls of forward(). Faults are remembered by both.
+  void (*write)(ConfigFields&, Head, Forward&) = nullptr;
+};
+
+}  // namespace gpumem::architectures

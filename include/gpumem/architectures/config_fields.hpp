@@ -1,0 +1,71 @@
+// Enters: the object of a config.json. Leaves: its fields, each of the kind and within the bounds that are asked for;
+// and what was asked for and is not there, or is there and nobody asked for. Units: elements, layers, heads.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/json_value.hpp"
+#include "gpumem/core/result.hpp"
+
+namespace gpumem::architectures {
+
+/// Remembers what is missing and the first fault, so that an architecture reads its fields plainly and nobody looks
+/// until all are read. A config is untrusted: every size is positive and fits 32 bits.
+class ConfigFields {
+ public:
+  /// `config` must be an object, and outlive this.
+  explicit ConfigFields(const core::JsonValue& config);
+
+  /// A size that must be there under one of these names, the first of them for messages; 1 if it is not.
+  std::int64_t size(std::initializer_list<std::string_view> names);
+  /// The same, and `otherwise` if it is not there or null.
+  std::int64_t size_or(std::initializer_list<std::string_view> names, std::int64_t otherwise);
+  /// A number of layers: at most kMostLayers.
+  std::int64_t layers(std::initializer_list<std::string_view> names);
+  bool flag(std::string_view name, bool otherwise);
+  double number(std::initializer_list<std::string_view> names, double otherwise);
+  std::string_view text(std::initializer_list<std::string_view> names, std::string_view otherwise);
+  /// The field of this name, counted as read; null: it is not there, or is null.
+  const core::JsonValue* find(std::string_view name);
+  /// Whether the field is there, and not null. Does not count as read.
+  [[nodiscard]] bool has(std::string_view name) const;
+  /// These fields change no memory here.
+  void ignore(std::initializer_list<std::string_view> names);
+
+  /// The config cannot be taken for what it says.
+  void fail(std::string message, std::string_view field = {});
+
+  /// Done if all that was asked for was there. Errors: missing_information, with the names of all that is not; or
+  /// malformed_input, with the JSON pointer of the first field that is wrong.
+  [[nodiscard]] core::Status status() const;
+  /// Fields that nobody asked for and that may change memory: not those that only tokenizers, generation and training
+  /// scripts read, nor texts, nulls and false.
+  [[nodiscard]] std::vector<std::string_view> unread() const;
+
+  static constexpr std::int64_t kMostLayers = 4096;
+  static constexpr std::int64_t kLargestSize = INT32_MAX;
+
+ private:
+  struct Field {
+    const core::JsonValue* value = nullptr;
+    bool read = false;
+  };
+  const core::JsonValue* find_any(std::initializer_list<std::string_view> names);
+  std::optional<std::int64_t> positive(std::initializer_list<std::string_view> names);
+
+  std::vector<Field> fields_;
+  std::vector<std::string_view> missing_;
+  std::optional<core::Error> fault_;
+};
+
+}  // namespace gpumem::architectures
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/architectures/impl/config_fields_inl.hpp"
+#endif

@@ -1,0 +1,135 @@
+// Enters: the fields that decoder-only language models share, and their hidden states. Leaves: the parts that their
+// forward() is made of: heads, rotary positions, attention, feed-forward layers, heads with their losses.
+// Source: transformers 4.48, models/llama/modeling_llama.py, integrations/sdpa_attention.py, loss/loss_utils.py.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "gpumem/architectures/architecture.hpp"
+
+namespace gpumem::architectures {
+
+/// Sizes under the names that most configs have. Further ones are read by the architecture itself.
+struct DecoderSizes {
+  std::int64_t vocabulary = 1;
+  std::int64_t width = 1;
+  std::int64_t layers = 1;
+  std::int64_t heads = 1;
+  std::int64_t kv_heads = 1;  ///< of keys and values
+  std::int64_t head_width = 1;
+  std::int64_t inner = 1;  ///< of the feed-forward layers
+  double attention_dropout = 0.0;
+  std::string_view activation = {};
+  bool tied = false;  ///< the head's weight is the embedding
+};
+
+/// What configs leave out.
+struct DecoderDefaults {
+  std::string_view activation = "silu";
+  bool tied = false;
+  std::int64_t inner_factor = 0;  ///< of the width; 0: intermediate_size must be there
+};
+
+/// hidden_size (n_embd, d_model), num_hidden_layers (n_layer, n_layers), num_attention_heads (n_head, n_heads),
+/// num_key_value_heads, head_dim, intermediate_size (n_inner, ffn_dim), vocab_size, hidden_act (activation_function).
+/// Heads that are not whole are a fault.
+[[nodiscard]] DecoderSizes decoder_sizes(ConfigFields& config, const DecoderDefaults& defaults = {});
+
+struct Heads {
+  Tensor query = 0;
+  Tensor key = 0;
+  Tensor value = 0;
+};
+
+/// [N, S, heads d] -> [N, heads, S, d]: a view.
+Tensor split_heads(Forward& forward, Tensor tensor, std::int64_t width);
+/// [N, heads, S, d] -> [N, S, heads d].
+Tensor merge_heads(Forward& forward, Tensor tensor);
+/// repeat_kv: each head so many times, an expanded view and a copy.
+Tensor repeat_heads(Forward& forward, Tensor tensor, std::int64_t times);
+
+/// Cosines and sines of positions, [1, 1, S, width].
+struct Rotary {
+  Tensor cosines = 0;
+  Tensor sines = 0;
+  std::int64_t width = 0;
+};
+[[nodiscard]] Rotary rotary_tables(Forward& forward, Tensor ids, std::int64_t width);
+/// How many elements of each head are turned: a share of them under one of these names.
+[[nodiscard]] std::int64_t rotary_width(ConfigFields& config, const DecoderSizes& sizes,
+                                        std::initializer_list<std::string_view> names, double usual_share);
+/// x cos + rotate_half(x) sin, of heads of this width; where the tables are narrower, of their first elements.
+Tensor rotate(Forward& forward, Tensor heads, const Rotary& rotary, std::int64_t width);
+
+/// How attention is called.
+struct Attention {
+  std::int64_t groups = 1;  ///< queries a key
+  double dropout = 0.0;
+  bool copies = true;  ///< as sdpa_attention_forward does; attention classes of their own call the kernel on views
+};
+/// sdpa_attention_forward without a mask: keys and values repeated, copies in order, the kernel, its output as [N, S,
+/// heads d].
+Tensor attend(Forward& forward, const Heads& heads, const Attention& options = {});
+
+/// down_proj(act_fn(gate_proj(x)) * up_proj(x)), in a module of this class.
+Tensor gated_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, std::string_view class_name,
+                          bool bias = false);
+
+/// Two linear layers with an activation between them.
+struct PlainFeedForward {
+  std::string_view class_name = {};
+  std::string_view widen = "fc1";
+  std::string_view narrow = "fc2";
+  std::string_view activation = "activation_fn";
+  bool bias = true;
+  double dropout = 0.0;
+  std::string_view linear_class = "Linear";
+};
+Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, const PlainFeedForward& options);
+
+/// Repeated blocks: `block(x)` so many times, each in a module of its own.
+template <typename Block>
+Tensor stack(Forward& forward, std::string_view name, std::string_view class_name, std::int64_t count, Tensor hidden,
+             Block block) {
+  const InModule list(forward, name, "ModuleList");
+  for (std::int64_t index = 0; index < count && !forward.failed(); ++index) {
+    const InModule inside(forward, std::to_string(index), class_name);
+    hidden = block(hidden, index);
+  }
+  return hidden;
+}
+
+/// What stands on the body's hidden states.
+struct LanguageHead {
+  std::string_view name = "lm_head";
+  bool bias = false;
+  double softcap = 0.0;  ///< logits are kept below it by a tanh
+  bool scales = false;   ///< logits are multiplied or divided by a number
+  bool upcasts = true;   ///< the loss is computed of float32 logits
+};
+
+/// The head that the config asks for. For causal_lm the loss too, as ForCausalLMLoss has it: float32 logits, all but
+/// the last token's copied, cross entropy. The classifiers of transformers have no bias on decoders.
+void decoder_head(Forward& forward, ConfigFields& config, const DecoderSizes& sizes, Head head, Tensor hidden,
+                  const LanguageHead& options = {});
+
+/// The additive mask [N, 1, 1, S] of an attention mask [N, S].
+Tensor row_mask(Forward& forward, Tensor attention_mask);
+
+/// How many labels a classifier has: num_labels, or as many as id2label names; 2 if neither is there.
+[[nodiscard]] std::int64_t labels_of(ConfigFields& config);
+
+/// Cross entropy of logits [N, S, V] with a label a token, as forward() computes it where no token is left out.
+void token_loss(Forward& forward, Tensor logits);
+
+/// The batch's token ids and the attention mask that collators make beside them.
+Tensor token_ids(Forward& forward);
+
+}  // namespace gpumem::architectures
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/architectures/impl/decoder_inl.hpp"
+#endif

@@ -1,0 +1,139 @@
+// Enters: the calls of a model's forward(), as an architecture makes them: one line a call, in the order of the code
+// that it follows. Leaves: a ModelGraph with every edge, each layer under the name and in the container that the
+// model's module tree has for it. Shapes are without the batch. Nothing depends on the number of tokens, which the job
+// gives.
+//
+// An architecture says only names, sizes and order. What makes its layers is behind this class, so the same code can be
+// given the layers of a printed module tree in their place.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/model/graph_builder.hpp"
+#include "gpumem/model/op_traits.hpp"
+
+namespace gpumem::architectures {
+
+/// What a layer or operation leaves, or a graph input.
+using Tensor = model::LayerIndex;
+using Sizes = std::vector<std::int64_t>;
+
+/// A linear layer's options.
+struct Linear {
+  bool bias = true;
+  bool tied = false;      ///< its weight is an embedding's, which an earlier layer holds
+  bool returned = false;  ///< the model hands its output out
+  std::string_view class_name = "Linear";
+};
+
+class Forward {
+ public:
+  /// `vocabulary` must hold gpumem's ops, and outlive this.
+  Forward(model::GraphBuilder& builder, const model::Vocabulary& vocabulary)
+      : builder_(builder), vocabulary_(vocabulary) {}
+
+  /// Calls from now on stand in this module, until leave().
+  void enter(std::string_view name, std::string_view class_name) { builder_.open_scope(name, class_name); }
+  void leave() { builder_.close_scope(); }
+
+  /// Integers [N, tokens], one of the batch's tensors.
+  Tensor token_input(std::string_view name);
+  /// Numbers [N, ...], one of the batch's tensors.
+  Tensor sample_input(std::string_view name, const Sizes& sample);
+
+  // Modules with parameters.
+  Tensor linear(std::string_view name, Tensor input, std::int64_t in, std::int64_t out, const Linear& options = {});
+  Tensor embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width,
+                   std::string_view class_name = "Embedding");
+  /// The same table as an earlier layer's.
+  Tensor tied_embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width);
+  Tensor layer_norm(std::string_view name, Tensor input, std::int64_t width, bool bias = true);
+  Tensor rms_norm(std::string_view name, Tensor input, std::int64_t width, std::string_view class_name);
+  /// A bare parameter of the module.
+  Tensor parameter(std::string_view name, const Sizes& shape);
+  /// Any layer whose attributes give its parameters.
+  Tensor layer(std::string_view name, std::string_view class_name, std::string_view op,
+               std::initializer_list<Tensor> inputs, std::vector<model::Attribute> attributes);
+
+  /// The activation of this name in a config ("silu", "gelu_new"). An unknown one is a fault.
+  Tensor activation(std::string_view name, Tensor input, std::string_view function);
+  Tensor dropout(std::string_view name, Tensor input, double probability);
+
+  /// A buffer, which nothing trains.
+  Tensor constant(std::string_view name, const Sizes& shape, std::string_view dtype);
+  /// The numbers 0 to S - 1, [1, S], of as many tokens as the ids have; more than `most` are an error.
+  Tensor positions(Tensor ids, std::int64_t most);
+
+  // Operations that no module shows.
+  Tensor call(std::string_view op, std::initializer_list<Tensor> inputs,
+              std::initializer_list<model::Attribute> attributes = {});
+  Tensor add(Tensor left, Tensor right) { return call("add", {left, right}); }
+  Tensor multiply(Tensor left, Tensor right) { return call("mul", {left, right}); }
+  /// By a number: mul, div.
+  Tensor scale(Tensor tensor) { return call("mul", {tensor}); }
+  Tensor to(Tensor tensor, std::string_view dtype);
+  /// In the type of another tensor (Tensor.type_as).
+  Tensor as_type_of(Tensor tensor, Tensor other) { return call("cast", {tensor, other}); }
+  Tensor contiguous(Tensor tensor) { return call("contiguous", {tensor}); }
+  Tensor permute(Tensor tensor, Sizes dims);
+  Tensor reshape(Tensor tensor, Sizes shape);
+  /// Axes start to end made one.
+  Tensor flatten(Tensor tensor, std::int64_t start, std::int64_t end);
+  Tensor unflatten(Tensor tensor, std::int64_t dim, Sizes sizes);
+  /// `length` kRest: all from the start on; below 0: all but so many of the last.
+  Tensor slice(Tensor tensor, std::int64_t dim, std::int64_t start, std::int64_t length);
+  static constexpr std::int64_t kRest = 0;
+  Tensor select(Tensor tensor, std::int64_t dim, std::int64_t index);
+  Tensor concatenate(std::span<const Tensor> tensors, std::int64_t dim);
+  Tensor concatenate(std::initializer_list<Tensor> tensors, std::int64_t dim) {
+    return concatenate(std::span(tensors.begin(), tensors.size()), dim);
+  }
+  /// Tensor.split or chunk: parts of these sizes, all views.
+  std::vector<Tensor> split(Tensor tensor, std::int64_t dim, const Sizes& sizes);
+  /// The model hands the tensor out beside what the loss reads.
+  void hand_out(Tensor tensor);
+  /// A key or value that the model hands out in its cache, unless blocks are checkpointed.
+  void cache(Tensor tensor);
+  /// `result` leaves a function whose names for these other tensors end only now.
+  Tensor leave_function(Tensor result, std::initializer_list<Tensor> names);
+
+  /// The model cannot be built so.
+  void fail(std::string message);
+  void warn(std::string message) { builder_.warn(std::move(message), 0); }
+  [[nodiscard]] bool failed() const { return builder_.failed(); }
+
+ private:
+  Tensor add_layer(std::string_view name, std::string_view class_name, std::string_view op,
+                   std::span<const Tensor> inputs, std::span<const model::Attribute> attributes, std::int64_t tied = 0,
+                   bool returned = false);
+
+  model::GraphBuilder& builder_;
+  const model::Vocabulary& vocabulary_;
+  Tensor next_input_ = model::kFirstGraphInput;
+};
+
+/// Calls stand in the module while this lives.
+class InModule {
+ public:
+  InModule(Forward& forward, std::string_view name, std::string_view class_name) : forward_(forward) {
+    forward_.enter(name, class_name);
+  }
+  ~InModule() { forward_.leave(); }
+  InModule(const InModule&) = delete;
+  InModule& operator=(const InModule&) = delete;
+
+ private:
+  Forward& forward_;
+};
+
+}  // namespace gpumem::architectures
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/architectures/impl/forward_inl.hpp"
+#endif

@@ -1,0 +1,156 @@
+#pragma once
+
+#include "gpumem/architectures/architectures.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+
+#include "gpumem/architectures/bart.hpp"
+#include "gpumem/architectures/bert.hpp"
+#include "gpumem/architectures/distilbert.hpp"
+#include "gpumem/architectures/gemma.hpp"
+#include "gpumem/architectures/gpt2.hpp"
+#include "gpumem/architectures/gpt_bigcode.hpp"
+#include "gpumem/architectures/gpt_neo.hpp"
+#include "gpumem/architectures/gpt_neox.hpp"
+#include "gpumem/architectures/gptj.hpp"
+#include "gpumem/architectures/llama.hpp"
+#include "gpumem/architectures/olmo.hpp"
+#include "gpumem/architectures/opt.hpp"
+#include "gpumem/architectures/phi.hpp"
+#include "gpumem/architectures/phi3.hpp"
+#include "gpumem/architectures/stablelm.hpp"
+#include "gpumem/architectures/starcoder2.hpp"
+#include "gpumem/architectures/t5.hpp"
+#include "gpumem/architectures/vit.hpp"
+#include "gpumem/core/json_document.hpp"
+
+namespace gpumem::architectures {
+
+namespace architectures_detail {
+
+using Kind = core::JsonValue::Kind;
+
+/// How the last part of a class name tells the head.
+struct NamedHead {
+  std::string_view ending;
+  Head head;
+};
+inline constexpr std::array<NamedHead, 12> kHeads = {{{"ForCausalLM", Head::causal_lm},
+                                                      {"LMHeadModel", Head::causal_lm},
+                                                      {"ForConditionalGeneration", Head::causal_lm},
+                                                      {"ForMaskedLM", Head::masked_lm},
+                                                      {"ForPreTraining", Head::masked_lm},
+                                                      {"ForSequenceClassification", Head::sequence_classification},
+                                                      {"ForImageClassification", Head::sequence_classification},
+                                                      {"ForTokenClassification", Head::token_classification},
+                                                      {"ForQuestionAnsweringSimple", Head::question_answering},
+                                                      {"ForQuestionAnswering", Head::question_answering},
+                                                      {"EncoderModel", Head::none},
+                                                      {"Model", Head::none}}};
+
+GPUMEM_INLINE core::Error malformed(std::string message) {
+  return {core::ErrorCode::malformed_input, std::move(message), {}};
+}
+
+/// The head of the first class in "architectures"; nothing if it names none that is known.
+GPUMEM_INLINE std::optional<Head> named_head(ConfigFields& config) {
+  const core::JsonValue* classes = config.find("architectures");
+  if (classes == nullptr || !classes->is(Kind::list) || classes->size() == 0) return std::nullopt;
+  const core::JsonValue& first = *classes->items().begin();
+  if (!first.is(Kind::text)) return std::nullopt;
+  for (const NamedHead& row : kHeads) {
+    if (first.text().ends_with(row.ending)) return row.head;
+  }
+  return std::nullopt;
+}
+
+GPUMEM_INLINE const Architecture* find(std::string_view model_type) {
+  for (const Architecture* architecture : architectures()) {
+    const auto& types = architecture->model_types;
+    if (std::find(types.begin(), types.end(), model_type) != types.end()) return architecture;
+  }
+  return nullptr;
+}
+
+GPUMEM_INLINE std::string known_types() {
+  std::string names;
+  for (const Architecture* architecture : architectures()) {
+    for (const std::string_view type : architecture->model_types)
+      names += (names.empty() ? "" : ", ") + std::string(type);
+  }
+  return names;
+}
+
+/// Whether the fields describe a decoder with gated feed-forward layers and RMS norms, as Llama is one.
+GPUMEM_INLINE bool is_like_llama(const ConfigFields& config) {
+  constexpr std::array<std::string_view, 6> kFields = {"hidden_size",       "num_hidden_layers", "num_attention_heads",
+                                                       "intermediate_size", "vocab_size",        "rms_norm_eps"};
+  return std::all_of(kFields.begin(), kFields.end(), [&](std::string_view name) { return config.has(name); });
+}
+
+/// The architecture that answers for the model type; a warning where another's has to.
+GPUMEM_INLINE core::Result<const Architecture*> choose(ConfigFields& config, model::GraphBuilder& builder) {
+  const std::string_view type = config.text({"model_type"}, "");
+  if (const Architecture* known = find(type)) return known;
+  const Architecture* like = find("llama");
+  if (!is_like_llama(config) || like == nullptr) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "has the model type " + core::quoted(type) + ", which is not known, and not the fields of a " +
+                           "Llama; known are " + known_types() +
+                           "; a recording of a training step answers for any model",
+                       {}};
+  }
+  builder.warn("the model type " + core::quoted(type) + " is not known: it is taken for a Llama of these sizes", 0);
+  return like;
+}
+
+GPUMEM_INLINE void warn_of_unread(const ConfigFields& config, model::GraphBuilder& builder) {
+  constexpr std::size_t kMost = 8;
+  const std::vector<std::string_view> unread = config.unread();
+  if (unread.empty()) return;
+  std::string names;
+  for (std::size_t at = 0; at < std::min(unread.size(), kMost); ++at) {
+    names += (names.empty() ? "" : ", ") + core::quoted(unread[at]);
+  }
+  if (unread.size() > kMost) names += " and " + std::to_string(unread.size() - kMost) + " more";
+  builder.warn("fields that are not understood, and may change what the model takes: " + names, 0);
+}
+
+/// The fields of the language model, where a model of several parts keeps them in an object of their own.
+GPUMEM_INLINE const core::JsonValue& language_part(const core::JsonValue& root) {
+  for (const core::JsonValue& field : root.items()) {
+    if (field.key() == "text_config" && field.is(Kind::object)) return field;
+  }
+  return root;
+}
+
+}  // namespace architectures_detail
+
+GPUMEM_INLINE const Architectures& architectures() {
+  static const Architectures kAll = {&bart(),    &bert(),     &distilbert(), &gemma(),      &gpt2(), &gpt_bigcode(),
+                                     &gpt_neo(), &gpt_neox(), &gptj(),       &llama(),      &olmo(), &opt(),
+                                     &phi(),     &phi3(),     &stablelm(),   &starcoder2(), &t5(),   &vit()};
+  return kAll;
+}
+
+GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
+                                                          std::string_view file) {
+  namespace detail = architectures_detail;
+  constexpr core::JsonLimits kLimits = {.depth = 12, .values = std::size_t{1} << 16};
+  const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text, kLimits);
+  if (!document) return core::Error(document.error()).in_file(file);
+  if (!document->root().is(detail::Kind::object)) return detail::malformed("must hold one JSON object").in_file(file);
+  ConfigFields config(document->root());
+  model::GraphBuilder builder("config_json", file);
+  const core::Result<const Architecture*> architecture = detail::choose(config, builder);
+  if (!architecture) return core::Error(architecture.error()).in_file(file);
+  Forward forward(builder, vocabulary);
+  (*architecture)->write(config, detail::named_head(config).value_or((*architecture)->usual_head), forward);
+  if (const core::Status read = config.status(); !read) return core::Error(read.error()).in_file(file);
+  detail::warn_of_unread(config, builder);
+  return std::move(builder).build();
+}
+
+}  // namespace gpumem::architectures

@@ -1,0 +1,176 @@
+#pragma once
+
+#include "gpumem/architectures/decoder.hpp"
+
+#include <algorithm>
+
+namespace gpumem::architectures {
+
+namespace decoder_detail {
+
+/// ForCausalLMLoss. Its names for the float32 logits and for the copy end when the model returns, as the one for the
+/// body's hidden states does.
+GPUMEM_INLINE void causal_loss(Forward& forward, Tensor logits, Tensor hidden, bool upcasts) {
+  const Tensor labels = forward.token_input("labels");
+  const Tensor wide = upcasts ? forward.to(logits, "float32") : logits;
+  const Tensor shifted = forward.contiguous(forward.slice(wide, 1, 0, -1));
+  const Tensor truth = forward.contiguous(forward.slice(labels, 1, 1, Forward::kRest));
+  const Tensor rows = forward.flatten(shifted, 0, 1);
+  const Tensor loss = forward.call("cross_entropy", {rows, truth}, {{"keeps_type", true}});
+  forward.leave_function(loss, {wide, shifted, hidden});
+}
+
+GPUMEM_INLINE Tensor capped(Forward& forward, Tensor logits, const LanguageHead& options) {
+  if (options.scales) logits = forward.scale(logits);
+  if (options.softcap > 0.0) logits = forward.scale(forward.call("tanh", {forward.scale(logits)}));
+  return logits;
+}
+
+GPUMEM_INLINE void language_head(Forward& forward, const DecoderSizes& sizes, Tensor hidden,
+                                 const LanguageHead& options) {
+  const bool changed = options.scales || options.softcap > 0.0;
+  const Tensor logits = forward.linear(options.name, hidden, sizes.width, sizes.vocabulary,
+                                       {.bias = options.bias, .tied = sizes.tied, .returned = !changed});
+  const Tensor handed_out = capped(forward, logits, options);
+  if (changed) forward.hand_out(handed_out);
+  causal_loss(forward, handed_out, hidden, options.upcasts);
+}
+
+}  // namespace decoder_detail
+
+GPUMEM_INLINE DecoderSizes decoder_sizes(ConfigFields& config, const DecoderDefaults& defaults) {
+  DecoderSizes sizes;
+  sizes.vocabulary = config.size({"vocab_size"});
+  sizes.width = config.size({"hidden_size", "n_embd", "d_model"});
+  sizes.layers = config.layers({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
+  sizes.heads = config.size({"num_attention_heads", "n_head", "n_heads", "num_heads"});
+  sizes.kv_heads = config.size_or({"num_key_value_heads"}, sizes.heads);
+  sizes.head_width = config.size_or({"head_dim"}, std::max<std::int64_t>(sizes.width / sizes.heads, 1));
+  const std::int64_t usual_inner = std::min(defaults.inner_factor * sizes.width, ConfigFields::kLargestSize);
+  sizes.inner = defaults.inner_factor == 0 ? config.size({"intermediate_size", "n_inner", "ffn_dim"})
+                                           : config.size_or({"intermediate_size", "n_inner", "ffn_dim"}, usual_inner);
+  sizes.attention_dropout = config.number({"attention_dropout", "attn_pdrop"}, 0.0);
+  sizes.activation = config.text({"hidden_act", "hidden_activation", "activation_function"}, defaults.activation);
+  sizes.tied = config.flag("tie_word_embeddings", defaults.tied);
+  const bool whole = config.has("head_dim") || sizes.width % sizes.heads == 0;
+  if (!whole) config.fail("does not divide hidden_size, and no head_dim is given", "num_attention_heads");
+  if (sizes.heads % sizes.kv_heads != 0) config.fail("does not divide num_attention_heads", "num_key_value_heads");
+  if (sizes.heads * sizes.head_width > ConfigFields::kLargestSize) config.fail("makes heads too wide", "head_dim");
+  return sizes;
+}
+
+GPUMEM_INLINE Tensor split_heads(Forward& forward, Tensor tensor, std::int64_t width) {
+  return forward.permute(forward.unflatten(tensor, 2, {-1, width}), {0, 2, 1, 3});
+}
+
+GPUMEM_INLINE Tensor merge_heads(Forward& forward, Tensor tensor) {
+  return forward.flatten(forward.contiguous(forward.permute(tensor, {0, 2, 1, 3})), 2, 3);
+}
+
+GPUMEM_INLINE Tensor repeat_heads(Forward& forward, Tensor tensor, std::int64_t times) {
+  if (times == 1) return tensor;
+  const Tensor view = forward.call("unsqueeze", {tensor}, {{"dim", std::int64_t{2}}});
+  return forward.flatten(forward.call("expand", {view}, {{"shape", Sizes{-1, -1, times, -1, -1}}}), 1, 2);
+}
+
+GPUMEM_INLINE Rotary rotary_tables(Forward& forward, Tensor ids, std::int64_t width) {
+  const InModule inside(forward, "rotary_emb", "RotaryEmbedding");
+  const Tensor cosines = forward.call("rotary_table", {ids}, {{"width", width}});
+  return {cosines, forward.call("rotary_table", {ids}, {{"width", width}}), width};
+}
+
+GPUMEM_INLINE Tensor rotate(Forward& forward, Tensor heads, const Rotary& rotary, std::int64_t width) {
+  if (rotary.width < width) {
+    const Tensor turned = forward.slice(heads, 3, 0, rotary.width);
+    const Tensor kept = forward.slice(heads, 3, rotary.width, Forward::kRest);
+    return forward.concatenate({rotate(forward, turned, rotary, rotary.width), kept}, 3);
+  }
+  const std::int64_t half = std::max<std::int64_t>(rotary.width / 2, 1);
+  const Tensor straight = forward.multiply(heads, rotary.cosines);
+  const Tensor first = forward.slice(heads, 3, 0, half);
+  const Tensor second = forward.slice(heads, 3, half, Forward::kRest);
+  const Tensor turned = forward.concatenate({forward.call("neg", {second}), first}, 3);
+  return forward.add(straight, forward.multiply(turned, rotary.sines));
+}
+
+GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attention& options) {
+  Heads from = {heads.query, repeat_heads(forward, heads.key, options.groups),
+                repeat_heads(forward, heads.value, options.groups)};
+  if (options.copies) {
+    from = {forward.contiguous(from.query), forward.contiguous(from.key), forward.contiguous(from.value)};
+  }
+  const Tensor attended = forward.call("scaled_dot_product_attention", {from.query, from.key, from.value},
+                                       {{"dropout_p", options.dropout}});
+  return merge_heads(forward, attended);
+}
+
+GPUMEM_INLINE std::int64_t rotary_width(ConfigFields& config, const DecoderSizes& sizes,
+                                        std::initializer_list<std::string_view> names, double usual_share) {
+  const double share = config.number(names, usual_share);
+  const auto width = static_cast<std::int64_t>(static_cast<double>(sizes.head_width) * std::clamp(share, 0.0, 1.0));
+  if (width >= 2 && width % 2 == 0) return width;
+  config.fail("leaves rotary positions no even number of elements of a head", *names.begin());
+  return 2;
+}
+
+GPUMEM_INLINE Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,
+                                  const PlainFeedForward& options) {
+  const InModule inside(forward, "mlp", options.class_name);
+  const Linear linear = {.bias = options.bias, .class_name = options.linear_class};
+  const Tensor wide = forward.linear(options.widen, input, sizes.width, sizes.inner, linear);
+  const Tensor active = forward.activation(options.activation, wide, sizes.activation);
+  const Tensor narrow = forward.linear(options.narrow, active, sizes.inner, sizes.width, linear);
+  return forward.dropout("dropout", narrow, options.dropout);
+}
+
+GPUMEM_INLINE Tensor gated_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,
+                                        std::string_view class_name, bool bias) {
+  const InModule inside(forward, "mlp", class_name);
+  const Tensor gate = forward.linear("gate_proj", input, sizes.width, sizes.inner, {.bias = bias});
+  const Tensor open = forward.activation("act_fn", gate, sizes.activation);
+  const Tensor up = forward.linear("up_proj", input, sizes.width, sizes.inner, {.bias = bias});
+  return forward.linear("down_proj", forward.multiply(open, up), sizes.inner, sizes.width, {.bias = bias});
+}
+
+GPUMEM_INLINE void decoder_head(Forward& forward, ConfigFields& config, const DecoderSizes& sizes, Head head,
+                                Tensor hidden, const LanguageHead& options) {
+  const std::int64_t labels = labels_of(config);
+  switch (head) {
+    case Head::none: return;
+    case Head::causal_lm: return decoder_detail::language_head(forward, sizes, hidden, options);
+    case Head::sequence_classification: {
+      const Tensor scores = forward.linear("score", hidden, sizes.width, labels, {.bias = false});
+      forward.select(scores, 1, -1);  // the last token's
+      return;
+    }
+    case Head::token_classification: (void)forward.linear("score", hidden, sizes.width, labels); return;
+    case Head::question_answering: (void)forward.linear("qa_outputs", hidden, sizes.width, 2); return;
+    case Head::masked_lm: forward.fail("a decoder has no masked language model"); return;
+  }
+}
+
+GPUMEM_INLINE Tensor row_mask(Forward& forward, Tensor attention_mask) {
+  const Tensor row = forward.call("unsqueeze", {attention_mask}, {{"dim", std::int64_t{1}}});
+  return forward.call("masked_fill", {forward.call("unsqueeze", {row}, {{"dim", std::int64_t{1}}})});
+}
+
+GPUMEM_INLINE void token_loss(Forward& forward, Tensor logits) {
+  const Tensor labels = forward.token_input("labels");
+  const Tensor rows = forward.flatten(logits, 0, 1);
+  (void)forward.call("cross_entropy", {rows, labels}, {{"keeps_type", true}});
+}
+
+GPUMEM_INLINE std::int64_t labels_of(ConfigFields& config) {
+  constexpr std::size_t kUsual = 2;
+  const core::JsonValue* names = config.find("id2label");
+  const bool named = names != nullptr && names->is(core::JsonValue::Kind::object) && names->size() > 0;
+  return config.size_or({"num_labels"}, static_cast<std::int64_t>(named ? names->size() : kUsual));
+}
+
+GPUMEM_INLINE Tensor token_ids(Forward& forward) {
+  const Tensor ids = forward.token_input("input_ids");
+  (void)forward.token_input("attention_mask");
+  return ids;
+}
+
+}  // namespace gpumem::architectures

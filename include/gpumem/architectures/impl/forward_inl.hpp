@@ -1,0 +1,216 @@
+#pragma once
+
+#include "gpumem/architectures/forward.hpp"
+
+#include <array>
+
+namespace gpumem::architectures {
+
+namespace forward_detail {
+
+inline model::Attribute integer(std::string_view name, std::int64_t value) {
+  return {std::string(name), model::AttributeValue(value)};
+}
+inline model::Attribute list(std::string_view name, Sizes values) {
+  return {std::string(name), model::AttributeValue(std::move(values))};
+}
+
+/// What transformers' ACT2FN makes of a config's hidden_act.
+struct Activation {
+  std::string_view function;
+  std::string_view op;
+  std::string_view class_name;
+};
+inline constexpr std::array<Activation, 16> kActivations = {{{"silu", "silu", "SiLU"},
+                                                             {"swish", "silu", "SiLU"},
+                                                             {"gelu", "gelu", "GELUActivation"},
+                                                             {"gelu_new", "gelu", "NewGELUActivation"},
+                                                             {"gelu_fast", "gelu", "FastGELUActivation"},
+                                                             {"quick_gelu", "gelu", "QuickGELUActivation"},
+                                                             {"gelu_pytorch_tanh", "gelu", "PytorchGELUTanh"},
+                                                             {"gelu_python", "gelu", "GELUActivation"},
+                                                             {"gelu_accurate", "gelu", "NewGELUActivation"},
+                                                             {"relu", "relu", "ReLU"},
+                                                             {"relu2", "relu_squared", "ReLUSquaredActivation"},
+                                                             {"relu6", "relu6", "ReLU6"},
+                                                             {"tanh", "tanh", "Tanh"},
+                                                             {"sigmoid", "sigmoid", "Sigmoid"},
+                                                             {"mish", "mish", "MishActivation"},
+                                                             {"leaky_relu", "leaky_relu", "LeakyReLU"}}};
+
+}  // namespace forward_detail
+
+GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view class_name, std::string_view op,
+                                        std::span<const Tensor> inputs, std::span<const model::Attribute> attributes,
+                                        std::int64_t tied, bool returned) {
+  const model::OpTraits* traits = vocabulary_.find_op(op);
+  if (traits == nullptr) fail("the vocabulary has no op " + core::quoted(op));
+  return builder_.add({.name = name,
+                       .class_name = class_name,
+                       .op = traits,
+                       .inputs = inputs,
+                       .attributes = attributes,
+                       .tied_parameters = tied,
+                       .returned = returned});
+}
+
+GPUMEM_INLINE Tensor Forward::token_input(std::string_view name) {
+  core::Shape shape;
+  shape.push_back(core::Dim::batch());
+  shape.push_back(core::Dim::unknown());
+  builder_.add_input({std::string(name), shape, core::DType::int64});
+  return next_input_--;
+}
+
+GPUMEM_INLINE Tensor Forward::sample_input(std::string_view name, const Sizes& sample) {
+  core::Shape shape;
+  shape.push_back(core::Dim::batch());
+  for (const std::int64_t size : sample) shape.push_back(core::Dim::fixed(size));
+  builder_.add_input({std::string(name), shape, core::DType::float32});
+  return next_input_--;
+}
+
+GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
+                                     const Linear& options) {
+  const std::array<model::Attribute, 3> attributes = {
+      {{"in_features", in}, {"out_features", out}, {"bias", options.bias}}};
+  // Both sizes fit 32 bits.
+  return add_layer(name, options.class_name, "linear", {&input, 1}, attributes, options.tied ? in * out : 0,
+                   options.returned);
+}
+
+GPUMEM_INLINE Tensor Forward::embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width,
+                                        std::string_view class_name) {
+  const std::array<model::Attribute, 2> attributes = {{{"num_embeddings", rows}, {"embedding_dim", width}}};
+  return add_layer(name, class_name, "embedding", {&ids, 1}, attributes);
+}
+
+GPUMEM_INLINE Tensor Forward::tied_embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width) {
+  const std::array<model::Attribute, 2> attributes = {{{"num_embeddings", rows}, {"embedding_dim", width}}};
+  return add_layer(name, "Embedding", "embedding", {&ids, 1}, attributes, rows * width);
+}
+
+GPUMEM_INLINE Tensor Forward::layer_norm(std::string_view name, Tensor input, std::int64_t width, bool bias) {
+  const std::array<model::Attribute, 2> attributes = {{{"normalized_shape", width}, {"bias", bias}}};
+  return add_layer(name, "LayerNorm", "layer_norm", {&input, 1}, attributes);
+}
+
+GPUMEM_INLINE Tensor Forward::rms_norm(std::string_view name, Tensor input, std::int64_t width,
+                                       std::string_view class_name) {
+  const std::array<model::Attribute, 1> attributes = {{{"normalized_shape", width}}};
+  return add_layer(name, class_name, "rms_norm", {&input, 1}, attributes);
+}
+
+GPUMEM_INLINE Tensor Forward::parameter(std::string_view name, const Sizes& shape) {
+  const std::array<model::Attribute, 1> attributes = {{forward_detail::list("shape", shape)}};
+  return add_layer(name, {}, model::kParameterOp, {}, attributes);
+}
+
+GPUMEM_INLINE Tensor Forward::layer(std::string_view name, std::string_view class_name, std::string_view op,
+                                    std::initializer_list<Tensor> inputs, std::vector<model::Attribute> attributes) {
+  return add_layer(name, class_name, op, {inputs.begin(), inputs.size()}, attributes);
+}
+
+GPUMEM_INLINE Tensor Forward::activation(std::string_view name, Tensor input, std::string_view function) {
+  for (const forward_detail::Activation& row : forward_detail::kActivations) {
+    if (row.function == function) return add_layer(name, row.class_name, row.op, {&input, 1}, {});
+  }
+  fail("has the unknown activation " + core::quoted(function));
+  return input;
+}
+
+GPUMEM_INLINE Tensor Forward::dropout(std::string_view name, Tensor input, double probability) {
+  if (!(probability > 0.0)) return input;
+  const std::array<model::Attribute, 1> attributes = {{{"p", probability}}};
+  return add_layer(name, "Dropout", "dropout", {&input, 1}, attributes);
+}
+
+GPUMEM_INLINE Tensor Forward::call(std::string_view op, std::initializer_list<Tensor> inputs,
+                                   std::initializer_list<model::Attribute> attributes) {
+  return add_layer(op, {}, op, {inputs.begin(), inputs.size()}, {attributes.begin(), attributes.size()});
+}
+
+GPUMEM_INLINE Tensor Forward::to(Tensor tensor, std::string_view dtype) {
+  return call("cast", {tensor}, {{"dtype", std::string(dtype)}});
+}
+
+GPUMEM_INLINE Tensor Forward::permute(Tensor tensor, Sizes dims) {
+  return call("permute", {tensor}, {forward_detail::list("dims", std::move(dims))});
+}
+
+GPUMEM_INLINE Tensor Forward::reshape(Tensor tensor, Sizes shape) {
+  return call("reshape", {tensor}, {forward_detail::list("shape", std::move(shape))});
+}
+
+GPUMEM_INLINE Tensor Forward::flatten(Tensor tensor, std::int64_t start, std::int64_t end) {
+  return call("flatten", {tensor},
+              {forward_detail::integer("start_dim", start), forward_detail::integer("end_dim", end)});
+}
+
+GPUMEM_INLINE Tensor Forward::unflatten(Tensor tensor, std::int64_t dim, Sizes sizes) {
+  return call("unflatten", {tensor},
+              {forward_detail::integer("dim", dim), forward_detail::list("sizes", std::move(sizes))});
+}
+
+GPUMEM_INLINE Tensor Forward::slice(Tensor tensor, std::int64_t dim, std::int64_t start, std::int64_t length) {
+  if (length == kRest) {
+    return call("slice", {tensor}, {forward_detail::integer("dim", dim), forward_detail::integer("start", start)});
+  }
+  return call("slice", {tensor},
+              {forward_detail::integer("dim", dim), forward_detail::integer("start", start),
+               forward_detail::integer("length", length)});
+}
+
+GPUMEM_INLINE Tensor Forward::select(Tensor tensor, std::int64_t dim, std::int64_t index) {
+  return call("select", {tensor}, {forward_detail::integer("dim", dim), forward_detail::integer("index", index)});
+}
+
+GPUMEM_INLINE Tensor Forward::concatenate(std::span<const Tensor> tensors, std::int64_t dim) {
+  const std::array<model::Attribute, 1> attributes = {{forward_detail::integer("dim", dim)}};
+  return add_layer("concat", {}, "concat", tensors, attributes);
+}
+
+GPUMEM_INLINE Tensor Forward::constant(std::string_view name, const Sizes& shape, std::string_view dtype) {
+  const std::array<model::Attribute, 2> attributes = {
+      {forward_detail::list("shape", shape), {"dtype", std::string(dtype)}}};
+  return add_layer(name, {}, model::kConstantOp, {}, attributes);
+}
+
+GPUMEM_INLINE Tensor Forward::positions(Tensor ids, std::int64_t most) {
+  return call("positions", {ids}, {forward_detail::integer("most", most)});
+}
+
+GPUMEM_INLINE std::vector<Tensor> Forward::split(Tensor tensor, std::int64_t dim, const Sizes& sizes) {
+  const Tensor whole =
+      call("split", {tensor}, {forward_detail::integer("dim", dim), forward_detail::list("sizes", sizes)});
+  std::vector<Tensor> parts;
+  std::int64_t start = 0;
+  for (const std::int64_t size : sizes) {
+    parts.push_back(call("item", {whole},
+                         {forward_detail::integer("dim", dim), forward_detail::integer("start", start),
+                          forward_detail::integer("length", size)}));
+    start += size;
+  }
+  return parts;
+}
+
+GPUMEM_INLINE void Forward::hand_out(Tensor tensor) {
+  add_layer("returned", {}, "identity", {&tensor, 1}, {}, 0, true);
+}
+
+GPUMEM_INLINE void Forward::cache(Tensor tensor) {
+  const std::array<model::Attribute, 1> attributes = {{{"cache", true}}};
+  add_layer("cached", {}, "cached", {&tensor, 1}, attributes, 0, true);
+}
+
+GPUMEM_INLINE Tensor Forward::leave_function(Tensor result, std::initializer_list<Tensor> names) {
+  std::vector<Tensor> inputs = {result};
+  inputs.insert(inputs.end(), names.begin(), names.end());
+  return add_layer("return", {}, "return", inputs, {});
+}
+
+GPUMEM_INLINE void Forward::fail(std::string message) {
+  builder_.fail({core::ErrorCode::malformed_input, std::move(message), {}});
+}
+
+}  // namespace gpumem::architectures

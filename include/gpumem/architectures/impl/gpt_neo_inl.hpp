@@ -1,0 +1,91 @@
+#pragma once
+
+#include "gpumem/architectures/gpt_neo.hpp"
+
+#include <array>
+
+#include "gpumem/architectures/decoder.hpp"
+
+namespace gpumem::architectures {
+
+namespace gpt_neo_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"gpt_neo"};
+
+struct Model {
+  DecoderSizes sizes;
+  std::int64_t positions = 1;
+  double embedding_dropout = 0.0;
+  double dropout = 0.0;
+};
+
+GPUMEM_INLINE Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.activation = "gelu_new", .tied = true, .inner_factor = 4});
+  model.positions = config.size({"max_position_embeddings"});
+  model.embedding_dropout = config.number({"embed_dropout"}, 0.0);
+  model.dropout = config.number({"resid_dropout"}, 0.0);
+  config.ignore({"attention_layers", "attention_types", "window_size", "classifier_dropout", "summary_type",
+                 "summary_use_proj", "summary_activation", "summary_proj_to_labels", "summary_first_dropout"});
+  return model;
+}
+
+GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input) {
+  const InModule outer(f, "attn", "GPTNeoAttention");
+  const InModule inside(f, "attention", "GPTNeoSelfAttention");
+  const DecoderSizes& s = model.sizes;
+  f.constant("bias", {1, 1, model.positions, model.positions}, "bool");
+  const auto heads = [&](std::string_view name) {
+    return split_heads(f, f.linear(name, input, s.width, s.width, {.bias = false}), s.head_width);
+  };
+  const Tensor query = heads("q_proj");
+  const Tensor key = heads("k_proj");
+  const Tensor value = heads("v_proj");
+  f.cache(key);
+  f.cache(value);
+  const Tensor turned = f.permute(f.to(key, "float32"), {0, 1, 3, 2});
+  const Tensor scores = f.call("where", {f.call("matmul", {f.to(query, "float32"), turned})}, {{"mask_stands", true}});
+  const Tensor weights = f.as_type_of(f.call("softmax", {scores}), value);
+  const Tensor dropped = f.dropout("attn_dropout", weights, s.attention_dropout);
+  const Tensor attended = merge_heads(f, f.call("matmul", {dropped, value}));
+  return f.dropout("resid_dropout", f.linear("out_proj", attended, s.width, s.width), model.dropout);
+}
+
+GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor attended = f.add(attention(f, model, f.layer_norm("ln_1", input, width)), input);
+  const Tensor again = f.layer_norm("ln_2", attended, width);
+  return f.add(attended, feed_forward(f, model.sizes, again,
+                                      {.class_name = "GPTNeoMLP",
+                                       .widen = "c_fc",
+                                       .narrow = "c_proj",
+                                       .activation = "act",
+                                       .dropout = model.dropout}));
+}
+
+GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "transformer", "GPTNeoModel");
+    const Tensor ids = token_ids(f);
+    const Tensor words = f.embedding("wte", ids, s.vocabulary, s.width);
+    const Tensor positions = f.embedding("wpe", f.positions(ids, model.positions), model.positions, s.width);
+    hidden = f.dropout("drop", f.add(words, positions), model.embedding_dropout);
+    hidden = stack(f, "h", "GPTNeoBlock", s.layers, hidden, [&](Tensor x, std::int64_t) { return block(f, model, x); });
+    hidden = f.layer_norm("ln_f", hidden, s.width);
+  }
+  decoder_head(f, config, s, head, hidden);
+}
+
+}  // namespace gpt_neo_detail
+
+GPUMEM_INLINE const Architecture& gpt_neo() {
+  static constexpr Architecture kArchitecture = {
+      .name = "gpt_neo", .model_types = gpt_neo_detail::kModelTypes, .write = gpt_neo_detail::write};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures

@@ -1,0 +1,108 @@
+#pragma once
+
+#include "gpumem/architectures/llama.hpp"
+
+#include <array>
+
+#include "gpumem/architectures/decoder.hpp"
+
+namespace gpumem::architectures {
+
+namespace llama_detail {
+
+/// How a model differs from Llama.
+struct Variant {
+  std::string_view model_type;
+  std::string_view prefix;      ///< of its class names
+  bool biased_queries = false;  ///< bias in the projections of queries, keys and values, whatever the config says
+  bool normed_heads = false;    ///< an RMS norm on each head's queries and keys
+  bool multiplies = false;      ///< by numbers: embeddings, residuals, logits
+};
+inline constexpr std::array<Variant, 5> kVariants = {
+    {{.model_type = "llama", .prefix = "Llama"},
+     {.model_type = "mistral", .prefix = "Mistral"},
+     {.model_type = "qwen2", .prefix = "Qwen2", .biased_queries = true},
+     {.model_type = "qwen3", .prefix = "Qwen3", .normed_heads = true},
+     {.model_type = "granite", .prefix = "Granite", .multiplies = true}}};
+inline constexpr std::array<std::string_view, 5> kModelTypes = {"llama", "mistral", "qwen2", "qwen3", "granite"};
+
+struct Model {
+  DecoderSizes sizes;
+  Variant variant = kVariants[0];
+  bool attention_bias = false;
+  bool mlp_bias = false;
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
+  [[nodiscard]] bool input_bias() const { return attention_bias || variant.biased_queries; }
+};
+
+GPUMEM_INLINE Model read(ConfigFields& config) {
+  Model model;
+  const std::string_view type = config.text({"model_type"}, "llama");
+  for (const Variant& variant : kVariants) {
+    if (variant.model_type == type) model.variant = variant;
+  }
+  model.sizes = decoder_sizes(config);
+  model.attention_bias = config.flag("attention_bias", false);
+  model.mlp_bias = config.flag("mlp_bias", false);
+  config.ignore({"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
+  return model;
+}
+
+GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", model.named("Attention"));
+  const DecoderSizes& s = model.sizes;
+  const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm) {
+    const Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.input_bias()});
+    if (norm.empty() || !model.variant.normed_heads) return split_heads(f, flat, s.head_width);
+    const Tensor parted = f.unflatten(flat, 2, {-1, s.head_width});
+    return f.permute(f.rms_norm(norm, parted, s.head_width, model.named("RMSNorm")), {0, 2, 1, 3});
+  };
+  const Tensor query = heads("q_proj", s.heads, "q_norm");
+  const Tensor key = heads("k_proj", s.kv_heads, "k_norm");
+  const Tensor value = heads("v_proj", s.kv_heads, "");
+  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  f.cache(turned.key);
+  f.cache(turned.value);
+  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.attention_bias});
+}
+
+GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const auto joined = [&](Tensor residual, Tensor branch) {
+    return f.add(residual, model.variant.multiplies ? f.scale(branch) : branch);
+  };
+  const std::int64_t width = model.sizes.width;
+  const Tensor normed = f.rms_norm("input_layernorm", input, width, model.named("RMSNorm"));
+  const Tensor attended = joined(input, attention(f, model, normed, rotary));
+  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, model.named("RMSNorm"));
+  return joined(attended, gated_feed_forward(f, model.sizes, again, model.named("MLP"), model.mlp_bias));
+}
+
+GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", model.named("Model"));
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    if (model.variant.multiplies) hidden = f.scale(hidden);
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+  }
+  decoder_head(f, config, s, head, hidden, {.scales = model.variant.multiplies});
+}
+
+}  // namespace llama_detail
+
+GPUMEM_INLINE const Architecture& llama() {
+  static constexpr Architecture kLlama = {
+      .name = "llama", .model_types = llama_detail::kModelTypes, .write = llama_detail::write};
+  return kLlama;
+}
+
+}  // namespace gpumem::architectures

@@ -1,0 +1,17 @@
+// Enters: the config.json of a HuggingFace model, {"model_type": "llama", "hidden_size": 4096, ...}. Leaves: the graph of
+// the model that it describes (architectures/ builds it), with every edge and without the number of tokens, which the job
+// gives.
+#pragma once
+
+#include "gpumem/summary/format.hpp"
+
+namespace gpumem::summary {
+
+[[nodiscard]] const Format& config_json();
+
+}  // namespace gpumem::summary
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/summary/impl/config_json_inl.hpp"
+#endif
