@@ -1,0 +1,182 @@
+"""Small configs of each architecture, as config.json has them: few layers, so that what they keep outweighs the
+optimizer's temporaries."""
+
+from __future__ import annotations
+
+from typing import Any
+
+SIZES = {"hidden_size": 256, "num_hidden_layers": 4, "num_attention_heads": 8, "vocab_size": 1000}
+GATED = {**SIZES, "intermediate_size": 704, "hidden_act": "silu"}
+WIDE_HEADS = {**GATED, "num_attention_heads": 4, "head_dim": 128, "hidden_act": "gelu_pytorch_tanh"}
+OPT = {
+    "model_type": "opt",
+    **SIZES,
+    "ffn_dim": 1024,
+    "activation_function": "relu",
+    "max_position_embeddings": 512,
+    "dropout": 0.1,
+    "attention_dropout": 0.0,
+}
+BERT = {
+    "model_type": "bert",
+    **SIZES,
+    "intermediate_size": 1024,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 512,
+    "type_vocab_size": 2,
+    "hidden_dropout_prob": 0.1,
+    "attention_probs_dropout_prob": 0.1,
+}
+T5 = {
+    "model_type": "t5",
+    "architectures": ["T5ForConditionalGeneration"],
+    "d_model": 256,
+    "d_kv": 32,
+    "d_ff": 1024,
+    "num_layers": 2,
+    "num_heads": 8,
+    "vocab_size": 1000,
+    "dropout_rate": 0.1,
+}
+
+CONFIGS: dict[str, dict[str, Any]] = {
+    "llama": {"model_type": "llama", **GATED, "num_key_value_heads": 2},
+    "mistral": {"model_type": "mistral", **GATED, "num_key_value_heads": 8, "head_dim": 64},
+    "qwen2": {"model_type": "qwen2", **GATED, "num_key_value_heads": 4, "tie_word_embeddings": True},
+    "qwen3": {"model_type": "qwen3", **GATED, "num_key_value_heads": 4, "head_dim": 64},
+    "granite": {
+        "model_type": "granite",
+        **GATED,
+        "tie_word_embeddings": True,
+        "embedding_multiplier": 12.0,
+        "residual_multiplier": 0.2,
+        "logits_scaling": 9.0,
+    },
+    "gemma": {"model_type": "gemma", **WIDE_HEADS, "num_key_value_heads": 1},
+    "gemma2": {"model_type": "gemma2", **WIDE_HEADS, "num_key_value_heads": 2, "final_logit_softcapping": 30.0},
+    "gemma3": {"model_type": "gemma3_text", **WIDE_HEADS, "num_key_value_heads": 2},
+    "phi": {
+        "model_type": "phi",
+        **SIZES,
+        "intermediate_size": 1024,
+        "hidden_act": "gelu_new",
+        "partial_rotary_factor": 0.5,
+        "resid_pdrop": 0.1,
+    },
+    "phi3": {"model_type": "phi3", **GATED, "num_key_value_heads": 4},
+    "stablelm": {
+        "model_type": "stablelm",
+        **GATED,
+        "num_key_value_heads": 4,
+        "use_qkv_bias": True,
+        "use_parallel_residual": False,
+        "partial_rotary_factor": 0.25,
+    },
+    "stablelm_parallel": {
+        "model_type": "stablelm",
+        **GATED,
+        "use_qkv_bias": False,
+        "use_parallel_residual": True,
+        "partial_rotary_factor": 0.25,
+    },
+    "starcoder2": {
+        "model_type": "starcoder2",
+        **SIZES,
+        "intermediate_size": 1024,
+        "num_key_value_heads": 2,
+        "hidden_act": "gelu_pytorch_tanh",
+        "residual_dropout": 0.1,
+        "embedding_dropout": 0.1,
+    },
+    "olmo": {"model_type": "olmo", **GATED},
+    "olmo2": {"model_type": "olmo2", **GATED, "num_key_value_heads": 4},
+    "gpt2": {
+        "model_type": "gpt2",
+        **SIZES,
+        "intermediate_size": 1024,
+        "hidden_act": "gelu_new",
+        "n_positions": 512,
+        "embd_pdrop": 0.1,
+        "attn_pdrop": 0.1,
+        "resid_pdrop": 0.1,
+    },
+    "gpt_neox": {
+        "model_type": "gpt_neox",
+        **SIZES,
+        "intermediate_size": 1024,
+        "hidden_act": "gelu",
+        "rotary_pct": 0.25,
+    },
+    "opt": {**OPT, "word_embed_proj_dim": 256, "do_layer_norm_before": True},
+    "opt_norms_behind": {**OPT, "word_embed_proj_dim": 128, "do_layer_norm_before": False},
+    "gpt_bigcode": {
+        "model_type": "gpt_bigcode",
+        **SIZES,
+        "intermediate_size": 1024,
+        "hidden_act": "gelu_pytorch_tanh",
+        "multi_query": True,
+        "n_positions": 512,
+        "embd_pdrop": 0.1,
+        "attn_pdrop": 0.1,
+        "resid_pdrop": 0.1,
+    },
+    "gpt_neo": {
+        "model_type": "gpt_neo",
+        **SIZES,
+        "intermediate_size": 1024,
+        "hidden_act": "gelu_new",
+        "max_position_embeddings": 512,
+        "embed_dropout": 0.1,
+        "attention_dropout": 0.1,
+        "resid_dropout": 0.1,
+    },
+    "bert": {**BERT, "architectures": ["BertForSequenceClassification"]},
+    "bert_masked_lm": {**BERT, "architectures": ["BertForMaskedLM"]},
+    "distilbert": {
+        "model_type": "distilbert",
+        "architectures": ["DistilBertForSequenceClassification"],
+        "dim": 256,
+        "n_layers": 4,
+        "n_heads": 8,
+        "hidden_dim": 1024,
+        "vocab_size": 1000,
+        "max_position_embeddings": 512,
+        "dropout": 0.1,
+        "attention_dropout": 0.1,
+    },
+    "vit": {
+        "model_type": "vit",
+        "architectures": ["ViTForImageClassification"],
+        "hidden_size": 256,
+        "num_hidden_layers": 4,
+        "num_attention_heads": 8,
+        "intermediate_size": 1024,
+        "hidden_act": "gelu",
+        "image_size": 224,
+        "patch_size": 16,
+        "num_labels": 10,
+    },
+    "t5": {**T5, "feed_forward_proj": "relu", "tie_word_embeddings": True},
+    "t5_gated": {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
+    "bart": {
+        "model_type": "bart",
+        "architectures": ["BartForConditionalGeneration"],
+        "d_model": 256,
+        "encoder_layers": 2,
+        "decoder_layers": 2,
+        "encoder_attention_heads": 8,
+        "decoder_attention_heads": 8,
+        "encoder_ffn_dim": 1024,
+        "decoder_ffn_dim": 1024,
+        "max_position_embeddings": 512,
+        "vocab_size": 1000,
+        "dropout": 0.1,
+    },
+}
+
+
+def sizes_of(config: dict[str, Any]) -> tuple[tuple[int, ...], ...]:
+    """The batch of each run, and its number of tokens where the model reads tokens."""
+    if "image_size" in config:
+        return ((4,), (6,))
+    return ((2, 512), (3, 384))

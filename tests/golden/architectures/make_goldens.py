@@ -1,0 +1,119 @@
+"""Writes the goldens beside this file: what PyTorch holds in training steps of the models in models/, at two sizes.
+
+    python3 tests/golden/architectures/make_goldens.py [NAME...]
+
+It needs PyTorch 2.6, whose attention the recordings take, and no GPU. Each golden is one model: its config.json, and for
+each way to train it the most bytes that live tensors hold in two steps with AdamW, as gpumem.record sees them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import pathlib
+import sys
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[2] / "src" / "python"), str(HERE)]
+sys.dont_write_bytecode = True
+
+import torch  # noqa: E402
+from configs import CONFIGS, sizes_of  # noqa: E402
+from gpumem.record.recorder import recording  # noqa: E402
+from gpumem.record.run import Allocate, Free, Run  # noqa: E402
+from models import BUILDERS  # noqa: E402
+
+#: The precisions as gpumem names them: the type of the weights, and autocast's.
+PRECISIONS: dict[str, tuple[torch.dtype, Any]] = {
+    "fp32": (torch.float32, None),
+    "amp-bf16": (torch.float32, torch.bfloat16),
+    "bf16": (torch.bfloat16, None),
+}
+
+
+def batch_of(config: dict[str, Any], dtype: torch.dtype, batch: int, tokens: int = 0) -> list[torch.Tensor]:
+    if "image_size" in config:
+        side = config["image_size"]
+        images = torch.zeros(batch, 3, side, side, dtype=dtype, device="cuda")
+        return [images, torch.zeros(batch, dtype=torch.int64, device="cuda")]
+    return [torch.zeros(batch, tokens, dtype=torch.int64, device="cuda") for _ in range(3)]
+
+
+def program(config: dict[str, Any], precision: str, checkpointing: bool, *sizes: int) -> Callable[[], None]:
+    """The training loop of a plain script: outputs keep their name until the next step."""
+    dtype, autocast = PRECISIONS[precision]
+    model = BUILDERS[config["model_type"]](config).to("cuda", dtype)
+    for module in model.modules():
+        if hasattr(module, "checkpointing"):
+            module.checkpointing = checkpointing
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    outputs = None
+
+    def step() -> None:
+        nonlocal outputs
+        batch = batch_of(config, dtype, *sizes)
+        optimizer.zero_grad()
+        context = torch.autocast("cuda", dtype=autocast) if autocast else contextlib.nullcontext()
+        with context:
+            outputs = model(*batch)
+        outputs.loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def live_peak(run: Run) -> int:
+    """The most bytes that are alive at a time, in the tensors' own bytes."""
+    live: dict[int, int] = {}
+    now = peak = 0
+    for event in run.events:
+        if isinstance(event, Allocate):
+            size = functools.reduce(int.__mul__, event.shape, event.item)
+            live[event.number] = size
+            now += size
+        elif isinstance(event, Free):
+            now -= live.pop(event.number)
+        peak = max(peak, now)
+    return peak
+
+
+def measure(config: dict[str, Any], precision: str, checkpointing: bool, *sizes: int) -> dict[str, Any]:
+    with recording() as recorder:
+        step = program(config, precision, checkpointing, *sizes)
+        for _ in range(2):
+            recorder.steps.next_step()
+            step()
+    return {
+        "precision": precision,
+        "activation_checkpointing": checkpointing,
+        **dict(zip(("batch_size", "sequence_length"), sizes)),
+        "peak_bytes": live_peak(recorder.run),
+    }
+
+
+def count_parameters(config: dict[str, Any]) -> int:
+    with torch.device("meta"):
+        return sum(each.numel() for each in BUILDERS[config["model_type"]](config).parameters())
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    for name in sys.argv[1:] or CONFIGS:
+        config = CONFIGS[name]
+        runs = [
+            measure(config, precision, checkpointing, *sizes)
+            for precision in PRECISIONS
+            for checkpointing in (False, True)
+            for sizes in sizes_of(config)
+        ]
+        golden = {"config": config, "parameters": count_parameters(config), "runs": runs}
+        (HERE / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
+        print(name, golden["parameters"], [run["peak_bytes"] >> 20 for run in runs], flush=True)
+
+
+if __name__ == "__main__":
+    main()

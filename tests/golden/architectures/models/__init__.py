@@ -1,0 +1,20 @@
+"""Models in plain PyTorch, layer by layer as transformers 4.48 calls them: the same modules, the same operations in the
+same order, the same names that keep tensors alive. BUILDERS: a model of a config.json's fields, by its model_type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from . import decoders, encoder_decoders, encoders, gemma, llama, more_decoders
+
+BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
+    **llama.BUILDERS,
+    **gemma.BUILDERS,
+    **decoders.BUILDERS,
+    **more_decoders.BUILDERS,
+    **encoders.BUILDERS,
+    **encoder_decoders.BUILDERS,
+}
