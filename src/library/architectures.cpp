@@ -13,6 +13,7 @@
 #include "gpumem/architectures/impl/gpt_neox_inl.hpp"
 #include "gpumem/architectures/impl/gptj_inl.hpp"
 #include "gpumem/architectures/impl/llama_inl.hpp"
+#include "gpumem/architectures/impl/mixtral_inl.hpp"
 #include "gpumem/architectures/impl/olmo_inl.hpp"
 #include "gpumem/architectures/impl/opt_inl.hpp"
 #include "gpumem/architectures/impl/phi_inl.hpp"

@@ -73,6 +73,16 @@ struct Attention {
 /// heads d].
 Tensor attend(Forward& forward, const Heads& heads, const Attention& options = {});
 
+/// Attention as Llama has it: projections of their own, rotary positions on the whole head, a cache.
+struct RotaryAttention {
+  std::string_view class_name = {};
+  bool input_bias = false;  ///< of queries, keys and values
+  bool output_bias = false;
+  std::string_view head_norm = {};  ///< class of the RMS norms of queries and keys; empty: there are none
+};
+Tensor rotary_attention(Forward& forward, const DecoderSizes& sizes, Tensor input, const Rotary& rotary,
+                        const RotaryAttention& options);
+
 /// down_proj(act_fn(gate_proj(x)) * up_proj(x)), in a module of this class.
 Tensor gated_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, std::string_view class_name,
                           bool bias = false);

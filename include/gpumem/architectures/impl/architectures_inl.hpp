@@ -16,6 +16,7 @@
 #include "gpumem/architectures/gpt_neox.hpp"
 #include "gpumem/architectures/gptj.hpp"
 #include "gpumem/architectures/llama.hpp"
+#include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/opt.hpp"
 #include "gpumem/architectures/phi.hpp"
@@ -129,9 +130,10 @@ GPUMEM_INLINE const core::JsonValue& language_part(const core::JsonValue& root) 
 }  // namespace architectures_detail
 
 GPUMEM_INLINE const Architectures& architectures() {
-  static const Architectures kAll = {&bart(),    &bert(),     &distilbert(), &gemma(),      &gpt2(), &gpt_bigcode(),
-                                     &gpt_neo(), &gpt_neox(), &gptj(),       &llama(),      &olmo(), &opt(),
-                                     &phi(),     &phi3(),     &stablelm(),   &starcoder2(), &t5(),   &vit()};
+  static const Architectures kAll = {&bart(),        &bert(),       &distilbert(), &gemma(), &gpt2(),
+                                     &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),   &gptj(),  &llama(),
+                                     &mixtral(),     &olmo(),       &opt(),        &phi(),   &phi3(),
+                                     &stablelm(),    &starcoder2(), &t5(),         &vit()};
   return kAll;
 }
 

@@ -104,6 +104,27 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
   return merge_heads(forward, attended);
 }
 
+GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& sizes, Tensor input, const Rotary& rotary,
+                                      const RotaryAttention& options) {
+  const InModule inside(forward, "self_attn", options.class_name);
+  const std::int64_t each = sizes.head_width;
+  const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm) {
+    const Tensor flat = forward.linear(name, input, sizes.width, count * each, {.bias = options.input_bias});
+    if (norm.empty() || options.head_norm.empty()) return split_heads(forward, flat, each);
+    const Tensor parted = forward.unflatten(flat, 2, {-1, each});
+    return forward.permute(forward.rms_norm(norm, parted, each, options.head_norm), {0, 2, 1, 3});
+  };
+  const Tensor query = heads("q_proj", sizes.heads, "q_norm");
+  const Tensor key = heads("k_proj", sizes.kv_heads, "k_norm");
+  const Tensor value = heads("v_proj", sizes.kv_heads, "");
+  const Heads turned = {rotate(forward, query, rotary, each), rotate(forward, key, rotary, each), value};
+  forward.cache(turned.key);
+  forward.cache(turned.value);
+  const Tensor attended =
+      attend(forward, turned, {.groups = sizes.heads / sizes.kv_heads, .dropout = sizes.attention_dropout});
+  return forward.linear("o_proj", attended, sizes.heads * each, sizes.width, {.bias = options.output_bias});
+}
+
 GPUMEM_INLINE std::int64_t rotary_width(ConfigFields& config, const DecoderSizes& sizes,
                                         std::initializer_list<std::string_view> names, double usual_share) {
   const double share = config.number(names, usual_share);

@@ -33,7 +33,6 @@ struct Model {
   bool mlp_bias = false;
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
-  [[nodiscard]] bool input_bias() const { return attention_bias || variant.biased_queries; }
 };
 
 GPUMEM_INLINE Model read(ConfigFields& config) {
@@ -49,33 +48,21 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   return model;
 }
 
-GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
-  const InModule inside(f, "self_attn", model.named("Attention"));
-  const DecoderSizes& s = model.sizes;
-  const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm) {
-    const Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.input_bias()});
-    if (norm.empty() || !model.variant.normed_heads) return split_heads(f, flat, s.head_width);
-    const Tensor parted = f.unflatten(flat, 2, {-1, s.head_width});
-    return f.permute(f.rms_norm(norm, parted, s.head_width, model.named("RMSNorm")), {0, 2, 1, 3});
-  };
-  const Tensor query = heads("q_proj", s.heads, "q_norm");
-  const Tensor key = heads("k_proj", s.kv_heads, "k_norm");
-  const Tensor value = heads("v_proj", s.kv_heads, "");
-  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
-  f.cache(turned.key);
-  f.cache(turned.value);
-  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
-  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.attention_bias});
-}
-
 GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
   const auto joined = [&](Tensor residual, Tensor branch) {
     return f.add(residual, model.variant.multiplies ? f.scale(branch) : branch);
   };
   const std::int64_t width = model.sizes.width;
-  const Tensor normed = f.rms_norm("input_layernorm", input, width, model.named("RMSNorm"));
-  const Tensor attended = joined(input, attention(f, model, normed, rotary));
-  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, model.named("RMSNorm"));
+  const std::string attention = model.named("Attention");
+  const std::string norm = model.named("RMSNorm");
+  const RotaryAttention options = {
+      .class_name = attention,
+      .input_bias = model.attention_bias || model.variant.biased_queries,
+      .output_bias = model.attention_bias,
+      .head_norm = model.variant.normed_heads ? std::string_view(norm) : std::string_view()};
+  const Tensor normed = f.rms_norm("input_layernorm", input, width, norm);
+  const Tensor attended = joined(input, rotary_attention(f, model.sizes, normed, rotary, options));
+  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, norm);
   return joined(attended, gated_feed_forward(f, model.sizes, again, model.named("MLP"), model.mlp_bias));
 }
 

@@ -8,6 +8,7 @@
 #include "gpumem/ops/conv.hpp"
 #include "gpumem/ops/dropout.hpp"
 #include "gpumem/ops/embedding.hpp"
+#include "gpumem/ops/experts.hpp"
 #include "gpumem/ops/linear.hpp"
 #include "gpumem/ops/loss.hpp"
 #include "gpumem/ops/norm.hpp"
@@ -24,13 +25,14 @@ namespace gpumem::ops {
 namespace catalogue_detail {
 
 /// The families, one row a file.
-inline constexpr std::array<std::span<const Op>, 16> kFamilies = {{
+inline constexpr std::array<std::span<const Op>, 17> kFamilies = {{
     kActivationOps,
     kArithmeticOps,
     kAttentionOps,
     kConvOps,
     kDropoutOps,
     kEmbeddingOps,
+    kExpertsOps,
     kLinearOps,
     kLossOps,
     kNormOps,

@@ -1,0 +1,49 @@
+#include "gpumem/ops/experts.hpp"
+
+#include "op_cases.hpp"
+
+namespace gpumem::ops {
+namespace {
+
+using testing::N;
+using testing::output;
+using testing::output_text;
+using testing::shape;
+
+TEST(Experts, GetAsManyTokensEach) {
+  const std::vector<core::Shape> tokens = {shape({N, 100, 64})};
+  EXPECT_EQ(output_text("gather_tokens", "experts=8, per_token=2", tokens), "[25N, 64]");
+  EXPECT_EQ(output_text("gather_tokens", "experts=3, per_token=1", tokens), "[34N, 64]") << "rounded up";
+  EXPECT_EQ(output_text("gather_tokens", "experts=1000, per_token=1", tokens), "[N, 64]") << "at least one";
+}
+
+TEST(Experts, AreNotFewerThanATokenGoesTo) {
+  const std::vector<core::Shape> tokens = {shape({N, 100, 64})};
+  EXPECT_TRUE(testing::fails(output("gather_tokens", "experts=2, per_token=3", tokens),
+                             core::ErrorCode::malformed_input, 0, "more experts"));
+  EXPECT_FALSE(output("gather_tokens", "experts=0, per_token=0", tokens));
+  EXPECT_FALSE(output("gather_tokens", "experts=8", tokens));
+  EXPECT_FALSE(output("gather_tokens", "experts=8, per_token=2", {shape({N, 64})}));
+}
+
+TEST(Experts, AddTheirResultsIntoOneTensor) {
+  Tape tape;
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  const TensorId made = tape.record({.output = {50, 1}, .parameters = {&parameter, 1}});
+  OpCall call;
+  call.tensors = {&made, 1};
+  call.size = {200, 1};
+  const auto zeros = testing::op("token_zeros").record(call, tape);
+  ASSERT_TRUE(zeros);
+  EXPECT_FALSE(tape.tensor(*zeros).requires_grad);
+  const std::array<TensorId, 2> both = {*zeros, made};
+  call.tensors = both;
+  const auto sum = testing::op("scatter_tokens").record(call, tape);
+  ASSERT_TRUE(sum);
+  EXPECT_EQ(tape.tensor(*sum).storage, *zeros);
+  EXPECT_TRUE(tape.tensor(*sum).requires_grad);
+}
+
+}  // namespace
+}  // namespace gpumem::ops
