@@ -2,6 +2,7 @@
 #include "gpumem/architectures/impl/architectures_inl.hpp"
 #include "gpumem/architectures/impl/bart_inl.hpp"
 #include "gpumem/architectures/impl/bert_inl.hpp"
+#include "gpumem/architectures/impl/bloom_inl.hpp"
 #include "gpumem/architectures/impl/config_fields_inl.hpp"
 #include "gpumem/architectures/impl/decoder_inl.hpp"
 #include "gpumem/architectures/impl/distilbert_inl.hpp"

@@ -156,6 +156,15 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "patch_size": 16,
         "num_labels": 10,
     },
+    "bloom": {
+        "model_type": "bloom",
+        "hidden_size": 256,
+        "n_layer": 4,
+        "n_head": 8,
+        "vocab_size": 1000,
+        "hidden_dropout": 0.1,
+        "attention_dropout": 0.1,
+    },
     "t5": {**T5, "feed_forward_proj": "relu", "tie_word_embeddings": True},
     "t5_gated": {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
     "bart": {

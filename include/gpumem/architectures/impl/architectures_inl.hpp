@@ -8,6 +8,7 @@
 
 #include "gpumem/architectures/bart.hpp"
 #include "gpumem/architectures/bert.hpp"
+#include "gpumem/architectures/bloom.hpp"
 #include "gpumem/architectures/distilbert.hpp"
 #include "gpumem/architectures/gemma.hpp"
 #include "gpumem/architectures/gpt2.hpp"
@@ -130,10 +131,10 @@ GPUMEM_INLINE const core::JsonValue& language_part(const core::JsonValue& root) 
 }  // namespace architectures_detail
 
 GPUMEM_INLINE const Architectures& architectures() {
-  static const Architectures kAll = {&bart(),        &bert(),       &distilbert(), &gemma(), &gpt2(),
-                                     &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),   &gptj(),  &llama(),
-                                     &mixtral(),     &olmo(),       &opt(),        &phi(),   &phi3(),
-                                     &stablelm(),    &starcoder2(), &t5(),         &vit()};
+  static const Architectures kAll = {&bart(),  &bert(),        &bloom(),      &distilbert(), &gemma(),
+                                     &gpt2(),  &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),   &gptj(),
+                                     &llama(), &mixtral(),     &olmo(),       &opt(),        &phi(),
+                                     &phi3(),  &stablelm(),    &starcoder2(), &t5(),         &vit()};
   return kAll;
 }
 

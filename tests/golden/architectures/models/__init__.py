@@ -8,13 +8,14 @@ from typing import Any
 
 from torch import nn
 
-from . import decoders, encoder_decoders, encoders, gemma, llama, more_decoders
+from . import bloom, decoders, encoder_decoders, encoders, gemma, llama, more_decoders
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
     **gemma.BUILDERS,
     **decoders.BUILDERS,
     **more_decoders.BUILDERS,
+    **bloom.BUILDERS,
     **encoders.BUILDERS,
     **encoder_decoders.BUILDERS,
 }
