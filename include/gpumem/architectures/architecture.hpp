@@ -14,6 +14,7 @@ namespace gpumem::architectures {
 /// What stands on a model's body, as the class in "architectures" says.
 enum class Head : std::uint8_t {
   none,                     ///< LlamaModel: hidden states leave it
+  encoder,                  ///< T5EncoderModel: without the decoder
   causal_lm,                ///< LlamaForCausalLM, GPT2LMHeadModel, T5ForConditionalGeneration
   masked_lm,                ///< BertForMaskedLM
   sequence_classification,  ///< one answer a sample, images too

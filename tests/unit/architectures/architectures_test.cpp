@@ -209,6 +209,20 @@ TEST(ReadConfig, TellsTheHeadByTheClass) {
   EXPECT_EQ(parameters("LlamaForSomethingElse"), body + 64 * 100) << "what it usually is";
 }
 
+TEST(ReadConfig, ReadsAnEncoderAlone) {
+  const auto parameters = [](std::string_view name) {
+    const auto graph =
+        read(R"({"model_type": "t5", "d_model": 64, "d_kv": 16, "d_ff": 128, "num_layers": 2, "num_heads": 4,
+      "vocab_size": 100, "architectures": [")" +
+             std::string(name) + "\"]}");
+    EXPECT_TRUE(succeeds(graph));
+    return graph ? graph->parameters() : 0;
+  };
+  constexpr std::int64_t kBlock = 4 * 64 * 64 + 2 * 64 * 128 + 2 * 64;  // attention, feed-forward layer, norms
+  EXPECT_EQ(parameters("T5EncoderModel"), 64 * 100 + 2 * kBlock + 32 * 4 + 64);
+  EXPECT_EQ(parameters("T5Model"), parameters("T5ForConditionalGeneration")) << "the output layer is the embedding";
+}
+
 TEST(ReadConfig, CountsLabelsByTheirNames) {
   const auto graph = read(small(R"("model_type": "llama", "architectures": ["LlamaForSequenceClassification"],
     "id2label": {"0": "a", "1": "b", "2": "c"})"));

@@ -49,7 +49,7 @@ inline constexpr std::array<NamedHead, 12> kHeads = {{{"ForCausalLM", Head::caus
                                                       {"ForTokenClassification", Head::token_classification},
                                                       {"ForQuestionAnsweringSimple", Head::question_answering},
                                                       {"ForQuestionAnswering", Head::question_answering},
-                                                      {"EncoderModel", Head::none},
+                                                      {"EncoderModel", Head::encoder},
                                                       {"Model", Head::none}}};
 
 GPUMEM_INLINE core::Error malformed(std::string message) {

@@ -145,6 +145,7 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
   }
   switch (head) {
     case Head::none:
+    case Head::encoder:
       if (model.prefix == "Electra") return;
       f.hand_out(hidden);
       (void)pooled(f, model, hidden);

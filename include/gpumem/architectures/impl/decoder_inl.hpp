@@ -157,7 +157,8 @@ GPUMEM_INLINE void decoder_head(Forward& forward, ConfigFields& config, const De
                                 Tensor hidden, const LanguageHead& options) {
   const std::int64_t labels = labels_of(config);
   switch (head) {
-    case Head::none: return;
+    case Head::none:
+    case Head::encoder: return;
     case Head::causal_lm: return decoder_detail::language_head(forward, sizes, hidden, options);
     case Head::sequence_classification: {
       const Tensor scores = forward.linear("score", hidden, sizes.width, labels, {.bias = false});

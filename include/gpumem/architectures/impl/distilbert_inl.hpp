@@ -80,7 +80,8 @@ GPUMEM_INLINE Tensor embeddings(Forward& f, const Model& model) {
 GPUMEM_INLINE void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
   const std::int64_t width = model.width;
   switch (head) {
-    case Head::none: return;
+    case Head::none:
+    case Head::encoder: return;
     case Head::causal_lm:
     case Head::masked_lm: {
       const Tensor changed =

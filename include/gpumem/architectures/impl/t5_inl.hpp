@@ -149,7 +149,7 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
     Stack shared{.ids = ids, .mask = row_mask(f, attention_mask)};
     encoded = run(f, model, words, shared);
   }
-  if (head == Head::none && config.has("is_encoder_decoder") && !config.flag("is_encoder_decoder", true)) return;
+  if (head == Head::encoder) return;
   f.hand_out(encoded);
   const Tensor decoder_ids = f.token_input("decoder_input_ids");
   Tensor decoded = 0;
