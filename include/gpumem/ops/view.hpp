@@ -121,9 +121,9 @@ inline core::Result<core::Shape> slice_shape(const OpInput& input) {
   const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
   if (!axis || shape[*axis].kind != core::Dim::Kind::fixed) return unfit(shape, "a known size on axis dim");
   std::optional<std::int64_t> length = input.attributes.integer("length");
-  if (length && *length < 0 && *length > -shape[*axis].size) {
-    length = shape[*axis].size - input.attributes.integer("start").value_or(0) + *length;
-  }
+  const std::int64_t start = input.attributes.integer("start").value_or(0);
+  const bool inside = start >= 0 && start < shape[*axis].size;
+  if (length && *length < 0 && *length > -shape[*axis].size && inside) length = shape[*axis].size - start + *length;
   if (input.inputs.size() > 1) {
     const core::Shape& like = input.inputs[1];
     const auto other = axis_of(like, input.attributes.integer("like_dim").value_or(0));
