@@ -81,7 +81,6 @@ class Forward {
   Tensor as_type_of(Tensor tensor, Tensor other) { return call("cast", {tensor, other}); }
   Tensor contiguous(Tensor tensor) { return call("contiguous", {tensor}); }
   Tensor permute(Tensor tensor, Sizes dims);
-  Tensor reshape(Tensor tensor, Sizes shape);
   /// Axes start to end made one.
   Tensor flatten(Tensor tensor, std::int64_t start, std::int64_t end);
   Tensor unflatten(Tensor tensor, std::int64_t dim, Sizes sizes);

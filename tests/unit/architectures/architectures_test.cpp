@@ -238,6 +238,9 @@ TEST(ReadConfig, TakesAnUnknownTypeWithALlamasFieldsForOneAndSaysSo) {
 }
 
 TEST(ReadConfig, RefusesAnUnknownTypeWithOtherFields) {
+  const std::string mixture = small(R"("model_type": "newcomer", "rms_norm_eps": 1e-5, "num_experts": 8)");
+  EXPECT_TRUE(fails(read(mixture), ErrorCode::missing_information, 0, "'newcomer'"))
+      << "most of its weights are experts'";
   EXPECT_TRUE(fails(read(small(R"("model_type": "newcomer")")), ErrorCode::missing_information, 0, "'newcomer'"));
   EXPECT_TRUE(fails(read(R"({"model_type": "newcomer", "d_state": 16})"), ErrorCode::missing_information, 0, "llama"));
 }

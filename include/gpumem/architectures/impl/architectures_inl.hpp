@@ -89,7 +89,11 @@ GPUMEM_INLINE std::string known_types() {
 GPUMEM_INLINE bool is_like_llama(const ConfigFields& config) {
   constexpr std::array<std::string_view, 6> kFields = {"hidden_size",       "num_hidden_layers", "num_attention_heads",
                                                        "intermediate_size", "vocab_size",        "rms_norm_eps"};
-  return std::all_of(kFields.begin(), kFields.end(), [&](std::string_view name) { return config.has(name); });
+  // Of experts, of keys and values that are compressed, of a model of several parts: no Llama has these.
+  constexpr std::array<std::string_view, 6> kOthers = {"num_experts",  "num_local_experts", "n_routed_experts",
+                                                       "kv_lora_rank", "vision_config",     "audio_config"};
+  const auto has = [&](std::string_view name) { return config.has(name); };
+  return std::all_of(kFields.begin(), kFields.end(), has) && std::none_of(kOthers.begin(), kOthers.end(), has);
 }
 
 /// The architecture that answers for the model type; a warning where another's has to.
@@ -118,14 +122,6 @@ GPUMEM_INLINE void warn_of_unread(const ConfigFields& config, model::GraphBuilde
   }
   if (unread.size() > kMost) names += " and " + std::to_string(unread.size() - kMost) + " more";
   builder.warn("fields that are not understood, and may change what the model takes: " + names, 0);
-}
-
-/// The fields of the language model, where a model of several parts keeps them in an object of their own.
-GPUMEM_INLINE const core::JsonValue& language_part(const core::JsonValue& root) {
-  for (const core::JsonValue& field : root.items()) {
-    if (field.key() == "text_config" && field.is(Kind::object)) return field;
-  }
-  return root;
 }
 
 }  // namespace architectures_detail

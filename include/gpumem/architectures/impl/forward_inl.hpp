@@ -138,10 +138,6 @@ GPUMEM_INLINE Tensor Forward::permute(Tensor tensor, Sizes dims) {
   return call("permute", {tensor}, {forward_detail::list("dims", std::move(dims))});
 }
 
-GPUMEM_INLINE Tensor Forward::reshape(Tensor tensor, Sizes shape) {
-  return call("reshape", {tensor}, {forward_detail::list("shape", std::move(shape))});
-}
-
 GPUMEM_INLINE Tensor Forward::flatten(Tensor tensor, std::int64_t start, std::int64_t end) {
   return call("flatten", {tensor},
               {forward_detail::integer("start_dim", start), forward_detail::integer("end_dim", end)});
