@@ -2,11 +2,11 @@
 """gpumem against measured runs of timm's models on an A100-40GB.
 
     python3 bench/timm/accuracy.py --timm DIR --runs runs.csv -o JOURNAL [--by module|graph|recording] [--half 0|1|all]
-                                   [--every N] [--gpumem PROGRAM] [--option=--NAME=VALUE...] [--worst N]
+                                   [--every N] [--gpumem PROGRAM] [--option=--NAME...] [--worst N]
 
 runs.csv: model, batch, measured_mib (device memory, context included), truth (fit, oom or unclear), spike (1: one batch size
 took far more than its neighbours, as trial runs of cudnn.benchmark do). The job is timm's train.py: SGD with Nesterov
-momentum 0.9, weight decay 2e-5, fp32, gradients zeroed after the step, software with eager module loading.
+momentum 0.9, weight decay 2e-5, fp32, its prefetcher, gradients zeroed after the step, software with eager module loading.
 
 `module` takes the graph, or a recording where there is none, as estimate_module() does. A recording is made at two batch
 sizes and a third that checks; every batch size is estimated from it. The journal has one JSON line a model with its
@@ -30,7 +30,9 @@ import models
 
 MIB = 1 << 20
 JOB = ["--optimizer", "sgd-momentum", "--software", "eager-loading", "--gpu", "a100-40gb"]
-ZERO_GRAD = "step-end"
+#: What a recording holds, as the command line and as record.module() have it.
+OF_THE_STEP = ["--zero-grad", "step-end", "--weight-decay", "--prefetch"]
+RECORDED = {"optimizer": "sgd-momentum", "zero_grad": "step-end", "weight_decay": True, "prefetch": True}
 Row = dict[str, str]
 
 
@@ -41,13 +43,12 @@ def half_of(name: str) -> int:
 def estimate(program: pathlib.Path, text: str, batches: list[int], options: list[str]) -> dict[str, Any]:
     """By batch size: bytes on the device, and whether it fits; or the error."""
     answers: dict[str, Any] = {}
-    recorded = text.startswith('{"format":"gpumem-recording"') or '"gpumem-recording"' in text[:200]
+    options = [*JOB, *options, *([] if '"gpumem-recording"' in text[:200] else OF_THE_STEP)]
     with tempfile.TemporaryDirectory() as folder:
         file = pathlib.Path(folder, "model.json")
         file.write_text(text)
         for batch in batches:
-            command = [str(program), "estimate", str(file), "--json", "--batch", str(batch), *JOB, *options]
-            command += [] if recorded else ["--zero-grad", ZERO_GRAD]
+            command = [str(program), "estimate", str(file), "--json", "--batch", str(batch), *options]
             ran = subprocess.run(command, capture_output=True, text=True)
             if ran.returncode not in (0, 1):
                 raise RuntimeError(ran.stderr.strip().splitlines()[0].replace(str(file), ""))
@@ -65,9 +66,8 @@ def answer(timm: Any, program: pathlib.Path, name: str, batches: list[int], argu
 
     def recording() -> str:
         model, shape = models.build(timm, name)
-        given = {"optimizer": "sgd-momentum", "zero_grad": ZERO_GRAD}
-        text = models.recording_of(model, shape, name, scale=True, batch=8, **given, **recorded_options(arguments.option))
-        return json.dumps(estimate(program, text, batches, after_recording(arguments.option)))
+        text = models.recording_of(model, shape, name, scale=True, batch=8, **RECORDED)
+        return json.dumps(estimate(program, text, batches, arguments.option))
 
     ways = {"module": [graph, recording], "graph": [graph], "recording": [recording]}[arguments.by]
     line: dict[str, Any] = {"model": name, "way": "", "error": ""}
@@ -79,21 +79,6 @@ def answer(timm: Any, program: pathlib.Path, name: str, batches: list[int], argu
         line.update(way=way.__name__, answers=json.loads(text))
         break
     return line
-
-
-def recorded_options(options: list[str]) -> dict[str, Any]:
-    """Of the command line's options those that a recording holds, as record.module() takes them."""
-    words = dict(word.removeprefix("--").partition("=")[::2] for word in options)
-    given: dict[str, Any] = {}
-    if "weight-decay" in words:
-        given["weight_decay"] = True
-    if "prefetch" in words:
-        given["prefetch"] = True
-    return given
-
-
-def after_recording(options: list[str]) -> list[str]:
-    return [word for word in options if not word.startswith(("--weight-decay", "--prefetch"))]
 
 
 # ------------------------------------------------------------------------------------------------------- the report
@@ -169,7 +154,7 @@ def main() -> None:
     parser.add_argument("--half", choices=("0", "1", "all"), default="all")
     parser.add_argument("--every", type=int, default=1, metavar="N", help="every Nth model")
     parser.add_argument("--gpumem", type=pathlib.Path, default=models.ROOT / "build" / "dev" / "src" / "cli" / "gpumem")
-    parser.add_argument("--option", action="append", default=[], metavar="--NAME=VALUE")
+    parser.add_argument("--option", action="append", default=[], metavar="--NAME", help="one more word for gpumem estimate")
     parser.add_argument("--worst", type=int, default=0, metavar="N")
     arguments = parser.parse_args()
     rows = list(csv.DictReader(arguments.runs.open()))
