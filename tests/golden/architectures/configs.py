@@ -130,6 +130,17 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "attention_dropout": 0.1,
         "resid_dropout": 0.1,
     },
+    "gptj": {
+        "model_type": "gptj",
+        **SIZES,
+        "intermediate_size": 1024,
+        "hidden_act": "gelu_pytorch_tanh",
+        "n_positions": 512,
+        "rotary_dim": 16,
+        "embd_pdrop": 0.1,
+        "attn_pdrop": 0.1,
+        "resid_pdrop": 0.1,
+    },
     "bert": {**BERT, "architectures": ["BertForSequenceClassification"]},
     "bert_masked_lm": {**BERT, "architectures": ["BertForMaskedLM"]},
     "distilbert": {

@@ -35,7 +35,7 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
 /// Queries and keys are turned as [N, S, heads, d], before the heads come first.
 GPUMEM_INLINE Tensor turned(Forward& f, const Model& model, Tensor flat, const Rotary& rotary) {
   const Tensor parted = f.unflatten(flat, 2, {-1, model.sizes.head_width});
-  return f.permute(rotate(f, f.permute(parted, {0, 2, 1, 3}), rotary, model.sizes.head_width), {0, 1, 2, 3});
+  return f.permute(rotate(f, parted, rotary, model.sizes.head_width), {0, 2, 1, 3});
 }
 
 GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
@@ -80,7 +80,9 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
     const InModule inside(f, "transformer", "GPTJModel");
     const Tensor ids = token_ids(f);
     hidden = f.dropout("drop", f.embedding("wte", ids, s.vocabulary, s.width), model.embedding_dropout);
-    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    rotary.cosines = f.permute(rotary.cosines, {0, 2, 1, 3});
+    rotary.sines = f.permute(rotary.sines, {0, 2, 1, 3});
     hidden = stack(f, "h", "GPTJBlock", s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
     hidden = f.layer_norm("ln_f", hidden, s.width);

@@ -1,4 +1,4 @@
-"""Decoders with attention of their own: OPT, GPT-BigCode, GPT-Neo."""
+"""Decoders with attention of their own: OPT, GPT-BigCode, GPT-Neo, GPT-J."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .decoders import PlainMLP
-from .layers import Body, Cache, CausalLM, Config, Outputs, sdpa_attention
+from .layers import Body, Cache, CausalLM, Config, Outputs, RotaryEmbedding, sdpa_attention
 
 
 def split_heads(tensor: Tensor, heads: int) -> Tensor:
@@ -239,4 +239,93 @@ class GPTForCausalLM(CausalLM):
         return Outputs(loss=loss, logits=lm_logits, past_key_values=cache)
 
 
-BUILDERS = {"opt": OPTForCausalLM, "gpt_bigcode": GPTForCausalLM, "gpt_neo": GPTForCausalLM}
+def rotate_every_two(x: Tensor) -> Tensor:
+    x1 = x[:, :, :, : x.shape[-1] // 2]
+    x2 = x[:, :, :, x.shape[-1] // 2 :]
+    return torch.cat((-x2, x1), dim=-1)
+
+
+class GPTJAttention(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        width, positions = config["hidden_size"], config["n_positions"]
+        self.heads, self.rotary_dim = config["num_attention_heads"], config["rotary_dim"]
+        self.q_proj, self.k_proj, self.v_proj, self.out_proj = (nn.Linear(width, width, bias=False) for _ in range(4))
+        bias = torch.tril(torch.ones((positions, positions), dtype=torch.bool)).view(1, 1, positions, positions)
+        self.register_buffer("bias", bias, persistent=False)
+        self.attn_dropout, self.resid_dropout = nn.Dropout(config["attn_pdrop"]), nn.Dropout(config["resid_pdrop"])
+
+    def turned(self, tensor: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+        rot, rest = tensor[..., : self.rotary_dim], tensor[..., self.rotary_dim :]
+        rot = (rot * cos) + (rotate_every_two(rot) * sin)
+        return torch.cat([rot, rest], dim=-1)
+
+    def attend(self, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        query_length, key_length = query.size(-2), key.size(-2)
+        causal_mask = self.bias[:, :, key_length - query_length : key_length, :key_length]
+        query = query.to(torch.float32)
+        key = key.to(torch.float32)
+        attn_weights = torch.matmul(query, key.transpose(-1, -2))
+        mask_value = torch.full([], -1e30, dtype=attn_weights.dtype, device=attn_weights.device)
+        attn_weights = torch.where(causal_mask, attn_weights, mask_value)
+        attn_weights = attn_weights / 8.0
+        attn_weights = F.softmax(attn_weights, dim=-1)
+        attn_weights = attn_weights.to(value.dtype)
+        attn_weights = self.attn_dropout(attn_weights)
+        attn_output = torch.matmul(attn_weights, value)
+        return attn_output
+
+    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor) -> Tensor:
+        shape = (*hidden_states.shape[:2], self.heads, -1)
+        query = self.q_proj(hidden_states)
+        key = self.k_proj(hidden_states)
+        value = self.v_proj(hidden_states)
+        query, key, value = query.view(shape), key.view(shape), value.view(shape).permute(0, 2, 1, 3)
+        key = self.turned(key, cos, sin).permute(0, 2, 1, 3)
+        query = self.turned(query, cos, sin).permute(0, 2, 1, 3)
+        if cache is not None:
+            cache.append((key, value))
+        attn_output = self.attend(query, key, value)
+        attn_output = attn_output.permute(0, 2, 1, 3).contiguous().view(hidden_states.shape)
+        return self.resid_dropout(self.out_proj(attn_output))
+
+
+class GPTJBlock(nn.Module):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.ln_1, self.attn = nn.LayerNorm(config["hidden_size"]), GPTJAttention(config)
+        self.mlp = PlainMLP(config, config["resid_pdrop"])
+
+    def forward(self, hidden_states: Tensor, cache: Optional[Cache], cos: Tensor, sin: Tensor) -> Tensor:
+        residual = hidden_states
+        hidden_states = self.ln_1(hidden_states)
+        attn_output = self.attn(hidden_states, cache, cos, sin)
+        feed_forward_hidden_states = self.mlp(hidden_states)
+        hidden_states = attn_output + feed_forward_hidden_states + residual
+        return hidden_states
+
+
+class GPTJModel(Body):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        self.wte, self.ln_f = nn.Embedding(config["vocab_size"], config["hidden_size"]), nn.LayerNorm(config["hidden_size"])
+        self.drop, self.rotary_emb = nn.Dropout(config["embd_pdrop"]), RotaryEmbedding(config["rotary_dim"])
+        self.layers = nn.ModuleList(GPTJBlock(config) for _ in range(config["num_hidden_layers"]))
+
+    def forward(self, input_ids: Tensor) -> tuple[Tensor, Optional[Cache]]:
+        cache: Optional[Cache] = None if self.checkpointing else []
+        position_ids = torch.arange(input_ids.shape[1], device=input_ids.device).unsqueeze(0)
+        inputs_embeds = self.wte(input_ids)
+        hidden_states = self.drop(inputs_embeds)
+        cos, sin = self.rotary_emb(hidden_states, position_ids)
+        hidden_states = self.run_blocks(hidden_states, cache, cos.unsqueeze(2), sin.unsqueeze(2))
+        hidden_states = self.ln_f(hidden_states)
+        return hidden_states, cache
+
+
+class GPTJForCausalLM(CausalLM):
+    def __init__(self, config: Config) -> None:
+        super().__init__(config, GPTJModel(config), config["hidden_size"], bias=True)
+
+
+BUILDERS = {"gptj": GPTJForCausalLM, "opt": OPTForCausalLM, "gpt_bigcode": GPTForCausalLM, "gpt_neo": GPTForCausalLM}
