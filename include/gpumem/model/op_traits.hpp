@@ -92,6 +92,10 @@ struct OpTraits {
   /// Its parameters are not called weight and bias, so torchsummary prints 0 for them.
   bool parameters_of_other_names = false;
   Names torch_endings = {};  ///< endings of class names that stand for it: "RMSNorm" in "Gemma3RMSNorm"
+  /// Classes that only print(model) shows on one line: a table has rows for their parts, or the name is a common one.
+  Names tree_classes = {};
+  /// Blocks that a table cut at a depth shows on one line, with their output and the parameters of all their layers.
+  Names cut_classes = {};
 
   Keeps keeps = Keeps::nothing;
   ActivationFunction function = ActivationFunction::none;
@@ -118,6 +122,13 @@ class Vocabulary {
   [[nodiscard]] const OpTraits* find_op(std::string_view name) const { return find(ops_, name); }
   /// By the class name, by what torch.nn.utils.parametrize made of it ("ParametrizedLinear"), or by its ending.
   [[nodiscard]] const OpTraits* find_torch(std::string_view class_name) const;
+  /// The op of a class that print(model) shows on one line.
+  [[nodiscard]] const OpTraits* find_tree(std::string_view class_name) const {
+    const OpTraits* op = find(tree_, class_name);
+    return op == nullptr ? find_torch(class_name) : op;
+  }
+  /// The op of a block that a table shows without its layers.
+  [[nodiscard]] const OpTraits* find_cut(std::string_view class_name) const { return find(cut_, class_name); }
   [[nodiscard]] const OpTraits* find_keras(std::string_view class_name) const { return find(keras_, class_name); }
   /// The op of a Keras class whose name was cut: of all names that begin so, the shortest's.
   [[nodiscard]] const OpTraits* find_keras_prefix(std::string_view beginning) const;
@@ -132,6 +143,8 @@ class Vocabulary {
 
   Index ops_;
   Index torch_;
+  Index tree_;
+  Index cut_;
   Index keras_;
   std::vector<std::pair<std::string_view, const OpTraits*>> torch_endings_;
 };

@@ -222,6 +222,7 @@ inline core::Result<TensorId> record_tables(const OpCall& call, Tape& tape) {
 
 inline constexpr std::array<std::string_view, 1> kTorch = {"MultiheadAttention"};
 inline constexpr std::array<std::string_view, 1> kKeras = {"MultiHeadAttention"};
+inline constexpr std::array<std::string_view, 1> kRotaryTorch = {"RotaryEmbeddingCat"};
 inline constexpr std::array<std::string_view, 1> kRotaryEndings = {"RotaryEmbedding"};
 inline constexpr std::array<std::string_view, 2> kKerasScaled = {"Attention", "AdditiveAttention"};
 
@@ -248,6 +249,7 @@ inline constexpr std::array<Op, 3> kAttentionOps = {{
     // HuggingFace's rotary positions: two small tables, which no later row of a summary reads.
     {.traits = {.name = "rotary_embedding",
                 .family = OpFamily::other,
+                .torch_classes = attention_detail::kRotaryTorch,
                 .torch_endings = attention_detail::kRotaryEndings},
      .record = attention_detail::record_tables},
 }};

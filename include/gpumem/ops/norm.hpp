@@ -247,12 +247,14 @@ inline constexpr std::array<std::string_view, 10> kBatchTorch = {
 inline constexpr std::array<std::string_view, 1> kBatchKeras = {"BatchNormalization"};
 inline constexpr std::array<std::string_view, 3> kInstanceTorch = {"InstanceNorm1d", "InstanceNorm2d",
                                                                    "InstanceNorm3d"};
-inline constexpr std::array<std::string_view, 2> kGroupTorch = {"GroupNorm", "GroupNormAct"};
+inline constexpr std::array<std::string_view, 4> kGroupTorch = {"GroupNorm", "GroupNormAct", "GroupNorm1",
+                                                                "GroupNorm1NoBias"};
 inline constexpr std::array<std::string_view, 1> kGroupKeras = {"GroupNormalization"};
-inline constexpr std::array<std::string_view, 5> kLayerTorch = {"LayerNorm", "LayerNorm2d", "FusedLayerNorm",
-                                                                "LayerNormAct2d", "ConvNextLayerNorm"};
+inline constexpr std::array<std::string_view, 8> kLayerTorch = {
+    "LayerNorm",         "LayerNorm2d",     "FusedLayerNorm",    "LayerNormAct2d",
+    "ConvNextLayerNorm", "LayerNormNoBias", "LayerNorm2dNoBias", "LayerNormAct"};
 inline constexpr std::array<std::string_view, 1> kLayerKeras = {"LayerNormalization"};
-inline constexpr std::array<std::string_view, 2> kRmsTorch = {"RMSNorm", "T5LayerNorm"};
+inline constexpr std::array<std::string_view, 3> kRmsTorch = {"RMSNorm", "RmsNorm", "T5LayerNorm"};
 inline constexpr std::array<std::string_view, 1> kRmsEndings = {"RMSNorm"};
 inline constexpr std::array<std::string_view, 1> kRmsKeras = {"RMSNormalization"};
 inline constexpr std::array<std::string_view, 2> kResponseTorch = {"LocalResponseNorm", "CrossMapLRN2d"};

@@ -64,6 +64,8 @@ struct Op {
   bool reads_token_ids = false;  ///< its input is integer ids, so without edges it reads the graph's input
   bool reads_nothing = false;    ///< its tensor's shape is its attribute "shape"; without one no tensor leaves it
   std::optional<model::Loss> loss = {};  ///< the loss of a job that it computes
+  /// Its parameters, where no summary prints them: so many figures a channel of what it reads.
+  std::int64_t figures_a_channel = 0;
 };
 
 /// One of a layer's parameters: its elements, and rows + columns if it is a matrix (Adafactor keeps only those).

@@ -66,6 +66,7 @@ inline constexpr std::array<std::string_view, 2> kAvg2 = {"AvgPool2d", "AvgPool2
 inline constexpr std::array<std::string_view, 1> kAvg3 = {"AvgPool3d"};
 inline constexpr std::array<std::string_view, 1> kAdaptiveAvg1 = {"AdaptiveAvgPool1d"};
 inline constexpr std::array<std::string_view, 2> kAdaptiveAvg2 = {"AdaptiveAvgPool2d", "FastAdaptiveAvgPool2d"};
+inline constexpr std::array<std::string_view, 1> kTreeAvg2 = {"SelectAdaptivePool2d"};  // to one pixel, of timm
 inline constexpr std::array<std::string_view, 1> kAdaptiveAvg3 = {"AdaptiveAvgPool3d"};
 inline constexpr std::array<std::string_view, 1> kAdaptiveMax1 = {"AdaptiveMaxPool1d"};
 inline constexpr std::array<std::string_view, 1> kAdaptiveMax2 = {"AdaptiveMaxPool2d"};
@@ -152,7 +153,8 @@ inline constexpr std::array<Op, 12> kPoolOps = {{
                 .family = OpFamily::pool,
                 .torch_classes = pool_detail::kAdaptiveAvg2,
                 .keras_classes = pool_detail::kKerasGlobalAvg2,
-                .positional = pool_detail::kOutput},
+                .positional = pool_detail::kOutput,
+                .tree_classes = pool_detail::kTreeAvg2},
      .output_shape = pool_detail::adaptive_output_shape<2>,
      .record = pool_detail::record_adaptive_average},
     {.traits = {.name = "adaptive_avg_pool3d",

@@ -10,6 +10,8 @@ GPUMEM_INLINE Vocabulary::Vocabulary(std::span<const OpTraits* const> ops) {
   for (const OpTraits* op : ops) {
     ops_.emplace(op->name, op);
     for (const std::string_view name : op->torch_classes) torch_.emplace(name, op);
+    for (const std::string_view name : op->cut_classes) cut_.emplace(name, op);
+    for (const std::string_view name : op->tree_classes) tree_.emplace(name, op);
     for (const std::string_view name : op->keras_classes) keras_.emplace(name, op);
     for (const std::string_view ending : op->torch_endings) torch_endings_.emplace_back(ending, op);
   }

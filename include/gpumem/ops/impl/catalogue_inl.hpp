@@ -5,6 +5,7 @@
 #include "gpumem/ops/activation.hpp"
 #include "gpumem/ops/arithmetic.hpp"
 #include "gpumem/ops/attention.hpp"
+#include "gpumem/ops/composite.hpp"
 #include "gpumem/ops/conv.hpp"
 #include "gpumem/ops/dropout.hpp"
 #include "gpumem/ops/embedding.hpp"
@@ -25,10 +26,11 @@ namespace gpumem::ops {
 namespace catalogue_detail {
 
 /// The families, one row a file.
-inline constexpr std::array<std::span<const Op>, 17> kFamilies = {{
+inline constexpr std::array<std::span<const Op>, 18> kFamilies = {{
     kActivationOps,
     kArithmeticOps,
     kAttentionOps,
+    kCompositeOps,
     kConvOps,
     kDropoutOps,
     kEmbeddingOps,

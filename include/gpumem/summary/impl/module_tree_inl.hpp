@@ -125,7 +125,9 @@ class Reader {
 
   /// A module with children prints its own arguments on lines above them; anything below is no part of a tree.
   bool text_line(std::string_view line) {
-    const bool arguments = !frames_.empty() && line.front() != '(';
+    // "(64,), eps=1e-06" are arguments, too: of a layer norm that holds its activation.
+    const bool sizes = line.size() > 1 && line.front() == '(' && is_digit(line[1]);
+    const bool arguments = !frames_.empty() && (line.front() != '(' || sizes);
     if (!arguments) {
       refuse(core::quoted(line) + " is not a line of a module tree; the file is cut off or edited");
     } else if (frames_.back().arguments.empty()) {
@@ -154,7 +156,7 @@ class Reader {
   }
 
   void leaf(const ModuleLine& line) {
-    const model::OpTraits* op = options_.vocabulary->find_torch(line.class_name);
+    const model::OpTraits* op = options_.vocabulary->find_tree(line.class_name);
     static constexpr std::array<std::string_view, 4> kUnnamed = {"0", "1", "2", "3"};
     attributes_.clear();
     parse_arguments(line.arguments, op == nullptr ? model::Names(kUnnamed) : op->positional, attributes_);
