@@ -31,7 +31,7 @@ namespace gpumem::analysis {
 /// depend on nothing else.
 template <typename Job>
 [[nodiscard]] auto wiring_key(Job& job) {
-  return std::tie(job.graph, job.input_shape, job.sequence_length);
+  return std::tie(job.graph, job.input_shape, job.sequence_length, job.strict);
 }
 
 /// The fields that the forward pass depends on.

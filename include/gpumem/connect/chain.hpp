@@ -5,14 +5,15 @@
 // embedding's output; features from a linear layer's parameters; an image from a convolution's output and parameters
 // and the size that the summary's foot prints, which is rounded: of the sizes that fit, the roundest.
 //
-// Beyond known blocks a branch cannot be seen: a convolution whose sizes contradict its predecessor is an error that
-// names it, other layers that do are counted.
+// Beyond known blocks a branch cannot be seen: what a convolution reads whose sizes contradict its predecessor is
+// guessed (repair.hpp), with a warning that names it; other layers of tables that do are counted.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
 #include "gpumem/connect/containers.hpp"
+#include "gpumem/connect/guesses.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
@@ -23,6 +24,7 @@ struct Chained {
   model::ModelGraph graph;
   std::int64_t joins = 0;      ///< sums, products and concatenations that no row shows
   std::int64_t misfits = 0;    ///< layers whose printed shape does not follow from what they were chained to
+  Guesses guesses;             ///< what was inferred and may be wrong
   std::string inferred_input;  ///< "3x224x224"; empty: the job or the summary gives the input
 };
 

@@ -8,10 +8,13 @@
 
 namespace gpumem::connect {
 
-/// Reads the job's graph, input_shape and sequence_length, and nothing else of it. The ops must outlive the graph.
+/// Reads the job's graph, input_shape, sequence_length and strict, and nothing else of it. The ops must outlive the
+/// graph. Where a chain finds no input for a layer it guesses one: a warning of the graph names the line, and
+/// WiredGraph::guesses() counts them.
 ///
-/// Errors: those of the family; missing_information where a chain finds no input for a layer, or a layer does not say
-/// its sizes; malformed_input where an edge has not the width that its reader was built for.
+/// Errors: those of the family; missing_information where a layer does not say its sizes, where more than half of the
+/// layers would read something made up, and in place of every guess if the job is strict; malformed_input where an edge
+/// has not the width that its reader was built for.
 [[nodiscard]] core::Result<WiredGraph> connect(const model::TrainingJob& job, const ops::Catalogue& ops);
 
 }  // namespace gpumem::connect

@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "gpumem/connect/block_rule.hpp"
+#include "gpumem/connect/tokens.hpp"
 
 namespace gpumem::connect {
 
@@ -55,11 +55,40 @@ inline std::optional<std::size_t> begin(const OpenRows& rows) {
   return std::nullopt;
 }
 
+/// timm's: x = mlp(norm(conv_dw(x))) with the channels behind the pixels where the norm is a plain one; then layer
+/// scale, which a tree does not show, and the shortcut. Source: timm 1.0.9, timm.models.convnext.ConvNeXtBlock,
+/// maxxvit, inception_next.MetaNeXtBlock, edgenext.ConvBlock.
+inline Tensor wire_timm(Wiring& wiring, const Container& block, Tensor input) {
+  constexpr std::array<std::string_view, 4> kBefore = {"pre_norm", "down", "conv_dw", "token_mixer"};
+  const Calls calls(wiring, block);
+  if (wiring.called() || !calls.has("mlp")) return wiring.chain(block.parts, input);
+  const auto norm = wiring.child(block, "norm");
+  const auto mlp = wiring.child(block, "mlp");
+  Tensor output = wiring.chain_named(block, kBefore, input);
+  if (wiring.failed()) return input;
+  const bool last = norm && wiring.class_name(*norm) == "LayerNorm";
+  if (last) output = tokens_detail::channels_behind(wiring, output);
+  output = calls("mlp", calls("norm", output));
+  if (last) output = tokens_detail::channels_in_front(wiring, output);
+  if (wiring.failed()) return input;
+  const bool scales = !calls.has("ls") && wiring.class_name(*mlp) != "GlobalResponseNormMlp";
+  if (scales) {
+    const std::vector<std::int64_t> channels = {wiring.channels(output), 1, 1};
+    output = wiring.multiply(output, wiring.operation(model::kParameterOp, {}, {{"shape", channels}}));
+  }
+  output = calls("drop_path", calls("ls", output));
+  const Tensor shortcut = calls("shortcut", input);
+  const bool same = !wiring.failed() && wiring.shape(output) == wiring.shape(shortcut);
+  return same ? wiring.add(output, shortcut, false) : output;
+}
+
 inline constexpr std::array<std::string_view, 1> kBlock = {"CNBlock"};
+inline constexpr std::array<std::string_view, 3> kTimm = {"ConvNeXtBlock", "MetaNeXtBlock", "ConvBlock"};
 
 }  // namespace convnext_detail
 
-inline constexpr std::array<BlockRule, 1> kConvnextBlocks = {
-    {{convnext_detail::kBlock, convnext_detail::wire, convnext_detail::begin}}};
+inline constexpr std::array<BlockRule, 2> kConvnextBlocks = {
+    {{convnext_detail::kBlock, convnext_detail::wire, convnext_detail::begin},
+     {convnext_detail::kTimm, convnext_detail::wire_timm, nullptr}}};
 
 }  // namespace gpumem::connect

@@ -47,7 +47,7 @@ inline std::optional<std::size_t> begin_block(const OpenRows& rows) {
   return begin < rows.parts.size() ? std::optional(begin) : std::nullopt;
 }
 
-inline constexpr std::array<std::string_view, 1> kBlock = {"_DenseBlock"};
+inline constexpr std::array<std::string_view, 2> kBlock = {"_DenseBlock", "DenseBlock"};
 inline constexpr std::array<std::string_view, 1> kLayer = {"_DenseLayer"};
 
 }  // namespace dense_detail

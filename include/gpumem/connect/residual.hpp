@@ -79,6 +79,45 @@ inline Tensor wire_declared_resnet(Wiring& wiring, const Container& block, Tenso
   return act ? wiring.call(*act, sum) : sum;
 }
 
+inline constexpr std::array<std::string_view, 5> kShortcutNames = {"downsample", "shortcut", "identity", "skip",
+                                                                   "proj"};
+
+inline bool is_shortcut(std::string_view name) {
+  return std::find(kShortcutNames.begin(), kShortcutNames.end(), name) != kShortcutNames.end();
+}
+
+/// Any block of a tree that declares its shortcut by a usual name, and the activation behind the sum last: the others
+/// are called in their order.
+inline Tensor wire_named(Wiring& wiring, const Container& block, Tensor input) {
+  if (wiring.called()) return wiring.chain(block.parts, input);
+  std::vector<Part> main;
+  Sides sides{input, std::nullopt};
+  std::optional<Part> shortcut;
+  for (const Part& part : block.parts) {
+    if (is_shortcut(wiring.name(part))) {
+      shortcut = part;
+    } else {
+      main.push_back(part);
+    }
+  }
+  std::optional<Part> last;
+  for (std::size_t at = main.size(); at > 1; --at) {  // only what drops paths may stand behind the activation
+    const std::string_view name = wiring.name(main[at - 1]);
+    if (is_activation(wiring.op(main[at - 1])) && name.starts_with("act")) {
+      last = main[at - 1];
+      main.erase(main.begin() + static_cast<std::ptrdiff_t>(at) - 1);
+      break;
+    }
+    if (!name.starts_with("drop_path") && !name.starts_with("attn_last")) break;
+  }
+  if (shortcut) sides.shortcut = wiring.call(*shortcut, input);
+  sides.main = wiring.chain(main, input);
+  if (wiring.failed()) return input;
+  if (sides.shortcut && !(wiring.shape(*sides.shortcut) == wiring.shape(sides.main))) sides.shortcut.reset();
+  const Tensor sum = joined(wiring, sides, input, false);
+  return last ? wiring.call(*last, sum) : sum;
+}
+
 /// The same of a table. Not inlined: the blocks of a tree nest, and each would keep room for its variables.
 [[gnu::noinline]] inline Tensor wire_called_resnet(Wiring& wiring, const Container& block, Tensor input) {
   const std::span<const Part> parts = block.parts;
@@ -89,7 +128,9 @@ inline Tensor wire_declared_resnet(Wiring& wiring, const Container& block, Tenso
 
 /// out = main(x); out += shortcut(x); activation(out).
 inline Tensor wire_resnet(Wiring& wiring, const Container& block, Tensor input) {
-  return wiring.called() ? wire_called_resnet(wiring, block, input) : wire_declared_resnet(wiring, block, input);
+  if (wiring.called()) return wire_called_resnet(wiring, block, input);
+  const bool plain = wiring.child(block, "bn1") || wiring.child(block, "relu");
+  return plain ? wire_declared_resnet(wiring, block, input) : wire_named(wiring, block, input);
 }
 
 /// RegNet: shortcut(x) + main(x), the shortcut called first.
@@ -193,15 +234,25 @@ inline std::optional<std::size_t> begin_inverted(const OpenRows& rows) {
   return begin_resnet(rows);
 }
 
-inline constexpr std::array<std::string_view, 2> kResnet = {"BasicBlock", "Bottleneck"};
+inline constexpr std::array<std::string_view, 9> kResnet = {
+    "BasicBlock",          "Bottleneck",           "ResNestBottleneck",
+    "SEResNetBlock",       "SEBottleneck",         "SEResNetBottleneck",
+    "SEResNeXtBottleneck", "SelectiveKernelBasic", "SelectiveKernelBottleneck"};
+inline constexpr std::array<std::string_view, 11> kNamed = {
+    "MbConvBlock",   "MbConvLNBlock",    "BottleneckBlock",      "DarkBlock",
+    "EdgeBlock",     "SelfAttnBlock",    "PreActBottleneck",     "PreActBasic",
+    "ResBottleneck", "MultiBranchBlock", "LinearBottleneckBlock"};
 inline constexpr std::array<std::string_view, 1> kRegnet = {"ResBottleneckBlock"};
 inline constexpr std::array<std::string_view, 1> kMnasnet = {"_InvertedResidual"};
-inline constexpr std::array<std::string_view, 3> kMobile = {"InvertedResidual", "MBConv", "FusedMBConv"};
+inline constexpr std::array<std::string_view, 9> kMobile = {
+    "InvertedResidual", "MBConv",    "FusedMBConv",     "DepthwiseSeparableConv",   "EdgeResidual",
+    "CondConvResidual", "ConvBnAct", "MobileAttention", "UniversalInvertedResidual"};
 
 }  // namespace residual_detail
 
-inline constexpr std::array<BlockRule, 4> kResidualBlocks = {
+inline constexpr std::array<BlockRule, 5> kResidualBlocks = {
     {{residual_detail::kResnet, residual_detail::wire_resnet, residual_detail::begin_resnet},
+     {residual_detail::kNamed, residual_detail::wire_named, nullptr},
      {residual_detail::kRegnet, residual_detail::wire_regnet, residual_detail::begin_resnet},
      {residual_detail::kMnasnet, residual_detail::wire_inverted<false>, residual_detail::begin_inverted},
      {residual_detail::kMobile, residual_detail::wire_inverted<true>, residual_detail::begin_inverted}}};

@@ -2,8 +2,8 @@
 // stage after connect/ takes: each layer with its edges, its output shape and the rule of its op. Units: elements, with
 // the batch size as N.
 //
-// It depends on three fields of the job: graph, input_shape and sequence_length. Jobs that are equal in these have
-// equal wired graphs. The sequence length is a number in its shapes; the batch size is not: it stays N.
+// It depends on four fields of the job: graph, input_shape, sequence_length and strict. Jobs that are equal in these
+// have equal wired graphs. The sequence length is a number in its shapes; the batch size is not: it stays N.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "gpumem/connect/guesses.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/ops/op.hpp"
@@ -41,6 +42,7 @@ class WiredGraph {
     std::string edges;                               ///< how these were found, see edges()
     std::vector<const ops::Op*> ops;                 ///< by the graph's op index; null for unknown ops
     LayerShapes shapes;
+    Guesses guesses = {};
   };
   explicit WiredGraph(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
 
@@ -67,6 +69,8 @@ class WiredGraph {
 
   /// How the edges were found: "given", "family: gpt2", "chained, 16 joins inferred".
   [[nodiscard]] const std::string& edges() const { return parts_->edges; }
+  /// How much of them is guessed; all zero where the edges are given or a family's. The graph's warnings say where.
+  [[nodiscard]] const Guesses& guesses() const { return parts_->guesses; }
 
   /// The layer's place in the summary, for messages.
   [[nodiscard]] core::Place place_of(const model::Layer& layer) const;

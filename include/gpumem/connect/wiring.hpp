@@ -36,6 +36,21 @@ using Tensor = model::LayerIndex;
 
 class Wiring;
 
+/// A container that is being called: what it reads, and what its parts have left so far.
+struct Frame {
+  Tensor input = 0;
+  std::vector<Tensor> results;
+  std::vector<Tensor> left_over;  ///< what no part read so far, as a part read something else
+};
+
+/// What a layer of a tree must read, as its attributes tell.
+struct Wanted {
+  ops::ExpectedWidth::Axis axis = ops::ExpectedWidth::Axis::none;
+  std::optional<std::int64_t> width;  ///< nothing: any
+  bool image = false;                 ///< it needs channels and two axes of pixels
+  bool optional = false;              ///< a layer that went unlooked at where guesses are not wanted
+};
+
 /// Wires one container, called with this input; returns what it returns.
 using WireContainer = Tensor (*)(Wiring&, const Container&, Tensor input);
 /// The rule for containers of a class; null: their parts are called one after the other.
@@ -64,18 +79,62 @@ class Wiring {
   /// it, which a vision transformer learns (its parameters are counted where the table has them). Else the input.
   Tensor as_sequence(Tensor images, std::int64_t tokens, std::int64_t width);
 
+  /// What is inferred and may be wrong: a warning that names the line; an error where guesses are not wanted.
+  void guess(Part where, std::string message);
+  /// One of these was a tensor that nothing in the tree makes.
+  void stand_in() { ++stand_ins_; }
+  [[nodiscard]] std::int64_t stand_ins() const { return stand_ins_; }
+  /// Containers of a tree whose class is in no list.
+  [[nodiscard]] std::int64_t unknown_containers() const { return unknown_containers_; }
+  /// How often that was so.
+  [[nodiscard]] std::int64_t guesses() const { return guesses_; }
+  /// The line of the first one; 0 if there is none.
+  [[nodiscard]] std::int64_t first_guess() const { return first_guess_; }
+
   /// Whether the rows stand in the order of their calls, one a call (tables); a tree has one a module.
   [[nodiscard]] bool called() const { return graph_.shapes_printed(); }
   [[nodiscard]] const core::Shape& shape(Tensor tensor) const;
+  /// Whether the tensor's channels lie behind its pixels, as linear layers and layer norms leave them.
+  [[nodiscard]] bool channels_last(Tensor tensor) const { return shape(tensor).rank() != 4 || made(tensor).last; }
+  /// The size of its channels' axis; 0 if it has none of fixed size.
+  [[nodiscard]] std::int64_t channels(Tensor tensor) const;
+  /// The containers that are being called, the innermost last.
+  [[nodiscard]] std::span<Frame> frames() { return frames_; }
+  /// The size of a tensor on the axis that a layer looks at.
+  [[nodiscard]] std::optional<std::int64_t> width_of(Tensor tensor, const Wanted& wanted) const;
   [[nodiscard]] const Container& container(Part part) const { return containers_[part.index]; }
   [[nodiscard]] std::optional<Part> child(const Container& container, std::string_view name) const;
   [[nodiscard]] std::string_view name(Part part) const;
   /// The op of a layer; empty for a container or an unknown layer.
   [[nodiscard]] std::string_view op(Part part) const;
+  /// The last of the sizes that a normalisation prints; nothing for another part.
+  [[nodiscard]] std::optional<std::int64_t> printed_width(Part part) const;
+  /// An integer that a layer prints.
+  [[nodiscard]] std::optional<std::int64_t> integer(Part part, std::string_view attribute) const {
+    return part.container ? std::nullopt : graph_.attributes(graph_.layers()[part.index]).integer(attribute);
+  }
+  /// The same of the first layer in a container.
+  [[nodiscard]] std::optional<std::int64_t> first_width(Part part, std::string_view attribute) const {
+    return integer(first_layer(part), attribute);
+  }
+  /// The same of the first layer that prints one of two attributes.
+  [[nodiscard]] std::optional<std::int64_t> first_width(Part part, std::string_view attribute,
+                                                        std::string_view other) const;
+  /// The op of the first layer in a container.
+  [[nodiscard]] std::string_view first_op(Part part) const { return op(first_layer(part)); }
+  /// The printed class of a layer or container.
+  [[nodiscard]] std::string_view class_name(Part part) const {
+    return part.container ? containers_[part.index].class_name : graph_.class_name(graph_.layers()[part.index]);
+  }
   /// Whether the part's first layer can read this tensor.
   [[nodiscard]] bool fits(Part part, Tensor tensor) const { return readable(graph_, containers_, part, shape(tensor)); }
 
   void fail(core::Error error);
+  /// The place of a layer in the summary.
+  [[nodiscard]] core::Place place_of(Part layer) const {
+    const model::Layer& of = graph_.layers()[layer.index];
+    return {graph_.file(), of.line, graph_.path(of)};
+  }
   [[nodiscard]] bool failed() const { return builder_.failed(); }
   [[nodiscard]] std::int64_t joins() const { return joins_; }
   /// Layers whose printed shape does not follow from what they were chained to.
@@ -89,6 +148,7 @@ class Wiring {
     Tensor memory = 0;                    ///< the tensor whose memory it is: itself, or what an identity looks at
     std::int64_t reads = 0;
     std::optional<std::uint32_t> gate;  ///< made of a pooling to one pixel in this scope of the source
+    bool last = false;                  ///< its channels lie behind its pixels
   };
 
   Tensor call_layer(std::uint32_t index, Tensor input);
@@ -97,6 +157,14 @@ class Wiring {
   /// LayerNorm2d: a layer norm with the channels behind the pixels, and back.
   Tensor call_channels_last(const model::Layer& layer, const ops::Op& op, Tensor input);
   void hold_parameters(const model::Layer& layer);
+  /// What the layer holds: as printed, or by the channels that it reads.
+  [[nodiscard]] std::int64_t parameters_of(const model::Layer& layer, const ops::Op& op, Tensor input) const;
+  /// A layer of a tree that several operations stand for, or whose attributes follow from its class.
+  [[nodiscard]] Tensor prepared(const model::Layer& layer, const ops::Op& op, Tensor input,
+                                std::vector<model::Attribute>& attributes);
+  /// Whether the channels of what an operation on this input leaves lie last.
+  [[nodiscard]] bool leaves_last(const model::OpTraits& op, std::span<const Tensor> inputs,
+                                 const model::Attributes& attributes) const;
   /// The input with what must stand between it and a layer that reads a row of these many features a sample: pooling
   /// and flattening of images, the first token of a sequence. `biased`: one feature less does too.
   Tensor bridged(Tensor input, std::int64_t features, bool biased = false);
@@ -106,6 +174,15 @@ class Wiring {
               std::span<const core::Shape> outputs, std::vector<model::Attribute> attributes);
   [[nodiscard]] bool overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const;
   void fail_at(const model::Layer& layer, core::Error error);
+  /// Notes that nothing is known of the container's class: once a class with its line.
+  void count_unknown(Part part);
+  [[nodiscard]] Wanted wanted_by(const model::Layer& layer, const ops::Op& op) const;
+  /// What a layer reads that cannot read what precedes it: a guess, or an error.
+  Tensor resolved(const model::Layer& layer, const Wanted& wanted, Tensor input, bool leaves_gate);
+  [[nodiscard]] Part part_of(const model::Layer& layer) const {
+    return {static_cast<std::uint32_t>(&layer - graph_.layers().data()), false};
+  }
+  [[nodiscard]] Part first_layer(Part part) const;
   Made& made(Tensor tensor) { return tensor < 0 ? input_ : made_[static_cast<std::size_t>(tensor)]; }
   [[nodiscard]] const Made& made(Tensor tensor) const {
     return tensor < 0 ? input_ : made_[static_cast<std::size_t>(tensor)];
@@ -115,12 +192,23 @@ class Wiring {
   const ops::Catalogue& ops_;
   const Containers& containers_;
   WireRules container_rule_;
+  bool strict_ = false;                ///< errors in place of guesses
   std::vector<const ops::Op*> rules_;  ///< by the graph's op index
   model::GraphBuilder builder_;
   Made input_;
   std::vector<Made> made_;  ///< one a layer of the wired graph
   std::int64_t joins_ = 0;
   std::int64_t misfits_ = 0;
+  std::int64_t guesses_ = 0;
+  std::int64_t first_guess_ = 0;
+  std::vector<Tensor> read_by_convolutions_;  ///< of a table, in their order
+  std::uint32_t latest_ = 0;                  ///< the layer that was called last
+  std::int64_t stand_ins_ = 0;
+  std::int64_t unknown_containers_ = 0;
+  std::vector<std::string_view> named_;  ///< classes of these that a warning has named
+  std::vector<Frame> frames_;
+  bool begun_ = false;         ///< a layer has read something
+  std::vector<bool> emitted_;  ///< by layer of the source: it was called
 };
 
 }  // namespace gpumem::connect

@@ -84,6 +84,8 @@ struct TrainingJob {
   bool summary_pass = false;
   /// A pass without gradients over full batches after each epoch.
   bool validation_pass = false;
+  /// What a summary does not say is an error, not a guess.
+  bool strict = false;
 
   TrainingJob() = default;
   TrainingJob(ModelGraph model, std::int64_t batch)

@@ -89,6 +89,7 @@ def estimate(
     prefetch: bool = False,
     validation: bool = False,
     checkpointing: bool = False,
+    strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
     """The memory that a training job takes on one GPU; the options are those of `gpumem estimate`.
@@ -113,6 +114,7 @@ def estimate(
     prefetch: the next batch is copied to the GPU while a step runs.
     validation: a pass without gradients after each epoch.
     checkpointing: activation checkpointing.
+    strict: a summary that does not say what its layers read is refused; False: it is guessed.
     Of a recording, options at their defaults stay as they were recorded.
     deadline_ms: how long it may take; 0: as long as it does.
 
@@ -147,6 +149,7 @@ def fit(
     prefetch: bool = False,
     validation: bool = False,
     checkpointing: bool = False,
+    strict: bool = False,
     deadline_ms: int = 0,
 ) -> Fit:
     """The largest batch with which the job fits the GPU; the options are those of estimate().
@@ -185,6 +188,7 @@ def estimate_module(
     prefetch: bool = False,
     validation: bool = False,
     checkpointing: bool = False,
+    strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
     """The memory that training a PyTorch module takes. Its graph is exported, as by export_module(); where that cannot be

@@ -51,6 +51,7 @@ const std::vector<Change>& changes() {
       {[](TrainingJob& job) { job.samples_per_epoch = 1000; }},
       {[](TrainingJob& job) { job.summary_pass = true; }},
       {[](TrainingJob& job) { job.validation_pass = true; }},
+      {[](TrainingJob& job) { job.strict = true; }, false, false},
   };
   return kAll;
 }

@@ -35,11 +35,12 @@ TEST(Connect, FindsTheInputInTheFirstLayerAndTheFoot) {
   EXPECT_EQ(replayed("summaries/resnet50.torchinfo.txt", {}).expected, told.expected);
 }
 
-core::Result<WiredGraph> connected(std::string_view summary, std::vector<std::int64_t> input) {
+core::Result<WiredGraph> connected(std::string_view summary, std::vector<std::int64_t> input, bool strict = false) {
   auto graph = parse_summary(summary);
   if (!graph) return graph.error();
   TrainingJob job(*std::move(graph), 2);
   job.input_shape = std::move(input);
+  job.strict = strict;
   return connect(job, ops::catalogue());
 }
 
@@ -52,8 +53,18 @@ constexpr std::string_view kTable = R"(-----------------------------------------
 Total params: 287
 )";
 
-TEST(Connect, AConvolutionThatContradictsItsPredecessorIsAnError) {
-  const auto refused = connected(kTable, {3, 32, 32});
+TEST(Connect, AConvolutionThatContradictsItsPredecessorIsAGuessThatSaysSo) {
+  const auto guessed = connected(kTable, {3, 16, 16});
+  ASSERT_TRUE(succeeds(guessed));
+  EXPECT_EQ(guessed->guesses().edges, 1);
+  ASSERT_EQ(guessed->graph().warnings().size(), 1U);
+  EXPECT_EQ(guessed->graph().warnings()[0].place.line, 5);
+  EXPECT_EQ(guessed->graph().parameters(), 287);
+  EXPECT_NE(guessed->edges().find("1 layer's input guessed"), std::string::npos);
+}
+
+TEST(Connect, StrictlyAConvolutionThatContradictsItsPredecessorIsAnError) {
+  const auto refused = connected(kTable, {3, 32, 32}, true);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, ErrorCode::missing_information);
   EXPECT_EQ(refused.error().place.element, "Conv2d-2");
@@ -67,7 +78,7 @@ TEST(Connect, AnExplicitGraphIsLeftAsItIs) {
   EXPECT_EQ(same->edges(), "given");
 }
 
-TEST(Connect, ATreeWhoseBlockIsNotKnownIsAnError) {
+TEST(Connect, StrictlyATreeWhoseBlockIsNotKnownIsAnError) {
   const auto refused = connected(R"(Net(
   (block): Unheard(
     (a): Conv2d(3, 8, kernel_size=(1, 1), stride=(1, 1))
@@ -75,7 +86,7 @@ TEST(Connect, ATreeWhoseBlockIsNotKnownIsAnError) {
   )
 )
 )",
-                                 {3, 8, 8});
+                                 {3, 8, 8}, true);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().place.element, "block.b");
 }

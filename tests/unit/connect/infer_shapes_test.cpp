@@ -15,6 +15,12 @@ core::Result<WiredGraph> infer(const TrainingJob& job) {
   return connect(job, ops::catalogue());
 }
 
+/// The same where guesses are not wanted.
+core::Result<WiredGraph> infer_strictly(TrainingJob job) {
+  job.strict = true;
+  return infer(job);
+}
+
 /// The job's inferred shapes, one text a layer, or the error's message as the only one.
 testing::Described inferred(const TrainingJob& job) {
   const auto wired = infer(job);
@@ -55,21 +61,21 @@ TEST(InferShapes, PadAConvolutionToTheSameSize) {
             (testing::Described{"[N, 16, 32, 32]"}));
 }
 
-TEST(InferShapes, NeverGuessWhatAShortcutReads) {
+TEST(InferShapes, StrictlyNeverGuessWhatAShortcutReads) {
   // Of the earlier outputs only one has its channels; whether it is what the shortcut reads, no row says.
-  EXPECT_TRUE(fails(infer(job_of(R"(Block(
+  EXPECT_TRUE(fails(infer_strictly(job_of(R"(Block(
   (stem): Conv2d(3, 8, kernel_size=(1, 1), stride=(1, 1))
   (conv1): Conv2d(8, 4, kernel_size=(1, 1), stride=(2, 2))
   (conv2): Conv2d(4, 16, kernel_size=(1, 1), stride=(1, 1))
   (downsample): Conv2d(8, 16, kernel_size=(1, 1), stride=(2, 2))
 )
 )",
-                                 {3, 32, 32})),
+                                          {3, 32, 32})),
                     ErrorCode::missing_information, 5, "reads 8 channels, and follows [N, 16, 16, 16]"));
 }
 
-TEST(InferShapes, NeverGuessWhatAShortcutReadsInABlockOfUnknownClass) {
-  EXPECT_TRUE(fails(infer(job_of(R"(Net(
+TEST(InferShapes, StrictlyNeverGuessWhatAShortcutReadsInABlockOfUnknownClass) {
+  EXPECT_TRUE(fails(infer_strictly(job_of(R"(Net(
   (stem): Conv2d(3, 8, kernel_size=(1, 1), stride=(1, 1))
   (block): Block(
     (conv1): Conv2d(8, 8, kernel_size=(3, 3), stride=(2, 2), padding=(1, 1))
@@ -78,7 +84,7 @@ TEST(InferShapes, NeverGuessWhatAShortcutReadsInABlockOfUnknownClass) {
   )
 )
 )",
-                                 {3, 32, 32})),
+                                          {3, 32, 32})),
                     ErrorCode::missing_information, 6, "reads 8 channels, and follows [N, 16, 16, 16]"));
 }
 
@@ -101,9 +107,9 @@ TEST(InferShapes, AShortcutInABlockOfAKnownClassReadsTheBlocksInput) {
                           "[N, 16, 16, 16]", "[N, 16, 16, 16]", "[N, 16, 16, 16]", "[N, 16, 16, 16]"}));
 }
 
-TEST(InferShapes, NeverGuessWhatABranchOfAnotherSizeIsJoinedWith) {
+TEST(InferShapes, StrictlyNeverGuessWhatABranchOfAnotherSizeIsJoinedWith) {
   // A U-Net's second half reads the concatenation with the first half's output, which no row shows.
-  EXPECT_TRUE(fails(infer(job_of(R"(UNet(
+  EXPECT_TRUE(fails(infer_strictly(job_of(R"(UNet(
   (inc): Conv2d(3, 16, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))
   (down): Conv2d(16, 32, kernel_size=(2, 2), stride=(2, 2))
   (up): ConvTranspose2d(32, 16, kernel_size=(2, 2), stride=(2, 2))
@@ -111,7 +117,7 @@ TEST(InferShapes, NeverGuessWhatABranchOfAnotherSizeIsJoinedWith) {
   (out): Conv2d(16, 2, kernel_size=(1, 1), stride=(1, 1))
 )
 )",
-                                 {3, 32, 32})),
+                                          {3, 32, 32})),
                     ErrorCode::missing_information, 5, "reads 32 channels, and follows [N, 16, 32, 32]"));
 }
 
@@ -176,15 +182,15 @@ TEST(InferShapes, NeedTheInputSize) {
   EXPECT_EQ(shapes.error().place.element, "conv");
 }
 
-TEST(InferShapes, NeverGuessAnInputThatFitsNothing) {
-  EXPECT_TRUE(fails(infer(job_of("Net(\n  (a): Linear(in_features=3, out_features=4)\n"
-                                 "  (b): Linear(in_features=9, out_features=4)\n)\n",
-                                 {3})),
+TEST(InferShapes, StrictlyNeverGuessAnInputThatFitsNothing) {
+  EXPECT_TRUE(fails(infer_strictly(job_of("Net(\n  (a): Linear(in_features=3, out_features=4)\n"
+                                          "  (b): Linear(in_features=9, out_features=4)\n)\n",
+                                          {3})),
                     ErrorCode::missing_information, 3, "reads 9 features, and follows [N, 4]"));
 }
 
-TEST(InferShapes, NeverGuessWhatASqueezeAndExcitationBlockReturns) {
-  EXPECT_TRUE(fails(infer(job_of(R"(Net(
+TEST(InferShapes, StrictlyNeverGuessWhatASqueezeAndExcitationBlockReturns) {
+  EXPECT_TRUE(fails(infer_strictly(job_of(R"(Net(
   (conv): Conv2d(3, 16, kernel_size=(3, 3))
   (se): Unheard(
     (avgpool): AdaptiveAvgPool2d(output_size=1)
@@ -194,7 +200,7 @@ TEST(InferShapes, NeverGuessWhatASqueezeAndExcitationBlockReturns) {
   (project): Conv2d(16, 8, kernel_size=(1, 1))
 )
 )",
-                                 {3, 32, 32})),
+                                          {3, 32, 32})),
                     ErrorCode::missing_information, 8, "of a block that pools to one pixel"));
 }
 

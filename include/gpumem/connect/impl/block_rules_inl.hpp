@@ -5,12 +5,30 @@
 #include <algorithm>
 #include <array>
 
+#include "gpumem/connect/aggregation.hpp"
+#include "gpumem/connect/attention_block.hpp"
+#include "gpumem/connect/branches.hpp"
 #include "gpumem/connect/convnext.hpp"
 #include "gpumem/connect/dense.hpp"
 #include "gpumem/connect/fire.hpp"
 #include "gpumem/connect/gate.hpp"
+#include "gpumem/connect/gated_mlp.hpp"
+#include "gpumem/connect/ghost.hpp"
+#include "gpumem/connect/high_resolution.hpp"
 #include "gpumem/connect/inception.hpp"
+#include "gpumem/connect/levit.hpp"
+#include "gpumem/connect/maxvit.hpp"
+#include "gpumem/connect/metaformer.hpp"
+#include "gpumem/connect/mixed_convolution.hpp"
+#include "gpumem/connect/norm_act.hpp"
+#include "gpumem/connect/normalizer_free.hpp"
+#include "gpumem/connect/plain_blocks.hpp"
+#include "gpumem/connect/pyramid.hpp"
+#include "gpumem/connect/rep_block.hpp"
 #include "gpumem/connect/residual.hpp"
+#include "gpumem/connect/split_attention.hpp"
+#include "gpumem/connect/swin.hpp"
+#include "gpumem/connect/token_models.hpp"
 #include "gpumem/connect/transformer.hpp"
 
 namespace gpumem::connect {
@@ -18,14 +36,12 @@ namespace gpumem::connect {
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 7> kFamilies = {{
-    kConvnextBlocks,
-    kDenseBlocks,
-    kFireBlocks,
-    kGateBlocks,
-    kInceptionBlocks,
-    kResidualBlocks,
-    kTransformerBlocks,
+inline constexpr std::array<std::span<const BlockRule>, 25> kFamilies = {{
+    kAggregationBlocks,    kAttentionBlocks, kBranchBlocks,   kConvnextBlocks,    kDenseBlocks,
+    kFireBlocks,           kGateBlocks,      kGatedMlpBlocks, kGhostBlocks,       kHighResolutionBlocks,
+    kInceptionBlocks,      kLevitBlocks,     kMaxvitBlocks,   kMetaformerBlocks,  kNormActBlocks,
+    kNormalizerFreeBlocks, kPlainBlocks,     kPyramidBlocks,  kRepBlocks,         kResidualBlocks,
+    kSplitAttentionBlocks, kSwinBlocks,      kTokenModels,    kTransformerBlocks,
 }};
 
 }  // namespace block_rules_detail

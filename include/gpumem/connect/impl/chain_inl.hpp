@@ -189,6 +189,24 @@ GPUMEM_INLINE bool too_deep(const model::ModelGraph& graph) {
   return false;
 }
 
+/// Layers that hold or multiply something, of which a guess at the input moves the answer.
+GPUMEM_INLINE std::int64_t computing_layers(const model::ModelGraph& graph) {
+  return std::count_if(graph.layers().begin(), graph.layers().end(), [&](const model::Layer& layer) {
+    const model::OpTraits* op = graph.op_traits(layer);
+    return op != nullptr && (op->multiplies || op->family == model::OpFamily::norm);
+  });
+}
+
+/// An answer in which more than half of the layers read something made up says nothing.
+GPUMEM_INLINE std::optional<core::Error> mostly_guessed(const model::ModelGraph& graph, const Guesses& guesses) {
+  if (2 * guesses.stand_ins <= guesses.layers) return std::nullopt;
+  return core::Error{
+      core::ErrorCode::missing_information,
+      "what " + core::with_separators(guesses.stand_ins) + " of " + core::with_separators(guesses.layers) +
+          " layers read is not printed, so that an answer would be a guess; use graph JSON, or a recording",
+      {graph.file(), 0, {}}};
+}
+
 }  // namespace chain_detail
 
 GPUMEM_INLINE core::Result<Chained> chain(const model::TrainingJob& job, const ops::Catalogue& ops) {
@@ -205,9 +223,12 @@ GPUMEM_INLINE core::Result<Chained> chain(const model::TrainingJob& job, const o
   wiring.chain(containers[0].parts, model::kFirstGraphInput);
   const std::int64_t joins = wiring.joins();
   const std::int64_t misfits = wiring.misfits();
+  const Guesses guesses = {wiring.guesses(), wiring.first_guess(), wiring.stand_ins(), wiring.unknown_containers(),
+                           chain_detail::computing_layers(graph)};
+  if (const auto fault = chain_detail::mostly_guessed(graph, guesses); fault && !wiring.failed()) return *fault;
   core::Result<model::ModelGraph> wired = std::move(wiring).build();
   if (!wired) return wired.error();
-  return Chained{*std::move(wired), joins, misfits, std::move(inferred_input)};
+  return Chained{*std::move(wired), joins, misfits, guesses, std::move(inferred_input)};
 }
 
 }  // namespace gpumem::connect

@@ -22,6 +22,10 @@ GPUMEM_INLINE std::string described(const Chained& chained) {
   if (chained.misfits > 0) {
     text += count(chained.misfits, " layer does not fit what precedes it", " layers do not fit what precedes them");
   }
+  if (chained.guesses.edges > 0) {
+    text += count(chained.guesses.edges, " layer's input guessed", " layers' inputs guessed");
+    if (chained.guesses.first_line > 0) text += " (first on line " + std::to_string(chained.guesses.first_line) + ")";
+  }
   if (!chained.inferred_input.empty()) text += ", input " + chained.inferred_input + " inferred";
   return text;
 }
@@ -30,6 +34,7 @@ GPUMEM_INLINE std::string described(const Chained& chained) {
 struct Connected {
   std::shared_ptr<const model::ModelGraph> graph;
   std::string edges;
+  Guesses guesses = {};
 };
 
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
@@ -44,7 +49,8 @@ GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, 
   core::Result<Chained> chained = chain(job, ops);
   if (!chained) return chained.error();
   std::string edges = described(*chained);
-  return Connected{std::make_shared<const model::ModelGraph>(std::move(chained->graph)), std::move(edges)};
+  return Connected{std::make_shared<const model::ModelGraph>(std::move(chained->graph)), std::move(edges),
+                   chained->guesses};
 }
 
 /// The rule of every op that occurs in the graph, by the graph's op index; null for unknown ops. Of two of a name the
@@ -65,7 +71,7 @@ GPUMEM_INLINE std::vector<const ops::Op*> rules_of(const model::ModelGraph& grap
 GPUMEM_INLINE core::Result<WiredGraph> connect(const model::TrainingJob& job, const ops::Catalogue& ops) {
   core::Result<connect_detail::Connected> connected = connect_detail::with_edges(job, ops);
   if (!connected) return connected.error();
-  WiredGraph::Parts parts{std::move(connected->graph), std::move(connected->edges), {}, {}};
+  WiredGraph::Parts parts{std::move(connected->graph), std::move(connected->edges), {}, {}, connected->guesses};
   parts.ops = connect_detail::rules_of(*parts.graph, ops);
   core::Result<LayerShapes> shapes = infer_shapes(job, *parts.graph, parts.ops);
   if (!shapes) return shapes.error();

@@ -6,6 +6,9 @@
 #include <array>
 
 #include "gpumem/connect/complete.hpp"
+#include "gpumem/connect/cut_blocks.hpp"
+#include "gpumem/connect/declared_layers.hpp"
+#include "gpumem/connect/repair.hpp"
 
 namespace gpumem::connect {
 
@@ -28,6 +31,9 @@ GPUMEM_INLINE std::optional<std::int64_t> sample_elements(const Shape& shape) {
   }
   return count.value();
 }
+
+/// timm's pooling of a classifier, which prints its kind, and whether its channels lie last does not show.
+inline constexpr std::string_view kPoolOfTrees = "SelectAdaptivePool2d";
 
 GPUMEM_INLINE bool one_pixel(const Shape& shape) {
   for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
@@ -80,6 +86,9 @@ GPUMEM_INLINE bool readable(const model::ModelGraph& graph, const Containers& co
   while (part.container && !containers[part.index].parts.empty()) part = containers[part.index].parts.front();
   if (part.container) return true;
   const model::Layer& layer = graph.layers()[part.index];
+  if (!graph.outputs(layer).empty() && graph.op(layer) == kCutBlock) {
+    return expands_exactly({printed_shape(graph, layer), layer.parameters, graph.class_name(layer)}, shape);
+  }
   return graph.outputs(layer).empty() || can_read(wiring_detail::printed_layer(graph, layer), shape);
 }
 
@@ -89,6 +98,7 @@ GPUMEM_INLINE Wiring::Wiring(const model::TrainingJob& job, const ops::Catalogue
       ops_(ops),
       containers_(containers),
       container_rule_(rules),
+      strict_(job.strict),
       builder_(graph_.format(), graph_.file()) {
   for (const std::string& name : graph_.ops()) rules_.push_back(wiring_detail::find(ops, name));
   input_.shape = input.shape;
@@ -99,6 +109,7 @@ GPUMEM_INLINE Wiring::Wiring(const model::TrainingJob& job, const ops::Catalogue
   const std::size_t layers = graph_.layers().size();
   builder_.reserve(layers, called() ? kAttributesALayer * layers : 0);
   made_.reserve(layers);
+  emitted_.resize(layers, false);
 }
 
 GPUMEM_INLINE const core::Shape& Wiring::shape(Tensor tensor) const { return made(tensor).shape; }
@@ -129,13 +140,29 @@ GPUMEM_INLINE void Wiring::fail_at(const model::Layer& layer, core::Error error)
 
 GPUMEM_INLINE Tensor Wiring::call(Part part, Tensor input) {
   if (failed()) return input;
-  if (!part.container) return call_layer(part.index, input);
+  if (!part.container) {
+    const Tensor output = call_layer(part.index, input);
+    if (!frames_.empty()) frames_.back().results.push_back(output);
+    return output;
+  }
   const Container& container = containers_[part.index];
   const WireContainer rule = container_rule_(container.class_name);
+  if (rule == nullptr) count_unknown(part);
   builder_.open_scope({}, container.class_name);  // without its name: layers are named by their whole paths
-  const Tensor output = rule == nullptr ? chain(container.parts, input) : rule(*this, container, input);
+  frames_.push_back({input, {}, {}});
+  Tensor output = rule == nullptr ? chain(container.parts, input) : rule(*this, container, input);
+  output = join_left_over(*this, frames_.back(), output);
+  frames_.pop_back();
+  if (!frames_.empty()) frames_.back().results.push_back(output);
   builder_.close_scope();
   return output;
+}
+
+GPUMEM_INLINE std::int64_t Wiring::channels(Tensor tensor) const {
+  const core::Shape& from = shape(tensor);
+  if (from.rank() < 2) return 0;
+  const core::Dim dim = from[from.rank() == 4 && !made(tensor).last ? 1 : from.rank() - 1];
+  return dim.kind == core::Dim::Kind::fixed ? dim.size : 0;
 }
 
 GPUMEM_INLINE Tensor Wiring::chain(std::span<const Part> parts, Tensor input) {
@@ -164,6 +191,7 @@ GPUMEM_INLINE void Wiring::hold_parameters(const model::Layer& layer) {
 
 GPUMEM_INLINE Tensor Wiring::call_layer(std::uint32_t index, Tensor input) {
   const model::Layer& layer = graph_.layers()[index];
+  latest_ = index;
   const ops::Op* op = rules_[layer.op];
   const bool reads = op != nullptr && op->output_shape != nullptr && !op->reads_nothing;
   if (!reads || (called() && graph_.outputs(layer).empty())) {
@@ -172,8 +200,17 @@ GPUMEM_INLINE Tensor Wiring::call_layer(std::uint32_t index, Tensor input) {
     return input;
   }
   if (op->reads_token_ids) input = model::kFirstGraphInput;
-  if (graph_.class_name(layer) == "LayerNorm2d" && shape(input).rank() == 4) {
+  if (graph_.class_name(layer) == wiring_detail::kPoolOfTrees && !called()) {
+    if (shape(input).rank() != 4 || graph_.attributes(layer).find("pool_type") == nullptr) return input;
+    if (made(input).last) return operation("mean", {&input, 1}, {{"dim", std::vector<std::int64_t>{1, 2}}});
+  }
+  const std::string_view class_name = graph_.class_name(layer);
+  const bool turns = class_name.starts_with("LayerNorm") && class_name.find("2d") != std::string_view::npos;
+  if (turns && shape(input).rank() == 4 && !made(input).last) {
     return call_channels_last(layer, *op, input);
+  }
+  if (op->traits.name == kCutBlock && called()) {
+    return expand_block(*this, part_of(layer), {printed_shape(graph_, layer), layer.parameters, class_name}, input);
   }
   return called() ? call_printed(layer, *op, input) : call_declared(layer, *op, input);
 }
@@ -212,31 +249,6 @@ GPUMEM_INLINE Tensor Wiring::as_sequence(Tensor input, std::int64_t tokens, std:
   return concatenate(std::array<Tensor, 2>{token, input});
 }
 
-GPUMEM_INLINE std::optional<std::int64_t> Wiring::declared_features(const model::Layer& layer) const {
-  for (auto index = static_cast<std::size_t>(&layer - graph_.layers().data()); index < graph_.layers().size();
-       ++index) {
-    const model::Layer& next = graph_.layers()[index];
-    const model::OpTraits* op = graph_.op_traits(next);
-    if (wiring_detail::is_linear(op)) return graph_.attributes(next).integer("in_features");
-    if (op == nullptr || op->family != model::OpFamily::dropout) break;
-  }
-  return std::nullopt;
-}
-
-GPUMEM_INLINE Tensor Wiring::call_channels_last(const model::Layer& layer, const ops::Op& op, Tensor input) {
-  const core::Dim channels = shape(input)[1];
-  input = operation("permute", {&input, 1}, {{"dims", std::vector<std::int64_t>{0, 2, 3, 1}}});
-  if (failed()) return input;
-  const core::Shape last = shape(input);
-  const auto known = graph_.attributes(layer).all();
-  std::vector<model::Attribute> attributes(known.begin(), known.end());
-  if (graph_.attributes(layer).find("normalized_shape") == nullptr) {
-    attributes.push_back({"normalized_shape", std::vector<std::int64_t>{channels.size}});
-  }
-  const Tensor normal = emit(layer, op, {&input, 1}, {&last, 1}, std::move(attributes));
-  return operation("permute", {&normal, 1}, {{"dims", std::vector<std::int64_t>{0, 3, 1, 2}}});
-}
-
 GPUMEM_INLINE bool Wiring::overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const {
   const Made& read = made(made(input).memory);
   return op.traits.overwrites && read.reads == 0 && read.op != nullptr && read.op->overwritten &&
@@ -252,16 +264,22 @@ GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::
   }
   auto attributes = complete(printed, shape(input));
   const bool same = op.output_shape != ops::same_shape || shape(input) == printed.output;
-  if (!attributes || !same) {
-    if (op.traits.family == model::OpFamily::conv && graph_.unknown_layers() == 0 &&
-        !graph_.format().starts_with("keras")) {
-      fail_at(layer, {core::ErrorCode::missing_information,
-                      "leaves " + core::to_string(printed.output) + " with " + core::with_separators(layer.parameters) +
-                          " parameters, which does not follow from " + core::to_string(shape(input)) +
-                          " before it: what it reads is not printed; use graph JSON",
-                      {}});
+  const bool convolves = op.traits.family == model::OpFamily::conv;
+  const bool contradicts = convolves && graph_.unknown_layers() == 0 && !graph_.format().starts_with("keras");
+  if (!attributes && contradicts) {
+    const std::string reason = "leaves " + core::to_string(printed.output) + " with " +
+                               core::with_separators(layer.parameters) + " parameters, which does not follow from " +
+                               core::to_string(shape(input)) + " before it: what it reads is not printed";
+    if (strict_ || !begun_) {  // what the job feeds is no guess of ours
+      fail_at(layer, {core::ErrorCode::missing_information, reason + "; use graph JSON", {}});
       return input;
     }
+    input = printed_source(*this, read_by_convolutions_, printed, input).value_or(input);
+    attributes = complete(printed, shape(input));
+    guess(part_of(layer), reason + (attributes ? "; it is taken to read what fits its sizes" : ""));
+  }
+  if (convolves) read_by_convolutions_.push_back(input);
+  if (!attributes || !same) {
     ++misfits_;
     const auto known = printed.attributes.all();
     attributes.emplace(known.begin(), known.end());
@@ -273,66 +291,27 @@ GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::
   return emit(layer, op, {&input, 1}, outputs, *std::move(attributes));
 }
 
-GPUMEM_INLINE Tensor Wiring::call_declared(const model::Layer& layer, const ops::Op& op, Tensor input) {
-  using Axis = ops::ExpectedWidth::Axis;
-  const model::Attributes attributes = graph_.attributes(layer);
-  std::optional<std::int64_t> wanted;
-  if (op.expects.axis != Axis::none) wanted = attributes.integer(op.expects.attribute);
-  const auto width = [&]() -> std::optional<std::int64_t> {
-    const core::Shape& from = shape(input);
-    if (from.rank() < (op.expects.axis == Axis::channels ? 2U : 1U)) return std::nullopt;
-    const core::Dim dim = from[op.expects.axis == Axis::channels ? 1 : from.rank() - 1];
-    return dim.kind == core::Dim::Kind::fixed ? std::optional(dim.size) : std::nullopt;
-  };
-  // A linear layer on images reads them flat, or pooled; on one pixel a dropout before it may see it as it is.
-  const auto features = declared_features(layer);
-  const bool images = shape(input).rank() == 4;
-  const bool flat = wiring_detail::is_linear(&op.traits) || !wiring_detail::one_pixel(shape(input));
-  if (features && images && flat && width() != features) input = bridged(input, *features);
-  const auto gate = made(input).gate;
-  const bool leaves_gate = gate && op.expects.axis == Axis::channels && !graph_.within(layer.scope, *gate);
-  if (wanted && (width() != wanted || leaves_gate)) {
-    fail_at(layer, {core::ErrorCode::missing_information,
-                    "reads " + std::to_string(*wanted) + (op.expects.axis == Axis::last ? " features" : " channels") +
-                        ", and follows " + core::to_string(shape(input)) +
-                        (leaves_gate ? " of a block that pools to one pixel" : "") +
-                        ": how its block is wired is not printed; use graph JSON, or torchsummary",
-                    {}});
-    return input;
-  }
-  const core::Shape from = shape(input);
-  const core::Result<core::Shape> output = op.output_shape(ops::OpInput{attributes, {&from, 1}});
-  if (!output) {
-    fail_at(layer, output.error());
-    return input;
-  }
-  const bool pools = wiring_detail::one_pixel(*output) && !wiring_detail::one_pixel(shape(input));
-  const auto all = attributes.all();
-  std::vector<model::Attribute> known(all.begin(), all.end());
-  // PyTorch prints Hardswish() whether it is in place or not.
-  const bool silent = op.traits.hides_in_place && attributes.find("inplace") == nullptr;
-  if (silent && overwrites(layer, op, input)) known.push_back({"inplace", true});
-  const Tensor result = emit(layer, op, {&input, 1}, {&*output, 1}, std::move(known));
-  if (pools) made(result).gate = layer.scope;
-  if (gate && wiring_detail::one_pixel(*output)) made(result).gate = gate;
-  return result;
-}
-
 GPUMEM_INLINE Tensor Wiring::emit(const model::Layer& layer, const ops::Op& op, std::span<const Tensor> inputs,
                                   std::span<const core::Shape> outputs, std::vector<model::Attribute> attributes) {
+  // A module of a tree that is called again has its parameters already.
+  const auto index = static_cast<std::size_t>(&layer - graph_.layers().data());
+  const bool again = !called() && emitted_[index];
+  emitted_[index] = true;
+  begun_ = true;
+  const std::int64_t parameters = parameters_of(layer, op, inputs[0]);
   const Tensor result = builder_.add({.name = graph_.path(layer),
                                       .class_name = graph_.class_name(layer),
                                       .op = &op.traits,
                                       .outputs = outputs,
                                       .inputs = inputs,
-                                      .parameters = layer.parameters,
-                                      .tied_parameters = layer.tied_parameters,
+                                      .parameters = parameters,
+                                      .tied_parameters = again ? parameters : layer.tied_parameters,
                                       .frozen = layer.frozen,
                                       .line = layer.line},
                                      std::move(attributes));
   if (failed()) return inputs[0];
   const Made& read = made(inputs[0]);
-  Made record{outputs[0], &op.traits, result, 0, std::nullopt};
+  Made record{outputs[0], &op.traits, result, 0, std::nullopt, leaves_last(op.traits, inputs, {})};
   if (op.traits.hands_through) {
     record.op = read.op;
     record.memory = read.memory;
@@ -355,8 +334,12 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
   if (!output) {
     core::Error error = output.error();
     error.message = "an operation between the layers, " + std::string(name) + ", " + error.message;
-    error.place = {graph_.file(), 0, {}};
-    fail(std::move(error));
+    if (strict_) {
+      error.place = {graph_.file(), 0, {}};
+      fail(std::move(error));
+      return first;
+    }
+    guess({latest_, false}, "is followed by something else: " + error.message + "; it is left out");
     return first;
   }
   const Tensor result = builder_.add({.name = name,
@@ -367,7 +350,8 @@ GPUMEM_INLINE Tensor Wiring::operation(std::string_view name, std::span<const Te
                                       .inferred = true});
   if (failed()) return first;
   for (const Tensor input : inputs) ++made(made(input).memory).reads;
-  made_.push_back({*output, &op->traits, result, 0, std::nullopt});
+  made_.push_back(
+      {*output, &op->traits, result, 0, std::nullopt, leaves_last(op->traits, inputs, model::Attributes(attributes))});
   return result;
 }
 

@@ -281,6 +281,11 @@ inline constexpr JobOption kOptions[] = {
      .help = "take unknown layers that hold parameters; gives a lower bound",
      .trains = false,
      .place = plain<&JobRequest::lenient>(kFlag)},
+    {.name = "strict",
+     .flag = "strict",
+     .help = "refuse a summary that does not say what its layers read, in place of a guess",
+     .trains = false,
+     .place = plain<&TrainingJob::strict>(kFlag)},
 };
 
 GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text) {

@@ -1,0 +1,33 @@
+// Enters: a block of a known class that a table cut at a depth shows on one line: what it reads, what it leaves, and
+// the parameters of all its layers. Leaves: its layers, whose widths follow from these: ResNet's and MobileNet's
+// blocks, DenseNet's layers, a convolution with its norm and activation. Where no widths give the count exactly, the
+// nearest below do, what is left counts as bare parameters, and a warning says so. Source: torchvision.models.resnet,
+// mobilenetv2, efficientnet, densenet.
+#pragma once
+
+#include <string_view>
+
+#include "gpumem/connect/wiring.hpp"
+
+namespace gpumem::connect {
+
+inline constexpr std::string_view kCutBlock = "cut_block";
+
+struct CutBlock {
+  core::Shape output;
+  std::int64_t parameters = 0;
+  std::string_view class_name;
+};
+
+/// Whether a layout of the block gives its parameters exactly.
+[[nodiscard]] bool expands_exactly(const CutBlock& block, const core::Shape& input);
+
+/// What the block leaves.
+[[nodiscard]] Tensor expand_block(Wiring& wiring, Part row, const CutBlock& block, Tensor input);
+
+}  // namespace gpumem::connect
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/connect/impl/cut_blocks_inl.hpp"
+#endif

@@ -1,0 +1,18 @@
+// Leaves: Guesses, how much of a graph's edges connect() had to guess, for whoever says how sure an answer is.
+#pragma once
+
+#include <cstdint>
+
+namespace gpumem::connect {
+
+struct Guesses {
+  std::int64_t edges = 0;       ///< layers whose input is a guess; each has a warning with its line
+  std::int64_t first_line = 0;  ///< of the summary, of the first of these; 0: none
+  std::int64_t stand_ins = 0;   ///< those of them that read a tensor that nothing in the summary makes
+  std::int64_t containers = 0;  ///< of a class that is not known: their parts are called in the order of the tree
+  std::int64_t layers = 0;      ///< layers of the summary that compute, for comparison
+
+  friend bool operator==(const Guesses&, const Guesses&) = default;
+};
+
+}  // namespace gpumem::connect

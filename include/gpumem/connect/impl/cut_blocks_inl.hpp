@@ -1,0 +1,231 @@
+#pragma once
+
+#include "gpumem/connect/cut_blocks.hpp"
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpumem/core/bytes.hpp"
+
+namespace gpumem::connect {
+
+namespace cut_blocks_detail {
+
+/// One convolution of a block, with its batch norm.
+struct Convolution {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::int64_t kernel = 1;
+  std::int64_t stride = 1;
+  std::int64_t groups = 1;
+  bool active = true;  ///< an activation behind it
+
+  [[nodiscard]] std::int64_t parameters() const { return in / groups * out * kernel * kernel + 2 * out; }
+};
+
+/// A block's main path, and its shortcut where that has a convolution.
+struct Layout {
+  std::vector<Convolution> main;
+  std::optional<Convolution> shortcut;
+  std::int64_t gate = 0;  ///< channels within a squeeze-and-excitation gate before the last convolution; 0: none
+  bool adds = false;
+  bool activates = false;   ///< behind the sum (ResNet)
+  bool silu = false;        ///< the activation, where it is not ReLU
+  bool norm_first = false;  ///< DenseNet: norm and activation before each convolution
+
+  [[nodiscard]] std::int64_t parameters() const {
+    std::int64_t sum = shortcut ? shortcut->parameters() : 0;
+    for (const Convolution& each : main) sum += each.parameters() + (norm_first ? 2 * (each.in - each.out) : 0);
+    const std::int64_t width = gate > 0 ? main.back().in : 0;
+    return sum + (gate > 0 ? 2 * width * gate + gate + width : 0);
+  }
+};
+
+/// Sizes of a block: channels in and out, and how many times smaller its output is.
+struct Sizes {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+  std::int64_t stride = 1;
+};
+
+/// The layout whose count is nearest to the block's, and not above it.
+class Nearest {
+ public:
+  explicit Nearest(std::int64_t wanted) : wanted_(wanted) {}
+  void offer(Layout layout) {
+    const std::int64_t count = layout.parameters();
+    if (count > wanted_ || (best_ && count <= count_)) return;
+    best_ = std::move(layout);
+    count_ = count;
+  }
+  [[nodiscard]] const std::optional<Layout>& best() const { return best_; }
+  [[nodiscard]] std::int64_t left() const { return wanted_ - count_; }
+
+ private:
+  std::int64_t wanted_;
+  std::int64_t count_ = 0;
+  std::optional<Layout> best_;
+};
+
+inline constexpr std::array<std::int64_t, 2> kKernels = {3, 5};
+
+GPUMEM_INLINE std::optional<Convolution> projection(const Sizes& sizes) {
+  if (sizes.in == sizes.out && sizes.stride == 1) return std::nullopt;
+  return Convolution{sizes.in, sizes.out, 1, sizes.stride, 1, false};
+}
+
+GPUMEM_INLINE void offer_resnet(const Sizes& sizes, bool bottleneck, Nearest& nearest) {
+  const auto shortcut = projection(sizes);
+  if (!bottleneck) {
+    nearest.offer(
+        {{{sizes.in, sizes.out, 3, sizes.stride}, {sizes.out, sizes.out, 3, 1, 1, false}}, shortcut, 0, true, true});
+    return;
+  }
+  for (const std::int64_t groups : {1, 32, 64}) {
+    for (std::int64_t width = groups; width <= 2 * sizes.out; width += groups) {
+      nearest.offer(
+          {{{sizes.in, width, 1}, {width, width, 3, sizes.stride, groups}, {width, sizes.out, 1, 1, 1, false}},
+           shortcut,
+           0,
+           true,
+           true});
+    }
+  }
+}
+
+GPUMEM_INLINE void offer_mobile(const Sizes& sizes, bool gated, Nearest& nearest) {
+  const bool adds = sizes.in == sizes.out && sizes.stride == 1;
+  for (const std::int64_t kernel : kKernels) {
+    for (std::int64_t times = 1; times <= 8; ++times) {
+      const std::int64_t width = sizes.in * times;
+      Layout layout;
+      if (times > 1) layout.main.push_back({sizes.in, width, 1});
+      layout.main.push_back({width, width, kernel, sizes.stride, width});
+      layout.main.push_back({width, sizes.out, 1, 1, 1, false});
+      layout.gate = gated ? std::max<std::int64_t>(1, sizes.in / 4) : 0;
+      layout.adds = adds;
+      layout.silu = gated;
+      nearest.offer(std::move(layout));
+    }
+  }
+}
+
+GPUMEM_INLINE Nearest layout_of(const CutBlock& block, const Sizes& sizes) {
+  Nearest nearest(block.parameters);
+  const std::string_view name = block.class_name;
+  if (name == "BasicBlock" || name == "Bottleneck") {
+    offer_resnet(sizes, name == "Bottleneck", nearest);
+  } else if (name == "InvertedResidual" || name == "MBConv") {
+    offer_mobile(sizes, name == "MBConv", nearest);
+  } else if (name.ends_with("DenseLayer")) {
+    for (std::int64_t width = 1; width <= 16 * sizes.out; ++width) {
+      nearest.offer({{{sizes.in, width, 1}, {width, sizes.out, 3}}, {}, 0, false, false, false, true});
+    }
+  } else if (name == "Sequential") {  // a shortcut
+    nearest.offer({{{sizes.in, sizes.out, 1, sizes.stride, 1, false}}, {}, 0, false});
+  } else {
+    for (const std::int64_t kernel : {1, 3, 5, 7}) {
+      nearest.offer({{{sizes.in, sizes.out, kernel, sizes.stride}}, {}, 0, false});
+      if (sizes.in == sizes.out) nearest.offer({{{sizes.in, sizes.out, kernel, sizes.stride, sizes.in}}, {}, 0, false});
+    }
+  }
+  return nearest;
+}
+
+GPUMEM_INLINE std::int64_t fixed(const core::Shape& shape, std::size_t axis) {
+  return axis < shape.rank() && shape[axis].kind == core::Dim::Kind::fixed ? shape[axis].size : 0;
+}
+
+/// The layout of a block that reads this shape; none if its sizes are not those of images.
+GPUMEM_INLINE Nearest nearest_of(const CutBlock& block, const core::Shape& from) {
+  constexpr std::int64_t kMostChannels = 1 << 14;
+  Sizes sizes{fixed(from, 1), fixed(block.output, 1), 1};
+  const std::int64_t height = fixed(block.output, 2);
+  if (height > 0) sizes.stride = (fixed(from, 2) + height - 1) / height;
+  const bool usable = from.rank() == 4 && block.output.rank() == 4 && sizes.in > 0 && sizes.out > 0 && height > 0 &&
+                      sizes.in <= kMostChannels && sizes.out <= kMostChannels && sizes.stride > 0 && sizes.stride <= 8;
+  return usable ? layout_of(block, sizes) : Nearest(0);
+}
+
+GPUMEM_INLINE Tensor norm(Wiring& wiring, std::int64_t channels, Tensor input) {
+  return wiring.operation("batch_norm", {&input, 1}, {{"num_features", channels}});
+}
+
+GPUMEM_INLINE Tensor activated(Wiring& wiring, Tensor input, bool silu = false) {
+  return wiring.operation(silu ? "silu" : "relu", {&input, 1}, {{"inplace", true}});
+}
+
+GPUMEM_INLINE Tensor convolved(Wiring& wiring, const Convolution& of, const Layout& layout, Tensor input) {
+  if (layout.norm_first) input = activated(wiring, norm(wiring, of.in, input));
+  const Tensor output = wiring.operation("conv2d", {&input, 1},
+                                         {{"in_channels", of.in},
+                                          {"out_channels", of.out},
+                                          {"kernel_size", of.kernel},
+                                          {"stride", of.stride},
+                                          {"padding", of.kernel / 2},
+                                          {"groups", of.groups},
+                                          {"bias", false}});
+  if (layout.norm_first) return output;
+  const Tensor normal = norm(wiring, of.out, output);
+  return of.active ? activated(wiring, normal, layout.silu) : normal;
+}
+
+/// x * sigmoid(fc2(relu(fc1(mean of x))))
+GPUMEM_INLINE Tensor gated(Wiring& wiring, std::int64_t channels, std::int64_t inner, Tensor input) {
+  Tensor scale = wiring.operation("adaptive_avg_pool2d", {&input, 1}, {{"output_size", std::int64_t{1}}});
+  const auto fully = [&](std::int64_t in, std::int64_t out) {
+    scale = wiring.operation("conv2d", {&scale, 1},
+                             {{"in_channels", in}, {"out_channels", out}, {"kernel_size", std::int64_t{1}}});
+  };
+  fully(channels, inner);
+  scale = activated(wiring, scale);
+  fully(inner, channels);
+  return wiring.multiply(input, wiring.operation("sigmoid", {&scale, 1}));
+}
+
+GPUMEM_INLINE Tensor built(Wiring& wiring, const Layout& layout, Tensor input) {
+  Tensor output = input;
+  for (const Convolution& each : layout.main) {
+    const bool last = &each == &layout.main.back();
+    if (last && layout.gate > 0) output = gated(wiring, each.in, layout.gate, output);
+    output = convolved(wiring, each, layout, output);
+  }
+  if (!layout.adds) return output;
+  const Tensor shortcut = layout.shortcut ? convolved(wiring, *layout.shortcut, layout, input) : input;
+  const Tensor sum = wiring.add(output, shortcut, true);
+  return layout.activates ? activated(wiring, sum) : sum;
+}
+
+}  // namespace cut_blocks_detail
+
+GPUMEM_INLINE bool expands_exactly(const CutBlock& block, const core::Shape& input) {
+  const cut_blocks_detail::Nearest nearest = cut_blocks_detail::nearest_of(block, input);
+  return nearest.best() && nearest.left() == 0;
+}
+
+GPUMEM_INLINE Tensor expand_block(Wiring& wiring, Part row, const CutBlock& block, Tensor input) {
+  namespace detail = cut_blocks_detail;
+  const core::Shape from = wiring.shape(input);
+  const detail::Nearest nearest = detail::nearest_of(block, from);
+  if (!nearest.best() || nearest.left() > block.parameters / 3) {
+    wiring.fail({core::ErrorCode::missing_information,
+                 std::string(block.class_name) + " with " + core::with_separators(block.parameters) +
+                     " parameters does not follow from " + core::to_string(from) +
+                     " before it; print the summary with a greater depth",
+                 wiring.place_of(row)});
+    return input;
+  }
+  if (nearest.left() > 0) {
+    wiring.guess(row, "is shown without its layers, and no sizes give its parameters exactly: " +
+                          core::with_separators(nearest.left()) + " of them are counted apart");
+    const std::vector<std::int64_t> rest = {nearest.left()};
+    wiring.operation(model::kParameterOp, {}, {{"shape", rest}});
+  }
+  return detail::built(wiring, *nearest.best(), input);
+}
+
+}  // namespace gpumem::connect

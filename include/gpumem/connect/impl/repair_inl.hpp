@@ -1,0 +1,263 @@
+#pragma once
+
+#include "gpumem/connect/repair.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string>
+
+namespace gpumem::connect {
+
+namespace repair_detail {
+
+using Axis = ops::ExpectedWidth::Axis;
+inline constexpr std::size_t kLookBack = 64;  ///< results of a container that are looked at
+
+/// The innermost containers around a layer: those further out are not looked at.
+GPUMEM_INLINE std::span<Frame> nearest_frames(Wiring& wiring) {
+  constexpr std::size_t kMostFrames = 12;
+  const std::span<Frame> all = wiring.frames();
+  return all.last(std::min(all.size(), kMostFrames));
+}
+
+GPUMEM_INLINE bool fits(const Wiring& wiring, const Wanted& wanted, Tensor tensor) {
+  if (wanted.image && wiring.shape(tensor).rank() != 4) return false;
+  return wiring.width_of(tensor, wanted) == wanted.width;
+}
+
+GPUMEM_INLINE std::int64_t fixed(const core::Shape& shape, std::size_t axis) {
+  return axis < shape.rank() && shape[axis].kind == core::Dim::Kind::fixed ? shape[axis].size : 0;
+}
+
+/// The side of a square of so many pixels; 0 if they are none.
+GPUMEM_INLINE std::int64_t side_of(std::int64_t pixels) {
+  const auto side =
+      static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(std::max<std::int64_t>(pixels, 0)))));
+  return side * side == pixels ? side : 0;
+}
+
+GPUMEM_INLINE Tensor permuted(Wiring& wiring, Tensor tensor, std::vector<std::int64_t> dims) {
+  return wiring.operation("permute", {&tensor, 1}, {{"dims", std::move(dims)}});
+}
+
+/// Tokens [N, T, C] as images [N, C, h, w]: T is a square, or one more where a class token stands in front.
+GPUMEM_INLINE std::optional<Tensor> as_images(Wiring& wiring, Tensor tokens) {
+  const core::Shape from = wiring.shape(tokens);
+  const std::int64_t width = fixed(from, 2);
+  std::int64_t count = fixed(from, 1);
+  std::int64_t side = side_of(count);
+  const bool classed = side == 0 && side_of(count - 1) > 0;
+  if (classed) side = side_of(--count);
+  if (side == 0 || width == 0) return std::nullopt;
+  if (classed) {
+    tokens = wiring.operation("slice", {&tokens, 1},
+                              {{"dim", std::int64_t{1}}, {"start", std::int64_t{1}}, {"length", count}});
+  }
+  tokens = permuted(wiring, tokens, {0, 2, 1});
+  return wiring.operation("reshape", {&tokens, 1}, {{"shape", std::vector<std::int64_t>{width, side, side}}});
+}
+
+/// The same elements with the axes in another order, or grouped in another way.
+GPUMEM_INLINE std::optional<Tensor> seen_otherwise(Wiring& wiring, const Wanted& wanted, Tensor input) {
+  const core::Shape from = wiring.shape(input);
+  const std::int64_t width = wanted.width.value_or(0);
+  if (wanted.axis == Axis::last && from.rank() == 4 && fixed(from, 1) == width) {
+    const Tensor flat = wiring.operation("flatten", {&input, 1}, {{"start_dim", std::int64_t{2}}});
+    return permuted(wiring, flat, {0, 2, 1});
+  }
+  if (wanted.axis == Axis::last && from.rank() == 3 && fixed(from, 1) == width)
+    return permuted(wiring, input, {0, 2, 1});
+  if (wanted.axis != Axis::channels) return std::nullopt;
+  if (from.rank() == 4 && fixed(from, 3) == width) return permuted(wiring, input, {0, 3, 1, 2});
+  if (from.rank() == 3 && fixed(from, 2) == width && wanted.image) return as_images(wiring, input);
+  if (from.rank() == 3 && fixed(from, 2) == width) {  // a batch norm over tokens
+    return wiring.operation("flatten", {&input, 1}, {{"start_dim", std::int64_t{0}}, {"end_dim", std::int64_t{1}}});
+  }
+  if (from.rank() == 2 && fixed(from, 1) == width && wanted.image) {
+    const Tensor tall = wiring.operation("unsqueeze", {&input, 1}, {{"dim", std::int64_t{2}}});
+    return wiring.operation("unsqueeze", {&tall, 1}, {{"dim", std::int64_t{3}}});
+  }
+  return std::nullopt;
+}
+
+/// A tensor that stands at hand: what an earlier part of a container around the layer left, or what such a container
+/// reads, the nearest first.
+GPUMEM_INLINE std::optional<Tensor> at_hand(Wiring& wiring, const Wanted& wanted, Tensor input) {
+  const std::span<Frame> frames = nearest_frames(wiring);
+  for (std::size_t depth = frames.size(); depth > 0; --depth) {
+    Frame& frame = frames[depth - 1];
+    std::optional<Tensor> found;
+    if (fits(wiring, wanted, frame.input)) found = frame.input;
+    const std::size_t last = frame.results.size();
+    for (std::size_t at = last; at > last - std::min(last, kLookBack) && !found; --at) {
+      if (fits(wiring, wanted, frame.results[at - 1])) found = frame.results[at - 1];
+    }
+    if (!found || *found == input) continue;
+    frame.left_over.push_back(input);
+    return found;
+  }
+  return std::nullopt;
+}
+
+/// The last of what the parts of a container left, and at last what it reads, side by side.
+GPUMEM_INLINE std::optional<Tensor> joined(Wiring& wiring, const Wanted& wanted) {
+  if (wanted.axis != Axis::channels) return std::nullopt;
+  const std::span<Frame> frames = nearest_frames(wiring);
+  for (std::size_t depth = frames.size(); depth > 0; --depth) {
+    Frame& frame = frames[depth - 1];
+    std::vector<Tensor> all = {frame.input};
+    all.insert(all.end(), frame.results.begin(), frame.results.end());
+    std::vector<Tensor> parts;
+    std::int64_t sum = 0;
+    for (std::size_t at = all.size(); at > all.size() - std::min(all.size(), kLookBack); --at) {
+      const core::Shape& shape = wiring.shape(all[at - 1]);
+      const core::Shape& like = wiring.shape(all.back());
+      bool alike = shape.rank() == like.rank() && shape.rank() == 4;
+      for (std::size_t axis = 2; alike && axis < shape.rank(); ++axis) alike = shape[axis] == like[axis];
+      const bool again = std::find(parts.begin(), parts.end(), all[at - 1]) != parts.end();
+      if (!alike || again) continue;
+      parts.insert(parts.begin(), all[at - 1]);
+      sum += fixed(shape, 1);
+      if (sum >= *wanted.width) break;
+    }
+    if (sum == *wanted.width && parts.size() > 1) return wiring.concatenate(parts);
+  }
+  return std::nullopt;
+}
+
+/// So many of the input's channels: a part of them, or copies side by side.
+GPUMEM_INLINE Tensor resized(Wiring& wiring, const Wanted& wanted, Tensor input) {
+  const core::Shape from = wiring.shape(input);
+  if (from.rank() < 2) return input;
+  const std::size_t axis = wanted.axis == Axis::channels ? 1 : from.rank() - 1;
+  const auto dim = static_cast<std::int64_t>(axis);
+  std::int64_t width = fixed(from, axis);
+  if (width == 0) return input;
+  constexpr std::int64_t kMostCopies = 64;
+  const std::int64_t copies = (*wanted.width + width - 1) / width;
+  if (copies > kMostCopies) return input;
+  if (copies > 1) {
+    const std::vector<Tensor> all(static_cast<std::size_t>(copies), input);
+    input = wiring.operation("concat", all, {{"dim", dim}});
+    width *= copies;
+  }
+  if (width == *wanted.width) return input;
+  return wiring.operation("slice", {&input, 1}, {{"dim", dim}, {"start", std::int64_t{0}}, {"length", *wanted.width}});
+}
+
+/// A tensor of the shape that the layer needs, of nothing: no gradient flows through it.
+GPUMEM_INLINE Tensor made_up(Wiring& wiring, const Wanted& wanted, Tensor input) {
+  core::Shape shape = wiring.shape(input);
+  std::vector<std::int64_t> sizes = {1};
+  for (std::size_t axis = 1; axis < shape.rank(); ++axis)
+    sizes.push_back(std::max<std::int64_t>(fixed(shape, axis), 1));
+  while (wanted.image && sizes.size() < 4) sizes.push_back(1);
+  if (sizes.size() < 2) sizes.push_back(1);
+  (wanted.axis == Axis::channels ? sizes[1] : sizes.back()) = *wanted.width;
+  std::vector<core::Dim> every = {core::Dim::batch()};
+  for (std::size_t axis = 1; axis < sizes.size(); ++axis) every.push_back(core::Dim::fixed(-1));
+  const Tensor one = wiring.operation(model::kConstantOp, {}, {{"shape", std::move(sizes)}});
+  const Tensor all = wiring.operation("expand", {&one, 1}, {{"shape", every}});
+  return wiring.operation("contiguous", {&all, 1});
+}
+
+/// Images for a layer that needs them, of whatever comes.
+GPUMEM_INLINE Tensor as_some_images(Wiring& wiring, Tensor input) {
+  const core::Shape from = wiring.shape(input);
+  if (from.rank() == 3) {
+    if (const auto images = as_images(wiring, input)) return *images;
+    const Tensor turned = permuted(wiring, input, {0, 2, 1});
+    return wiring.operation("unsqueeze", {&turned, 1}, {{"dim", std::int64_t{3}}});
+  }
+  if (from.rank() == 2) {
+    const Tensor tall = wiring.operation("unsqueeze", {&input, 1}, {{"dim", std::int64_t{2}}});
+    return wiring.operation("unsqueeze", {&tall, 1}, {{"dim", std::int64_t{3}}});
+  }
+  return input;
+}
+
+/// The latest tensor of as many channels as a gate has, times the gate.
+GPUMEM_INLINE std::optional<Tensor> scaled(Wiring& wiring, Tensor gate) {
+  const std::span<Frame> frames = nearest_frames(wiring);
+  for (std::size_t depth = frames.size(); depth > 0; --depth) {
+    const Frame& frame = frames[depth - 1];
+    for (std::size_t at = frame.results.size(); at > 0; --at) {
+      const core::Shape& shape = wiring.shape(frame.results[at - 1]);
+      const bool larger = shape.rank() == 4 && fixed(shape, 2) > 1 && shape[1] == wiring.shape(gate)[1];
+      if (larger) return wiring.multiply(frame.results[at - 1], gate);
+    }
+  }
+  return std::nullopt;
+}
+
+GPUMEM_INLINE std::string reads(const Wiring& wiring, const Wanted& wanted, Tensor input) {
+  return "reads " + std::to_string(wanted.width.value_or(0)) + (wanted.axis == Axis::last ? " features" : " channels") +
+         ", and follows " + core::to_string(wiring.shape(input)) + ": how its block is wired is not printed; ";
+}
+
+}  // namespace repair_detail
+
+GPUMEM_INLINE Tensor repair(Wiring& wiring, Part layer, const Wanted& wanted, Tensor input, bool gate) {
+  namespace detail = repair_detail;
+  const std::string reads = detail::reads(wiring, wanted, input);
+  if (const auto scaled = gate ? detail::scaled(wiring, input) : std::nullopt) {
+    wiring.guess(layer, reads + "a block that pools to one pixel is taken to scale its input");
+    return *scaled;
+  }
+  if (!wanted.width) return detail::as_some_images(wiring, input);
+  if (const auto same = detail::seen_otherwise(wiring, wanted, input)) {
+    wiring.guess(layer, reads + "it is taken to read the same tensor with its axes in another order");
+    return *same;
+  }
+  if (const auto other = detail::at_hand(wiring, wanted, input)) {
+    wiring.guess(layer, reads + "it is taken to read an earlier tensor of this size");
+    return *other;
+  }
+  if (const auto joined = detail::joined(wiring, wanted)) {
+    wiring.guess(layer, reads + "it is taken to read what precedes it side by side");
+    return *joined;
+  }
+  if (wanted.optional) return input;
+  wiring.guess(layer, reads + "a tensor of the size that it needs stands in");
+  wiring.stand_in();
+  if (wanted.image) input = detail::as_some_images(wiring, input);
+  const Tensor resized = detail::resized(wiring, wanted, input);
+  return detail::fits(wiring, wanted, resized) || wiring.failed() ? resized : detail::made_up(wiring, wanted, input);
+}
+
+GPUMEM_INLINE std::optional<Tensor> printed_source(Wiring& wiring, std::span<const Tensor> read,
+                                                   const PrintedLayer& layer, Tensor latest) {
+  constexpr std::size_t kMostTries = 48;
+  const std::size_t last = read.size() - std::min(read.size(), kMostTries);
+  std::vector<Tensor> all = {latest};
+  for (std::size_t at = read.size(); at > last; --at) {
+    if (std::find(all.begin(), all.end(), read[at - 1]) == all.end()) all.push_back(read[at - 1]);
+  }
+  for (const Tensor tensor : all) {
+    if (complete(layer, wiring.shape(tensor), true)) return tensor;
+  }
+  // Side by side: from the latest on, as long as they have one size.
+  core::Shape sum = wiring.shape(latest);
+  std::vector<Tensor> parts = {latest};
+  for (const Tensor tensor : std::span(all).subspan(1)) {
+    const core::Shape& shape = wiring.shape(tensor);
+    bool alike = shape.rank() == sum.rank() && shape.rank() > 2;
+    for (std::size_t axis = 2; alike && axis < shape.rank(); ++axis) alike = shape[axis] == sum[axis];
+    if (!alike) continue;
+    parts.insert(parts.begin(), tensor);
+    sum.set(1, core::Dim::fixed(sum[1].size + shape[1].size));
+    if (complete(layer, sum, true)) return wiring.concatenate(parts);
+  }
+  return std::nullopt;
+}
+
+GPUMEM_INLINE Tensor join_left_over(Wiring& wiring, const Frame& frame, Tensor output) {
+  for (const Tensor left : frame.left_over) {
+    const bool same = left != output && wiring.shape(left) == wiring.shape(output);
+    if (same) output = wiring.add(output, left, false);
+  }
+  return output;
+}
+
+}  // namespace gpumem::connect

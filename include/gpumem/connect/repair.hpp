@@ -1,0 +1,28 @@
+// Enters: a layer of a tree that cannot read what precedes it, as the code between the two is not printed. Leaves: what
+// it is taken to read instead, and a warning that names its line. Tried in this order: the same tensor seen another way
+// (tokens for pixels, channels last), a tensor that stands at hand (the input of a container around it, what an earlier
+// part left), several of these joined, part of what precedes it, and last a tensor of the size that it needs.
+#pragma once
+
+#include "gpumem/connect/complete.hpp"
+#include "gpumem/connect/wiring.hpp"
+
+namespace gpumem::connect {
+
+/// What the layer reads in place of `input`.
+[[nodiscard]] Tensor repair(Wiring& wiring, Part layer, const Wanted& wanted, Tensor input, bool gate = false);
+
+/// What a convolution of a table reads that does not follow from the layer before it: a tensor that another convolution
+/// has read, or several of these side by side. Nothing if none fits its sizes.
+[[nodiscard]] std::optional<Tensor> printed_source(Wiring& wiring, std::span<const Tensor> read,
+                                                   const PrintedLayer& layer, Tensor latest);
+
+/// At the end of a container: what no part read is added to its output where it has the same shape.
+[[nodiscard]] Tensor join_left_over(Wiring& wiring, const Frame& frame, Tensor output);
+
+}  // namespace gpumem::connect
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/connect/impl/repair_inl.hpp"
+#endif

@@ -1,0 +1,134 @@
+// Swin transformers: images with the channels behind the pixels, attention within windows, every second block shifted.
+// A tree prints no window: it is taken as the usual one that divides the image. Swin V1 calls the fused kernel, with a
+// mask where a block is shifted; V2 writes the scores of normalised queries and keys out. Source: timm 1.0.9,
+// timm.models.swin_transformer, swin_transformer_v2, swin_transformer_v2_cr.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "gpumem/connect/branch_order.hpp"
+#include "gpumem/connect/tokens.hpp"
+
+namespace gpumem::connect {
+
+namespace swin_detail {
+
+using tokens_detail::fixed;
+using tokens_detail::Sizes;
+inline constexpr std::int64_t kHeadWidth = 32;
+
+inline std::int64_t window_in(std::int64_t size) {
+  for (const std::int64_t window : {7, 12, 8, 16, 6, 4}) {
+    if (size % window == 0) return window;
+  }
+  return size;
+}
+
+/// The additive mask of a shifted block: a whole score for every window, sample and head.
+inline Tensor mask_of(Wiring& wiring, std::int64_t windows, std::int64_t heads, std::int64_t tokens) {
+  const Tensor bias = tokens_detail::parameter(wiring, {1, heads, tokens, tokens});
+  const std::vector<core::Dim> every = {core::Dim::batch(windows), core::Dim::fixed(-1), core::Dim::fixed(-1),
+                                        core::Dim::fixed(-1)};
+  const Tensor mask = wiring.operation("expand", {&bias, 1}, {{"shape", every}});
+  return wiring.operation("contiguous", {&mask, 1});
+}
+
+/// Windows [N W, s s, C] through the attention.
+inline Tensor attend(Wiring& wiring, const Container& block, Tensor windows, std::int64_t count, bool shifted) {
+  const Calls calls(wiring, block);
+  const bool fused = !calls.has("cpb_mlp") && !calls.has("meta_mlp");
+  const Tensor packed = calls("qkv", windows);
+  if (wiring.failed()) return windows;
+  const std::vector<Tensor> parts = tokens_detail::parts_of(wiring, packed, 3, 2);
+  const std::int64_t width = fixed(wiring.shape(windows), 2);
+  const std::int64_t heads = width % kHeadWidth == 0 ? width / kHeadWidth : 1;
+  std::vector<Tensor> qkv;
+  for (std::size_t index = 0; index < parts.size(); ++index) {
+    Tensor each = tokens_detail::heads_of(wiring, parts[index], heads);
+    if (!fused && index < 2) each = wiring.operation("lp_normalize", {&each, 1}, {{"dim", std::int64_t{3}}});
+    qkv.push_back(each);
+  }
+  if (fused && shifted) qkv.push_back(mask_of(wiring, count, heads, fixed(wiring.shape(windows), 1)));
+  const Tensor output = tokens_detail::merged(wiring, tokens_detail::attended(wiring, qkv, fused));
+  return calls("proj_drop", calls("proj", output));
+}
+
+inline Tensor windowed(Wiring& wiring, const Container& block, Tensor input, bool shifted) {
+  const core::Shape shape = wiring.shape(input);
+  if (shape.rank() != 4 || wiring.failed()) return wiring.chain(block.parts, input);
+  const std::int64_t height = fixed(shape, 1);
+  const std::int64_t width = fixed(shape, 2);
+  const std::int64_t side = window_in(height);
+  if (side == 0 || height % side != 0 || width % side != 0) return wiring.chain(block.parts, input);
+  const bool rolls = shifted && height > side;
+  if (rolls) input = wiring.operation("roll", {&input, 1});
+  const Calls calls(wiring, block);
+  if (calls.has("cpb_mlp") || calls.has("meta_mlp")) {  // whole scores: the window decides their size
+    wiring.guess(block.parts.front(),
+                 "is called on windows whose size is not printed: taken as " + std::to_string(side));
+  }
+  const Tensor windows = tokens_detail::windows_of(wiring, input, side);
+  const Tensor attended = attend(wiring, block, windows, (height / side) * (width / side), rolls);
+  if (wiring.failed()) return input;
+  const Tensor output = tokens_detail::unwindowed(wiring, attended, height, width, side);
+  return rolls ? wiring.operation("roll", {&output, 1}) : output;
+}
+
+inline bool is_odd(std::string_view name) { return !name.empty() && (name.back() - '0') % 2 == 1; }
+
+/// norm1(attn(x)) or attn(norm1(x)), and the same with the MLP, each added.
+inline Tensor wire_block(Wiring& wiring, const Container& block, Tensor input) {
+  if (wiring.called() || wiring.shape(input).rank() != 4) return wiring.chain(block.parts, input);
+  const branch_order_detail::Branches all = branch_order_detail::branches_of(wiring, block);
+  for (const std::vector<Part>& branch : all.branches) {
+    Tensor output = input;
+    for (const Part& part : branch) {
+      const bool attention = part.container && wiring.name(part) == "attn";
+      output =
+          attention ? windowed(wiring, wiring.container(part), output, is_odd(block.name)) : wiring.call(part, output);
+      if (wiring.failed()) return input;
+    }
+    input = wiring.shape(output) == wiring.shape(input) ? wiring.add(input, output, false) : output;
+  }
+  return wiring.chain(all.last, input);
+}
+
+/// Four pixels side by side: [N, h, w, C] -> [N, h/2, w/2, 4 C].
+inline Tensor wire_merging(Wiring& wiring, const Container& block, Tensor input) {
+  const core::Shape shape = wiring.shape(input);
+  if (wiring.called() || shape.rank() != 4 || !wiring.channels_last(input)) return wiring.chain(block.parts, input);
+  const std::int64_t height = fixed(shape, 1) / 2;
+  const std::int64_t width = fixed(shape, 2) / 2;
+  Tensor merged = tokens_detail::reshaped(wiring, input, {height, 2, width, 2, fixed(shape, 3)});
+  merged = tokens_detail::permuted(wiring, merged, {0, 1, 3, 4, 2, 5});
+  return wiring.chain(block.parts, tokens_detail::reshaped(wiring, merged, {height, width, 4 * fixed(shape, 3)}));
+}
+
+/// The model: patches with the channels last.
+inline Tensor wire_model(Wiring& wiring, const Container& model, Tensor input) {
+  const auto patches = wiring.child(model, "patch_embed");
+  if (wiring.called() || !patches || !patches->container) return wiring.chain(model.parts, input);
+  const Calls embed(wiring, wiring.container(*patches));
+  const Tensor images = tokens_detail::channels_behind(wiring, embed("proj", input));
+  Tensor output = embed("norm", images);
+  for (const Part& part : model.parts) {
+    if (wiring.name(part) != "patch_embed") output = wiring.call(part, output);
+  }
+  return output;
+}
+
+inline constexpr std::array<std::string_view, 3> kBlocks = {"SwinTransformerBlock", "SwinTransformerV2Block",
+                                                            "SwinTransformerV2CrBlock"};
+inline constexpr std::array<std::string_view, 1> kMerging = {"PatchMerging"};
+inline constexpr std::array<std::string_view, 3> kModels = {"SwinTransformer", "SwinTransformerV2",
+                                                            "SwinTransformerV2Cr"};
+
+}  // namespace swin_detail
+
+inline constexpr std::array<BlockRule, 3> kSwinBlocks = {{{swin_detail::kBlocks, swin_detail::wire_block, nullptr},
+                                                          {swin_detail::kMerging, swin_detail::wire_merging, nullptr},
+                                                          {swin_detail::kModels, swin_detail::wire_model, nullptr}}};
+
+}  // namespace gpumem::connect

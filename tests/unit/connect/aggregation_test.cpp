@@ -1,0 +1,39 @@
+#include "gpumem/connect/aggregation.hpp"
+
+#include "block_trees.hpp"
+
+namespace gpumem::connect {
+namespace {
+
+using testing::ops_of;
+using testing::parameters_of;
+
+TEST(Aggregation, AllThatWasMadeIsJoinedOnce) {
+  constexpr std::string_view kTree = R"(Net(
+  (0): OsaBlock(
+    (conv_mid): SequentialAppendList(
+      (0): Conv2d(3, 4, kernel_size=(1, 1), stride=(1, 1))
+      (1): Conv2d(4, 4, kernel_size=(1, 1), stride=(1, 1))
+    )
+    (conv_concat): Conv2d(11, 6, kernel_size=(1, 1), stride=(1, 1))
+  )
+))";
+  EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "conv2d conv2d concat conv2d");
+}
+
+TEST(Aggregation, HalfOfTheChannelsGoThroughTheBlocks) {
+  constexpr std::string_view kTree = R"(Net(
+  (0): CrossStage3(
+    (conv_down): Identity()
+    (conv_exp): Conv2d(3, 8, kernel_size=(1, 1), stride=(1, 1))
+    (blocks): Sequential(
+      (0): Conv2d(4, 4, kernel_size=(1, 1), stride=(1, 1))
+    )
+    (conv_transition): Conv2d(8, 6, kernel_size=(1, 1), stride=(1, 1))
+  )
+))";
+  EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "identity conv2d split item item conv2d concat conv2d");
+}
+
+}  // namespace
+}  // namespace gpumem::connect

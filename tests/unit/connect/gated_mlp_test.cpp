@@ -1,0 +1,35 @@
+#include "gpumem/connect/gated_mlp.hpp"
+
+#include "block_trees.hpp"
+
+namespace gpumem::connect {
+namespace {
+
+using testing::ops_of;
+using testing::parameters_of;
+
+TEST(GatedMlp, OneHalfScalesTheOther) {
+  constexpr std::string_view kTree = R"(Net(
+  (0): GluMlp(
+    (fc1): Linear(in_features=8, out_features=32, bias=True)
+    (act): SiLU()
+    (fc2): Linear(in_features=16, out_features=8, bias=True)
+  )
+))";
+  EXPECT_EQ(ops_of(kTree, {4, 8}), "linear split item item silu mul linear");
+}
+
+TEST(GatedMlp, TwoLayersReadTheInput) {
+  constexpr std::string_view kTree = R"(Net(
+  (0): SwiGLU(
+    (fc1_g): Linear(in_features=8, out_features=16, bias=True)
+    (fc1_x): Linear(in_features=8, out_features=16, bias=True)
+    (act): SiLU()
+    (fc2): Linear(in_features=16, out_features=8, bias=True)
+  )
+))";
+  EXPECT_EQ(ops_of(kTree, {4, 8}), "linear silu linear mul linear");
+}
+
+}  // namespace
+}  // namespace gpumem::connect

@@ -1,0 +1,40 @@
+#include "gpumem/connect/high_resolution.hpp"
+
+#include "block_trees.hpp"
+
+namespace gpumem::connect {
+namespace {
+
+using testing::ops_of;
+
+TEST(HighResolution, BranchesExchangeWhatTheyMade) {
+  constexpr std::string_view kTree = R"(HighResolutionNet(
+  (conv1): Conv2d(3, 4, kernel_size=(1, 1), stride=(1, 1))
+  (transition1): ModuleList(
+    (0): Identity()
+    (1): Conv2d(4, 8, kernel_size=(1, 1), stride=(2, 2))
+  )
+  (stage2): Sequential(
+    (0): HighResolutionModule(
+      (branches): ModuleList(
+        (0): Conv2d(4, 4, kernel_size=(1, 1), stride=(1, 1))
+        (1): Conv2d(8, 8, kernel_size=(1, 1), stride=(1, 1))
+      )
+      (fuse_layers): ModuleList(
+        (0): ModuleList(
+          (0): Identity()
+          (1): Sequential(
+            (0): Conv2d(8, 4, kernel_size=(1, 1), stride=(1, 1))
+            (1): Upsample(scale_factor=2.0, mode='nearest')
+          )
+        )
+      )
+      (fuse_act): ReLU()
+    )
+  )
+))";
+  EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "conv2d identity conv2d conv2d conv2d identity conv2d upsample add relu");
+}
+
+}  // namespace
+}  // namespace gpumem::connect
