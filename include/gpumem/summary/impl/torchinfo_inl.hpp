@@ -249,10 +249,20 @@ class Reader : private TableReader {
     return !builder().failed();
   }
 
+  /// Whether the open container is a block that gpumem knows: what a cut table shows of its shortcut is known, too.
+  bool in_block() {
+    const model::ModelGraph& graph = builder().graph();
+    const std::string_view open = graph.class_name(graph.scope(builder().current_scope()));
+    return !is_bare_container(open) && options().vocabulary->find_cut(open) != nullptr;
+  }
+
   bool add_unknown(const Row& row, const Count& count) {
     const bool structural = row.depth == 0 || is_bare_container(row.class_name);
     const bool holds = count.parameters > 0;
     if (!holds && (structural || shapes().empty())) return true;
+    const model::OpTraits* block = options().vocabulary->find_cut(row.class_name);
+    const bool known = block != nullptr && (!is_bare_container(row.class_name) || in_block());
+    if (known && holds && row.depth > 0 && shapes().size() == 1) return add(row, block, count);
     if (holds && !options().lenient) {
       return refuse_unknown(row.line, row.name, count.parameters,
                             row.depth == 0 ? "" : "if it is a container, print the summary with a greater depth; ");
