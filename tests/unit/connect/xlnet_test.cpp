@@ -42,6 +42,28 @@ TEST(XLNetFamily, RecognisesItsOwnTreesOnly) {
   EXPECT_FALSE(connect::xlnet().recognises(*job_of("Sequential(\n  (0): Linear(2, 2)\n)\n", 0).graph));
 }
 
+TEST(XLNetFamily, AClassifierReadsTheSummaryOfTheLastToken) {
+  std::string tree(kTree);
+  tree.replace(tree.find("XLNetLMHeadModel"), 16, "XLNetForSequenceClassification");
+  tree.replace(tree.find("  (lm_loss)"), std::string::npos,
+               "  (sequence_summary): XLNetSequenceSummary(\n"
+               "    (summary): Linear(in_features=128, out_features=128, bias=True)\n"
+               "    (activation): Tanh()\n"
+               "    (first_dropout): Identity()\n"
+               "    (last_dropout): Dropout(p=0.1, inplace=False)\n"
+               "  )\n"
+               "  (logits_proj): Linear(in_features=128, out_features=2, bias=True)\n"
+               ")\n");
+  const auto job = wired(job_of(tree, 8));
+  ASSERT_TRUE(succeeds(job));
+  const std::vector<std::string> lines = wiring_of(*job, {"select", "tanh", "linear"});
+  ASSERT_GE(lines.size(), 4U);
+  EXPECT_NE(lines[lines.size() - 4].find("select select [N, 128]"), std::string::npos);
+  EXPECT_NE(lines[lines.size() - 3].find("linear summary [N, 128]"), std::string::npos);
+  EXPECT_NE(lines[lines.size() - 2].find("tanh activation [N, 128]"), std::string::npos);
+  EXPECT_NE(lines.back().find("linear logits_proj [N, 2]"), std::string::npos);
+}
+
 TEST(XLNetFamily, ReadsWhatTheModelsCodeReads) {
   const auto job = wired(tiny());
   ASSERT_TRUE(succeeds(job));

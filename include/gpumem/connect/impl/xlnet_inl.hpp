@@ -9,7 +9,8 @@ namespace gpumem::connect {
 
 namespace xlnet_detail {
 
-inline constexpr std::array<std::string_view, 2> kModels = {"XLNetLMHeadModel", "XLNetModel"};
+inline constexpr std::array<std::string_view, 3> kModels = {"XLNetLMHeadModel", "XLNetForSequenceClassification",
+                                                            "XLNetModel"};
 inline constexpr std::int64_t kHeadWidth = 64;
 
 /// What all layers share.
@@ -95,6 +96,16 @@ GPUMEM_INLINE Tensor body(ForwardWiring& wiring, const Module& model) {
   return wiring.node("clone", {hidden});  // [S, N, width] -> [N, S, width]
 }
 
+/// XLNetSequenceSummary: the last token through a linear layer and its activation.
+GPUMEM_INLINE Tensor summarised(ForwardWiring& wiring, const Module& module, Tensor hidden) {
+  const InModule inside(wiring, module);
+  Tensor last = wiring.node("select", {hidden}, {{"dim", std::int64_t{1}}, {"index", std::int64_t{-1}}});
+  for (const std::string_view name : {"first_dropout", "summary", "activation", "last_dropout"}) {
+    last = wiring.optional_layer(module, name, {last});
+  }
+  return last;
+}
+
 GPUMEM_INLINE bool recognises(const model::ModelGraph& graph) { return holds_class(graph, kModels); }
 
 GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::TrainingJob& job, const ops::Catalogue& ops) {
@@ -103,6 +114,10 @@ GPUMEM_INLINE core::Result<model::ModelGraph> connect_model(const model::Trainin
   ForwardWiring wiring(job, ops);
   if (model.class_name() == "XLNetModel") {
     body(wiring, model);
+  } else if (model.class_name() == "XLNetForSequenceClassification") {
+    const InModule inside(wiring, model);
+    const Tensor hidden = body(wiring, model.child("transformer"));
+    wiring.layer(model, "logits_proj", {summarised(wiring, model.child("sequence_summary"), hidden)});
   } else {
     const InModule inside(wiring, model);
     wiring.layer(model, "lm_loss", {body(wiring, model.child("transformer"))});
