@@ -52,7 +52,7 @@ struct PlanSource {
   std::string_view edges;                    ///< how these were found, see WiredGraph::edges(); "recorded"
   bool convolves = false;                    ///< calls cuDNN's convolutions
   bool normalises = false;                   ///< calls cuDNN's batch normalisation
-  std::int64_t guessed_joins = 0;            ///< places where the edges are a guess
+  connect::Guesses guesses;                  ///< of these edges; the graph's warnings say where
   std::int64_t unknown_layers = 0;           ///< of which at most the parameters are counted
 };
 

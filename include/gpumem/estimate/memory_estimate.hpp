@@ -66,7 +66,7 @@ struct PeakLayer {
 
 /// Something that an estimate takes as given although nobody said or measured it.
 struct Assumption {
-  std::string about;  ///< "context", "capacity", "edges", "precision", "recording", "workspaces"
+  std::string about;  ///< "context", "capacity", "edges", "guess", "precision", "recording", "workspaces"
   std::string text;   ///< one clause for people
 };
 

@@ -30,7 +30,7 @@ class Bin:
 class Assumption:
     """Something that an estimate takes as given although nobody said or measured it."""
 
-    about: str  #: "context", "capacity", "edges", "precision", "recording", "workspaces"
+    about: str  #: "context", "capacity", "edges", "guess", "precision", "recording", ...
     text: str  #: one clause for people
 
 

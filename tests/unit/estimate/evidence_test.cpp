@@ -89,7 +89,9 @@ TEST(Evidence, GuessedJoinsAndUnknownLayersHaveNoCoverage) {
   const TrainingJob job = job_of(std::string(testing::kSmallGraph));
   const GpuProfile gpu = *find_profile("a100-40gb");
   const Margin known = margin_of(job, {.graph = job.graph.get()}, gpu);
-  const Margin guessed = margin_of(job, {.graph = job.graph.get(), .guessed_joins = 2}, gpu);
+  const Margin guessed = margin_of(job, {.graph = job.graph.get(), .guesses = {.edges = 2, .layers = 40}}, gpu);
+  const Margin more = margin_of(job, {.graph = job.graph.get(), .guesses = {.edges = 20, .layers = 40}}, gpu);
+  EXPECT_GT(more.upper, guessed.upper) << "the more is guessed, the wider";
   EXPECT_LT(guessed.lower, known.lower);
   EXPECT_GT(guessed.upper, known.upper);
   EXPECT_FALSE(guessed.coverage.has_value());

@@ -107,6 +107,7 @@ GPUMEM_INLINE core::Result<PlanSource> Analysis::source() {
                     .edges = wired.edges(),
                     .convolves = (*forward)->convolves,
                     .normalises = (*forward)->normalises,
+                    .guesses = wired.guesses(),
                     .unknown_layers = wired.graph().unknown_layers() + (*forward)->skipped_layers};
 }
 

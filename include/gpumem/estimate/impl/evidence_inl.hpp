@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
 
 #include "gpumem/model/step_recording.hpp"
@@ -29,12 +30,33 @@ GPUMEM_INLINE bool measured_in(model::Precision precision) { return precision ==
 inline constexpr double kOtherGpuWithConvolutions = 0.10;
 inline constexpr double kOtherGpu = 0.03;
 inline constexpr double kOtherPrecision = 0.05;
-inline constexpr double kGuessedJoins = 0.25;
+inline constexpr double kGuess = 0.25;
 
 GPUMEM_INLINE void widen(Margin& margin, double by) {
   margin.lower = std::max(0.0, margin.lower - by);
   margin.upper += by;
   margin.coverage.reset();
+}
+
+/// How many of the layers read what is a guess, at most 1.
+GPUMEM_INLINE double guessed_share(const connect::Guesses& guesses) {
+  const auto layers = static_cast<double>(std::max<std::int64_t>(guesses.layers, 1));
+  return std::min(1.0, static_cast<double>(guesses.edges) / layers);
+}
+
+/// The first few guesses, each with its line, and how many more there are. A wired graph's warnings are those of
+/// wiring.
+GPUMEM_INLINE void add_guesses(const analysis::PlanSource& source, std::vector<Assumption>& assumed) {
+  constexpr std::size_t kShown = 3;
+  const auto guesses = std::span(source.graph->warnings());
+  for (const model::Warning& guess : guesses.first(std::min(kShown, guesses.size()))) {
+    const std::string line = guess.place.line > 0 ? "line " + std::to_string(guess.place.line) + ": " : "";
+    assumed.push_back({"guess", line + guess.message});
+  }
+  if (guesses.size() > kShown) {
+    assumed.push_back(
+        {"guess", "and " + std::to_string(guesses.size() - kShown) + " guesses more; --strict refuses them"});
+  }
 }
 
 GPUMEM_INLINE std::string range_text(const device::Context& context) {
@@ -72,7 +94,7 @@ GPUMEM_INLINE Margin margin_of(const model::TrainingJob& job, const analysis::Pl
     detail::widen(margin, source.convolves ? detail::kOtherGpuWithConvolutions : detail::kOtherGpu);
   }
   if (!detail::measured_in(job.precision)) detail::widen(margin, detail::kOtherPrecision);
-  if (source.guessed_joins > 0) detail::widen(margin, detail::kGuessedJoins);
+  if (source.guesses.edges > 0) detail::widen(margin, detail::kGuess + detail::guessed_share(source.guesses));
   if (source.unknown_layers > 0) margin.coverage.reset();
   return margin;
 }
@@ -89,6 +111,7 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
   if (source.convolves && !gpu.convolution_workspace.fitted) {
     assumed.push_back({"workspaces", "cuDNN takes the workspaces that it takes on an A100"});
   }
+  if (source.guesses.edges > 0) detail::add_guesses(source, assumed);
   if (!detail::measured_in(job.precision)) {
     assumed.push_back(
         {"precision", "no run in " + std::string(model::name_of(model::kPrecisions, job.precision)) + " was measured"});
