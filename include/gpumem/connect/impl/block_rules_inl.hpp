@@ -37,11 +37,11 @@ namespace block_rules_detail {
 
 /// One row a file.
 inline constexpr std::array<std::span<const BlockRule>, 25> kFamilies = {{
-    kAggregationBlocks,    kAttentionBlocks, kBranchBlocks,   kConvnextBlocks,    kDenseBlocks,
-    kFireBlocks,           kGateBlocks,      kGatedMlpBlocks, kGhostBlocks,       kHighResolutionBlocks,
-    kInceptionBlocks,      kLevitBlocks,     kMaxvitBlocks,   kMetaformerBlocks,  kNormActBlocks,
-    kNormalizerFreeBlocks, kPlainBlocks,     kPyramidBlocks,  kRepBlocks,         kResidualBlocks,
-    kSplitAttentionBlocks, kSwinBlocks,      kTokenModels,    kTransformerBlocks,
+    kAggregationBlocks, kAttentionBlocks,      kBranchBlocks,   kConvnextBlocks,   kDenseBlocks,
+    kFireBlocks,        kGateBlocks,           kGatedMlpBlocks, kGhostBlocks,      kHighResolutionBlocks,
+    kInceptionBlocks,   kLevitBlocks,          kMaxvitBlocks,   kMetaformerBlocks, kMixedConvolutionBlocks,
+    kNormActBlocks,     kNormalizerFreeBlocks, kPlainBlocks,    kPyramidBlocks,    kRepBlocks,
+    kResidualBlocks,    kSplitAttentionBlocks, kSwinBlocks,     kTokenModels,      kTransformerBlocks,
 }};
 
 }  // namespace block_rules_detail
