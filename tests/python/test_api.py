@@ -93,12 +93,15 @@ class Estimate(unittest.TestCase):
         told = expected["estimates"][0]
         for field in dataclasses.fields(made):
             if field.name in told and field.name not in (
+                "assumed",
                 "breakdown",
                 "peak",
                 "bins",
                 "out_of_domain",
             ):
                 self.assertEqual(getattr(made, field.name), told[field.name], field.name)
+        assumed = [dataclasses.asdict(each) for each in made.assumed]
+        self.assertEqual(assumed, told["assumed"])
         breakdown = {part: size for part, size in told["breakdown"].items() if size is not None}
         self.assertEqual(made.breakdown, breakdown or None)
         self.assertEqual(list(made.out_of_domain), told.get("out_of_domain", []))

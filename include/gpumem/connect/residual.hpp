@@ -86,36 +86,51 @@ inline bool is_shortcut(std::string_view name) {
   return std::find(kShortcutNames.begin(), kShortcutNames.end(), name) != kShortcutNames.end();
 }
 
-/// Any block of a tree that declares its shortcut by a usual name, and the activation behind the sum last: the others
-/// are called in their order.
-inline Tensor wire_named(Wiring& wiring, const Container& block, Tensor input) {
-  if (wiring.called()) return wiring.chain(block.parts, input);
+/// The parts of a block that declares its shortcut by a usual name.
+struct NamedParts {
   std::vector<Part> main;
-  Sides sides{input, std::nullopt};
   std::optional<Part> shortcut;
+  std::optional<Part> last;  ///< the activation behind the sum
+};
+
+/// Not inlined, like what follows the calls in wire_named: the blocks of a tree nest, and each would keep room for it.
+[[gnu::noinline]] inline NamedParts named_parts(const Wiring& wiring, const Container& block) {
+  NamedParts parts;
   for (const Part& part : block.parts) {
     if (is_shortcut(wiring.name(part))) {
-      shortcut = part;
+      parts.shortcut = part;
     } else {
-      main.push_back(part);
+      parts.main.push_back(part);
     }
   }
-  std::optional<Part> last;
-  for (std::size_t at = main.size(); at > 1; --at) {  // only what drops paths may stand behind the activation
-    const std::string_view name = wiring.name(main[at - 1]);
-    if (is_activation(wiring.op(main[at - 1])) && name.starts_with("act")) {
-      last = main[at - 1];
-      main.erase(main.begin() + static_cast<std::ptrdiff_t>(at) - 1);
+  for (std::size_t at = parts.main.size(); at > 1; --at) {  // only what drops paths may stand behind the activation
+    const std::string_view name = wiring.name(parts.main[at - 1]);
+    if (is_activation(wiring.op(parts.main[at - 1])) && name.starts_with("act")) {
+      parts.last = parts.main[at - 1];
+      parts.main.erase(parts.main.begin() + static_cast<std::ptrdiff_t>(at) - 1);
       break;
     }
     if (!name.starts_with("drop_path") && !name.starts_with("attn_last")) break;
   }
-  if (shortcut) sides.shortcut = wiring.call(*shortcut, input);
-  sides.main = wiring.chain(main, input);
-  if (wiring.failed()) return input;
+  return parts;
+}
+
+[[gnu::noinline]] inline Tensor join_named(Wiring& wiring, Sides sides, Tensor input) {
   if (sides.shortcut && !(wiring.shape(*sides.shortcut) == wiring.shape(sides.main))) sides.shortcut.reset();
-  const Tensor sum = joined(wiring, sides, input, false);
-  return last ? wiring.call(*last, sum) : sum;
+  return joined(wiring, sides, input, false);
+}
+
+/// Any block of a tree that declares its shortcut by a usual name, and the activation behind the sum last: the others
+/// are called in their order.
+inline Tensor wire_named(Wiring& wiring, const Container& block, Tensor input) {
+  if (wiring.called()) return wiring.chain(block.parts, input);
+  const NamedParts parts = named_parts(wiring, block);
+  Sides sides{input, std::nullopt};
+  if (parts.shortcut) sides.shortcut = wiring.call(*parts.shortcut, input);
+  sides.main = wiring.chain(parts.main, input);
+  if (wiring.failed()) return input;
+  const Tensor sum = join_named(wiring, sides, input);
+  return parts.last ? wiring.call(*parts.last, sum) : sum;
 }
 
 /// The same of a table. Not inlined: the blocks of a tree nest, and each would keep room for its variables.
