@@ -7,9 +7,12 @@
 
 #include <string_view>
 
-#include "gpumem/connect/wiring.hpp"
+#include "gpumem/connect/containers.hpp"
+#include "gpumem/core/shape.hpp"
 
 namespace gpumem::connect {
+
+class Wiring;  // whose bodies use this file
 
 inline constexpr std::string_view kCutBlock = "cut_block";
 
@@ -23,7 +26,7 @@ struct CutBlock {
 [[nodiscard]] bool expands_exactly(const CutBlock& block, const core::Shape& input);
 
 /// What the block leaves.
-[[nodiscard]] Tensor expand_block(Wiring& wiring, Part row, const CutBlock& block, Tensor input);
+[[nodiscard]] model::LayerIndex expand_block(Wiring& wiring, Part row, const CutBlock& block, model::LayerIndex input);
 
 }  // namespace gpumem::connect
 

@@ -4,10 +4,19 @@
 // part left), several of these joined, part of what precedes it, and last a tensor of the size that it needs.
 #pragma once
 
+#include <optional>
+#include <span>
+
 #include "gpumem/connect/complete.hpp"
-#include "gpumem/connect/wiring.hpp"
+#include "gpumem/connect/containers.hpp"
 
 namespace gpumem::connect {
+
+using Tensor = model::LayerIndex;
+
+class Wiring;  // whose bodies use this file
+struct Frame;
+struct Wanted;
 
 /// What the layer reads in place of `input`.
 [[nodiscard]] Tensor repair(Wiring& wiring, Part layer, const Wanted& wanted, Tensor input, bool gate = false);

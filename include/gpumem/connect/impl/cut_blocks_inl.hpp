@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "gpumem/connect/wiring.hpp"
 #include "gpumem/core/bytes.hpp"
 
 namespace gpumem::connect {

@@ -6,11 +6,9 @@
 #include <array>
 #include <string>
 
-#include "gpumem/connect/impl/wiring_inl.hpp"
 #include "gpumem/connect/repair.hpp"
 #include "gpumem/connect/same_padding.hpp"
-
-// What Wiring does with layers of a tree, whose attributes are declared and whose shapes follow from what they read.
+#include "gpumem/connect/wiring.hpp"
 
 namespace gpumem::connect {
 

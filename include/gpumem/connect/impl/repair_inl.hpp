@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string>
 
+#include "gpumem/connect/wiring.hpp"
+
 namespace gpumem::connect {
 
 namespace repair_detail {

@@ -32,20 +32,6 @@ GPUMEM_INLINE std::optional<std::int64_t> sample_elements(const Shape& shape) {
   return count.value();
 }
 
-/// timm's pooling of a classifier, which prints its kind, and whether its channels lie last does not show.
-inline constexpr std::string_view kPoolOfTrees = "SelectAdaptivePool2d";
-
-GPUMEM_INLINE bool one_pixel(const Shape& shape) {
-  for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
-    if (shape[axis] != core::Dim::fixed(1)) return false;
-  }
-  return shape.rank() > 2;
-}
-
-GPUMEM_INLINE bool is_linear(const model::OpTraits* op) {
-  return op != nullptr && op->completion == model::Completion::linear;
-}
-
 /// The features of one row a sample that a layer must read; nothing if it does not read such a row.
 GPUMEM_INLINE std::optional<std::int64_t> row_features(const PrintedLayer& layer, bool keeps_shape) {
   if (layer.output.rank() != 2 || layer.output[1].kind != core::Dim::Kind::fixed) return std::nullopt;

@@ -186,7 +186,8 @@ GPUMEM_INLINE bool is_recording(std::string_view json) {
 }
 
 GPUMEM_INLINE bool is_config(std::string_view json) {
-  constexpr std::size_t kLargest = std::size_t{1} << 20;  // of a config: a graph's nodes take more, and are not searched
+  constexpr std::size_t kLargest = std::size_t{1}
+                                   << 20;  // of a config: a graph's nodes take more, and are not searched
   constexpr std::size_t kFront = 4096;
   const std::size_t at = json.find_first_not_of(" \t\r\n");
   if (at == std::string_view::npos || json[at] != '{' || json.size() > kLargest) return false;
