@@ -99,6 +99,9 @@ struct PlainFeedForward {
 };
 Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, const PlainFeedForward& options);
 
+/// The batch's token ids and the attention mask that collators make beside them.
+Tensor token_ids(Forward& forward);
+
 /// Repeated blocks: `block(x)` so many times, each in a module of its own.
 template <typename Block>
 Tensor stack(Forward& forward, std::string_view name, std::string_view class_name, std::int64_t count, Tensor hidden,
@@ -109,6 +112,38 @@ Tensor stack(Forward& forward, std::string_view name, std::string_view class_nam
     hidden = block(hidden, index);
   }
   return hidden;
+}
+
+/// How a body follows GPT-2's.
+struct Gpt2Body {
+  std::string_view block_class = {};
+  std::string_view feed_forward_class = {};
+  std::int64_t positions = 1;
+  double embedding_dropout = 0.0;
+  double dropout = 0.0;
+  std::string_view linear_class = "Linear";
+};
+
+/// GPT-2's body, inside its module: embeddings of words and learned positions, blocks with a norm in front of each
+/// half, and a last norm. `attention(x)` is a block's attention.
+template <typename AttentionOf>
+Tensor gpt2_body(Forward& f, const DecoderSizes& sizes, const Gpt2Body& body, AttentionOf attention) {
+  const Tensor ids = token_ids(f);
+  const Tensor words = f.embedding("wte", ids, sizes.vocabulary, sizes.width);
+  const Tensor positions = f.embedding("wpe", f.positions(ids, body.positions), body.positions, sizes.width);
+  const Tensor embedded = f.dropout("drop", f.add(words, positions), body.embedding_dropout);
+  const auto block = [&](Tensor input, std::int64_t) {
+    const Tensor attended = f.add(attention(f.layer_norm("ln_1", input, sizes.width)), input);
+    const Tensor again = f.layer_norm("ln_2", attended, sizes.width);
+    return f.add(attended, feed_forward(f, sizes, again,
+                                        {.class_name = body.feed_forward_class,
+                                         .widen = "c_fc",
+                                         .narrow = "c_proj",
+                                         .activation = "act",
+                                         .dropout = body.dropout,
+                                         .linear_class = body.linear_class}));
+  };
+  return f.layer_norm("ln_f", stack(f, "h", body.block_class, sizes.layers, embedded, block), sizes.width);
 }
 
 /// What stands on the body's hidden states.
@@ -133,9 +168,6 @@ Tensor row_mask(Forward& forward, Tensor attention_mask);
 
 /// Cross entropy of logits [N, S, V] with a label a token, as forward() computes it where no token is left out.
 void token_loss(Forward& forward, Tensor logits);
-
-/// The batch's token ids and the attention mask that collators make beside them.
-Tensor token_ids(Forward& forward);
 
 }  // namespace gpumem::architectures
 

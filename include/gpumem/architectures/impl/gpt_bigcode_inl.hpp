@@ -66,18 +66,6 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input) {
   return f.dropout("resid_dropout", f.linear("c_proj", attended, s.width, s.width), model.dropout);
 }
 
-GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input) {
-  const std::int64_t width = model.sizes.width;
-  const Tensor attended = f.add(attention(f, model, f.layer_norm("ln_1", input, width)), input);
-  const Tensor again = f.layer_norm("ln_2", attended, width);
-  return f.add(attended, feed_forward(f, model.sizes, again,
-                                      {.class_name = "GPTBigCodeMLP",
-                                       .widen = "c_fc",
-                                       .narrow = "c_proj",
-                                       .activation = "act",
-                                       .dropout = model.dropout}));
-}
-
 GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
@@ -86,13 +74,13 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
   {
     const InModule inside(f, "transformer", "GPTBigCodeModel");
     f.constant("bias", {model.positions, model.positions}, "bool");
-    const Tensor ids = token_ids(f);
-    const Tensor words = f.embedding("wte", ids, s.vocabulary, s.width);
-    const Tensor positions = f.embedding("wpe", f.positions(ids, model.positions), model.positions, s.width);
-    hidden = f.dropout("drop", f.add(words, positions), model.embedding_dropout);
-    hidden =
-        stack(f, "h", "GPTBigCodeBlock", s.layers, hidden, [&](Tensor x, std::int64_t) { return block(f, model, x); });
-    hidden = f.layer_norm("ln_f", hidden, s.width);
+    hidden = gpt2_body(f, s,
+                       {.block_class = "GPTBigCodeBlock",
+                        .feed_forward_class = "GPTBigCodeMLP",
+                        .positions = model.positions,
+                        .embedding_dropout = model.embedding_dropout,
+                        .dropout = model.dropout},
+                       [&](Tensor input) { return attention(f, model, input); });
   }
   decoder_head(f, config, s, head, hidden, {.upcasts = false});
 }
