@@ -42,8 +42,6 @@ constexpr std::size_t kFirstRequest = sizeof(gpumem_request);
 constexpr std::size_t kFirstPlacement = sizeof(gpumem_placement);
 constexpr std::size_t kFirstDecision = sizeof(gpumem_decision);
 
-constexpr std::int64_t kNotTold = -1;
-
 gpumem_status status_of(ErrorCode code) {
   switch (code) {
     case ErrorCode::invalid_argument: return GPUMEM_INVALID_ARGUMENT;

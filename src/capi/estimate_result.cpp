@@ -11,8 +11,6 @@ namespace {
 
 using estimate::MemoryEstimate;
 
-constexpr std::int64_t kNotTold = -1;
-
 std::int64_t told(const std::optional<core::Bytes>& bytes) { return bytes ? bytes->count() : kNotTold; }
 
 gpumem_estimate_result result_of(const MemoryEstimate& estimate, const device::GpuProfile& gpu) {

@@ -10,6 +10,9 @@
 
 namespace gpumem::connect {
 
+/// A tensor of the wired graph: the layer that makes it, or a graph input.
+using Tensor = model::LayerIndex;
+
 /// A layer of the graph, or one of the containers.
 struct Part {
   std::uint32_t index = 0;

@@ -26,7 +26,7 @@ struct CutBlock {
 [[nodiscard]] bool expands_exactly(const CutBlock& block, const core::Shape& input);
 
 /// What the block leaves.
-[[nodiscard]] model::LayerIndex expand_block(Wiring& wiring, Part row, const CutBlock& block, model::LayerIndex input);
+[[nodiscard]] Tensor expand_block(Wiring& wiring, Part row, const CutBlock& block, Tensor input);
 
 }  // namespace gpumem::connect
 

@@ -12,8 +12,6 @@
 
 namespace gpumem::connect {
 
-using Tensor = model::LayerIndex;
-
 class Wiring;  // whose bodies use this file
 struct Frame;
 struct Wanted;

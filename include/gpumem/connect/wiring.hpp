@@ -22,9 +22,6 @@
 
 namespace gpumem::connect {
 
-/// A tensor of the wired graph: the layer that makes it, or a graph input.
-using Tensor = model::LayerIndex;
-
 /// The shape of a layer's first output as the table prints it, channels in front of pixels as PyTorch has them.
 [[nodiscard]] core::Shape printed_shape(const model::ModelGraph& graph, const model::Layer& layer);
 /// A shape of a format that has channels last (Keras), as PyTorch has it.
