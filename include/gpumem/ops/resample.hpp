@@ -105,7 +105,7 @@ inline core::Result<core::Shape> repeat_shape(const OpInput& input) {
 inline core::Result<std::int64_t> windows_over(const OpInput& input, std::size_t axis, std::int64_t length) {
   const Window window = Window::of(input.attributes, axis);
   if (!window.sane()) return insane_window();
-  const auto count = slid_length(window, length);
+  auto count = slid_length(window, length);
   if (!count) return unfit(input.inputs[0], "an input larger than its kernel");
   return *count;
 }
@@ -115,7 +115,7 @@ inline core::Result<core::Shape> unfold_shape(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
   core::Checked windows = 1;
   const auto slid = slid_shape<2>(shape, [&](std::size_t axis, std::int64_t length) {
-    const core::Result<std::int64_t> count = windows_over(input, axis, length);
+    core::Result<std::int64_t> count = windows_over(input, axis, length);
     windows *= count ? *count : 1;
     return count;
   });
