@@ -21,7 +21,7 @@ struct ContextFit {
   double least_mib = 0.0;
   double most_mib = 0.0;
   /// The way of cuDNN's under which the runs agree best on one context; the rule where none is clearly better.
-  device::WorkspaceVariant variant;
+  device::WorkspaceVariant variant = {};
   double spread_by_rule_mib = 0.0;  ///< most less least under the rule
 };
 

@@ -85,8 +85,8 @@ std::int64_t least_depth(Architecture architecture) {
 
 /// The other interval of GPUMemNet's scripts: so many halvings over the depth as would take the image to 7.
 std::int64_t depth_interval(const CnnNet& net) {
-  constexpr std::int64_t kLeastSide = 7;
-  const auto ratio = static_cast<std::uint64_t>(net.side / kLeastSide);
+  constexpr std::int64_t kLastSide = 7;
+  const auto ratio = static_cast<std::uint64_t>(net.side / kLastSide);
   const std::int64_t halvings = std::max<std::int64_t>(static_cast<std::int64_t>(std::bit_width(ratio)) - 1, 1);
   return (net.depth + halvings - 1) / halvings;
 }
@@ -94,13 +94,13 @@ std::int64_t depth_interval(const CnnNet& net) {
 core::Result<RandomJob> draw_cnn(Random& random) {
   constexpr std::array<std::int64_t, 2> kChannels = {1, 3};
   constexpr std::array<std::int64_t, 4> kKernels = {3, 3, 5, 7};
-  constexpr std::int64_t kDeepest = 29;
+  constexpr std::int64_t kDeepestDrawn = 29;
   CnnNet net;
   net.channels = random.pick(std::span<const std::int64_t>(kChannels));
   net.side = 2 * random.whole(4, 112);
   net.classes = random.spread(2, 22000);
   net.architecture = architecture(random, kArchitectures.size());
-  net.depth = random.whole(least_depth(net.architecture), kDeepest);
+  net.depth = random.whole(least_depth(net.architecture), kDeepestDrawn);
   net.base_filters = random.spread(16, 512);
   net.kernel = random.pick(std::span<const std::int64_t>(kKernels));
   net.activation = activation(random, kActivations.size() - 1);

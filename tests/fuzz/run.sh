@@ -10,9 +10,10 @@ seconds=${1:?"usage: tests/fuzz/run.sh SECONDS [TARGET...]"}
 shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  targets=(torchsummary torchinfo module_tree keras graph_json config_json read gpu_profile job_json runs allocation_trace
-           replay_estimate safetensors model_config trained_model pickle checkpoint rad_file server_json trace
-           webhook capi)
+  for file in tests/fuzz/*.cpp; do  # one a file, beside what runs them
+    name=$(basename "$file" .cpp)
+    [ "$name" = libfuzzer ] || [ "$name" = replay ] || targets+=("$name")
+  done
 fi
 
 compiler=$(command -v clang++ || command -v clang++-14) || {
@@ -24,33 +25,35 @@ cmake --preset fuzz -DCMAKE_CXX_COMPILER="$compiler" -DGPUMEM_UNITY_BUILD=ON
 cmake --build --preset fuzz -j "$(nproc)" --target "${targets[@]/#/gpumem_fuzz_}"
 
 build=build/fuzz
-failed=()
-for target in "${targets[@]}"; do
-  echo "fuzzing $target for $seconds s"
+export build seconds
+fuzz() {  # TARGET
+  local target=$1
   # Mutations worth keeping go to the build folder; the seeds stay as they are.
   mkdir -p "$build/corpus/$target" "$build/findings/$target"
-  length=(-max_total_time="$seconds")
+  local length=(-max_total_time="$seconds")
   [ -n "${GPUMEM_FUZZ_RUNS:-}" ] && length+=(-runs="$GPUMEM_FUZZ_RUNS" -seed=1)
   # The longest stored input, 16 MiB of repeated lines, takes 25 s under the sanitizers.
-  options=("${length[@]}" -rss_limit_mb=1024 -timeout=60 -max_len=65536 -print_final_stats=1
-           -artifact_prefix="$PWD/$build/findings/$target/")
+  local options=("${length[@]}" -rss_limit_mb=1024 -timeout=60 -max_len=65536 -print_final_stats=1
+                 -artifact_prefix="$PWD/$build/findings/$target/")
   [ -f "tests/fuzz/$target.dict" ] && options+=(-dict="tests/fuzz/$target.dict")
-  inputs=("$build/corpus/$target" "tests/fuzz/corpus/$target")
+  local inputs=("$build/corpus/$target" "tests/fuzz/corpus/$target")
   [ -d "tests/fuzz/regressions/$target" ] && inputs+=("tests/fuzz/regressions/$target")
-  log="$build/findings/$target.log"
+  local log="$build/findings/$target.log"
   if "$build/tests/fuzz/gpumem_fuzz_$target" "${options[@]}" "${inputs[@]}" >"$log" 2>&1; then
-    grep -E 'stat::number_of_executed_units|^Done' "$log" || true
-  else
-    failed+=("$target")
-    tail -n 40 "$log"
-    artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
-    echo "tests/fuzz/run.sh: $target failed on ${artifact:-a stored input, see $log}" >&2
-    echo "  again: $build/tests/fuzz/gpumem_fuzz_$target ${artifact:-tests/fuzz/regressions/$target/*}" >&2
+    echo "fuzzed $target: $(grep -E 'stat::number_of_executed_units' "$log" || true)"
+    return 0
   fi
-done
-
-if [ ${#failed[@]} -gt 0 ]; then
-  echo "tests/fuzz/run.sh: findings in: ${failed[*]}" >&2
+  tail -n 40 "$log"
+  local artifact
+  artifact=$(sed -n 's/.*Test unit written to //p' "$log" | tail -n 1)
+  echo "tests/fuzz/run.sh: $target failed on ${artifact:-a stored input, see $log}" >&2
+  echo "  again: $build/tests/fuzz/gpumem_fuzz_$target ${artifact:-tests/fuzz/regressions/$target/*}" >&2
+  return 1
+}
+export -f fuzz
+# As many at a time as there are cores. xargs ends with an error if one did.
+if ! printf '%s\n' "${targets[@]}" | xargs -P "$(nproc)" -I{} bash -c 'fuzz "$1"' fuzz {}; then
+  echo "tests/fuzz/run.sh: findings, see above" >&2
   exit 1
 fi
-echo "no findings in ${#targets[@]} targets"
+echo "no findings in ${#targets[@]} targets, $seconds s each at most"

@@ -49,10 +49,10 @@ enum class Steps : std::uint8_t {
 /// What a plan is made from: a wired graph and its forward pass, or a recording.
 struct PlanSource {
   const model::ModelGraph* graph = nullptr;  ///< whose layers a plan's events name
-  std::string_view edges;                    ///< how these were found, see WiredGraph::edges(); "recorded"
+  std::string_view edges = {};               ///< how these were found, see WiredGraph::edges(); "recorded"
   bool convolves = false;                    ///< calls cuDNN's convolutions
   bool normalises = false;                   ///< calls cuDNN's batch normalisation
-  connect::Guesses guesses;                  ///< of these edges; the graph's warnings say where
+  connect::Guesses guesses = {};             ///< of these edges; the graph's warnings say where
   std::int64_t unknown_layers = 0;           ///< of which at most the parameters are counted
 };
 

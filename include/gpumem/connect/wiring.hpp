@@ -22,10 +22,8 @@
 
 namespace gpumem::connect {
 
-/// The shape of a layer's first output as the table prints it, channels in front of pixels as PyTorch has them.
+/// The shape of a layer's first output as the table prints it.
 [[nodiscard]] core::Shape printed_shape(const model::ModelGraph& graph, const model::Layer& layer);
-/// A shape of a format that has channels last (Keras), as PyTorch has it.
-[[nodiscard]] core::Shape channels_first(const model::ModelGraph& graph, core::Shape shape);
 
 /// Whether the first layer of a part, as a table prints it, can read this shape, in the usual way (see complete.hpp).
 [[nodiscard]] bool readable(const model::ModelGraph& graph, const Containers& containers, Part part,

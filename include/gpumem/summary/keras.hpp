@@ -1,5 +1,5 @@
 // Enters: what Keras' model.summary() prints, as Keras 2 (rules of '_' and '=') or Keras 3 (box drawing) does.
-// Leaves: its layers in printed order, shapes channels last.
+// Leaves: its layers in printed order, with the channels of images in front of their pixels, as PyTorch has them.
 //
 //   Model: "vgg16"
 //   _________________________________________________________________

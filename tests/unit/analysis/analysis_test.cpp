@@ -98,8 +98,12 @@ TEST(Analysis, MovedToAnotherJobKeepsWhatThatOneShares) {
     EXPECT_EQ(analysis.job(), other);
     const auto again = analysis.forward_pass();
     if (!again) continue;  // a sequence length that no input of the graph takes
-    if (change.keeps_recording) EXPECT_EQ((*again)->tape.tensors().data(), tensors) << at;
-    if (change.keeps_wiring) EXPECT_EQ(&(*analysis.wired())->graph(), graph) << at;
+    if (change.keeps_recording) {
+      EXPECT_EQ((*again)->tape.tensors().data(), tensors) << at;
+    }
+    if (change.keeps_wiring) {
+      EXPECT_EQ(&(*analysis.wired())->graph(), graph) << at;
+    }
   }
   EXPECT_FALSE(Analysis(job).forward_alike(resnet50())) << "another reading of the file is another graph";
 }

@@ -65,7 +65,9 @@ TEST(CachingAllocator, AllocatesAndFreesAtOnceAsOneByOne) {
       const auto moment = at_once.allocate_and_free(bytes);
       const auto block = one_by_one.allocate(bytes);
       ASSERT_EQ(moment.has_value(), block.has_value()) << bytes;
-      if (block) EXPECT_EQ(*moment, one_by_one.size_of(*block)) << bytes;
+      if (block) {
+        EXPECT_EQ(*moment, one_by_one.size_of(*block)) << bytes;
+      }
       if (block) one_by_one.free(*block);
       EXPECT_EQ(layout(at_once), layout(one_by_one)) << bytes;
       EXPECT_EQ(at_once.allocated(), one_by_one.allocated());

@@ -156,7 +156,9 @@ TEST(OptimizerStep, WeightDecayCopiesTheGradients) {
       EXPECT_EQ(temporaries() - without, row.decay_copies ? kParameters : 0);
     }
     job.fused = true;
-    if (row.has_fused) EXPECT_EQ(temporaries(), 0) << "the fused kernel makes no copy";
+    if (row.has_fused) {
+      EXPECT_EQ(temporaries(), 0) << "the fused kernel makes no copy";
+    }
   }
 }
 

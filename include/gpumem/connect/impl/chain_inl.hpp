@@ -156,10 +156,7 @@ GPUMEM_INLINE core::Result<model::GraphInput> input_of(const model::TrainingJob&
   const First first = first_reader(graph, ops);
   const bool token_ids = first.op != nullptr && first.op->reads_token_ids;
   model::GraphInput input{"input", {}, token_ids ? core::DType::int64 : core::DType::float32};
-  if (!graph.graph_inputs().empty()) {
-    input = graph.graph_inputs()[0];
-    input.shape = channels_first(graph, input.shape);
-  }
+  if (!graph.graph_inputs().empty()) input = graph.graph_inputs()[0];
   if (!job.input_shape.empty()) {
     input.shape = with_batch(job.input_shape);
   } else if (token_ids && job.sequence_length) {

@@ -55,16 +55,8 @@ GPUMEM_INLINE PrintedLayer printed_layer(const model::ModelGraph& graph, const m
 
 }  // namespace wiring_detail
 
-GPUMEM_INLINE core::Shape channels_first(const model::ModelGraph& graph, core::Shape shape) {
-  if (!graph.format().starts_with("keras") || shape.rank() < 4) return shape;
-  const core::Dim channels = shape[shape.rank() - 1];
-  for (std::size_t axis = shape.rank() - 1; axis > 1; --axis) shape.set(axis, shape[axis - 1]);
-  shape.set(1, channels);
-  return shape;
-}
-
 GPUMEM_INLINE core::Shape printed_shape(const model::ModelGraph& graph, const model::Layer& layer) {
-  return channels_first(graph, graph.outputs(layer)[0]);
+  return graph.outputs(layer)[0];
 }
 
 GPUMEM_INLINE bool readable(const model::ModelGraph& graph, const Containers& containers, Part part,
@@ -251,7 +243,7 @@ GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::
   auto attributes = complete(printed, shape(input));
   const bool same = op.output_shape != ops::same_shape || shape(input) == printed.output;
   const bool convolves = op.traits.family == model::OpFamily::conv;
-  const bool contradicts = convolves && graph_.unknown_layers() == 0 && !graph_.format().starts_with("keras");
+  const bool contradicts = convolves && graph_.unknown_layers() == 0;
   if (!attributes && contradicts) {
     const std::string reason = "leaves " + core::to_string(printed.output) + " with " +
                                core::with_separators(layer.parameters) + " parameters, which does not follow from " +

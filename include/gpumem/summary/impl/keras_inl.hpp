@@ -82,6 +82,15 @@ class Cutter {
   std::size_t after_at_;
 };
 
+/// A shape with the channels last, as Keras prints it, with the channels in front of the pixels.
+GPUMEM_INLINE core::Shape channels_first(core::Shape shape) {
+  if (shape.rank() < 4) return shape;
+  const core::Dim channels = shape[shape.rank() - 1];
+  for (std::size_t axis = shape.rank() - 1; axis > 1; --axis) shape.set(axis, shape[axis - 1]);
+  shape.set(1, channels);
+  return shape;
+}
+
 /// "Conv2D" out of "conv2d(Conv2D)"; `whole` tells whether its closing bracket was printed.
 GPUMEM_INLINE std::string_view class_of(std::string_view name, bool& whole) {
   const std::size_t open = name.rfind('(');
@@ -206,7 +215,9 @@ class Reader : private TableReader {
     if (count('(') == count(')') && count('[') == count(']') + 1) text += ']';
     if (!parse_shapes(text, 0, printed)) return;
     learn_batch(text);
-    for (const core::Shape& shape : printed) builder().add_input({row.name.substr(0, row.name.rfind('(')), shape});
+    for (const core::Shape& shape : printed) {
+      builder().add_input({row.name.substr(0, row.name.rfind('(')), channels_first(shape)});
+    }
   }
 
   /// "?" and "multiple" stand for a shape that Keras does not know: unknown, which is not none.
@@ -219,7 +230,11 @@ class Reader : private TableReader {
                                    " is cut; print with model.summary(line_length=140)",
                                {}});
     }
-    if (row.shape != "?" && row.shape != "multiple") return read_shapes(row.shape, row.name, row.line);
+    if (row.shape != "?" && row.shape != "multiple") {
+      if (!read_shapes(row.shape, row.name, row.line)) return false;
+      std::transform(shapes().begin(), shapes().end(), shapes().begin(), channels_first);
+      return true;
+    }
     core::Shape unknown;
     unknown.push_back(core::Dim::unknown());
     shapes().assign(1, unknown);
