@@ -50,7 +50,7 @@ constexpr std::string_view kKeras3 = R"(Model: "small"
  Trainable params: 650 (2.54 KB)
 )";
 
-const Described kSmall = {"conv2d conv2d [N, 26, 26, 32] 320", "adaptive_avg_pool2d global_average_pooling2d [N, 32] 0",
+const Described kSmall = {"conv2d conv2d [N, 32, 26, 26] 320", "adaptive_avg_pool2d global_average_pooling2d [N, 32] 0",
                           "linear dense [N, 10] 330"};
 
 TEST(Keras, ReadsTheTableOfKeras2WithWrappedCells) {
@@ -71,13 +71,13 @@ TEST(Keras, ReadsTheBoxesOfKeras3) {
   EXPECT_EQ(graph->layers()[2].line, 12U);
 }
 
-TEST(Keras, AnInputLayerIsAGraphInput) {
+TEST(Keras, AnInputLayerIsAGraphInputWithItsChannelsInFront) {
   for (const std::string_view text : {kKeras2, kKeras3}) {
     const auto graph = parse_summary(text);
     ASSERT_TRUE(succeeds(graph));
     ASSERT_EQ(graph->graph_inputs().size(), 1U);
     EXPECT_EQ(graph->graph_inputs()[0].name, "input_1");
-    EXPECT_EQ(core::to_string(graph->graph_inputs()[0].shape), "[N, 28, 28, 1]");
+    EXPECT_EQ(core::to_string(graph->graph_inputs()[0].shape), "[N, 1, 28, 28]");
   }
 }
 
@@ -92,7 +92,7 @@ max_pooling2d (MaxPooling2D) (None, 13, 13, 32)        0
 =================================================================
 Total params: 128
 )"),
-      (Described{"batch_norm batch_normalization [N, 26, 26, 32] 128", "max_pool2d max_pooling2d [N, 13, 13, 32] 0"}));
+      (Described{"batch_norm batch_normalization [N, 32, 26, 26] 128", "max_pool2d max_pooling2d [N, 32, 13, 13] 0"}));
 }
 
 TEST(Keras, ReadsTheColumnsBehindTheCount) {
@@ -106,7 +106,7 @@ TEST(Keras, ReadsTheColumnsBehindTheCount) {
                                                                   'conv2[0][0]']                  
 ==================================================================================================
 )"),
-            (Described{"conv2d conv1 [N, 8, 8, 16] 448", "add add [N, 8, 8, 16] 0"}));
+            (Described{"conv2d conv1 [N, 16, 8, 8] 448", "add add [N, 16, 8, 8] 0"}));
 }
 
 TEST(Keras, ANestedModelsRowIsAContainer) {
@@ -174,7 +174,7 @@ TEST(Keras, ANestedModelsRowIsAContainerInABoxToo) {
 │ dense (Dense)                   │ (None, 30, 30, 2)      │            18 │
 └─────────────────────────────────┴────────────────────────┴───────────────┘
 )"),
-            (Described{"conv2d conv2d [N, 30, 30, 8] 224", "linear dense [N, 30, 30, 2] 18"}));
+            (Described{"conv2d conv2d [N, 8, 30, 30] 224", "linear dense [N, 2, 30, 30] 18"}));
 }
 
 TEST(Keras, ACutCellOfTheInputIsNoHarmAndOfALayerIsNamed) {
@@ -186,7 +186,7 @@ TEST(Keras, ACutCellOfTheInputIsNoHarmAndOfALayerIsNamed) {
   const auto graph = parse_summary(head + "relu (ReLU)                     (None, 224, 224, 3)  0\n" + tail);
   ASSERT_TRUE(succeeds(graph));
   ASSERT_EQ(graph->graph_inputs().size(), 1U);
-  EXPECT_EQ(core::to_string(graph->graph_inputs()[0].shape), "[N, 224, 224, 3]");
+  EXPECT_EQ(core::to_string(graph->graph_inputs()[0].shape), "[N, 3, 224, 224]");
   EXPECT_TRUE(fails(parse_summary(head + "lstm (ConvLSTM2D)               (None, 10, 224, 224, 0\n" + tail),
                     ErrorCode::malformed_input, 4, "line_length=140"));
 }
