@@ -9,6 +9,7 @@
 #include "gpumem/device/caching_allocator.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/estimators.hpp"
+#include "gpumem/estimate/advise.hpp"
 #include "gpumem/estimate/fit.hpp"
 #include "gpumem/estimate/gpumemnet.hpp"
 #include "gpumem/estimate/horus.hpp"

@@ -18,10 +18,17 @@ struct EstimateOptions {
 int run_estimate(const EstimateOptions& options);
 
 struct FitOptions {
-  JobRequest request;  ///< its batch size is ignored
+  JobRequest request;                 ///< its batch size is ignored
+  std::optional<std::int64_t> batch;  ///< the longest sequence at this batch size is asked for
   bool json = false;
 };
 int run_fit(const FitOptions& options);
+
+struct AdviseOptions {
+  JobRequest request;
+  bool json = false;
+};
+int run_advise(const AdviseOptions& options);
 
 struct RequestOptions {
   JobRequest request;

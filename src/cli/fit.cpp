@@ -9,7 +9,14 @@ namespace gpumem::cli {
 
 int run_fit(const FitOptions& options) {
   JobRequest request = options.request;
-  request.training.batch_size = 1;
+  const bool of_sequence = options.batch.has_value();
+  if (of_sequence && request.training.sequence_length) {
+    return report_error({ErrorCode::invalid_argument,
+                         "fit finds the longest sequence at a batch size, or the largest batch at a sequence length: "
+                         "leave out --seq or --batch",
+                         {}});
+  }
+  request.training.batch_size = options.batch.value_or(1);
   Evaluator evaluator;
   const auto estimators = evaluator.estimators_of(request.estimator, request.alloc_conf, request.model);
   if (!estimators) return report_error(estimators.error());
@@ -21,7 +28,8 @@ int run_fit(const FitOptions& options) {
   if (!evaluation) return report_error(evaluation.error());
 
   const auto begin = std::chrono::steady_clock::now();
-  const Result<Fit> fit = estimate::largest_batch(evaluation->job, *evaluation->gpu, estimator);
+  const Result<Fit> fit = of_sequence ? estimate::longest_sequence(evaluation->job, *evaluation->gpu, estimator)
+                                      : estimate::largest_batch(evaluation->job, *evaluation->gpu, estimator);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!fit) return report_error(fit.error());
   print_warnings(*evaluation->graph);
@@ -29,9 +37,9 @@ int run_fit(const FitOptions& options) {
     const nlohmann::ordered_json json = to_json(*evaluation, estimator.name(), *fit, seconds.count());
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   }
-  if (fit->batch_size == 0) return report_error(does_not_fit(*fit, *evaluation));
+  if (!fit->estimate) return report_error(does_not_fit(*fit, *evaluation));
   if (!options.json) {
-    std::printf("%s%s", headline(*evaluation, false).c_str(), to_text(*fit, *evaluation->gpu).c_str());
+    std::printf("%s%s", headline(*evaluation, of_sequence).c_str(), to_text(*fit, *evaluation->gpu).c_str());
   }
   return 0;
 }

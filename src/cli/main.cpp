@@ -80,11 +80,21 @@ void add_estimate(CLI::App& app, EstimateOptions& options) {
 }
 
 void add_fit(CLI::App& app, FitOptions& options) {
-  CLI::App& command = *app.add_subcommand("fit", "the largest batch that fits on a GPU");
+  CLI::App& command = *app.add_subcommand("fit", "the largest batch that fits on a GPU, or the longest sequence");
   add_job(command, options.request, {"batch_size"});
+  command.add_option("--batch", options.batch, "find the longest sequence at this batch size, not the largest batch")
+      ->transform(whole_number());
   name_estimators(command);
   command.add_flag("--json", options.json, "print one JSON object");
-  command.footer("Exit code 4 if not even one sample fits.");
+  command.footer("Exit code 4 if not even one sample, or one token of each, fits.");
+}
+
+void add_advise(CLI::App& app, AdviseOptions& options) {
+  CLI::App& command = *app.add_subcommand("advise", "which changes of a job make it fit, the cheapest first");
+  add_job(command, options.request);
+  name_estimators(command);
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer("Exit code 4 if nothing makes it fit.");
 }
 
 std::string target_names() {
@@ -329,6 +339,7 @@ int run(int argc, char** argv) {
 
   EstimateOptions estimate;
   FitOptions fit;
+  AdviseOptions advise;
   RequestOptions request;
   TimelineOptions timeline;
   BatchOptions batch;
@@ -342,6 +353,7 @@ int run(int argc, char** argv) {
   SimulateOptions simulate;
   add_estimate(app, estimate);
   add_fit(app, fit);
+  add_advise(app, advise);
   add_request(app, request);
   add_timeline(app, timeline);
   add_batch(app, batch);
@@ -365,6 +377,7 @@ int run(int argc, char** argv) {
   }
   if (app.got_subcommand("estimate")) return run_estimate(estimate);
   if (app.got_subcommand("fit")) return run_fit(fit);
+  if (app.got_subcommand("advise")) return run_advise(advise);
   if (app.got_subcommand("request")) return run_request(request);
   if (app.got_subcommand("timeline")) return run_timeline(timeline);
   if (app.got_subcommand("batch")) return run_batch(batch);

@@ -253,10 +253,11 @@ Json to_json(const Evaluation& evaluation) {
 
 Json to_json(const Evaluation& evaluation, std::string_view estimator, const Fit& fit, double seconds) {
   Json json = head_json(evaluation);
-  json["job"].erase("batch_size");
+  json["job"].erase(fit.of_sequence ? "seq_length" : "batch_size");
   json["estimator"] = estimator;
-  json["largest_batch"] = fit.batch_size;
+  json[fit.of_sequence ? "longest_sequence" : "largest_batch"] = fit.of_sequence ? fit.sequence_length : fit.batch_size;
   json["at_least"] = fit.at_least;
+  if (fit.model_ends) json["model_ends"] = to_json(*fit.model_ends);
   json["estimate"] = optional_estimate(fit.estimate);
   json["one_more"] = optional_estimate(fit.next);
   json["estimates_made"] = fit.estimates;
@@ -290,11 +291,18 @@ std::string headline(const Evaluation& evaluation, bool with_batch) {
 }
 
 std::string to_text(const Fit& fit, const GpuProfile& gpu) {
-  const std::string batch = core::with_separators(fit.batch_size);
+  const std::int64_t size = fit.of_sequence ? fit.sequence_length : fit.batch_size;
+  const std::string found = core::with_separators(size);
+  const std::string title = fit.of_sequence ? "longest sequence" : "largest batch";
   const std::string takes = need_of(fit.estimate) + " of " + core::to_string(gpu.capacity());
-  if (fit.at_least) return "largest batch: at least " + batch + " (" + takes + "); larger ones are not tried\n";
-  std::string text = "largest batch " + batch + ": " + takes + "; batch " + core::with_separators(fit.batch_size + 1) +
-                     " would need " + need_of(fit.next) + "\n";
+  if (fit.at_least) return title + ": at least " + found + " (" + takes + "); larger ones are not tried\n";
+  std::string text = title + " " + found + ": " + takes + "; ";
+  if (fit.model_ends) {
+    text += "longer ones are not for this model: " + fit.model_ends->message + "\n";
+  } else {
+    text += (fit.of_sequence ? "sequence " : "batch ") + core::with_separators(size + 1) + " would need " +
+            need_of(fit.next) + "\n";
+  }
   if (fit.estimate->retries > 0) {
     text += "it fits because the allocator gives back its cache " + core::with_separators(fit.estimate->retries) +
             " times, which slows the job down\n";
@@ -304,8 +312,8 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu) {
 
 Error does_not_fit(const Fit& fit, const Evaluation& evaluation) {
   return {ErrorCode::missing_information,
-          "not even batch 1 fits: it would need " + need_of(fit.next) + " of " +
-              core::to_string(evaluation.gpu->capacity()) + " on " + evaluation.gpu->name,
+          std::string(fit.of_sequence ? "not even one token a sample" : "not even batch 1") + " fits: it would need " +
+              need_of(fit.next) + " of " + core::to_string(evaluation.gpu->capacity()) + " on " + evaluation.gpu->name,
           {evaluation.graph->file(), 0, {}}};
 }
 

@@ -32,10 +32,10 @@ namespace gpumem::cli {
 [[nodiscard]] std::string headline(const Evaluation& evaluation, bool with_batch = true);
 
 /// "largest batch 14: 22.7 GiB of 23.6 GiB; batch 15 would need 24.3 GiB", and a second line where it is a tight fit.
-/// At least one sample must fit.
+/// Of a sequence alike. At least one sample or token must fit.
 [[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu);
 
-/// What is said where not even one sample fits.
+/// What is said where not even one sample, or one token, fits.
 [[nodiscard]] Error does_not_fit(const Fit& fit, const Evaluation& evaluation);
 
 /// A warning as a line for people, with its place.

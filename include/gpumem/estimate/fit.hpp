@@ -1,9 +1,10 @@
-// Enters: a training job, a GPU and an estimator. Leaves: Fit, the largest batch with which the job fits there, what
-// it takes, and what one sample more would. Units: batch sizes in samples.
+// Enters: a training job, a GPU and an estimator. Leaves: Fit, the largest batch with which the job fits there, or the
+// longest sequence, what it takes, and what one sample or token more would. Units: batch sizes in samples, sequences in
+// tokens.
 //
-// Need grows with the batch, though not at every step: an allocator's rounding can make a larger batch fit where a
-// smaller one does not. What is returned is a boundary that was checked on both sides: `batch_size` fits, and one more
-// does not.
+// Need grows with either, though not at every step: an allocator's rounding can make a larger batch fit where a smaller
+// one does not. What is returned is a boundary that was checked on both sides: what is found fits, and one more does
+// not.
 #pragma once
 
 #include <cstdint>
@@ -16,12 +17,18 @@ namespace gpumem::estimate {
 
 /// Larger batches are not tried.
 inline constexpr std::int64_t kLargestBatch = std::int64_t{1} << 20;
+/// Longer sequences are not tried.
+inline constexpr std::int64_t kLongestSequence = std::int64_t{1} << 22;
 
 struct Fit {
-  std::int64_t batch_size = 0;             ///< the largest that fits; 0: not even one sample does
-  bool at_least = false;                   ///< kLargestBatch fits, and perhaps more
-  std::optional<MemoryEstimate> estimate;  ///< at batch_size; nothing if that is 0
-  std::optional<MemoryEstimate> next;      ///< at batch_size + 1; nothing with at_least, or beyond 64 bits
+  bool of_sequence = false;  ///< longest_sequence() made it
+  std::int64_t batch_size =
+      0;  ///< the largest that fits; 0: not even one sample does. Of longest_sequence(): the job's
+  std::int64_t sequence_length = 0;        ///< of longest_sequence(): the longest that fits; 0: not even one token does
+  bool at_least = false;                   ///< the largest that is tried fits, and perhaps more
+  std::optional<core::Error> model_ends;   ///< of longest_sequence(): the model takes no more, whatever the memory
+  std::optional<MemoryEstimate> estimate;  ///< of what fits; nothing if nothing does
+  std::optional<MemoryEstimate> next;      ///< of one more; nothing with at_least, model_ends, or beyond 64 bits
   std::int64_t estimates = 0;              ///< how many were made to find it
 };
 
@@ -32,6 +39,14 @@ struct Fit {
 /// The same of a job's Analysis, which is left at the batch size that was tried last.
 [[nodiscard]] core::Result<Fit> largest_batch(analysis::Analysis& analysis, const device::GpuProfile& gpu,
                                               const Estimator& estimator);
+
+/// The sequence length of the job itself is ignored. Errors: the estimator's at the first length that is tried, so of a
+/// model that takes no tokens; missing_information as above.
+[[nodiscard]] core::Result<Fit> longest_sequence(model::TrainingJob job, const device::GpuProfile& gpu,
+                                                 const Estimator& estimator);
+/// The same of a job's Analysis, which is left at the length that was tried last.
+[[nodiscard]] core::Result<Fit> longest_sequence(analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                                 const Estimator& estimator);
 
 }  // namespace gpumem::estimate
 

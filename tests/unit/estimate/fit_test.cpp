@@ -148,5 +148,81 @@ TEST(LargestBatch, OfAReplayIsItsVerdict) {
   }
 }
 
+/// Needs what it is told to of a sequence, up to what the model takes.
+class ToldBySequence final : public Estimator {
+ public:
+  ToldBySequence(std::int64_t bytes_a_token, std::int64_t positions) : bytes_(bytes_a_token), positions_(positions) {}
+  [[nodiscard]] std::string_view name() const override { return "told"; }
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
+                                                         const GpuProfile&) const override {
+    const std::int64_t length = analysis.job().sequence_length.value();
+    if (length > positions_) return core::Error{core::ErrorCode::invalid_argument, "too many positions", {}};
+    MemoryEstimate estimate;
+    estimate.expected = estimate.lower = estimate.upper = Bytes(analysis.job().batch_size * bytes_ * length);
+    estimate.breakdown.activations = estimate.expected;
+    return estimate;
+  }
+  std::int64_t bytes_;
+  std::int64_t positions_;
+};
+
+core::Result<Fit> fit_sequence(std::int64_t capacity, const Estimator& told) {
+  TrainingJob job = small_job();
+  job.batch_size = 2;
+  return longest_sequence(std::move(job), gpu_of(capacity), told);
+}
+
+TEST(LongestSequence, IsTheLastThatFitsAtTheJobsBatch) {
+  for (std::int64_t capacity = 20; capacity < 40'000; capacity += 997) {
+    const auto fit = fit_sequence(capacity, ToldBySequence(10, 1 << 20));
+    ASSERT_TRUE(testing::succeeds(fit));
+    EXPECT_TRUE(fit->of_sequence);
+    EXPECT_EQ(fit->batch_size, 2);
+    EXPECT_EQ(fit->sequence_length, capacity / 20) << capacity;
+    EXPECT_EQ(fit->next->expected.count(), 20 * (fit->sequence_length + 1));
+    EXPECT_FALSE(fit->at_least);
+    EXPECT_FALSE(fit->model_ends);
+  }
+}
+
+TEST(LongestSequence, EndsWhereTheModelDoes) {
+  const auto fit = fit_sequence(1'000'000, ToldBySequence(10, 1024));
+  ASSERT_TRUE(testing::succeeds(fit));
+  EXPECT_EQ(fit->sequence_length, 1024);
+  EXPECT_FALSE(fit->at_least);
+  EXPECT_FALSE(fit->next);
+  ASSERT_TRUE(fit->model_ends);
+  EXPECT_EQ(fit->model_ends->message, "too many positions");
+}
+
+TEST(LongestSequence, OfAModelThatEndsBeyondTheMemoryIsThatOfTheMemory) {
+  const auto fit = fit_sequence(20'000, ToldBySequence(10, 1024));
+  ASSERT_TRUE(testing::succeeds(fit));
+  EXPECT_EQ(fit->sequence_length, 1000);
+  EXPECT_FALSE(fit->model_ends);
+  EXPECT_TRUE(fit->next);
+}
+
+TEST(LongestSequence, IsNoneWhereOneTokenIsTooMuch) {
+  const auto fit = fit_sequence(19, ToldBySequence(10, 1024));
+  ASSERT_TRUE(testing::succeeds(fit));
+  EXPECT_EQ(fit->sequence_length, 0);
+  EXPECT_FALSE(fit->estimate);
+}
+
+TEST(LongestSequence, OfAModelWithoutTokensIsAnError) {
+  EXPECT_TRUE(testing::fails(fit_sequence(1'000'000, ToldBySequence(10, 0)), core::ErrorCode::invalid_argument, 0,
+                             "too many positions"));
+}
+
+TEST(LongestSequence, IsALeastFigureWhereTheLongestThatIsTriedFits) {
+  const auto fit = fit_sequence(std::int64_t{1} << 50, ToldBySequence(1, std::int64_t{1} << 40));
+  ASSERT_TRUE(testing::succeeds(fit));
+  EXPECT_EQ(fit->sequence_length, kLongestSequence);
+  EXPECT_TRUE(fit->at_least);
+}
+
 }  // namespace
 }  // namespace gpumem::estimate

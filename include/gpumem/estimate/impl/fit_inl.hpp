@@ -16,99 +16,149 @@ GPUMEM_INLINE double least_need(const MemoryEstimate& estimate) {
   return static_cast<double>(estimate.device->count() - cached);
 }
 
+/// What is made larger.
+struct Axis {
+  std::string_view name;  ///< "batch"
+  std::int64_t first;     ///< tried first
+  std::int64_t second;    ///< tried next, if the first fits
+  std::int64_t largest;   ///< larger ones are not tried
+  bool model_may_end;     ///< a model may take no more than so many, and says so by an error
+  void (*set)(analysis::Analysis& analysis, std::int64_t size);
+};
+
+inline constexpr Axis kBatch = {
+    .name = "batch",
+    .first = 1,
+    .second = 16,
+    .largest = kLargestBatch,
+    .model_may_end = false,
+    .set = [](analysis::Analysis& analysis, std::int64_t size) { analysis.set_batch_size(size); }};
+
+/// Few models take no 16 tokens; some take no single one.
+inline constexpr Axis kSequence = {.name = "sequence",
+                                   .first = 16,
+                                   .second = 256,
+                                   .largest = kLongestSequence,
+                                   .model_may_end = true,
+                                   .set = [](analysis::Analysis& analysis, std::int64_t size) {
+                                     model::TrainingJob job = analysis.job();
+                                     job.sequence_length = size;
+                                     analysis.set_job(std::move(job));
+                                   }};
+
 /// Looks for the boundary between what fits (`low`) and what does not (`high`). Need is nearly linear in the batch, so
 /// a straight line through two needs leads close to it; from there steps that double, then halve, lead to it.
 class Search {
  public:
-  Search(analysis::Analysis& analysis, const device::GpuProfile& gpu, const Estimator& estimator)
-      : analysis_(analysis), gpu_(gpu), estimator_(estimator) {}
+  Search(analysis::Analysis& analysis, const Axis& axis, const device::GpuProfile& gpu, const Estimator& estimator)
+      : analysis_(analysis), axis_(axis), gpu_(gpu), estimator_(estimator) {}
 
-  core::Result<Fit> run() {
+  /// `largest` is the member of Fit for what is found.
+  core::Result<Fit> run(std::int64_t Fit::*largest) {
     constexpr int kGuesses = 3;
-    constexpr std::int64_t kSecond = 16;
-    if (const auto fault = probe(1)) return *fault;
-    if (low_ == 1) {
-      if (const auto fault = probe(kSecond)) return *fault;
+    if (const auto fault = probe(axis_.first)) return *fault;
+    if (low_ == axis_.first) {
+      if (const auto fault = probe(axis_.second)) return *fault;
     }
     for (int guess = 0; guess < kGuesses && undecided(); ++guess) {
-      const std::int64_t batch_size = on_the_line();
-      if (!inside(batch_size)) break;
-      if (const auto fault = probe(batch_size)) return *fault;
+      const std::int64_t size = on_the_line();
+      if (!inside(size)) break;
+      if (const auto fault = probe(size)) return *fault;
     }
     while (undecided()) {
       if (const auto fault = probe(next_step())) return *fault;
     }
-    fit_.batch_size = low_;
+    fit_.*largest = low_;
     fit_.at_least = high_ == 0;
     return std::move(fit_);
   }
 
  private:
   struct Need {
-    std::int64_t batch_size = 0;
+    std::int64_t size = 0;
     double bytes = 0.0;
   };
 
-  [[nodiscard]] bool undecided() const { return high_ == 0 ? low_ < kLargestBatch : high_ > low_ + 1; }
-  [[nodiscard]] bool inside(std::int64_t batch_size) const {
-    return batch_size > low_ && batch_size <= kLargestBatch && (high_ == 0 || batch_size < high_);
+  [[nodiscard]] bool undecided() const { return high_ == 0 ? low_ < axis_.largest : high_ > low_ + 1; }
+  [[nodiscard]] bool inside(std::int64_t size) const {
+    return size > low_ && size <= axis_.largest && (high_ == 0 || size < high_);
   }
 
   /// Where the line through the last two needs meets the capacity; 0: nowhere.
   [[nodiscard]] std::int64_t on_the_line() const {
     const double rise = latest_.bytes - former_.bytes;
-    const auto run = static_cast<double>(latest_.batch_size - former_.batch_size);
-    if (former_.batch_size == 0 || rise * run <= 0.0) return 0;
+    const auto run = static_cast<double>(latest_.size - former_.size);
+    if (former_.size == 0 || rise * run <= 0.0) return 0;
     const double room = static_cast<double>(gpu_.capacity().count()) - latest_.bytes;
-    const double batch_size = static_cast<double>(latest_.batch_size) + room * run / rise;
-    return static_cast<std::int64_t>(std::clamp(batch_size, 0.0, static_cast<double>(kLargestBatch)));
+    const double size = static_cast<double>(latest_.size) + room * run / rise;
+    return static_cast<std::int64_t>(std::clamp(size, 0.0, static_cast<double>(axis_.largest)));
   }
 
   /// From where the last probe was towards the boundary, ever further; halfway where that leads too far.
   std::int64_t next_step() {
-    const bool up = latest_.batch_size == low_;
+    const bool up = latest_.size == low_;
     const std::int64_t step = step_;
     step_ *= 2;
     const std::int64_t towards = up ? low_ + step : high_ - step;
     if (inside(towards) && (high_ == 0 || step <= (high_ - low_) / 2)) return towards;
-    return high_ == 0 ? kLargestBatch : low_ + (high_ - low_) / 2;
+    return high_ == 0 ? axis_.largest : low_ + (high_ - low_) / 2;
   }
 
   /// A lower bound tells what does not fit, and no more.
-  [[nodiscard]] core::Error never_known(const MemoryEstimate& estimate) const {
+  [[nodiscard]] core::Error never_known(const MemoryEstimate& estimate, std::int64_t size) const {
+    const std::string name(axis_.name);
     return {core::ErrorCode::missing_information,
-            estimate.provenance.estimator + " gives a lower bound of what batch " +
-                std::to_string(analysis_.job().batch_size) +
-                " takes, so that no batch is known to fit; use another estimator",
+            estimate.provenance.estimator + " gives a lower bound of what " + name + " " + std::to_string(size) +
+                " takes, so that no " + name + " is known to fit; use another estimator",
             {analysis_.job().graph->file(), 0, {}}};
   }
 
-  std::optional<core::Error> probe(std::int64_t batch_size) {
-    analysis_.set_batch_size(batch_size);
+  /// Whether an error says that so many are too many, where fewer are not. A size beyond 64 bits is beyond the GPU too.
+  [[nodiscard]] bool too_many(const core::Error& error, std::int64_t size) const {
+    if (error.code == core::ErrorCode::overflow) return size > axis_.first;
+    return axis_.model_may_end && low_ > 0 && error.code != core::ErrorCode::deadline_exceeded;
+  }
+
+  /// What does not fit, by an error that says so.
+  void end_at(std::int64_t size, const core::Error& error) {
+    high_ = size;
+    fit_.next.reset();
+    fit_.model_ends.reset();
+    if (error.code != core::ErrorCode::overflow) fit_.model_ends = error;
+  }
+
+  void learn(std::int64_t size, MemoryEstimate estimate) {
+    if (estimate.fits) {
+      low_ = size;
+      fit_.estimate = std::move(estimate);
+      return;
+    }
+    high_ = size;
+    fit_.model_ends.reset();
+    fit_.next = std::move(estimate);
+  }
+
+  std::optional<core::Error> probe(std::int64_t size) {
+    axis_.set(analysis_, size);
     ++fit_.estimates;
     core::Result<MemoryEstimate> estimate = estimator_.estimate(analysis_, gpu_);
-    // A size beyond 64 bits is beyond the GPU as well.
-    const bool beyond = !estimate && estimate.error().code == core::ErrorCode::overflow && batch_size > 1;
+    const bool beyond = !estimate && too_many(estimate.error(), size);
     if (!estimate && !beyond) return estimate.error();
-    if (estimate && estimate->lower_bound && estimate->upper <= gpu_.capacity()) return never_known(*estimate);
+    if (estimate && estimate->lower_bound && estimate->upper <= gpu_.capacity()) return never_known(*estimate, size);
     former_ = latest_;
-    latest_ = {batch_size, beyond ? 0.0 : least_need(*estimate)};
-    const bool turned = (beyond || !estimate->fits) == (former_.batch_size == low_);
+    latest_ = {size, beyond ? 0.0 : least_need(*estimate)};
+    const bool turned = (beyond || !estimate->fits) == (former_.size == low_);
     if (turned) step_ = 1;
     if (beyond) {
-      high_ = batch_size;
-      fit_.next.reset();
-    } else if (estimate->fits) {
-      low_ = batch_size;
-      fit_.estimate = *std::move(estimate);
+      end_at(size, estimate.error());
     } else {
-      high_ = batch_size;
-      fit_.next = *std::move(estimate);
+      learn(size, *std::move(estimate));
     }
     return std::nullopt;
   }
 
   analysis::Analysis& analysis_;
+  const Axis& axis_;
   const device::GpuProfile& gpu_;
   const Estimator& estimator_;
   Fit fit_;
@@ -118,6 +168,21 @@ class Search {
   Need latest_;
   std::int64_t step_ = 1;
 };
+
+/// Errors: missing_information if layers are unknown.
+GPUMEM_INLINE core::Status all_layers_known(const model::TrainingJob& job, std::string_view name) {
+  if (job.graph == nullptr || job.graph->unknown_layers() == 0) return core::Done{};
+  return core::Error{core::ErrorCode::missing_information,
+                     core::with_separators(job.graph->unknown_layers()) + " layers have unknown classes, so that no " +
+                         std::string(name) + " is known to fit; use a summary that gpumem knows the layers of",
+                     {job.graph->file(), 0, {}}};
+}
+
+GPUMEM_INLINE core::Result<Fit> search(analysis::Analysis& analysis, const Axis& axis, std::int64_t Fit::*largest,
+                                       const device::GpuProfile& gpu, const Estimator& estimator) {
+  if (const core::Status known = all_layers_known(analysis.job(), axis.name); !known) return known.error();
+  return Search(analysis, axis, gpu, estimator).run(largest);
+}
 
 }  // namespace fit_detail
 
@@ -129,15 +194,22 @@ GPUMEM_INLINE core::Result<Fit> largest_batch(model::TrainingJob job, const devi
 
 GPUMEM_INLINE core::Result<Fit> largest_batch(analysis::Analysis& analysis, const device::GpuProfile& gpu,
                                               const Estimator& estimator) {
-  const model::TrainingJob& job = analysis.job();
-  if (job.graph != nullptr && job.graph->unknown_layers() > 0) {
-    return core::Error{core::ErrorCode::missing_information,
-                       core::with_separators(job.graph->unknown_layers()) +
-                           " layers have unknown classes, so that no batch is known to fit; use a summary that gpumem "
-                           "knows the layers of",
-                       {job.graph->file(), 0, {}}};
-  }
-  return fit_detail::Search(analysis, gpu, estimator).run();
+  return fit_detail::search(analysis, fit_detail::kBatch, &Fit::batch_size, gpu, estimator);
+}
+
+GPUMEM_INLINE core::Result<Fit> longest_sequence(model::TrainingJob job, const device::GpuProfile& gpu,
+                                                 const Estimator& estimator) {
+  analysis::Analysis analysis(std::move(job));
+  return longest_sequence(analysis, gpu, estimator);
+}
+
+GPUMEM_INLINE core::Result<Fit> longest_sequence(analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                                 const Estimator& estimator) {
+  core::Result<Fit> fit = fit_detail::search(analysis, fit_detail::kSequence, &Fit::sequence_length, gpu, estimator);
+  if (!fit) return fit;
+  fit->of_sequence = true;
+  fit->batch_size = analysis.job().batch_size;
+  return fit;
 }
 
 }  // namespace gpumem::estimate

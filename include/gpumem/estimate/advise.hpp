@@ -1,0 +1,63 @@
+// Enters: a training job, a GPU and an estimator. Leaves: Advice, what single changes of the job's options would do:
+// each with its estimate, in the order of what they cost the training. Units: as MemoryEstimate has them.
+//
+// A change is one that keeps the model, its data and its effective batch. What it costs is said in words: the order is
+// a judgement (first what costs nothing, then time, then digits of the arithmetic).
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/estimate/estimator.hpp"
+
+namespace gpumem::estimate {
+
+/// An option of a job and its value, in the words of job::job_options(): "fused", "true".
+struct Setting {
+  std::string_view option;
+  std::string value;
+};
+
+/// A job with other settings.
+struct ChangedJob {
+  model::TrainingJob job;
+  std::vector<Setting> settings;
+};
+
+/// One way to take less memory.
+struct Change {
+  std::string_view cost;  ///< in a few words, for people: "a second forward pass"
+  /// The job with it, the mildest form first; empty where it would change nothing, or cannot be had on this GPU.
+  std::vector<ChangedJob> (*forms)(const model::TrainingJob& job, const device::GpuProfile& gpu);
+};
+
+/// All of them, cheapest first.
+[[nodiscard]] std::span<const Change> changes();
+
+/// What a change does. Of one in several forms, the mildest that fits; where none does, the one that takes least.
+struct ChangeEffect {
+  std::string_view cost;
+  std::vector<Setting> settings;
+  core::Result<MemoryEstimate> estimate;  ///< errors: the estimator's, as where a recording cannot be changed so
+};
+
+struct Advice {
+  MemoryEstimate now;                    ///< of the job as it is
+  std::vector<ChangeEffect> single;      ///< each change alone
+  std::optional<ChangeEffect> together;  ///< where no single one fits: the cheapest ones, added up until it does
+};
+
+/// Errors: the estimator's for the job as it is.
+[[nodiscard]] core::Result<Advice> advise(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                          const Estimator& estimator);
+
+}  // namespace gpumem::estimate
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/estimate/impl/advise_inl.hpp"
+#endif

@@ -1,0 +1,173 @@
+#pragma once
+
+#include "gpumem/estimate/advise.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <utility>
+
+#include "gpumem/model/optimizers.hpp"
+
+namespace gpumem::estimate {
+
+namespace advise_detail {
+
+using Forms = std::vector<ChangedJob>;
+using model::Precision;
+using model::TrainingJob;
+
+/// The job with one field set to another value.
+template <typename Field, typename Value>
+ChangedJob with(TrainingJob job, Field TrainingJob::*field, Value value, std::string_view option, std::string word) {
+  job.*field = value;
+  return {std::move(job), {{option, std::move(word)}}};
+}
+
+/// The optimizer's multi-tensor form makes temporaries; its fused form does the same work in one kernel.
+GPUMEM_INLINE Forms fused(const TrainingJob& job, const device::GpuProfile&) {
+  if (job.fused || !model::row_of(job.optimizer).has_fused) return {};
+  return {with(job, &TrainingJob::fused, true, "fused", "true")};
+}
+
+GPUMEM_INLINE Forms gradients_to_none(const TrainingJob& job, const device::GpuProfile&) {
+  if (job.zero_grad != model::ZeroGrad::before_backward) return {};
+  return {with(job, &TrainingJob::zero_grad, model::ZeroGrad::step_start, "zero_grad", "step-start")};
+}
+
+GPUMEM_INLINE Forms one_tensor_at_a_time(const TrainingJob& job, const device::GpuProfile&) {
+  if (!job.foreach || job.fused) return {};
+  return {with(job, &TrainingJob::foreach, false, "foreach", "false")};
+}
+
+GPUMEM_INLINE Forms no_prefetch(const TrainingJob& job, const device::GpuProfile&) {
+  if (!job.prefetch) return {};
+  return {with(job, &TrainingJob::prefetch, false, "prefetch", "false")};
+}
+
+/// The same samples a step in more passes: half the batch, a quarter, and so on while the batch can be parted evenly.
+GPUMEM_INLINE Forms more_passes(const TrainingJob& job, const device::GpuProfile&) {
+  Forms forms;
+  TrainingJob parted = job;
+  while (parted.batch_size > 1 && parted.batch_size % 2 == 0) {
+    parted.batch_size /= 2;
+    parted.gradient_accumulation *= 2;
+    forms.push_back({parted,
+                     {{"batch_size", std::to_string(parted.batch_size)},
+                      {"accumulate", std::to_string(parted.gradient_accumulation)}}});
+  }
+  return forms;
+}
+
+GPUMEM_INLINE Forms checkpointing(const TrainingJob& job, const device::GpuProfile&) {
+  if (job.activation_checkpointing) return {};
+  return {with(job, &TrainingJob::activation_checkpointing, true, "checkpointing", "true")};
+}
+
+/// Tensor cores have bfloat16 from compute capability 8.0 on.
+GPUMEM_INLINE bool has_bfloat16(const device::GpuProfile& gpu) {
+  int major = 0;
+  std::from_chars(gpu.compute_capability.data(), gpu.compute_capability.data() + gpu.compute_capability.size(), major);
+  return major >= 8;
+}
+
+GPUMEM_INLINE Forms autocast(const TrainingJob& job, const device::GpuProfile& gpu) {
+  if (job.precision != Precision::fp32 && job.precision != Precision::fp32_strict) return {};
+  const bool wide = has_bfloat16(gpu);
+  return {with(job, &TrainingJob::precision, wide ? Precision::amp_bf16 : Precision::amp_fp16, "precision",
+               wide ? "amp-bf16" : "amp-fp16")};
+}
+
+GPUMEM_INLINE Forms all_in_bfloat16(const TrainingJob& job, const device::GpuProfile& gpu) {
+  if (job.precision == Precision::bf16 || !has_bfloat16(gpu)) return {};
+  return {with(job, &TrainingJob::precision, Precision::bf16, "precision", "bf16")};
+}
+
+inline constexpr std::array<Change, 8> kChanges = {{
+    {"nothing: the same result in one kernel", fused},
+    {"nothing: last step's gradients are freed before the forward pass", gradients_to_none},
+    {"time: the step waits for its batch", no_prefetch},
+    {"time: an optimizer step of one tensor at a time", one_tensor_at_a_time},
+    {"time: smaller passes, so a GPU less busy; batch norms see fewer samples", more_passes},
+    {"digits: matrix products and convolutions in half precision; mostly faster", autocast},
+    {"time: every forward pass a second time, about a third more", checkpointing},
+    {"digits: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
+}};
+
+/// A job that fits is better than one that does not, one that takes less better than one that takes more, and any
+/// answer better than none.
+GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::Result<MemoryEstimate>& other) {
+  if (!one || !other) return one.has_value() && !other.has_value();
+  if (one->fits != other->fits) return one->fits;
+  return one->expected < other->expected;
+}
+
+/// The mildest form that fits, else the one that takes least. `forms` holds one or more.
+GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(Forms forms, const device::GpuProfile& gpu,
+                                                                          const Estimator& estimator) {
+  std::optional<core::Result<MemoryEstimate>> best;
+  std::size_t chosen = 0;
+  for (std::size_t at = 0; at < forms.size(); ++at) {
+    core::Result<MemoryEstimate> estimate = estimator.estimate(forms[at].job, gpu);
+    const bool first = !best.has_value();
+    if (!first && !better(estimate, *best)) continue;
+    best = std::move(estimate);
+    chosen = at;
+    if (best->has_value() && (*best)->fits) break;
+  }
+  return {std::move(forms[chosen]), *std::move(best)};
+}
+
+/// A setting of an option takes the place of an earlier one.
+GPUMEM_INLINE void add_settings(std::vector<Setting>& settings, std::vector<Setting> more) {
+  for (Setting& setting : more) {
+    const auto same = [&](const Setting& known) { return known.option == setting.option; };
+    const auto known = std::find_if(settings.begin(), settings.end(), same);
+    if (known == settings.end()) {
+      settings.push_back(std::move(setting));
+    } else {
+      known->value = std::move(setting.value);
+    }
+  }
+}
+
+/// The cheapest changes one after another, until the job fits. One that helps nothing is left out. Nothing: all
+/// together do not do it.
+GPUMEM_INLINE std::optional<ChangeEffect> added_up(TrainingJob job, MemoryEstimate takes, const device::GpuProfile& gpu,
+                                                   const Estimator& estimator) {
+  std::vector<Setting> settings;
+  for (const Change& change : kChanges) {
+    Forms forms = change.forms(job, gpu);
+    if (forms.empty()) continue;
+    auto [changed, estimate] = best_of(std::move(forms), gpu, estimator);
+    if (!estimate || estimate->expected >= takes.expected) continue;
+    add_settings(settings, std::move(changed.settings));
+    job = std::move(changed.job);
+    takes = *std::move(estimate);
+    if (takes.fits) return ChangeEffect{"all of these together", std::move(settings), std::move(takes)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace advise_detail
+
+GPUMEM_INLINE std::span<const Change> changes() { return advise_detail::kChanges; }
+
+GPUMEM_INLINE core::Result<Advice> advise(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                          const Estimator& estimator) {
+  core::Result<MemoryEstimate> now = estimator.estimate(job, gpu);
+  if (!now) return now.error();
+  Advice advice{*std::move(now), {}, std::nullopt};
+  bool fits = advice.now.fits;
+  for (const Change& change : advise_detail::kChanges) {
+    std::vector<ChangedJob> forms = change.forms(job, gpu);
+    if (forms.empty()) continue;
+    auto [changed, estimate] = advise_detail::best_of(std::move(forms), gpu, estimator);
+    fits = fits || (estimate && estimate->fits);
+    advice.single.push_back({change.cost, std::move(changed.settings), std::move(estimate)});
+  }
+  if (!fits) advice.together = advise_detail::added_up(job, advice.now, gpu, estimator);
+  return advice;
+}
+
+}  // namespace gpumem::estimate

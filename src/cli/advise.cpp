@@ -1,0 +1,119 @@
+#include "gpumem/estimate/advise.hpp"
+
+#include <algorithm>
+#include <cstdio>
+
+#include "commands.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "report.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+using estimate::Advice;
+using estimate::ChangeEffect;
+using estimate::MemoryEstimate;
+using estimate::Setting;
+using Json = nlohmann::ordered_json;
+
+/// "--batch 16", "--fused", "--no-foreach".
+std::string words_of(const Setting& setting) {
+  const std::string flag(job::find_option(setting.option)->flag);
+  if (setting.value == "true") return "--" + flag;
+  if (setting.value == "false") return "--no-" + flag;
+  return "--" + flag + " " + setting.value;
+}
+
+std::string words_of(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& setting : settings) text += (text.empty() ? "" : " ") + words_of(setting);
+  return text;
+}
+
+std::string padded(std::string text, std::size_t width) {
+  text.resize(std::max(width, text.size()), ' ');
+  return text;
+}
+
+std::string row(const ChangeEffect& effect, std::size_t width) {
+  std::string text = padded(words_of(effect.settings), width);
+  if (!effect.estimate) return text + "   cannot be told: " + effect.estimate.error().message + "\n";
+  const std::string takes = core::to_string(effect.estimate->expected);
+  text += std::string(takes.size() < 12 ? 12 - takes.size() : 1, ' ') + takes;
+  return text + (effect.estimate->fits ? "   yes    " : "   no     ") + std::string(effect.cost) + "\n";
+}
+
+std::string to_text(const Advice& advice, const GpuProfile& gpu) {
+  std::string text = advice.now.fits ? "it fits: " : "it does not fit: ";
+  text += core::to_string(advice.now.expected) + " expected, up to " + core::to_string(advice.now.upper) + ", of " +
+          core::to_string(gpu.capacity()) + "\n";
+  std::size_t width = std::string_view("change").size();
+  for (const ChangeEffect& effect : advice.single) width = std::max(width, words_of(effect.settings).size());
+  text += "\n" + padded("change", width) + "    expected   fits   what it costs\n";
+  for (const ChangeEffect& effect : advice.single) text += row(effect, width);
+  if (advice.now.fits) return text;
+  if (advice.together) {
+    text += "\nno single change is enough; together these are: " + words_of(advice.together->settings) + ": " +
+            core::to_string(advice.together->estimate->expected) + "\n";
+  }
+  return text;
+}
+
+bool helps(const Advice& advice) {
+  const auto fits = [](const ChangeEffect& effect) { return effect.estimate && effect.estimate->fits; };
+  return advice.now.fits || advice.together || std::any_of(advice.single.begin(), advice.single.end(), fits);
+}
+
+Json effect_json(const ChangeEffect& effect) {
+  Json json;
+  json["settings"] = Json::object();
+  for (const Setting& setting : effect.settings) json["settings"][setting.option] = setting.value;
+  json["cost"] = effect.cost;
+  if (effect.estimate) {
+    json["estimate"] = to_json(*effect.estimate);
+  } else {
+    json["error"] = to_json(effect.estimate.error());
+  }
+  return json;
+}
+
+Json advice_json(const Evaluation& evaluation, std::string_view estimator, const Advice& advice) {
+  Json json = head_json(evaluation);
+  json["estimator"] = estimator;
+  json["estimate"] = to_json(advice.now);
+  json["changes"] = Json::array();
+  for (const ChangeEffect& effect : advice.single) json["changes"].push_back(effect_json(effect));
+  if (advice.together) json["together"] = effect_json(*advice.together);
+  return json;
+}
+
+}  // namespace
+
+int run_advise(const AdviseOptions& options) {
+  Evaluator evaluator;
+  const auto estimators =
+      evaluator.estimators_of(options.request.estimator, options.request.alloc_conf, options.request.model);
+  if (!estimators) return report_error(estimators.error());
+  if (estimators->size() > 1) {
+    return report_error({ErrorCode::invalid_argument, "advise takes one estimator, not all of them", {}});
+  }
+  const Result<Evaluation> evaluation = evaluator.read(options.request);
+  if (!evaluation) return report_error(evaluation.error());
+  const Estimator& estimator = *estimators->front();
+  const Result<Advice> advice = estimate::advise(evaluation->job, *evaluation->gpu, estimator);
+  if (!advice) return report_error(advice.error());
+  print_warnings(*evaluation->graph);
+  if (options.json) {
+    const Json json = advice_json(*evaluation, estimator.name(), *advice);
+    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+  } else {
+    std::printf("%s%s", headline(*evaluation).c_str(), to_text(*advice, *evaluation->gpu).c_str());
+  }
+  if (helps(*advice)) return 0;
+  return report_error({ErrorCode::missing_information,
+                       "none of these changes makes the job fit on " + evaluation->gpu->name,
+                       {evaluation->graph->file(), 0, {}}});
+}
+
+}  // namespace gpumem::cli

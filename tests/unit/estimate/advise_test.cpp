@@ -1,0 +1,157 @@
+#include "gpumem/estimate/advise.hpp"
+
+#include <functional>
+
+#include "golden.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "graphs.hpp"
+
+namespace gpumem::estimate {
+namespace {
+
+/// Needs what it is told to.
+class ToldByJob final : public Estimator {
+ public:
+  using Need = std::function<core::Result<std::int64_t>(const TrainingJob& job)>;
+  explicit ToldByJob(Need need) : need_(std::move(need)) {}
+  [[nodiscard]] std::string_view name() const override { return "told"; }
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
+                                                         const GpuProfile&) const override {
+    const core::Result<std::int64_t> need = need_(analysis.job());
+    if (!need) return need.error();
+    MemoryEstimate estimate;
+    estimate.expected = estimate.lower = estimate.upper = Bytes(*need);
+    estimate.breakdown.activations = Bytes(*need);
+    return estimate;
+  }
+  Need need_;
+};
+
+TrainingJob job_with_batch(std::int64_t batch) { return {*parse_summary(testing::kSmallGraph), batch}; }
+
+GpuProfile gpu_with(std::int64_t bytes, std::string compute_capability = "8.0") {
+  GpuProfile gpu;
+  gpu.name = "told";
+  gpu.memory_bytes.value = bytes;
+  gpu.compute_capability = std::move(compute_capability);
+  return gpu;
+}
+
+std::string words_of(const std::vector<Setting>& settings) {
+  std::string text;
+  for (const Setting& setting : settings) {
+    text += (text.empty() ? "" : " ") + std::string(setting.option) + "=" + setting.value;
+  }
+  return text;
+}
+
+std::vector<std::string> words_of(const std::vector<ChangeEffect>& effects) {
+  std::vector<std::string> words;
+  for (const ChangeEffect& effect : effects) words.push_back(words_of(effect.settings));
+  return words;
+}
+
+/// A job for which every change makes a difference.
+TrainingJob wasteful_job() {
+  TrainingJob job = job_with_batch(8);
+  job.zero_grad = model::ZeroGrad::before_backward;
+  job.prefetch = true;
+  return job;
+}
+
+TEST(Changes, SayInTheWordsOfTheOptionsWhatTheyDo) {
+  const TrainingJob before = wasteful_job();
+  for (const Change& change : changes()) {
+    const std::vector<ChangedJob> forms = change.forms(before, gpu_with(1));
+    EXPECT_FALSE(forms.empty()) << change.cost;
+    for (const ChangedJob& form : forms) {
+      job::JobRequest request;
+      request.training = before;
+      for (const Setting& setting : form.settings) {
+        const job::JobOption* option = job::find_option(setting.option);
+        ASSERT_NE(option, nullptr) << setting.option;
+        EXPECT_TRUE(testing::succeeds(job::set_option_text(*option, request, setting.value))) << setting.option;
+      }
+      EXPECT_EQ(request.training, form.job) << words_of(form.settings);
+      EXPECT_NE(request.training, before) << words_of(form.settings);
+      EXPECT_EQ(form.job.batch_size * form.job.gradient_accumulation, before.batch_size) << "the samples of a step";
+    }
+  }
+}
+
+TEST(Changes, OfAJobThatHasThemAllAreNone) {
+  TrainingJob job = job_with_batch(1);
+  job.fused = true;
+  job.activation_checkpointing = true;
+  job.precision = model::Precision::bf16;
+  for (const Change& change : changes()) EXPECT_TRUE(change.forms(job, gpu_with(1)).empty()) << change.cost;
+}
+
+TEST(Changes, AGpuWithoutBfloat16GetsFloat16) {
+  const ToldByJob told([](const TrainingJob&) { return 100; });
+  const auto advice = advise(job_with_batch(1), gpu_with(50, "7.5"), told);
+  ASSERT_TRUE(testing::succeeds(advice));
+  EXPECT_EQ(words_of(advice->single),
+            (std::vector<std::string>{"fused=true", "foreach=false", "precision=amp-fp16", "checkpointing=true"}));
+}
+
+TEST(Advise, TellsEachChangeAloneCheapestFirst) {
+  const ToldByJob told([](const TrainingJob& job) {
+    return 1000 + 100 * job.batch_size - (job.fused ? 50 : 0) - (job.activation_checkpointing ? 300 : 0);
+  });
+  const auto advice = advise(job_with_batch(8), gpu_with(1500), told);
+  ASSERT_TRUE(testing::succeeds(advice));
+  EXPECT_EQ(advice->now.expected.count(), 1800);
+  EXPECT_FALSE(advice->now.fits);
+  EXPECT_EQ(words_of(advice->single),
+            (std::vector<std::string>{"fused=true", "foreach=false", "batch_size=4 accumulate=2", "precision=amp-bf16",
+                                      "checkpointing=true", "precision=bf16"}));
+  std::vector<bool> fits;
+  for (const ChangeEffect& effect : advice->single) fits.push_back(effect.estimate->fits);
+  EXPECT_EQ(fits, (std::vector<bool>{false, false, true, false, true, false}));
+  EXPECT_EQ(advice->single[2].estimate->expected.count(), 1400) << "half the batch is enough";
+  EXPECT_FALSE(advice->together) << "one is enough";
+}
+
+TEST(Advise, AddsUpTheCheapestChangesWhereNoSingleOneIsEnough) {
+  const ToldByJob told([](const TrainingJob& job) {
+    return 2000 + 100 * job.batch_size - (job.fused ? 400 : 0) - (job.activation_checkpointing ? 800 : 0);
+  });
+  const auto advice = advise(job_with_batch(4), gpu_with(1000), told);
+  ASSERT_TRUE(testing::succeeds(advice));
+  ASSERT_TRUE(advice->together);
+  EXPECT_EQ(words_of(advice->together->settings), "fused=true batch_size=1 accumulate=4 checkpointing=true");
+  EXPECT_EQ(advice->together->estimate->expected.count(), 900);
+  EXPECT_TRUE(advice->together->estimate->fits);
+}
+
+TEST(Advise, SaysWhereNothingHelps) {
+  const auto advice = advise(job_with_batch(4), gpu_with(10), ToldByJob([](const TrainingJob&) { return 2000; }));
+  ASSERT_TRUE(testing::succeeds(advice));
+  EXPECT_FALSE(advice->together);
+  for (const ChangeEffect& effect : advice->single) EXPECT_FALSE(effect.estimate->fits);
+}
+
+TEST(Advise, KeepsAnErrorOfOneChange) {
+  const ToldByJob told([](const TrainingJob& job) -> core::Result<std::int64_t> {
+    if (job.activation_checkpointing) return core::Error{core::ErrorCode::invalid_argument, "needs a recording", {}};
+    return 100;
+  });
+  const auto advice = advise(job_with_batch(1), gpu_with(50), told);
+  ASSERT_TRUE(testing::succeeds(advice));
+  EXPECT_EQ(words_of(advice->single[3].settings), "checkpointing=true");
+  EXPECT_FALSE(advice->single[3].estimate.has_value());
+}
+
+TEST(Advise, IsAnErrorWhereTheJobHasNoEstimate) {
+  const ToldByJob told([](const TrainingJob&) {
+    return core::Error{core::ErrorCode::missing_information, "no edges", {}};
+  });
+  EXPECT_TRUE(testing::fails(advise(job_with_batch(1), gpu_with(50), told), core::ErrorCode::missing_information, 0,
+                             "no edges"));
+}
+
+}  // namespace
+}  // namespace gpumem::estimate
