@@ -261,16 +261,18 @@ GPUMEM_API gpumem_status gpumem_estimate(const gpumem_summary* summary, const gp
                                          gpumem_estimate_result* result, char* message,
                                          size_t message_size) GPUMEM_NOTHROW;
 
-/* The largest batch that fits the GPU. */
+/* The largest batch, or the longest sequence, that fits the GPU. */
 typedef struct gpumem_fit_result {
-  size_t size;        /* sizeof(gpumem_fit_result) */
-  int64_t batch_size; /* 0: not even one sample fits */
-  int64_t estimates;  /* how many were made to find it */
-  int32_t at_least;   /* 1: the largest batch that is tried (1,048,576) fits */
-  int32_t has_next;   /* 1: `one_more` was written; 0 with at_least, or where that is beyond 64 bits */
+  size_t size;             /* sizeof(gpumem_fit_result) */
+  int64_t batch_size;      /* 0: not even one sample fits; of gpumem_fit_sequence() the job's */
+  int64_t estimates;       /* how many were made to find it */
+  int32_t at_least;        /* 1: the largest that is tried fits (1,048,576 samples, 4,194,304 tokens) */
+  int32_t has_next;        /* 1: `one_more` was written; 0 with at_least, model_ends, or where that is beyond 64 bits */
+  int64_t sequence_length; /* of gpumem_fit_sequence(): tokens a sample; 0: not even one fits */
+  int32_t model_ends;      /* of gpumem_fit_sequence(), 1: the model takes no longer sequence, whatever the memory */
 } gpumem_fit_result;
 #define GPUMEM_FIT_RESULT_INIT \
-  { sizeof(gpumem_fit_result), 0, 0, 0, 0 }
+  { sizeof(gpumem_fit_result), 0, 0, 0, 0, 0, 0 }
 
 /*
  * The largest batch with which the job fits its GPU; a still larger one may fit by chance. `at_batch` takes what the
@@ -280,6 +282,15 @@ typedef struct gpumem_fit_result {
 GPUMEM_API gpumem_status gpumem_fit(const gpumem_summary* summary, const gpumem_job* job, gpumem_fit_result* fit,
                                     gpumem_estimate_result* at_batch, gpumem_estimate_result* one_more, char* message,
                                     size_t message_size) GPUMEM_NOTHROW;
+
+/*
+ * The longest sequence with which the job, at its own batch_size, fits its GPU; its seq_length is ignored. `at_length`
+ * and `one_more` as above, of tokens. Errors: as above; those of gpumem_estimate() for a model that reads no tokens.
+ */
+GPUMEM_API gpumem_status gpumem_fit_sequence(const gpumem_summary* summary, const gpumem_job* job,
+                                             gpumem_fit_result* fit, gpumem_estimate_result* at_length,
+                                             gpumem_estimate_result* one_more, char* message,
+                                             size_t message_size) GPUMEM_NOTHROW;
 
 /* ---- Placement ------------------------------------------------------------------------------------------------ */
 

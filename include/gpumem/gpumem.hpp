@@ -41,6 +41,7 @@ using device::GpuProfile;
 using estimate::Estimator;
 using estimate::Fit;
 using estimate::largest_batch;
+using estimate::longest_sequence;
 using estimate::make_estimator;
 using estimate::make_timeline;
 using estimate::MemoryEstimate;

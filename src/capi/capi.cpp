@@ -221,31 +221,43 @@ core::Status make_estimate(const gpumem_summary* summary, const gpumem_job* give
   return core::Done{};
 }
 
-core::Status make_fit(const gpumem_summary* summary, const gpumem_job* given, gpumem_fit_result* result,
-                      gpumem_estimate_result* at_batch, gpumem_estimate_result* one_more) {
+/// largest_batch() or longest_sequence().
+using FitSearch = Result<Fit> (*)(analysis::Analysis& analysis, const GpuProfile& gpu, const Estimator& estimator);
+
+constexpr FitSearch kLargestBatch = &largest_batch;
+constexpr FitSearch kLongestSequence = &longest_sequence;
+
+void give_fit(const Fit& fit, gpumem_fit_result* result) {
+  gpumem_fit_result known = GPUMEM_FIT_RESULT_INIT;
+  known.batch_size = fit.batch_size;
+  known.sequence_length = fit.sequence_length;
+  known.estimates = fit.estimates;
+  known.at_least = fit.at_least ? 1 : 0;
+  known.has_next = fit.next ? 1 : 0;
+  known.model_ends = fit.model_ends ? 1 : 0;
+  give(known, result);
+}
+
+core::Status make_fit(const gpumem_summary* summary, const gpumem_job* given, FitSearch search,
+                      gpumem_fit_result* result, gpumem_estimate_result* at_most, gpumem_estimate_result* one_more) {
   if (summary == nullptr) return null_pointer("summary");
   const Result<gpumem_job> job = taken(given, kFirstJob, "gpumem_job");
   if (!job) return job.error();
   if (auto checked = check_result(result, kFirstFit, "gpumem_fit_result"); !checked) return checked;
-  for (const gpumem_estimate_result* wanted : {at_batch, one_more}) {
+  for (const gpumem_estimate_result* wanted : {at_most, one_more}) {
     if (wanted == nullptr) continue;
     if (auto checked = check_result(wanted, kFirstEstimate, "gpumem_estimate_result"); !checked) return checked;
   }
   const core::Deadline deadline(job->deadline_ms);
   Result<JobRequest> request = request_of(*job);
   if (!request) return request.error();
-  request->training.batch_size = 1;
+  if (search == kLargestBatch) request->training.batch_size = 1;
   const Result<Asked> asked = asked_of(*summary, *request);
   if (!asked) return asked.error();
-  const Result<Fit> fit = largest_batch(*asked->analysis, *asked->gpu, *asked->estimator);
+  const Result<Fit> fit = search(*asked->analysis, *asked->gpu, *asked->estimator);
   if (!fit) return fit.error();
-  gpumem_fit_result known = GPUMEM_FIT_RESULT_INIT;
-  known.batch_size = fit->batch_size;
-  known.estimates = fit->estimates;
-  known.at_least = fit->at_least ? 1 : 0;
-  known.has_next = fit->next ? 1 : 0;
-  give(known, result);
-  if (at_batch != nullptr && fit->estimate) give_estimate(*fit->estimate, *asked->gpu, at_batch);
+  give_fit(*fit, result);
+  if (at_most != nullptr && fit->estimate) give_estimate(*fit->estimate, *asked->gpu, at_most);
   if (one_more != nullptr && fit->next) give_estimate(*fit->next, *asked->gpu, one_more);
   return core::Done{};
 }
@@ -449,8 +461,18 @@ GPUMEM_API gpumem_status gpumem_estimate(const gpumem_summary* summary, const gp
 GPUMEM_API gpumem_status gpumem_fit(const gpumem_summary* summary, const gpumem_job* job, gpumem_fit_result* fit,
                                     gpumem_estimate_result* at_batch, gpumem_estimate_result* one_more, char* message,
                                     size_t message_size) noexcept {
-  return guarded({message, message_size},
-                 [&] { return gpumem::capi::make_fit(summary, job, fit, at_batch, one_more); });
+  return guarded({message, message_size}, [&] {
+    return gpumem::capi::make_fit(summary, job, gpumem::capi::kLargestBatch, fit, at_batch, one_more);
+  });
+}
+
+GPUMEM_API gpumem_status gpumem_fit_sequence(const gpumem_summary* summary, const gpumem_job* job,
+                                             gpumem_fit_result* fit, gpumem_estimate_result* at_length,
+                                             gpumem_estimate_result* one_more, char* message,
+                                             size_t message_size) noexcept {
+  return guarded({message, message_size}, [&] {
+    return gpumem::capi::make_fit(summary, job, gpumem::capi::kLongestSequence, fit, at_length, one_more);
+  });
 }
 
 GPUMEM_API gpumem_status gpumem_place(const gpumem_request* request, const gpumem_server_gpu* gpus, size_t count,

@@ -224,18 +224,22 @@ py::dict estimate_job(const Summary& summary, const JobRequest& request, std::in
 }
 
 std::string text_of(const Fit& fit, const Asked& asked) {
-  if (fit.batch_size == 0) return core::to_string(cli::does_not_fit(fit, asked.evaluation));
+  if (!fit.estimate) return core::to_string(cli::does_not_fit(fit, asked.evaluation));
   std::string lines = cli::to_text(fit, *asked.gpu);
   lines.pop_back();
   return lines;
 }
 
+/// The longest sequence where the request has a batch size, else the largest batch.
 py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadline_ms) {
   const Running running;
-  request.training.batch_size = 1;
-  const auto done = timed<Fit>(summary, request, deadline_ms, [](const Asked& asked, analysis::Analysis& analysis) {
-    return largest_batch(analysis, *asked.gpu, *asked.estimator);
-  });
+  const bool of_sequence = request.training.batch_size > 0;
+  if (!of_sequence) request.training.batch_size = 1;
+  const auto done =
+      timed<Fit>(summary, request, deadline_ms, [of_sequence](const Asked& asked, analysis::Analysis& analysis) {
+        return of_sequence ? longest_sequence(analysis, *asked.gpu, *asked.estimator)
+                           : largest_batch(analysis, *asked.gpu, *asked.estimator);
+      });
   const Fit& fit = done.answer;
   const auto fields = [&](const std::optional<MemoryEstimate>& estimate, std::int64_t batch_size) -> py::object {
     if (!estimate) return py::none();
@@ -245,7 +249,9 @@ py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadli
   answer["batch_size"] = fit.batch_size;
   answer["at_least"] = fit.at_least;
   answer["estimate"] = fields(fit.estimate, fit.batch_size);
-  answer["one_more"] = fields(fit.next, fit.batch_size + 1);
+  answer["one_more"] = fields(fit.next, fit.batch_size + (of_sequence ? 0 : 1));
+  answer["sequence_length"] = of_sequence ? py::object(py::int_(fit.sequence_length)) : py::none();
+  answer["model_ends"] = fit.model_ends ? py::object(py::str(fit.model_ends->message)) : py::none();
   answer["estimates_made"] = fit.estimates;
   const auto kept = std::make_shared<const Timed<Fit>>(done);
   answer["report"] =

@@ -102,6 +102,31 @@ static void the_largest_batch_fits_and_one_more_does_not(void) {
   gpumem_summary_free(summary);
 }
 
+static void the_longest_sequence_fits_or_the_model_ends(void) {
+  gpumem_summary* summary = NULL;
+  const char* text =
+      "{\"model_type\": \"gpt2\", \"architectures\": [\"GPT2LMHeadModel\"], \"n_embd\": 64, "
+      "\"n_layer\": 2, \"n_head\": 2, \"n_positions\": 4096, \"vocab_size\": 50000}";
+  gpumem_job job = GPUMEM_JOB_INIT;
+  gpumem_fit_result fit = GPUMEM_FIT_RESULT_INIT;
+  gpumem_estimate_result at_length = GPUMEM_ESTIMATE_RESULT_INIT;
+  gpumem_estimate_result one_more = GPUMEM_ESTIMATE_RESULT_INIT;
+  job.gpu = "t4-16gb";
+  CHECK_STATUS(gpumem_summary_from_memory(text, strlen(text), NULL, &summary, MESSAGE), GPUMEM_OK);
+  job.batch_size = 1;
+  CHECK_STATUS(gpumem_fit_sequence(summary, &job, &fit, &at_length, &one_more, MESSAGE), GPUMEM_OK);
+  CHECK(fit.sequence_length == 4096 && fit.model_ends == 1 && fit.has_next == 0 && fit.batch_size == 1);
+  CHECK(at_length.fits == 1);
+  job.batch_size = 16;
+  CHECK_STATUS(gpumem_fit_sequence(summary, &job, &fit, &at_length, &one_more, MESSAGE), GPUMEM_OK);
+  CHECK(fit.sequence_length > 0 && fit.sequence_length < 4096 && fit.model_ends == 0 && fit.has_next == 1);
+  CHECK(at_length.fits == 1 && one_more.fits == 0);
+  job.seq_length = fit.sequence_length;
+  CHECK_STATUS(gpumem_estimate(summary, &job, &one_more, MESSAGE), GPUMEM_OK);
+  CHECK(one_more.expected_bytes == at_length.expected_bytes);
+  gpumem_summary_free(summary);
+}
+
 static void a_job_in_json_is_the_job(void) {
   const char json[] =
       "{\"id\": 7, \"summary\": \"a.txt\", \"batch_size\": 32, \"input\": [64], \"gpu\": \"a100-40gb\","
@@ -361,6 +386,7 @@ int main(int argc, char** argv) {
   an_estimate_adds_up(argv[1]);
   later_estimates_are_the_same();
   the_largest_batch_fits_and_one_more_does_not();
+  the_longest_sequence_fits_or_the_model_ends();
   a_job_in_json_is_the_job();
   broken_jobs_are_refused();
   wrong_arguments_are_errors();

@@ -81,11 +81,13 @@ AT(gpumem_estimate_result, assumed, 160);
 AT(gpumem_estimate_result, assumed_size, 168);
 AT(gpumem_estimate_result, assumptions, 176);
 
-SIZE(gpumem_fit_result, 32);
+SIZE(gpumem_fit_result, 48);
 AT(gpumem_fit_result, batch_size, 8);
 AT(gpumem_fit_result, estimates, 16);
 AT(gpumem_fit_result, at_least, 24);
 AT(gpumem_fit_result, has_next, 28);
+AT(gpumem_fit_result, sequence_length, 32);
+AT(gpumem_fit_result, model_ends, 40);
 
 SIZE(gpumem_server_gpu, 56);
 AT(gpumem_server_gpu, id, 8);

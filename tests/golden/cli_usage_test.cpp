@@ -60,6 +60,9 @@ TEST(CliErrors, WrongWordsAreNamed) {
       {"no passes", resnet50("--batch 1 --accumulate 0"), 2, "gradient accumulation is 0"},
       {"no samples", resnet50("--batch 1 --samples 0"), 2, "the number of samples an epoch is 0"},
       {"fit by all", std::string(kFit) + "--estimator all", 2, "fit takes one estimator"},
+      {"fit of both", std::string(kFit) + "--batch 2 --seq 64", 2, "leave out --seq or --batch"},
+      {"advise by all", std::string("advise ") + kResnet50 + " --batch 8 --estimator all", 2,
+       "advise takes one estimator"},
       {"timeline without a page", "timeline models/graphs/resnet50.json --batch 1", 2, "--out is required"},
       {"evaluated by nobody", std::string(kEvaluate) + " --estimator horos", 2, "no estimator 'horos'"},
       {"unknown estimator of utilisation", std::string("utilisation ") + kResnet50 + " --batch 1 --estimator horus", 2,
@@ -112,7 +115,7 @@ TEST(CliErrors, WrongInputNamesThePlace) {
 TEST(CliHelp, IsNoError) {
   for (const char* words : {"--help", "estimate --help", "batch --help", "evaluate --help", "calibrate --help",
                             "gpus --help", "replay-trace --help", "model --help", "model run --help", "fit --help",
-                            "timeline --help", "simulate --help"}) {
+                            "advise --help", "timeline --help", "simulate --help"}) {
     const Outcome result = run(words);
     EXPECT_EQ(result.exit, 0) << words;
     EXPECT_NE(result.out.find("Usage"), std::string::npos) << words;

@@ -11,6 +11,7 @@ import unittest
 SOURCE = pathlib.Path(os.environ["GPUMEM_SOURCE_DIR"])
 RESNET50 = SOURCE / "models" / "summaries" / "resnet50.torchsummary.txt"
 VGG16 = SOURCE / "models" / "graphs" / "vgg16.json"
+GPT_LIKE = SOURCE / "models" / "graphs" / "gpt_like.json"
 
 
 def command_line(*arguments: object) -> subprocess.CompletedProcess[str]:

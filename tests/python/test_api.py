@@ -11,7 +11,7 @@ import unittest
 import unittest.mock
 
 import gpumem
-from support import RESNET50, SOURCE, VGG16, command_line, linear_tree
+from support import GPT_LIKE, RESNET50, SOURCE, VGG16, command_line, linear_tree
 
 
 def without_times(value):
@@ -252,6 +252,17 @@ class Fit(unittest.TestCase):
     def test_estimate_is_that_of_the_batch(self):
         fit = gpumem.fit(RESNET50)
         self.assertEqual(fit.estimate, gpumem.estimate(RESNET50, batch_size=fit.batch_size))
+
+    def test_finds_the_longest_sequence_at_a_batch(self):
+        found = gpumem.fit(GPT_LIKE, batch_size=2, gpu="t4-16gb")
+        printed = command_line("fit", GPT_LIKE, "--batch", "2", "--gpu", "t4-16gb", "--json")
+        expected = json.loads(printed.stdout)
+        self.assertEqual(without_times(json.loads(found.json())), without_times(expected))
+        self.assertEqual(found.sequence_length, expected["longest_sequence"])
+        self.assertEqual(found.batch_size, 2)
+        self.assertIsNone(gpumem.fit(RESNET50).sequence_length)
+        with self.assertRaises(gpumem.UsageError):
+            gpumem.fit(GPT_LIKE, batch_size=2, seq_length=128)
 
     def test_where_nothing_fits(self):
         fit = gpumem.fit(VGG16, gpu="a100-40gb-mig-1g.5gb", input=(3, 2048, 2048))

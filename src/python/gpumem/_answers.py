@@ -122,13 +122,15 @@ class Estimate:
 
 @dataclasses.dataclass(frozen=True)
 class Fit:
-    """The largest batch that fits a GPU. str(fit) is the line that `gpumem fit` prints.
+    """The largest batch, or the longest sequence, that fits a GPU. str(fit) is the line that `gpumem fit` prints.
 
     batch_size: the largest that fits; 0: not even one sample does. One more does not fit, a still
-        larger one may by chance.
-    at_least: the largest batch that is tried (1,048,576) fits, and perhaps more.
-    estimate: what the job takes at batch_size; None if that is 0.
-    one_more: what it takes with one sample more; None with at_least, or beyond 64 bits.
+        larger one may by chance. Of a longest sequence: the batch size that was asked for.
+    sequence_length: the longest that fits; 0: not even one token does. None of a largest batch.
+    at_least: the largest that is tried (1,048,576 samples, 4,194,304 tokens) fits, and perhaps more.
+    model_ends: why the model takes no longer sequence, whatever the memory; None where memory is what ends it.
+    estimate: what the job takes there; None if nothing fits.
+    one_more: what it takes with one sample or token more; None with at_least, model_ends, or beyond 64 bits.
     estimates_made: how many were made to find it.
     report: what json() and str() are made from.
     """
@@ -138,6 +140,8 @@ class Fit:
     estimate: Estimate | None
     one_more: Estimate | None
     estimates_made: int
+    sequence_length: int | None
+    model_ends: str | None
     report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
 
     def json(self) -> str:

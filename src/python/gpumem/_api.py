@@ -129,6 +129,7 @@ def estimate(
 def fit(
     summary: Summary | _Path,
     *,
+    batch_size: int | None = None,
     gpu: _Path = "a100-40gb",
     estimator: str = "replay",
     optimizer: str = "adam",
@@ -154,11 +155,16 @@ def fit(
 ) -> Fit:
     """The largest batch with which the job fits the GPU; the options are those of estimate().
 
-    Where not even one sample fits, the answer's batch_size is 0.
+    batch_size: the longest sequence at this batch size is looked for instead; without seq_length.
+    Where not even one sample or token fits, the answer's estimate is None.
 
-    Raises what estimate() does at batch 1; NoEstimateError if layers are unknown.
+    Raises what estimate() does at batch 1; NoEstimateError if layers are unknown; UsageError for a
+    batch_size with a seq_length.
     """
-    job, read = _job(locals()), _summary(summary)
+    if batch_size is not None and seq_length is not None:
+        raise UsageError("fit() takes a batch_size, a seq_length, or neither: it looks for the other")
+    given = {name: value for name, value in locals().items() if name != "batch_size" or value is not None}
+    job, read = _job(given), _summary(summary)
     fields = _gpumem.fit(read, job, _integer("deadline_ms", deadline_ms, 0))
     for name in ("estimate", "one_more"):
         fields[name] = None if fields[name] is None else _estimate_of(fields[name], read)
