@@ -77,6 +77,9 @@ std::string unusual(const Evaluation& evaluation) {
   return text;
 }
 
+/// "once", "4 times".
+std::string times(std::int64_t count) { return count == 1 ? "once" : core::with_separators(count) + " times"; }
+
 std::string peak_line(const MemoryEstimate& estimate) {
   const estimate::PeakLayer& peak = *estimate.peak_layer;
   std::string text = "  " + padded("peak", 14, false) + peak.phase;
@@ -155,8 +158,8 @@ std::string breakdown(const Answer& answer, bool terminal) {
   }
   if (estimate.peak_layer) text += peak_line(estimate);
   if (estimate.retries > 0) {
-    text += "  it fits because the allocator gives back its cache " + core::with_separators(estimate.retries) +
-            " times, which slows the job down\n";
+    text += "  it fits because the allocator gives back its cache " + times(estimate.retries) +
+            ", which slows the job down\n";
   }
   if (!estimate.leaves_out.empty()) text += "  lower bound: without " + estimate.leaves_out + "\n";
   if (!estimate.coverage.edges.empty() && !estimate.coverage.edges_inferred) {
@@ -304,8 +307,8 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu) {
             need_of(fit.next) + "\n";
   }
   if (fit.estimate->retries > 0) {
-    text += "it fits because the allocator gives back its cache " + core::with_separators(fit.estimate->retries) +
-            " times, which slows the job down\n";
+    text += "it fits because the allocator gives back its cache " + times(fit.estimate->retries) +
+            ", which slows the job down\n";
   }
   return text + assumed_text(*fit.estimate);
 }

@@ -212,7 +212,15 @@ TEST(LongestSequence, IsNoneWhereOneTokenIsTooMuch) {
   EXPECT_FALSE(fit->estimate);
 }
 
-TEST(LongestSequence, OfAModelWithoutTokensIsAnError) {
+TEST(LongestSequence, OfAModelThatReadsNoTokensIsAnError) {
+  EXPECT_TRUE(testing::fails(fit_sequence(1'000'000, ToldBySequence(0, 1024)), core::ErrorCode::invalid_argument, 0,
+                             "the model reads no tokens"));
+  const auto replay = make_estimator("replay");
+  EXPECT_TRUE(testing::fails(longest_sequence(small_job(), *find_profile("t4-16gb"), **replay),
+                             core::ErrorCode::invalid_argument, 0, "the model reads no tokens"));
+}
+
+TEST(LongestSequence, OfAModelThatTakesNoSequenceIsItsError) {
   EXPECT_TRUE(testing::fails(fit_sequence(1'000'000, ToldBySequence(10, 0)), core::ErrorCode::invalid_argument, 0,
                              "too many positions"));
 }

@@ -23,6 +23,7 @@ struct Axis {
   std::int64_t second;    ///< tried next, if the first fits
   std::int64_t largest;   ///< larger ones are not tried
   bool model_may_end;     ///< a model may take no more than so many, and says so by an error
+  bool may_not_count;     ///< it may mean nothing to a model
   void (*set)(analysis::Analysis& analysis, std::int64_t size);
 };
 
@@ -32,6 +33,7 @@ inline constexpr Axis kBatch = {
     .second = 16,
     .largest = kLargestBatch,
     .model_may_end = false,
+    .may_not_count = false,
     .set = [](analysis::Analysis& analysis, std::int64_t size) { analysis.set_batch_size(size); }};
 
 /// Few models take no 16 tokens; some take no single one.
@@ -40,6 +42,7 @@ inline constexpr Axis kSequence = {.name = "sequence",
                                    .second = 256,
                                    .largest = kLongestSequence,
                                    .model_may_end = true,
+                                   .may_not_count = true,
                                    .set = [](analysis::Analysis& analysis, std::int64_t size) {
                                      model::TrainingJob job = analysis.job();
                                      job.sequence_length = size;
@@ -59,6 +62,7 @@ class Search {
     if (const auto fault = probe(axis_.first)) return *fault;
     if (low_ == axis_.first) {
       if (const auto fault = probe(axis_.second)) return *fault;
+      if (axis_.may_not_count && low_ == axis_.second && latest_.bytes == former_.bytes) return counts_nothing();
     }
     for (int guess = 0; guess < kGuesses && undecided(); ++guess) {
       const std::int64_t size = on_the_line();
@@ -110,6 +114,12 @@ class Search {
     return {core::ErrorCode::missing_information,
             estimate.provenance.estimator + " gives a lower bound of what " + name + " " + std::to_string(size) +
                 " takes, so that no " + name + " is known to fit; use another estimator",
+            {analysis_.job().graph->file(), 0, {}}};
+  }
+
+  [[nodiscard]] core::Error counts_nothing() const {
+    return {core::ErrorCode::invalid_argument,
+            "a longer " + std::string(axis_.name) + " takes no more memory: the model reads no tokens",
             {analysis_.job().graph->file(), 0, {}}};
   }
 
