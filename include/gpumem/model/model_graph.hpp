@@ -33,6 +33,9 @@ struct Slice {
 
 /// The op of a layer that no op describes. Its parameters are counted as printed.
 inline constexpr std::string_view kUnknownOp = "unknown";
+/// A module of a class that no op describes, whose output is known and whose layers are not: what it keeps is a guess
+/// with bounds (connect/opaque.hpp).
+inline constexpr std::string_view kOpaqueOp = "opaque";
 /// Parameters that a container holds beside its children's: no computation of its own that we can see. With an
 /// attribute "shape" it is the tensor itself, which other layers read.
 inline constexpr std::string_view kParameterOp = "parameter";
@@ -148,6 +151,9 @@ class ModelGraph {
   /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
   [[nodiscard]] std::optional<std::int64_t> printed_batch_size() const { return printed_batch_size_; }
   [[nodiscard]] const std::optional<PrintedInput>& printed_input() const { return printed_input_; }
+  /// Elements a sample of the outputs of all layers that hold parameters, shown or not, by the summary's foot
+  /// ("Forward/backward pass size (MB)" of torchinfo); nothing if it has none.
+  [[nodiscard]] std::optional<std::int64_t> printed_outputs() const { return printed_outputs_; }
 
  private:
   friend class GraphBuilder;
@@ -177,6 +183,7 @@ class ModelGraph {
   std::string format_;
   std::optional<std::int64_t> printed_batch_size_;
   std::optional<PrintedInput> printed_input_;
+  std::optional<std::int64_t> printed_outputs_;
   std::int64_t parameters_ = 0;
   std::int64_t trainable_parameters_ = 0;
   std::int64_t unknown_layers_ = 0;

@@ -20,6 +20,11 @@ class TableReader {
   bool refuse(std::int64_t line, core::Error error);
   /// malformed_input at the current line.
   bool refuse(std::string message);
+  /// The op of a layer of an unknown class that holds parameters: one whose memory is bounded. Null if it is read
+  /// leniently, or if no op is for that.
+  [[nodiscard]] const model::OpTraits* opaque_op() const {
+    return options_.lenient ? nullptr : options_.vocabulary->find_op(model::kOpaqueOp);
+  }
   /// The error for a layer of an unknown class that holds parameters.
   bool refuse_unknown(std::int64_t line, std::string_view name, std::int64_t parameters, std::string_view hint = {});
   /// The table ends before its closing line.
@@ -30,6 +35,9 @@ class TableReader {
   void read_foot() { summary::read_foot(format_, text_, lines_, builder_); }
   /// Reads "Input size (MB): 0.57" below the total, of the printed batch; a megabyte is so many bytes.
   void read_input_size(std::int64_t megabyte);
+  /// Reads "Forward/backward pass size (MB): 178.09" behind it: twice what all layers with parameters leave, in
+  /// float32.
+  void read_output_size(std::int64_t megabyte);
   /// Parses the `cell` of this layer into shapes(), learning the batch size from the first one.
   bool read_shapes(std::string_view cell, std::string_view layer, std::int64_t line);
 
@@ -43,6 +51,9 @@ class TableReader {
   void learn_batch(std::string_view cell);
 
  private:
+  /// Steps to the line that begins so. What stands behind it, "0.57", in hundredths; nothing if it is no such figure.
+  std::optional<std::int64_t> hundredths_behind(std::string_view mark);
+
   const Format& format_;
   std::string_view text_;
   Lines lines_;

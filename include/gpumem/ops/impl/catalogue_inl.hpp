@@ -13,12 +13,14 @@
 #include "gpumem/ops/linear.hpp"
 #include "gpumem/ops/loss.hpp"
 #include "gpumem/ops/norm.hpp"
+#include "gpumem/ops/opaque.hpp"
 #include "gpumem/ops/parameter.hpp"
 #include "gpumem/ops/pointwise.hpp"
 #include "gpumem/ops/pool.hpp"
 #include "gpumem/ops/positions.hpp"
 #include "gpumem/ops/recurrent.hpp"
 #include "gpumem/ops/resample.hpp"
+#include "gpumem/ops/roi.hpp"
 #include "gpumem/ops/view.hpp"
 
 namespace gpumem::ops {
@@ -26,25 +28,10 @@ namespace gpumem::ops {
 namespace catalogue_detail {
 
 /// The families, one row a file.
-inline constexpr std::array<std::span<const Op>, 18> kFamilies = {{
-    kActivationOps,
-    kArithmeticOps,
-    kAttentionOps,
-    kCompositeOps,
-    kConvOps,
-    kDropoutOps,
-    kEmbeddingOps,
-    kExpertsOps,
-    kLinearOps,
-    kLossOps,
-    kNormOps,
-    kParameterOps,
-    kPointwiseOps,
-    kPoolOps,
-    kPositionsOps,
-    kRecurrentOps,
-    kResampleOps,
-    kViewOps,
+inline constexpr std::array<std::span<const Op>, 20> kFamilies = {{
+    kActivationOps, kArithmeticOps, kAttentionOps, kCompositeOps, kConvOps,   kDropoutOps,   kEmbeddingOps,
+    kExpertsOps,    kLinearOps,     kLossOps,      kNormOps,      kOpaqueOps, kParameterOps, kPointwiseOps,
+    kPoolOps,       kPositionsOps,  kRecurrentOps, kResampleOps,  kViewOps,
 }};
 
 GPUMEM_INLINE Catalogue all() {

@@ -65,25 +65,36 @@ GPUMEM_INLINE bool TableReader::read_rule(char of) {
   return refuse("the line below the table's header should be a rule of '" + std::string(1, of) + "'");
 }
 
-GPUMEM_INLINE void TableReader::read_input_size(std::int64_t megabyte) {
-  constexpr std::string_view kMark = "Input size (MB):";
-  constexpr std::int64_t kLargest = std::int64_t{1} << 30;  // in hundredths of a megabyte
+GPUMEM_INLINE std::optional<std::int64_t> TableReader::hundredths_behind(std::string_view mark) {
+  constexpr std::int64_t kLargest = std::int64_t{1} << 30;
   while (lines_.next()) {
     std::string_view line = trim(lines_.line());
-    if (!line.starts_with(kMark)) continue;
-    line = trim(line.substr(kMark.size()));
+    if (!line.starts_with(mark)) continue;
+    line = trim(line.substr(mark.size()));
     std::size_t at = 0;
     const auto whole = read_digits(line, at);
     const std::string_view decimals = line.substr(at);
     const bool two = decimals.size() == 3 && decimals[0] == '.' && is_digit(decimals[1]) && is_digit(decimals[2]);
-    if (!whole || *whole > kLargest / 100 || !two) return;
+    if (!whole || *whole > kLargest / 100 || !two) return std::nullopt;
     const std::int64_t tenths = decimals[1] - '0';
-    const std::int64_t hundredths = *whole * 100 + tenths * 10 + (decimals[2] - '0');
-    const std::int64_t samples = std::max<std::int64_t>(batch_size_, 1);
-    builder_.printed_input({std::max<std::int64_t>(2 * hundredths - 1, 0) * megabyte / (200 * samples),
-                            (2 * hundredths + 1) * megabyte / (200 * samples) + 1});
-    return;
+    return *whole * 100 + tenths * 10 + (decimals[2] - '0');
   }
+  return std::nullopt;
+}
+
+GPUMEM_INLINE void TableReader::read_input_size(std::int64_t megabyte) {
+  const auto hundredths = hundredths_behind("Input size (MB):");
+  if (!hundredths) return;
+  const std::int64_t samples = std::max<std::int64_t>(batch_size_, 1);
+  builder_.printed_input({std::max<std::int64_t>(2 * *hundredths - 1, 0) * megabyte / (200 * samples),
+                          (2 * *hundredths + 1) * megabyte / (200 * samples) + 1});
+}
+
+GPUMEM_INLINE void TableReader::read_output_size(std::int64_t megabyte) {
+  const auto hundredths = hundredths_behind("Forward/backward pass size (MB):");
+  if (!hundredths || batch_size_ <= 0) return;
+  constexpr std::int64_t kBytesAnElement = 2 * 4;
+  builder_.printed_outputs(*hundredths * (megabyte / 100) / (kBytesAnElement * batch_size_));
 }
 
 GPUMEM_INLINE void TableReader::learn_batch(std::string_view cell) {
