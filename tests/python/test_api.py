@@ -137,6 +137,7 @@ class Estimate(unittest.TestCase):
             foreach=False,
             weight_decay=True,
             prefetch=True,
+            cudnn_benchmark=True,
             validation=True,
             checkpointing=True,
         )
@@ -163,6 +164,7 @@ class Estimate(unittest.TestCase):
             "--no-foreach",
             "--weight-decay",
             "--prefetch",
+            "--cudnn-benchmark",
             "--validation",
             "--checkpointing",
         )

@@ -112,6 +112,7 @@ class EstimateModule(unittest.TestCase):
             fused=False,
             weight_decay=True,
             prefetch=True,
+            cudnn_benchmark=True,
             validation=True,
             checkpointing=True,
             deadline_ms=60_000,
@@ -128,6 +129,7 @@ class EstimateModule(unittest.TestCase):
             "foreach": False,
             "weight_decay": True,
             "prefetch": True,
+            "cudnn_benchmark": True,
             "validation": True,
             "checkpointing": True,
         }

@@ -74,7 +74,8 @@ struct TrainingJob {
   bool activation_checkpointing = false;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;
-  bool prefetch = false;  ///< the next batch is copied to the GPU, on a stream of its own, before a step begins
+  bool cudnn_benchmark = false;  ///< torch.backends.cudnn.benchmark: cuDNN tries its kernels and takes the fastest
+  bool prefetch = false;         ///< the next batch is copied to the GPU, on a stream of its own, before a step begins
   /// Of a recording: `optimizer` trains in place of the recorded one.
   bool replaces_optimizer = false;
   std::string software = {};  ///< the stack it runs on, as the GPU's profile names it; empty: the profile's first

@@ -87,6 +87,7 @@ def estimate(
     fused: bool = False,
     weight_decay: bool = False,
     prefetch: bool = False,
+    cudnn_benchmark: bool = False,
     validation: bool = False,
     checkpointing: bool = False,
     strict: bool = False,
@@ -112,6 +113,7 @@ def estimate(
     foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
     weight_decay: the optimizer decays the weights.
     prefetch: the next batch is copied to the GPU while a step runs.
+    cudnn_benchmark: torch.backends.cudnn.benchmark, with which the range is wider.
     validation: a pass without gradients after each epoch.
     checkpointing: activation checkpointing.
     strict: a summary that does not say what its layers read is refused; False: it is guessed.
@@ -148,6 +150,7 @@ def fit(
     fused: bool = False,
     weight_decay: bool = False,
     prefetch: bool = False,
+    cudnn_benchmark: bool = False,
     validation: bool = False,
     checkpointing: bool = False,
     strict: bool = False,
@@ -192,6 +195,7 @@ def estimate_module(
     fused: bool = False,
     weight_decay: bool = False,
     prefetch: bool = False,
+    cudnn_benchmark: bool = False,
     validation: bool = False,
     checkpointing: bool = False,
     strict: bool = False,
