@@ -16,6 +16,7 @@
 #include "gpumem/connect/impl/infer_shapes_inl.hpp"
 #include "gpumem/connect/impl/llama_inl.hpp"
 #include "gpumem/connect/impl/module_view_inl.hpp"
+#include "gpumem/connect/impl/opaque_inl.hpp"
 #include "gpumem/connect/impl/opt_inl.hpp"
 #include "gpumem/connect/impl/repair_inl.hpp"
 #include "gpumem/connect/impl/t5_inl.hpp"

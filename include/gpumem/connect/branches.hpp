@@ -70,13 +70,20 @@ inline Tensor wire_pit_stage(Wiring& wiring, const Container& stage, Tensor inpu
   return tokens_detail::images_of(wiring, others, tokens_detail::fixed(shape, 2), tokens_detail::fixed(shape, 3));
 }
 
+/// beit.Block scales each branch by a parameter of its own, which no line shows.
+inline Tensor scaled_branch(Wiring& wiring, const Container& block, Tensor output) {
+  const std::int64_t width = wiring.channels(output);
+  if (block.class_name != "Block" || !wiring.stands_in("Beit") || width == 0) return output;
+  return wiring.multiply(tokens_detail::parameter(wiring, {width}), output);
+}
+
 inline Tensor wire(Wiring& wiring, const Container& block, Tensor input) {
   if (wiring.called()) return wiring.chain(block.parts, input);
   if (wiring.child(block, "blocks")) return wire_pit_stage(wiring, block, input);
   const Branches all = branches_of(wiring, block);
   input = wiring.chain(all.first, input);
   for (const std::vector<Part>& branch : all.branches) {
-    const Tensor output = call_branch(wiring, branch, input);
+    const Tensor output = scaled_branch(wiring, block, call_branch(wiring, branch, input));
     if (wiring.failed()) return input;
     const bool same = wiring.shape(output) == wiring.shape(input);
     input = same ? wiring.add(scaled_input(wiring, branch, input), output, false) : output;
@@ -84,7 +91,7 @@ inline Tensor wire(Wiring& wiring, const Container& block, Tensor input) {
   return wiring.chain(all.last, input);
 }
 
-inline constexpr std::array<std::string_view, 19> kClasses = {"Transformer",
+inline constexpr std::array<std::string_view, 20> kClasses = {"Transformer",
                                                               "Block",
                                                               "ResPostBlock",
                                                               "EvaBlock",
@@ -102,6 +109,7 @@ inline constexpr std::array<std::string_view, 19> kClasses = {"Transformer",
                                                               "TransformerLayer",
                                                               "LinearTransformerBlock",
                                                               "MixerBlock",
+                                                              "SpatialGatingBlock",
                                                               "LevitBlock"};
 
 }  // namespace branches_detail

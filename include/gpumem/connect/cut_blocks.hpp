@@ -1,8 +1,9 @@
 // Enters: a block of a known class that a table cut at a depth shows on one line: what it reads, what it leaves, and
-// the parameters of all its layers. Leaves: its layers, whose widths follow from these: ResNet's and MobileNet's
-// blocks, DenseNet's layers, a convolution with its norm and activation. Where no widths give the count exactly, the
-// nearest below do, what is left counts as bare parameters, and a warning says so. Source: torchvision.models.resnet,
-// mobilenetv2, efficientnet, densenet.
+// the parameters of all its layers. Leaves: its layers, whose widths follow from these: the blocks of ResNet, RegNet,
+// MobileNetV2 and V3 and EfficientNet, DenseNet's layers, a convolution with its norm and activation. Where no widths
+// give the count exactly, the nearest below do, what is left counts as bare parameters, and a warning says so; where
+// more than a third is left, the block is bounded as one of an unknown class is (opaque.hpp). Source:
+// torchvision.models.resnet, regnet, mobilenetv2, mobilenetv3, efficientnet, densenet.
 #pragma once
 
 #include <string_view>

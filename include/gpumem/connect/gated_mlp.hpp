@@ -1,5 +1,6 @@
-// MLPs in which one half of what is computed scales the other: GLU, SwiGLU, GeGLU. Source: timm 1.0.9, timm.layers.mlp
-// (GluMlp, SwiGLU), timm.models.vision_transformer_hybrid, vitamin.GeGluMlp.
+// MLPs in which one half of what is computed scales the other: GLU, SwiGLU, GeGLU, gMLP. Source: timm 1.0.9,
+// timm.layers.mlp (GluMlp, SwiGLU, GatedMlp), timm.models.vision_transformer_hybrid, vitamin.GeGluMlp,
+// mlp_mixer.SpatialGatingUnit.
 #pragma once
 
 #include <array>
@@ -39,13 +40,35 @@ inline Tensor wire_pair(Wiring& wiring, const Container& block, Tensor input) {
   return named ? calls("drop2", calls("fc2", calls("norm", scaled))) : calls("w2", scaled);
 }
 
+/// SpatialGatingUnit: one half, its tokens mixed, times the other.
+inline Tensor wire_spatial(Wiring& wiring, const Container& block, Tensor input) {
+  const Calls calls(wiring, block);
+  if (wiring.called() || !calls.has("proj") || wiring.shape(input).rank() != 3) return wiring.chain(block.parts, input);
+  const std::vector<Tensor> halves = tokens_detail::parts_of(wiring, input, 2, 2);
+  const Tensor normed = calls("norm", halves[1]);
+  if (wiring.failed()) return input;
+  const Tensor mixed = calls("proj", tokens_detail::permuted(wiring, normed, {0, 2, 1}));
+  if (wiring.failed() || wiring.shape(mixed).rank() != 3) return input;
+  return wiring.multiply(halves[0], tokens_detail::permuted(wiring, mixed, {0, 2, 1}));
+}
+
+/// GatedMlp: the gate halves what fc1 leaves.
+inline Tensor wire_gated(Wiring& wiring, const Container& block, Tensor input) {
+  constexpr std::array<std::string_view, 7> kOrder = {"fc1", "act", "drop1", "gate", "norm", "fc2", "drop2"};
+  return wiring.called() ? wiring.chain(block.parts, input) : wiring.chain_named(block, kOrder, input);
+}
+
+inline constexpr std::array<std::string_view, 1> kSpatial = {"SpatialGatingUnit"};
+inline constexpr std::array<std::string_view, 1> kGated = {"GatedMlp"};
 inline constexpr std::array<std::string_view, 2> kHalves = {"GluMlp", "ConvGluMlp"};
 inline constexpr std::array<std::string_view, 2> kPair = {"SwiGLU", "GeGluMlp"};
 
 }  // namespace gated_mlp_detail
 
-inline constexpr std::array<BlockRule, 2> kGatedMlpBlocks = {
-    {{gated_mlp_detail::kHalves, gated_mlp_detail::wire_halves, nullptr},
+inline constexpr std::array<BlockRule, 4> kGatedMlpBlocks = {
+    {{gated_mlp_detail::kSpatial, gated_mlp_detail::wire_spatial, nullptr},
+     {gated_mlp_detail::kGated, gated_mlp_detail::wire_gated, nullptr},
+     {gated_mlp_detail::kHalves, gated_mlp_detail::wire_halves, nullptr},
      {gated_mlp_detail::kPair, gated_mlp_detail::wire_pair, nullptr}}};
 
 }  // namespace gpumem::connect

@@ -1,4 +1,5 @@
-// Leaves: Guesses, how much of a graph's edges connect() had to guess, for whoever says how sure an answer is.
+// Leaves: Guesses, how much of a graph connect() had to guess, for whoever says how sure an answer is. Units: elements
+// a sample, where elements are counted.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,12 @@ struct Guesses {
   std::int64_t stand_ins = 0;   ///< those of them that read a tensor that nothing in the summary makes
   std::int64_t containers = 0;  ///< of a class that is not known: their parts are called in the order of the tree
   std::int64_t layers = 0;      ///< layers of the summary that compute, for comparison
+
+  /// Layers of which bounds are known and no more: of a class that is not known (connect/opaque.hpp), or run on regions
+  /// whose number the images decide (connect/detection.hpp).
+  std::int64_t bounded = 0;
+  std::int64_t fewer_elements = 0;  ///< so much less than what is planned they may keep,
+  std::int64_t more_elements = 0;   ///< and so much more
 
   friend bool operator==(const Guesses&, const Guesses&) = default;
 };

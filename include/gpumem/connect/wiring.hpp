@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gpumem/connect/containers.hpp"
+#include "gpumem/connect/guesses.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"
@@ -93,6 +94,8 @@ class Wiring {
   [[nodiscard]] bool channels_last(Tensor tensor) const { return shape(tensor).rank() != 4 || made(tensor).last; }
   /// The size of its channels' axis; 0 if it has none of fixed size.
   [[nodiscard]] std::int64_t channels(Tensor tensor) const;
+  /// Whether a container of this class is being called.
+  [[nodiscard]] bool stands_in(std::string_view class_name) const;
   /// The containers that are being called, the innermost last.
   [[nodiscard]] std::span<Frame> frames() { return frames_; }
   /// The size of a tensor on the axis that a layer looks at.
@@ -134,6 +137,15 @@ class Wiring {
   [[nodiscard]] std::int64_t joins() const { return joins_; }
   /// Layers whose printed shape does not follow from what they were chained to.
   [[nodiscard]] std::int64_t misfits() const { return misfits_; }
+  /// A row that hides layers which nothing tells: bounded, as one of an unknown class is (opaque.hpp).
+  Tensor call_hidden(Part row, Tensor input);
+  /// A part that may keep so many elements a sample less or more than it is wired with: a warning that names the line;
+  /// an error where guesses are not wanted.
+  void bounded(Part where, std::string message, std::int64_t fewer, std::int64_t more);
+  /// How many such parts there are, and how far off what they keep may be.
+  [[nodiscard]] const Guesses& bounds() const { return bounds_; }
+  /// An error where such layers keep more than half of what is kept, and nothing tells how much.
+  [[nodiscard]] std::optional<core::Error> mostly_opaque() const;
   [[nodiscard]] core::Result<model::ModelGraph> build() && { return std::move(builder_).build(); }
 
  private:
@@ -151,6 +163,10 @@ class Wiring {
   Tensor call_declared(const model::Layer& layer, const ops::Op& op, Tensor input);
   /// LayerNorm2d: a layer norm with the channels behind the pixels, and back.
   Tensor call_channels_last(const model::Layer& layer, const ops::Op& op, Tensor input);
+  /// A layer of a class that is not known (opaque.hpp).
+  Tensor call_opaque(const model::Layer& layer, const ops::Op& op, Tensor input);
+  /// Warns of its class once.
+  void name_opaque(const model::Layer& layer);
   void hold_parameters(const model::Layer& layer);
   /// What the layer holds: as printed, or by the channels that it reads.
   [[nodiscard]] std::int64_t parameters_of(const model::Layer& layer, const ops::Op& op, Tensor input) const;
@@ -201,6 +217,10 @@ class Wiring {
   std::int64_t stand_ins_ = 0;
   std::int64_t unknown_containers_ = 0;
   std::vector<std::string_view> named_;  ///< classes of these that a warning has named
+  Guesses bounds_;                       ///< of these the figures of parts that are bounded
+  std::vector<std::string_view> opaque_classes_;
+  std::optional<double> told_;         ///< told_share() of the graph
+  std::int64_t guessed_elements_ = 0;  ///< what opaque layers keep, where no foot tells
   std::vector<Frame> frames_;
   bool begun_ = false;         ///< a layer has read something
   std::vector<bool> emitted_;  ///< by layer of the source: it was called

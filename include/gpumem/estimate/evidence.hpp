@@ -16,6 +16,9 @@ struct Margin {
   double upper = 1.0;
   std::optional<double>
       coverage;  ///< of runs below `upper`; nothing: no such runs were measured, the margin is a guess
+  /// What layers of unknown classes may keep less or more than is planned, at the job's batch size.
+  core::Bytes fewer = {};
+  core::Bytes more = {};
 };
 
 /// Calibrated on the odd lines of GPUMemNet's published runs (A100-40GB, PyTorch 2.x, nvidia-smi), so that 95 % of them

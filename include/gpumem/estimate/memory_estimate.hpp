@@ -66,7 +66,7 @@ struct PeakLayer {
 
 /// Something that an estimate takes as given although nobody said or measured it.
 struct Assumption {
-  std::string about;  ///< "context", "capacity", "edges", "guess", "precision", "recording", "workspaces"
+  std::string about;  ///< "benchmark", "context", "capacity", "edges", "guess", "precision", "recording", "workspaces"
   std::string text;   ///< one clause for people
 };
 
@@ -112,7 +112,10 @@ struct MemoryEstimate {
   /// What the method counts nothing of, for people ("activations, the CUDA context"). Empty: nothing that is known.
   std::string leaves_out;
   bool lower_bound = false;  ///< the job needs more: layers are unknown, or the method leaves something out
-  bool fits = false;         ///< known to fit: upper is within the GPU's capacity, and it is no lower bound
+  /// Known to fit: upper is within the GPU's capacity, and it is no lower bound. The replay follows the allocator,
+  /// which gives back its cache in need: where its runs were measured (upper_coverage) it decides by itself; where none
+  /// were, what it has in live tensors must fit by the upper bound, too.
+  bool fits = false;
 
   /// Whether the method tells this part of the breakdown. One that it does not tell is 0 there, and unknown.
   [[nodiscard]] bool tells(std::string_view part) const {

@@ -160,10 +160,11 @@ inline constexpr std::array<std::string_view, 1> kBlur = {"BlurPool2d"};
 inline constexpr std::array<std::string_view, 1> kGamma = {"GammaAct"};
 inline constexpr std::array<std::string_view, 1> kSpaceToDepth = {"SpaceToDepth"};
 /// Blocks whose layers connect/cut_blocks.hpp finds by their sizes.
-inline constexpr std::array<std::string_view, 11> kCut = {
+inline constexpr std::array<std::string_view, 13> kCut = {
     "Sequential",  // the shortcut of such a block
-    "BasicBlock",  "Bottleneck", "InvertedResidual",     "MBConv",           "_DenseLayer",
-    "ConvNormAct", "ConvBNReLU", "Conv2dNormActivation", "ConvBNActivation", "DenseLayer"};
+    "BasicBlock",  "Bottleneck",           "InvertedResidual", "MBConv",
+    "_DenseLayer", "ResBottleneckBlock",   "FusedMBConv",      "ConvNormAct",
+    "ConvBNReLU",  "Conv2dNormActivation", "ConvBNActivation", "DenseLayer"};
 
 }  // namespace composite_detail
 

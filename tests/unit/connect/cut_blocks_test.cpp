@@ -85,11 +85,35 @@ TEST(CutBlocks, WhatNoWidthsGiveIsCountedApartAndSaid) {
   EXPECT_EQ(wired->guesses().edges, 1);
 }
 
-TEST(CutBlocks, ABlockOfTooFewParametersIsAnError) {
-  const auto wired = testing::wired_tree(
-      table_of("├─BasicBlock: 1-2                        [2, 64, 8, 8]             3\n"), {3, 8, 8});
-  ASSERT_FALSE(wired.has_value());
-  EXPECT_NE(core::to_string(wired.error()).find("greater depth"), std::string::npos);
+TEST(CutBlocks, ABlockOfTooFewParametersIsBounded) {
+  const std::string table = table_of("├─BasicBlock: 1-2                        [2, 64, 8, 8]             3\n");
+  EXPECT_EQ(ops_of(table, {3, 8, 8}), "conv2d opaque");
+  const auto wired = testing::wired_tree(table, {3, 8, 8});
+  ASSERT_TRUE(succeeds(wired));
+  EXPECT_EQ(wired->guesses().bounded, 1);
+  EXPECT_EQ(wired->graph().parameters(), 1'728 + 3);
+  EXPECT_TRUE(testing::fails(testing::wired_tree(table, {3, 8, 8}, true), ErrorCode::unknown_layer, 6,
+                             "print the summary with a greater depth"));
+}
+
+TEST(CutBlocks, AnInvertedResidualOfMobileNetV2HasItsActivations) {
+  // 64 -> 384 -> 384 -> 64: 24,576 + 3,456 + 24,576 weights, and 2 (384 + 384 + 64) of the norms.
+  EXPECT_EQ(ops_of(table_of("├─InvertedResidual: 1-2                  [2, 64, 8, 8]             54,272\n"), {3, 8, 8}),
+            "conv2d conv2d batch_norm relu6 conv2d batch_norm relu6 conv2d batch_norm add");
+}
+
+TEST(CutBlocks, AnInvertedResidualOfMobileNetV3HasItsGate) {
+  // 64 -> 96 -> 96 -> 64 behind a gate of 24: 6,144 + 864 + 6,144 weights, 512 of the norms, 4,728 of the gate.
+  EXPECT_EQ(ops_of(table_of("├─InvertedResidual: 1-2                  [2, 64, 8, 8]             18,392\n"), {3, 8, 8}),
+            "conv2d conv2d batch_norm hardswish conv2d batch_norm hardswish adaptive_avg_pool2d conv2d relu conv2d "
+            "sigmoid mul conv2d batch_norm add");
+}
+
+TEST(CutBlocks, ABlockOfRegNetYHasGroupsOfTheirWidth) {
+  // 64 -> 64 -> 64 -> 64 in groups of 16 behind a gate of 16: 4,096 + 9,216 + 4,096 weights, 384 of the norms, 2,128.
+  EXPECT_EQ(ops_of(table_of("├─ResBottleneckBlock: 1-2                [2, 64, 8, 8]             19,920\n"), {3, 8, 8}),
+            "conv2d conv2d batch_norm relu conv2d batch_norm relu adaptive_avg_pool2d conv2d relu conv2d sigmoid mul "
+            "conv2d batch_norm add relu");
 }
 
 }  // namespace

@@ -98,6 +98,69 @@ TEST(Evidence, GuessedJoinsAndUnknownLayersHaveNoCoverage) {
   EXPECT_FALSE(margin_of(job, {.graph = job.graph.get(), .unknown_layers = 1}, gpu).coverage.has_value());
 }
 
+TEST(Evidence, WhatBoundedLayersMayKeepIsOfTheBatch) {
+  TrainingJob job = job_of(std::string(testing::kSmallGraph));
+  const connect::Guesses guesses = {.bounded = 1, .fewer_elements = 100, .more_elements = 300};
+  const analysis::PlanSource source = {.graph = job.graph.get(), .guesses = guesses};
+  const Margin margin = margin_of(job, source, *find_profile("a100-40gb"));
+  EXPECT_EQ(margin.fewer.count(), 100 * 4 * 4) << "elements, samples, bytes of float32";
+  EXPECT_EQ(margin.more.count(), 300 * 4 * 4);
+  EXPECT_FALSE(margin.coverage.has_value());
+  job.precision = model::Precision::bf16;
+  EXPECT_EQ(margin_of(job, source, *find_profile("a100-40gb")).more.count(), 300 * 4 * 2);
+}
+
+TEST(Evidence, AnUnknownClassIsInTheRangeAndNamed) {
+  const auto of = [](std::string_view odd) {
+    TrainingJob job = job_of("M(\n  (a): Linear(64, 64), 4,160 params\n  (odd): " + std::string(odd) +
+                             ", 4,160 params\n  (b): Linear(64, 64), 4,160 params\n), 12,480 params\n");
+    job.input_shape = {4096, 64};
+    job.batch_size = 64;
+    return job;
+  };
+  const MemoryEstimate known = estimated(of("Linear(64, 64)"), "a100-40gb");
+  const MemoryEstimate odd = estimated(of("Mine()"), "a100-40gb");
+  EXPECT_LE(odd.lower, known.lower);
+  EXPECT_GE(odd.upper, known.upper);
+  EXPECT_FALSE(odd.upper_coverage.has_value());
+  EXPECT_FALSE(odd.lower_bound);
+  EXPECT_TRUE(odd.fits);
+  EXPECT_EQ(odd.breakdown.parameters, known.breakdown.parameters);
+  ASSERT_EQ(subjects(odd), "guess edges ");
+  EXPECT_NE(odd.assumed[0].text.find("line 3: 'odd' is of the class 'Mine'"), std::string::npos);
+}
+
+TEST(Evidence, BenchmarkModeRaisesTheUpperBoundOfConvolutionsAlone) {
+  TrainingJob job = job_of(std::string(testing::kSmallGraph));
+  const GpuProfile gpu = *find_profile("a100-40gb");
+  const analysis::PlanSource convolves = {.graph = job.graph.get(), .convolves = true};
+  const Margin known = margin_of(job, convolves, gpu);
+  job.cudnn_benchmark = true;
+  const Margin found = margin_of(job, convolves, gpu);
+  EXPECT_EQ(found.lower, known.lower);
+  EXPECT_GT(found.upper, known.upper);
+  EXPECT_FALSE(found.coverage.has_value());
+  EXPECT_TRUE(margin_of(job, {.graph = job.graph.get()}, gpu).coverage.has_value());
+  EXPECT_EQ(subjects(estimated(job, "a100-40gb")), "benchmark ");
+}
+
+TEST(Evidence, WhereNothingWasMeasuredTheUpperBoundDecidesWhetherItFits) {
+  const TrainingJob job = job_of(std::string(testing::kSmallGraph));
+  for (const char* name : {"a100-40gb", "h100-80gb"}) {
+    GpuProfile gpu = *find_profile(name);
+    const auto replay = make_estimator("replay");
+    const auto roomy = (*replay)->estimate(job, gpu);
+    ASSERT_TRUE(succeeds(roomy));
+    EXPECT_TRUE(roomy->fits) << name;
+    gpu.memory_bytes.value = roomy->expected.count();
+    gpu.usable_bytes.reset();
+    const auto tight = (*replay)->estimate(job, gpu);
+    ASSERT_TRUE(succeeds(tight));
+    EXPECT_EQ(tight->fits, roomy->upper_coverage.has_value()) << name;
+    EXPECT_EQ(tight->upper <= gpu.capacity(), tight->fits) << name;
+  }
+}
+
 TEST(Evidence, ARecordingOfAnotherGenerationIsSaid) {
   const TrainingJob job = job_of(testing::kSmallRecording);
   EXPECT_EQ(subjects(estimated(job, "a100-40gb")), "");

@@ -223,9 +223,12 @@ TEST(ModuleTree, RefusesAConv1DWhoseSizesNothingTells) {
                     ErrorCode::missing_information, 3, "fit no width seen before it"));
 }
 
-TEST(ModuleTree, AnUnknownLayerWithParametersIsAnError) {
+TEST(ModuleTree, AnUnknownLayerWithParametersIsOneOfUnknownLayers) {
   const std::string_view text = "M(\n  (a): ReLU()\n  (odd): OddLayer(x=3), 1,234 params\n), 1,234 params\n";
-  EXPECT_TRUE(fails(parse_summary(text), ErrorCode::unknown_layer, 3, "layer 'odd' ('OddLayer') holds 1,234"));
+  EXPECT_EQ(read_layers(text), (Described{"relu a 0", "opaque odd 1234"}));
+  const model::Vocabulary without_that_op;
+  EXPECT_TRUE(fails(summary::read(text, {&without_that_op, {}, false}), ErrorCode::unknown_layer, 3,
+                    "layer 'odd' ('OddLayer') holds 1,234"));
   const auto lenient = parse_summary(text, true);
   ASSERT_TRUE(succeeds(lenient));
   EXPECT_EQ(lenient->unknown_layers(), 1);
@@ -233,12 +236,17 @@ TEST(ModuleTree, AnUnknownLayerWithParametersIsAnError) {
 }
 
 TEST(ModuleTree, AnUnknownLayerThatPrintsSizesMayHoldParametersAndIsAnError) {
-  const std::string_view text = "M(\n  (fc): Linear(3, 4)\n  (odd): Linear4bit(in_features=64, out_features=64)\n)\n";
-  EXPECT_TRUE(fails(parse_summary(text), ErrorCode::unknown_layer, 3, "'Linear4bit' and prints sizes"));
+  const std::string_view text = "M(\n  (fc): Linear(3, 4)\n  (odd): LinearX(in_features=64, bits=4)\n)\n";
+  EXPECT_TRUE(fails(parse_summary(text), ErrorCode::unknown_layer, 3, "'LinearX' and prints sizes"));
   EXPECT_TRUE(fails(parse_summary("M(\n  (odd): OddLayer((7, 7))\n)\n"), ErrorCode::unknown_layer, 2, "OddLayer"));
   const auto lenient = parse_summary(text, true);
   ASSERT_TRUE(succeeds(lenient));
   EXPECT_EQ(lenient->unknown_layers(), 1);
+}
+
+TEST(ModuleTree, AnUnknownLayerThatPrintsTheSizesOfAMatrixHoldsIt) {
+  EXPECT_EQ(read_layers("M(\n  (fc): Linear(3, 64)\n  (odd): LinearX(in_features=64, out_features=32)\n)\n"),
+            (Described{"linear fc 256", "opaque odd 2048"}));
 }
 
 TEST(ModuleTree, AnUnknownLayerWithoutSizesIsWarnedOf) {

@@ -122,15 +122,35 @@ TEST(Torchinfo, AContainerMayHoldParametersOfItsOwn) {
                                          "them is not printed"}));
 }
 
-TEST(Torchinfo, ADepthThatCutsContainersIsAnError) {
+TEST(Torchinfo, ADepthThatCutsContainersLeavesTheirOutputs) {
   const std::string text = table(kHeader,
                                  "Net                                      [1, 10]                   --\n"
                                  "├─Sequential: 1-1                        [1, 10]                   10,250\n");
-  EXPECT_TRUE(fails(parse_summary(text), ErrorCode::unknown_layer, 5, "print the summary with a greater depth"));
+  EXPECT_EQ(read_layers(text), (Described{"opaque Sequential: 1-1 [N, 10] 10250"}));
+  const model::Vocabulary without_that_op;
+  EXPECT_TRUE(fails(summary::read(text, {&without_that_op, {}, false}), ErrorCode::unknown_layer, 5,
+                    "print the summary with a greater depth"));
   const auto lenient = parse_summary(text, true);
   ASSERT_TRUE(succeeds(lenient));
   EXPECT_EQ(lenient->unknown_layers(), 1);
   EXPECT_EQ(lenient->parameters(), 10250);
+}
+
+TEST(Torchinfo, TheFootTellsWhatAllLayersLeave) {
+  const auto read = [](const std::string& foot) {
+    return parse_summary(table(kHeader,
+                               "Net                                      [2, 10]                   --\n"
+                               "├─Linear: 1-1                            [2, 10]                   110\n",
+                               "Total params: 110\n" + foot));
+  };
+  const auto told = read("Input size (MB): 0.00\nForward/backward pass size (MB): 1.60\n");
+  ASSERT_TRUE(succeeds(told));
+  EXPECT_EQ(told->printed_outputs(), 100'000) << "1.6 MB, of 2 samples, twice in 4 bytes";
+  for (const char* odd : {"", "Forward/backward pass size (MB): much\n", "Forward/backward pass size (GB): 1.60\n"}) {
+    const auto silent = read(std::string("Input size (MB): 0.00\n") + odd);
+    ASSERT_TRUE(succeeds(silent));
+    EXPECT_FALSE(silent->printed_outputs().has_value()) << odd;
+  }
 }
 
 TEST(Torchinfo, WarnsOfATotalThatDisagrees) {

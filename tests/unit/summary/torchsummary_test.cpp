@@ -86,11 +86,14 @@ TEST(Torchsummary, ReadsCrLf) {
   EXPECT_EQ(read_layers(text), read_layers(table(kRows)));
 }
 
-TEST(Torchsummary, AnUnknownLayerWithParametersIsAnError) {
+TEST(Torchsummary, AnUnknownLayerWithParametersHasItsOutput) {
   const std::string text = bare_table(
       "              ReLU-1                    [-1, 10]               0\n"
       "           MyLayer-2                    [-1, 10]           1,234\n");
-  EXPECT_TRUE(fails(parse_summary(text), ErrorCode::unknown_layer, 5, "layer 'MyLayer-2' holds 1,234 parameters"));
+  EXPECT_EQ(read_layers(text)[1], "opaque MyLayer-2 [N, 10] 1234");
+  const model::Vocabulary without_that_op;
+  EXPECT_TRUE(fails(summary::read(text, {&without_that_op, {}, false}), ErrorCode::unknown_layer, 5,
+                    "layer 'MyLayer-2' holds 1,234 parameters"));
   const auto lenient = parse_summary(text, true);
   ASSERT_TRUE(succeeds(lenient));
   EXPECT_EQ(lenient->unknown_layers(), 1);

@@ -10,16 +10,20 @@
 #include "gpumem/connect/branches.hpp"
 #include "gpumem/connect/convnext.hpp"
 #include "gpumem/connect/dense.hpp"
+#include "gpumem/connect/detection.hpp"
 #include "gpumem/connect/fire.hpp"
 #include "gpumem/connect/gate.hpp"
 #include "gpumem/connect/gated_mlp.hpp"
+#include "gpumem/connect/gcvit.hpp"
 #include "gpumem/connect/ghost.hpp"
+#include "gpumem/connect/hiera.hpp"
 #include "gpumem/connect/high_resolution.hpp"
 #include "gpumem/connect/inception.hpp"
 #include "gpumem/connect/levit.hpp"
 #include "gpumem/connect/maxvit.hpp"
 #include "gpumem/connect/metaformer.hpp"
 #include "gpumem/connect/mixed_convolution.hpp"
+#include "gpumem/connect/nested.hpp"
 #include "gpumem/connect/norm_act.hpp"
 #include "gpumem/connect/normalizer_free.hpp"
 #include "gpumem/connect/plain_blocks.hpp"
@@ -36,12 +40,17 @@ namespace gpumem::connect {
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 25> kFamilies = {{
-    kAggregationBlocks, kAttentionBlocks,      kBranchBlocks,   kConvnextBlocks,   kDenseBlocks,
-    kFireBlocks,        kGateBlocks,           kGatedMlpBlocks, kGhostBlocks,      kHighResolutionBlocks,
-    kInceptionBlocks,   kLevitBlocks,          kMaxvitBlocks,   kMetaformerBlocks, kMixedConvolutionBlocks,
-    kNormActBlocks,     kNormalizerFreeBlocks, kPlainBlocks,    kPyramidBlocks,    kRepBlocks,
-    kResidualBlocks,    kSplitAttentionBlocks, kSwinBlocks,     kTokenModels,      kTransformerBlocks,
+inline constexpr std::array<std::span<const BlockRule>, 29> kFamilies = {{
+    kAggregationBlocks,    kAttentionBlocks,      kBranchBlocks,
+    kConvnextBlocks,       kDenseBlocks,          kDetectionBlocks,
+    kFireBlocks,           kGateBlocks,           kGatedMlpBlocks,
+    kGcvitBlocks,          kGhostBlocks,          kHieraBlocks,
+    kHighResolutionBlocks, kInceptionBlocks,      kLevitBlocks,
+    kMaxvitBlocks,         kMetaformerBlocks,     kMixedConvolutionBlocks,
+    kNestedBlocks,         kNormActBlocks,        kNormalizerFreeBlocks,
+    kPlainBlocks,          kPyramidBlocks,        kRepBlocks,
+    kResidualBlocks,       kSplitAttentionBlocks, kSwinBlocks,
+    kTokenModels,          kTransformerBlocks,
 }};
 
 }  // namespace block_rules_detail

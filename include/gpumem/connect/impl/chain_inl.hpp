@@ -220,8 +220,16 @@ GPUMEM_INLINE core::Result<Chained> chain(const model::TrainingJob& job, const o
   wiring.chain(containers[0].parts, model::kFirstGraphInput);
   const std::int64_t joins = wiring.joins();
   const std::int64_t misfits = wiring.misfits();
-  const Guesses guesses = {wiring.guesses(), wiring.first_guess(), wiring.stand_ins(), wiring.unknown_containers(),
-                           chain_detail::computing_layers(graph)};
+  const Guesses& bounds = wiring.bounds();
+  const Guesses guesses = {wiring.guesses(),
+                           wiring.first_guess(),
+                           wiring.stand_ins(),
+                           wiring.unknown_containers(),
+                           chain_detail::computing_layers(graph),
+                           bounds.bounded,
+                           bounds.fewer_elements,
+                           bounds.more_elements};
+  if (const auto fault = wiring.mostly_opaque(); fault && !wiring.failed()) return *fault;
   if (const auto fault = chain_detail::mostly_guessed(graph, guesses); fault && !wiring.failed()) return *fault;
   core::Result<model::ModelGraph> wired = std::move(wiring).build();
   if (!wired) return wired.error();

@@ -26,6 +26,9 @@ GPUMEM_INLINE std::string described(const Chained& chained) {
     text += count(chained.guesses.edges, " layer's input guessed", " layers' inputs guessed");
     if (chained.guesses.first_line > 0) text += " (first on line " + std::to_string(chained.guesses.first_line) + ")";
   }
+  if (chained.guesses.bounded > 0) {
+    text += count(chained.guesses.bounded, " layer bounded by its sizes", " layers bounded by their sizes");
+  }
   if (!chained.inferred_input.empty()) text += ", input " + chained.inferred_input + " inferred";
   return text;
 }

@@ -34,9 +34,9 @@ struct Layout {
   std::optional<Convolution> shortcut;
   std::int64_t gate = 0;  ///< channels within a squeeze-and-excitation gate before the last convolution; 0: none
   bool adds = false;
-  bool activates = false;   ///< behind the sum (ResNet)
-  bool silu = false;        ///< the activation, where it is not ReLU
-  bool norm_first = false;  ///< DenseNet: norm and activation before each convolution
+  bool activates = false;                ///< behind the sum (ResNet)
+  std::string_view activation = "relu";  ///< its op
+  bool norm_first = false;               ///< DenseNet: norm and activation before each convolution
 
   [[nodiscard]] std::int64_t parameters() const {
     std::int64_t sum = shortcut ? shortcut->parameters() : 0;
@@ -65,6 +65,8 @@ class Nearest {
   }
   [[nodiscard]] const std::optional<Layout>& best() const { return best_; }
   [[nodiscard]] std::int64_t left() const { return wanted_ - count_; }
+  [[nodiscard]] std::int64_t wanted() const { return wanted_; }
+  [[nodiscard]] bool exact() const { return best_ && count_ == wanted_; }
 
  private:
   std::int64_t wanted_;
@@ -98,20 +100,78 @@ GPUMEM_INLINE void offer_resnet(const Sizes& sizes, bool bottleneck, Nearest& ne
   }
 }
 
-GPUMEM_INLINE void offer_mobile(const Sizes& sizes, bool gated, Nearest& nearest) {
-  const bool adds = sizes.in == sizes.out && sizes.stride == 1;
-  for (const std::int64_t kernel : kKernels) {
-    for (std::int64_t times = 1; times <= 8; ++times) {
-      const std::int64_t width = sizes.in * times;
+/// RegNet: as wide inside as its output, in groups of a width of its own; of RegNetY a gate of a quarter of its input.
+GPUMEM_INLINE void offer_regnet(const Sizes& sizes, Nearest& nearest) {
+  constexpr std::array<std::int64_t, 18> kGroupWidths = {8,  16, 24,  32,  40,  48,  56,  58,  64,
+                                                         72, 80, 112, 120, 128, 168, 224, 232, 264};
+  const std::int64_t width = sizes.out;
+  for (const std::int64_t each : kGroupWidths) {
+    if (width % each != 0) continue;
+    for (const bool gated : {false, true}) {
+      nearest.offer(
+          {{{sizes.in, width, 1}, {width, width, 3, sizes.stride, width / each}, {width, width, 1, 1, 1, false}},
+           projection(sizes),
+           gated ? std::max<std::int64_t>(1, (sizes.in + 2) / 4) : 0,
+           true,
+           true});
+    }
+  }
+}
+
+/// Rounded to a multiple of 8, and not below nine tenths (torchvision.models._utils._make_divisible).
+GPUMEM_INLINE std::int64_t divisible(std::int64_t value) {
+  const std::int64_t rounded = std::max<std::int64_t>(8, (value + 4) / 8 * 8);
+  return 10 * rounded < 9 * value ? rounded + 8 : rounded;
+}
+
+/// An inverted residual, of MobileNetV2 (ReLU6), V3 (a gate of a quarter of its inner width, Hardswish) or EfficientNet
+/// (a gate of a quarter of its input, SiLU). `times`: how many times wider its inside is.
+GPUMEM_INLINE void offer_inverted(const Sizes& sizes, std::int64_t width, bool adds, Nearest& nearest) {
+  struct Kind {
+    std::int64_t gate = 0;
+    std::string_view activation;
+  };
+  const std::array<Kind, 3> kinds = {
+      {{0, "relu6"}, {divisible(width / 4), "hardswish"}, {std::max<std::int64_t>(1, sizes.in / 4), "silu"}}};
+  for (const Kind& kind : kinds) {
+    for (const std::int64_t kernel : kKernels) {
       Layout layout;
-      if (times > 1) layout.main.push_back({sizes.in, width, 1});
+      if (width != sizes.in) layout.main.push_back({sizes.in, width, 1});
       layout.main.push_back({width, width, kernel, sizes.stride, width});
       layout.main.push_back({width, sizes.out, 1, 1, 1, false});
-      layout.gate = gated ? std::max<std::int64_t>(1, sizes.in / 4) : 0;
+      layout.gate = kind.gate;
       layout.adds = adds;
-      layout.silu = gated;
+      layout.activation = kind.activation;
       nearest.offer(std::move(layout));
     }
+  }
+}
+
+/// `whole`: with its sum; a table may show its main path on a row of its own.
+GPUMEM_INLINE void offer_mobile(const Sizes& sizes, bool whole, Nearest& nearest) {
+  constexpr std::int64_t kMostTimes = 8;
+  const bool adds = whole && sizes.in == sizes.out && sizes.stride == 1;
+  for (std::int64_t times = 1; times <= kMostTimes; ++times) {
+    offer_inverted(sizes, sizes.in * times, adds, nearest);
+  }
+  // MobileNetV3 has widths of its own; a published one is a multiple of 8.
+  const std::int64_t most = std::min(kMostTimes * sizes.in, nearest.wanted() / std::max<std::int64_t>(sizes.in, 1));
+  for (std::int64_t width = 8; width <= most && !nearest.exact(); width += 8) {
+    offer_inverted(sizes, width, adds, nearest);
+  }
+}
+
+/// EfficientNetV2: one convolution in place of the first two.
+GPUMEM_INLINE void offer_fused(const Sizes& sizes, Nearest& nearest) {
+  Layout layout;
+  layout.adds = sizes.in == sizes.out && sizes.stride == 1;
+  layout.activation = "silu";
+  layout.main = {{sizes.in, sizes.out, 3, sizes.stride}};
+  nearest.offer(layout);
+  for (std::int64_t times = 2; times <= 8; ++times) {
+    const std::int64_t width = sizes.in * times;
+    layout.main = {{sizes.in, width, 3, sizes.stride}, {width, sizes.out, 1, 1, 1, false}};
+    nearest.offer(layout);
   }
 }
 
@@ -120,14 +180,20 @@ GPUMEM_INLINE Nearest layout_of(const CutBlock& block, const Sizes& sizes) {
   const std::string_view name = block.class_name;
   if (name == "BasicBlock" || name == "Bottleneck") {
     offer_resnet(sizes, name == "Bottleneck", nearest);
+    if (name == "Bottleneck" && !nearest.exact()) offer_regnet(sizes, nearest);
+  } else if (name == "ResBottleneckBlock") {
+    offer_regnet(sizes, nearest);
   } else if (name == "InvertedResidual" || name == "MBConv") {
-    offer_mobile(sizes, name == "MBConv", nearest);
+    offer_mobile(sizes, true, nearest);
+  } else if (name == "FusedMBConv") {
+    offer_fused(sizes, nearest);
   } else if (name.ends_with("DenseLayer")) {
     for (std::int64_t width = 1; width <= 16 * sizes.out; ++width) {
-      nearest.offer({{{sizes.in, width, 1}, {width, sizes.out, 3}}, {}, 0, false, false, false, true});
+      nearest.offer({{{sizes.in, width, 1}, {width, sizes.out, 3}}, {}, 0, false, false, "relu", true});
     }
-  } else if (name == "Sequential") {  // a shortcut
+  } else if (name == "Sequential") {  // a shortcut, or the main path of an inverted residual
     nearest.offer({{{sizes.in, sizes.out, 1, sizes.stride, 1, false}}, {}, 0, false});
+    if (!nearest.exact()) offer_mobile(sizes, false, nearest);
   } else {
     for (const std::int64_t kernel : {1, 3, 5, 7}) {
       nearest.offer({{{sizes.in, sizes.out, kernel, sizes.stride}}, {}, 0, false});
@@ -156,8 +222,8 @@ GPUMEM_INLINE Tensor norm(Wiring& wiring, std::int64_t channels, Tensor input) {
   return wiring.operation("batch_norm", {&input, 1}, {{"num_features", channels}});
 }
 
-GPUMEM_INLINE Tensor activated(Wiring& wiring, Tensor input, bool silu = false) {
-  return wiring.operation(silu ? "silu" : "relu", {&input, 1}, {{"inplace", true}});
+GPUMEM_INLINE Tensor activated(Wiring& wiring, Tensor input, std::string_view activation = "relu") {
+  return wiring.operation(activation, {&input, 1}, {{"inplace", true}});
 }
 
 GPUMEM_INLINE Tensor convolved(Wiring& wiring, const Convolution& of, const Layout& layout, Tensor input) {
@@ -172,7 +238,7 @@ GPUMEM_INLINE Tensor convolved(Wiring& wiring, const Convolution& of, const Layo
                                           {"bias", false}});
   if (layout.norm_first) return output;
   const Tensor normal = norm(wiring, of.out, output);
-  return of.active ? activated(wiring, normal, layout.silu) : normal;
+  return of.active ? activated(wiring, normal, layout.activation) : normal;
 }
 
 /// x * sigmoid(fc2(relu(fc1(mean of x))))
@@ -212,14 +278,7 @@ GPUMEM_INLINE Tensor expand_block(Wiring& wiring, Part row, const CutBlock& bloc
   namespace detail = cut_blocks_detail;
   const core::Shape from = wiring.shape(input);
   const detail::Nearest nearest = detail::nearest_of(block, from);
-  if (!nearest.best() || nearest.left() > block.parameters / 3) {
-    wiring.fail({core::ErrorCode::missing_information,
-                 std::string(block.class_name) + " with " + core::with_separators(block.parameters) +
-                     " parameters does not follow from " + core::to_string(from) +
-                     " before it; print the summary with a greater depth",
-                 wiring.place_of(row)});
-    return input;
-  }
+  if (!nearest.best() || nearest.left() > block.parameters / 3) return wiring.call_hidden(row, input);
   if (nearest.left() > 0) {
     wiring.guess(row, "is shown without its layers, and no sizes give its parameters exactly: " +
                           core::with_separators(nearest.left()) + " of them are counted apart");

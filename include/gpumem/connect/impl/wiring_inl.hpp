@@ -8,6 +8,7 @@
 #include "gpumem/connect/complete.hpp"
 #include "gpumem/connect/cut_blocks.hpp"
 #include "gpumem/connect/declared_layers.hpp"
+#include "gpumem/connect/opaque.hpp"
 #include "gpumem/connect/repair.hpp"
 
 namespace gpumem::connect {
@@ -85,6 +86,7 @@ GPUMEM_INLINE Wiring::Wiring(const model::TrainingJob& job, const ops::Catalogue
   // A table's layers get theirs from their shapes: a convolution 7, a batch norm 2.
   constexpr std::size_t kAttributesALayer = 3;
   const std::size_t layers = graph_.layers().size();
+  told_ = told_share(graph_);
   builder_.reserve(layers, called() ? kAttributesALayer * layers : 0);
   made_.reserve(layers);
   emitted_.resize(layers, false);
@@ -143,6 +145,14 @@ GPUMEM_INLINE std::int64_t Wiring::channels(Tensor tensor) const {
   return dim.kind == core::Dim::Kind::fixed ? dim.size : 0;
 }
 
+GPUMEM_INLINE bool Wiring::stands_in(std::string_view class_name) const {
+  const model::ModelGraph& built = builder_.graph();
+  for (std::uint32_t scope = builder_.current_scope(); scope != 0; scope = built.scope(scope).parent) {
+    if (built.class_name(built.scope(scope)) == class_name) return true;
+  }
+  return false;
+}
+
 GPUMEM_INLINE Tensor Wiring::chain(std::span<const Part> parts, Tensor input) {
   for (const Part& part : parts) input = call(part, input);
   return input;
@@ -171,6 +181,7 @@ GPUMEM_INLINE Tensor Wiring::call_layer(std::uint32_t index, Tensor input) {
   const model::Layer& layer = graph_.layers()[index];
   latest_ = index;
   const ops::Op* op = rules_[layer.op];
+  if (op != nullptr && op->traits.name == model::kOpaqueOp) return call_opaque(layer, *op, input);
   const bool reads = op != nullptr && op->output_shape != nullptr && !op->reads_nothing;
   if (!reads || (called() && graph_.outputs(layer).empty())) {
     if (op == nullptr && graph_.op(layer) == model::kUnknownOp) ++misfits_;
@@ -191,6 +202,10 @@ GPUMEM_INLINE Tensor Wiring::call_layer(std::uint32_t index, Tensor input) {
     return expand_block(*this, part_of(layer), {printed_shape(graph_, layer), layer.parameters, class_name}, input);
   }
   return called() ? call_printed(layer, *op, input) : call_declared(layer, *op, input);
+}
+
+GPUMEM_INLINE Tensor Wiring::call_hidden(Part row, Tensor input) {
+  return call_opaque(graph_.layers()[row.index], *wiring_detail::find(ops_, model::kOpaqueOp), input);
 }
 
 GPUMEM_INLINE Tensor Wiring::bridged(Tensor input, std::int64_t features, bool biased) {

@@ -41,6 +41,13 @@ GPUMEM_INLINE core::Bytes scaled(core::Bytes context, std::int64_t reserved, dou
   return core::Bytes(context.count() + static_cast<std::int64_t>(static_cast<double>(reserved) * share));
 }
 
+/// What the job needs at most: what it has in live tensors, without what the allocator has cached, which it gives back
+/// in need.
+GPUMEM_INLINE core::Bytes most_needed(const analysis::JobRun& of_job, const Margin& margin) {
+  const core::Bytes live = scaled(of_job.context.upper, of_job.run.peak_allocated, margin.upper);
+  return core::Bytes(core::bounded_sum({live.count(), margin.more.count()}));
+}
+
 }  // namespace allocator_estimate_detail
 
 GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis& analysis,
@@ -60,17 +67,22 @@ GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis
   estimate.breakdown = detail::breakdown_of(run, context.expected);
   estimate.expected = core::Bytes(context.expected.count() + run.peak_reserved);
   const Margin margin = margin_of(analysis.job(), *source, gpu);
-  estimate.lower = detail::scaled(context.lower, run.peak_reserved, margin.lower);
-  estimate.upper = detail::scaled(context.upper, run.peak_reserved, margin.upper);
+  const core::Bytes lower = detail::scaled(context.lower, run.peak_reserved, margin.lower);
+  const core::Bytes upper = detail::scaled(context.upper, run.peak_reserved, margin.upper);
+  const std::int64_t parameters = context.lower.count() + estimate.breakdown.parameters.count();
+  estimate.lower = std::min(lower, core::Bytes(std::max(lower.count() - margin.fewer.count(), parameters)));
+  estimate.upper = core::Bytes(core::bounded_sum({upper.count(), margin.more.count()}));
+  // Where runs were measured the replay decides. Elsewhere nobody knows how far off it is: then what the job may need
+  // decides.
+  estimate.fits = of_job->fits && (margin.coverage || detail::most_needed(*of_job, margin) <= gpu.capacity());
   // A job that fits takes no more than there is: the allocator releases its cache first.
-  if (of_job->fits) estimate.upper = std::max(estimate.expected, std::min(estimate.upper, gpu.capacity()));
+  if (estimate.fits) estimate.upper = std::max(estimate.expected, std::min(estimate.upper, gpu.capacity()));
   estimate.upper_coverage = margin.coverage;
   estimate.ranged = true;
   estimate.assumed = assumptions_of(analysis.job(), *source, gpu, context);
   estimate.allocated = core::Bytes(run.peak_allocated);
   estimate.reserved = core::Bytes(run.peak_reserved);
   estimate.device = estimate.expected;
-  estimate.fits = of_job->fits;
   estimate.retries = run.retries;
   estimate.coverage.edges = source->edges;
   estimate.peak_layer = detail::peak_layer_of(**steps, *source->graph, run.peak_event);

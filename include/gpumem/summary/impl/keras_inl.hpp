@@ -195,6 +195,7 @@ class Reader : private TableReader {
     if (!read_output(row)) return false;
     if (has_nested) return true;
     const model::OpTraits* op = op_of(class_name, whole);
+    if (op == nullptr && *count > 0) op = opaque_op();
     if (op == nullptr && *count > 0 && !options().lenient) {
       return refuse_unknown(row.line, row.name, *count, "if it is a nested model, print with expand_nested=True; ");
     }

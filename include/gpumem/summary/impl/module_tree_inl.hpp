@@ -162,6 +162,8 @@ class Reader {
     parse_arguments(line.arguments, op == nullptr ? model::Names(kUnnamed) : op->positional, attributes_);
     count_child(line.parameters, line.repeats);
     if (!line.parameters) counts_missing_ = true;
+    std::optional<std::int64_t> parameters = line.parameters;
+    if (op == nullptr && !is_bare_container(line.class_name)) op = opaque_op(parameters);
     if (op == nullptr && line.parameters.value_or(0) > 0 && !options_.lenient) {
       refuse({core::ErrorCode::unknown_layer,
               "layer " + core::quoted(line.name) + " (" + core::quoted(line.class_name) + ") holds " +
@@ -180,7 +182,6 @@ class Reader {
       return;
     }
     if (op != nullptr && op->norm == model::NormKind::rms) default_norm_width();
-    std::optional<std::int64_t> parameters = line.parameters;
     if (!parameters && op != nullptr && op->name == model::kParameterOp) {
       // An empty ParameterDict(), or one that shows its tensors in one line.
       parameters = tensor_elements(line.arguments).value();
@@ -196,6 +197,19 @@ class Reader {
       if (copy > 0 && !repeat(1 + line.name.size() + line.arguments.size())) return;
       add(line, op, parameters);
     }
+  }
+
+  /// The op of a layer of an unknown class that holds parameters, counted as printed or else as a matrix of the sizes
+  /// that it prints; null if nothing tells them, and where the tree is read leniently.
+  const model::OpTraits* opaque_op(std::optional<std::int64_t>& parameters) const {
+    if (options_.lenient) return nullptr;
+    if (!parameters) {
+      const model::Attributes printed(attributes_);
+      const auto in = printed.integer("in_features");
+      const auto out = printed.integer("out_features");
+      if (in && out) parameters = (core::Checked(*in) * core::Checked(*out)).value();
+    }
+    return parameters.value_or(0) > 0 ? options_.vocabulary->find_op(model::kOpaqueOp) : nullptr;
   }
 
   /// Whole numbers are what parameters are made of: "Linear4bit(in_features=64", as against "Snake(p=0.1)".

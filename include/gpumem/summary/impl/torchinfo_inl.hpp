@@ -117,6 +117,7 @@ class Reader : private TableReader {
     if (read_head() && read_rows()) {
       read_foot();
       read_input_size(kMegabyte);
+      read_output_size(kMegabyte);
     }
     return std::move(builder()).build();
   }
@@ -263,11 +264,12 @@ class Reader : private TableReader {
     const model::OpTraits* block = options().vocabulary->find_cut(row.class_name);
     const bool known = block != nullptr && (!is_bare_container(row.class_name) || in_block());
     if (known && holds && row.depth > 0 && shapes().size() == 1) return add(row, block, count);
-    if (holds && !options().lenient) {
+    const model::OpTraits* opaque = holds ? opaque_op() : nullptr;
+    if (holds && opaque == nullptr && !options().lenient) {
       return refuse_unknown(row.line, row.name, count.parameters,
                             row.depth == 0 ? "" : "if it is a container, print the summary with a greater depth; ");
     }
-    return add(row, nullptr, count);
+    return add(row, opaque, count);
   }
 
   Columns columns_;

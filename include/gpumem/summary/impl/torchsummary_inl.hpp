@@ -72,6 +72,7 @@ class Reader : private TableReader {
       if (!shapes().empty()) builder().mark_block(row->class_name, shapes()[0]);
       return true;
     }
+    if (op == nullptr) op = opaque_op();
     if (op == nullptr && !options().lenient) return refuse_unknown(lines().number(), row->name, *count);
     if (op != nullptr && op->parameters_of_other_names && *count == 0) {
       return refuse(lines().number(), {core::ErrorCode::missing_information,
