@@ -19,7 +19,7 @@ int run_estimate(const EstimateOptions& options) {
   // Asked for one estimator, its failure is the answer; asked for all, each stands for itself.
   const auto& answers = evaluation->answers;
   if (answers.size() == 1 && !answers[0].estimate) return report_error(answers[0].estimate.error());
-  print_warnings(*evaluation->graph);
+  print_warnings(*evaluation);
   const std::string text =
       options.json ? to_json(*evaluation).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
                    : to_table(*evaluation, isatty(STDOUT_FILENO) != 0);

@@ -4,6 +4,13 @@
 
 namespace gpumem::cli {
 
+std::vector<model::Warning> guesses_of(analysis::Analysis& analysis) {
+  const auto source = analysis.source();
+  if (!source || (source->guesses.edges == 0 && source->guesses.bounded == 0)) return {};
+  const auto warnings = source->graph->warnings();
+  return {warnings.begin(), warnings.end()};
+}
+
 Result<std::shared_ptr<const ModelGraph>> Evaluator::graph_of(const JobRequest& request) {
   const std::string key = (request.lenient ? "lenient:" : "strict:") + request.summary;
   {
@@ -60,7 +67,7 @@ Result<Evaluation> Evaluator::read(const JobRequest& request) {
   if (!graph) return graph.error();
   auto job = job_from(request, *graph);
   if (!job) return job.error();
-  return Evaluation{*graph, *std::move(job), *gpu, request.alloc_conf, {}};
+  return Evaluation{*graph, *std::move(job), *gpu, request.alloc_conf, {}, {}};
 }
 
 Result<Evaluation> Evaluator::evaluate(const JobRequest& request) {
@@ -73,6 +80,8 @@ Result<Evaluation> Evaluator::evaluate(const JobRequest& request) {
     const auto begin = std::chrono::steady_clock::now();
     auto estimate = estimator->estimate(*analysis, *evaluation->gpu);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+    const bool wired = estimate && !estimate->coverage.edges.empty();
+    if (wired && evaluation->guesses.empty()) evaluation->guesses = guesses_of(*analysis);
     evaluation->answers.push_back({estimator->name(), std::move(estimate), seconds.count()});
   }
   return evaluation;

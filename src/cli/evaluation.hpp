@@ -33,7 +33,11 @@ struct Evaluation {
   const GpuProfile* gpu = nullptr;  ///< views the evaluator that made it
   std::string alloc_conf;           ///< as PYTORCH_CUDA_ALLOC_CONF
   std::vector<Answer> answers;
+  std::vector<model::Warning> guesses;  ///< what the answers guess of the model, each with its line
 };
+
+/// What connecting the model guessed, where an answer was made with it; none where nothing had to be guessed.
+[[nodiscard]] std::vector<model::Warning> guesses_of(analysis::Analysis& analysis);
 
 class Evaluator {
  public:

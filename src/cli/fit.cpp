@@ -24,15 +24,18 @@ int run_fit(const FitOptions& options) {
     return report_error({ErrorCode::invalid_argument, "fit takes one estimator, not all of them", {}});
   }
   const Estimator& estimator = *estimators->front();
-  const Result<Evaluation> evaluation = evaluator.read(request);
+  Result<Evaluation> evaluation = evaluator.read(request);
   if (!evaluation) return report_error(evaluation.error());
 
+  analysis::Analysis analysis(evaluation->job);
   const auto begin = std::chrono::steady_clock::now();
-  const Result<Fit> fit = of_sequence ? estimate::longest_sequence(evaluation->job, *evaluation->gpu, estimator)
-                                      : estimate::largest_batch(evaluation->job, *evaluation->gpu, estimator);
+  const Result<Fit> fit = of_sequence ? estimate::longest_sequence(analysis, *evaluation->gpu, estimator)
+                                      : estimate::largest_batch(analysis, *evaluation->gpu, estimator);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!fit) return report_error(fit.error());
-  print_warnings(*evaluation->graph);
+  const bool wired = fit->estimate && !fit->estimate->coverage.edges.empty();
+  if (wired) evaluation->guesses = guesses_of(analysis);
+  print_warnings(*evaluation);
   if (options.json) {
     const nlohmann::ordered_json json = to_json(*evaluation, estimator.name(), *fit, seconds.count());
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());

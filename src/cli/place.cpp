@@ -261,7 +261,7 @@ int answer(Placing& placing, const PlaceOptions& options) {
   if (!valid) return report_error(valid.error());
   std::size_t turn = options.turn;
   placing.decision = placing.policy.decide(placing.request, placing.server, placing.conditions, turn);
-  if (!placing.needs.empty()) print_warnings(*placing.needs.front().evaluation.graph);
+  if (!placing.needs.empty()) print_warnings(placing.needs.front().evaluation);
   const std::string text =
       options.json ? to_json(placing).dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : to_text(placing);
   std::fwrite(text.data(), 1, text.size(), stdout);

@@ -190,6 +190,12 @@ std::string need_of(const std::optional<MemoryEstimate>& estimate) {
   return estimate ? core::to_string(estimate->expected) : "more than 64 bits can count";
 }
 
+/// Of a batch that does not fit: where the GPU holds what is expected, what it may need beside that.
+std::string need_of(const std::optional<MemoryEstimate>& estimate, const GpuProfile& gpu) {
+  const bool may_not = estimate && estimate->ranged && estimate->expected <= gpu.capacity();
+  return need_of(estimate) + (may_not ? ", and may need " + core::to_string(estimate->upper) : std::string());
+}
+
 }  // namespace
 
 Json to_json(const std::vector<estimate::Assumption>& assumed) {
@@ -304,7 +310,7 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu) {
     text += "longer ones are not for this model: " + fit.model_ends->message + "\n";
   } else {
     text += (fit.of_sequence ? "sequence " : "batch ") + core::with_separators(size + 1) + " would need " +
-            need_of(fit.next) + "\n";
+            need_of(fit.next, gpu) + "\n";
   }
   if (fit.estimate->retries > 0) {
     text += "it fits because the allocator gives back its cache " + times(fit.estimate->retries) +
@@ -316,7 +322,8 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu) {
 Error does_not_fit(const Fit& fit, const Evaluation& evaluation) {
   return {ErrorCode::missing_information,
           std::string(fit.of_sequence ? "not even one token a sample" : "not even batch 1") + " fits: it would need " +
-              need_of(fit.next) + " of " + core::to_string(evaluation.gpu->capacity()) + " on " + evaluation.gpu->name,
+              need_of(fit.next, gpu) + " of " + core::to_string(evaluation.gpu->capacity()) + " on " +
+              evaluation.gpu->name,
           {evaluation.graph->file(), 0, {}}};
 }
 
@@ -335,6 +342,13 @@ std::string to_text(const model::Warning& warning) {
 void print_warnings(const ModelGraph& graph) {
   for (const model::Warning& warning : graph.warnings()) {
     std::fprintf(stderr, "gpumem: warning: %s\n", to_text(warning).c_str());
+  }
+}
+
+void print_warnings(const Evaluation& evaluation) {
+  print_warnings(*evaluation.graph);
+  for (const model::Warning& guess : evaluation.guesses) {
+    std::fprintf(stderr, "gpumem: warning: %s\n", to_text(guess).c_str());
   }
 }
 

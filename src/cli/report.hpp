@@ -43,6 +43,8 @@ namespace gpumem::cli {
 
 /// "gpumem: warning: ..." on standard error, one line a warning.
 void print_warnings(const ModelGraph& graph);
+/// The same, and what the answers guess of the model.
+void print_warnings(const Evaluation& evaluation);
 
 /// The table, with bars of the breakdown if it goes to a terminal.
 [[nodiscard]] std::string to_table(const Evaluation& evaluation, bool terminal);

@@ -61,7 +61,7 @@ int run_request(const RequestOptions& options) {
   if (!evaluation) return report_error(evaluation.error());
   const Answer& answer = evaluation->answers.front();
   if (!answer.estimate) return report_error(answer.estimate.error());
-  print_warnings(*evaluation->graph);
+  print_warnings(*evaluation);
   const Result<GpuRequest> asked = request::make_request(options.target, *answer.estimate, *evaluation->gpu, *margin);
   if (!asked) return report_error(Error(asked.error()).in_file(evaluation->graph->file()));
   if (options.json) {
