@@ -54,7 +54,7 @@ using model::TrainingJob;
 using summary::to_graph_json;
 
 /// Reads a model summary in any format, with every op that gpumem knows; "-" is standard input. With `lenient`,
-/// unknown layers that hold parameters are counted instead of refused, and estimates are lower bounds.
+/// unknown layers that hold parameters are counted instead of bounded, and estimates are lower bounds.
 [[nodiscard]] inline Result<ModelGraph> read_summary(const std::string& path, bool lenient = false) {
   return summary::read_file(path, {&ops::vocabulary(), path, lenient});
 }

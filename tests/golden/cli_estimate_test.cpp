@@ -123,8 +123,10 @@ TEST(CliEstimate, PrintsWarningsToStandardError) {
   expect_golden_run("estimate_warning", "estimate tests/golden/cli/wrong_total.txt --batch 1");
 }
 
-TEST(CliEstimate, AnUnknownLayerIsCountedOnlyIfAsked) {
-  expect_golden_run("estimate_unknown_layer", "estimate tests/golden/cli/unknown_layer.txt --batch 1");
+TEST(CliEstimate, AnUnknownLayerIsBoundedOrRefusedOrCountedAlone) {
+  expect_golden_run("estimate_unknown_layer", "estimate tests/golden/cli/unknown_layer.txt --batch 1 --input 10");
+  expect_golden_run("estimate_unknown_layer_strict",
+                    "estimate tests/golden/cli/unknown_layer.txt --batch 1 --input 10 --strict");
   expect_golden_run("estimate_lenient",
                     "estimate tests/golden/cli/unknown_layer.txt --batch 1 --input 10 --lenient --estimator horus");
 }

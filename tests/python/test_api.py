@@ -49,9 +49,11 @@ class ReadSummary(unittest.TestCase):
     def test_lenient(self):
         odd = "  (odd): OddLayer(3, 4, bias=True), 16 params\n"
         text = f"Net(\n{odd}  (fc): Linear(4, 2), 10 params\n), 26 params\n"
+        bounded = gpumem.read_summary(text=text)
+        self.assertEqual(bounded.unknown_layers, 0)
         with self.assertRaises(gpumem.InputError) as caught:
-            gpumem.read_summary(text=text)
-        self.assertEqual(caught.exception.code, "unknown_layer")
+            gpumem.estimate(bounded, batch_size=2, input=(4,), strict=True)
+        self.assertEqual((caught.exception.code, caught.exception.line), ("unknown_layer", 2))
         self.assertEqual(gpumem.read_summary(text=text, lenient=True).unknown_layers, 1)
 
     def test_only_regular_files_of_bounded_length(self):

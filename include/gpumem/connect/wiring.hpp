@@ -144,7 +144,7 @@ class Wiring {
   void bounded(Part where, std::string message, std::int64_t fewer, std::int64_t more);
   /// How many such parts there are, and how far off what they keep may be.
   [[nodiscard]] const Guesses& bounds() const { return bounds_; }
-  /// An error where such layers keep more than half of what is kept, and nothing tells how much.
+  /// An error where such layers keep more than half of what a model takes at batch 32, and nothing tells how much.
   [[nodiscard]] std::optional<core::Error> mostly_opaque() const;
   [[nodiscard]] core::Result<model::ModelGraph> build() && { return std::move(builder_).build(); }
 

@@ -12,7 +12,8 @@ struct ReadOptions {
   /// gpumem::read_summary passes ops::vocabulary(). Must outlive the call.
   const model::Vocabulary* vocabulary = nullptr;
   std::string file = {};  ///< the file's name, for messages
-  /// Take unknown layers that hold parameters as such: estimates become lower bounds, and say so.
+  /// Take unknown layers that hold parameters as such: estimates become lower bounds, and say so. Otherwise they get an
+  /// op of their own, whose memory is bounded (model::kOpaqueOp), if the vocabulary has it; else they are errors.
   bool lenient = false;
 };
 

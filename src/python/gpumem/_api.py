@@ -45,7 +45,7 @@ def read_summary(
 
     path: a regular file, also behind symbolic links; a pipe or a device is refused unopened.
     text: the summary itself, in place of a path.
-    lenient: unknown layers that hold parameters are counted instead of refused; then estimates are
+    lenient: unknown layers that hold parameters are counted instead of bounded; then estimates are
         lower bounds and no job is known to fit.
     largest_bytes: longer files are refused before they are read.
     deadline_ms: how long it may take; 0: as long as it does.

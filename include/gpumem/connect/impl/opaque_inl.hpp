@@ -153,7 +153,9 @@ GPUMEM_INLINE Tensor Wiring::call_opaque(const model::Layer& layer, const ops::O
 
 GPUMEM_INLINE std::optional<core::Error> Wiring::mostly_opaque() const {
   if (guessed_elements_ == 0) return std::nullopt;
-  std::int64_t known = 0;
+  // Weights, gradients and two states, of one sample in a batch of 32.
+  constexpr std::int64_t kSamplesAParameter = 8;
+  std::int64_t known = graph_.parameters() / kSamplesAParameter;
   const model::ModelGraph& built = builder_.graph();
   for (const model::Layer& layer : built.layers()) {
     if (!built.outputs(layer).empty()) known = core::bounded_sum({known, elements_of(built.outputs(layer)[0])});
@@ -167,7 +169,7 @@ GPUMEM_INLINE std::optional<core::Error> Wiring::mostly_opaque() const {
   constexpr std::size_t kLongest = 200;
   return core::Error{core::ErrorCode::unknown_layer,
                      std::to_string(share) +
-                         " % of what the model keeps would be a guess, of classes whose layers are not known (" +
+                         " % of what the model takes would be a guess, of classes whose layers are not known (" +
                          core::shortened(classes, kLongest) +
                          "); print the summary with a greater depth, use a recording, or read it leniently (--lenient) "
                          "for a lower bound",
