@@ -322,7 +322,7 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu) {
 Error does_not_fit(const Fit& fit, const Evaluation& evaluation) {
   return {ErrorCode::missing_information,
           std::string(fit.of_sequence ? "not even one token a sample" : "not even batch 1") + " fits: it would need " +
-              need_of(fit.next, gpu) + " of " + core::to_string(evaluation.gpu->capacity()) + " on " +
+              need_of(fit.next, *evaluation.gpu) + " of " + core::to_string(evaluation.gpu->capacity()) + " on " +
               evaluation.gpu->name,
           {evaluation.graph->file(), 0, {}}};
 }
