@@ -19,12 +19,14 @@ enum class Figure : std::uint8_t {
   reserved,   ///< torch.cuda.max_memory_reserved
   allocated,  ///< torch.cuda.max_memory_allocated
   growth,     ///< device less what was in use before the model came: without the bare context
+  active,     ///< active_bytes.all.peak of torch.cuda.memory_stats
 };
 
-inline constexpr std::array<model::Named<Figure>, 4> kFigures = {{{Figure::device, "device"},
+inline constexpr std::array<model::Named<Figure>, 5> kFigures = {{{Figure::device, "device"},
                                                                   {Figure::reserved, "reserved"},
                                                                   {Figure::allocated, "allocated"},
-                                                                  {Figure::growth, "growth"}}};
+                                                                  {Figure::growth, "growth"},
+                                                                  {Figure::active, "active"}}};
 
 /// What the GPU's counters said on average over the run, each from 0 to 1; nothing where none was read.
 struct Counters {
@@ -55,6 +57,9 @@ struct MeasuredRun {
   std::vector<PublishedEstimate> published = {};
   std::int64_t line = 0;             ///< 1-based line in the file
   std::optional<core::Error> error;  ///< why there is no job; the run is reported, not dropped
+  std::string refusal = {};   ///< of an error: its kind, in words that many runs share; empty: the table has none
+  std::string source = {};    ///< who published the run, where a table holds several sources; else empty
+  std::string training = {};  ///< what learns: "full", "LoRA", "QLoRA"; empty: the table does not say
 };
 
 struct MeasuredRuns {

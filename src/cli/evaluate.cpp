@@ -2,6 +2,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "accuracy_groups.hpp"
 #include "commands.hpp"
 #include "figures.hpp"
 #include "gpumem/core/file.hpp"
@@ -161,7 +162,7 @@ std::string to_table(const Verdict& verdict) {
             percent_of(verdict.several_gpus.relative_error.mean) + " in the mean, " +
             percent_of(verdict.several_gpus.relative_error.median) + " in the median\n";
   }
-  return text + failures(verdict);
+  return text + (has_groups(verdict.predictions) ? groups_table(verdict.predictions) : failures(verdict));
 }
 
 std::string headline(const EvaluateOptions& options, const datasets::MeasuredRuns& all, const Selection& selection) {
@@ -209,6 +210,10 @@ Json to_json(const Verdict& verdict) {
                      {"line", worst.run->line},
                      {"expected_mib", rounded(worst.expected_mib)},
                      {"measured_mib", rounded(worst.run->measured_mib.value_or(0.0))}};
+  }
+  if (has_groups(verdict.predictions)) {
+    json["groups"] = groups_json(verdict.predictions);
+    json["not_answered"] = refusals_json(verdict.predictions);
   }
   json["failures"] = Json::array();
   for (const Prediction* prediction : verdict.failed) {

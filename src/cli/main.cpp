@@ -156,7 +156,8 @@ void add_evaluate(CLI::App& app, EvaluateOptions& options) {
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
       "A table: summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib and one run a row, the\n"
-      "summary's path relative to the table. GPUMemNet's and xMem's published tables are read as they are.");
+      "summary's path relative to the table. GPUMemNet's and xMem's published tables are read as they are, and\n"
+      "tables of language models: name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column an option.");
 }
 
 void add_utilisation(CLI::App& app, UtilisationOptions& options) {

@@ -2,14 +2,16 @@
 
 #include "gpumem/core/file.hpp"
 #include "gpumem_datasets/gpumemnet_csv.hpp"
+#include "gpumem_datasets/language_model_csv.hpp"
 #include "gpumem_datasets/runs_csv.hpp"
 #include "gpumem_datasets/xmem_csv.hpp"
 
 namespace gpumem::datasets {
 
 std::span<const RunsFormat* const> runs_formats() {
-  static const std::array<const RunsFormat*, 3> kAll = {
+  static const std::array<const RunsFormat*, 4> kAll = {
       &runs_csv(),
+      &language_model_csv(),
       &gpumemnet_csv(),
       &xmem_csv(),
   };

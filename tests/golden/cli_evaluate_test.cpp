@@ -1,5 +1,6 @@
 // What `gpumem evaluate` and `replay-trace` print of runs and recordings.
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "command_line.hpp"
@@ -44,6 +45,57 @@ TEST(CliEvaluate, OfRunsThatAllFailIsAnError) {
   EXPECT_EQ(result.exit, 4);
   EXPECT_NE(result.out.find("1 failed"), std::string::npos) << result.out;
   EXPECT_NE(result.err.find("none of its runs could be judged"), std::string::npos) << result.err;
+}
+
+/// Its figures are made up: they measure nothing.
+constexpr const char* kEvaluateLanguageModels = "evaluate tests/golden/cli/language_model_runs_made_up.csv";
+
+TEST(CliEvaluateLanguageModels, CountsEveryRowOnceBySourceFigureAndTraining) {
+  const Outcome result = run(std::string(kEvaluateLanguageModels) + " --json");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const auto json = nlohmann::json::parse(result.out);
+  EXPECT_EQ(json["format"], "language-models");
+  EXPECT_EQ(json["runs"], 8);
+  const auto& replay = json["estimators"][0];
+  EXPECT_EQ(replay["fitted"], 4);
+  for (const char* by : {"source", "figure", "training"}) {
+    std::int64_t runs = 0;
+    std::int64_t answered = 0;
+    for (const auto& group : replay["groups"][by]) {
+      runs += group["runs"].get<std::int64_t>();
+      answered += group["answered"].get<std::int64_t>();
+    }
+    EXPECT_EQ(runs, 8) << by;
+    EXPECT_EQ(answered, 4) << by;
+  }
+  EXPECT_EQ(replay["groups"]["source"][0]["name"], "one/source");
+  EXPECT_EQ(replay["groups"]["source"][0]["answered"], 2);
+  EXPECT_EQ(replay["groups"]["figure"].size(), 4U) << "allocated, reserved, device, active";
+  EXPECT_EQ(replay["groups"]["training"][1]["name"], "LoRA on invented");
+}
+
+TEST(CliEvaluateLanguageModels, SaysWhyARowIsNotAnswered) {
+  const Outcome result = run(std::string(kEvaluateLanguageModels) + " --json");
+  ASSERT_EQ(result.exit, 0) << result.err;
+  std::map<std::string, int> reasons;
+  const auto json = nlohmann::json::parse(result.out);
+  for (const auto& refusal : json["estimators"][0]["not_answered"]) {
+    reasons[refusal["reason"].get<std::string>()] = refusal["runs"].get<int>();
+    EXPECT_GE(refusal["first"]["line"], 4);
+  }
+  EXPECT_EQ(reasons["not modelled: optimizer invented"], 1);
+  EXPECT_EQ(reasons["a GPU without a profile"], 1);
+  EXPECT_EQ(reasons["a model that is not read"], 1);
+  EXPECT_EQ(reasons.size(), 4U);  // and the base in a type that nobody has
+}
+
+TEST(CliEvaluateLanguageModels, PrintsATableOfGroups) {
+  const Outcome result = run(kEvaluateLanguageModels);
+  ASSERT_EQ(result.exit, 0) << result.err;
+  for (const char* line : {"by source", "one/source", "by figure", "active", "by training",
+                           "not answered:", "1 not modelled: optimizer invented (one-unknown-optimizer, line 4:"}) {
+    EXPECT_NE(result.out.find(line), std::string::npos) << line << "\n" << result.out;
+  }
 }
 
 constexpr const char* kEvaluateUtilisation = "evaluate tests/golden/cli/utilisation_runs_made_up.csv --utilisation";

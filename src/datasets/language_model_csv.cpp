@@ -1,0 +1,267 @@
+#include "gpumem_datasets/language_model_csv.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "gpumem/core/error.hpp"
+#include "gpumem/job/job_from.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "gpumem_datasets/summary_shelf.hpp"
+
+namespace gpumem::datasets {
+
+namespace {
+
+constexpr std::array<std::string_view, 7> kColumns = {"name",       "config", "gpu",         "batch_size",
+                                                      "seq_length", "figure", "measured_mib"};
+
+/// A column, and the option of a job that it means.
+struct OptionColumn {
+  std::string_view column;
+  std::string_view option;
+  /// Cells that say what a job is without the option; besides the empty one.
+  std::array<std::string_view, 2> usual = {};
+};
+
+constexpr OptionColumn kOptionColumns[] = {
+    {"batch_size", "batch_size"},
+    {"seq_length", "seq_length"},
+    {"precision", "precision"},
+    {"optimizer", "optimizer"},
+    {"fused", "fused", {"no", "unknown"}},
+    {"lora_rank", "lora"},
+    {"lora_targets", "lora_targets"},
+    {"quantization", "quantize"},
+    {"checkpointing", "checkpointing", {"none"}},
+    // Without the option a job takes PyTorch's own choice, which keeps what flash attention keeps.
+    {"attention", "attention", {"sdpa", "flash"}},
+    {"loss", "loss", {"standard"}},
+    {"compile", "compile", {"no"}},
+    {"accumulate", "accumulate"},
+    {"data_parallel", "data_parallel", {"1"}},
+    {"sharding", "sharding", {"none"}},
+    {"tensor_parallel", "tensor_parallel", {"1"}},
+    {"sequence_parallel", "sequence_parallel", {"no"}},
+    {"pipeline_parallel", "pipeline_parallel", {"1"}},
+    {"virtual_stages", "virtual_stages", {"1"}},
+    {"schedule", "schedule", {"none"}},
+    {"context_parallel", "context_parallel", {"1"}},
+    {"expert_parallel", "expert_parallel", {"1"}},
+    {"offload", "offload", {"none"}},
+    {"rank", "rank", {"0", "max"}},  // of one rank, or of many that are alike
+};
+
+/// A cell's word, or the beginning of one that ends in '-' or ':', and the option's word for the same.
+struct OptionWord {
+  std::string_view column;
+  std::string_view cell;
+  std::string_view word;
+};
+
+constexpr OptionWord kOptionWords[] = {
+    {"checkpointing", "full-block:", "full:"},
+    {"checkpointing", "every-", "every:"},
+    {"attention", "unfused", "eager"},
+};
+
+/// An option that a source implies, with where that is to be seen.
+struct SourceOption {
+  std::string_view source;
+  std::string_view option;
+  std::string_view value;
+};
+
+constexpr SourceOption kSourceOptions[] = {
+    // SFTTrainer, which is HuggingFace's Trainer.
+    {"foundation-model-stack/fms-acceleration", "loop", "hf-trainer"},
+    // The guide's runs: Trainer, and transformers' own AdamW, which goes tensor by tensor.
+    {"huggingface/transformers", "loop", "hf-trainer"},
+    {"huggingface/transformers", "foreach", "false"},
+    // litgpt/finetune/lora.py: fit() binds `logits` and `loss` until the next micro-batch binds them again.
+    {"Lightning-AI/litgpt", "loop", "script"},
+    // train.py of fsdp_qlora: `output` and `loss` likewise.
+    {"AnswerDotAI/fsdp_qlora", "loop", "script"},
+    // torchtitan/train.py: `del pred` before backward, as torchtune has it.
+    {"pytorch/torchtitan", "loop", "torchtune"},
+};
+
+/// What a row says of its job that gpumem does not model.
+struct NotModelled {
+  std::string kinds;   ///< for counting: "lora, loss fused-ce"
+  std::string values;  ///< for people: "lora 16, loss fused-ce"
+
+  void add(std::string_view kind, std::string_view value) {
+    const char* const separator = kinds.empty() ? "" : ", ";
+    kinds.append(separator).append(kind);
+    values.append(separator).append(value);
+  }
+};
+
+std::string option_word(std::string_view column, std::string_view cell) {
+  for (const OptionWord& row : kOptionWords) {
+    if (row.column != column || !cell.starts_with(row.cell)) continue;
+    return std::string(row.word) + std::string(cell.substr(row.cell.size()));
+  }
+  return std::string(cell);
+}
+
+/// The word for an option that is on or off: "full" of checkpointing is on.
+std::string flag_word(std::string_view word) {
+  if (word == "yes" || word == "full") return "true";
+  return word == "no" || word == "none" ? "false" : std::string(word);
+}
+
+bool is_usual(const OptionColumn& row, std::string_view cell) {
+  return cell.empty() || std::find(row.usual.begin(), row.usual.end(), cell) != row.usual.end();
+}
+
+/// Takes one cell by its option. Errors: malformed_input for a number that is none.
+core::Status take_option(const core::CsvCells& cells, const OptionColumn& row, job::JobRequest& request,
+                         NotModelled& missing) {
+  const std::string_view cell = cells.text(row.column);
+  if (is_usual(row, cell)) return core::Done{};
+  const std::string shown = std::string(row.option) + " " + core::shortened(cell, 60);
+  const job::JobOption* const option = job::find_option(row.option);
+  if (option == nullptr) {
+    missing.add(row.option, shown);
+    return core::Done{};
+  }
+  std::string word = option_word(row.column, cell);
+  if (option->place.type == job::OptionType::flag) word = flag_word(word);
+  const core::Status taken = job::set_option_text(*option, request, word);
+  if (taken) return taken;
+  if (option->place.type == job::OptionType::whole_number) {
+    return cells.malformed(std::string(row.column) + " " + taken.error().message);
+  }
+  missing.add(shown, shown);
+  return core::Done{};
+}
+
+/// The part of `source` before ':' or '@'.
+std::string_view source_of(const core::CsvCells& cells) {
+  const std::string_view text = cells.text("source");
+  return text.substr(0, text.find_first_of(":@"));
+}
+
+/// What the source implies, where there is such an option.
+void take_source_options(std::string_view source, job::JobRequest& request) {
+  for (const SourceOption& row : kSourceOptions) {
+    const job::JobOption* const option = job::find_option(row.option);
+    if (row.source == source && option != nullptr) (void)job::set_option_text(*option, request, row.value);
+  }
+}
+
+void take_adapters(const core::CsvCells& cells, job::JobRequest& request) {
+  const job::JobOption* const option = job::find_option("lora_dtype");
+  if (cells.text("lora_rank").empty() || option == nullptr) return;
+  for (const std::string_view dtype : {"fp32", "bf16"}) {
+    const std::string note = "adapters=" + std::string(dtype);
+    if (cells.text("notes").find(note) != std::string_view::npos) {
+      (void)job::set_option_text(*option, request, dtype);
+    }
+  }
+}
+
+/// "full", "LoRA", "QLoRA" (a base in nf4) or "LoRA on gptq-4bit".
+std::string training_of(const core::CsvCells& cells) {
+  const std::string_view quantization = cells.text("quantization");
+  if (cells.text("lora_rank").empty()) {
+    return quantization.empty() ? "full" : "full, " + std::string(quantization);
+  }
+  if (quantization.empty()) return "LoRA";
+  return quantization.starts_with("nf4") ? "QLoRA" : "LoRA on " + std::string(quantization);
+}
+
+core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
+  const auto gpus = cells.whole("gpus");
+  if (!gpus) return gpus.error();
+  run.gpus = gpus->value_or(1);
+  if (run.gpus < 1) return cells.malformed("gpus is " + std::to_string(run.gpus) + "; it must be at least 1");
+  const auto measured = cells.number("measured_mib");
+  if (!measured) return measured.error();
+  run.measured_mib = *measured;
+  const auto figure = model::value_of(kFigures, cells.text("figure"));
+  if (!figure) {
+    return cells.malformed("figure is " + core::quoted(cells.text("figure")) +
+                           "; it must be allocated, reserved, active or device");
+  }
+  run.figure = *figure;
+  return core::Done{};
+}
+
+core::Status take_job(const core::CsvCells& cells, MeasuredRun& run, job::JobRequest& request) {
+  // Until gpumem knows how a job is spread over GPUs, none of its options says enough.
+  if (run.gpus > 1 && job::find_option("sharding") == nullptr) {
+    run.refusal = "more than one GPU";
+    return cells.malformed("the job runs on " + std::to_string(run.gpus) + " GPUs, which is not modelled");
+  }
+  NotModelled missing;
+  for (const OptionColumn& row : kOptionColumns) {
+    if (core::Status taken = take_option(cells, row, request, missing); !taken) return taken;
+  }
+  take_source_options(run.source, request);
+  take_adapters(cells, request);
+  if (missing.kinds.empty()) return core::Done{};
+  run.refusal = "not modelled: " + missing.kinds;
+  return cells.malformed("not modelled: " + missing.values);
+}
+
+core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
+                        const job::JobRequest& request, MeasuredRun& run) {
+  if (cells.text("config").empty()) return cells.malformed("names no config");
+  auto graph = shelf.take((folder / "configs" / cells.text("config")).lexically_normal().string());
+  if (!graph) {
+    run.refusal = "a model that is not read";
+    return graph.error();
+  }
+  auto job = job::job_from(request, *std::move(graph));
+  if (!job) return cells.malformed(job.error().message);
+  run.job = *std::move(job);
+  return core::Done{};
+}
+
+MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf) {
+  MeasuredRun run;
+  run.line = cells.line();
+  run.name = cells.text(cells.text("name").empty() ? "config" : "name");
+  run.gpu = cells.text("gpu");
+  run.source = source_of(cells);
+  run.training = training_of(cells);
+  job::JobRequest request;
+  core::Status read = take_measurement(cells, run);
+  if (read) read = take_job(cells, run, request);
+  if (read) read = take_model(cells, folder, shelf, request, run);
+  if (!read) run.error = std::move(read).error();
+  if (run.error && run.refusal.empty()) run.refusal = "a row that is malformed";
+  return run;
+}
+
+bool sniff(const core::CsvTable& table) {
+  return table.has("config") && table.has("figure") && table.has("measured_mib");
+}
+
+core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& options) {
+  for (const std::string_view column : kColumns) {
+    if (table.has(column)) continue;
+    return core::Error{core::ErrorCode::malformed_input, "has no column " + core::quoted(column),
+                       core::Place{table.file, 1, {}}};
+  }
+  SummaryShelf shelf(options);
+  const std::filesystem::path folder = std::filesystem::path(table.file).parent_path();
+  MeasuredRuns all;
+  all.format = language_model_csv().name;
+  for (const core::CsvRow& row : table.rows) all.runs.push_back(run_of(core::CsvCells(table, row), folder, shelf));
+  return all;
+}
+
+}  // namespace
+
+const RunsFormat& language_model_csv() {
+  static constexpr RunsFormat kFormat = {
+      "language-models", "runs of language models, whose configs stand in configs/ (name,config,...,figure)", &sniff,
+      &read};
+  return kFormat;
+}
+
+}  // namespace gpumem::datasets

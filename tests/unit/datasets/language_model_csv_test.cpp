@@ -1,0 +1,151 @@
+#include "gpumem_datasets/language_model_csv.hpp"
+
+#include <gtest/gtest.h>
+
+#include "expect.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "run_tables.hpp"
+
+namespace gpumem::datasets {
+namespace {
+
+using testing::succeeds;
+
+const std::string kHeader = "name,config,gpu,batch_size,seq_length,figure,measured_mib";
+
+/// The one run of a table with these columns besides those that must be there. All figures are made up.
+MeasuredRun read_one(const std::string& columns = "", const std::string& cells = "",
+                     const std::string& begin = "made-up,small.txt,a100-40gb,4,128,allocated,1000") {
+  const std::string comma = columns.empty() ? "" : ",";
+  const auto table = core::parse_csv(kHeader + comma + columns + "\n" + begin + comma + cells + "\n", "data/runs.csv");
+  EXPECT_TRUE(succeeds(table));
+  EXPECT_TRUE(language_model_csv().sniff(*table));
+  const RunsOptions options = testing::small_shelf();
+  const auto all = language_model_csv().read(*table, options);
+  EXPECT_TRUE(succeeds(all));
+  EXPECT_EQ(all->runs.size(), 1U);
+  return all->runs.at(0);
+}
+
+/// Whether gpumem has the option, the row is answered; if not, it says so.
+void expect_option(const std::string& column, const std::string& cell, const std::string& option) {
+  const MeasuredRun run = read_one(column, cell);
+  if (job::find_option(option) != nullptr) {
+    EXPECT_FALSE(run.error) << column << ": " << core::to_string(*run.error);
+  } else {
+    ASSERT_TRUE(run.error) << column;
+    EXPECT_EQ(run.refusal, "not modelled: " + option);
+    EXPECT_NE(run.error->message.find(option + " "), std::string::npos) << run.error->message;
+  }
+}
+
+TEST(LanguageModelCsv, ReadsARun) {
+  const MeasuredRun run =
+      read_one("optimizer,precision,fused,accumulate,source,trainable", "sgd,bf16,yes,8,who/what:some/page.md@0,full");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.name, "made-up");
+  EXPECT_EQ(run.line, 2);
+  EXPECT_EQ(run.job.graph->file(), "data/configs/small.txt");
+  EXPECT_EQ(run.job.batch_size, 4);
+  EXPECT_EQ(run.job.sequence_length, 128);
+  EXPECT_EQ(run.job.optimizer, model::Optimizer::sgd);
+  EXPECT_EQ(run.job.precision, model::Precision::bf16);
+  EXPECT_TRUE(run.job.fused);
+  EXPECT_EQ(run.job.gradient_accumulation, 8);
+  EXPECT_EQ(run.gpu, "a100-40gb");
+  EXPECT_EQ(run.figure, Figure::allocated);
+  EXPECT_EQ(run.measured_mib, 1000.0);
+  EXPECT_EQ(run.source, "who/what");
+  EXPECT_EQ(run.training, "full");
+}
+
+TEST(LanguageModelCsv, HoldsARunToTheFigureThatItNames) {
+  for (const auto& figure : kFigures) {
+    const MeasuredRun run = read_one("", "", "a,small.txt,a100-40gb,4,128," + std::string(figure.name) + ",1000");
+    EXPECT_FALSE(run.error) << figure.name;
+    EXPECT_EQ(run.figure, figure.value) << figure.name;
+  }
+}
+
+TEST(LanguageModelCsv, CellsThatSayWhatAJobIsAnywayNeedNoOption) {
+  const MeasuredRun run = read_one(
+      "checkpointing,attention,loss,compile,sharding,tensor_parallel,sequence_parallel,schedule,offload,rank,fused",
+      "none,flash,standard,no,none,1,no,none,none,0,unknown");
+  EXPECT_FALSE(run.error) << core::to_string(*run.error);
+}
+
+TEST(LanguageModelCsv, AnOptionThatGpumemLacksIsNamed) {
+  expect_option("lora_rank", "16", "lora");
+  expect_option("quantization", "nf4", "quantize");
+  expect_option("offload", "parameters", "offload");
+  expect_option("compile", "yes", "compile");
+}
+
+TEST(LanguageModelCsv, AValueThatAnOptionDoesNotTakeIsNamed) {
+  const MeasuredRun run = read_one("optimizer,precision", "made-up,invented");
+  ASSERT_TRUE(run.error);
+  EXPECT_EQ(run.refusal, "not modelled: precision invented, optimizer made-up");
+  EXPECT_EQ(run.error->place.line, 2);
+}
+
+TEST(LanguageModelCsv, CheckpointingOfEveryLayerIsModelled) {
+  const MeasuredRun run = read_one("checkpointing", "full");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  job::JobRequest request;
+  request.training = run.job;
+  EXPECT_FALSE(job::is_default(*job::find_option("checkpointing"), request));
+}
+
+TEST(LanguageModelCsv, ASourceImpliesOptions) {
+  const MeasuredRun guide = read_one("source", "huggingface/transformers:docs/made_up.mdx@0");
+  ASSERT_FALSE(guide.error);
+  EXPECT_FALSE(guide.job.foreach) << "its AdamW goes tensor by tensor";
+  const MeasuredRun other = read_one("source", "who/what@0");
+  ASSERT_FALSE(other.error);
+  EXPECT_TRUE(other.job.foreach);
+}
+
+TEST(LanguageModelCsv, SaysWhatLearns) {
+  EXPECT_EQ(read_one("lora_rank", "").training, "full");
+  EXPECT_EQ(read_one("lora_rank", "8").training, "LoRA");
+  EXPECT_EQ(read_one("lora_rank,quantization", "8,nf4-double").training, "QLoRA");
+  EXPECT_EQ(read_one("lora_rank,quantization", "8,gptq-4bit").training, "LoRA on gptq-4bit");
+  EXPECT_EQ(read_one("lora_rank,quantization", ",float8").training, "full, float8");
+}
+
+TEST(LanguageModelCsv, SeveralGpusAreNamedAsTheReason) {
+  if (job::find_option("sharding") != nullptr) GTEST_SKIP() << "gpumem knows how a job is spread over GPUs";
+  const MeasuredRun run = read_one("gpus,tensor_parallel", "8,2");
+  ASSERT_TRUE(run.error);
+  EXPECT_EQ(run.refusal, "more than one GPU");
+  EXPECT_EQ(run.gpus, 8);
+}
+
+TEST(LanguageModelCsv, EveryRowIsReportedWithWhatIsWrong) {
+  const std::vector<std::pair<const char*, const char*>> rows = {
+      {"a,other.txt,a100-40gb,4,128,allocated,1000", "cannot open"},
+      {"a,,a100-40gb,4,128,allocated,1000", "names no config"},
+      {"a,small.txt,a100-40gb,,128,allocated,1000", "the batch size is 0"},
+      {"a,small.txt,a100-40gb,many,128,allocated,1000", "batch_size must be a whole number"},
+      {"a,small.txt,a100-40gb,4,128,guessed,1000", "figure is 'guessed'"},
+      {"a,small.txt,a100-40gb,4,128,allocated,much", "measured_mib is 'much'"},
+  };
+  for (const auto& [row, message] : rows) {
+    const MeasuredRun run = read_one("", "", row);
+    ASSERT_TRUE(run.error) << row;
+    EXPECT_NE(run.error->message.find(message), std::string::npos) << run.error->message;
+    EXPECT_FALSE(run.refusal.empty()) << row;
+  }
+}
+
+TEST(LanguageModelCsv, AColumnThatIsMissingIsNamed) {
+  const auto table = core::parse_csv("name,config,figure,measured_mib\n", "runs.csv");
+  ASSERT_TRUE(succeeds(table));
+  const RunsOptions options = testing::small_shelf();
+  const auto all = language_model_csv().read(*table, options);
+  ASSERT_FALSE(all);
+  EXPECT_NE(all.error().message.find("has no column 'gpu'"), std::string::npos) << all.error().message;
+}
+
+}  // namespace
+}  // namespace gpumem::datasets
