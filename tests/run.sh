@@ -52,6 +52,7 @@ if [ "$all" = yes ]; then
   install_or_leave_out "the check of the webhook's manifests" python3-yaml || true
   # mypy checks the package's type hints.
   install_or_leave_out "the Python package" pybind11-dev python3-dev mypy || true
+  install_or_leave_out "trainers' files in YAML" libyaml-cpp-dev || true
   install_or_leave_out "opening the timeline's pages" chromium || true
   # A cluster without a GPU; no service is needed or set up.
   install_or_leave_out "the plugin for Slurm" libslurm-dev lua5.1 slurm-client slurm-wlm-basic-plugins slurmctld slurmd ||

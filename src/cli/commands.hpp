@@ -13,6 +13,8 @@ namespace gpumem::cli {
 
 struct EstimateOptions {
   JobRequest request;
+  std::string trainer;  ///< a trainer's file, whose options count where the request was given none; empty: none
+  std::string adapter;  ///< PEFT's adapter_config.json, or its folder; empty: what stands beside the trainer's file
   bool json = false;
 };
 int run_estimate(const EstimateOptions& options);

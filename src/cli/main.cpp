@@ -12,6 +12,7 @@
 #include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "job_arguments.hpp"
+#include "trainer_files.hpp"
 
 namespace {
 
@@ -71,10 +72,27 @@ void add_job(CLI::App& command, JobRequest& request, std::initializer_list<std::
 /// The option that is already there takes these estimators.
 void name_estimators(CLI::App& command) { command.get_option("--estimator")->description(estimator_names()); }
 
+/// A trainer's file names the model and the batch size, so that neither has to be named.
+void add_trainer(CLI::App& command, EstimateOptions& options) {
+  std::string names;
+  for (const auto* format : gpumem::trainer_files::trainer_formats()) {
+    names += (names.empty() ? "" : ", ") + std::string(format->description);
+  }
+  CLI::Option* const summary = command.get_option("summary");
+  CLI::Option* const batch = command.get_option("--batch");
+  command.add_option("--trainer", options.trainer, "take the job from a trainer's file: " + names)
+      ->each([summary, batch](const std::string&) {
+        summary->required(false);
+        batch->required(false);
+      });
+  command.add_option("--adapter", options.adapter, "with --trainer: PEFT's adapter_config.json, or its folder");
+}
+
 void add_estimate(CLI::App& app, EstimateOptions& options) {
   CLI::App& command = *app.add_subcommand("estimate", "how much memory one training job will take");
   add_job(command, options.request);
   name_estimators(command);
+  add_trainer(command, options);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(estimator_list());
 }

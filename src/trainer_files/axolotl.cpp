@@ -1,0 +1,134 @@
+#include "axolotl.hpp"
+
+#include "shared_settings.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+
+constexpr std::string_view kWithoutEffect[] = {"base_model_*",
+                                               "bfloat16",
+                                               "chat_template*",
+                                               "comet_*",
+                                               "dataset*",
+                                               "default_system_message",
+                                               "early_stopping*",
+                                               "eval_*",
+                                               "evals_per_epoch",
+                                               "group_by_length",
+                                               "hub_*",
+                                               "is_*_derived_model",
+                                               "load_in_*",
+                                               "lora_alpha",
+                                               "lora_fan_in_fan_out",
+                                               "lora_model_dir",
+                                               "mlflow_*",
+                                               "num_epochs",
+                                               "pad_to_sequence_len",
+                                               "peft_use_rslora",
+                                               "pretraining_dataset",
+                                               "remove_unused_columns",
+                                               "resume_from_checkpoint",
+                                               "sample_packing*",
+                                               "saves_per_epoch",
+                                               "shuffle_*",
+                                               "special_tokens",
+                                               "strict",
+                                               "test_datasets",
+                                               "tokenizer_*",
+                                               "tokens",
+                                               "train_on_inputs",
+                                               "use_tensorboard",
+                                               "val_set_size",
+                                               "wandb_*",
+                                               "xformers_attention",
+                                               "save_*",
+                                               "plugins"};
+
+void read_adapter(TrainerReading& from) {
+  const auto adapter = from.word("adapter");
+  if (from.on("load_in_4bit")) from.want("quantize", "nf4-double", "load_in_4bit");
+  if (from.on("load_in_8bit")) from.want("quantize", "int8", "load_in_8bit");
+  if (!adapter || adapter->empty()) return;
+  if (*adapter != "lora" && *adapter != "qlora") {
+    from.not_modelled("adapter");
+    return;
+  }
+  from.want("lora", from.word("lora_r").value_or("8"), "lora_r");
+  want_lora_targets(from, "lora_target_modules");
+  if (from.on("lora_target_linear")) from.want("lora_targets", "all-linear", "lora_target_linear");
+  from.take("lora_dropout", "lora_dropout");
+  for (const std::string_view path : {"lora_modules_to_save", "peft_use_dora", "lora_target_parameters"}) {
+    from.not_modelled(path);
+  }
+}
+
+void read_attention(TrainerReading& from) {
+  if (from.on("flash_attention")) from.want("attention", "flash", "flash_attention");
+  else if (from.on("sdp_attention")) from.want("attention", "sdpa", "sdp_attention");
+  else if (from.on("eager_attention")) from.want("attention", "eager", "eager_attention");
+  from.not_modelled("xformers_attention");
+  from.not_modelled("s2_attention");
+  from.not_modelled("flex_attention");
+}
+
+/// Liger's and Apple's kernels never make the logits whole.
+void read_loss(TrainerReading& from) {
+  for (const std::string_view path : {"liger_fused_linear_cross_entropy", "cut_cross_entropy"}) {
+    if (from.on(path)) from.want("loss", "fused", path);
+  }
+  if (from.on("liger_cross_entropy")) from.want("loss", "fused-ce", "liger_cross_entropy");
+  for (const std::string_view path : {"liger_rope", "liger_rms_norm", "liger_layer_norm", "liger_glu_activation",
+                                      "liger_swiglu", "lora_mlp_kernel", "lora_qkv_kernel", "lora_o_kernel"}) {
+    from.not_modelled(path);
+  }
+}
+
+void read_checkpointing(TrainerReading& from) {
+  const auto kind = from.word("gradient_checkpointing");
+  if (!kind || *kind == "false") return;
+  from.want("checkpointing", "full", "gradient_checkpointing");
+  if (*kind == "offload" || *kind == "offload_disk") from.want("offload", "activations", "gradient_checkpointing");
+  else if (*kind != "true") from.not_modelled("gradient_checkpointing");
+}
+
+void read_precision(TrainerReading& from) {
+  // "auto" is on where the GPU can do it, which all GPUs that train such models can.
+  const bool bf16 =
+      from.on("bf16") || from.on("bfloat16") || from.is_auto("bf16") || from.word("bf16").value_or("") == "full";
+  want_precision(from, bf16, false, from.on("fp16") || from.on("float16"), bf16 ? "bf16" : "fp16");
+}
+
+bool sniff(const Setting& root) {
+  return root.field("base_model") != nullptr ||
+         (root.field("micro_batch_size") != nullptr && root.field("sequence_len") != nullptr);
+}
+
+void read(TrainerReading& from) {
+  from.job().model = from.word("base_model").value_or("");
+  read_training_arguments(from);
+  from.want("batch_size", "1");
+  from.take("micro_batch_size", "batch_size");
+  from.take("sequence_len", "seq_length");
+  if (const auto optimizer = from.word("optimizer")) want_optimizer(from, *optimizer, "optimizer");
+  read_adapter(from);
+  read_attention(from);
+  read_loss(from);
+  read_checkpointing(from);
+  read_precision(from);
+  for (const std::string_view path :
+       {"rl", "unfrozen_parameters", "relora_steps", "sequence_parallel_degree", "context_parallel_size",
+        "tensor_parallel_size", "reward_model", "mean_resizing_embeddings"}) {
+    from.not_modelled(path);
+  }
+  from.without_effect(kWithoutEffect);
+}
+
+}  // namespace
+
+const TrainerFormat& axolotl() {
+  static constexpr TrainerFormat kFormat = {"axolotl", "axolotl's YAML", &sniff, &read};
+  return kFormat;
+}
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,88 @@
+#include "deepspeed.hpp"
+
+#include "gpumem/core/csv.hpp"
+#include "shared_settings.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+
+constexpr std::string_view kWithoutEffect[] = {"comms_logger",
+                                               "csv_monitor",
+                                               "dataloader_drop_last",
+                                               "dump_state",
+                                               "flops_profiler",
+                                               "gradient_clipping",
+                                               "memory_breakdown",
+                                               "optimizer",
+                                               "prescale_gradients",
+                                               "scheduler",
+                                               "steps_per_print",
+                                               "tensorboard",
+                                               "train_batch_size",
+                                               "wandb",
+                                               "wall_clock_breakdown",
+                                               "zero_optimization",
+                                               "zero_allow_untested_optimizer",
+                                               "zero_force_ds_cpu_optimizer"};
+
+void read_zero(TrainerReading& from) {
+  const auto stage = from.word("zero_optimization.stage");
+  if (!stage || *stage == "0") return;
+  from.want("sharding", "zero-" + *stage, "zero_optimization.stage");
+  const auto is_away = [&](std::string_view path) {
+    const auto device = from.word(path);
+    return device && (*device == "cpu" || *device == "nvme");
+  };
+  const bool states = is_away("zero_optimization.offload_optimizer.device");
+  const bool weights = is_away("zero_optimization.offload_param.device");
+  if (weights) from.want("offload", "parameters", "zero_optimization.offload_param.device");
+  else if (states) from.want("offload", "optimizer", "zero_optimization.offload_optimizer.device");
+  if (weights && states) from.not_modelled("zero_optimization.offload_optimizer.device");
+  for (const std::string_view path :
+       {"reduce_bucket_size", "allgather_bucket_size", "stage3_prefetch_bucket_size",
+        "stage3_param_persistence_threshold", "stage3_max_live_parameters", "stage3_max_reuse_distance",
+        "zero_hpz_partition_size", "zero_quantized_weights", "zero_quantized_gradients", "sub_group_size"}) {
+    from.not_modelled("zero_optimization." + std::string(path));
+  }
+}
+
+void read_optimizer(TrainerReading& from) {
+  const auto type = from.word("optimizer.type");
+  if (!type) return;
+  want_optimizer(from, *type, "optimizer.type");
+  const std::string name = core::lower_case(*type);
+  if ((name == "adam" || name == "adamw") && !from.on("optimizer.params.torch_adam")) {
+    from.want("fused", "true", "optimizer.type");
+  }
+}
+
+bool sniff(const Setting& root) {
+  return root.field("train_micro_batch_size_per_gpu") != nullptr || root.field("zero_optimization") != nullptr ||
+         root.field("train_batch_size") != nullptr;
+}
+
+void read(TrainerReading& from) {
+  from.take("train_micro_batch_size_per_gpu", "batch_size");
+  from.take("gradient_accumulation_steps", "accumulate");
+  read_optimizer(from);
+  if (from.on("fp16.enabled")) from.want("precision", "fp16-mixed", "fp16.enabled");
+  if (from.on("bf16.enabled")) from.want("precision", "bf16-mixed", "bf16.enabled");
+  read_zero(from);
+  for (const std::string_view path :
+       {"amp.enabled", "activation_checkpointing.partition_activations", "activation_checkpointing.cpu_checkpointing",
+        "pipeline", "compression_training", "sparse_attention", "data_types.grad_accum_dtype",
+        "communication_data_type", "torch_autocast.enabled", "tensor_parallel", "sequence_parallel_size"}) {
+    from.not_modelled(path);
+  }
+  from.without_effect(kWithoutEffect);
+}
+
+}  // namespace
+
+const TrainerFormat& deepspeed() {
+  static constexpr TrainerFormat kFormat = {"deepspeed", "DeepSpeed's ds_config.json", &sniff, &read};
+  return kFormat;
+}
+
+}  // namespace gpumem::trainer_files

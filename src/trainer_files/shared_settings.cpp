@@ -1,0 +1,168 @@
+#include "shared_settings.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpumem/core/csv.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+
+/// An optimizer's name without '_' and '-', in lower case, and the option's words for it.
+struct OptimizerName {
+  std::string_view name;
+  std::string_view optimizer;
+  bool fused = false;
+};
+
+constexpr OptimizerName kOptimizerNames[] = {
+    {"adamwtorch", "adamw"},
+    {"adamwhf", "adamw"},
+    {"adamwtorchfused", "adamw", true},
+    {"adamwbnb8bit", "adamw-8bit"},
+    {"adamw8bit", "adamw-8bit"},
+    {"pagedadamw", "paged-adamw"},
+    {"pagedadamw32bit", "paged-adamw"},
+    {"pagedadamw8bit", "paged-adamw-8bit"},
+    {"lion32bit", "lion"},
+    {"lion8bit", "lion-8bit"},
+    {"fusedadam", "adamw", true},
+};
+
+/// Fields of TrainingArguments that change no memory of the GPU, or too little to see.
+constexpr std::string_view kWithoutEffect[] = {"_*",
+                                               "accelerator_config",
+                                               "adam_*",
+                                               "average_tokens_across_devices",
+                                               "batch_eval_metrics",
+                                               "bf16_full_eval",
+                                               "data_seed",
+                                               "dataloader_*",
+                                               "ddp_*",
+                                               "debug",
+                                               "disable_tqdm",
+                                               "dispatch_batches",
+                                               "do_*",
+                                               "eval_*",
+                                               "fp16_*",
+                                               "fsdp_*",
+                                               "full_determinism",
+                                               "gradient_checkpointing_kwargs",
+                                               "greater_is_better",
+                                               "group_by_length",
+                                               "half_precision_backend",
+                                               "hub_*",
+                                               "ignore_data_skip",
+                                               "include_*",
+                                               "jit_mode_eval",
+                                               "label_names",
+                                               "learning_rate",
+                                               "length_column_name",
+                                               "liger_kernel_config",
+                                               "load_best_model_at_end",
+                                               "local_rank",
+                                               "log_*",
+                                               "logging_*",
+                                               "lr_*",
+                                               "max_grad_norm",
+                                               "max_steps",
+                                               "metric_for_best_model",
+                                               "mp_parameters",
+                                               "no_cuda",
+                                               "num_train_epochs",
+                                               "optim_args",
+                                               "output_dir",
+                                               "overwrite_*",
+                                               "past_index",
+                                               "per_gpu_*",
+                                               "plot_loss",
+                                               "prediction_loss_only",
+                                               "push_to_hub*",
+                                               "ray_scope",
+                                               "remove_unused_columns",
+                                               "report_to",
+                                               "restore_callback_states_from_checkpoint",
+                                               "resume_from_checkpoint",
+                                               "run_name",
+                                               "save_*",
+                                               "seed",
+                                               "skip_memory_metrics",
+                                               "split_batches",
+                                               "tf32",
+                                               "torch_compile_*",
+                                               "torchdynamo",
+                                               "tpu_*",
+                                               "trust_remote_code",
+                                               "use_cpu",
+                                               "use_ipex",
+                                               "use_legacy_prediction_loop",
+                                               "use_mps_device",
+                                               "warmup_*"};
+
+/// "no" of eval_strategy is "false" to YAML.
+void note_evaluation(TrainerReading& from, std::string_view path) {
+  const auto when = from.word(path);
+  if (when && *when != "no") from.not_modelled(path);
+}
+
+}  // namespace
+
+void want_optimizer(TrainerReading& from, std::string_view name, std::string_view path) {
+  std::string plain = core::lower_case(name.substr(name.rfind('.') + 1));
+  std::erase_if(plain, [](char byte) { return byte == '_' || byte == '-'; });
+  const auto* const row = std::find_if(std::begin(kOptimizerNames), std::end(kOptimizerNames),
+                                       [&](const OptimizerName& one) { return one.name == plain; });
+  if (row == std::end(kOptimizerNames)) {
+    from.want("optimizer", core::lower_case(name.substr(name.rfind('.') + 1)), path);
+    return;
+  }
+  from.want("optimizer", std::string(row->optimizer), path);
+  if (row->fused) from.want("fused", "true", path);
+}
+
+void want_precision(TrainerReading& from, bool bf16_weights, bool bf16, bool fp16, std::string_view path) {
+  if (bf16_weights) from.want("precision", "bf16", path);
+  else if (bf16) from.want("precision", "amp-bf16", path);
+  else if (fp16) from.want("precision", "amp-fp16", path);
+  else from.want("precision", "fp32", path);
+}
+
+void want_lora_targets(TrainerReading& from, std::string_view path) {
+  auto targets = from.word(path);
+  if (!targets) return;
+  std::erase(*targets, ' ');
+  std::replace(targets->begin(), targets->end(), ',', '+');
+  if (*targets == "all") *targets = "all-linear";
+  from.want("lora_targets", *std::move(targets), path);
+}
+
+void read_training_arguments(TrainerReading& from) {
+  constexpr std::string_view kUsualBatch = "8";
+  from.want("loop", "hf-trainer");
+  from.want("batch_size", std::string(kUsualBatch));
+  from.take("per_device_train_batch_size", "batch_size");
+  from.take("gradient_accumulation_steps", "accumulate");
+  want_optimizer(from, from.word("optim").value_or("adamw_torch"), "optim");
+  if (const Setting* const decay = from.at("weight_decay"); decay != nullptr) {
+    const bool none = decay->word.find_first_not_of("0.") == std::string::npos;
+    from.want("weight_decay", none ? "false" : "true", "weight_decay");
+  }
+  if (from.on("torch_compile")) from.want("compile", "true", "torch_compile");
+  if (from.on("use_liger_kernel")) from.want("loss", "fused", "use_liger_kernel");
+  if (const auto path = from.word("deepspeed")) from.job().deepspeed = *path;
+  else from.not_modelled("deepspeed");  // written out in place; a file is read
+  if (const auto fsdp = from.word("fsdp"); fsdp && !fsdp->empty() && *fsdp != "false") {
+    const bool second = from.word("fsdp_config.fsdp_version").value_or("1") == "2";
+    from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp");
+  }
+  note_evaluation(from, "eval_strategy");
+  note_evaluation(from, "evaluation_strategy");
+  for (const std::string_view path : {"neftune_noise_alpha", "label_smoothing_factor", "auto_find_batch_size",
+                                      "torch_empty_cache_steps", "optim_target_modules"}) {
+    from.not_modelled(path);
+  }
+  from.without_effect(kWithoutEffect);
+}
+
+}  // namespace gpumem::trainer_files

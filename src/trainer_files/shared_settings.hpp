@@ -1,0 +1,26 @@
+// Enters: settings that several trainers spell alike. Leaves: the options that they mean. Source: transformers 4.48
+// (training_args.py, trainer.py), peft 0.14 (tuners/lora/config.py), liger-kernel.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "trainer_format.hpp"
+
+namespace gpumem::trainer_files {
+
+/// The optimizer of `optim` and its like: "adamw_torch_fused", "torch.optim.AdamW",
+/// "bitsandbytes.optim.PagedAdamW8bit". A name that is not in the list is taken as it is, so that it is said not to be
+/// modelled.
+void want_optimizer(TrainerReading& from, std::string_view name, std::string_view path);
+
+/// What HuggingFace's Trainer reads, under whatever program: batch, accumulation, optimizer, compilation, evaluation.
+void read_training_arguments(TrainerReading& from);
+
+/// Precision by the type of the weights and by autocast. `bf16_weights`: the model is loaded in bfloat16.
+void want_precision(TrainerReading& from, bool bf16_weights, bool bf16, bool fp16, std::string_view path);
+
+/// LoRA's targets: a list, "a,b", or what stands for all linear layers ("all", "all-linear").
+void want_lora_targets(TrainerReading& from, std::string_view path);
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,113 @@
+#include "torchtune.hpp"
+
+#include <algorithm>
+
+#include "shared_settings.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+
+constexpr std::string_view kWithoutEffect[] = {"checkpointer",
+                                               "clip_grad_norm",
+                                               "collate_fn",
+                                               "dataset*",
+                                               "device",
+                                               "epochs",
+                                               "log_*",
+                                               "lr_scheduler",
+                                               "max_steps_per_epoch",
+                                               "metric_logger",
+                                               "model",
+                                               "optimizer",
+                                               "output_dir",
+                                               "resume_from_checkpoint",
+                                               "save_*",
+                                               "seed",
+                                               "shuffle",
+                                               "tokenizer",
+                                               "loss",
+                                               "packed",
+                                               "cudnn_deterministic_mode",
+                                               "profiler",
+                                               "run_val_every_n_steps"};
+
+/// The last name of a Python path: "LinearCrossEntropyLoss".
+std::string component(TrainerReading& from, std::string_view path) {
+  const std::string name = from.word(std::string(path) + "._component_").value_or("");
+  return name.substr(name.rfind('.') + 1);
+}
+
+void read_adapters(TrainerReading& from) {
+  const std::string builder = component(from, "model");
+  const bool quantized = builder.starts_with("qlora_") || from.on("model.quantize_base");
+  if (quantized) from.want("quantize", "nf4-double", "model");
+  if (!builder.starts_with("lora_") && !builder.starts_with("qlora_")) {
+    if (builder.starts_with("dora_") || builder.starts_with("qdora_")) from.not_modelled("model._component_");
+    return;
+  }
+  from.want("lora", from.word("model.lora_rank").value_or("8"), "model.lora_rank");
+  std::string targets = from.word("model.lora_attn_modules").value_or("q_proj+v_proj");
+  // torchtune calls the last of the four output_proj.
+  if (const std::size_t at = targets.find("output_proj"); at != std::string::npos) targets.replace(at, 11, "o_proj");
+  if (from.on("model.apply_lora_to_mlp")) targets += "+gate_proj+up_proj+down_proj";
+  if (from.on("model.apply_lora_to_output")) targets += "+lm_head";
+  from.want("lora_targets", targets, "model.lora_attn_modules");
+  from.want("lora_dtype", from.word("dtype").value_or("bf16"), "dtype");
+  from.take("model.lora_dropout", "lora_dropout");
+  from.not_modelled("model.use_dora");
+}
+
+/// Chunks are so many a sequence; the option says how many positions are one.
+void read_loss(TrainerReading& from) {
+  const std::string name = component(from, "loss");
+  if (name.empty() || name == "CrossEntropyLoss") return;
+  const auto length = from.whole("tokenizer.max_seq_len");
+  const std::int64_t chunks = std::max<std::int64_t>(1, from.whole("loss.num_output_chunks").value_or(8));
+  if ((name == "CEWithChunkedOutputLoss" || name == "LinearCrossEntropyLoss") && length && *length > 0) {
+    const std::int64_t positions = *length / chunks + (*length % chunks != 0 ? 1 : 0);
+    from.want("loss", "chunked:" + std::to_string(positions), "loss");
+    return;
+  }
+  from.not_modelled("loss._component_");
+}
+
+bool sniff(const Setting& root) {
+  return std::any_of(root.items.begin(), root.items.end(),
+                     [](const Setting& field) { return field.field("_component_") != nullptr; });
+}
+
+void read(TrainerReading& from) {
+  from.job().model = from.word("checkpointer.checkpoint_dir").value_or("");
+  from.want("loop", "torchtune");
+  from.take("batch_size", "batch_size");
+  from.take("gradient_accumulation_steps", "accumulate");
+  from.take("tokenizer.max_seq_len", "seq_length");
+  if (const auto optimizer = from.word("optimizer._component_")) {
+    want_optimizer(from, *optimizer, "optimizer._component_");
+  }
+  if (from.on("optimizer.fused")) from.want("fused", "true", "optimizer.fused");
+  const std::string dtype = from.word("dtype").value_or("bf16");
+  want_precision(from, dtype == "bf16", false, false, "dtype");
+  if (from.on("enable_activation_checkpointing")) {
+    from.want("checkpointing", "full", "enable_activation_checkpointing");
+  }
+  if (from.on("enable_activation_offloading")) from.want("offload", "activations", "enable_activation_offloading");
+  if (from.on("compile")) from.want("compile", "true", "compile");
+  read_adapters(from);
+  read_loss(from);
+  for (const std::string_view path : {"optimizer_in_bwd", "fsdp_cpu_offload", "custom_sharded_layers",
+                                      "tensor_parallel_dim", "fsdp_sharding_strategy", "ac_mode"}) {
+    from.not_modelled(path);
+  }
+  from.without_effect(kWithoutEffect);
+}
+
+}  // namespace
+
+const TrainerFormat& torchtune() {
+  static constexpr TrainerFormat kFormat = {"torchtune", "torchtune's YAML", &sniff, &read};
+  return kFormat;
+}
+
+}  // namespace gpumem::trainer_files

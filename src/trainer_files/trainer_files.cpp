@@ -1,0 +1,196 @@
+#include "trainer_files.hpp"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <optional>
+
+#include "axolotl.hpp"
+#include "deepspeed.hpp"
+#include "gpumem/core/error.hpp"
+#include "gpumem/core/file.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "llama_factory.hpp"
+#include "peft_adapter.hpp"
+#include "torchtune.hpp"
+#include "training_arguments.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job) {
+  TrainerReading reading(root, job);
+  format.read(reading);
+  reading.finish();
+}
+
+/// The first of these that is there.
+std::optional<std::string> first_file(const std::vector<fs::path>& candidates) {
+  for (const fs::path& path : candidates) {
+    std::error_code fault;
+    if (fs::is_regular_file(path, fault)) return path.string();
+  }
+  return std::nullopt;
+}
+
+/// The word for an option that is on or off: "full" of checkpointing is on.
+std::string word_for(const job::JobOption& option, const std::string& value) {
+  if (option.place.type != job::OptionType::flag) return value;
+  if (value == "full") return "true";
+  return value == "none" ? "false" : value;
+}
+
+/// "lora 16 (lora_rank)".
+std::string shown(const WantedOption& wanted) {
+  constexpr std::size_t kLongest = 80;
+  std::string text = wanted.option + " " + core::shortened(wanted.value, kLongest);
+  if (!wanted.from.empty() && wanted.from != wanted.option) text += " (" + wanted.from + ")";
+  return text;
+}
+
+/// Texts of a file, fit for people.
+std::string printable(std::string_view text) {
+  constexpr std::size_t kLongest = 120;
+  std::string cut = core::shortened(text, kLongest);
+  std::replace_if(
+      cut.begin(), cut.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; }, '?');
+  return cut;
+}
+
+std::string unknown_keys(const std::vector<std::string>& keys) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (std::size_t index = 0; index < std::min(kMost, keys.size()); ++index) {
+    text += (text.empty() ? "" : ", ") + printable(keys[index]);
+  }
+  if (keys.size() > kMost) text += " and " + std::to_string(keys.size() - kMost) + " more";
+  return text;
+}
+
+core::Status take_companion(const std::string& path, core::Status (*take)(std::string_view, TrainerJob&),
+                            TrainerJob& job) {
+  const auto text = core::read_regular_file(path, kLargestTrainerFile);
+  if (!text) return text.error();
+  core::Status taken = take(*text, job);
+  if (!taken) return std::move(taken).error().in_file(path);
+  return taken;
+}
+
+core::Status take_deepspeed_file(const fs::path& folder, TrainerJob& job) {
+  if (job.deepspeed.empty()) return core::Done{};
+  const auto found = first_file({job.deepspeed, folder / job.deepspeed});
+  if (found) return take_companion(*found, &take_deepspeed, job);
+  job.not_modelled.push_back("deepspeed " + job.deepspeed + ", a file that is not here");
+  return core::Done{};
+}
+
+core::Status take_adapter_file(const fs::path& folder, const std::string& adapter, TrainerJob& job) {
+  constexpr const char* kName = "adapter_config.json";
+  if (!adapter.empty()) {
+    std::error_code fault;
+    const fs::path path = fs::is_directory(adapter, fault) ? fs::path(adapter) / kName : fs::path(adapter);
+    return take_companion(path.string(), &take_adapter, job);
+  }
+  if (job.format != training_arguments().name) return core::Done{};
+  const auto beside = first_file({folder / kName});
+  return beside ? take_companion(*beside, &take_adapter, job) : core::Status(core::Done{});
+}
+
+}  // namespace
+
+std::span<const TrainerFormat* const> trainer_formats() {
+  // LLaMA-Factory's files and axolotl's hold TrainingArguments as well, so these come last.
+  static const std::array<const TrainerFormat*, 5> kAll = {
+      &llama_factory(), &axolotl(), &torchtune(), &deepspeed(), &training_arguments(),
+  };
+  return kAll;
+}
+
+core::Result<TrainerJob> parse_trainer_job(std::string_view text) {
+  const auto root = parse_settings(text);
+  if (!root) return root.error();
+  std::string names;
+  for (const TrainerFormat* format : trainer_formats()) {
+    if (format->sniff(*root)) {
+      TrainerJob job;
+      job.format = format->name;
+      read_into(*format, *root, job);
+      return job;
+    }
+    names += (names.empty() ? "" : ", ") + std::string(format->description);
+  }
+  const char* const hint =
+      peft_adapter().sniff(*root) ? "it is an adapter's config: give it by --adapter; the trainer's file is " : "";
+  return core::Error{
+      core::ErrorCode::unknown_format, "its keys are those of no trainer's file; " + (hint + ("one of: " + names)), {}};
+}
+
+core::Status take_adapter(std::string_view text, TrainerJob& job) {
+  const auto root = parse_settings(text);
+  if (!root) return root.error();
+  if (!peft_adapter().sniff(*root)) {
+    return core::Error{core::ErrorCode::unknown_format, "is no adapter_config.json: it has no peft_type", {}};
+  }
+  read_into(peft_adapter(), *root, job);
+  return core::Done{};
+}
+
+core::Status take_deepspeed(std::string_view text, TrainerJob& job) {
+  const auto root = parse_settings(text);
+  if (!root) return root.error();
+  read_into(deepspeed(), *root, job);
+  return core::Done{};
+}
+
+core::Result<TrainerJob> read_trainer_job(const std::string& path, const std::string& adapter) {
+  const auto text = core::read_regular_file(path, kLargestTrainerFile);
+  if (!text) return text.error();
+  auto job = parse_trainer_job(*text);
+  if (!job) return std::move(job).error().in_file(path);
+  const fs::path folder = fs::path(path).parent_path();
+  if (core::Status taken = take_deepspeed_file(folder, *job); !taken) return taken.error();
+  if (core::Status taken = take_adapter_file(folder, adapter, *job); !taken) return taken.error();
+  return job;
+}
+
+core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request) {
+  std::vector<std::string> notes;
+  for (const WantedOption& wanted : job.options) {
+    const job::JobOption* const option = job::find_option(wanted.option);
+    if (option == nullptr) {
+      notes.push_back(printable(shown(wanted)));
+      continue;
+    }
+    if (job::is_given(*option, request)) continue;
+    const core::Status taken = job::set_option_text(*option, request, word_for(*option, wanted.value));
+    if (taken) continue;
+    if (option->place.type == job::OptionType::whole_number) {
+      return core::Error{
+          core::ErrorCode::malformed_input, taken.error().message, {{}, wanted.line, printable(wanted.from)}};
+    }
+    notes.push_back(printable(shown(wanted)));
+  }
+  for (const std::string& text : job.not_modelled) notes.push_back(printable(text));
+  if (!job.unknown.empty()) notes.push_back("keys that gpumem does not know: " + unknown_keys(job.unknown));
+  return notes;
+}
+
+core::Result<std::string> find_model(const TrainerJob& job, const std::string& trainer_file) {
+  constexpr const char* kRemedy = "name its config.json, or its folder, before the options";
+  if (job.model.empty()) {
+    return core::Error{core::ErrorCode::missing_information,
+                       std::string("the file names no model; ") + kRemedy,
+                       {trainer_file, 0, {}}};
+  }
+  const fs::path beside = fs::path(trainer_file).parent_path() / job.model;
+  const auto found = first_file({job.model, fs::path(job.model) / "config.json", beside, beside / "config.json"});
+  if (found) return *found;
+  return core::Error{core::ErrorCode::missing_information,
+                     "the model " + core::quoted(job.model) + " is not here; " + kRemedy,
+                     {trainer_file, 0, {}}};
+}
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,109 @@
+#include "trainer_format.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "gpumem/core/error.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+
+constexpr std::size_t kLongestWord = 200;
+
+/// Whether the setting says that something is not used.
+bool is_off(const Setting& setting) {
+  if (setting.kind == Setting::Kind::list || setting.kind == Setting::Kind::object) return setting.items.empty();
+  constexpr std::array<std::string_view, 4> kOff = {"", "false", "0", "none"};
+  if (std::find(kOff.begin(), kOff.end(), setting.word) != kOff.end()) return true;
+  return setting.kind == Setting::Kind::real && setting.word.find_first_not_of("0.+-") == std::string::npos;
+}
+
+std::string joined(const Setting& list) {
+  std::string text;
+  for (const Setting& item : list.items) {
+    if (text.size() > kLongestWord) break;
+    text += (text.empty() ? "" : "+") + item.word;
+  }
+  return text;
+}
+
+}  // namespace
+
+const WantedOption* TrainerJob::find(std::string_view option) const {
+  const auto found =
+      std::find_if(options.begin(), options.end(), [&](const WantedOption& one) { return one.option == option; });
+  return found == options.end() ? nullptr : &*found;
+}
+
+const Setting* TrainerReading::at(std::string_view path) {
+  known_.emplace(path.substr(0, path.find('.')));
+  const Setting* const found = root_.at(path);
+  if (found == nullptr || found->kind == Setting::Kind::null || found->word == "auto") return nullptr;
+  return found;
+}
+
+std::optional<std::string> TrainerReading::word(std::string_view path) {
+  const Setting* const found = at(path);
+  if (found == nullptr || found->kind == Setting::Kind::object) return std::nullopt;
+  return found->kind == Setting::Kind::list ? joined(*found) : found->word;
+}
+
+bool TrainerReading::on(std::string_view path) { return word(path).value_or("") == "true"; }
+
+bool TrainerReading::is_auto(std::string_view path) const {
+  const Setting* const found = root_.at(path);
+  return found != nullptr && found->word == "auto";
+}
+
+std::optional<std::int64_t> TrainerReading::whole(std::string_view path) {
+  const auto text = word(path);
+  if (!text) return std::nullopt;
+  std::int64_t value = 0;
+  const auto [stop, fault] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (fault != std::errc() || stop != text->data() + text->size()) return std::nullopt;
+  return value;
+}
+
+void TrainerReading::want(std::string_view option, std::string value, std::string_view from) {
+  WantedOption wanted{std::string(option), std::move(value), std::string(from), 0};
+  if (const Setting* const setting = from.empty() ? nullptr : root_.at(from)) wanted.line = setting->line;
+  const auto same = std::find_if(job_.options.begin(), job_.options.end(),
+                                 [&](const WantedOption& one) { return one.option == option; });
+  if (same == job_.options.end()) {
+    job_.options.push_back(std::move(wanted));
+  } else {
+    *same = std::move(wanted);
+  }
+}
+
+void TrainerReading::take(std::string_view path, std::string_view option) {
+  if (auto value = word(path)) want(option, *std::move(value), path);
+}
+
+void TrainerReading::not_modelled(std::string_view path, std::string_view usual) {
+  const Setting* const found = at(path);
+  if (found == nullptr || is_off(*found) || (!usual.empty() && found->word == usual)) return;
+  std::string text(path);
+  const std::string value = found->kind == Setting::Kind::list ? joined(*found) : found->word;
+  if (!value.empty()) text += " " + value;
+  job_.not_modelled.push_back(std::move(text));
+}
+
+void TrainerReading::without_effect(std::span<const std::string_view> keys) {
+  for (const Setting& field : root_.items) {
+    const bool listed = std::any_of(keys.begin(), keys.end(), [&](std::string_view key) {
+      return key.ends_with('*') ? field.key.starts_with(key.substr(0, key.size() - 1)) : field.key == key;
+    });
+    if (listed) known_.insert(field.key);
+  }
+}
+
+void TrainerReading::finish() {
+  for (const Setting& field : root_.items) {
+    if (!known_.contains(field.key) && field.kind != Setting::Kind::null) job_.unknown.push_back(field.key);
+  }
+}
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,79 @@
+// Enters: a trainer's file as a tree of settings. Leaves: TrainerJob, what it says of a training job: options of a job
+// by their names (gpumem/job/job_options.hpp), the model, and what gpumem does not model. And TrainerFormat, what a
+// format of such files is. TrainerReading is how the formats read: each key that one asks for is known, and the others
+// are named.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "setting.hpp"
+
+namespace gpumem::trainer_files {
+
+/// An option of a job as the file has it.
+struct WantedOption {
+  std::string option;  ///< a name of job::job_options(), which may not be there
+  std::string value;   ///< as a word; "full" and "none" of an option that is on or off
+  std::string from;    ///< the key in the file; empty: the trainer's default
+  std::int64_t line = 0;
+};
+
+struct TrainerJob {
+  std::string format;
+  std::string model;  ///< a path, or a name on the hub; empty: the file names none
+  std::vector<WantedOption> options;
+  std::vector<std::string> not_modelled;  ///< what changes memory: "neftune_noise_alpha 5"
+  std::vector<std::string> unknown;       ///< keys of which the format does not know whether they do
+  std::string deepspeed;                  ///< the path of a DeepSpeed config that the file names
+
+  [[nodiscard]] const WantedOption* find(std::string_view option) const;
+};
+
+class TrainerReading;
+
+struct TrainerFormat {
+  std::string_view name;
+  std::string_view description;  ///< for people: what such a file is
+  bool (*sniff)(const Setting& root);
+  void (*read)(TrainerReading& from);
+};
+
+class TrainerReading {
+ public:
+  TrainerReading(const Setting& root, TrainerJob& job) : root_(root), job_(job) {}
+
+  [[nodiscard]] TrainerJob& job() { return job_; }
+
+  /// The setting at "optimizer.params.lr"; null where it is missing, null or "auto". Its first key is then known.
+  [[nodiscard]] const Setting* at(std::string_view path);
+  /// As a word: items of a list are joined by '+'. Nothing for objects, and where at() is null.
+  [[nodiscard]] std::optional<std::string> word(std::string_view path);
+  /// Whether it is true.
+  [[nodiscard]] bool on(std::string_view path);
+  [[nodiscard]] std::optional<std::int64_t> whole(std::string_view path);
+  /// Whether it is left to the trainer.
+  [[nodiscard]] bool is_auto(std::string_view path) const;
+
+  /// The option has this value. What is wanted last counts.
+  void want(std::string_view option, std::string value, std::string_view from = {});
+  /// The option has the value of the setting, if there is one.
+  void take(std::string_view path, std::string_view option);
+  /// Names the setting, unless it is missing, false, 0, an empty text or list, or the usual word.
+  void not_modelled(std::string_view path, std::string_view usual = {});
+  /// Keys that do not change memory; one that ends in '*' stands for all that begin so.
+  void without_effect(std::span<const std::string_view> keys);
+  /// Notes the keys that nobody asked for.
+  void finish();
+
+ private:
+  const Setting& root_;
+  TrainerJob& job_;
+  std::set<std::string, std::less<>> known_;
+};
+
+}  // namespace gpumem::trainer_files

@@ -1,0 +1,59 @@
+#include "training_arguments.hpp"
+
+#include "shared_settings.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+
+constexpr std::string_view kWithoutEffect[] = {
+    "attn_implementation", "bnb_4bit_compute_dtype",    "dataset*",          "eos_token",          "lora_alpha",
+    "lora_task_type",      "max_prompt_length",         "model_init_kwargs", "model_revision",     "packing",
+    "pad_token",           "preprocessing_num_workers", "tokenizer_name",    "use_fast_tokenizer", "use_rslora"};
+
+/// trl's ModelConfig.
+void read_model_config(TrainerReading& from) {
+  from.take("attn_implementation", "attention");
+  if (const auto attention = from.word("attn_implementation"); attention && attention->starts_with("flash_attention")) {
+    from.want("attention", "flash", "attn_implementation");
+  }
+  if (from.on("use_peft")) {
+    from.want("lora", from.word("lora_r").value_or("16"), "lora_r");
+    want_lora_targets(from, "lora_target_modules");
+    from.take("lora_dropout", "lora_dropout");
+    from.not_modelled("lora_modules_to_save");
+    from.not_modelled("use_dora");
+  }
+  if (from.on("load_in_8bit")) from.want("quantize", "int8", "load_in_8bit");
+  if (from.on("load_in_4bit")) {
+    from.not_modelled("bnb_4bit_quant_type", "nf4");
+    from.want("quantize", from.on("use_bnb_nested_quant") ? "nf4-double" : "nf4", "load_in_4bit");
+  }
+}
+
+bool sniff(const Setting& root) {
+  return root.field("per_device_train_batch_size") != nullptr ||
+         (root.field("output_dir") != nullptr && root.field("learning_rate") != nullptr);
+}
+
+void read(TrainerReading& from) {
+  from.job().model = from.word("model_name_or_path").value_or("");
+  read_training_arguments(from);
+  read_model_config(from);
+  for (const std::string_view path : {"max_seq_length", "max_length", "block_size"}) from.take(path, "seq_length");
+  if (from.on("gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
+  const std::string dtype = from.word("torch_dtype").value_or(from.word("dtype").value_or(""));
+  want_precision(from, dtype == "bfloat16" || dtype == "torch.bfloat16", from.on("bf16"), from.on("fp16"),
+                 from.on("fp16") ? "fp16" : "bf16");
+  from.without_effect(kWithoutEffect);
+}
+
+}  // namespace
+
+const TrainerFormat& training_arguments() {
+  static constexpr TrainerFormat kFormat = {"hf-training-arguments", "HuggingFace's TrainingArguments as JSON", &sniff,
+                                            &read};
+  return kFormat;
+}
+
+}  // namespace gpumem::trainer_files

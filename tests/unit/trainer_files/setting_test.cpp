@@ -1,0 +1,93 @@
+#include "setting.hpp"
+
+#include <gtest/gtest.h>
+
+#include "expect.hpp"
+
+namespace gpumem::trainer_files {
+namespace {
+
+using testing::succeeds;
+
+/// A refusal of YAML, or nothing where this build reads none.
+std::string refusal_of_yaml(const std::string& text) {
+  const auto root = parse_yaml_settings(text);
+  return root ? std::string() : core::to_string(root.error());
+}
+
+TEST(Setting, ReadsJson) {
+  const auto root = parse_settings(R"({"a": 1, "b": {"c": [true, null, "x"]}, "d": 2.5})");
+  ASSERT_TRUE(succeeds(root));
+  EXPECT_EQ(root->at("a")->word, "1");
+  EXPECT_EQ(root->at("a")->kind, Setting::Kind::integer);
+  const Setting* const list = root->at("b.c");
+  ASSERT_NE(list, nullptr);
+  ASSERT_EQ(list->items.size(), 3U);
+  EXPECT_EQ(list->items[0].word, "true");
+  EXPECT_EQ(list->items[1].kind, Setting::Kind::null);
+  EXPECT_EQ(root->at("d")->kind, Setting::Kind::real);
+  EXPECT_EQ(root->at("b.x"), nullptr);
+  EXPECT_EQ(root->at("a.b"), nullptr);
+}
+
+TEST(Setting, ReadsYamlAsPyYamlTypesIt) {
+  if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const auto root = parse_settings(
+      "# a comment\nflag: yes\noff: Off\nquoted: 'yes'\nnumber: 8\nrate: 1.0e-4\nname: adamw_torch\nnone: ~\n"
+      "empty:\nlist: [q_proj, v_proj]\nnested:\n  deep:\n    - path: x\n");
+  ASSERT_TRUE(succeeds(root));
+  EXPECT_EQ(root->at("flag")->kind, Setting::Kind::boolean);
+  EXPECT_EQ(root->at("off")->word, "false");
+  EXPECT_EQ(root->at("quoted")->kind, Setting::Kind::text);
+  EXPECT_EQ(root->at("number")->kind, Setting::Kind::integer);
+  EXPECT_EQ(root->at("number")->line, 5);
+  EXPECT_EQ(root->at("rate")->kind, Setting::Kind::real);
+  EXPECT_EQ(root->at("name")->word, "adamw_torch");
+  EXPECT_EQ(root->at("none")->kind, Setting::Kind::null);
+  EXPECT_EQ(root->at("empty")->kind, Setting::Kind::null);
+  EXPECT_EQ(root->at("list")->items.at(1).word, "v_proj");
+  EXPECT_EQ(root->at("nested.deep")->items.at(0).at("path")->word, "x");
+}
+
+TEST(Setting, WithoutYamlCppTheErrorSaysWhatToDo) {
+  if (reads_yaml()) GTEST_SKIP() << "built with yaml-cpp";
+  EXPECT_NE(refusal_of_yaml("a: 1\n").find("libyaml-cpp-dev"), std::string::npos);
+}
+
+TEST(Setting, RefusesWhatCouldStandForTooMuch) {
+  if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const std::string bomb = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n";
+  EXPECT_NE(refusal_of_yaml(bomb).find("2: an alias"), std::string::npos) << refusal_of_yaml(bomb);
+  EXPECT_NE(refusal_of_yaml("<<: *base\n").find("alias"), std::string::npos);
+  EXPECT_NE(refusal_of_yaml("a: " + std::string(100, '[')).find("nests deeper"), std::string::npos);
+  std::string many = "a:\n";
+  for (std::size_t index = 0; index <= kMostSettings; ++index) many += " - 1\n";
+  EXPECT_NE(refusal_of_yaml(many).find("more values"), std::string::npos);
+}
+
+TEST(Setting, RefusesWhatIsNoObjectOfSettings) {
+  for (const char* text : {"{\"a\": }", "{\"a\": 1, \"a\": 2}"}) {
+    const auto root = parse_settings(text);
+    ASSERT_FALSE(root) << text;
+    EXPECT_EQ(root.error().code, core::ErrorCode::malformed_input) << text;
+  }
+  const auto large = parse_settings(std::string(kLargestTrainerFile + 1, ' '));
+  ASSERT_FALSE(large);
+  EXPECT_NE(large.error().message.find("bytes is not read"), std::string::npos);
+  if (!reads_yaml()) return;
+  for (const char* text : {"", "a: b: c", "a: 1\na: 2\n", "? [a]\n: b\n", "- a\n- b\n", "text", "a: \"\\\x01\""}) {
+    const auto root = parse_settings(text);
+    ASSERT_FALSE(root) << text;
+    EXPECT_EQ(root.error().code, core::ErrorCode::malformed_input) << text;
+    EXPECT_EQ(root.error().message.find('\x01'), std::string::npos);
+  }
+}
+
+TEST(Setting, DepthOfJsonIsBounded) {
+  std::string deep;
+  for (std::size_t level = 0; level <= kDeepestSetting; ++level) deep += "{\"a\":";
+  EXPECT_FALSE(parse_settings(deep + "1" + std::string(kDeepestSetting + 1, '}')));
+}
+
+}  // namespace
+}  // namespace gpumem::trainer_files

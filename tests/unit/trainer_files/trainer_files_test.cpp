@@ -1,0 +1,243 @@
+#include "trainer_files.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "expect.hpp"
+#include "gpumem/job/job_options.hpp"
+
+namespace gpumem::trainer_files {
+namespace {
+
+using testing::succeeds;
+
+const std::string kExamples = GPUMEM_SOURCE_DIR "/examples/trainers/";
+
+/// What the job wants of the option; "-" for nothing.
+std::string wanted(const TrainerJob& job, std::string_view option) {
+  const WantedOption* const found = job.find(option);
+  return found == nullptr ? "-" : found->value;
+}
+
+TrainerJob parsed(const std::string& text) {
+  auto job = parse_trainer_job(text);
+  EXPECT_TRUE(succeeds(job));
+  return job ? *std::move(job) : TrainerJob();
+}
+
+TrainerJob read(const std::string& name, const std::string& adapter = {}) {
+  auto job = read_trainer_job(kExamples + name, adapter);
+  EXPECT_TRUE(succeeds(job));
+  return job ? *std::move(job) : TrainerJob();
+}
+
+using Words = std::vector<std::pair<const char*, const char*>>;
+
+void expect_wanted(const TrainerJob& job, const Words& words) {
+  for (const auto& [option, value] : words) EXPECT_EQ(wanted(job, option), value) << option;
+}
+
+TEST(TrainerFiles, ReadsTrainingArguments) {
+  const TrainerJob job = read("training_arguments.json");
+  EXPECT_EQ(job.format, "hf-training-arguments");
+  EXPECT_EQ(job.model, "tinyllama");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"seq_length", "1024"},
+                      {"accumulate", "4"},
+                      {"precision", "bf16"},
+                      {"optimizer", "adamw"},
+                      {"fused", "true"},
+                      {"weight_decay", "false"},
+                      {"checkpointing", "full"},
+                      {"loop", "hf-trainer"},
+                      {"lora", "-"}});
+  EXPECT_TRUE(job.unknown.empty());
+  EXPECT_TRUE(job.not_modelled.empty());
+}
+
+TEST(TrainerFiles, TrainingArgumentsLoadFloat32UnlessTheySayOtherwise) {
+  expect_wanted(parsed(R"({"per_device_train_batch_size": 4, "bf16": true})"),
+                {{"precision", "amp-bf16"}, {"optimizer", "adamw"}, {"fused", "-"}, {"checkpointing", "-"}});
+  expect_wanted(parsed(R"({"per_device_train_batch_size": 4, "fp16": true})"), {{"precision", "amp-fp16"}});
+  expect_wanted(parsed(R"({"per_device_train_batch_size": 4})"), {{"precision", "fp32"}});
+}
+
+TEST(TrainerFiles, ReadsAnAdapterBesideThem) {
+  const TrainerJob job = read("training_arguments.json", kExamples + "adapter");
+  expect_wanted(job, {{"lora", "16"}, {"lora_targets", "q_proj+v_proj"}, {"lora_dropout", "0.1"}});
+  EXPECT_EQ(job.not_modelled, std::vector<std::string>{"modules_to_save lm_head"});
+  TrainerJob other;
+  EXPECT_FALSE(take_adapter(R"({"r": 8})", other)) << "it has no peft_type";
+  ASSERT_TRUE(succeeds(take_adapter(R"({"peft_type": "IA3"})", other)));
+  EXPECT_EQ(other.not_modelled, std::vector<std::string>{"peft_type IA3"});
+}
+
+TEST(TrainerFiles, ReadsLlamaFactory) {
+  if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const TrainerJob job = read("llama_factory.yaml");
+  EXPECT_EQ(job.format, "llama-factory");
+  EXPECT_EQ(job.model, "tinyllama");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"seq_length", "1024"},
+                      {"accumulate", "8"},
+                      {"lora", "8"},
+                      {"lora_targets", "all-linear"},
+                      {"precision", "bf16"},  // of the frozen base
+                      {"checkpointing", "full"},
+                      {"optimizer", "adamw"}});
+  EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
+}
+
+TEST(TrainerFiles, LlamaFactoryUpcastsWhatLearns) {
+  const std::string begin = R"({"stage": "sft", "model_name_or_path": "m", "bf16": true, "finetuning_type": )";
+  expect_wanted(parsed(begin + R"("full"})"),
+                {{"precision", "amp-bf16"}, {"lora", "-"}, {"seq_length", "2048"}, {"batch_size", "8"}});
+  expect_wanted(parsed(begin + R"("full", "pure_bf16": true})"), {{"precision", "bf16"}});
+  expect_wanted(parsed(begin + R"("lora", "quantization_bit": 4})"), {{"quantize", "nf4-double"}});
+  expect_wanted(parsed(begin + R"("lora", "quantization_bit": 8})"), {{"quantize", "int8"}});
+  const TrainerJob frozen = parsed(begin + R"("freeze", "freeze_trainable_layers": 2, "stage2": 1})");
+  EXPECT_EQ(frozen.not_modelled, (std::vector<std::string>{"finetuning_type freeze", "freeze_trainable_layers 2"}));
+  EXPECT_EQ(frozen.unknown, std::vector<std::string>{"stage2"});
+}
+
+TEST(TrainerFiles, ReadsAxolotl) {
+  if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const TrainerJob job = read("axolotl.yaml");
+  EXPECT_EQ(job.format, "axolotl");
+  EXPECT_EQ(job.model, "tinyllama");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"seq_length", "1024"},
+                      {"accumulate", "4"},
+                      {"quantize", "nf4-double"},
+                      {"lora", "32"},
+                      {"lora_targets", "all-linear"},
+                      {"lora_dropout", "0.05"},
+                      {"optimizer", "paged-adamw"},
+                      {"precision", "bf16"},
+                      {"attention", "flash"},
+                      {"checkpointing", "full"}});
+  EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
+  expect_wanted(parsed(R"({"base_model": "m", "gradient_checkpointing": "offload", "cut_cross_entropy": true})"),
+                {{"offload", "activations"}, {"loss", "fused"}, {"precision", "fp32"}, {"batch_size", "1"}});
+  EXPECT_EQ(parsed(R"({"base_model": "m", "rl": "dpo"})").not_modelled, std::vector<std::string>{"rl dpo"});
+}
+
+TEST(TrainerFiles, ReadsTorchtune) {
+  if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
+  const TrainerJob job = read("torchtune.yaml");
+  EXPECT_EQ(job.format, "torchtune");
+  EXPECT_EQ(job.model, "tinyllama");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"seq_length", "1024"},
+                      {"accumulate", "8"},
+                      {"loop", "torchtune"},
+                      {"lora", "8"},
+                      {"lora_targets", "q_proj+v_proj+o_proj+gate_proj+up_proj+down_proj"},
+                      {"lora_dtype", "bf16"},
+                      {"precision", "bf16"},
+                      {"optimizer", "adamw"},
+                      {"fused", "true"},
+                      {"loss", "chunked:128"},
+                      {"checkpointing", "full"},
+                      {"compile", "-"}});
+  const TrainerJob paged = parsed(
+      R"({"optimizer": {"_component_": "bitsandbytes.optim.PagedAdamW8bit"}, "batch_size": 1, "optimizer_in_bwd": true,
+          "model": {"_component_": "torchtune.models.llama3.qlora_llama3_8b"}})");
+  expect_wanted(paged, {{"optimizer", "paged-adamw-8bit"}, {"quantize", "nf4-double"}, {"lora", "8"}});
+  EXPECT_EQ(paged.not_modelled, std::vector<std::string>{"optimizer_in_bwd true"});
+}
+
+TEST(TrainerFiles, ReadsDeepSpeed) {
+  const TrainerJob job = read("ds_config.json");
+  EXPECT_EQ(job.format, "deepspeed");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"accumulate", "4"},
+                      {"precision", "bf16-mixed"},
+                      {"optimizer", "adamw"},
+                      {"fused", "true"},
+                      {"sharding", "zero-2"},
+                      {"offload", "optimizer"}});
+  EXPECT_EQ(job.not_modelled, std::vector<std::string>{"zero_optimization.reduce_bucket_size 200000000"});
+}
+
+TEST(TrainerFiles, ADeepSpeedConfigThatAFileNamesCountsWhereItSaysSomething) {
+  TrainerJob job = parsed(R"({"per_device_train_batch_size": 4, "bf16": true, "deepspeed": "ds.json"})");
+  EXPECT_EQ(job.deepspeed, "ds.json");
+  ASSERT_TRUE(succeeds(take_deepspeed(
+      R"({"train_micro_batch_size_per_gpu": "auto", "bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 3}})",
+      job)));
+  expect_wanted(job, {{"batch_size", "4"}, {"precision", "amp-bf16"}, {"sharding", "zero-3"}});
+}
+
+TEST(TrainerFiles, OptionsGoThroughTheTableByName) {
+  TrainerJob job;
+  job.options = {{"batch_size", "4", "micro_batch_size", 3},
+                 {"checkpointing", "full", "gradient_checkpointing", 4},
+                 {"an_option_of_nobody", "7", "its_key", 5},
+                 {"optimizer", "galore_adamw", "optim", 6}};
+  job.not_modelled = {"neftune_noise_alpha 5"};
+  job.unknown = {"odd\nkey"};
+  job::JobRequest request;
+  const auto notes = apply(job, request);
+  ASSERT_TRUE(succeeds(notes));
+  EXPECT_EQ(request.training.batch_size, 4);
+  EXPECT_FALSE(job::is_default(*job::find_option("checkpointing"), request));
+  EXPECT_EQ(*notes, (std::vector<std::string>{"an_option_of_nobody 7 (its_key)", "optimizer galore_adamw (optim)",
+                                              "neftune_noise_alpha 5", "keys that gpumem does not know: odd?key"}));
+}
+
+TEST(TrainerFiles, WhatTheUserGaveCounts) {
+  TrainerJob job;
+  job.options = {{"batch_size", "4", "micro_batch_size", 3}};
+  job::JobRequest request;
+  ASSERT_TRUE(succeeds(job::set_option_text(*job::find_option("batch_size"), request, "16")));
+  ASSERT_TRUE(succeeds(apply(job, request)));
+  EXPECT_EQ(request.training.batch_size, 16);
+}
+
+TEST(TrainerFiles, ANumberThatIsNoneIsAnErrorWithItsKey) {
+  job::JobRequest request;
+  const auto notes = apply(parsed(R"({"per_device_train_batch_size": "many"})"), request);
+  ASSERT_FALSE(notes);
+  EXPECT_EQ(notes.error().code, core::ErrorCode::malformed_input);
+  EXPECT_EQ(notes.error().place.element, "per_device_train_batch_size");
+}
+
+TEST(TrainerFiles, AFileOfNoTrainerIsRefusedWithTheListOfThem) {
+  const auto job = parse_trainer_job(R"({"hidden_size": 8})");
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().code, core::ErrorCode::unknown_format);
+  for (const TrainerFormat* format : trainer_formats()) {
+    EXPECT_NE(job.error().message.find(format->description), std::string::npos) << format->name;
+  }
+  const auto adapter = parse_trainer_job(R"({"peft_type": "LORA", "r": 8})");
+  ASSERT_FALSE(adapter);
+  EXPECT_NE(adapter.error().message.find("--adapter"), std::string::npos);
+}
+
+TEST(TrainerFiles, FindsTheModelBesideTheFile) {
+  TrainerJob job;
+  job.model = "tinyllama";
+  const auto found = find_model(job, kExamples + "training_arguments.json");
+  ASSERT_TRUE(succeeds(found));
+  EXPECT_EQ(*found, kExamples + "tinyllama/config.json");
+  job.model = "somebody/a-model-on-the-hub";
+  const auto missing = find_model(job, kExamples + "training_arguments.json");
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message.find("name its config.json"), std::string::npos) << missing.error().message;
+  job.model.clear();
+  EXPECT_FALSE(find_model(job, "x.json"));
+}
+
+TEST(TrainerFiles, AFileThatIsNotThereIsUnreadable) {
+  const auto job = read_trainer_job(kExamples + "missing.json");
+  ASSERT_FALSE(job);
+  EXPECT_EQ(job.error().code, core::ErrorCode::unreadable_file);
+}
+
+}  // namespace
+}  // namespace gpumem::trainer_files
