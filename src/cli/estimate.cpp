@@ -44,7 +44,7 @@ void assume(const std::vector<std::string>& notes, Evaluation& evaluation) {
   for (Answer& answer : evaluation.answers) {
     if (!answer.estimate) continue;
     for (const std::string& note : notes) {
-      answer.estimate->assumed.push_back({"trainer", "the trainer's file: not modelled: " + note});
+      answer.estimate->assumed.push_back({"trainer", "trainer's file: " + note});
     }
   }
 }

@@ -129,7 +129,7 @@ core::Status take_option(const core::CsvCells& cells, const OptionColumn& row, j
   }
   std::string word = option_word(row.column, cell);
   if (option->place.type == job::OptionType::flag) word = flag_word(word);
-  const core::Status taken = job::set_option_text(*option, request, word);
+  core::Status taken = job::set_option_text(*option, request, word);
   if (taken) return taken;
   if (option->place.type == job::OptionType::whole_number) {
     return cells.malformed(std::string(row.column) + " " + taken.error().message);

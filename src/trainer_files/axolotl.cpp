@@ -1,5 +1,7 @@
 #include "axolotl.hpp"
 
+#include <utility>
+
 #include "shared_settings.hpp"
 
 namespace gpumem::trainer_files {
@@ -19,13 +21,13 @@ constexpr std::string_view kWithoutEffect[] = {"base_model_*",
                                                "hub_*",
                                                "is_*_derived_model",
                                                "load_in_*",
-                                               "lora_alpha",
-                                               "lora_fan_in_fan_out",
-                                               "lora_model_dir",
+                                               "lora_*",
+                                               "peft_*",
+
                                                "mlflow_*",
                                                "num_epochs",
                                                "pad_to_sequence_len",
-                                               "peft_use_rslora",
+
                                                "pretraining_dataset",
                                                "remove_unused_columns",
                                                "resume_from_checkpoint",
@@ -64,9 +66,11 @@ void read_adapter(TrainerReading& from) {
 }
 
 void read_attention(TrainerReading& from) {
-  if (from.on("flash_attention")) from.want("attention", "flash", "flash_attention");
-  else if (from.on("sdp_attention")) from.want("attention", "sdpa", "sdp_attention");
-  else if (from.on("eager_attention")) from.want("attention", "eager", "eager_attention");
+  constexpr std::pair<std::string_view, std::string_view> kKinds[] = {
+      {"eager_attention", "eager"}, {"sdp_attention", "sdpa"}, {"flash_attention", "flash"}};
+  for (const auto& [path, kind] : kKinds) {
+    if (from.on(path)) from.want("attention", std::string(kind), path);
+  }
   from.not_modelled("xformers_attention");
   from.not_modelled("s2_attention");
   from.not_modelled("flex_attention");

@@ -8,7 +8,8 @@ namespace gpumem::trainer_files {
 
 namespace {
 
-constexpr std::string_view kWithoutEffect[] = {"checkpointer",
+constexpr std::string_view kWithoutEffect[] = {"batch_size_val",
+                                               "checkpointer",
                                                "clip_grad_norm",
                                                "collate_fn",
                                                "dataset*",

@@ -60,6 +60,8 @@ std::string printable(std::string_view text) {
   return cut;
 }
 
+std::string not_modelled(std::string_view text) { return printable(text) + " is not modelled"; }
+
 std::string unknown_keys(const std::vector<std::string>& keys) {
   constexpr std::size_t kMost = 8;
   std::string text;
@@ -161,7 +163,7 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
   for (const WantedOption& wanted : job.options) {
     const job::JobOption* const option = job::find_option(wanted.option);
     if (option == nullptr) {
-      notes.push_back(printable(shown(wanted)));
+      notes.push_back(not_modelled(shown(wanted)));
       continue;
     }
     if (job::is_given(*option, request)) continue;
@@ -171,10 +173,10 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
       return core::Error{
           core::ErrorCode::malformed_input, taken.error().message, {{}, wanted.line, printable(wanted.from)}};
     }
-    notes.push_back(printable(shown(wanted)));
+    notes.push_back(not_modelled(shown(wanted)));
   }
-  for (const std::string& text : job.not_modelled) notes.push_back(printable(text));
-  if (!job.unknown.empty()) notes.push_back("keys that gpumem does not know: " + unknown_keys(job.unknown));
+  for (const std::string& text : job.not_modelled) notes.push_back(not_modelled(text));
+  if (!job.unknown.empty()) notes.push_back("gpumem does not know its keys " + unknown_keys(job.unknown));
   return notes;
 }
 

@@ -29,9 +29,9 @@ namespace gpumem::trainer_files {
 /// beside a file of TrainingArguments. Errors: also unreadable_file; each names its file.
 [[nodiscard]] core::Result<TrainerJob> read_trainer_job(const std::string& path, const std::string& adapter = {});
 
-/// Sets the options of the job that the request was not given. Leaves: what is not modelled, a clause each: options
-/// that gpumem does not have, values that they do not take, and what the file's format named. Errors: malformed_input
-/// for a number that is none, with the key.
+/// Sets the options of the job that the request was not given. Leaves: what is not modelled, a clause each ("lora 16
+/// (lora_rank) is not modelled"): options that gpumem does not have, values that they do not take, what the file's
+/// format named, and keys that it does not know. Errors: malformed_input for a number that is none, with the key.
 [[nodiscard]] core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request);
 
 /// The config.json of the job's model: the path itself, or in the folder, from here or from beside the trainer's file.

@@ -7,9 +7,9 @@ namespace gpumem::trainer_files {
 namespace {
 
 constexpr std::string_view kWithoutEffect[] = {
-    "attn_implementation", "bnb_4bit_compute_dtype",    "dataset*",          "eos_token",          "lora_alpha",
-    "lora_task_type",      "max_prompt_length",         "model_init_kwargs", "model_revision",     "packing",
-    "pad_token",           "preprocessing_num_workers", "tokenizer_name",    "use_fast_tokenizer", "use_rslora"};
+    "attn_implementation", "dataset*",           "eos_token",      "lora_*",  "bnb_4bit_*", "use_bnb_nested_quant",
+    "max_prompt_length",   "model_init_kwargs",  "model_revision", "packing", "pad_token",  "preprocessing_num_workers",
+    "tokenizer_name",      "use_fast_tokenizer", "use_rslora"};
 
 /// trl's ModelConfig.
 void read_model_config(TrainerReading& from) {
@@ -43,8 +43,10 @@ void read(TrainerReading& from) {
   for (const std::string_view path : {"max_seq_length", "max_length", "block_size"}) from.take(path, "seq_length");
   if (from.on("gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
   const std::string dtype = from.word("torch_dtype").value_or(from.word("dtype").value_or(""));
-  want_precision(from, dtype == "bfloat16" || dtype == "torch.bfloat16", from.on("bf16"), from.on("fp16"),
-                 from.on("fp16") ? "fp16" : "bf16");
+  // "auto" is the type of the checkpoint, which of models that train in bfloat16 is bfloat16.
+  const bool bf16_weights =
+      dtype == "bfloat16" || dtype == "torch.bfloat16" || (from.is_auto("torch_dtype") && from.on("bf16"));
+  want_precision(from, bf16_weights, from.on("bf16"), from.on("fp16"), from.on("fp16") ? "fp16" : "bf16");
   from.without_effect(kWithoutEffect);
 }
 

@@ -186,8 +186,10 @@ TEST(TrainerFiles, OptionsGoThroughTheTableByName) {
   ASSERT_TRUE(succeeds(notes));
   EXPECT_EQ(request.training.batch_size, 4);
   EXPECT_FALSE(job::is_default(*job::find_option("checkpointing"), request));
-  EXPECT_EQ(*notes, (std::vector<std::string>{"an_option_of_nobody 7 (its_key)", "optimizer galore_adamw (optim)",
-                                              "neftune_noise_alpha 5", "keys that gpumem does not know: odd?key"}));
+  EXPECT_EQ(*notes,
+            (std::vector<std::string>{
+                "an_option_of_nobody 7 (its_key) is not modelled", "optimizer galore_adamw (optim) is not modelled",
+                "neftune_noise_alpha 5 is not modelled", "gpumem does not know its keys odd?key"}));
 }
 
 TEST(TrainerFiles, WhatTheUserGaveCounts) {
