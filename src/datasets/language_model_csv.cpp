@@ -79,8 +79,8 @@ constexpr SourceOption kSourceOptions[] = {
     {"huggingface/transformers", "loop", "hf-trainer"},
     {"huggingface/transformers", "foreach", "false"},
     // litgpt/finetune/lora.py: fit() binds `logits` and `loss` until the next micro-batch binds them again.
-    {"Lightning-AI/litgpt", "loop", "script"},
-    // train.py of fsdp_qlora: `output` and `loss` likewise.
+    {"Lightning-AI/litgpt", "loop", "litgpt"},
+    // train.py of fsdp_qlora binds `output` and `loss` likewise.
     {"AnswerDotAI/fsdp_qlora", "loop", "script"},
     // torchtitan/train.py: `del pred` before backward, as torchtune has it.
     {"pytorch/torchtitan", "loop", "torchtune"},
