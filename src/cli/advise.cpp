@@ -98,12 +98,16 @@ int run_advise(const AdviseOptions& options) {
   if (estimators->size() > 1) {
     return report_error({ErrorCode::invalid_argument, "advise takes one estimator, not all of them", {}});
   }
-  const Result<Evaluation> evaluation = evaluator.read(options.request);
+  Result<Evaluation> evaluation = evaluator.read(options.request);
   if (!evaluation) return report_error(evaluation.error());
   const Estimator& estimator = *estimators->front();
   const Result<Advice> advice = estimate::advise(evaluation->job, *evaluation->gpu, estimator);
   if (!advice) return report_error(advice.error());
-  print_warnings(*evaluation->graph);
+  if (!advice->now.coverage.edges.empty()) {
+    analysis::Analysis analysis(evaluation->job);
+    evaluation->guesses = guesses_of(analysis);
+  }
+  print_warnings(*evaluation);
   if (options.json) {
     const Json json = advice_json(*evaluation, estimator.name(), *advice);
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
