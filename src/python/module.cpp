@@ -109,8 +109,8 @@ Result<std::shared_ptr<const Asked>> asked_of(const Summary& summary, const JobR
   auto job = job::job_from(request, summary.graph);
   if (!job) return job.error();
   const GpuProfile* profile = &**gpu;
-  return std::make_shared<const Asked>(
-      Asked{{summary.graph, *std::move(job), profile, request.alloc_conf, {}}, *std::move(gpu), *std::move(estimator)});
+  return std::make_shared<const Asked>(Asked{
+      {summary.graph, *std::move(job), profile, request.alloc_conf, {}, {}}, *std::move(gpu), *std::move(estimator)});
 }
 
 // --- Answers ----------------------------------------------------------------------------------------------------
