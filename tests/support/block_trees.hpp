@@ -33,6 +33,18 @@ inline std::string ops_of(std::string_view tree, std::vector<std::int64_t> input
   return text + (wired->guesses().edges > 0 ? " guessed" : "");
 }
 
+/// What every layer of this op leaves, "[N, 4] [N, 8]"; an error's text where there is one.
+inline std::string outputs_of(std::string_view tree, std::vector<std::int64_t> input, std::string_view op) {
+  const auto wired = wired_tree(tree, std::move(input));
+  if (!wired) return core::to_string(wired.error());
+  std::string text;
+  for (std::size_t index = 0; index < wired->graph().layers().size(); ++index) {
+    if (wired->graph().op(wired->graph().layers()[index]) != op) continue;
+    text += (text.empty() ? "" : " ") + core::to_string(wired->outputs(index)[0]);
+  }
+  return text;
+}
+
 /// Elements of all parameters, those that no line shows included; -1 for an error.
 inline std::int64_t parameters_of(std::string_view tree, std::vector<std::int64_t> input) {
   const auto wired = wired_tree(tree, std::move(input));

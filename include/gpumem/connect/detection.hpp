@@ -162,11 +162,12 @@ inline Tensor wire_boxes(Wiring& wiring, const Container& heads, const std::vect
   const std::int64_t channels = std::max<std::int64_t>(wiring.channels(levels.front()), 1);
   const std::int64_t pixels = wiring.first_width(*head, "in_features", "in_features").value_or(0) / channels;
   const std::int64_t side = std::max<std::int64_t>(tokens_detail::side_of(pixels), 1);
-  const Tensor first = regions_of(wiring, levels, kBoxes.planned, side);
+  Tensor first = regions_of(wiring, levels, kBoxes.planned, side);
   Tensor output = first;
   const Container& container = wiring.container(*head);
   if (head->container && container.class_name == "TwoMLPHead") {
     output = wiring.operation("flatten", {&output, 1}, {{"start_dim", std::int64_t{1}}});
+    first = output;  // the same memory
     for (const Part& part : container.parts) {
       output = wiring.call(part, output);
       output = wiring.operation("relu", {&output, 1});

@@ -368,6 +368,8 @@ inline core::Result<TensorId> record_cached(const OpCall& call, Tape& tape) {
 }
 
 inline constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
+/// Of timm's Hiera, which its rule knows: they change the order of tokens.
+inline constexpr std::array<std::string_view, 2> kTreeIdentity = {"Unroll", "Reroll"};
 inline constexpr std::array<std::string_view, 1> kFlatten = {"Flatten"};
 inline constexpr std::array<std::string_view, 2> kKerasReshape = {"Reshape", "RepeatVector"};
 inline constexpr std::array<std::string_view, 1> kPermute = {"Permute"};
@@ -380,6 +382,7 @@ inline constexpr std::array<Op, 19> kViewOps = {{
     {.traits = {.name = "identity",
                 .family = OpFamily::view,
                 .torch_classes = view_detail::kIdentity,
+                .tree_classes = view_detail::kTreeIdentity,
                 .function = ActivationFunction::identity,
                 .hands_through = true,
                 .computes = false},

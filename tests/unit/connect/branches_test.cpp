@@ -1,5 +1,7 @@
 #include "gpumem/connect/branches.hpp"
 
+#include <string>
+
 #include "block_trees.hpp"
 
 namespace gpumem::connect {
@@ -38,6 +40,30 @@ TEST(Branches, ANormBehindTheLastMixerEndsOne) {
   )
 ))";
   EXPECT_EQ(ops_of(kTree, {4, 8}), "linear layer_norm add linear layer_norm add");
+}
+
+TEST(Branches, BeitScalesEachOfThemByAParameter) {
+  const auto tree = [](const std::string& model) {
+    return model + R"((
+  (patch_embed): PatchEmbed(
+    (proj): Conv2d(3, 8, kernel_size=(4, 4), stride=(4, 4))
+    (norm): Identity()
+  )
+  (blocks): ModuleList(
+    (0): Block(
+      (norm1): LayerNorm((8,), eps=1e-06, elementwise_affine=True)
+      (attn): Linear(in_features=8, out_features=8, bias=True)
+      (norm2): LayerNorm((8,), eps=1e-06, elementwise_affine=True)
+      (mlp): Linear(in_features=8, out_features=8, bias=True)
+    )
+  )
+)
+)";
+  };
+  EXPECT_EQ(testing::outputs_of(tree("Beit"), {3, 8, 8}, "mul"), "[N, 5, 8] [N, 5, 8]");
+  EXPECT_EQ(testing::outputs_of(tree("VisionTransformer"), {3, 8, 8}, "mul"), "");
+  EXPECT_EQ(testing::parameters_of(tree("Beit"), {3, 8, 8}),
+            testing::parameters_of(tree("VisionTransformer"), {3, 8, 8}) + 2 * 8);
 }
 
 }  // namespace

@@ -102,8 +102,8 @@ TEST(Detection, TheNumberOfRegionsIsBounded) {
   const auto wired = testing::wired_tree(two_stages("FasterRCNN"), {3, 32, 32});
   ASSERT_TRUE(succeeds(wired));
   EXPECT_EQ(wired->guesses().bounded, 1);
-  // A region: 4 x 7 x 7 twice, twice 10 twice, and 5 + 20; 448 fewer are possible, and none more.
-  EXPECT_EQ(wired->guesses().fewer_elements, 448 * (2 * 196 + 4 * 10 + 25));
+  // A region: 4 x 7 x 7, twice 10 twice, and 5 + 20; 448 fewer are possible, and none more.
+  EXPECT_EQ(wired->guesses().fewer_elements, 448 * (196 + 4 * 10 + 25));
   EXPECT_EQ(wired->guesses().more_elements, 0);
   ASSERT_FALSE(wired->graph().warnings().empty());
   EXPECT_NE(wired->graph().warnings()[0].message.find("512 of an image are taken, 64 to 512"), std::string::npos);

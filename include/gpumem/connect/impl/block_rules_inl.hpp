@@ -34,13 +34,14 @@
 #include "gpumem/connect/swin.hpp"
 #include "gpumem/connect/token_models.hpp"
 #include "gpumem/connect/transformer.hpp"
+#include "gpumem/connect/visformer.hpp"
 
 namespace gpumem::connect {
 
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 29> kFamilies = {{
+inline constexpr std::array<std::span<const BlockRule>, 30> kFamilies = {{
     kAggregationBlocks,    kAttentionBlocks,      kBranchBlocks,
     kConvnextBlocks,       kDenseBlocks,          kDetectionBlocks,
     kFireBlocks,           kGateBlocks,           kGatedMlpBlocks,
@@ -50,7 +51,7 @@ inline constexpr std::array<std::span<const BlockRule>, 29> kFamilies = {{
     kNestedBlocks,         kNormActBlocks,        kNormalizerFreeBlocks,
     kPlainBlocks,          kPyramidBlocks,        kRepBlocks,
     kResidualBlocks,       kSplitAttentionBlocks, kSwinBlocks,
-    kTokenModels,          kTransformerBlocks,
+    kTokenModels,          kTransformerBlocks,    kVisformerBlocks,
 }};
 
 }  // namespace block_rules_detail
