@@ -74,7 +74,7 @@ inline Tensor wire_pit_stage(Wiring& wiring, const Container& stage, Tensor inpu
 inline Tensor scaled_branch(Wiring& wiring, const Container& block, Tensor output) {
   const std::int64_t width = wiring.channels(output);
   if (block.class_name != "Block" || !wiring.stands_in("Beit") || width == 0) return output;
-  return wiring.multiply(tokens_detail::parameter(wiring, {width}), output);
+  return wiring.multiply(output, tokens_detail::parameter(wiring, {width}));
 }
 
 inline Tensor wire(Wiring& wiring, const Container& block, Tensor input) {

@@ -3,6 +3,7 @@
 #include "gpumem/connect/opaque.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <span>
 #include <string>
@@ -47,7 +48,7 @@ GPUMEM_INLINE double tensors_of(const core::Shape& output, std::int64_t paramete
 
 /// A double as elements, within what a plan can count.
 GPUMEM_INLINE std::int64_t elements(double count) {
-  return static_cast<std::int64_t>(std::clamp(count, 0.0, static_cast<double>(core::kMostBytes / 16)));
+  return std::llround(std::clamp(count, 0.0, static_cast<double>(core::kMostBytes / 16)));
 }
 
 }  // namespace opaque_detail
