@@ -38,6 +38,13 @@ struct ModuleLine {
 /// neither number, list of numbers, boolean nor quoted text is left out.
 void parse_arguments(std::string_view arguments, model::Names positional, std::vector<model::Attribute>& attributes);
 
+/// Whether a whole number is among a module's arguments: parameters are made of these ("Linear4bit(in_features=64", as
+/// against "Snake(p=0.1)").
+[[nodiscard]] bool prints_sizes(const model::Attributes& arguments);
+
+/// The elements of a matrix from in_features to out_features; nothing if the arguments do not tell both.
+[[nodiscard]] std::optional<std::int64_t> printed_matrix(const model::Attributes& arguments);
+
 }  // namespace gpumem::summary
 
 #include "gpumem/core/config.hpp"

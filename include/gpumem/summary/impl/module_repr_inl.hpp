@@ -205,4 +205,19 @@ GPUMEM_INLINE void parse_arguments(std::string_view arguments, model::Names posi
   }
 }
 
+GPUMEM_INLINE bool prints_sizes(const model::Attributes& arguments) {
+  const auto all = arguments.all();
+  return std::any_of(all.begin(), all.end(), [](const model::Attribute& argument) {
+    return std::holds_alternative<std::int64_t>(argument.value) ||
+           std::holds_alternative<std::vector<std::int64_t>>(argument.value);
+  });
+}
+
+GPUMEM_INLINE std::optional<std::int64_t> printed_matrix(const model::Attributes& arguments) {
+  const auto in = arguments.integer("in_features");
+  const auto out = arguments.integer("out_features");
+  if (!in || !out) return std::nullopt;
+  return (core::Checked(*in) * core::Checked(*out)).value();
+}
+
 }  // namespace gpumem::summary

@@ -173,7 +173,7 @@ class Reader {
       return;
     }
     if (op == nullptr && is_bare_container(line.class_name)) return;  // an empty container
-    if (op == nullptr && !line.parameters && !options_.lenient && prints_sizes()) {
+    if (op == nullptr && !line.parameters && !options_.lenient && prints_sizes(model::Attributes(attributes_))) {
       refuse({core::ErrorCode::unknown_layer,
               "layer " + core::quoted(line.name) + " has the unknown class " + core::quoted(line.class_name) +
                   " and prints sizes, so it may hold parameters; print the tree with parameter counts, or read it "
@@ -203,21 +203,8 @@ class Reader {
   /// that it prints; null if nothing tells them, and where the tree is read leniently.
   const model::OpTraits* opaque_op(std::optional<std::int64_t>& parameters) const {
     if (options_.lenient) return nullptr;
-    if (!parameters) {
-      const model::Attributes printed(attributes_);
-      const auto in = printed.integer("in_features");
-      const auto out = printed.integer("out_features");
-      if (in && out) parameters = (core::Checked(*in) * core::Checked(*out)).value();
-    }
+    if (!parameters) parameters = printed_matrix(model::Attributes(attributes_));
     return parameters.value_or(0) > 0 ? options_.vocabulary->find_op(model::kOpaqueOp) : nullptr;
-  }
-
-  /// Whole numbers are what parameters are made of: "Linear4bit(in_features=64", as against "Snake(p=0.1)".
-  [[nodiscard]] bool prints_sizes() const {
-    return std::any_of(attributes_.begin(), attributes_.end(), [](const model::Attribute& attribute) {
-      return std::holds_alternative<std::int64_t>(attribute.value) ||
-             std::holds_alternative<std::vector<std::int64_t>>(attribute.value);
-    });
   }
 
   /// HuggingFace's older RMS norms print no size; they have that of the tensor that they read.
