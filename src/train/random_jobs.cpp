@@ -163,9 +163,15 @@ core::Result<RandomJob> draw(NetKind kind, Random& random) {
   return draw_transformer(random);
 }
 
+/// The first ones of the lists, which jobs were always drawn from: more of them would make other jobs of a seed.
+constexpr std::size_t kDrawnOptimizers = 9;
+constexpr std::size_t kDrawnPrecisions = 5;
+
 void vary_training(Random& random, RandomJob& made) {
-  made.job.optimizer = random.pick(std::span<const model::Named<model::Optimizer>>(model::kOptimizers)).value;
-  made.job.precision = random.pick(std::span<const model::Named<model::Precision>>(model::kPrecisions)).value;
+  const std::span<const model::Named<model::Optimizer>> optimizers(model::kOptimizers);
+  const std::span<const model::Named<model::Precision>> precisions(model::kPrecisions);
+  made.job.optimizer = random.pick(optimizers.first(kDrawnOptimizers)).value;
+  made.job.precision = random.pick(precisions.first(kDrawnPrecisions)).value;
   made.name += part("optimizer", model::name_of(model::kOptimizers, made.job.optimizer)) +
                part("precision", model::name_of(model::kPrecisions, made.job.precision));
 }

@@ -2,6 +2,7 @@
 // parameter, the temporaries of its step, and the kernels of that step. Every other place reads the row.
 // Units: tensors of a parameter's size and type, unless a field says otherwise.
 // Source: torch.optim of PyTorch 2.x, each in the file that its row names; 1.13 has the same single-tensor forms.
+// bitsandbytes' optimizers are one kernel a parameter, without temporaries.
 //
 // A step has three forms. foreach works on all parameters at once (_multi_tensor_adam). single works on one parameter
 // after the other (_single_tensor_adam). fused does all in one kernel and has no temporaries. PyTorch takes
@@ -17,7 +18,26 @@
 
 namespace gpumem::model {
 
-enum class Optimizer : std::uint8_t { sgd, sgd_momentum, adam, adamw, adagrad, rmsprop, adafactor, lion, nadam };
+enum class Optimizer : std::uint8_t {
+  sgd,
+  sgd_momentum,
+  adam,
+  adamw,
+  adagrad,
+  rmsprop,
+  adafactor,
+  lion,
+  nadam,
+  adamax,
+  radam,
+  adadelta,
+  muon,
+  adam_8bit,
+  adamw_8bit,
+  lion_8bit,
+  paged_adamw,
+  paged_adamw_8bit,
+};
 
 struct OptimizerRow {
   Optimizer value = Optimizer::sgd;
@@ -27,16 +47,20 @@ struct OptimizerRow {
   /// When the state is made: in the first step, or with the optimizer.
   enum class StateMade : std::uint8_t { first_step, creation };
   /// `whole`: each state is as large as its parameter, of its type. `factored`: of a matrix the rows and columns of one
-  /// state, in float32; of any other parameter one state as large as it.
-  enum class StateShape : std::uint8_t { whole, factored };
+  /// state, in float32; of any other parameter one state as large as it. `of_matrices`: of a matrix one whole state
+  /// fewer than of any other parameter. `single`: float32, whatever the parameter's type. `blockwise`: a byte an
+  /// element and a float32 figure a block of 256, but float32 where the parameter has fewer than 4,096 elements.
+  enum class StateShape : std::uint8_t { whole, factored, of_matrices, single, blockwise };
 
   int states = 0;  ///< kept of each parameter
   StateShape state_shape = StateShape::whole;
   StateMade state_made = StateMade::first_step;
-  int scalars = 0;  ///< float32 scalars beside them (step counts): on the GPU only under the fused form
+  int scalars = 0;     ///< float32 scalars beside them (step counts): on the GPU only under the fused form
+  bool paged = false;  ///< states of 100,000 elements or more are in unified memory, outside of PyTorch's allocator
 
   int foreach_temporaries = 0;     ///< of all parameters at once
   bool decay_copies = false;       ///< weight decay is added to a copy of the gradients, not to the parameters
+  bool works_in_decayed = false;   ///< the foreach form: that copy then takes the place of its temporary
   int single_temporaries = 0;      ///< of one parameter at a time
   bool single_keeps_last = false;  ///< a name holds the last of these until the next parameter's are made
   bool has_fused = false;          ///< a fused form for parameters on a GPU
@@ -142,16 +166,125 @@ inline constexpr std::array kOptimizerRows = {
                  .single_keeps_last = true,
                  .kernels = 8,  // adam's with two addcdiv
                  .kernel_tensors = 23},
+    OptimizerRow{.value = Optimizer::adamax,
+                 .name = "adamax",
+                 .source = "torch/optim/adamax.py",
+                 .states = 2,
+                 .scalars = 1,
+                 .foreach_temporaries = 1,
+                 .decay_copies = true,
+                 .works_in_decayed = true,
+                 .single_temporaries = 1,
+                 .kernels = 6,
+                 .kernel_tensors = 16},
+    OptimizerRow{.value = Optimizer::radam,
+                 .name = "radam",
+                 .source = "torch/optim/radam.py, from the sixth step on",
+                 .states = 2,
+                 .scalars = 1,
+                 .foreach_temporaries = 1,
+                 .decay_copies = true,
+                 .works_in_decayed = true,
+                 .single_temporaries = 4,
+                 .single_keeps_last = true,
+                 .kernels = 9,
+                 .kernel_tensors = 23},
+    OptimizerRow{.value = Optimizer::adadelta,
+                 .name = "adadelta",
+                 .source = "torch/optim/adadelta.py",
+                 .states = 2,
+                 .scalars = 1,
+                 .foreach_temporaries = 2,
+                 .decay_copies = true,
+                 .single_temporaries = 2,
+                 .single_keeps_last = true,
+                 .kernels = 11,
+                 .kernel_tensors = 29},
+    // Its matrices are turned by Newton and Schulz' steps, in bfloat16; all else is AdamW's.
+    OptimizerRow{.value = Optimizer::muon,
+                 .name = "muon",
+                 .source = "torch/optim/_muon.py of 2.9, AdamW for what is no matrix",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::of_matrices,
+                 .single_temporaries = 3,
+                 .kernels = 20,
+                 .kernel_tensors = 48},
+    OptimizerRow{.value = Optimizer::adam_8bit,
+                 .name = "adam-8bit",
+                 .source = "bitsandbytes 0.43, optim/optimizer.py (Optimizer2State)",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::blockwise,
+                 .kernels = 1,
+                 .kernel_tensors = 4},
+    OptimizerRow{.value = Optimizer::adamw_8bit,
+                 .name = "adamw-8bit",
+                 .source = "bitsandbytes 0.43, optim/optimizer.py (Optimizer2State)",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::blockwise,
+                 .kernels = 1,
+                 .kernel_tensors = 4},
+    OptimizerRow{.value = Optimizer::lion_8bit,
+                 .name = "lion-8bit",
+                 .source = "bitsandbytes 0.43, optim/optimizer.py (Optimizer1State)",
+                 .states = 1,
+                 .state_shape = OptimizerRow::StateShape::blockwise,
+                 .kernels = 1,
+                 .kernel_tensors = 4},
+    OptimizerRow{.value = Optimizer::paged_adamw,
+                 .name = "paged-adamw",
+                 .source = "bitsandbytes 0.43, optim/optimizer.py (get_state_buffer)",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::single,
+                 .paged = true,
+                 .kernels = 1,
+                 .kernel_tensors = 7},
+    OptimizerRow{.value = Optimizer::paged_adamw_8bit,
+                 .name = "paged-adamw-8bit",
+                 .source = "bitsandbytes 0.43, optim/optimizer.py (get_state_buffer)",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::blockwise,
+                 .paged = true,
+                 .kernels = 1,
+                 .kernel_tensors = 4},
 };
 
 [[nodiscard]] constexpr const OptimizerRow& row_of(Optimizer optimizer) {
   return kOptimizerRows[static_cast<std::size_t>(optimizer)];
 }
 
-/// Tensors of a parameter's size that the optimizer keeps of every parameter; of factored states none is.
+/// Tensors of a parameter's size that the optimizer keeps of every parameter; of factored states none is, and bytes are
+/// no tensors of that size. What is paged counts: it is kept, if not on the GPU.
 [[nodiscard]] constexpr std::int64_t optimizer_states(Optimizer optimizer) {
   const OptimizerRow& row = row_of(optimizer);
-  return row.state_shape == OptimizerRow::StateShape::whole ? row.states : 0;
+  switch (row.state_shape) {
+    case OptimizerRow::StateShape::whole:
+    case OptimizerRow::StateShape::single: return row.states;
+    case OptimizerRow::StateShape::of_matrices: return row.states - 1;
+    case OptimizerRow::StateShape::factored:
+    case OptimizerRow::StateShape::blockwise: break;
+  }
+  return 0;
+}
+
+/// The bytes of one state of a parameter, `index` the first or a later one; 0: of this parameter there is none on the
+/// GPU. `factored`: the rows and columns of a matrix, 0 of what is none.
+[[nodiscard]] constexpr std::int64_t state_bytes(const OptimizerRow& row, int index, std::int64_t elements,
+                                                 std::int64_t bytes, std::int64_t factored) {
+  constexpr std::int64_t kSingle = 4;  // bytes of a float32
+  constexpr std::int64_t kBlock = 256;
+  constexpr std::int64_t kLeastBlockwise = 4096;
+  constexpr std::int64_t kLeastPaged = 100000;
+  const bool paged = row.paged && elements >= kLeastPaged;
+  switch (row.state_shape) {
+    case OptimizerRow::StateShape::whole: return bytes;
+    case OptimizerRow::StateShape::factored: return factored > 0 ? factored * kSingle : bytes;
+    case OptimizerRow::StateShape::of_matrices: return factored > 0 && index + 1 == row.states ? 0 : bytes;
+    case OptimizerRow::StateShape::single: return paged ? 0 : elements * kSingle;
+    case OptimizerRow::StateShape::blockwise: break;
+  }
+  if (elements < kLeastBlockwise) return elements * kSingle;
+  const std::int64_t figures = (elements / kBlock + (elements % kBlock == 0 ? 0 : 1)) * kSingle;
+  return paged ? figures : elements + figures;
 }
 
 /// The names alone, as the other choices of a job have them.

@@ -15,6 +15,7 @@ namespace gpumem::plan {
 /// A parameter that the optimizer updates.
 struct TrainedParameter {
   std::int64_t bytes = 0;
+  std::int64_t elements = 0;
   std::int64_t factored = 0;  ///< elements of its rows and columns, of a matrix; 0: it has none
   std::uint32_t layer = kNoLayer;
 };
@@ -35,7 +36,7 @@ class OptimizerStep {
 
  private:
   void make_state();
-  [[nodiscard]] std::int64_t state_bytes(const TrainedParameter& parameter) const;
+  void make_states_of(const TrainedParameter& parameter);
   [[nodiscard]] std::vector<Slot> decay_all();
   void take_for_all();
   void take_one_by_one();

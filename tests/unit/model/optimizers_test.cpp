@@ -24,7 +24,9 @@ TEST(Optimizers, EveryRowIsFoundByItsValueAndByItsName) {
 }
 
 TEST(Optimizers, NamesAreInLowerCase) {
-  const auto plain = [](unsigned char letter) { return std::islower(letter) != 0 || letter == '-'; };
+  const auto plain = [](unsigned char letter) {
+    return std::islower(letter) != 0 || std::isdigit(letter) != 0 || letter == '-';
+  };
   for (const OptimizerRow& row : kOptimizerRows) {
     EXPECT_FALSE(row.name.empty());
     EXPECT_TRUE(std::all_of(row.name.begin(), row.name.end(), plain)) << row.name;
@@ -42,7 +44,8 @@ TEST(Optimizers, EveryRowIsWhole) {
     EXPECT_TRUE(!row.single_keeps_last || row.single_temporaries > 0);
     EXPECT_GE(row.kernels, 1);
     EXPECT_GE(row.kernel_tensors, 3) << "it reads parameter and gradient, and writes the parameter";
-    EXPECT_GE(row.kernel_tensors, 3 + 2 * row.states) << "it reads and writes each state";
+    const bool bytes = row.state_shape == OptimizerRow::StateShape::blockwise;  // a quarter of a parameter's size
+    EXPECT_GE(row.kernel_tensors, 3 + (bytes ? row.states / 2 : 2 * row.states)) << "it reads and writes each state";
     EXPECT_EQ(row.has_fused, row.fused_kernel_tensors > 0);
     EXPECT_LE(row.fused_kernel_tensors, row.kernel_tensors);
   }
@@ -63,6 +66,34 @@ TEST(Optimizers, SayWhatTheyKeepOfAParameter) {
   EXPECT_EQ(optimizer_states(Optimizer::lion), 1);
   EXPECT_EQ(optimizer_states(Optimizer::adamw), 2);
   EXPECT_EQ(optimizer_states(Optimizer::adafactor), 0) << "it is factored";
+  EXPECT_EQ(optimizer_states(Optimizer::paged_adamw), 2);
+  EXPECT_EQ(optimizer_states(Optimizer::adamw_8bit), 0) << "bytes are not as large as a parameter";
+}
+
+TEST(Optimizers, StatesOfEightBitsHaveAFigureABlock) {
+  const auto state = [](Optimizer optimizer, std::int64_t elements) {
+    return state_bytes(row_of(optimizer), 0, elements, elements * 2, 0);
+  };
+  EXPECT_EQ(state(Optimizer::adamw_8bit, 4095), 4095 * 4) << "a small parameter's are float32";
+  EXPECT_EQ(state(Optimizer::adamw_8bit, 4096), 4096 + 16 * 4);
+  EXPECT_EQ(state(Optimizer::adamw_8bit, 4097), 4097 + 17 * 4);
+  EXPECT_EQ(state(Optimizer::lion_8bit, 1 << 20), (1 << 20) + 4096 * 4);
+}
+
+TEST(Optimizers, PagedStatesOfLargeParametersAreNotOnTheGpu) {
+  const auto state = [](Optimizer optimizer, std::int64_t elements) {
+    return state_bytes(row_of(optimizer), 0, elements, elements * 2, 0);
+  };
+  EXPECT_EQ(state(Optimizer::paged_adamw, 99999), 99999 * 4) << "float32, whatever the parameter is";
+  EXPECT_EQ(state(Optimizer::paged_adamw, 100000), 0);
+  EXPECT_EQ(state(Optimizer::paged_adamw_8bit, 4096), 4096 + 64);
+  EXPECT_EQ(state(Optimizer::paged_adamw_8bit, 102400), 400 * 4) << "the blocks' figures stay";
+}
+
+TEST(Optimizers, MuonKeepsOneStateOfAMatrix) {
+  const OptimizerRow& row = row_of(Optimizer::muon);
+  EXPECT_EQ(state_bytes(row, 0, 12, 48, 7) + state_bytes(row, 1, 12, 48, 7), 48);
+  EXPECT_EQ(state_bytes(row, 0, 12, 48, 0) + state_bytes(row, 1, 12, 48, 0), 96);
 }
 
 }  // namespace

@@ -8,17 +8,22 @@ namespace gpumem::estimate {
 
 namespace model_states_detail {
 
-/// What adafactor keeps: of a matrix its rows and columns, of any other tensor as much as it has.
-GPUMEM_INLINE core::Result<core::Checked> factored_bytes(analysis::Analysis& analysis) {
+/// What the optimizer keeps on the GPU, parameter by parameter, where its states are not as large as these.
+GPUMEM_INLINE core::Result<core::Checked> states_of_each(analysis::Analysis& analysis) {
   const auto pass = analysis.forward_pass();
   if (!pass) return pass.error();
   const ops::Tape& tape = (*pass)->tape;
+  const model::OptimizerRow& row = model::row_of(analysis.job().optimizer);
   core::Checked bytes = 0;
   for (const ops::Tape::Parameter& parameter : tape.parameters()) {
     if (parameter.frozen || parameter.tied) continue;
-    const bool matrix = parameter.factored.value() != 0;
-    bytes += matrix ? parameter.factored * core::Checked(core::element_size(core::DType::float32))
-                    : tape.tensor(parameter.tensor).size.bytes(analysis.job().batch_size);
+    const ops::TensorSize& size = tape.tensor(parameter.tensor).size;
+    const auto whole = size.bytes(analysis.job().batch_size).value();
+    if (!whole) return core::Error{core::ErrorCode::overflow, "the optimizer's states do not fit 64 bits", {}};
+    for (int kept = 0; kept < row.states; ++kept) {
+      bytes += model::state_bytes(row, kept, size.elements.value().value_or(0), *whole,
+                                  parameter.factored.value().value_or(0));
+    }
   }
   return bytes;
 }
@@ -32,10 +37,10 @@ GPUMEM_INLINE core::Result<MemoryEstimate> ModelStates::do_estimate(analysis::An
   const core::Checked parameters = core::Checked(job.graph->parameters()) * element;
   const core::Checked gradients = core::Checked(job.graph->trainable_parameters()) * element;
   core::Checked optimizer = gradients * core::Checked(model::optimizer_states(job.optimizer));
-  if (model::row_of(job.optimizer).state_shape == model::OptimizerRow::StateShape::factored) {
-    const core::Result<core::Checked> factored = model_states_detail::factored_bytes(analysis);
-    if (!factored) return factored.error();
-    optimizer = *factored;
+  if (model::row_of(job.optimizer).state_shape != model::OptimizerRow::StateShape::whole) {
+    const core::Result<core::Checked> states = model_states_detail::states_of_each(analysis);
+    if (!states) return states.error();
+    optimizer = *states;
   }
   return estimate_of({parameters, gradients, optimizer});
 }

@@ -26,7 +26,7 @@ GPUMEM_INLINE void OptimizerStep::run() {
   make_state();
   if (fused_) return;
   if (foreach_) {
-    take_for_all();
+    if (decayed.empty() || !row_.works_in_decayed) take_for_all();
   } else {
     take_one_by_one();
   }
@@ -54,15 +54,16 @@ GPUMEM_INLINE void OptimizerStep::make_state() {
     for (int scalar = 0; scalar < scalars; ++scalar) {
       log_.allocate(core::element_size(core::DType::float32), Category::optimizer, parameter.layer);
     }
-    const std::int64_t bytes = state_bytes(parameter);
-    for (int kept = 0; kept < row_.states; ++kept) log_.allocate(bytes, Category::optimizer, parameter.layer);
+    make_states_of(parameter);
   }
 }
 
-/// Of one state of the parameter.
-GPUMEM_INLINE std::int64_t OptimizerStep::state_bytes(const TrainedParameter& parameter) const {
-  const bool factored = row_.state_shape == model::OptimizerRow::StateShape::factored && parameter.factored > 0;
-  return factored ? parameter.factored * core::element_size(core::DType::float32) : parameter.bytes;
+/// bitsandbytes keeps bytes and their blocks' figures apart; together they are as many bytes.
+GPUMEM_INLINE void OptimizerStep::make_states_of(const TrainedParameter& parameter) {
+  for (int kept = 0; kept < row_.states; ++kept) {
+    const std::int64_t bytes = model::state_bytes(row_, kept, parameter.elements, parameter.bytes, parameter.factored);
+    if (bytes > 0) log_.allocate(bytes, Category::optimizer, parameter.layer);
+  }
 }
 
 GPUMEM_INLINE void OptimizerStep::take_for_all() {

@@ -124,8 +124,9 @@ class TrainingScript {
     all.reserve(state_.trained().size());
     for (const ops::Tape::Parameter& parameter : pass_.tape.parameters()) {
       if (parameter.frozen || parameter.tied) continue;
-      all.push_back(
-          {state_.bytes(parameter.tensor), parameter.factored.value().value_or(0), state_.layer(parameter.tensor)});
+      all.push_back({state_.bytes(parameter.tensor),
+                     pass_.tape.tensor(parameter.tensor).size.elements.value().value_or(0),
+                     parameter.factored.value().value_or(0), state_.layer(parameter.tensor)});
     }
     return all;
   }
