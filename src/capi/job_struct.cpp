@@ -78,6 +78,11 @@ void put(OwnedJob& job, const StructField& field, const JobOption& option, const
   }
 }
 
+/// A field that says on or off does not hold a switch's choice.
+bool holds(const StructField& field, const OptionValue& value) {
+  return !std::holds_alternative<std::int32_t gpumem_job::*>(field.place) || std::holds_alternative<bool>(value);
+}
+
 /// The request in a struct: each option in its field, and what has none in `more_options`.
 std::unique_ptr<OwnedJob> owned(const JobRequest& request) {
   auto job = std::make_unique<OwnedJob>();
@@ -85,6 +90,7 @@ std::unique_ptr<OwnedJob> owned(const JobRequest& request) {
   for (const JobOption& option : job::job_options()) {
     const auto value = option.place.get(request);
     const StructField* field = field_of(option);
+    if (field != nullptr && value && !holds(*field, *value)) field = nullptr;
     if (field != nullptr && value) put(*job, *field, option, *value);
     if (field == nullptr && !job::is_default(option, request)) {
       more[std::string(option.name)] = job_json::to_json(value);

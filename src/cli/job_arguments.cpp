@@ -1,6 +1,7 @@
 #include "job_arguments.hpp"
 
 #include <algorithm>
+#include <memory>
 
 #include "gpumem/summary/text.hpp"
 
@@ -37,6 +38,22 @@ void add_flag(CLI::App& command, const JobOption& option, JobRequest& request) {
   command.add_flag_function(begin + std::string(option.flag), given, help);
 }
 
+/// On where it stands alone, or what stands behind "=".
+void add_switch(CLI::App& command, const JobOption& option, JobRequest& request) {
+  const auto held = std::make_shared<std::string>();
+  const auto given = [&option, &request, held](const std::string& word) { take(option, request, word); };
+  command.add_flag("--" + std::string(option.flag), *held, job::help_text(option))->each(given);
+}
+
+/// The switch of this name on a command line that takes this word. Null: there is none.
+const JobOption* switch_taking(std::string_view argument, const std::string& word) {
+  if (!argument.starts_with("--")) return nullptr;
+  const JobOption* option = job::find_flag(argument.substr(2));
+  if (option == nullptr || option->place.type != OptionType::switch_or_choice) return nullptr;
+  JobRequest scratch;
+  return job::set_option_text(*option, scratch, word) ? option : nullptr;
+}
+
 void add_value(CLI::App& command, const JobOption& option, JobRequest& request) {
   const auto given = [&option, &request](const std::string& word) { take(option, request, word); };
   CLI::Option* added =
@@ -53,11 +70,25 @@ const CLI::Validator& whole_number() {
   return kValidator;
 }
 
+std::vector<std::string> with_switches_joined(std::span<const char* const> arguments) {
+  std::vector<std::string> words;
+  for (std::size_t at = 0; at < arguments.size(); ++at) {
+    words.emplace_back(arguments[at]);
+    const bool more = at + 1 < arguments.size();
+    if (more && switch_taking(words.back(), arguments[at + 1]) != nullptr) {
+      words.back() += "=" + std::string(arguments[++at]);
+    }
+  }
+  return words;
+}
+
 void add_job_options(CLI::App& command, JobRequest& request, std::initializer_list<std::string_view> without) {
   for (const JobOption& option : job::job_options()) {
     if (std::find(without.begin(), without.end(), option.name) != without.end()) continue;
     if (option.place.type == OptionType::flag) {
       add_flag(command, option, request);
+    } else if (option.place.type == OptionType::switch_or_choice) {
+      add_switch(command, option, request);
     } else {
       add_value(command, option, request);
     }

@@ -4,9 +4,12 @@
 
 #include <CLI/CLI.hpp>
 #include <initializer_list>
+#include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "gpumem/job/job_options.hpp"
 
@@ -21,6 +24,10 @@ struct OptionRefused : std::runtime_error {
 /// A whole number as people write it: decimal (CLI11 reads 010 as 8), and an error beyond 64 bits (CLI11 takes the
 /// largest number instead).
 [[nodiscard]] const CLI::Validator& whole_number();
+
+/// The words of a command line, where a switch and a choice behind it are one word: "--checkpointing every:2" as
+/// "--checkpointing=every:2". CLI11 takes a flag's value in that form alone.
+[[nodiscard]] std::vector<std::string> with_switches_joined(std::span<const char* const> arguments);
 
 /// All options but `without`. An on-off option that is on by default is `--no-...`. `request` outlives the parsing,
 /// which throws OptionRefused besides what CLI11 throws.

@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <string>
+#include <vector>
 
 #include "commands.hpp"
 #include "gpumem/core/gzip.hpp"
@@ -384,8 +386,12 @@ int run(int argc, char** argv) {
   add_place(app, place);
   add_replay_trace(app, replay_trace);
   add_simulate(app, simulate);
+  const std::vector<std::string> words = with_switches_joined({argv, static_cast<std::size_t>(argc)});
+  std::vector<const char*> arguments;
+  arguments.reserve(words.size());
+  for (const std::string& word : words) arguments.push_back(word.c_str());
   try {
-    app.parse(argc, argv);
+    app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::Success& asked) {  // --help, --version
     return app.exit(asked);
   } catch (const OptionRefused& refused) {

@@ -41,6 +41,7 @@ std::optional<OptionValue> sizes(const Json& field) {
 
 /// The field as a value for an option of this type; nothing if it has the wrong type.
 std::optional<OptionValue> value_of(OptionType type, const Json& field) {
+  if (type == OptionType::switch_or_choice && field.is_boolean()) return OptionValue(field.get<bool>());
   if (type == OptionType::flag) {
     return field.is_boolean() ? std::optional(OptionValue(field.get<bool>())) : std::nullopt;
   }

@@ -5,6 +5,7 @@
 #include "gpumem/plan/impl/forward_calls_inl.hpp"
 #include "gpumem/plan/impl/forward_pass_inl.hpp"
 #include "gpumem/plan/impl/gradient_flow_inl.hpp"
+#include "gpumem/plan/impl/language_loss_inl.hpp"
 #include "gpumem/plan/impl/name_lifetimes_inl.hpp"
 #include "gpumem/plan/impl/optimizer_step_inl.hpp"
 #include "gpumem/plan/impl/recomputation_inl.hpp"

@@ -20,6 +20,8 @@ using job::OptionValue;
 /// A value as the package gives it: of the option's type, shapes as text.
 inline OptionValue value_from(const JobOption& option, const py::handle& value) {
   if (option.place.type == OptionType::flag) return value.cast<bool>();
+  const bool is_switch = option.place.type == OptionType::switch_or_choice;
+  if (is_switch && py::isinstance<py::bool_>(value)) return value.cast<bool>();
   if (option.place.type == OptionType::whole_number) return value.cast<std::int64_t>();
   return value.cast<std::string>();
 }
@@ -56,6 +58,7 @@ inline const char* kind_of(OptionType type) {
     case OptionType::text: return "text";
     case OptionType::name_or_path: return "name_or_path";
     case OptionType::choice: return "choice";
+    case OptionType::switch_or_choice: return "switch_or_choice";
     case OptionType::dimensions: return "dimensions";
   }
   return "text";

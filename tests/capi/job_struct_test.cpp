@@ -43,7 +43,7 @@ core::Result<JobRequest> from_words(const char* name, const char* value) {
 
 std::string json_of(const JobOption& option) {
   const std::string value = other_value(option);
-  const bool bare = option.place.type == job::OptionType::flag || option.place.type == job::OptionType::whole_number;
+  const bool bare = job::stands_alone(option.place.type) || option.place.type == job::OptionType::whole_number;
   return "{\"" + std::string(option.name) + "\": " + (bare ? value : "\"" + value + "\"") + "}";
 }
 
@@ -55,6 +55,15 @@ TEST(JobStruct, HoldsEveryOptionThatJsonSays) {
     EXPECT_EQ(*request, testing::with_other_value(option)) << option.name;
     EXPECT_EQ(job->more_options == nullptr, has_field(option)) << option.name;
   }
+}
+
+TEST(JobStruct, ASwitchsChoiceIsAmongTheOtherOptions) {
+  Job job;
+  const auto request = from_json(R"({"checkpointing": "every:2"})", &job);
+  ASSERT_TRUE(succeeds(request));
+  EXPECT_EQ(request->training.checkpoints, (model::CheckpointPolicy{model::Checkpoints::every, 2}));
+  EXPECT_EQ(job->checkpointing, 0);
+  EXPECT_NE(std::string_view(job->more_options).find("every:2"), std::string_view::npos);
 }
 
 TEST(JobStruct, HoldsEveryOptionThatWordsSay) {
@@ -131,7 +140,7 @@ TEST(JobStruct, ListsTheOptions) {
     EXPECT_EQ(listed->size, sizeof(gpumem_job_option));
     EXPECT_EQ(listed->name, option.name);
     EXPECT_EQ(listed->flag, option.flag);
-    EXPECT_EQ(listed->value == nullptr, option.place.type == job::OptionType::flag);
+    EXPECT_EQ(listed->value == nullptr, job::stands_alone(option.place.type));
     EXPECT_EQ(listed->usual == nullptr ? "" : listed->usual, job::default_text(option));
     EXPECT_EQ(listed->help, job::help_text(option));
   }

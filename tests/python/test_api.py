@@ -296,6 +296,8 @@ class Lists(unittest.TestCase):
             gpumem.estimate(VGG16, batch_size=1, precision=precision)
         for zero_grad in gpumem.ZERO_GRADS:
             gpumem.estimate(VGG16, batch_size=1, zero_grad=zero_grad)
+        for loop in gpumem.LOOPS:
+            gpumem.estimate(VGG16, batch_size=1, loop=loop)
 
     def test_version(self):
         self.assertIn(gpumem.__version__, command_line("--version").stdout)

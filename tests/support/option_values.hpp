@@ -7,11 +7,18 @@
 
 namespace gpumem::testing {
 
+/// A choice as people give it: with a number in the place of the N at its end.
+inline std::string given(std::string_view choice) {
+  const bool counted = choice.ends_with(":N");
+  return std::string(choice.substr(0, choice.size() - (counted ? 1 : 0))) + (counted ? "3" : "");
+}
+
 /// A value other than the option's default, as text.
 inline std::string other_value(const job::JobOption& option) {
   const std::string usual = job::default_text(option);
   switch (option.place.type) {
-    case job::OptionType::flag: return usual == "true" ? "false" : "true";
+    case job::OptionType::flag:
+    case job::OptionType::switch_or_choice: return usual == "true" ? "false" : "true";
     case job::OptionType::whole_number: return "3";
     case job::OptionType::dimensions: return "3x5x7";
     case job::OptionType::text:
@@ -19,7 +26,7 @@ inline std::string other_value(const job::JobOption& option) {
     case job::OptionType::choice: break;
   }
   const job::Names names = option.place.choices();
-  return std::string(names.back() == usual ? names.front() : names.back());
+  return given(names.back() == usual ? names.front() : names.back());
 }
 
 /// What the option is in this request, as text; empty: not given.

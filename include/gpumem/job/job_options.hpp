@@ -25,9 +25,10 @@ enum class OptionType : std::uint8_t {
   flag,          ///< bool
   whole_number,  ///< std::int64_t, 1 or more
   text,
-  name_or_path,  ///< text: the name of something built in, or the path of a file or folder of the user's own
-  choice,        ///< text: one of the row's choices
-  dimensions,    ///< sizes; as text "3x224x224"
+  name_or_path,      ///< text: the name of something built in, or the path of a file or folder of the user's own
+  choice,            ///< text: one of the row's choices; in one that ends in ":N", N is a whole number of 1 or more
+  switch_or_choice,  ///< bool, or as text one of the row's choices: "checkpointing" and "checkpointing=every:2"
+  dimensions,        ///< sizes; as text "3x224x224"
 };
 
 using Sizes = std::vector<std::int64_t>;
@@ -43,15 +44,16 @@ struct OptionPlace {
   bool (*set)(JobRequest& request, const OptionValue& value);
   /// Nothing: not given, and there is no default.
   std::optional<OptionValue> (*get)(const JobRequest& request);
-  Names (*choices)() = nullptr;  ///< of a choice
+  Names (*choices)() = nullptr;  ///< of a choice, or what a switch may be besides on and off
 };
 
 struct JobOption {
   std::string_view name;                         ///< in JSON, in Python, as a column: "data_parallel"
   std::string_view flag;                         ///< on a command line, without its dashes: "data-parallel"
   std::array<std::string_view, 2> aliases = {};  ///< other names in JSON and tables; empty: none
-  std::string_view value = {};  ///< the placeholder of the value in a line of help: "N"; empty for a flag
-  std::string_view help;        ///< what it says, in a few words; the choices follow
+  /// The placeholder of the value in a line of help: "N"; empty for what can stand without a value.
+  std::string_view value = {};
+  std::string_view help;  ///< what it says, in a few words; the choices follow
   /// What a report says of a job with another value than the default; "%" is the value.
   std::string_view remark = {};
   bool after_recording = false;  ///< it can be chosen after the step was recorded
@@ -64,6 +66,11 @@ struct JobOption {
 
 /// All options, in the order of help texts and reports.
 [[nodiscard]] std::span<const JobOption> job_options();
+
+/// Whether it can stand without a value: a flag or a switch.
+[[nodiscard]] constexpr bool stands_alone(OptionType type) {
+  return type == OptionType::flag || type == OptionType::switch_or_choice;
+}
 
 /// By its name or an alias. Null: there is none.
 [[nodiscard]] const JobOption* find_option(std::string_view name);

@@ -11,9 +11,11 @@
 
 #include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/model/memory_savers.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/named.hpp"
 #include "gpumem/model/optimizers.hpp"
+#include "gpumem/model/training_loop.hpp"
 
 namespace gpumem::model {
 
@@ -26,15 +28,6 @@ enum class Precision : std::uint8_t {
 };
 
 enum class Loss : std::uint8_t { cross_entropy, mse, bce_with_logits };
-
-/// Where in an iteration optimizer.zero_grad() is called: it decides whether the last step's gradients still
-/// stand while the forward pass runs.
-enum class ZeroGrad : std::uint8_t {
-  step_start,       ///< first of all, before the batch arrives
-  before_forward,   ///< when the batch has arrived
-  before_backward,  ///< between forward and backward
-  step_end,         ///< after the optimizer's step
-};
 
 /// The names used on the command line and in JSON, one row a value; kOptimizers stands in optimizers.hpp.
 inline constexpr std::array<Named<Precision>, 5> kPrecisions = {{{Precision::fp32, "fp32"},
@@ -65,6 +58,7 @@ struct TrainingJob {
   Optimizer optimizer = Optimizer::adam;
   Precision precision = Precision::fp32;
   Loss loss = Loss::cross_entropy;
+  LossForm loss_form = {};                 ///< of a language model's cross entropy
   bool foreach = true;                     ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
   bool fused = false;                      ///< the optimizer's fused form
   bool weight_decay = false;               ///< the optimizer decays the weights: some copy the gradients for it
@@ -72,6 +66,9 @@ struct TrainingJob {
   /// GPUs that train together, each on a batch of `batch_size` of its own (DistributedDataParallel, ZeRO).
   std::int64_t data_parallel = 1;
   bool activation_checkpointing = false;
+  CheckpointPolicy checkpoints = {};  ///< what activation checkpointing computes again
+  Loop loop = Loop::script;           ///< what holds the outputs; `zero_grad` is beside it
+  Transformers transformers = Transformers::v4_48;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;
   bool cudnn_benchmark = false;  ///< torch.backends.cudnn.benchmark: cuDNN tries its kernels and takes the fastest

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
+#include "gpumem/model/memory_savers.hpp"
 #include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::plan {
@@ -26,8 +27,16 @@ struct Range {
 /// The layers of each repeated block, in order and apart from each other; none if nothing repeats.
 [[nodiscard]] std::vector<Range> repeated_blocks(const model::ModelGraph& graph);
 
-/// The functions of each repeated block. Errors: missing_information if the graph shows none.
-[[nodiscard]] core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass);
+/// The functions of each part that runs again: of all repeated blocks, of some, or of each attention. Errors:
+/// missing_information if the graph shows none.
+[[nodiscard]] core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass,
+                                                            const model::CheckpointPolicy& policy = {});
+
+/// The functions in this part whose results are kept and do not run again: none, but for selective-op the attention and
+/// every other product with a weight (aten::mm, from the first on).
+/// Source: torchtitan 2024-10 to 2025-06, parallelize_llama.py: _save_list and its policy, per block.
+[[nodiscard]] std::vector<std::uint32_t> kept_results(const ops::Tape& tape, const Range& part,
+                                                      const model::CheckpointPolicy& policy);
 
 }  // namespace gpumem::plan
 

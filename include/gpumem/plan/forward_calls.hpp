@@ -2,6 +2,8 @@
 // backward has run. Units: bytes. Source: torch.autograd's saved variables, as the op's record rule lists them.
 #pragma once
 
+#include <vector>
+
 #include "gpumem/plan/autocast_copies.hpp"
 #include "gpumem/plan/run_state.hpp"
 
@@ -14,8 +16,14 @@ class ForwardCalls {
  public:
   explicit ForwardCalls(RunState& state) : state_(state), copies_(state) {}
 
-  /// Runs the function; `recorded`: autograd keeps what its backward reads, if its output needs a gradient.
-  void run(const ops::Function& function, bool recorded, Thread thread);
+  /// What a call made and a second run takes in place of calling again: its extras, then its output.
+  using Results = std::vector<Slot>;
+
+  /// Runs the function; `recorded`: autograd keeps what its backward reads, if its output needs a gradient. `results`:
+  /// holds what it made there too.
+  void run(const ops::Function& function, bool recorded, Thread thread, Results* results = nullptr);
+  /// In place of running the function again: what an earlier run made, which nobody else holds on to from now on.
+  void take(const ops::Function& function, bool recorded, Results& results);
   /// Keeps what the function's backward reads, without running the function: its inputs are still held.
   void keep_inputs(const ops::Function& function);
   /// Its backward has run.

@@ -47,6 +47,7 @@ class GradientFlow {
   void make_input_gradients(const ops::Function& function, const Flow& output);
   [[nodiscard]] Flow input_gradient(const ops::Function& function, ops::TensorId input, const Flow& output);
   void make_parameter_gradients(const ops::Function& function);
+  [[nodiscard]] Slot next_made_in_forward(const ops::Function& function);
   void hand_on(const ops::Function& function);
   void accumulate(ops::TensorId input, const Flow& flow);
   void meet(ops::TensorId parameter, Slot fresh);
@@ -71,6 +72,7 @@ class GradientFlow {
   std::vector<Flow> flows_;            ///< what a function has made: of its inputs
   std::vector<std::pair<ops::TensorId, Slot>> parameter_flows_;  ///< and of its parameters
   std::vector<Part> parts_;
+  std::uint32_t taken_ = 0;  ///< of the gradients that the function at hand has made in forward
 };
 
 }  // namespace gpumem::plan

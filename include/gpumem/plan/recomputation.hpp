@@ -3,7 +3,8 @@
 // Source: torch/utils/checkpoint.py, _checkpoint_without_reentrant_generator.
 //
 // Forward keeps a block's arguments and nothing else; the first backward that asks for a saved tensor runs all of the
-// block again. The second run's tensors are held beside what is left of the first one's. It ends with the last tensor
+// block again, but for calls whose results were kept (torch.utils.checkpoint.create_selective_checkpoint_contexts). The
+// second run's tensors are held beside what is left of the first one's. It ends with the last tensor
 // that is saved: an input is saved before its function runs, an output after it.
 #pragma once
 
@@ -21,7 +22,8 @@ namespace gpumem::plan {
 
 class Recomputation {
  public:
-  Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names, std::span<const Range> blocks);
+  Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names, std::span<const Range> blocks,
+                const model::CheckpointPolicy& policy = {});
 
   /// Whether the function is in a checkpointed block: then autograd keeps nothing of it in forward.
   [[nodiscard]] bool covers(std::size_t function) const { return block_of(function) != nullptr; }
@@ -35,6 +37,8 @@ class Recomputation {
   void begin_forward(std::size_t function) {
     if (Block* block = block_of(function); block != nullptr && function == block->run.first) hold_inputs(*block);
   }
+  /// Where this function's results are kept for the second run; null: they are not.
+  [[nodiscard]] ForwardCalls::Results* results_of(std::size_t function);
   /// Backward asks for what this function saved: its block runs again, once.
   void begin_backward(std::size_t function) {
     Block* block = block_of(function);
@@ -58,6 +62,8 @@ class Recomputation {
     std::vector<ops::TensorId> outputs;  ///< made in it, read behind it
     bool held = false;
     bool recomputed = false;
+    std::vector<std::uint32_t> kept;             ///< the functions that do not run again
+    std::vector<ForwardCalls::Results> results;  ///< what each of these made
     /// What is still held of the first run when the second begins.
     std::vector<std::pair<ops::TensorId, Slot>> first_run;
   };
@@ -75,6 +81,9 @@ class Recomputation {
   void run_again(Block& block, std::uint32_t upto);
   void end(Block& block);
   void put_aside(Block& block, ops::TensorId id);
+  void forget_names(Block& block);
+  void call_again(Block& block, std::uint32_t function, bool recorded);
+  [[nodiscard]] static ForwardCalls::Results* results_in(Block& block, std::size_t function);
   void end_names(const Block& block, std::uint32_t function, std::uint32_t end);
   [[nodiscard]] bool saves(const ops::Function& function) const;
   [[nodiscard]] bool makes_what_it_saves(const ops::Function& function) const;

@@ -39,9 +39,11 @@ from .record import RecordError, record
 if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is not None:
     from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
     from ._api import (
+        LOOPS,
         LOSSES,
         OPTIMIZERS,
         PRECISIONS,
+        TRANSFORMERS,
         ZERO_GRADS,
         Summary,
         __version__,
@@ -65,9 +67,11 @@ else:
 
 
 __all__ = [
+    "LOOPS",
     "LOSSES",
     "OPTIMIZERS",
     "PRECISIONS",
+    "TRANSFORMERS",
     "ZERO_GRADS",
     "Assumption",
     "Bin",

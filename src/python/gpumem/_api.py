@@ -27,6 +27,10 @@ OPTIMIZERS: tuple[str, ...] = _gpumem.OPTIMIZERS
 PRECISIONS: tuple[str, ...] = _gpumem.PRECISIONS
 #: The names that `loss` takes.
 LOSSES: tuple[str, ...] = _gpumem.LOSSES
+#: The names that `loop` takes.
+LOOPS: tuple[str, ...] = _gpumem.LOOPS
+#: The names that `transformers` takes.
+TRANSFORMERS: tuple[str, ...] = _gpumem.TRANSFORMERS
 #: The names that `zero_grad` takes.
 ZERO_GRADS: tuple[str, ...] = _gpumem.ZERO_GRADS
 
@@ -78,6 +82,8 @@ def estimate(
     seq_length: int | None = None,
     model: _Path | None = None,
     samples: int | None = None,
+    loop: str = "script",
+    transformers: str = "4.48",
     zero_grad: str = "before-forward",
     software: str | None = None,
     alloc_conf: str | None = None,
@@ -89,7 +95,7 @@ def estimate(
     prefetch: bool = False,
     cudnn_benchmark: bool = False,
     validation: bool = False,
-    checkpointing: bool = False,
+    checkpointing: bool | str = False,
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -100,7 +106,10 @@ def estimate(
     batch_size: samples, 1 or more.
     gpu: a name of gpus(), or a path (with a '/', or ending in .json) to a profile of your own.
     estimator: a name of estimators().
-    optimizer, precision, loss, zero_grad: one of OPTIMIZERS, PRECISIONS, LOSSES, ZERO_GRADS.
+    optimizer, precision, loss, zero_grad: one of OPTIMIZERS, PRECISIONS, LOSSES, ZERO_GRADS; the
+        cross entropy of a language model also "chunked:128", "fused" or "fused-ce".
+    transformers: one of TRANSFORMERS: of HuggingFace's models, the release that computes the loss.
+    loop: one of LOOPS, the program that trains; zero_grad is then where that one has it.
     input: one sample's shape, "3x224x224" or (3, 224, 224); None: as the summary says.
     seq_length: tokens a sample; None: as the summary says.
     model: of learned estimators: a built-in model, or the path of a model's folder; None: theirs.
@@ -115,7 +124,8 @@ def estimate(
     prefetch: the next batch is copied to the GPU while a step runs.
     cudnn_benchmark: torch.backends.cudnn.benchmark, with which the range is wider.
     validation: a pass without gradients after each epoch.
-    checkpointing: activation checkpointing.
+    checkpointing: activation checkpointing; or its kind: "full:4", "every:2", "selective-op",
+        "selective-attention".
     strict: a summary that does not say what its layers read is refused; False: it is guessed.
     Of a recording, options at their defaults stay as they were recorded.
     deadline_ms: how long it may take; 0: as long as it does.
@@ -141,6 +151,8 @@ def fit(
     seq_length: int | None = None,
     model: _Path | None = None,
     samples: int | None = None,
+    loop: str = "script",
+    transformers: str = "4.48",
     zero_grad: str = "before-forward",
     software: str | None = None,
     alloc_conf: str | None = None,
@@ -152,7 +164,7 @@ def fit(
     prefetch: bool = False,
     cudnn_benchmark: bool = False,
     validation: bool = False,
-    checkpointing: bool = False,
+    checkpointing: bool | str = False,
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Fit:
@@ -186,6 +198,8 @@ def estimate_module(
     loss: str = "cross-entropy",
     model: _Path | None = None,
     samples: int | None = None,
+    loop: str = "script",
+    transformers: str = "4.48",
     zero_grad: str = "before-forward",
     software: str | None = None,
     alloc_conf: str | None = None,
@@ -197,7 +211,7 @@ def estimate_module(
     prefetch: bool = False,
     cudnn_benchmark: bool = False,
     validation: bool = False,
-    checkpointing: bool = False,
+    checkpointing: bool | str = False,
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -209,7 +223,7 @@ def estimate_module(
     The other options are those of estimate(); deadline_ms is that of the estimate, not of the
     export. For several estimates of one module read it once, with read_module().
 
-    Raises what read_module() and estimate() do. Learned estimators, samples, validation and checkpointing need the graph:
+    Raises what read_module() and estimate() do. Learned estimators, samples, validation, checkpointing and another loop need the graph:
     with these, what cannot be exported is an ExportError.
     """
     options = {name: value for name, value in locals().items() if name in _KINDS}
@@ -387,6 +401,7 @@ _TAKE: dict[str, Callable[[str, Any], object]] = {
     "whole_number": _integer,
     "text": _text,
     "choice": _text,
+    "switch_or_choice": lambda name, value: _text(name, value) if isinstance(value, str) else bool(value),
     "name_or_path": lambda name, value: _file_name(value),
     "dimensions": _shape,
 }
@@ -416,7 +431,7 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 
 #: Options that a recording of a module holds, and those that it cannot follow.
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
-_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model")
+_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", "loop", "transformers")
 
 
 def _is_of_the_graph(error: Error) -> bool:
@@ -433,6 +448,8 @@ def _recorded_module(
     needs = [name for name in _NEED_A_GRAPH if options.get(name, usual[name]) not in (usual[name], None)]
     if options.get("estimator", "replay") != "replay":
         needs.append("estimator")
+    if options.get("loss", usual["loss"]) not in LOSSES:
+        needs.append("loss")
     if needs:
         raise _with_remedy(error, f"without {', '.join(needs)} it would be recorded instead") from error
     wanted = (*_RECORDED, "optimizer", "foreach", "fused")

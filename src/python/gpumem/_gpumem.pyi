@@ -3,9 +3,11 @@ from typing import Any
 VERSION: str
 # Name, kind, default and choices of each option of a job.
 OPTIONS: tuple[tuple[str, str, object, tuple[str, ...]], ...]
+LOOPS: tuple[str, ...]
 LOSSES: tuple[str, ...]
 OPTIMIZERS: tuple[str, ...]
 PRECISIONS: tuple[str, ...]
+TRANSFORMERS: tuple[str, ...]
 ZERO_GRADS: tuple[str, ...]
 
 class Summary:

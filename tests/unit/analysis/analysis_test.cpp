@@ -38,6 +38,16 @@ const std::vector<Change>& changes() {
       {[](TrainingJob& job) { job.sequence_length = 16; }, false, false},
       {[](TrainingJob& job) { job.precision = Precision::amp_fp16; }, true, false},
       {[](TrainingJob& job) { job.loss = model::Loss::mse; }, true, false},
+      {[](TrainingJob& job) {
+         job.loss_form = {model::LossForms::fused_ce, 0};
+       },
+       true, false},
+      {[](TrainingJob& job) { job.loop = model::Loop::hf_trainer; }, true, false},
+      {[](TrainingJob& job) {
+        job.activation_checkpointing = true;
+        job.checkpoints = {model::Checkpoints::every, 2};
+      }},
+      {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }},
       {[](TrainingJob& job) { job.optimizer = Optimizer::sgd; }},
       {[](TrainingJob& job) { job.foreach = false; }},
       {[](TrainingJob& job) { job.fused = true; }},

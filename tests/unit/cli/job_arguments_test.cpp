@@ -22,7 +22,7 @@ JobRequest parsed(std::vector<std::string> words, std::initializer_list<std::str
 
 std::vector<std::string> other_words(const JobOption& option) {
   const std::string flag(option.flag);
-  if (option.place.type != job::OptionType::flag) return {"--" + flag, testing::other_value(option)};
+  if (!job::stands_alone(option.place.type)) return {"--" + flag, testing::other_value(option)};
   return {(job::default_text(option) == "true" ? "--no-" : "--") + flag};
 }
 
@@ -42,10 +42,29 @@ TEST(JobArguments, TellEveryOptionWithItsDefaultAndChoicesInTheHelp) {
     const std::string shown = other_words(option).front();
     const CLI::Option* added = app.get_option(shown);
     EXPECT_NE(added->get_description().find(option.help), std::string::npos) << shown;
-    if (option.place.type != job::OptionType::flag) {
+    if (!job::stands_alone(option.place.type)) {
       EXPECT_EQ(added->get_default_str(), job::default_text(option));
     }
   }
+}
+
+TEST(JobArguments, ASwitchTakesItsChoiceBehindAnEqualsSign) {
+  EXPECT_TRUE(parsed({"--checkpointing"}).training.activation_checkpointing);
+  const JobRequest every = parsed({"--checkpointing=every:2", "--batch", "3"});
+  EXPECT_EQ(every.training.checkpoints, (model::CheckpointPolicy{model::Checkpoints::every, 2}));
+  EXPECT_EQ(every.training.batch_size, 3);
+  EXPECT_FALSE(parsed({"--checkpointing=none"}).training.activation_checkpointing);
+  EXPECT_THROW(parsed({"--checkpointing=some"}), OptionRefused);
+}
+
+TEST(JobArguments, ASwitchAndAChoiceBehindItBecomeOneWord) {
+  using Words = std::vector<std::string>;
+  const auto joined = [](std::vector<const char*> words) { return with_switches_joined(words); };
+  EXPECT_EQ(joined({"gpumem", "estimate", "--checkpointing", "full:4", "model.txt"}),
+            (Words{"gpumem", "estimate", "--checkpointing=full:4", "model.txt"}));
+  EXPECT_EQ(joined({"estimate", "--checkpointing", "model.txt"}), (Words{"estimate", "--checkpointing", "model.txt"}));
+  EXPECT_EQ(joined({"estimate", "--fused", "full", "--checkpointing"}),
+            (Words{"estimate", "--fused", "full", "--checkpointing"}));
 }
 
 TEST(JobArguments, ReadWholeNumbersAsPeopleWriteThem) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "expect.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/model/graph_builder.hpp"
 
 namespace gpumem::job {
@@ -25,6 +26,30 @@ TEST(JobRequest, IsATrainingJobOfAModel) {
   EXPECT_EQ(training->graph, graph);
   EXPECT_EQ(training->batch_size, 8);
   EXPECT_EQ(training->data_parallel, 4);
+}
+
+TEST(JobRequest, GradientsAreZeroedWhereTheLoopDoesUnlessAPlaceIsGiven) {
+  for (const model::LoopRow& row : model::kLoopRows) {
+    JobRequest request;
+    request.training.batch_size = 8;
+    request.training.loop = row.value;
+    EXPECT_EQ(job_from(request, small_model())->zero_grad, row.zero_grad) << row.name;
+    ASSERT_TRUE(testing::succeeds(set_option_text(*find_option("zero_grad"), request, "step-start")));
+    EXPECT_EQ(job_from(request, small_model())->zero_grad, model::ZeroGrad::step_start) << row.name;
+  }
+}
+
+TEST(JobRequest, ACountIsOneOrMore) {
+  JobRequest request;
+  request.training.batch_size = 8;
+  request.training.checkpoints = {model::Checkpoints::every, 0};
+  EXPECT_TRUE(testing::fails(job_from(request, small_model()), core::ErrorCode::invalid_argument, 0, "blocks is 0"));
+  request.training.checkpoints = {};
+  request.training.loss_form = {model::LossForms::chunked, 0};
+  EXPECT_TRUE(testing::fails(job_from(request, small_model()), core::ErrorCode::invalid_argument, 0, "a chunk is 0"));
+  request.training.loss_form = {model::LossForms::fused, 0};
+  request.training.loss = model::Loss::mse;
+  EXPECT_TRUE(testing::fails(job_from(request, small_model()), core::ErrorCode::invalid_argument, 0, "cross entropy"));
 }
 
 TEST(JobRequest, IsCheckedAsAJob) {

@@ -30,8 +30,9 @@ TEST(JobOptions, HaveNamesOfTheirOwn) {
     EXPECT_EQ(find_option(each.name), &each);
     EXPECT_EQ(find_flag(each.flag), &each);
     EXPECT_FALSE(each.help.empty()) << each.name;
-    EXPECT_EQ(each.value.empty(), each.place.type == OptionType::flag) << each.name;
-    EXPECT_EQ(each.place.choices != nullptr, each.place.type == OptionType::choice) << each.name;
+    EXPECT_EQ(each.value.empty(), stands_alone(each.place.type)) << each.name;
+    const bool chooses = each.place.type == OptionType::choice || each.place.type == OptionType::switch_or_choice;
+    EXPECT_EQ(each.place.choices != nullptr, chooses) << each.name;
   }
   EXPECT_EQ(find_option("batch"), find_option("batch_size"));
   EXPECT_EQ(find_option(""), nullptr);
@@ -57,8 +58,10 @@ TEST(JobOptions, TakeEveryChoiceThatTheirHelpNames) {
     if (each.place.choices == nullptr) continue;
     for (const std::string_view choice : each.place.choices()) {
       JobRequest request;
-      EXPECT_TRUE(succeeds(set_option_text(each, request, choice)));
-      EXPECT_EQ(value_in(request, each), choice);
+      const std::string word = testing::given(choice);
+      EXPECT_TRUE(succeeds(set_option_text(each, request, word)));
+      const bool switched = each.place.type == OptionType::switch_or_choice && (word == "none" || word == "full");
+      EXPECT_EQ(value_in(request, each), switched ? std::string(word == "full" ? "true" : "false") : word);
       EXPECT_NE(help_text(each).find(choice), std::string::npos);
       EXPECT_NE(expectation(each).find(choice), std::string::npos);
     }
@@ -85,6 +88,52 @@ TEST(JobOptions, RefuseWhatTheyDoNotTake) {
   EXPECT_TRUE(fails(set_option(option("batch_size"), request, OptionValue(true)), ErrorCode::invalid_argument, 0,
                     "the batch_size must be a whole number, not 'true'"));
   EXPECT_EQ(request, JobRequest());
+}
+
+TEST(JobOptions, ACountedChoiceTakesAWholeNumberOfOneOrMore) {
+  JobRequest request;
+  ASSERT_TRUE(succeeds(set_option_text(option("loss"), request, "chunked:128")));
+  EXPECT_EQ(request.training.loss_form, (model::LossForm{model::LossForms::chunked, 128}));
+  EXPECT_EQ(request.training.loss, model::Loss::cross_entropy);
+  const JobRequest before = request;
+  for (const char* word : {"chunked", "chunked:", "chunked:N", "chunked:0", "chunked:-1", "chunked:1x", "chunked: 1",
+                           "fused:2", "chunked:99999999999999999999"}) {
+    EXPECT_TRUE(fails(set_option_text(option("loss"), request, word), ErrorCode::invalid_argument, 0,
+                      "choose one of cross-entropy, mse, bce-with-logits, chunked:N, fused, fused-ce"))
+        << word;
+  }
+  EXPECT_EQ(request, before);
+}
+
+TEST(JobOptions, ALossIsOneValueWhetherItNamesAFunctionOrAForm) {
+  JobRequest request;
+  ASSERT_TRUE(succeeds(set_option_text(option("loss"), request, "fused")));
+  ASSERT_TRUE(succeeds(set_option_text(option("loss"), request, "mse")));
+  EXPECT_EQ(request.training.loss_form, model::LossForm()) << "the last word stands";
+  ASSERT_TRUE(succeeds(set_option_text(option("loss"), request, "fused-ce")));
+  EXPECT_EQ(request.training.loss, model::Loss::cross_entropy);
+  ASSERT_TRUE(succeeds(set_option_text(option("loss"), request, "standard")));
+  EXPECT_TRUE(is_default(option("loss"), request));
+}
+
+TEST(JobOptions, CheckpointingIsASwitchOrAKind) {
+  JobRequest request;
+  const auto set = [&](const OptionValue& value) { return set_option(option("checkpointing"), request, value); };
+  ASSERT_TRUE(succeeds(set(true)));
+  EXPECT_TRUE(request.training.activation_checkpointing);
+  EXPECT_EQ(value_in(request, option("checkpointing")), "true");
+  ASSERT_TRUE(succeeds(set(std::string("every:2"))));
+  EXPECT_EQ(request.training.checkpoints, (model::CheckpointPolicy{model::Checkpoints::every, 2}));
+  EXPECT_EQ(remark_on(option("checkpointing"), request), "checkpointing every:2");
+  ASSERT_TRUE(succeeds(set(std::string("full"))));
+  EXPECT_EQ(request.training.checkpoints, model::CheckpointPolicy());
+  EXPECT_EQ(remark_on(option("checkpointing"), request), "checkpointing");
+  ASSERT_TRUE(succeeds(set(std::string("selective-op"))));
+  ASSERT_TRUE(succeeds(set(std::string("none"))));
+  EXPECT_EQ(request, JobRequest());
+  EXPECT_TRUE(fails(set(std::string("some")), ErrorCode::invalid_argument, 0,
+                    "there is no checkpointing 'some'; choose one of none, full, full:N, every:N, selective-op, "));
+  EXPECT_TRUE(fails(set(std::int64_t{2}), ErrorCode::invalid_argument, 0, "choose one of none, full"));
 }
 
 TEST(JobOptions, TakeWholeNumbersToTheEndsOf64Bits) {

@@ -40,7 +40,15 @@ TEST(OptionColumns, HoldEveryOptionThatSaysHowAJobIsTrained) {
   }
 }
 
+TEST(OptionColumns, ASwitchIsYesOrNoOrAKind) {
+  EXPECT_TRUE(read("checkpointing", "yes")->training.activation_checkpointing);
+  EXPECT_FALSE(read("checkpointing", "no")->training.activation_checkpointing);
+  EXPECT_EQ(read("checkpointing", "selective-op")->training.checkpoints.kind, model::Checkpoints::selective_op);
+  EXPECT_EQ(*read("checkpointing", "none"), JobRequest());
+}
+
 TEST(OptionColumns, NameTheColumnOfAWrongCell) {
+  EXPECT_TRUE(fails(read("checkpointing", "some"), ErrorCode::malformed_input, 2, "choose one of none, full"));
   EXPECT_TRUE(fails(read("optimizer", "adamm"), ErrorCode::malformed_input, 2, "optimizer is 'adamm'; choose one of"));
   EXPECT_TRUE(fails(read("input", "3x"), ErrorCode::malformed_input, 2, "input is '3x'; it must be of the form"));
   EXPECT_TRUE(fails(read("gradient_accumulation", "many"), ErrorCode::malformed_input, 2, "gradient_accumulation"));

@@ -41,7 +41,8 @@ TEST(JobJson, RefusesAnotherTypeForEveryOption) {
           << wrong;
     }
     const bool is_flag = option.place.type == job::OptionType::flag;
-    EXPECT_FALSE(fields_from({{name, is_flag ? Json("true") : Json(true)}}, {})) << name;
+    const bool takes_both = option.place.type == job::OptionType::switch_or_choice;
+    EXPECT_FALSE(fields_from({{name, is_flag ? Json("true") : takes_both ? Json(1) : Json(true)}}, {})) << name;
   }
 }
 

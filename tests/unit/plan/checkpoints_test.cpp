@@ -202,6 +202,73 @@ TEST(Checkpoints, StepsRepeatAndLeaveAsMuchAsWithout) {
   }
 }
 
+TEST(Checkpoints, ACountNamesTheBlocks) {
+  const TrainingJob job = net();
+  const auto pass = testing::forward(job);
+  ASSERT_TRUE(testing::succeeds(pass));
+  const auto parts = [&](model::Checkpoints kind, std::int64_t count) {
+    return *checkpointed(*pass, model::CheckpointPolicy{kind, count});
+  };
+  const std::vector<Range> all = *checkpointed(*pass);
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(parts(model::Checkpoints::first, 1), std::vector<Range>({all[0]}));
+  EXPECT_EQ(parts(model::Checkpoints::first, 9), all);
+  EXPECT_EQ(parts(model::Checkpoints::every, 1), all);
+  EXPECT_EQ(parts(model::Checkpoints::every, 2), std::vector<Range>({all[1]})) << "the second of two";
+  EXPECT_EQ(parts(model::Checkpoints::every, 3), std::vector<Range>());
+}
+
+TEST(Checkpoints, SelectiveKindsKeepWhatIsDearToCompute) {
+  TrainingJob job = net();
+  job.checkpoints = {model::Checkpoints::selective_op, 0};
+  const auto pass = testing::forward(job);
+  ASSERT_TRUE(testing::succeeds(pass));
+  const std::vector<Range> blocks = *checkpointed(*pass, job.checkpoints);
+  ASSERT_EQ(blocks.size(), 2U);
+  EXPECT_EQ(kept_results(pass->tape, blocks[0], job.checkpoints), std::vector<std::uint32_t>({blocks[0].first}))
+      << "the first product of a block, not the second";
+  EXPECT_TRUE(kept_results(pass->tape, blocks[0], {}).empty());
+}
+
+TEST(Checkpoints, AKeptResultStandsUntilTheSecondRunTakesIt) {
+  TrainingJob job = net();
+  job.checkpoints = {model::Checkpoints::selective_op, 0};
+  const auto plan = planned(job).plan;
+  const Events forward = events(job, plan, Phase::forward);
+  EXPECT_EQ(std::count(forward.begin(), forward.end(), "-32 h.0.a activation"), 0) << "kept for the second run";
+  EXPECT_EQ(std::count(forward.begin(), forward.end(), "-32 h.0.t activation"), 1);
+  const Events backward = events(job, plan, Phase::backward);
+  EXPECT_EQ(std::count(backward.begin(), backward.end(), "+32 h.0.a activation"), 0) << "it does not run again";
+  EXPECT_EQ(std::count(backward.begin(), backward.end(), "-32 h.0.a activation"), 1);
+  EXPECT_EQ(std::count(backward.begin(), backward.end(), "+32 h.0.t activation"), 1);
+  job.checkpoints = {};
+  EXPECT_EQ(bytes_of(plan, 2).left, bytes_of(planned(job).plan, 2).left);
+  EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
+}
+
+TEST(Checkpoints, SelectiveAttentionRunsTheAttentionsAlone) {
+  TrainingJob job = net();
+  job.checkpoints = {model::Checkpoints::selective_attention, 0};
+  const auto pass = testing::forward(job);
+  ASSERT_TRUE(testing::succeeds(pass));
+  EXPECT_TRUE(fails(checkpointed(*pass, job.checkpoints), ErrorCode::missing_information, 0, "as a layer of its own"));
+  TrainingJob attends = job_of(R"({"name": "x", "shape": ["N", 2, 8, 4]})",
+                               linear("q", "x") + R"(,
+    {"name": "s", "op": "scaled_dot_product_attention", "inputs": ["q", "q", "q"]},)" +
+                                   linear("o", "s"),
+                               2);
+  attends.activation_checkpointing = true;
+  attends.checkpoints = job.checkpoints;
+  const auto attention = testing::forward(attends);
+  ASSERT_TRUE(testing::succeeds(attention));
+  const auto parts = checkpointed(*attention, job.checkpoints);
+  ASSERT_TRUE(testing::succeeds(parts));
+  ASSERT_EQ(parts->size(), 1U);
+  for (std::uint32_t at = (*parts)[0].first; at < (*parts)[0].end; ++at) {
+    EXPECT_EQ(attention->tape.functions()[at].layer, 1U);
+  }
+}
+
 TEST(Checkpoints, ManyBlocksNeedLess) {
   auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/graphs/resnet50.json");
   ASSERT_TRUE(testing::succeeds(graph));

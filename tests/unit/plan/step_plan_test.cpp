@@ -50,6 +50,53 @@ TEST(StepPlan, OutputsAndLossStandUntilTheNextStepHasNewOnes) {
   EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
 }
 
+TEST(StepPlan, ALoopThatKeepsNothingLetsGoOfOutputsBeforeBackward) {
+  TrainingJob job = net();
+  for (const model::LoopRow& row : model::kLoopRows) {
+    SCOPED_TRACE(row.name);
+    job.loop = row.value;
+    const auto plan = planned(job).plan;
+    const Events forward = events(job, plan, Phase::forward, 1);
+    const Events again = events(job, plan, Phase::forward, 2);
+    const auto output_ends = [](const Events& all) { return count(all, "-16 c activation"); };
+    EXPECT_EQ(output_ends(forward), row.keeps_outputs ? 0 : 1) << "log_softmax keeps its own result";
+    EXPECT_EQ(output_ends(again), 1) << "the last step's, or this one's";
+    EXPECT_EQ(forward.back() == "-16 c activation", !row.keeps_outputs);
+    EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
+  }
+}
+
+TEST(StepPlan, KeysAndValuesAreHandedOutByTransformersAlone) {
+  TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false}},
+    {"name": "k", "op": "cached", "inputs": ["a"], "attrs": {"cache": true}, "returned": true},
+    {"name": "c", "op": "mean", "inputs": ["a"], "attrs": {"dim": 1}})",
+                           2);
+  const auto left_with = [&](model::Loop loop) {
+    job.loop = loop;
+    return bytes_of(planned(job).plan, 2).left;
+  };
+  EXPECT_EQ(left_with(model::Loop::script) - left_with(model::Loop::litgpt), 64);
+  EXPECT_LT(left_with(model::Loop::hf_trainer), left_with(model::Loop::litgpt)) << "its outputs are gone too";
+}
+
+TEST(StepPlan, BeforeTransformers446TheFloat32LogitsAreHandedOut) {
+  TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false},
+     "returned": true},
+    {"name": "wide", "op": "cast", "inputs": ["a"], "attrs": {"dtype": "float32"}},
+    {"name": "c", "op": "tanh", "inputs": ["wide"]},
+    {"name": "m", "op": "mean", "inputs": ["c"], "attrs": {"dim": 1}})",
+                           2);
+  job.precision = Precision::bf16;
+  const auto later = planned(job).plan;
+  EXPECT_EQ(count(events(job, later, Phase::forward), "-32 a activation"), 0);
+  job.transformers = model::Transformers::v4_45;
+  const auto older = planned(job).plan;
+  EXPECT_EQ(count(events(job, older, Phase::forward), "-32 a activation"), 1) << "the name is the copy's";
+  EXPECT_EQ(bytes_of(older, 2).left - bytes_of(later, 2).left, 64 - 32);
+}
+
 TEST(StepPlan, TwoReturnedViewsHoldTheirTensorUntilTheNextStepHasNewOnes) {
   const TrainingJob job = job_of(kRows, R"(
     {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false}},

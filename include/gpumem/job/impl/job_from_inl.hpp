@@ -46,6 +46,8 @@ GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& reques
                                                         std::shared_ptr<const model::ModelGraph> graph) {
   model::TrainingJob training = request.training;
   training.graph = std::move(graph);
+  const bool own_place = training.loop == model::Loop::script || is_given(*find_option("zero_grad"), request);
+  if (!own_place) training.zero_grad = model::row_of(training.loop).zero_grad;
   if (training.graph != nullptr && training.graph->recording() != nullptr) {
     if (const core::Status taken = job_from_detail::take_recorded(request, training); !taken) return taken.error();
   }

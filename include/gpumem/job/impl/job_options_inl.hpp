@@ -96,6 +96,97 @@ constexpr OptionPlace choice() {
           &names_of<kList>};
 }
 
+GPUMEM_INLINE std::optional<std::int64_t> read_whole(std::string_view text, std::size_t& at);
+
+/// A name that ends in ":N" stands for itself with a number in its place.
+inline constexpr std::string_view kNumber = ":N";
+
+template <typename Enum, std::size_t Count>
+std::optional<model::Counted<Enum>> counted_of(const std::array<model::Named<Enum>, Count>& list,
+                                               std::string_view text) {
+  for (const model::Named<Enum>& row : list) {
+    if (!row.name.ends_with(kNumber)) {
+      if (row.name == text) return model::Counted<Enum>{row.value, 0};
+      continue;
+    }
+    const std::string_view begin = row.name.substr(0, row.name.size() - 1);
+    std::size_t at = begin.size();
+    const auto number = text.starts_with(begin) ? read_whole(text, at) : std::nullopt;
+    if (number && at == text.size() && *number > 0) return model::Counted<Enum>{row.value, *number};
+  }
+  return std::nullopt;
+}
+
+template <typename Enum, std::size_t Count>
+std::string text_of(const std::array<model::Named<Enum>, Count>& list, const model::Counted<Enum>& counted) {
+  std::string text(model::name_of(list, counted.kind));
+  if (text.ends_with(kNumber)) text.replace(text.size() - 1, 1, std::to_string(counted.count));
+  return text;
+}
+
+/// What is lost, or in which form: "mse", "fused". A form is cross entropy's; "standard" is its usual one.
+GPUMEM_INLINE bool set_loss(JobRequest& request, const OptionValue& value) {
+  const auto& word = std::get<std::string>(value);
+  TrainingJob& training = request.training;
+  if (const auto loss = model::value_of(model::kLosses, word)) {
+    training.loss = *loss;
+    training.loss_form = {};
+    return true;
+  }
+  const auto form = counted_of(model::kLossForms, word);
+  if (!form) return false;
+  training.loss = model::Loss::cross_entropy;
+  training.loss_form = *form;
+  return true;
+}
+
+GPUMEM_INLINE std::optional<OptionValue> get_loss(const JobRequest& request) {
+  const TrainingJob& training = request.training;
+  if (training.loss_form == model::LossForm()) {
+    return OptionValue(std::string(model::name_of(model::kLosses, training.loss)));
+  }
+  return OptionValue(text_of(model::kLossForms, training.loss_form));
+}
+
+GPUMEM_INLINE Names loss_names() {
+  Names names = names_of<model::kLosses>();
+  for (const auto& row : model::kLossForms) {
+    if (row.value != model::LossForms::standard) names.push_back(row.name);
+  }
+  return names;
+}
+
+/// On is "full".
+GPUMEM_INLINE bool set_checkpointing(JobRequest& request, const OptionValue& value) {
+  TrainingJob& training = request.training;
+  const bool* on = std::get_if<bool>(&value);
+  const std::string* word = std::get_if<std::string>(&value);
+  if (on != nullptr || *word == "none") {
+    training.activation_checkpointing = on != nullptr && *on;
+    training.checkpoints = {};
+    return true;
+  }
+  const auto policy = counted_of(model::kCheckpoints, *word);
+  if (!policy) return false;
+  training.activation_checkpointing = true;
+  training.checkpoints = *policy;
+  return true;
+}
+
+GPUMEM_INLINE std::optional<OptionValue> get_checkpointing(const JobRequest& request) {
+  const TrainingJob& training = request.training;
+  if (!training.activation_checkpointing || training.checkpoints == model::CheckpointPolicy()) {
+    return OptionValue(training.activation_checkpointing);
+  }
+  return OptionValue(text_of(model::kCheckpoints, training.checkpoints));
+}
+
+GPUMEM_INLINE Names checkpointing_names() {
+  Names names = {"none"};
+  for (const auto& row : model::kCheckpoints) names.push_back(row.name);
+  return names;
+}
+
 /// Digits alone, at `at`, which moves behind them.
 GPUMEM_INLINE std::optional<std::int64_t> read_whole(std::string_view text, std::size_t& at) {
   if (at == text.size() || text[at] < '0' || text[at] > '9') return std::nullopt;
@@ -183,9 +274,9 @@ inline constexpr JobOption kOptions[] = {
     {.name = "loss",
      .flag = "loss",
      .value = "NAME",
-     .help = "the loss of outputs that nothing else reads",
+     .help = "the loss of outputs that nothing else reads, or the form of a language model's cross entropy",
      .remark = "loss %",
-     .place = choice<&TrainingJob::loss, model::kLosses>()},
+     .place = {OptionType::choice, true, &set_loss, &get_loss, &loss_names}},
     {.name = "samples",
      .flag = "samples",
      .aliases = {"samples_per_epoch"},
@@ -193,10 +284,22 @@ inline constexpr JobOption kOptions[] = {
      .help = "samples an epoch: tells how large its last batch is",
      .remark = "% samples an epoch",
      .place = plain<&TrainingJob::samples_per_epoch>(kWhole)},
+    {.name = "loop",
+     .flag = "loop",
+     .value = "NAME",
+     .help = "the program that trains: what it holds between forward and the next step",
+     .remark = "loop %",
+     .place = choice<&TrainingJob::loop, model::kLoops>()},
+    {.name = "transformers",
+     .flag = "transformers",
+     .value = "VERSION",
+     .help = "of HuggingFace's models, the release that computes the loss: 4.45 or before, or later",
+     .remark = "transformers %",
+     .place = choice<&TrainingJob::transformers, model::kTransformers>()},
     {.name = "zero_grad",
      .flag = "zero-grad",
      .value = "NAME",
-     .help = "where optimizer.zero_grad() is called",
+     .help = "where optimizer.zero_grad() is called; default: where the loop does",
      .remark = "zero_grad at %",
      .place = choice<&TrainingJob::zero_grad, model::kZeroGrads>()},
     {.name = "software",
@@ -261,9 +364,9 @@ inline constexpr JobOption kOptions[] = {
      .place = plain<&TrainingJob::validation_pass>(kFlag)},
     {.name = "checkpointing",
      .flag = "checkpointing",
-     .help = "activation checkpointing",
+     .help = "activation checkpointing of every block, or as --checkpointing=KIND",
      .remark = "checkpointing",
-     .place = plain<&TrainingJob::activation_checkpointing>(kFlag)},
+     .place = {OptionType::switch_or_choice, true, &set_checkpointing, &get_checkpointing, &checkpointing_names}},
     {.name = "gpu",
      .flag = "gpu",
      .value = "NAME",
@@ -295,7 +398,7 @@ inline constexpr JobOption kOptions[] = {
 };
 
 GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text) {
-  if (option.place.type == OptionType::choice) {
+  if (option.place.choices != nullptr) {
     return {core::ErrorCode::invalid_argument,
             "there is no " + std::string(option.name) + " " + core::quoted(text) + "; " + expectation(option),
             {}};
@@ -316,6 +419,8 @@ GPUMEM_INLINE bool is_of_kind(OptionType type, const OptionValue& value) {
   switch (type) {
     case OptionType::flag: return std::holds_alternative<bool>(value);
     case OptionType::whole_number: return std::holds_alternative<std::int64_t>(value);
+    case OptionType::switch_or_choice:
+      return std::holds_alternative<bool>(value) || std::holds_alternative<std::string>(value);
     case OptionType::dimensions:
       return std::holds_alternative<Sizes>(value) || std::holds_alternative<std::string>(value);
     case OptionType::text:
@@ -331,6 +436,7 @@ GPUMEM_INLINE std::optional<OptionValue> value_of_word(OptionType type, std::str
     if (word != "true" && word != "false") return std::nullopt;
     return OptionValue(word == "true");
   }
+  if (type == OptionType::switch_or_choice && (word == "true" || word == "false")) return OptionValue(word == "true");
   if (type != OptionType::whole_number) return OptionValue(std::string(word));
   const bool negative = word.starts_with('-');
   std::size_t at = negative ? 1 : 0;
@@ -417,7 +523,8 @@ GPUMEM_INLINE std::string expectation(const JobOption& option) {
     case OptionType::dimensions: return "must be of the form 3x224x224";
     case OptionType::text:
     case OptionType::name_or_path: return "must be a text";
-    case OptionType::choice: break;
+    case OptionType::choice:
+    case OptionType::switch_or_choice: break;
   }
   std::string names;
   for (const std::string_view name : option.place.choices()) names += (names.empty() ? "" : ", ") + std::string(name);
@@ -440,6 +547,9 @@ GPUMEM_INLINE std::string remark_on(const JobOption& option, const JobRequest& r
   const auto value = option.place.get(request);
   std::string text(option.remark);
   const std::size_t at = text.find('%');
+  if (option.place.type == OptionType::switch_or_choice && value && !std::holds_alternative<bool>(*value)) {
+    text += " " + to_text(*value);
+  }
   if (at == std::string::npos || !value) return text;
   const auto* number = std::get_if<std::int64_t>(&*value);
   return text.replace(at, 1, number != nullptr ? core::with_separators(*number) : to_text(*value));

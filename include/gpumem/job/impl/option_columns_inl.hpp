@@ -24,8 +24,12 @@ GPUMEM_INLINE core::Status take_cell(const core::CsvCells& cells, std::string_vi
   if (text.empty()) return core::Done{};
   if (option.place.type == OptionType::flag) return take(cells.flag(column), option, request);
   if (option.place.type == OptionType::whole_number) return take(cells.whole(column), option, request);
+  if (option.place.type == OptionType::switch_or_choice) {
+    const auto on = cells.flag(column);  // "yes" and "no" too
+    if (on && *on) return set_option(option, request, OptionValue(**on));
+  }
   if (option.place.set(request, OptionValue(std::string(text)))) return core::Done{};
-  const std::string wanted = (option.place.type == OptionType::choice ? "" : "it ") + expectation(option);
+  const std::string wanted = (option.place.choices != nullptr ? "" : "it ") + expectation(option);
   return cells.malformed(std::string(column) + " is " + core::quoted(text) + "; " + wanted);
 }
 

@@ -35,6 +35,14 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   if (job.fused && !row_of(job.optimizer).has_fused) return refuse(training_job_detail::no_fused_form(job.optimizer));
   if (job.batch_size < 1) return not_positive("the batch size", job.batch_size);
   if (job.gradient_accumulation < 1) return not_positive("gradient accumulation", job.gradient_accumulation);
+  const bool counts_blocks = job.checkpoints.kind == Checkpoints::first || job.checkpoints.kind == Checkpoints::every;
+  if (counts_blocks && job.checkpoints.count < 1) return not_positive("the number of blocks", job.checkpoints.count);
+  if (job.loss_form.kind == LossForms::chunked && job.loss_form.count < 1) {
+    return not_positive("the number of positions of a chunk", job.loss_form.count);
+  }
+  if (job.loss_form.kind != LossForms::standard && job.loss != Loss::cross_entropy) {
+    return refuse("only cross entropy can be chunked or fused");
+  }
   if (job.data_parallel < 1) return not_positive("the number of GPUs in data parallel", job.data_parallel);
   if (job.sequence_length && *job.sequence_length < 1) return not_positive("the sequence length", *job.sequence_length);
   if (job.samples_per_epoch && *job.samples_per_epoch < 1) {

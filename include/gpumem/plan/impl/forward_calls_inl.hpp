@@ -4,7 +4,7 @@
 
 namespace gpumem::plan {
 
-GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorded, Thread thread) {
+GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorded, Thread thread, Results* results) {
   const ops::Tape& tape = state_.tape();
   const bool keeps = recorded && state_.requires_grad(function.output);
   copies_.begin_call(function, keeps);
@@ -21,8 +21,28 @@ GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorde
   state_.add(scratch, Category::temporary);
   state_.let_go(scratch);
   if (keeps) keep(function);
+  if (results != nullptr) {
+    const auto hold = [&](ops::TensorId made) {
+      state_.hold(made);
+      results->push_back(state_.slot(made));
+    };
+    for (const ops::TensorId extra : extras) hold(extra);
+    hold(function.output);
+  }
   state_.let_go(extras);
   copies_.end_call();
+}
+
+GPUMEM_INLINE void ForwardCalls::take(const ops::Function& function, bool recorded, Results& results) {
+  const bool keeps = recorded && state_.requires_grad(function.output);
+  copies_.begin_call(function, keeps);
+  const auto extras = state_.tape().list(function.extras);
+  for (std::size_t at = 0; at < extras.size(); ++at) state_.slot(extras[at]) = results[at];
+  state_.slot(function.output) = results.back();
+  if (keeps) keep(function);
+  state_.let_go(extras);
+  copies_.end_call();
+  results.clear();
 }
 
 GPUMEM_INLINE void ForwardCalls::keep_inputs(const ops::Function& function) {

@@ -6,6 +6,8 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/ops/language_loss.hpp"
+#include "gpumem/plan/language_loss.hpp"
 
 namespace gpumem::plan {
 
@@ -27,6 +29,7 @@ class ForwardPassBuilder {
 
   core::Result<ForwardPass> run(const ops::Catalogue& ops) {
     if (auto fault = add_graph_inputs()) return std::move(*fault);
+    if (auto fault = find_language_loss()) return std::move(*fault);
     tensors_.assign(graph_.layers().size(), kNoTensor);
     consumed_.assign(graph_.layers().size(), false);
     core::Pace pace;
@@ -110,7 +113,65 @@ class ForwardPassBuilder {
     }
   }
 
+  /// Chunked and fused losses replace a head with all that stands between it and its cross entropy.
+  std::optional<core::Error> find_language_loss() {
+    const model::LossForms form = job_.loss_form.kind;
+    if (form != model::LossForms::chunked && form != model::LossForms::fused) return std::nullopt;
+    core::Result<HeadAndLoss> found = find_head_and_loss(wired_);
+    if (!found) return found.error();
+    language_ = *std::move(found);
+    // The model returns chunks of logits, and the loop computes their loss: the model's names have ended by then.
+    const bool in_loop = form == model::LossForms::chunked && language_.end >= 0;
+    if (in_loop) language_.replaced[static_cast<std::size_t>(language_.end)] = true;
+    return std::nullopt;
+  }
+
+  /// Of a replaced layer the parameters stand; whoever reads it reads what the head reads.
+  std::optional<core::Error> replace_layer(std::size_t index) {
+    tape().begin_layer(static_cast<std::uint32_t>(index));
+    if (auto fault = gather_inputs(index)) return fault;
+    tensors_[index] = read_tensors_[0];
+    if (static_cast<model::LayerIndex>(index) != language_.head) return std::nullopt;
+    const model::Layer& layer = graph_.layers()[index];
+    ops::OpCall call;
+    call.attributes = graph_.attributes(layer);
+    call.parameters = layer.parameters;
+    call.tied_parameters = layer.tied_parameters;
+    call.frozen = layer.frozen;
+    head_.hidden = read_tensors_[0];
+    head_.shape = read_shapes_[0];
+    head_.width = call.attributes.integer("in_features").value_or(0);
+    head_.vocabulary = call.attributes.integer("out_features").value_or(0);
+    const core::Checked weight = core::Checked(head_.width) * core::Checked(head_.vocabulary);
+    const bool bias = call.parameters > 0 && weight.value() != call.parameters;
+    ops::add_parameters(call, tape(),
+                        {{weight, core::Checked(head_.width) + core::Checked(head_.vocabulary)},
+                         bias ? core::Checked(head_.vocabulary) : core::Checked(0)});
+    head_parameters_.assign(tape().layer_parameters().begin(), tape().layer_parameters().end());
+    head_.parameters = head_parameters_;
+    return std::nullopt;
+  }
+
+  /// The cross entropy in a job's form; nothing for the standard one.
+  std::optional<core::Result<TensorId>> record_language_loss(const ops::OpCall& call, bool replaced) {
+    const auto rows = ops::rows_of(call.shapes[0]);
+    if (job_.loss_form.kind == model::LossForms::fused_ce && rows) {
+      return ops::record_fused_cross_entropy(tape(), call.tensors[0], *rows);
+    }
+    if (!replaced) return std::nullopt;
+    const bool known = head_.shape.rank() == 3 && head_.shape[1].kind == core::Dim::Kind::fixed;
+    if (!rows || !known) return unknown_size("what the head reads", head_.shape);
+    head_.rows = *rows;
+    if (job_.loss_form.kind == model::LossForms::fused) return ops::record_fused_linear_cross_entropy(tape(), head_);
+    std::vector<TensorId> logits;
+    const bool upcasts = model::row_of(job_.loop).upcasts;
+    const TensorId loss = ops::record_chunked_cross_entropy(tape(), head_, job_.loss_form.count, upcasts, logits);
+    for (const TensorId part : logits) hold(part);
+    return loss;
+  }
+
   std::optional<core::Error> add_layer(std::size_t index) {
+    if (language_.replaces(index)) return replace_layer(index);
     const model::Layer& layer = graph_.layers()[index];
     const ops::Op* op = wired_.op(layer);
     tape().begin_layer(static_cast<std::uint32_t>(index));
@@ -151,13 +212,21 @@ class ForwardPassBuilder {
       call.output = outputs[0];
       call.size = *size;
     }
-    core::Result<TensorId> output = op.record(call, tape());
+    core::Result<TensorId> output = record_call(index, op, call);
     if (!output) return output.error();
     pass_.convolves = pass_.convolves || op.traits.family == model::OpFamily::conv;
     pass_.normalises = pass_.normalises || op.traits.norm == model::NormKind::batch;
     tensors_[index] = *output;
     if (layer.returned && *output != kNoTensor) hold(*output);
     return std::nullopt;
+  }
+
+  core::Result<TensorId> record_call(std::size_t index, const ops::Op& op, const ops::OpCall& call) {
+    if (op.loss == model::Loss::cross_entropy) {
+      auto in_form = record_language_loss(call, static_cast<model::LayerIndex>(index) == language_.loss);
+      if (in_form) return *std::move(in_form);
+    }
+    return op.record(call, tape());
   }
 
   /// Each tensor once: a model may return one under two names.
@@ -197,6 +266,7 @@ class ForwardPassBuilder {
     call.shapes = {&shape, 1};
     call.tensors = {&output, 1};
     call.size = {1, 0, core::DType::float32};
+    if (const auto in_form = record_language_loss(call, false)) return **in_form;
     return *loss.record(call, tape());
   }
 
@@ -229,6 +299,9 @@ class ForwardPassBuilder {
   std::vector<bool> consumed_;
   std::vector<TensorId> read_tensors_;  ///< what the layer at hand reads
   std::vector<core::Shape> read_shapes_;
+  HeadAndLoss language_;  ///< of a chunked or fused loss
+  ops::LanguageHead head_;
+  std::vector<TensorId> head_parameters_;
 };
 
 }  // namespace forward_pass_detail

@@ -93,6 +93,7 @@ GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, c
 }
 
 GPUMEM_INLINE void GradientFlow::make_input_gradients(const ops::Function& function, const Flow& output) {
+  taken_ = 0;
   constexpr std::size_t kMasked = 32;  // inputs that the mask of those without a gradient speaks of
   const auto inputs = state_.tape().list(function.inputs);
   flows_.clear();
@@ -122,11 +123,20 @@ GPUMEM_INLINE GradientFlow::Flow GradientFlow::input_gradient(const ops::Functio
     case ops::Gradient::part:
     case ops::Gradient::spread: log_.hold(output.slot); return {output.slot, output.dense && same_size};
     case ops::Gradient::none: return {};
+    case ops::Gradient::made_in_forward: return {next_made_in_forward(function), true};
+    case ops::Gradient::over_input: log_.hold(state_.slot(input)); return {state_.slot(input), true};
     case ops::Gradient::fresh:
     case ops::Gradient::joined: break;
   }
   const Category category = state_.is_parameter(input) ? Category::gradient : Category::activation_gradient;
   return {log_.allocate(state_.bytes(input), category, function.layer), true};
+}
+
+/// Autograd holds it, and so does whoever it goes to.
+GPUMEM_INLINE Slot GradientFlow::next_made_in_forward(const ops::Function& function) {
+  const Slot made = state_.slot(state_.tape().list(function.extras)[taken_++]);
+  log_.hold(made);
+  return made;
 }
 
 /// Under autocast each is made in lower precision first.
@@ -139,8 +149,13 @@ GPUMEM_INLINE void GradientFlow::make_parameter_gradients(const ops::Function& f
   };
   for (const ops::TensorId parameter : state_.tape().list(function.parameters)) {
     if (!state_.requires_grad(parameter)) continue;
-    Slot lower = kNoSlot;
-    if (function.casts_parameters) {
+    const bool made = function.gradient == ops::Gradient::made_in_forward;
+    Slot lower = made ? next_made_in_forward(function) : kNoSlot;
+    if (made && !function.casts_parameters) {
+      parameter_flows_.emplace_back(parameter, lower);
+      continue;
+    }
+    if (function.casts_parameters && !made) {
       lower = log_.allocate(state_.bytes(parameter) / 2, Category::activation_gradient, function.layer);
       call_once();
     }

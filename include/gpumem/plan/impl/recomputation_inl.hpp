@@ -7,12 +7,16 @@
 namespace gpumem::plan {
 
 GPUMEM_INLINE Recomputation::Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names,
-                                           std::span<const Range> blocks)
+                                           std::span<const Range> blocks, const model::CheckpointPolicy& policy)
     : state_(state), calls_(calls), names_(names) {
   if (blocks.empty()) return;
   block_at_.assign(state.tape().functions().size(), kNoBlock);
   const std::vector<std::uint32_t> name_ends = find_makers();
   for (const Range& run : blocks) find_block(run, name_ends);
+  for (Block& block : blocks_) {
+    block.kept = kept_results(state.tape(), block.run, policy);
+    block.results.resize(block.kept.size());
+  }
 }
 
 /// Sets `maker_of_`. Leaves: by tensor, the function behind which its name ends.
@@ -29,7 +33,9 @@ GPUMEM_INLINE std::vector<std::uint32_t> Recomputation::find_makers() {
 
 GPUMEM_INLINE void Recomputation::find_block(const Range& run, const std::vector<std::uint32_t>& name_ends) {
   const ops::Tape& tape = state_.tape();
-  Block block{run, run.first, {}, {}, false, false, {}};
+  Block block;
+  block.run = run;
+  block.last_saver = run.first;
   bool any_saver = false;
   for (std::uint32_t index = run.first; index < run.end; ++index) {
     const ops::Function& function = tape.functions()[index];
@@ -80,6 +86,7 @@ GPUMEM_INLINE void Recomputation::hold_inputs(Block& block) {
 GPUMEM_INLINE void Recomputation::run_again(Block& block, std::uint32_t upto) {
   block.recomputed = true;
   const ops::Tape& tape = state_.tape();
+  forget_names(block);
   const auto functions = tape.functions();
   for (std::uint32_t index = block.run.first; index < block.run.end; ++index) {
     put_aside(block, functions[index].output);
@@ -89,7 +96,7 @@ GPUMEM_INLINE void Recomputation::run_again(Block& block, std::uint32_t upto) {
   const std::uint32_t end = block.last_saver + (runs_last ? 1U : 0U);
   for (std::uint32_t index = block.run.first; index < end; ++index) {
     const bool still_asked = index <= upto;
-    calls_.run(functions[index], still_asked, Thread::backward);
+    call_again(block, index, still_asked);
     end_names(block, index, end);
   }
   if (!runs_last && block.last_saver <= upto) calls_.keep_inputs(functions[block.last_saver]);
@@ -107,6 +114,36 @@ GPUMEM_INLINE void Recomputation::end_names(const Block& block, std::uint32_t fu
   }
 }
 
+GPUMEM_INLINE ForwardCalls::Results* Recomputation::results_in(Block& block, std::size_t function) {
+  const auto found = std::lower_bound(block.kept.begin(), block.kept.end(), function);
+  if (found == block.kept.end() || *found != function) return nullptr;
+  return &block.results[static_cast<std::size_t>(found - block.kept.begin())];
+}
+
+GPUMEM_INLINE ForwardCalls::Results* Recomputation::results_of(std::size_t function) {
+  Block* block = block_of(function);
+  return block == nullptr ? nullptr : results_in(*block, function);
+}
+
+/// Of results that are kept: their names have ended, unless the block hands them out.
+GPUMEM_INLINE void Recomputation::forget_names(Block& block) {
+  const ops::Tape& tape = state_.tape();
+  for (const std::uint32_t index : block.kept) {
+    const ops::Function& function = tape.functions()[index];
+    const bool handed_out =
+        std::find(block.outputs.begin(), block.outputs.end(), function.output) != block.outputs.end();
+    if (!handed_out) state_.slot(function.output) = kNoSlot;
+    for (const ops::TensorId extra : tape.list(function.extras)) state_.slot(extra) = kNoSlot;
+  }
+}
+
+GPUMEM_INLINE void Recomputation::call_again(Block& block, std::uint32_t function, bool recorded) {
+  const ops::Function& called = state_.tape().functions()[function];
+  ForwardCalls::Results* results = results_in(block, function);
+  if (results != nullptr && !results->empty()) return calls_.take(called, recorded, *results);
+  calls_.run(called, recorded, Thread::backward);
+}
+
 GPUMEM_INLINE void Recomputation::put_aside(Block& block, ops::TensorId id) {
   Slot& slot = state_.slot(id);
   if (!state_.owns_its_memory(id) || slot == kNoSlot) return;
@@ -117,6 +154,10 @@ GPUMEM_INLINE void Recomputation::put_aside(Block& block, ops::TensorId id) {
 GPUMEM_INLINE void Recomputation::end(Block& block) {
   for (const auto& [id, slot] : block.first_run) state_.slot(id) = slot;
   block.first_run.clear();
+  for (ForwardCalls::Results& results : block.results) {  // of calls behind the last one that backward asks for
+    for (const Slot slot : results) state_.log().drop(slot);
+    results.clear();
+  }
   if (block.held) state_.let_go(block.inputs);
   block.held = false;
   block.recomputed = false;

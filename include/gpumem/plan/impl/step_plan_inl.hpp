@@ -20,17 +20,32 @@ namespace gpumem::plan {
 
 namespace step_plan_detail {
 
+/// transformers up to 4.45: the float32 copy of the logits takes their name, where the loss is computed of one.
+GPUMEM_INLINE void rename_cast_logits(const ForwardPass& pass, std::vector<ops::TensorId>& held) {
+  const ops::Tape& tape = pass.tape;
+  for (const ops::Function& function : tape.functions().first(pass.model_functions)) {
+    if (function.inputs.count != 1 || tape.tensor(function.output).size.dtype != core::DType::float32) continue;
+    const ops::TensorId from = tape.list(function.inputs)[0];
+    const bool casts = tape.tensor(from).size.dtype != core::DType::float32 && function.kind == ops::Output::fresh &&
+                       tape.tensor(from).size.elements.value() == tape.tensor(function.output).size.elements.value();
+    if (casts) std::replace(held.begin(), held.end(), from, function.output);
+  }
+}
+
 /// What the training loop's names hold: all that the model hands out, but for its cache of keys and values where blocks
-/// are checkpointed: transformers makes none then (use_cache=False).
+/// are checkpointed: transformers makes none then (use_cache=False), and other programs' models never do.
 GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& job, const ForwardPass& pass) {
-  if (!job.activation_checkpointing) return pass.held;
+  const bool older = job.transformers == model::Transformers::v4_45;
+  const bool caches = !job.activation_checkpointing && model::row_of(job.loop).caches;
+  if (caches && !older) return pass.held;
   const model::ModelGraph& graph = pass.wired.graph();
   std::vector<ops::TensorId> held;
   for (const ops::TensorId id : pass.held) {
     const std::uint32_t layer = pass.tape.tensor(id).layer;
     const bool cached = id != pass.loss && graph.attributes(graph.layers()[layer]).flag("cache", false);
-    if (!cached) held.push_back(id);
+    if (!cached || caches) held.push_back(id);
   }
+  if (older) rename_cast_logits(pass, held);
   return held;
 }
 
@@ -39,12 +54,13 @@ class TrainingScript {
  public:
   TrainingScript(const model::TrainingJob& job, const ForwardPass& pass, std::span<const Range> blocks, StepPlan reused)
       : job_(job),
+        loop_(model::row_of(job.loop)),
         pass_(pass),
         held_(held_by_loop(job, pass)),
         state_(pass, std::move(reused)),
         names_(pass, held_),
         calls_(state_),
-        blocks_(state_, calls_, names_, blocks),
+        blocks_(state_, calls_, names_, blocks, job.checkpoints),
         gradients_(state_, calls_, blocks_),
         optimizer_(state_.log(), state_.pace(), job, state_.backend()),
         scaler_(state_, job),
@@ -75,6 +91,7 @@ class TrainingScript {
     loader_.release();
     loader_.load();
     forward(false, true);
+    end_outputs();
     hold_outputs();
   }
 
@@ -140,6 +157,7 @@ class TrainingScript {
     begin(Phase::forward, step_, bytes);
     forward(true, true);
     if (state_.pace().was_late()) return;
+    end_outputs();
     if (first) zero_grad_at(model::ZeroGrad::before_backward);
     begin(Phase::backward, step_, bytes);
     gradients_.backward(scaler_.scale_loss());
@@ -163,7 +181,8 @@ class TrainingScript {
     const std::size_t count = with_loss ? functions.size() : pass_.model_functions;
     for (std::size_t index = 0; index < count && !state_.pace().late(); ++index) {
       if (with_gradients) blocks_.begin_forward(index);
-      calls_.run(functions[index], with_gradients && !blocks_.covers(index), Thread::forward);
+      calls_.run(functions[index], with_gradients && !blocks_.covers(index), Thread::forward,
+                 with_gradients ? blocks_.results_of(index) : nullptr);
       state_.let_go(names_.ending_at(index));
       // `outputs = model(inputs)` and `loss = criterion(...)` let go of the last step's.
       if (index + 1 == pass_.model_functions) drop(held_outputs_);
@@ -185,13 +204,24 @@ class TrainingScript {
     return pass_.tape.inputs().first(pass_.model_inputs);
   }
 
+  /// A loop that keeps no outputs lets go of them when the function returns that computes the loss.
+  void end_outputs() {
+    if (loop_.keeps_outputs) return;
+    for (const ops::TensorId held : held_) {
+      if (held != pass_.loss) state_.let_go(held);
+    }
+  }
+
   /// The outputs and the loss stay under their names until the next step makes new ones.
   void hold_outputs() {
     // Two of them may be views of one tensor, which each holds.
     for (const ops::TensorId held : held_) {
+      if (held != pass_.loss && !loop_.keeps_outputs) continue;
       (held == pass_.loss ? held_loss_ : held_outputs_).push_back(state_.slot(held));
     }
-    for (const ops::TensorId held : held_) state_.slot(held) = kNoSlot;
+    for (const ops::TensorId held : held_) {
+      if (held == pass_.loss || loop_.keeps_outputs) state_.slot(held) = kNoSlot;
+    }
   }
   void drop(std::vector<Slot>& held) {
     for (const Slot slot : held) state_.log().drop(slot);
@@ -199,6 +229,7 @@ class TrainingScript {
   }
 
   const model::TrainingJob& job_;
+  const model::LoopRow& loop_;
   const ForwardPass& pass_;
   std::vector<ops::TensorId> held_;
   RunState state_;
@@ -230,7 +261,7 @@ GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& jo
   if (!full) return full.error();
   std::vector<Range> blocks;
   if (job.activation_checkpointing) {
-    core::Result<std::vector<Range>> found = checkpointed(pass);
+    core::Result<std::vector<Range>> found = checkpointed(pass, job.checkpoints);
     if (!found) return found.error();
     blocks = *std::move(found);
   }

@@ -49,7 +49,7 @@ class Counter {
   core::Result<StepWork> run() {
     std::vector<Range> recomputed;
     if (job_.activation_checkpointing) {
-      auto found = checkpointed(pass_);
+      auto found = checkpointed(pass_, job_.checkpoints);
       if (!found) return found.error();
       recomputed = *std::move(found);
     }
@@ -58,7 +58,10 @@ class Counter {
     const auto functions = static_cast<std::uint32_t>(tape_.functions().size());
     for (std::uint32_t index = 0; index < functions; ++index) forward(index, Phase::forward);
     for (const Range& range : recomputed) {
-      for (std::uint32_t index = range.first; index < range.end; ++index) forward(index, Phase::backward);
+      const auto kept = kept_results(tape_, range, job_.checkpoints);
+      for (std::uint32_t index = range.first; index < range.end; ++index) {
+        if (!std::binary_search(kept.begin(), kept.end(), index)) forward(index, Phase::backward);
+      }
     }
     for (std::uint32_t index = functions; index-- > 0;) backward(index);
     meet_gradients();

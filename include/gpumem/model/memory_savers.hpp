@@ -1,0 +1,53 @@
+// Enters: nothing. Leaves: what a job may choose to take less memory, each a list of choices with the names that people
+// write: what of the activations backward computes again, how a language model's loss is computed, which attention
+// runs, what is kept on the host. Units: counts of layers and of positions.
+//
+// A choice whose name ends in ":N" has a number: "every:2".
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+#include "gpumem/model/named.hpp"
+
+namespace gpumem::model {
+
+/// A choice with its number; 0 where it has none.
+template <typename Enum>
+struct Counted {
+  Enum kind{};
+  std::int64_t count = 0;
+
+  friend bool operator==(const Counted&, const Counted&) = default;
+};
+
+/// What activation checkpointing computes again in backward.
+enum class Checkpoints : std::uint8_t {
+  full,                 ///< every repeated block (gradient_checkpointing_enable)
+  first,                ///< the first N blocks (Megatron's --recompute-method block)
+  every,                ///< the Nth, 2Nth, ... block (torchtitan's selective_ac_option)
+  selective_op,         ///< all of a block but every other matrix product and the attention (torchtitan's "op")
+  selective_attention,  ///< the attention alone (Megatron's --recompute-granularity selective)
+};
+using CheckpointPolicy = Counted<Checkpoints>;
+inline constexpr std::array<Named<Checkpoints>, 5> kCheckpoints = {
+    {{Checkpoints::full, "full"},
+     {Checkpoints::first, "full:N"},
+     {Checkpoints::every, "every:N"},
+     {Checkpoints::selective_op, "selective-op"},
+     {Checkpoints::selective_attention, "selective-attention"}}};
+
+/// How the cross entropy of a language model's head is computed.
+enum class LossForms : std::uint8_t {
+  standard,  ///< logits, log_softmax, nll_loss
+  chunked,   ///< the head runs on N positions at a time; their logits live until backward (litgpt, torchtune)
+  fused,     ///< head and loss are one function, and the logits are never whole (Liger)
+  fused_ce,  ///< the loss is one kernel, which leaves its gradient in the logits' place (Liger, unsloth)
+};
+using LossForm = Counted<LossForms>;
+inline constexpr std::array<Named<LossForms>, 4> kLossForms = {{{LossForms::standard, "standard"},
+                                                                {LossForms::chunked, "chunked:N"},
+                                                                {LossForms::fused, "fused"},
+                                                                {LossForms::fused_ce, "fused-ce"}}};
+
+}  // namespace gpumem::model

@@ -1,0 +1,96 @@
+// Enters: which program trains a model. Leaves: its row, all that gpumem knows of that loop: what its names hold when
+// forward, backward and the step are through, and where it zeroes gradients. Every other place reads the row.
+// Units: none. Source: the file that each row names.
+//
+// A loop has three moments at which it lets go of what the model handed out (logits, keys and values): when the next
+// forward pass has made new ones, when its function that calls the model returns, or in forward as soon as the loss
+// stands. The loss lives through backward under each of them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "gpumem/model/named.hpp"
+
+namespace gpumem::model {
+
+/// Where in an iteration optimizer.zero_grad() is called: it decides whether the last step's gradients still
+/// stand while the forward pass runs.
+enum class ZeroGrad : std::uint8_t {
+  step_start,       ///< first of all, before the batch arrives
+  before_forward,   ///< when the batch has arrived
+  before_backward,  ///< between forward and backward
+  step_end,         ///< after the optimizer's step
+};
+
+enum class Loop : std::uint8_t { script, hf_trainer, lightning, torchtune, litgpt };
+
+struct LoopRow {
+  Loop value = Loop::script;
+  std::string_view name;    ///< on the command line, in JSON, C, Python and tables of runs
+  std::string_view source;  ///< the code that the row follows
+  /// `outputs` and `loss` are names of the script, bound again in the next iteration. False: the outputs go when the
+  /// loss stands, and of the loss a detached number is left after backward.
+  bool keeps_outputs = true;
+  ZeroGrad zero_grad = ZeroGrad::before_forward;  ///< unless the job says another place
+  bool caches = true;    ///< its models hand out keys and values, as transformers' do where use_cache is on
+  bool upcasts = false;  ///< a chunked loss is computed of float32 logits
+};
+
+/// One row a loop, in the order of the enum.
+inline constexpr std::array kLoopRows = {
+    LoopRow{.value = Loop::script, .name = "script", .source = "outputs = model(x); loss.backward(); optimizer.step()"},
+    LoopRow{.value = Loop::hf_trainer,
+            .name = "hf-trainer",
+            .source = "transformers 4.45 to 4.48, trainer.py: compute_loss, training_step, model.zero_grad()",
+            .keeps_outputs = false,
+            .zero_grad = ZeroGrad::step_end},
+    LoopRow{.value = Loop::lightning,
+            .name = "lightning",
+            .source = "lightning 2.4, loops/optimization/automatic.py: Closure.closure",
+            .keeps_outputs = false,
+            .zero_grad = ZeroGrad::before_backward},
+    LoopRow{.value = Loop::torchtune,
+            .name = "torchtune",
+            .source = "torchtune 0.4, recipes/full_finetune_single_device.py: _loss_step, train",
+            .keeps_outputs = false,
+            .zero_grad = ZeroGrad::step_end,
+            .caches = false,
+            .upcasts = true},
+    LoopRow{.value = Loop::litgpt,
+            .name = "litgpt",
+            .source = "litgpt 0.4, finetune/lora.py: fit; logits and loss are names of its loop",
+            .zero_grad = ZeroGrad::step_end,
+            .caches = false},
+};
+
+[[nodiscard]] constexpr const LoopRow& row_of(Loop loop) { return kLoopRows[static_cast<std::size_t>(loop)]; }
+
+/// The names alone, as the other choices of a job have them.
+inline constexpr auto kLoops = [] {
+  std::array<Named<Loop>, kLoopRows.size()> names{};
+  for (std::size_t index = 0; index < names.size(); ++index) {
+    names[index] = {kLoopRows[index].value, kLoopRows[index].name};
+  }
+  return names;
+}();
+
+/// The release of transformers whose models compute the loss. It decides which name the logits have while the loss is
+/// computed: up to 4.45 `logits = logits.float()` in forward() takes the name from those in lower precision, and the
+/// float32 ones are handed out; from 4.46 on the cast is in loss/loss_utils.py, and forward() holds the first ones.
+enum class Transformers : std::uint8_t { v4_45, v4_48 };
+inline constexpr std::array<Named<Transformers>, 2> kTransformers = {
+    {{Transformers::v4_45, "4.45"}, {Transformers::v4_48, "4.48"}}};
+
+static_assert(
+    [] {
+      for (std::size_t index = 0; index < kLoopRows.size(); ++index) {
+        if (static_cast<std::size_t>(kLoopRows[index].value) != index) return false;
+      }
+      return true;
+    }(),
+    "the rows stand in the order of the enum");
+
+}  // namespace gpumem::model

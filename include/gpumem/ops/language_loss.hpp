@@ -1,0 +1,121 @@
+// Enters: what a language model's head reads, and its parameters on the tape. Leaves: head and cross entropy recorded
+// in the forms that take less memory than whole logits. Units: elements.
+// Source: Liger-Kernel 0.5, ops/fused_linear_cross_entropy.py and ops/cross_entropy.py; unsloth,
+// kernels/cross_entropy_loss.py; litgpt, model.py (lm_head_chunk_size) and utils.py (chunked_cross_entropy); torchtune
+// 0.4, modules/loss/ce_chunked_output_loss.py.
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+#include "gpumem/ops/matrix.hpp"
+
+namespace gpumem::ops {
+
+/// A head without activation behind it, and the rows whose loss counts.
+struct LanguageHead {
+  TensorId hidden = kNoTensor;  ///< what the head reads: [N, S, width]
+  core::Shape shape;            ///< of it
+  TensorSize rows;              ///< tokens that have a label, one figure each
+  std::int64_t width = 0;
+  std::int64_t vocabulary = 0;
+  std::span<const TensorId> parameters = {};  ///< weight, and bias if there is one
+};
+
+namespace language_loss_detail {
+
+inline constexpr TensorSize kScalar = {1, 0, core::DType::float32};
+
+/// log_softmax of rows in their own type, and nll_loss of it.
+inline TensorId cross_entropy_of(Tape& tape, TensorId logits) {
+  const TensorId log = elementwise(tape, logits, 0, true);
+  return tape.record({.inputs = {&log, 1}, .output = kScalar, .saved_inputs = 1, .autocast = Autocast::full});
+}
+
+inline bool trains(const Tape& tape, TensorId id) { return tape.tensor(id).requires_grad; }
+
+}  // namespace language_loss_detail
+
+/// One kernel that writes the gradient of the logits over them: kept are the logits, a loss and a log-sum a row.
+inline TensorId record_fused_cross_entropy(Tape& tape, TensorId logits, const TensorSize& rows) {
+  const TensorId dense = contiguous(tape, logits);
+  const std::array<TensorSize, 2> figures = {rows.as(core::DType::float32), rows.as(core::DType::float32)};
+  return tape.record({.inputs = {&dense, 1},
+                      .output = language_loss_detail::kScalar,
+                      .saved_inputs = 1,
+                      .extras = figures,
+                      .gradient = Gradient::over_input});
+}
+
+/// LigerFusedLinearCrossEntropyFunction: forward makes the gradients of input, weight and bias, and keeps nothing else.
+/// It works on so many rows at a time that their logits are as large as its input (Liger rounds these rows up to a
+/// power of two); the name of one chunk's logits lives until the next one's are made. Gradients have the types of what
+/// they are of, also under autocast, whose copy of the weight lives through the call. Where the last token has no
+/// label, the others' hidden states are copied.
+inline TensorId record_fused_linear_cross_entropy(Tape& tape, const LanguageHead& head) {
+  TensorId input = head.hidden;
+  const TensorSize counted = head.rows.times(head.width);
+  if (counted.elements.value() != tape.tensor(input).size.elements.value()) {
+    const TensorId part = tape.record(
+        {.inputs = {&input, 1}, .output = counted, .kind = Output::view, .layout = {Layout::kInOrder, true}});
+    input = contiguous(tape, part);
+  }
+  const core::DType type = tape.computing_type({.inputs = {&input, 1}, .autocast = Autocast::lower});
+  std::vector<TensorSize> gradients;
+  if (language_loss_detail::trains(tape, input)) gradients.push_back(tape.tensor(input).size);
+  for (const TensorId parameter : head.parameters) {
+    if (language_loss_detail::trains(tape, parameter)) gradients.push_back(tape.tensor(parameter).size);
+  }
+  const std::int64_t chunks = std::max<std::int64_t>((head.vocabulary + head.width - 1) / head.width, 1);
+  TensorSize chunk = head.rows.times(head.vocabulary).as(type);
+  chunk.elements = chunk.elements.value().value_or(0) / chunks;
+  std::vector<TensorSize> scratch = {head.rows.as(core::DType::float32), chunk};
+  if (chunks > 1) scratch.push_back(chunk);
+  for (const TensorId parameter : head.parameters) {
+    const TensorSize& size = tape.tensor(parameter).size;
+    if (size.dtype != type) scratch.push_back(size.as(type));
+  }
+  return tape.record({.inputs = {&input, 1},
+                      .output = language_loss_detail::kScalar,
+                      .extras = gradients,
+                      .extras_first = true,
+                      .scratch = scratch,
+                      .parameters = head.parameters,
+                      .gradient = Gradient::made_in_forward,
+                      .library = Library::gemm,
+                      .multiply_adds = head.rows.times(head.vocabulary).times(head.width)});
+}
+
+/// The head on `positions` positions at a time, then the loss of each part; `upcasts`: of its logits in float32. Leaves
+/// the parts' logits in `logits`. The hidden states must be [N, S, width] of a known length.
+inline TensorId record_chunked_cross_entropy(Tape& tape, const LanguageHead& head, std::int64_t positions, bool upcasts,
+                                             std::vector<TensorId>& logits) {
+  const std::int64_t length = head.shape[1].size;
+  const TensorSize whole = tape.tensor(head.hidden).size.as(core::DType::float32);
+  const TensorId parts = tape.record({.inputs = {&head.hidden, 1},
+                                      .output = whole,
+                                      .kind = Output::view,
+                                      .layout = tape.tensor(head.hidden).layout,
+                                      .gradient = Gradient::joined});
+  for (std::int64_t first = 0; first < length; first += positions) {
+    core::Shape shape = head.shape;
+    shape.set(1, core::Dim::fixed(std::min(positions, length - first)));
+    const bool all = positions >= length;
+    const TensorId part = tape.record({.inputs = {&parts, 1},
+                                       .output = *size_of(shape),
+                                       .kind = Output::view,
+                                       .layout = {Layout::kInOrder, !all},
+                                       .gradient = Gradient::passed});
+    logits.push_back(linear(tape, part, rows_of(shape)->times(head.vocabulary), head.parameters, shape.rank(),
+                            head.parameters.size() > 1, head.width));
+  }
+  std::vector<TensorId> losses;
+  for (const TensorId part : logits) {
+    losses.push_back(
+        language_loss_detail::cross_entropy_of(tape, upcasts ? tape.cast(part, core::DType::float32) : part));
+  }
+  return tape.record({.inputs = losses, .output = language_loss_detail::kScalar, .gradient = Gradient::passed});
+}
+
+}  // namespace gpumem::ops

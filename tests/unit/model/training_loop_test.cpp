@@ -1,0 +1,51 @@
+#include "gpumem/model/training_loop.hpp"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string_view>
+
+#include "gpumem/model/memory_savers.hpp"
+
+namespace gpumem::model {
+namespace {
+
+TEST(TrainingLoop, EveryRowIsFoundByItsValueAndByItsName) {
+  std::set<std::string_view> names;
+  for (const LoopRow& row : kLoopRows) {
+    EXPECT_EQ(&row_of(row.value), &row);
+    EXPECT_EQ(value_of(kLoops, row.name), row.value);
+    EXPECT_FALSE(row.source.empty()) << row.name;
+    EXPECT_TRUE(names.insert(row.name).second) << row.name;
+  }
+  EXPECT_EQ(kLoops.size(), kLoopRows.size());
+  EXPECT_EQ(value_of(kLoops, "trainer"), std::nullopt);
+}
+
+TEST(TrainingLoop, AScriptIsWhatPyTorchsExamplesWrite) {
+  const LoopRow& script = row_of(Loop::script);
+  EXPECT_TRUE(script.keeps_outputs);
+  EXPECT_EQ(script.zero_grad, ZeroGrad::before_forward);
+  EXPECT_EQ(row_of(Loop::lightning).zero_grad, ZeroGrad::before_backward)
+      << "its closure zeroes behind the forward pass";
+  EXPECT_EQ(row_of(Loop::hf_trainer).zero_grad, ZeroGrad::step_end);
+}
+
+TEST(MemorySavers, NamesOfAListDifferAndSayWhereANumberStands) {
+  const auto check = [](const auto& list, std::size_t counted) {
+    std::set<std::string_view> names;
+    std::size_t numbers = 0;
+    for (const auto& row : list) {
+      EXPECT_TRUE(names.insert(row.name).second) << row.name;
+      if (row.name.ends_with(":N")) ++numbers;
+    }
+    EXPECT_EQ(numbers, counted);
+  };
+  check(kCheckpoints, 2);
+  check(kLossForms, 1);
+  EXPECT_EQ(CheckpointPolicy().kind, Checkpoints::full);
+  EXPECT_EQ(LossForm().kind, LossForms::standard);
+}
+
+}  // namespace
+}  // namespace gpumem::model

@@ -1,0 +1,127 @@
+#include "gpumem/plan/language_loss.hpp"
+
+#include "small_plans.hpp"
+
+namespace gpumem::plan {
+namespace {
+
+using core::ErrorCode;
+using testing::bytes_of;
+using testing::count;
+using testing::Events;
+using testing::events;
+using testing::fails;
+using testing::forward;
+using testing::job_of;
+using testing::planned;
+using testing::succeeds;
+
+constexpr std::string_view kTokens = R"({"name": "x", "shape": ["N", 5, 4]}, )"
+                                     R"({"name": "labels", "shape": ["N", 4], "dtype": "int64"})";
+
+/// A head of 4 features and 6 words on the output of "body", batch 2, five tokens; as ForCausalLMLoss computes its
+/// loss: all logits take 240 B, those of four tokens 192 B, the head's weight 96 B.
+std::string language(std::string_view between = "", std::string_view logits = "head") {
+  return R"({"name": "body", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 4, "bias": false}},
+    {"name": "head", "op": "linear", "inputs": ["body"], "returned": true,
+     "attrs": {"in_features": 4, "out_features": 6, "bias": false}},)" +
+         std::string(between) + R"({"name": "all", "op": "slice", "inputs": [")" + std::string(logits) +
+         R"("], "attrs": {"dim": 1, "start": 0, "length": 4}},
+    {"name": "shifted", "op": "contiguous", "inputs": ["all"]},
+    {"name": "rows", "op": "flatten", "inputs": ["shifted"], "attrs": {"start_dim": 0, "end_dim": 1}},
+    {"name": "loss", "op": "cross_entropy", "inputs": ["rows", "labels"], "attrs": {"keeps_type": true}})";
+}
+
+TrainingJob job_with(model::LossForm form) {
+  TrainingJob job = job_of(kTokens, language(), 2);
+  job.loss_form = form;
+  return job;
+}
+
+TEST(LanguageLoss, FindsTheHeadAndWhatStandsBeforeItsLoss) {
+  const TrainingJob job = job_with({});
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(succeeds(wired));
+  const auto found = find_head_and_loss(*wired);
+  ASSERT_TRUE(succeeds(found));
+  EXPECT_EQ(found->head, 1);
+  EXPECT_EQ(found->loss, 5);
+  EXPECT_EQ(found->replaced, (std::vector<bool>{false, true, true, true, true, false}));
+}
+
+TEST(LanguageLoss, ScalingStandsBetweenThemAndAnActivationDoesNot) {
+  const auto found_of = [](std::string_view op) {
+    const std::string nodes =
+        language(R"({"name": "changed", "op": ")" + std::string(op) + R"(", "inputs": ["head"]},)", "changed");
+    const auto wired = connect::connect(job_of(kTokens, nodes, 2), ops::catalogue());
+    EXPECT_TRUE(succeeds(wired));
+    return find_head_and_loss(*wired);
+  };
+  EXPECT_TRUE(succeeds(found_of("mul")));
+  EXPECT_TRUE(fails(found_of("tanh"), ErrorCode::missing_information, 0, "no linear layer whose logits go straight"));
+}
+
+TEST(LanguageLoss, AModelWithoutALossOfItsOwnIsRefused) {
+  TrainingJob job = testing::net();
+  job.loss_form = {model::LossForms::fused, 0};
+  EXPECT_TRUE(fails(forward(job), ErrorCode::missing_information, 0, "give its config.json, or --loss standard"));
+}
+
+TEST(LanguageLoss, FusedWithTheHeadItMakesItsGradientsInForward) {
+  const TrainingJob job = job_with({model::LossForms::fused, 0});
+  const auto plan = planned(job).plan;
+  const Events forward = events(job, plan, Phase::forward);
+  EXPECT_EQ(count(forward, "+240 head activation"), 0) << "logits are never whole";
+  EXPECT_EQ(count(forward, "+192 loss activation"), 0);
+  EXPECT_EQ(count(forward, "+128 loss activation"), 2) << "the hidden states with a label, and their gradient";
+  EXPECT_EQ(count(forward, "+96 loss activation"), 1) << "the weight's gradient";
+  EXPECT_EQ(count(forward, "+96 loss temporary"), 1) << "logits of every second row: six words, four features";
+  const Events backward = events(job, plan, Phase::backward);
+  EXPECT_EQ(count(backward, "+96 loss gradient") + count(backward, "+96 head gradient"), 0)
+      << "it is the one of forward";
+}
+
+TEST(LanguageLoss, AFusedCrossEntropyWritesItsGradientOverTheLogits) {
+  const TrainingJob job = job_with({model::LossForms::fused_ce, 0});
+  const auto plan = planned(job).plan;
+  const Events forward = events(job, plan, Phase::forward);
+  EXPECT_EQ(count(forward, "+240 head activation"), 1);
+  EXPECT_EQ(count(forward, "+192 shifted activation"), 1);
+  EXPECT_EQ(count(forward, "+192 loss activation"), 0) << "no log_softmax";
+  EXPECT_EQ(count(forward, "+32 loss activation"), 2) << "a loss and a log-sum a row";
+  EXPECT_EQ(count(events(job, plan, Phase::backward), "+192 loss flow"), 0);
+}
+
+TEST(LanguageLoss, InChunksTheHeadRunsOnSomePositionsAtATime) {
+  const TrainingJob job = job_with({model::LossForms::chunked, 2});
+  const auto plan = planned(job).plan;
+  const Events forward = events(job, plan, Phase::forward);
+  EXPECT_EQ(count(forward, "+96 loss activation"), 4) << "of two chunks of two positions logits and their log_softmax";
+  EXPECT_EQ(count(forward, "+48 loss activation"), 2) << "of the last position";
+  EXPECT_EQ(count(forward, "+240 head activation"), 0);
+  EXPECT_EQ(count(events(job, plan, Phase::backward), "+96 loss gradient"), 3) << "the weight's, of each chunk";
+  EXPECT_EQ(bytes_of(plan, 2).left, bytes_of(plan, 1).left);
+}
+
+TEST(LanguageLoss, TorchtuneComputesTheLossOfChunksInFloat32) {
+  TrainingJob job = job_with({model::LossForms::chunked, 5});
+  job.precision = Precision::bf16;
+  EXPECT_EQ(count(events(job, planned(job).plan, Phase::forward), "+240 loss activation"), 0);
+  job.loop = model::Loop::torchtune;
+  EXPECT_EQ(count(events(job, planned(job).plan, Phase::forward), "+240 loss activation"), 2) << "a copy, log_softmax";
+}
+
+TEST(LanguageLoss, WhatEveryFormLeavesIsTheSame) {
+  for (const model::LossForms form :
+       {model::LossForms::standard, model::LossForms::chunked, model::LossForms::fused, model::LossForms::fused_ce}) {
+    TrainingJob job = job_with({form, form == model::LossForms::chunked ? 2 : 0});
+    job.loop = model::Loop::hf_trainer;
+    job.zero_grad = model::ZeroGrad::step_end;
+    const auto plan = planned(job).plan;
+    const std::int64_t inputs = 2 * 5 * 4 * 4 + 2 * 4 * 8;
+    EXPECT_EQ(bytes_of(plan, 2).left, 64 + 96 + inputs + 4) << "weights, the batch and the loss";
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::plan
