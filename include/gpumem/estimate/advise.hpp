@@ -39,6 +39,7 @@ struct Change {
 [[nodiscard]] std::span<const Change> changes();
 
 /// What a change does. Of one in several forms, the mildest that fits; where none does, the one that takes least.
+/// One that the model has no place for is left out.
 struct ChangeEffect {
   std::string_view cost;
   std::vector<Setting> settings;

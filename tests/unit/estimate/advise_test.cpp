@@ -61,8 +61,16 @@ TrainingJob wasteful_job() {
   return job;
 }
 
+/// A language model, for the changes of these.
+TrainingJob language_job() {
+  TrainingJob job = wasteful_job();
+  const auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/graphs/gpt_like.json");
+  job.graph = std::make_shared<const ModelGraph>(*graph);
+  return job;
+}
+
 TEST(Changes, SayInTheWordsOfTheOptionsWhatTheyDo) {
-  const TrainingJob before = wasteful_job();
+  const TrainingJob before = language_job();
   for (const Change& change : changes()) {
     const std::vector<ChangedJob> forms = change.forms(before, gpu_with(1));
     EXPECT_FALSE(forms.empty()) << change.cost;
@@ -86,6 +94,7 @@ TEST(Changes, OfAJobThatHasThemAllAreNone) {
   job.fused = true;
   job.activation_checkpointing = true;
   job.precision = model::Precision::bf16;
+  job.optimizer = model::Optimizer::adamw_8bit;
   for (const Change& change : changes()) EXPECT_TRUE(change.forms(job, gpu_with(1)).empty()) << change.cost;
 }
 
@@ -93,8 +102,8 @@ TEST(Changes, AGpuWithoutBfloat16GetsFloat16) {
   const ToldByJob told([](const TrainingJob&) { return 100; });
   const auto advice = advise(job_with_batch(1), gpu_with(50, "7.5"), told);
   ASSERT_TRUE(testing::succeeds(advice));
-  EXPECT_EQ(words_of(advice->single),
-            (std::vector<std::string>{"fused=true", "foreach=false", "precision=amp-fp16", "checkpointing=true"}));
+  EXPECT_EQ(words_of(advice->single), (std::vector<std::string>{"fused=true", "foreach=false", "precision=amp-fp16",
+                                                                "checkpointing=true", "optimizer=adam-8bit"}));
 }
 
 TEST(Advise, TellsEachChangeAloneCheapestFirst) {
@@ -107,10 +116,10 @@ TEST(Advise, TellsEachChangeAloneCheapestFirst) {
   EXPECT_FALSE(advice->now.fits);
   EXPECT_EQ(words_of(advice->single),
             (std::vector<std::string>{"fused=true", "foreach=false", "batch_size=4 accumulate=2", "precision=amp-bf16",
-                                      "checkpointing=true", "precision=bf16"}));
+                                      "checkpointing=true", "optimizer=adam-8bit", "precision=bf16"}));
   std::vector<bool> fits;
   for (const ChangeEffect& effect : advice->single) fits.push_back(effect.estimate->fits);
-  EXPECT_EQ(fits, (std::vector<bool>{false, false, true, false, true, false}));
+  EXPECT_EQ(fits, (std::vector<bool>{false, false, true, false, true, false, false}));
   EXPECT_EQ(advice->single[2].estimate->expected.count(), 1400) << "half the batch is enough";
   EXPECT_FALSE(advice->together) << "one is enough";
 }
@@ -132,6 +141,16 @@ TEST(Advise, SaysWhereNothingHelps) {
   ASSERT_TRUE(testing::succeeds(advice));
   EXPECT_FALSE(advice->together);
   for (const ChangeEffect& effect : advice->single) EXPECT_FALSE(effect.estimate->fits);
+}
+
+TEST(Advise, LeavesOutWhatTheModelHasNoPlaceFor) {
+  const ToldByJob told([](const TrainingJob& job) -> core::Result<std::int64_t> {
+    if (job.fused) return core::Error{core::ErrorCode::missing_information, "no head for words", {}};
+    return 100;
+  });
+  const auto advice = advise(job_with_batch(1), gpu_with(50), told);
+  ASSERT_TRUE(testing::succeeds(advice));
+  EXPECT_EQ(words_of(advice->single[0].settings), "foreach=false");
 }
 
 TEST(Advise, KeepsAnErrorOfOneChange) {

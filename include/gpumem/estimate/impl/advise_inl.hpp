@@ -45,6 +45,22 @@ GPUMEM_INLINE Forms no_prefetch(const TrainingJob& job, const device::GpuProfile
   return {with(job, &TrainingJob::prefetch, false, "prefetch", "false")};
 }
 
+/// Of a model that reads tokens; one without a head for words has no place for it, which its estimate says.
+GPUMEM_INLINE Forms fused_loss(const TrainingJob& job, const device::GpuProfile&) {
+  const auto inputs = job.graph->graph_inputs();
+  const bool tokens = !inputs.empty() && inputs[0].dtype == core::DType::int64;
+  if (!tokens || job.loss != model::Loss::cross_entropy || job.loss_form != model::LossForm{}) return {};
+  return {with(job, &TrainingJob::loss_form, model::LossForm{model::LossForms::fused}, "loss", "fused")};
+}
+
+/// bitsandbytes' block-wise states.
+GPUMEM_INLINE Forms eight_bit_states(const TrainingJob& job, const device::GpuProfile&) {
+  using model::Optimizer;
+  if (job.optimizer != Optimizer::adam && job.optimizer != Optimizer::adamw) return {};
+  const Optimizer small = job.optimizer == Optimizer::adam ? Optimizer::adam_8bit : Optimizer::adamw_8bit;
+  return {with(job, &TrainingJob::optimizer, small, "optimizer", std::string(model::row_of(small).name))};
+}
+
 /// The same samples a step in more passes: half the batch, a quarter, and so on while the batch can be parted evenly.
 GPUMEM_INLINE Forms more_passes(const TrainingJob& job, const device::GpuProfile&) {
   Forms forms;
@@ -83,14 +99,16 @@ GPUMEM_INLINE Forms all_in_bfloat16(const TrainingJob& job, const device::GpuPro
   return {with(job, &TrainingJob::precision, Precision::bf16, "precision", "bf16")};
 }
 
-inline constexpr std::array<Change, 8> kChanges = {{
+inline constexpr std::array<Change, 10> kChanges = {{
     {"nothing: the same result in one kernel", fused},
     {"nothing: last step's gradients are freed before the forward pass", gradients_to_none},
+    {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
     {"time: the step waits for its batch", no_prefetch},
     {"time: an optimizer step of one tensor at a time", one_tensor_at_a_time},
     {"time: smaller passes, so a GPU less busy; batch norms see fewer samples", more_passes},
     {"digits: matrix products and convolutions in half precision; mostly faster", autocast},
     {"time: every forward pass a second time, about a third more", checkpointing},
+    {"a library and digits: bitsandbytes' optimizer states of eight bits", eight_bit_states},
     {"digits: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
 }};
 
@@ -163,6 +181,7 @@ GPUMEM_INLINE core::Result<Advice> advise(const model::TrainingJob& job, const d
     std::vector<ChangedJob> forms = change.forms(job, gpu);
     if (forms.empty()) continue;
     auto [changed, estimate] = advise_detail::best_of(std::move(forms), gpu, estimator);
+    if (!estimate && estimate.error().code == core::ErrorCode::missing_information) continue;
     fits = fits || (estimate && estimate->fits);
     advice.single.push_back({change.cost, std::move(changed.settings), std::move(estimate)});
   }
