@@ -31,7 +31,7 @@ namespace catalogue_detail {
 inline constexpr std::array<std::span<const Op>, 20> kFamilies = {{
     kActivationOps, kArithmeticOps, kAttentionOps, kCompositeOps, kConvOps,   kDropoutOps,   kEmbeddingOps,
     kExpertsOps,    kLinearOps,     kLossOps,      kNormOps,      kOpaqueOps, kParameterOps, kPointwiseOps,
-    kPoolOps,       kPositionsOps,  kRecurrentOps, kResampleOps,  kViewOps,
+    kPoolOps,       kPositionsOps,  kRecurrentOps, kResampleOps,  kRoiOps,    kViewOps,
 }};
 
 GPUMEM_INLINE Catalogue all() {

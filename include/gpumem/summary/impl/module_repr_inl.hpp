@@ -2,6 +2,7 @@
 
 #include "gpumem/summary/module_repr.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 

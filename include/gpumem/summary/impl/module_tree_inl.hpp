@@ -112,7 +112,11 @@ class Reader {
       return false;
     }
     switch (cut->kind) {
-      case ModuleLine::Kind::leaf: leaf(*cut); return frames_.empty();
+      case ModuleLine::Kind::leaf:
+        // Children have names: what stands without one among them is text (torchvision's transform of detection nets).
+        if (cut->name.empty() && !frames_.empty()) return text_line(line);
+        leaf(*cut);
+        return frames_.empty();
       case ModuleLine::Kind::opens: open(*cut); return false;
       case ModuleLine::Kind::closes: return close(*cut);
       case ModuleLine::Kind::tensor:
