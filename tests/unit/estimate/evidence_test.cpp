@@ -112,7 +112,7 @@ TEST(Evidence, WhatBoundedLayersMayKeepIsOfTheBatch) {
 
 TEST(Evidence, AnUnknownClassIsInTheRangeAndNamed) {
   const auto of = [](std::string_view odd) {
-    TrainingJob job = job_of("M(\n  (a): Linear(64, 64), 4,160 params\n  (odd): " + std::string(odd) +
+    TrainingJob job = job_of("Sequential(\n  (a): Linear(64, 64), 4,160 params\n  (odd): " + std::string(odd) +
                              ", 4,160 params\n  (b): Linear(64, 64), 4,160 params\n), 12,480 params\n");
     job.input_shape = {4096, 64};
     job.batch_size = 64;

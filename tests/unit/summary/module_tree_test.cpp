@@ -235,6 +235,14 @@ TEST(ModuleTree, AnUnknownLayerWithParametersIsOneOfUnknownLayers) {
   EXPECT_EQ(lenient->parameters(), 1234);
 }
 
+TEST(ModuleTree, WhatHasNoNameInsideAModuleIsItsText) {
+  constexpr std::string_view kTree =
+      "M(\n  (transform): Transform(\n      Normalize(mean=[0.5], std=[0.5])\n      Resize(min_size=(800,), "
+      "max_size=1333)\n"
+      "  )\n  (fc): Linear(3, 4)\n)\n";
+  EXPECT_EQ(read_layers(kTree), (Described{"linear fc 16"}));
+}
+
 TEST(ModuleTree, AnUnknownLayerThatPrintsSizesMayHoldParametersAndIsAnError) {
   const std::string_view text = "M(\n  (fc): Linear(3, 4)\n  (odd): LinearX(in_features=64, bits=4)\n)\n";
   EXPECT_TRUE(fails(parse_summary(text), ErrorCode::unknown_layer, 3, "'LinearX' and prints sizes"));
