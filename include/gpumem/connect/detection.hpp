@@ -2,8 +2,9 @@
 // heads that run on regions of these. The images are taken to have the size that the job gives, as the model's
 // transform leaves them. What the images decide is the number of regions: training takes 512 an image for the boxes
 // (fewer where there are fewer proposals), and of these at most 128, the positive ones, for masks and key points: half
-// of them are planned. Source: torchvision 0.21, torchvision.models.detection (faster_rcnn, mask_rcnn, keypoint_rcnn,
-// retinanet, fcos, roi_heads, rpn), torchvision.ops.feature_pyramid_network.
+// of them are planned. A one-stage net's loss is of every anchor and class: it keeps some ten tensors as large as all
+// scores, of which cross entropy, which is planned, has two. Source: torchvision 0.21, torchvision.models.detection
+// (faster_rcnn, mask_rcnn, keypoint_rcnn, retinanet, fcos, roi_heads, rpn), torchvision.ops.feature_pyramid_network.
 #pragma once
 
 #include <algorithm>
@@ -212,6 +213,21 @@ inline Tensor wire_two_stages(Wiring& wiring, const Container& model, Tensor inp
   return boxes;
 }
 
+/// What its focal loss keeps of the scores beside what is planned, as far as the scores' tensors are known.
+inline void bound_loss(Wiring& wiring, Part head, Tensor first, Tensor last) {
+  constexpr std::int64_t kMoreTensors = 10;
+  if (wiring.failed() || last < first) return;
+  const auto predictor = wiring.child(wiring.container(head), "cls_logits");
+  const auto channels = predictor ? wiring.first_width(*predictor, "out_channels") : std::nullopt;
+  std::int64_t scores = 0;
+  for (Tensor tensor = first; channels && tensor <= last; ++tensor) {
+    if (wiring.channels(tensor) == *channels) scores = core::bounded_sum({scores, elements_of(wiring.shape(tensor))});
+  }
+  wiring.bounded(
+      head, "has a loss of every anchor and class, which no line shows: up to ten tensors of its scores are possible",
+      0, core::bounded_product({scores, kMoreTensors}));
+}
+
 /// RetinaNet, FCOS.
 inline Tensor wire_one_stage(Wiring& wiring, const Container& model, Tensor input) {
   const auto backbone = wiring.child(model, "backbone");
@@ -221,7 +237,11 @@ inline Tensor wire_one_stage(Wiring& wiring, const Container& model, Tensor inpu
   if (levels.empty() || wiring.failed()) return wiring.chain(model.parts, input);
   Tensor output = levels.front();
   for (const Part& head : heads) {
-    if (head.container) output = on_levels(wiring, wiring.container(head), levels);
+    if (!head.container || wiring.failed()) continue;
+    const Tensor before = output;
+    output = on_levels(wiring, wiring.container(head), levels);
+    if (wiring.name(head) == "classification_head")
+      bound_loss(wiring, head, std::max(before, levels.back()) + 1, output);
   }
   return output;
 }

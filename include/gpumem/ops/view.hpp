@@ -368,8 +368,10 @@ inline core::Result<TensorId> record_cached(const OpCall& call, Tape& tape) {
 }
 
 inline constexpr std::array<std::string_view, 1> kIdentity = {"Identity"};
-/// Of timm's Hiera, which its rule knows: they change the order of tokens.
-inline constexpr std::array<std::string_view, 2> kTreeIdentity = {"Unroll", "Reroll"};
+/// Of timm's Hiera, which change the order of tokens, and of torchvision's detection nets: their rules know what they
+/// do.
+inline constexpr std::array<std::string_view, 4> kTreeIdentity = {"Unroll", "Reroll", "LastLevelMaxPool",
+                                                                  "AnchorGenerator"};
 inline constexpr std::array<std::string_view, 1> kFlatten = {"Flatten"};
 inline constexpr std::array<std::string_view, 2> kKerasReshape = {"Reshape", "RepeatVector"};
 inline constexpr std::array<std::string_view, 1> kPermute = {"Permute"};
