@@ -143,6 +143,11 @@ TEST(Detection, AOneStageNetHasTwoLevelsMoreAndTwoHeads) {
   const std::string level = "conv2d relu conv2d";
   EXPECT_EQ(ops_of(tree, {3, 32, 32}),
             std::string(kPyramid) + "conv2d relu conv2d " + level + " " + level + " " + level + " " + level);
+  const auto wired = testing::wired_tree(tree, {3, 32, 32});
+  ASSERT_TRUE(succeeds(wired));
+  EXPECT_EQ(wired->guesses().bounded, 1) << "its loss";
+  // Nine scores a pixel of 16 x 16, 8 x 8, 4 x 4 and 2 x 2.
+  EXPECT_EQ(wired->guesses().more_elements, 10 * 9 * (256 + 64 + 16 + 4));
 }
 
 }  // namespace
