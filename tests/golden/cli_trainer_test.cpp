@@ -9,6 +9,7 @@
 namespace gpumem {
 namespace {
 
+namespace fs = std::filesystem;
 using testing::Outcome;
 using testing::run;
 
