@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command_line.hpp"
+#include "gpumem/gpumem.hpp"
 #include "trainer_files.hpp"
 
 namespace gpumem {

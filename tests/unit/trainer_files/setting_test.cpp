@@ -58,8 +58,11 @@ TEST(Setting, RefusesWhatCouldStandForTooMuch) {
   if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
   const std::string bomb = "a: &a [x, x]\nb: &b [*a, *a]\nc: [*b, *b]\n";
   EXPECT_NE(refusal_of_yaml(bomb).find("2: an alias"), std::string::npos) << refusal_of_yaml(bomb);
-  EXPECT_NE(refusal_of_yaml("<<: *base\n").find("alias"), std::string::npos);
-  EXPECT_NE(refusal_of_yaml("a: " + std::string(100, '[')).find("nests deeper"), std::string::npos);
+  EXPECT_NE(refusal_of_yaml("base: &base {a: 1}\nb:\n  <<: *base\n").find("3: an alias"), std::string::npos);
+  EXPECT_FALSE(refusal_of_yaml("<<: *base\n").empty()) << "there is no such anchor";
+  const std::string deep = "a: " + std::string(100, '[') + std::string(100, ']') + "\n";
+  EXPECT_NE(refusal_of_yaml(deep).find("nests deeper"), std::string::npos) << refusal_of_yaml(deep);
+  EXPECT_FALSE(refusal_of_yaml("a: " + std::string(100'000, '[')).empty());
   std::string many = "a:\n";
   for (std::size_t index = 0; index <= kMostSettings; ++index) many += " - 1\n";
   EXPECT_NE(refusal_of_yaml(many).find("more values"), std::string::npos);
