@@ -391,6 +391,8 @@ void define_module(py::module_& module) {
   module.attr("OPTIMIZERS") = names_of(model::kOptimizers);
   module.attr("PRECISIONS") = names_of(model::kPrecisions);
   module.attr("LOSSES") = names_of(model::kLosses);
+  module.attr("ATTENTIONS") = names_of(model::kAttentionBackends);
+  module.attr("OFFLOADS") = names_of(model::kOffloads);
   module.attr("LOOPS") = names_of(model::kLoops);
   module.attr("TRANSFORMERS") = names_of(model::kTransformers);
   module.attr("ZERO_GRADS") = names_of(model::kZeroGrads);

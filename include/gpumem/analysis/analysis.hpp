@@ -37,7 +37,7 @@ template <typename Job>
 /// The fields that the forward pass depends on.
 template <typename Job>
 [[nodiscard]] auto forward_pass_key(Job& job) {
-  return std::tuple_cat(wiring_key(job), std::tie(job.precision, job.loss, job.loss_form, job.loop));
+  return std::tuple_cat(wiring_key(job), std::tie(job.precision, job.loss, job.loss_form, job.loop, job.attention));
 }
 
 /// Which steps are planned.

@@ -50,4 +50,22 @@ inline constexpr std::array<Named<LossForms>, 4> kLossForms = {{{LossForms::stan
                                                                 {LossForms::fused, "fused"},
                                                                 {LossForms::fused_ce, "fused-ce"}}};
 
+/// Which kernels compute scaled-dot-product attention.
+enum class AttentionBackend : std::uint8_t {
+  sdpa,   ///< what PyTorch picks for type, mask and head size
+  flash,  ///< the flash-attn package on heads as they are projected, none repeated (attn_implementation)
+  eager,  ///< products and softmax written out, the softmax in float32
+};
+inline constexpr std::array<Named<AttentionBackend>, 3> kAttentionBackends = {
+    {{AttentionBackend::sdpa, "sdpa"}, {AttentionBackend::flash, "flash"}, {AttentionBackend::eager, "eager"}}};
+
+/// What is kept in the host's memory.
+enum class Offload : std::uint8_t {
+  none,
+  activations,  ///< what backward reads, but for parameters (torchtune's OffloadActivations without streams)
+  optimizer,    ///< states and masters; the step runs on the host (DeepSpeed's DeepSpeedCPUAdam)
+};
+inline constexpr std::array<Named<Offload>, 3> kOffloads = {
+    {{Offload::none, "none"}, {Offload::activations, "activations"}, {Offload::optimizer, "optimizer"}}};
+
 }  // namespace gpumem::model

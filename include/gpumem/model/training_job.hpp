@@ -25,16 +25,20 @@ enum class Precision : std::uint8_t {
   amp_fp16,     ///< autocast to float16, parameters in float32
   amp_bf16,     ///< autocast to bfloat16, parameters in float32
   bf16,         ///< parameters and activations in bfloat16
+  bf16_mixed,   ///< as bf16, with masters of the parameters and the optimizer's states in float32
+  fp16_mixed,   ///< the same in float16
 };
 
 enum class Loss : std::uint8_t { cross_entropy, mse, bce_with_logits };
 
 /// The names used on the command line and in JSON, one row a value; kOptimizers stands in optimizers.hpp.
-inline constexpr std::array<Named<Precision>, 5> kPrecisions = {{{Precision::fp32, "fp32"},
+inline constexpr std::array<Named<Precision>, 7> kPrecisions = {{{Precision::fp32, "fp32"},
                                                                  {Precision::fp32_strict, "fp32-strict"},
                                                                  {Precision::amp_fp16, "amp-fp16"},
                                                                  {Precision::amp_bf16, "amp-bf16"},
-                                                                 {Precision::bf16, "bf16"}}};
+                                                                 {Precision::bf16, "bf16"},
+                                                                 {Precision::bf16_mixed, "bf16-mixed"},
+                                                                 {Precision::fp16_mixed, "fp16-mixed"}}};
 inline constexpr std::array<Named<Loss>, 3> kLosses = {
     {{Loss::cross_entropy, "cross-entropy"}, {Loss::mse, "mse"}, {Loss::bce_with_logits, "bce-with-logits"}}};
 
@@ -45,7 +49,21 @@ inline constexpr std::array<Named<ZeroGrad>, 4> kZeroGrads = {{{ZeroGrad::step_s
 
 /// Element type of parameters, gradients and activations; under autocast that of the parameters.
 [[nodiscard]] constexpr core::DType parameter_dtype(Precision precision) {
-  return precision == Precision::bf16 ? core::DType::bfloat16 : core::DType::float32;
+  switch (precision) {
+    case Precision::bf16:
+    case Precision::bf16_mixed: return core::DType::bfloat16;
+    case Precision::fp16_mixed: return core::DType::float16;
+    case Precision::fp32:
+    case Precision::fp32_strict:
+    case Precision::amp_fp16:
+    case Precision::amp_bf16: break;
+  }
+  return core::DType::float32;
+}
+
+/// Whether the optimizer updates float32 copies of the parameters.
+[[nodiscard]] constexpr bool has_masters(Precision precision) {
+  return precision == Precision::bf16_mixed || precision == Precision::fp16_mixed;
 }
 
 /// One training job, seen from one GPU. Copies are cheap: the graph is shared and immutable.
@@ -67,7 +85,9 @@ struct TrainingJob {
   std::int64_t data_parallel = 1;
   bool activation_checkpointing = false;
   CheckpointPolicy checkpoints = {};  ///< what activation checkpointing computes again
-  Loop loop = Loop::script;           ///< what holds the outputs; `zero_grad` is beside it
+  AttentionBackend attention = AttentionBackend::sdpa;
+  Offload offload = Offload::none;
+  Loop loop = Loop::script;  ///< what holds the outputs; `zero_grad` is beside it
   Transformers transformers = Transformers::v4_48;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;

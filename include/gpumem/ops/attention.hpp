@@ -71,6 +71,54 @@ inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const Te
        .autocast = Autocast::lower});
 }
 
+/// eager_attention_forward of transformers 4.48: scores, scaled, with a mask added, their softmax in float32 and back
+/// in their type, each a tensor of its own. The mask itself, one for all layers, is not counted.
+inline TensorId record_eager(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
+                             const TensorSize& scores, std::int64_t keys, bool drops) {
+  const std::array<TensorId, 2> product_of = {contiguous(tape, qkv[0]), contiguous(tape, qkv[1])};
+  const TensorId raw = tape.record({.inputs = product_of,
+                                    .output = scores,
+                                    .saved_inputs = 3,
+                                    .library = Library::gemm,
+                                    .multiply_adds = output.times(keys),
+                                    .autocast = Autocast::lower});
+  const core::DType type = tape.tensor(raw).size.dtype;
+  const TensorId masked = elementwise(tape, elementwise(tape, raw));
+  TensorId weights = elementwise(tape, tape.cast(masked, core::DType::float32), 0, true, Autocast::full);
+  weights = tape.cast(weights, type);
+  if (drops) {
+    const TensorSize mask = scores.as(core::DType::boolean);
+    weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
+  }
+  const std::array<TensorId, 2> weighted = {weights, contiguous(tape, qkv[2])};
+  return tape.record({.inputs = weighted,
+                      .output = output,
+                      .saved_inputs = 3,
+                      .library = Library::gemm,
+                      .multiply_adds = output.times(keys),
+                      .autocast = Autocast::lower});
+}
+
+/// flash_attn_func of flash-attn 2.7 (csrc/flash_attn/flash_api.cpp): keeps Q, K and V as they are projected, the
+/// output and a log-sum a row. Backward holds a figure a row and a float32 copy of the query's gradient; of heads that
+/// share keys it makes gradients as large as the query's first, and sums them.
+inline TensorId record_flash(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
+                             const TensorSize& rows, std::int64_t keys) {
+  const std::array<TensorSize, 2> extras = {rows, TensorSize{2, 0, core::DType::int64}};
+  const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
+  const std::array<TensorSize, 4> scratch = {rows, output.as(core::DType::float32), output.as(type), output.as(type)};
+  const bool shares = tape.tensor(qkv[1]).size.elements.value() != tape.tensor(qkv[0]).size.elements.value();
+  return tape.record({.inputs = qkv,
+                      .output = output,
+                      .layout = Layout{tape.tensor(qkv[0]).layout.order, false},
+                      .saved_inputs = 7,
+                      .saves_output = true,
+                      .extras = extras,
+                      .backward_scratch = std::span(scratch).first(shares ? 4 : 2),
+                      .multiply_adds = output.times(2).times(keys),
+                      .autocast = Autocast::lower});
+}
+
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute
 /// "backend": "math" writes it out, as a CPU and models with attention of their own do.
 inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
@@ -88,9 +136,22 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   // sdp_utils.cpp, check_tensor_shapes: the fused kernels take four axes.
   const bool fits = call.shapes[0].rank() == 4 && keys.rank() == 4;
   const bool math = tape.backend() == Backend::cpu || !fits || (named != nullptr && *named == "math");
+  const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
+  const bool own = named != nullptr && *named == "math";  // the model's code writes it out, whatever is asked for
+  if (call.attention == model::AttentionBackend::flash && !own) {
+    const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
+    if (core::element_size(type) == 2 && fits) return record_flash(tape, qkv, call.size, *rows, keys_count);
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "flash attention takes float16 and bfloat16, and heads on an axis of their own; give a precision "
+        "of two bytes, or --attention sdpa",
+        {}};
+  }
+  if (call.attention == model::AttentionBackend::eager && !own) {
+    return record_eager(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
+  }
   if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows, keys_count);
   if (!math) return record_fused(tape, qkv, call.size, *rows, keys_count);
-  const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
   return record_math(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
 }
 

@@ -44,6 +44,7 @@ struct OpCall {
   std::int64_t parameters = 0;       ///< elements that the layer holds
   std::int64_t tied_parameters = 0;  ///< those of them that an earlier layer holds already
   bool frozen = false;
+  model::AttentionBackend attention = model::AttentionBackend::sdpa;  ///< the job's
 };
 
 /// Records what the layer does in one training step, and returns its output; kNoTensor if none leaves it.

@@ -14,7 +14,7 @@ enum class Thread : bool { forward, backward };
 
 class ForwardCalls {
  public:
-  explicit ForwardCalls(RunState& state) : state_(state), copies_(state) {}
+  explicit ForwardCalls(RunState& state, bool offloads = false) : state_(state), copies_(state), offloads_(offloads) {}
 
   /// What a call made and a second run takes in place of calling again: its extras, then its output.
   using Results = std::vector<Slot>;
@@ -26,21 +26,40 @@ class ForwardCalls {
   void take(const ops::Function& function, bool recorded, Results& results);
   /// Keeps what the function's backward reads, without running the function: its inputs are still held.
   void keep_inputs(const ops::Function& function);
-  /// Its backward has run.
-  void drop_kept(const ops::Function& function) {
-    state_.let_go(state_.tape().list(function.saved));
+  /// Its backward has run. `again`: what it kept is of a second run.
+  void drop_kept(const ops::Function& function, bool again) {
+    for (const ops::TensorId saved : state_.tape().list(function.saved)) {
+      if (again || !on_host(function, saved)) state_.let_go(saved);
+    }
     copies_.drop_kept(function);
+  }
+  /// Its backward begins: copies of what is kept on the host, which end with it.
+  [[nodiscard]] std::vector<Slot> fetch(const ops::Function& function);
+  /// Whether autograd keeps the tensor in the host's memory: what is large enough, and no parameter
+  /// (OffloadActivations.min_offload_size of torchtune). Copies of weights under autocast stay.
+  [[nodiscard]] bool on_host(ops::TensorId saved) const {
+    constexpr std::int64_t kLeast = 1024;
+    return offloads_ && !state_.is_parameter(saved) && state_.bytes(saved) >= kLeast;
   }
   /// The autocast region ends.
   void end_autocast() { copies_.end_region(); }
 
  private:
-  void keep(const ops::Function& function) {
-    for (const ops::TensorId saved : state_.tape().list(function.saved)) state_.hold(saved);
+  void keep(const ops::Function& function, bool again) {
+    for (const ops::TensorId saved : state_.tape().list(function.saved)) {
+      if (again || !on_host(function, saved)) state_.hold(saved);
+    }
+  }
+  /// Gradients that forward made stay where they are.
+  [[nodiscard]] bool on_host(const ops::Function& function, ops::TensorId saved) const {
+    const bool gradients =
+        function.gradient == ops::Gradient::made_in_forward || function.gradient == ops::Gradient::over_input;
+    return !gradients && on_host(saved);
   }
 
   RunState& state_;
   AutocastCopies copies_;
+  bool offloads_ = false;
 };
 
 }  // namespace gpumem::plan

@@ -1,6 +1,7 @@
 // Enters: an optimizer's row and the trained parameters. Leaves: the state that it makes, the temporaries of its step,
 // and what torch.amp.GradScaler takes around it. Units: bytes.
-// Source: the code that the row names; torch/amp/grad_scaler.py.
+// Source: the code that the row names; torch/amp/grad_scaler.py; Megatron-LM 0.9, optimizer/optimizer.py
+// (Float16OptimizerWithFloat16Params) for masters; DeepSpeed 0.15, ops/adam/cpu_adam.py for a step on the host.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +38,7 @@ class OptimizerStep {
  private:
   void make_state();
   void make_states_of(const TrainedParameter& parameter);
-  [[nodiscard]] std::vector<Slot> decay_all();
+  [[nodiscard]] std::vector<Slot> copy_all();
   void take_for_all();
   void take_one_by_one();
 
@@ -50,6 +51,8 @@ class OptimizerStep {
   bool fused_ = false;
   bool decays_ = false;  ///< into a copy of the gradients
   bool has_state_ = false;
+  bool masters_ = false;  ///< it updates float32 copies, of which it makes float32 gradients
+  bool on_host_ = false;  ///< states, masters and the step
 };
 
 /// Works under amp-fp16 on a GPU, and does nothing otherwise.

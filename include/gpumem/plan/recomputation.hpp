@@ -62,6 +62,7 @@ class Recomputation {
     std::vector<ops::TensorId> outputs;  ///< made in it, read behind it
     bool held = false;
     bool recomputed = false;
+    bool fetched = false;                        ///< its arguments have come back from the host
     std::vector<std::uint32_t> kept;             ///< the functions that do not run again
     std::vector<ForwardCalls::Results> results;  ///< what each of these made
     /// What is still held of the first run when the second begins.
@@ -82,6 +83,7 @@ class Recomputation {
   void end(Block& block);
   void put_aside(Block& block, ops::TensorId id);
   void forget_names(Block& block);
+  void fetch_inputs(Block& block);
   void call_again(Block& block, std::uint32_t function, bool recorded);
   [[nodiscard]] static ForwardCalls::Results* results_in(Block& block, std::size_t function);
   void end_names(const Block& block, std::uint32_t function, std::uint32_t end);

@@ -39,8 +39,10 @@ from .record import RecordError, record
 if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is not None:
     from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
     from ._api import (
+        ATTENTIONS,
         LOOPS,
         LOSSES,
+        OFFLOADS,
         OPTIMIZERS,
         PRECISIONS,
         TRANSFORMERS,
@@ -67,8 +69,10 @@ else:
 
 
 __all__ = [
+    "ATTENTIONS",
     "LOOPS",
     "LOSSES",
+    "OFFLOADS",
     "OPTIMIZERS",
     "PRECISIONS",
     "TRANSFORMERS",

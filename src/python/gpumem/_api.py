@@ -31,6 +31,10 @@ LOSSES: tuple[str, ...] = _gpumem.LOSSES
 LOOPS: tuple[str, ...] = _gpumem.LOOPS
 #: The names that `transformers` takes.
 TRANSFORMERS: tuple[str, ...] = _gpumem.TRANSFORMERS
+#: The names that `attention` takes.
+ATTENTIONS: tuple[str, ...] = _gpumem.ATTENTIONS
+#: The names that `offload` takes.
+OFFLOADS: tuple[str, ...] = _gpumem.OFFLOADS
 #: The names that `zero_grad` takes.
 ZERO_GRADS: tuple[str, ...] = _gpumem.ZERO_GRADS
 
@@ -96,6 +100,8 @@ def estimate(
     cudnn_benchmark: bool = False,
     validation: bool = False,
     checkpointing: bool | str = False,
+    attention: str = "sdpa",
+    offload: str = "none",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -126,6 +132,7 @@ def estimate(
     validation: a pass without gradients after each epoch.
     checkpointing: activation checkpointing; or its kind: "full:4", "every:2", "selective-op",
         "selective-attention".
+    attention, offload: one of ATTENTIONS and of OFFLOADS.
     strict: a summary that does not say what its layers read is refused; False: it is guessed.
     Of a recording, options at their defaults stay as they were recorded.
     deadline_ms: how long it may take; 0: as long as it does.
@@ -165,6 +172,8 @@ def fit(
     cudnn_benchmark: bool = False,
     validation: bool = False,
     checkpointing: bool | str = False,
+    attention: str = "sdpa",
+    offload: str = "none",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Fit:
@@ -212,6 +221,8 @@ def estimate_module(
     cudnn_benchmark: bool = False,
     validation: bool = False,
     checkpointing: bool | str = False,
+    attention: str = "sdpa",
+    offload: str = "none",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -431,7 +442,7 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 
 #: Options that a recording of a module holds, and those that it cannot follow.
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
-_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", "loop", "transformers")
+_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", "loop", "transformers", "attention", "offload")
 
 
 def _is_of_the_graph(error: Error) -> bool:
@@ -450,6 +461,8 @@ def _recorded_module(
         needs.append("estimator")
     if options.get("loss", usual["loss"]) not in LOSSES:
         needs.append("loss")
+    if str(options.get("precision", usual["precision"])).endswith("-mixed"):
+        needs.append("precision")
     if needs:
         raise _with_remedy(error, f"without {', '.join(needs)} it would be recorded instead") from error
     wanted = (*_RECORDED, "optimizer", "foreach", "fused")

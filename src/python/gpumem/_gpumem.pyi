@@ -3,8 +3,10 @@ from typing import Any
 VERSION: str
 # Name, kind, default and choices of each option of a job.
 OPTIONS: tuple[tuple[str, str, object, tuple[str, ...]], ...]
+ATTENTIONS: tuple[str, ...]
 LOOPS: tuple[str, ...]
 LOSSES: tuple[str, ...]
+OFFLOADS: tuple[str, ...]
 OPTIMIZERS: tuple[str, ...]
 PRECISIONS: tuple[str, ...]
 TRANSFORMERS: tuple[str, ...]

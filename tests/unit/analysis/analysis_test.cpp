@@ -47,6 +47,8 @@ const std::vector<Change>& changes() {
         job.activation_checkpointing = true;
         job.checkpoints = {model::Checkpoints::every, 2};
       }},
+      {[](TrainingJob& job) { job.attention = model::AttentionBackend::eager; }, true, false},
+      {[](TrainingJob& job) { job.offload = model::Offload::activations; }},
       {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }},
       {[](TrainingJob& job) { job.optimizer = Optimizer::sgd; }},
       {[](TrainingJob& job) { job.foreach = false; }},

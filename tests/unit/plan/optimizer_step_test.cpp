@@ -172,6 +172,33 @@ TEST(OptimizerStep, WeightDecayCopiesTheGradients) {
   }
 }
 
+TEST(OptimizerStep, MastersAreFloat32AndStandFromTheBeginning) {
+  constexpr std::int64_t kParameters = 128 + 32 + 64 + 8;  // in float32
+  for (const Precision precision : {Precision::bf16_mixed, Precision::fp16_mixed}) {
+    TrainingJob job = net();
+    job.precision = precision;
+    job.optimizer = Optimizer::adamw;
+    const Planned made = planned(job);
+    EXPECT_EQ(allocated(made, Category::parameter, Phase::construction, 0), kParameters / 2);
+    EXPECT_EQ(allocated(made, Category::optimizer, Phase::construction, 0), kParameters);
+    EXPECT_EQ(allocated(made, Category::optimizer, Phase::optimizer, 1), 2 * kParameters) << "states are of the masters";
+    EXPECT_GE(allocated(made, Category::temporary, Phase::optimizer, 2), 2 * kParameters)
+        << "gradients in float32, and foreach's temporaries";
+    EXPECT_EQ(bytes_of(made.plan, 2).left, bytes_of(made.plan, 1).left);
+  }
+}
+
+TEST(OptimizerStep, OnTheHostItTakesNothing) {
+  TrainingJob job = net();
+  job.precision = Precision::bf16_mixed;
+  job.optimizer = Optimizer::adamw;
+  job.offload = model::Offload::optimizer;
+  const Planned made = planned(job);
+  EXPECT_EQ(allocated(made, Category::optimizer, Phase::construction, 0), 0);
+  EXPECT_EQ(allocated(made, Category::optimizer, Phase::optimizer, 1), 0);
+  EXPECT_EQ(allocated(made, Category::temporary, Phase::optimizer, 2), 0);
+}
+
 TEST(OptimizerStep, DecayedGradientsLiveUntilTheStepReturns) {
   TrainingJob job = net();
   job.optimizer = Optimizer::sgd_momentum;

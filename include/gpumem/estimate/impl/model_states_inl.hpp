@@ -20,9 +20,12 @@ GPUMEM_INLINE core::Result<core::Checked> states_of_each(analysis::Analysis& ana
     const ops::TensorSize& size = tape.tensor(parameter.tensor).size;
     const auto whole = size.bytes(analysis.job().batch_size).value();
     if (!whole) return core::Error{core::ErrorCode::overflow, "the optimizer's states do not fit 64 bits", {}};
+    const bool masters = model::has_masters(analysis.job().precision);
+    const std::int64_t elements = size.elements.value().value_or(0);
+    const std::int64_t updated = masters ? elements * core::element_size(core::DType::float32) : *whole;
+    if (masters) bytes += updated;
     for (int kept = 0; kept < row.states; ++kept) {
-      bytes += model::state_bytes(row, kept, size.elements.value().value_or(0), *whole,
-                                  parameter.factored.value().value_or(0));
+      bytes += model::state_bytes(row, kept, elements, updated, parameter.factored.value().value_or(0));
     }
   }
   return bytes;
@@ -37,7 +40,10 @@ GPUMEM_INLINE core::Result<MemoryEstimate> ModelStates::do_estimate(analysis::An
   const core::Checked parameters = core::Checked(job.graph->parameters()) * element;
   const core::Checked gradients = core::Checked(job.graph->trainable_parameters()) * element;
   core::Checked optimizer = gradients * core::Checked(model::optimizer_states(job.optimizer));
-  if (model::row_of(job.optimizer).state_shape != model::OptimizerRow::StateShape::whole) {
+  const bool whole = model::row_of(job.optimizer).state_shape == model::OptimizerRow::StateShape::whole;
+  if (job.offload == model::Offload::optimizer) {
+    optimizer = 0;
+  } else if (!whole || model::has_masters(job.precision)) {
     const core::Result<core::Checked> states = model_states_detail::states_of_each(analysis);
     if (!states) return states.error();
     optimizer = *states;

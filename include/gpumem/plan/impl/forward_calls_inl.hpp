@@ -20,7 +20,7 @@ GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorde
   const auto scratch = tape.list(function.scratch);
   state_.add(scratch, Category::temporary);
   state_.let_go(scratch);
-  if (keeps) keep(function);
+  if (keeps) keep(function, thread == Thread::backward);
   if (results != nullptr) {
     const auto hold = [&](ops::TensorId made) {
       state_.hold(made);
@@ -39,7 +39,7 @@ GPUMEM_INLINE void ForwardCalls::take(const ops::Function& function, bool record
   const auto extras = state_.tape().list(function.extras);
   for (std::size_t at = 0; at < extras.size(); ++at) state_.slot(extras[at]) = results[at];
   state_.slot(function.output) = results.back();
-  if (keeps) keep(function);
+  if (keeps) keep(function, true);
   state_.let_go(extras);
   copies_.end_call();
   results.clear();
@@ -48,7 +48,16 @@ GPUMEM_INLINE void ForwardCalls::take(const ops::Function& function, bool record
 GPUMEM_INLINE void ForwardCalls::keep_inputs(const ops::Function& function) {
   copies_.begin_call(function, true);
   copies_.end_call();
-  keep(function);
+  keep(function, true);
+}
+
+GPUMEM_INLINE std::vector<Slot> ForwardCalls::fetch(const ops::Function& function) {
+  std::vector<Slot> copies;
+  if (!offloads_) return copies;
+  for (const ops::TensorId saved : state_.tape().list(function.saved)) {
+    if (on_host(function, saved)) copies.push_back(state_.allocate(saved, Category::activation));
+  }
+  return copies;
 }
 
 }  // namespace gpumem::plan

@@ -7,6 +7,7 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/language_loss.hpp"
+#include "gpumem/plan/attention_inputs.hpp"
 #include "gpumem/plan/language_loss.hpp"
 
 namespace gpumem::plan {
@@ -30,6 +31,7 @@ class ForwardPassBuilder {
   core::Result<ForwardPass> run(const ops::Catalogue& ops) {
     if (auto fault = add_graph_inputs()) return std::move(*fault);
     if (auto fault = find_language_loss()) return std::move(*fault);
+    if (job_.attention == model::AttentionBackend::flash) moved_ = attention_inputs(wired_);
     tensors_.assign(graph_.layers().size(), kNoTensor);
     consumed_.assign(graph_.layers().size(), false);
     core::Pace pace;
@@ -172,6 +174,11 @@ class ForwardPassBuilder {
 
   std::optional<core::Error> add_layer(std::size_t index) {
     if (language_.replaces(index)) return replace_layer(index);
+    if (!moved_.empty() && moved_[index]) {
+      if (auto fault = gather_inputs(index)) return fault;
+      tensors_[index] = read_tensors_[0];
+      return std::nullopt;
+    }
     const model::Layer& layer = graph_.layers()[index];
     const ops::Op* op = wired_.op(layer);
     tape().begin_layer(static_cast<std::uint32_t>(index));
@@ -206,6 +213,7 @@ class ForwardPassBuilder {
     call.parameters = layer.parameters;
     call.tied_parameters = layer.tied_parameters;
     call.frozen = layer.frozen;
+    call.attention = job_.attention;
     if (!outputs.empty()) {
       const auto size = ops::size_of(outputs[0]);
       if (!size) return unknown_size("its output", outputs[0]);
@@ -299,7 +307,8 @@ class ForwardPassBuilder {
   std::vector<bool> consumed_;
   std::vector<TensorId> read_tensors_;  ///< what the layer at hand reads
   std::vector<core::Shape> read_shapes_;
-  HeadAndLoss language_;  ///< of a chunked or fused loss
+  std::vector<bool> moved_;  ///< layers that flash attention does without
+  HeadAndLoss language_;     ///< of a chunked or fused loss
   ops::LanguageHead head_;
   std::vector<TensorId> head_parameters_;
 };

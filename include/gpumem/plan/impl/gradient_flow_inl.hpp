@@ -71,10 +71,12 @@ GPUMEM_INLINE void GradientFlow::run(std::size_t index) {
   const bool reached = output.slot != kNoSlot || (joined && has_parts(function.output));
   if (reached) {
     blocks_.begin_backward(index);
+    const std::vector<Slot> fetched = blocks_.covers(index) ? std::vector<Slot>() : calls_.fetch(function);
     make_gradients(function, output);
+    for (const Slot copy : fetched) log_.drop(copy);
     if (joined) drop_parts(function.output);
   }
-  if (blocks_.has_saved(index)) calls_.drop_kept(function);
+  if (blocks_.has_saved(index)) calls_.drop_kept(function, blocks_.covers(index));
   if (reached) hand_on(function);
 }
 

@@ -14,27 +14,41 @@ GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, cons
   fused_ = job.fused && multi_tensor && row_.has_fused;
   decays_ = job.weight_decay && row_.decay_copies && !fused_;
   foreach_ = job.foreach && multi_tensor && (row_.foreach_temporaries > 0 || decays_);
+  masters_ = model::has_masters(job.precision);
+  on_host_ = job.offload == model::Offload::optimizer;
   scalars_on_device_ = backend.step_counts_on_device || fused_;
 }
 
 GPUMEM_INLINE void OptimizerStep::create() {
+  if (on_host_) return;
+  if (masters_) {
+    for (const TrainedParameter& parameter : parameters_) {
+      if (pace_.late()) return;
+      log_.allocate(parameter.bytes, Category::optimizer, parameter.layer);
+    }
+  }
   if (row_.state_made == model::OptimizerRow::StateMade::creation) make_state();
 }
 
 GPUMEM_INLINE void OptimizerStep::run() {
-  const std::vector<Slot> decayed = decays_ && foreach_ ? decay_all() : std::vector<Slot>();
+  if (on_host_) return;
+  const std::vector<Slot> gradients = masters_ ? copy_all() : std::vector<Slot>();
+  const std::vector<Slot> decayed = decays_ && foreach_ ? copy_all() : std::vector<Slot>();
   make_state();
-  if (fused_) return;
-  if (foreach_) {
+  if (fused_) {
+    // one kernel, without temporaries
+  } else if (foreach_) {
     if (decayed.empty() || !row_.works_in_decayed) take_for_all();
   } else {
     take_one_by_one();
   }
   for (const Slot slot : decayed) log_.drop(slot);
+  for (const Slot slot : gradients) log_.drop(slot);
 }
 
-/// grads = torch._foreach_add(grads, params, alpha=weight_decay): they live until the step returns.
-GPUMEM_INLINE std::vector<Slot> OptimizerStep::decay_all() {
+/// Copies of the gradients, which live until the step returns: grads = torch._foreach_add(grads, params,
+/// alpha=weight_decay), or in the masters' type.
+GPUMEM_INLINE std::vector<Slot> OptimizerStep::copy_all() {
   std::vector<Slot> copies;
   copies.reserve(parameters_.size());
   for (const TrainedParameter& parameter : parameters_) {
@@ -106,7 +120,9 @@ GPUMEM_INLINE void OptimizerStep::take_one_by_one() {
 }
 
 GPUMEM_INLINE GradientScaler::GradientScaler(RunState& state, const model::TrainingJob& job)
-    : state_(state), active_(job.precision == model::Precision::amp_fp16 && state.backend().scales_gradients) {}
+    : state_(state),
+      active_((job.precision == model::Precision::amp_fp16 || job.precision == model::Precision::fp16_mixed) &&
+              state.backend().scales_gradients) {}
 
 /// The scale (float32) and the growth tracker (int32) stand from the first call on; the scaled loss lives while
 /// backward() runs.

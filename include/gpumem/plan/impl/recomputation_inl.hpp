@@ -79,7 +79,9 @@ GPUMEM_INLINE bool Recomputation::is_constant(ops::TensorId id) const {
 
 GPUMEM_INLINE void Recomputation::hold_inputs(Block& block) {
   block.held = true;
-  for (const ops::TensorId input : block.inputs) state_.hold(input);
+  for (const ops::TensorId input : block.inputs) {
+    if (!calls_.on_host(input)) state_.hold(input);
+  }
 }
 
 /// `upto`: the function whose backward asks. What stands behind it in the block has had its backward.
@@ -87,6 +89,7 @@ GPUMEM_INLINE void Recomputation::run_again(Block& block, std::uint32_t upto) {
   block.recomputed = true;
   const ops::Tape& tape = state_.tape();
   forget_names(block);
+  fetch_inputs(block);
   const auto functions = tape.functions();
   for (std::uint32_t index = block.run.first; index < block.run.end; ++index) {
     put_aside(block, functions[index].output);
@@ -125,6 +128,19 @@ GPUMEM_INLINE ForwardCalls::Results* Recomputation::results_of(std::size_t funct
   return block == nullptr ? nullptr : results_in(*block, function);
 }
 
+/// The arguments come back from the host; one that others hold here is not copied again.
+GPUMEM_INLINE void Recomputation::fetch_inputs(Block& block) {
+  for (const ops::TensorId input : block.inputs) {
+    if (!calls_.on_host(input)) continue;
+    if (state_.slot(input) == kNoSlot) {
+      state_.add(input, Category::activation);
+    } else {
+      state_.hold(input);
+    }
+  }
+  block.fetched = true;
+}
+
 /// Of results that are kept: their names have ended, unless the block hands them out.
 GPUMEM_INLINE void Recomputation::forget_names(Block& block) {
   const ops::Tape& tape = state_.tape();
@@ -158,7 +174,11 @@ GPUMEM_INLINE void Recomputation::end(Block& block) {
     for (const Slot slot : results) state_.log().drop(slot);
     results.clear();
   }
-  if (block.held) state_.let_go(block.inputs);
+  for (const ops::TensorId input : block.inputs) {
+    const bool here = block.held && (!calls_.on_host(input) || block.fetched);
+    if (here) state_.let_go(input);
+  }
+  block.fetched = false;
   block.held = false;
   block.recomputed = false;
 }

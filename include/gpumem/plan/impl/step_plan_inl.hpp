@@ -59,7 +59,7 @@ class TrainingScript {
         held_(held_by_loop(job, pass)),
         state_(pass, std::move(reused)),
         names_(pass, held_),
-        calls_(state_),
+        calls_(state_, job.offload == model::Offload::activations),
         blocks_(state_, calls_, names_, blocks, job.checkpoints),
         gradients_(state_, calls_, blocks_),
         optimizer_(state_.log(), state_.pace(), job, state_.backend()),
@@ -141,9 +141,10 @@ class TrainingScript {
     all.reserve(state_.trained().size());
     for (const ops::Tape::Parameter& parameter : pass_.tape.parameters()) {
       if (parameter.frozen || parameter.tied) continue;
-      all.push_back({state_.bytes(parameter.tensor),
-                     pass_.tape.tensor(parameter.tensor).size.elements.value().value_or(0),
-                     parameter.factored.value().value_or(0), state_.layer(parameter.tensor)});
+      const std::int64_t elements = pass_.tape.tensor(parameter.tensor).size.elements.value().value_or(0);
+      const bool masters = model::has_masters(job_.precision);
+      all.push_back({masters ? elements * core::element_size(core::DType::float32) : state_.bytes(parameter.tensor),
+                     elements, parameter.factored.value().value_or(0), state_.layer(parameter.tensor)});
     }
     return all;
   }
@@ -195,7 +196,9 @@ class TrainingScript {
   void drop_saved() {
     const auto functions = pass_.tape.functions().first(pass_.model_functions);
     for (std::size_t index = 0; index < functions.size(); ++index) {
-      if (state_.requires_grad(functions[index].output) && !blocks_.covers(index)) calls_.drop_kept(functions[index]);
+      if (state_.requires_grad(functions[index].output) && !blocks_.covers(index)) {
+        calls_.drop_kept(functions[index], false);
+      }
     }
   }
 

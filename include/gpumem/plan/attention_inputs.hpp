@@ -1,0 +1,20 @@
+// Enters: a wired graph. Leaves: which of its layers a flash-attn kernel does without: copies in order and repeated
+// heads, which only bring queries, keys and values into the form that scaled_dot_product_attention takes. Units:
+// indices. Source: transformers 4.48, integrations/flash_attention.py against integrations/sdpa_attention.py.
+#pragma once
+
+#include <vector>
+
+#include "gpumem/connect/wired_graph.hpp"
+
+namespace gpumem::plan {
+
+/// By layer: whether it stands before an attention and moves what that reads, for nobody else.
+[[nodiscard]] std::vector<bool> attention_inputs(const connect::WiredGraph& wired);
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/plan/impl/attention_inputs_inl.hpp"
+#endif
