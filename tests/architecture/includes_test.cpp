@@ -42,7 +42,7 @@ const std::map<std::string, Names> kShared = {
      {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr", "node_linker",
       "plain_graph_json", "graph_json_values", "recording_fields", "recording_checks"}},
     {"architectures", {"architecture", "config_fields", "forward", "decoder"}},
-    {"ops", {"op", "window", "tape", "broadcast", "matrix", "axis"}},
+    {"ops", {"op", "window", "tape", "broadcast", "matrix", "axis", "language_loss"}},
     {"connect",
      {"family",  "module_view",     "forward",      "complete",    "containers",   "wiring",         "block_rule",
       "chain",   "connect",         "infer_shapes", "wired_graph", "tokens",       "repair",         "same_padding",

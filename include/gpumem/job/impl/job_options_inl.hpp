@@ -3,10 +3,10 @@
 #include "gpumem/job/job_options.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/error.hpp"
+#include "gpumem/job/counted_choices.hpp"
 
 namespace gpumem::job {
 
@@ -96,81 +96,18 @@ constexpr OptionPlace choice() {
           &names_of<kList>};
 }
 
-GPUMEM_INLINE std::optional<std::int64_t> read_whole(std::string_view text, std::size_t& at);
-
-/// A name that ends in ":N" stands for itself with a number in its place.
-inline constexpr std::string_view kNumber = ":N";
-
-template <typename Enum, std::size_t Count>
-std::optional<model::Counted<Enum>> counted_of(const std::array<model::Named<Enum>, Count>& list,
-                                               std::string_view text) {
-  for (const model::Named<Enum>& row : list) {
-    if (!row.name.ends_with(kNumber)) {
-      if (row.name == text) return model::Counted<Enum>{row.value, 0};
-      continue;
-    }
-    const std::string_view begin = row.name.substr(0, row.name.size() - 1);
-    std::size_t at = begin.size();
-    const auto number = text.starts_with(begin) ? read_whole(text, at) : std::nullopt;
-    if (number && at == text.size() && *number > 0) return model::Counted<Enum>{row.value, *number};
-  }
-  return std::nullopt;
-}
-
-template <typename Enum, std::size_t Count>
-std::string text_of(const std::array<model::Named<Enum>, Count>& list, const model::Counted<Enum>& counted) {
-  std::string text(model::name_of(list, counted.kind));
-  if (text.ends_with(kNumber)) text.replace(text.size() - 1, 1, std::to_string(counted.count));
-  return text;
-}
-
-/// What is lost, or in which form: "mse", "fused". A form is cross entropy's; "standard" is its usual one.
 GPUMEM_INLINE bool set_loss(JobRequest& request, const OptionValue& value) {
-  const auto& word = std::get<std::string>(value);
-  TrainingJob& training = request.training;
-  if (const auto loss = model::value_of(model::kLosses, word)) {
-    training.loss = *loss;
-    training.loss_form = {};
-    return true;
-  }
-  const auto form = counted_of(model::kLossForms, word);
-  if (!form) return false;
-  training.loss = model::Loss::cross_entropy;
-  training.loss_form = *form;
-  return true;
+  return take_loss(request.training, std::get<std::string>(value));
 }
 
 GPUMEM_INLINE std::optional<OptionValue> get_loss(const JobRequest& request) {
-  const TrainingJob& training = request.training;
-  if (training.loss_form == model::LossForm()) {
-    return OptionValue(std::string(model::name_of(model::kLosses, training.loss)));
-  }
-  return OptionValue(text_of(model::kLossForms, training.loss_form));
-}
-
-GPUMEM_INLINE Names loss_names() {
-  Names names = names_of<model::kLosses>();
-  for (const auto& row : model::kLossForms) {
-    if (row.value != model::LossForms::standard) names.push_back(row.name);
-  }
-  return names;
+  return OptionValue(loss_text(request.training));
 }
 
 /// On is "full".
 GPUMEM_INLINE bool set_checkpointing(JobRequest& request, const OptionValue& value) {
-  TrainingJob& training = request.training;
-  const bool* on = std::get_if<bool>(&value);
-  const std::string* word = std::get_if<std::string>(&value);
-  if (on != nullptr || *word == "none") {
-    training.activation_checkpointing = on != nullptr && *on;
-    training.checkpoints = {};
-    return true;
-  }
-  const auto policy = counted_of(model::kCheckpoints, *word);
-  if (!policy) return false;
-  training.activation_checkpointing = true;
-  training.checkpoints = *policy;
-  return true;
+  if (const bool* on = std::get_if<bool>(&value)) return take_checkpointing(request.training, *on ? "full" : "none");
+  return take_checkpointing(request.training, std::get<std::string>(value));
 }
 
 GPUMEM_INLINE std::optional<OptionValue> get_checkpointing(const JobRequest& request) {
@@ -179,22 +116,6 @@ GPUMEM_INLINE std::optional<OptionValue> get_checkpointing(const JobRequest& req
     return OptionValue(training.activation_checkpointing);
   }
   return OptionValue(text_of(model::kCheckpoints, training.checkpoints));
-}
-
-GPUMEM_INLINE Names checkpointing_names() {
-  Names names = {"none"};
-  for (const auto& row : model::kCheckpoints) names.push_back(row.name);
-  return names;
-}
-
-/// Digits alone, at `at`, which moves behind them.
-GPUMEM_INLINE std::optional<std::int64_t> read_whole(std::string_view text, std::size_t& at) {
-  if (at == text.size() || text[at] < '0' || text[at] > '9') return std::nullopt;
-  std::int64_t value = 0;
-  const auto [stop, fault] = std::from_chars(text.data() + at, text.data() + text.size(), value);
-  if (fault != std::errc()) return std::nullopt;
-  at = static_cast<std::size_t>(stop - text.data());
-  return value;
 }
 
 /// "3x224x224"; no text, no sizes.

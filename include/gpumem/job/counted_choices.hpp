@@ -1,0 +1,97 @@
+// Enters: the words of a loss, of a kind of checkpointing: "mse", "chunked:128", "every:2". Leaves: the fields of a
+// TrainingJob that they stand for, and their words again. Units: whole numbers of 1 or more.
+#pragma once
+
+#include <array>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::job {
+
+/// Digits alone, at `at`, which moves behind them.
+[[nodiscard]] inline std::optional<std::int64_t> read_whole(std::string_view text, std::size_t& at) {
+  if (at == text.size() || text[at] < '0' || text[at] > '9') return std::nullopt;
+  std::int64_t value = 0;
+  const auto [stop, fault] = std::from_chars(text.data() + at, text.data() + text.size(), value);
+  if (fault != std::errc()) return std::nullopt;
+  at = static_cast<std::size_t>(stop - text.data());
+  return value;
+}
+
+/// A name that ends so stands for itself with a number in the place of the N.
+inline constexpr std::string_view kNumberEnding = ":N";
+
+/// Nothing: the text is none of the list.
+template <typename Enum, std::size_t Count>
+[[nodiscard]] std::optional<model::Counted<Enum>> counted_of(const std::array<model::Named<Enum>, Count>& list,
+                                                             std::string_view text) {
+  for (const model::Named<Enum>& row : list) {
+    if (!row.name.ends_with(kNumberEnding)) {
+      if (row.name == text) return model::Counted<Enum>{row.value, 0};
+      continue;
+    }
+    const std::string_view begin = row.name.substr(0, row.name.size() - 1);
+    std::size_t at = begin.size();
+    const auto number = text.starts_with(begin) ? read_whole(text, at) : std::nullopt;
+    if (number && at == text.size() && *number > 0) return model::Counted<Enum>{row.value, *number};
+  }
+  return std::nullopt;
+}
+
+template <typename Enum, std::size_t Count>
+[[nodiscard]] std::string text_of(const std::array<model::Named<Enum>, Count>& list,
+                                  const model::Counted<Enum>& counted) {
+  std::string text(model::name_of(list, counted.kind));
+  if (text.ends_with(kNumberEnding)) text.replace(text.size() - 1, 1, std::to_string(counted.count));
+  return text;
+}
+
+/// What is lost, or in which form: "mse", "fused". A form is cross entropy's; "standard" is its usual one. False: it is
+/// neither.
+[[nodiscard]] inline bool take_loss(model::TrainingJob& training, std::string_view word) {
+  const auto loss = model::value_of(model::kLosses, word);
+  const auto form = loss ? model::LossForm() : counted_of(model::kLossForms, word);
+  if (!form) return false;
+  training.loss = loss.value_or(model::Loss::cross_entropy);
+  training.loss_form = *form;
+  return true;
+}
+
+[[nodiscard]] inline std::string loss_text(const model::TrainingJob& training) {
+  const bool standard = training.loss_form == model::LossForm();
+  return standard ? std::string(model::name_of(model::kLosses, training.loss))
+                  : text_of(model::kLossForms, training.loss_form);
+}
+
+[[nodiscard]] inline std::vector<std::string_view> loss_names() {
+  std::vector<std::string_view> names;
+  for (const auto& row : model::kLosses) names.push_back(row.name);
+  for (const auto& row : model::kLossForms) {
+    if (row.value != model::LossForms::standard) names.push_back(row.name);
+  }
+  return names;
+}
+
+/// "none" or a kind. False: it is neither.
+[[nodiscard]] inline bool take_checkpointing(model::TrainingJob& training, std::string_view word) {
+  const bool none = word == "none";
+  const auto policy = none ? model::CheckpointPolicy() : counted_of(model::kCheckpoints, word);
+  if (!policy) return false;
+  training.activation_checkpointing = !none;
+  training.checkpoints = *policy;
+  return true;
+}
+
+[[nodiscard]] inline std::vector<std::string_view> checkpointing_names() {
+  std::vector<std::string_view> names = {"none"};
+  for (const auto& row : model::kCheckpoints) names.push_back(row.name);
+  return names;
+}
+
+}  // namespace gpumem::job
