@@ -87,6 +87,9 @@ Tensor rotary_attention(Forward& forward, const DecoderSizes& sizes, Tensor inpu
 Tensor gated_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, std::string_view class_name,
                           bool bias = false);
 
+/// The same with gate_proj and up_proj in one: down_proj(up * activation_fn(gate)).
+Tensor packed_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, std::string_view class_name);
+
 /// Two linear layers with an activation between them.
 struct PlainFeedForward {
   std::string_view class_name = {};

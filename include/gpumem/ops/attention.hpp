@@ -47,17 +47,50 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
                       .autocast = Autocast::lower});
 }
 
+/// The same of keys and values that one head stands for all of (multi-query), or that the fused kernels take not:
+/// computed in float32 (math_compute of attention.cpp, since 2.5), keys and values copied out for each head by
+/// aten::matmul, and a mask of the future where none is given.
+inline TensorId record_broadcast_math(Tape& tape, const OpCall& call, const TensorSize& scores, std::int64_t keys) {
+  const core::DType computing = tape.computing_type({.inputs = call.tensors.first(3), .autocast = Autocast::lower});
+  const auto wide = [&](TensorId tensor) { return tape.cast(tape.cast(tensor, computing), core::DType::float32); };
+  const TensorSize whole = call.size.as(core::DType::float32);
+  const TensorSize written = scores.as(core::DType::float32);
+  const auto repeated = [&](TensorId tensor) {
+    const TensorSize all = {whole.elements, whole.batch_power, core::DType::float32};
+    const TensorId view =
+        tape.record({.inputs = {&tensor, 1}, .output = all, .kind = Output::view, .layout = {Layout::kInOrder, true}});
+    return contiguous(tape, view);
+  };
+  const TensorId value = wide(call.tensors[2]);
+  const std::array<TensorId, 2> product_of = {contiguous(tape, elementwise(tape, wide(call.tensors[0]))),
+                                              repeated(elementwise(tape, wide(call.tensors[1])))};
+  const TensorId raw = tape.record({.inputs = product_of,
+                                    .output = written,
+                                    .saved_inputs = 3,
+                                    .library = Library::gemm,
+                                    .multiply_adds = whole.times(keys)});
+  const TensorId masked = elementwise(tape, raw);
+  const std::array<TensorId, 2> weighted = {elementwise(tape, masked, 0, true), repeated(value)};
+  const TensorId mixed = tape.record({.inputs = weighted,
+                                      .output = whole,
+                                      .saved_inputs = 3,
+                                      .library = Library::gemm,
+                                      .multiply_adds = whole.times(keys)});
+  return tape.cast(mixed, computing);
+}
+
 /// Memory-efficient attention (float32) and flash attention (half precision, no mask): keep Q, K, V, the output and
 /// one log-sum a row; backward holds one figure a row, and flash a float32 copy of the query's gradient. A fourth
-/// input is a mask, kept as well. Flash lays its output out as the query lies (flash_api.cpp, empty_like); the other
-/// one as [N, S, heads, d], which is then seen as [N, heads, S, d].
+/// input is a mask, kept as well; flash takes none, and only values as wide as the keys (`alike`). Flash lays its
+/// output out as the query lies (flash_api.cpp, empty_like); the other one as [N, S, heads, d], which is then seen as
+/// [N, heads, S, d].
 inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
-                             const TensorSize& rows, std::int64_t keys) {
+                             const TensorSize& rows, std::int64_t keys, bool alike = true) {
   const bool half = core::element_size(tape.computing_type({.inputs = qkv, .autocast = Autocast::lower})) == 2;
   const std::array<TensorSize, 2> extras = {rows, TensorSize{2, 0, core::DType::int64}};
   const std::array<TensorSize, 2> scratch = {rows, output.as(core::DType::float32)};
   const std::array<std::size_t, 4> heads_first = {0, 2, 1, 3};
-  const bool flash = half && qkv.size() == 3;
+  const bool flash = half && qkv.size() == 3 && alike;
   return tape.record(
       {.inputs = qkv,
        .output = output,
@@ -119,6 +152,14 @@ inline TensorId record_flash(Tape& tape, std::span<const TensorId> qkv, const Te
                       .autocast = Autocast::lower});
 }
 
+/// The query's shape, as wide as the values are.
+inline core::Result<core::Shape> attended_shape(const OpInput& input) {
+  core::Shape shape = input.inputs[0];
+  const bool has_values = input.inputs.size() > 2 && input.inputs[2].rank() == shape.rank() && shape.rank() > 0;
+  if (has_values) shape.set(shape.rank() - 1, input.inputs[2][shape.rank() - 1]);
+  return shape;
+}
+
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute
 /// "backend": "math" writes it out, as a CPU and models with attention of their own do.
 inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
@@ -150,8 +191,11 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   if (call.attention == model::AttentionBackend::eager && !own) {
     return record_eager(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
   }
+  const bool shares = fits && call.shapes[0][1] != keys[1];
+  if (!math && shares) return record_broadcast_math(tape, call, rows->times(keys_count), keys_count);
+  const bool alike = call.output == call.shapes[0];
   if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows, keys_count);
-  if (!math) return record_fused(tape, qkv, call.size, *rows, keys_count);
+  if (!math) return record_fused(tape, qkv, call.size, *rows, keys_count, alike);
   return record_math(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
 }
 
@@ -305,7 +349,7 @@ inline constexpr std::array<Op, 3> kAttentionOps = {{
                 .family = OpFamily::attention,
                 .keras_classes = attention_detail::kKerasScaled,
                 .keeps = Keeps::input},
-     .output_shape = same_shape,
+     .output_shape = attention_detail::attended_shape,
      .record = attention_detail::record_scaled},
     // HuggingFace's rotary positions: two small tables, which no later row of a summary reads.
     {.traits = {.name = "rotary_embedding",

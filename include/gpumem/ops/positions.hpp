@@ -86,9 +86,12 @@ inline core::Result<TensorId> record_positions(const OpCall& call, Tape& tape) {
   return tape.record({.output = call.size.as(core::DType::int64), .differentiable = false});
 }
 
-/// Made in float32 and cast to the type of the model's activations.
+/// Made in float32 and cast to the type of the model's activations; or of the type "dtype" (masks of booleans).
 inline core::Result<TensorId> record_table(const OpCall& call, Tape& tape) {
-  return tape.record({.output = call.size, .differentiable = false});
+  const model::AttributeValue* named = call.attributes.find("dtype");
+  const auto* name = named == nullptr ? nullptr : std::get_if<std::string>(named);
+  const auto dtype = name == nullptr ? std::nullopt : core::dtype_from(*name);
+  return tape.record({.output = dtype ? call.size.as(*dtype) : call.size, .differentiable = false});
 }
 
 }  // namespace positions_detail

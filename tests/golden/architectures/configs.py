@@ -27,6 +27,16 @@ BERT = {
     "hidden_dropout_prob": 0.1,
     "attention_probs_dropout_prob": 0.1,
 }
+FALCON = {
+    "model_type": "falcon",
+    **SIZES,
+    "new_decoder_architecture": False,
+    "multi_query": True,
+    "parallel_attn": True,
+    "alibi": False,
+    "bias": False,
+}
+GLM = {**GATED, "num_key_value_heads": 2, "head_dim": 32, "partial_rotary_factor": 0.5}
 T5 = {
     "model_type": "t5",
     "architectures": ["T5ForConditionalGeneration"],
@@ -176,6 +186,21 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "hidden_dropout": 0.1,
         "attention_dropout": 0.1,
     },
+    "falcon": FALCON,
+    "falcon_grouped": {**FALCON, "new_decoder_architecture": True, "num_kv_heads": 2},
+    "falcon_alibi": {**FALCON, "multi_query": False, "parallel_attn": False, "alibi": True, "bias": True},
+    "mpt": {"model_type": "mpt", "d_model": 256, "n_heads": 8, "n_layers": 4, "vocab_size": 1000},
+    "deepseek": {
+        "model_type": "deepseek_v3",
+        **GATED,
+        "q_lora_rank": 96,
+        "kv_lora_rank": 64,
+        "qk_nope_head_dim": 32,
+        "qk_rope_head_dim": 16,
+        "v_head_dim": 32,
+    },
+    "glm": {"model_type": "glm", **GLM, "attention_bias": True},
+    "glm4": {"model_type": "glm4", **GLM, "attention_bias": False},
     "t5": {**T5, "feed_forward_proj": "relu", "tie_word_embeddings": True},
     "t5_gated": {**T5, "feed_forward_proj": "gated-gelu", "tie_word_embeddings": False},
     "bart": {

@@ -9,8 +9,11 @@
 #include "gpumem/architectures/bart.hpp"
 #include "gpumem/architectures/bert.hpp"
 #include "gpumem/architectures/bloom.hpp"
+#include "gpumem/architectures/deepseek.hpp"
 #include "gpumem/architectures/distilbert.hpp"
+#include "gpumem/architectures/falcon.hpp"
 #include "gpumem/architectures/gemma.hpp"
+#include "gpumem/architectures/glm.hpp"
 #include "gpumem/architectures/gpt2.hpp"
 #include "gpumem/architectures/gpt_bigcode.hpp"
 #include "gpumem/architectures/gpt_neo.hpp"
@@ -18,6 +21,7 @@
 #include "gpumem/architectures/gptj.hpp"
 #include "gpumem/architectures/llama.hpp"
 #include "gpumem/architectures/mixtral.hpp"
+#include "gpumem/architectures/mpt.hpp"
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/opt.hpp"
 #include "gpumem/architectures/phi.hpp"
@@ -127,10 +131,10 @@ GPUMEM_INLINE void warn_of_unread(const ConfigFields& config, model::GraphBuilde
 }  // namespace architectures_detail
 
 GPUMEM_INLINE const Architectures& architectures() {
-  static const Architectures kAll = {&bart(),  &bert(),        &bloom(),      &distilbert(), &gemma(),
-                                     &gpt2(),  &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),   &gptj(),
-                                     &llama(), &mixtral(),     &olmo(),       &opt(),        &phi(),
-                                     &phi3(),  &stablelm(),    &starcoder2(), &t5(),         &vit()};
+  static const Architectures kAll = {&bart(),  &bert(),  &bloom(),    &deepseek(),    &distilbert(), &falcon(),
+                                     &gemma(), &glm(),   &gpt2(),     &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),
+                                     &gptj(),  &llama(), &mixtral(),  &mpt(),         &olmo(),       &opt(),
+                                     &phi(),   &phi3(),  &stablelm(), &starcoder2(),  &t5(),         &vit()};
   return kAll;
 }
 

@@ -153,6 +153,15 @@ GPUMEM_INLINE Tensor gated_feed_forward(Forward& forward, const DecoderSizes& si
   return forward.linear("down_proj", forward.multiply(open, up), sizes.inner, sizes.width, {.bias = bias});
 }
 
+GPUMEM_INLINE Tensor packed_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,
+                                         std::string_view class_name) {
+  const InModule inside(forward, "mlp", class_name);
+  const Tensor packed = forward.linear("gate_up_proj", input, sizes.width, 2 * sizes.inner, {.bias = false});
+  const std::vector<Tensor> parts = forward.split(packed, 2, {sizes.inner, sizes.inner});
+  const Tensor gated = forward.multiply(parts[1], forward.activation("activation_fn", parts[0], sizes.activation));
+  return forward.linear("down_proj", gated, sizes.inner, sizes.width, {.bias = false});
+}
+
 GPUMEM_INLINE void decoder_head(Forward& forward, ConfigFields& config, const DecoderSizes& sizes, Head head,
                                 Tensor hidden, const LanguageHead& options) {
   const std::int64_t labels = labels_of(config);

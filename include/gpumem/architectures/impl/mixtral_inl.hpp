@@ -5,6 +5,7 @@
 #include <array>
 
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/mixture.hpp"
 
 namespace gpumem::architectures {
 
@@ -15,9 +16,7 @@ inline constexpr std::array<std::string_view, 3> kModelTypes = {"mixtral", "qwen
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "Mixtral";
-  std::int64_t experts = 1;
-  std::int64_t per_token = 1;
-  std::int64_t expert_inner = 1;
+  Mixture mixture;
   std::int64_t shared_inner = 0;  ///< of the expert that all tokens go to; 0: there is none
   std::int64_t every = 1;         ///< so manieth layers have experts
   bool biased_queries = false;
@@ -32,60 +31,45 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   const std::string_view type = config.text({"model_type"}, "mixtral");
   model.prefix = type == "mixtral" ? "Mixtral" : type == "qwen2_moe" ? "Qwen2Moe" : "Qwen3Moe";
   model.sizes = decoder_sizes(config);
-  model.experts = config.size({"num_local_experts", "num_experts"});
-  model.per_token = config.size({"num_experts_per_tok"});
-  model.expert_inner = type == "mixtral" ? model.sizes.inner : config.size({"moe_intermediate_size"});
+  model.mixture = {.experts = config.size({"num_local_experts", "num_experts"}),
+                   .per_token = config.size({"num_experts_per_tok"}),
+                   .inner = type == "mixtral" ? model.sizes.inner : config.size({"moe_intermediate_size"}),
+                   .expert_class = model.named("Expert")};
   model.biased_queries = type == "qwen2_moe" && config.flag("qkv_bias", true);
   model.normed_heads = type == "qwen3_moe";
   if (type == "qwen2_moe") model.shared_inner = config.size({"shared_expert_intermediate_size"});
   model.every = config.size_or({"decoder_sparse_step"}, 1);
   model.bias = config.flag("attention_bias", false);
-  constexpr std::int64_t kMostExperts = 4096;
-  if (model.experts > kMostExperts) config.fail("no model has so many experts", "num_experts");
-  if (model.per_token > model.experts) config.fail("is more than there are experts", "num_experts_per_tok");
+  check_mixture(config, model.mixture, "num_experts", "num_experts_per_tok");
   const core::JsonValue* plain = config.find("mlp_only_layers");
   if (plain != nullptr && plain->size() > 0) config.fail("layers without experts are not known", "mlp_only_layers");
   config.ignore({"router_aux_loss_coef", "router_jitter_noise", "output_router_logits", "norm_topk_prob"});
   return model;
 }
 
-/// w2(act(w1(x)) * w3(x)), under the names that the model has for them.
-GPUMEM_INLINE Tensor expert(Forward& f, const Model& model, Tensor input) {
-  const bool mixtral = model.prefix == "Mixtral";
-  const std::int64_t width = model.sizes.width;
-  const std::int64_t inner = model.expert_inner;
-  const Tensor gate = f.linear(mixtral ? "w1" : "gate_proj", input, width, inner, {.bias = false});
-  const Tensor open = f.activation("act_fn", gate, model.sizes.activation);
-  const Tensor up = f.linear(mixtral ? "w3" : "up_proj", input, width, inner, {.bias = false});
-  return f.linear(mixtral ? "w2" : "down_proj", f.multiply(open, up), inner, width, {.bias = false});
-}
-
 GPUMEM_INLINE Tensor shared_expert(Forward& f, const Model& model, Tensor input) {
-  DecoderSizes sizes = model.sizes;
-  sizes.inner = model.shared_inner;
-  const Tensor made = gated_feed_forward(f, sizes, input, "Qwen2MoeMLP");
-  const Tensor gate = f.linear("shared_expert_gate", input, sizes.width, 1, {.bias = false});
+  const std::int64_t width = model.sizes.width;
+  Tensor made = 0;
+  {
+    const InModule inside(f, "shared_expert", model.named("MLP"));
+    made = gated_layer(f, width, model.shared_inner, model.sizes.activation, input);
+  }
+  const Tensor gate = f.linear("shared_expert_gate", input, width, 1, {.bias = false});
   return f.multiply(f.call("sigmoid", {gate}), made);
 }
 
 GPUMEM_INLINE Tensor mixture(Forward& f, const Model& model, Tensor input) {
-  const InModule inside(f, model.prefix == "Mixtral" ? "block_sparse_moe" : "mlp", model.named("SparseMoeBlock"));
-  const Tensor scores = f.linear("gate", input, model.sizes.width, model.experts, {.bias = false});
+  const bool mixtral = model.prefix == "Mixtral";
+  const InModule inside(f, mixtral ? "block_sparse_moe" : "mlp", model.named("SparseMoeBlock"));
+  const std::int64_t width = model.sizes.width;
+  const Mixture& m = model.mixture;
+  const Tensor scores = f.linear("gate", input, width, m.experts, {.bias = false});
   const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
-  const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, model.per_token), input);
-  Tensor sum = f.call("token_zeros", {input});
-  const InModule list(f, "experts", "ModuleList");
-  const auto share = [&](Tensor of) {
-    return f.call("gather_tokens", {of}, {{"experts", model.experts}, {"per_token", model.per_token}});
-  };
-  for (std::int64_t index = 0; index < model.experts && !f.failed(); ++index) {
-    const InModule one(f, std::to_string(index), model.named("Expert"));
-    const Tensor made = expert(f, model, share(input));
-    const Tensor weight = share(f.slice(chosen, 2, 0, 1));
-    sum = f.call("scatter_tokens", {sum, f.multiply(made, weight)});
-  }
-  if (model.shared_inner > 0) sum = f.add(sum, shared_expert(f, model, input));
-  return sum;
+  const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
+  const GatedNames names = mixtral ? GatedNames{.gate = "w1", .up = "w3", .down = "w2"} : GatedNames{};
+  const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows, names); };
+  const Tensor sum = add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
+  return model.shared_inner > 0 ? f.add(sum, shared_expert(f, model, input)) : sum;
 }
 
 GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
@@ -108,7 +92,7 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  f.warn("tokens are taken to be spread evenly over the experts: what one gets depends on the data");
+  warn_of_routing(f);
   Tensor hidden = 0;
   {
     const InModule inside(f, "model", model.named("Model"));

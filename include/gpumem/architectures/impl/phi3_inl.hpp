@@ -43,20 +43,13 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, con
   return f.linear("o_proj", attended, queries, s.width, {.bias = false});
 }
 
-GPUMEM_INLINE Tensor feed_forward(Forward& f, const DecoderSizes& s, Tensor input) {
-  const InModule inside(f, "mlp", "Phi3MLP");
-  const Tensor packed = f.linear("gate_up_proj", input, s.width, 2 * s.inner, {.bias = false});
-  const std::vector<Tensor> parts = f.split(packed, 2, {s.inner, s.inner});
-  const Tensor gated = f.multiply(parts[1], f.activation("activation_fn", parts[0], s.activation));
-  return f.linear("down_proj", gated, s.inner, s.width, {.bias = false});
-}
-
 GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
   const std::int64_t width = model.sizes.width;
   const Tensor mixed = attention(f, model, f.rms_norm("input_layernorm", input, width, "Phi3RMSNorm"), rotary);
   const Tensor attended = f.add(input, f.dropout("resid_attn_dropout", mixed, model.dropout));
   const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, "Phi3RMSNorm");
-  return f.add(attended, f.dropout("resid_mlp_dropout", feed_forward(f, model.sizes, again), model.dropout));
+  return f.add(attended,
+               f.dropout("resid_mlp_dropout", packed_feed_forward(f, model.sizes, again, "Phi3MLP"), model.dropout));
 }
 
 GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, decoders, encoder_decoders, encoders, gemma, llama, more_decoders
+from . import bloom, decoders, encoder_decoders, encoders, gemma, latest_decoders, llama, more_decoders
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
@@ -16,6 +16,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **decoders.BUILDERS,
     **more_decoders.BUILDERS,
     **bloom.BUILDERS,
+    **latest_decoders.BUILDERS,
     **encoders.BUILDERS,
     **encoder_decoders.BUILDERS,
 }

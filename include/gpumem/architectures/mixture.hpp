@@ -1,0 +1,60 @@
+// Enters: tokens, and the layer that each expert is. Leaves: the sum of what the experts make of the tokens that go to
+// them, as transformers loops over experts. Which tokens an expert gets depends on the data: each gets as many.
+// Source: transformers 4.48, models/mixtral/modeling_mixtral.py; 4.51, models/deepseek_v3/modeling_deepseek_v3.py.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gpumem/architectures/config_fields.hpp"
+#include "gpumem/architectures/forward.hpp"
+
+namespace gpumem::architectures {
+
+struct Mixture {
+  std::int64_t experts = 1;
+  std::int64_t per_token = 1;
+  std::int64_t inner = 1;  ///< of an expert's feed-forward layer
+  std::string expert_class = {};
+};
+
+/// More experts than any model has, or more a token than there are, is a fault of these fields.
+void check_mixture(ConfigFields& config, const Mixture& mixture, std::string_view experts_field,
+                   std::string_view per_token_field);
+
+/// The names of an expert's three projections.
+struct GatedNames {
+  std::string_view gate = "gate_proj";
+  std::string_view up = "up_proj";
+  std::string_view down = "down_proj";
+};
+
+/// down(act(gate(x)) * up(x)), in the module that is open.
+Tensor gated_layer(Forward& forward, std::int64_t width, std::int64_t inner, std::string_view activation, Tensor input,
+                   const GatedNames& names = {});
+
+/// `sum` with what `expert(rows)` makes of each expert's rows, times the rows' weights [N, S, per token].
+template <typename Expert>
+Tensor add_experts(Forward& f, const Mixture& mixture, Tensor input, Tensor weights, Tensor sum, Expert expert) {
+  const InModule list(f, "experts", "ModuleList");
+  const auto share = [&](Tensor of) {
+    return f.call("gather_tokens", {of}, {{"experts", mixture.experts}, {"per_token", mixture.per_token}});
+  };
+  for (std::int64_t index = 0; index < mixture.experts && !f.failed(); ++index) {
+    const InModule one(f, std::to_string(index), mixture.expert_class);
+    const Tensor made = expert(share(input));
+    const Tensor weight = share(f.slice(weights, 2, 0, 1));
+    sum = f.call("scatter_tokens", {sum, f.multiply(made, weight)});
+  }
+  return sum;
+}
+
+/// That the routing is taken to be even.
+void warn_of_routing(Forward& forward);
+
+}  // namespace gpumem::architectures
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/architectures/impl/mixture_inl.hpp"
+#endif
