@@ -40,8 +40,8 @@ const std::map<std::string, Names> kArrows = {
 const std::map<std::string, Names> kShared = {
     {"summary",
      {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr", "node_linker",
-      "plain_graph_json", "graph_json_values", "recording_fields", "recording_checks"}},
-    {"architectures", {"architecture", "config_fields", "forward", "decoder"}},
+      "plain_graph_json", "graph_json_values", "recording_fields", "recording_checks", "model_folder"}},
+    {"architectures", {"architecture", "config_fields", "forward", "decoder", "latent_attention", "mixture"}},
     {"ops", {"op", "window", "tape", "broadcast", "matrix", "axis", "language_loss"}},
     {"connect",
      {"family",  "module_view",     "forward",      "complete",    "containers",   "wiring",         "block_rule",

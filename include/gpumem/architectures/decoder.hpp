@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -72,6 +73,20 @@ struct Attention {
 /// sdpa_attention_forward without a mask: keys and values repeated, copies in order, the kernel, its output as [N, S,
 /// heads d].
 Tensor attend(Forward& forward, const Heads& heads, const Attention& options = {});
+
+/// Attention whose projections keep the width, of a stream to itself or to another one (BART, CLIP, Whisper).
+struct StreamAttention {
+  std::string_view name = {};
+  std::string_view class_name = {};
+  std::int64_t width = 1;
+  std::int64_t heads = 1;
+  double dropout = 0.0;
+  bool key_bias = true;
+  bool copies = true;   ///< heads are copied before the kernel; else it reads views
+  bool caches = false;  ///< keys and values are handed out
+  std::optional<Tensor> mask = {};
+};
+Tensor stream_attention(Forward& forward, const StreamAttention& options, Tensor input, Tensor source);
 
 /// Attention as Llama has it: projections of their own, rotary positions on the whole head, a cache.
 struct RotaryAttention {

@@ -54,8 +54,10 @@ class Forward {
   Tensor tied_embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width);
   Tensor layer_norm(std::string_view name, Tensor input, std::int64_t width, bool bias = true);
   Tensor rms_norm(std::string_view name, Tensor input, std::int64_t width, std::string_view class_name);
-  /// A bare parameter of the module.
-  Tensor parameter(std::string_view name, const Sizes& shape);
+  /// A bare parameter of the module; a frozen one is never trained.
+  Tensor parameter(std::string_view name, const Sizes& shape, bool frozen = false);
+  /// Whether layers from now on hold the parameters of earlier ones: a module that is called again.
+  void repeat_parameters(bool again) { repeats_ = again; }
   /// Any layer whose attributes give its parameters.
   Tensor layer(std::string_view name, std::string_view class_name, std::string_view op,
                std::initializer_list<Tensor> inputs, std::vector<model::Attribute> attributes);
@@ -107,13 +109,20 @@ class Forward {
   [[nodiscard]] bool failed() const { return builder_.failed(); }
 
  private:
+  /// What a layer is beside its op.
+  struct Kind {
+    std::int64_t tied = 0;
+    bool returned = false;
+    bool frozen = false;
+  };
   Tensor add_layer(std::string_view name, std::string_view class_name, std::string_view op,
-                   std::span<const Tensor> inputs, std::span<const model::Attribute> attributes, std::int64_t tied = 0,
-                   bool returned = false);
+                   std::span<const Tensor> inputs, std::span<const model::Attribute> attributes,
+                   const Kind& kind = {0, false, false});
 
   model::GraphBuilder& builder_;
   const model::Vocabulary& vocabulary_;
   Tensor next_input_ = model::kFirstGraphInput;
+  bool repeats_ = false;
 };
 
 /// Calls stand in the module while this lives.

@@ -161,6 +161,7 @@ inline core::Result<core::Shape> attended_shape(const OpInput& input) {
 }
 
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute
+/// "grouped": the kernel reads keys and values of fewer heads as they are, as flash attention's own package does.
 /// "backend": "math" writes it out, as a CPU and models with attention of their own do.
 inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const TensorId query = call.tensors[0];
@@ -191,7 +192,7 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   if (call.attention == model::AttentionBackend::eager && !own) {
     return record_eager(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
   }
-  const bool shares = fits && call.shapes[0][1] != keys[1];
+  const bool shares = fits && call.shapes[0][1] != keys[1] && !call.attributes.flag("grouped", false);
   if (!math && shares) return record_broadcast_math(tape, call, rows->times(keys_count), keys_count);
   const bool alike = call.output == call.shapes[0];
   if (!math && call.tensors.size() == 4) return record_fused(tape, call.tensors, call.size, *rows, keys_count);

@@ -41,9 +41,16 @@ inline core::Result<TensorId> record_clamp(const OpCall& call, Tape& tape) {
 }
 
 /// A choice between two tensors, or a tensor and a number, by a mask of one byte an element, which is kept.
-/// "mask_stands": the mask is a buffer of the model, which needs no memory here.
+/// "mask_stands": the mask is a buffer of the model, which needs no memory here. "mask_given": it is the second input,
+/// which is kept as it is.
 inline core::Result<TensorId> record_choice(const OpCall& call, Tape& tape) {
   const TensorSize mask = call.size.as(core::DType::boolean);
+  if (call.tensors.size() == 2 && call.attributes.flag("mask_given", false)) {
+    return tape.record({.inputs = call.tensors,
+                        .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
+                        .saved_inputs = 2,
+                        .no_gradient = 2});
+  }
   const bool stands = call.attributes.flag("mask_stands", false);
   return tape.record({.inputs = call.tensors, .output = call.size, .extras = {&mask, stands ? 0U : 1U}});
 }

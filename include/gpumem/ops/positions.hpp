@@ -1,5 +1,6 @@
 // What follows from where tokens stand, not from what they are: their positions (torch.arange), the tables of rotary
-// embeddings, additive causal masks. Each reads a tensor [N, S, ...] for its number of tokens alone.
+// embeddings, additive causal masks; and what distances choose of scores. Each reads a tensor [N, S, ...] for its
+// number of tokens alone.
 #pragma once
 
 #include <array>
@@ -94,9 +95,29 @@ inline core::Result<TensorId> record_table(const OpCall& call, Tape& tape) {
   return tape.record({.output = dtype ? call.size.as(*dtype) : call.size, .differentiable = false});
 }
 
+/// [.., S, distances] and [S, S] -> [.., S, S]: of each row what stands at each distance.
+inline core::Result<core::Shape> gathered_shape(const OpInput& input) {
+  core::Shape shape = input.inputs[0];
+  if (input.inputs.size() != 2 || shape.rank() < 2 || input.inputs[1].rank() != 2) return unfit(shape, "two inputs");
+  shape.set(shape.rank() - 1, input.inputs[1][1]);
+  return shape;
+}
+
+/// aten::gather keeps its input and the indices, which are clamped first; gather_backward adds into zeros of the input.
+inline core::Result<TensorId> record_gather(const OpCall& call, Tape& tape) {
+  const TensorSize indices = tape.tensor(call.tensors[1]).size;
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .extras = {&indices, 1},
+                      .extras_first = true,
+                      .scratch = {&indices, 1},
+                      .no_gradient = 2});
+}
+
 }  // namespace positions_detail
 
-inline constexpr std::array<Op, 5> kPositionsOps = {{
+inline constexpr std::array<Op, 6> kPositionsOps = {{
     {.traits = {.name = "positions", .family = OpFamily::other, .computes = false},
      .output_shape = positions_detail::positions_shape,
      .record = positions_detail::record_positions},
@@ -109,6 +130,9 @@ inline constexpr std::array<Op, 5> kPositionsOps = {{
     {.traits = {.name = "relative_zeros", .family = OpFamily::other, .computes = false},
      .output_shape = positions_detail::zeros_shape,
      .record = positions_detail::record_table},
+    {.traits = {.name = "gather_distances", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::gathered_shape,
+     .record = positions_detail::record_gather},
     {.traits = {.name = "causal_mask", .family = OpFamily::other, .computes = false},
      .output_shape = positions_detail::mask_shape,
      .record = positions_detail::record_table},

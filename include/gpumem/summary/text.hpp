@@ -97,7 +97,8 @@ template <typename Fits>
 
 /// Whether this JSON says at its front that it is a recording: no other format may take it for its own.
 [[nodiscard]] bool is_recording(std::string_view json);
-/// Whether this is JSON that names a model's type, as a HuggingFace config.json does, and is no graph.
+/// Whether this is JSON that names a model's type, as a HuggingFace config.json does, or a model's sizes, as Megatron's
+/// arguments do, and is no graph.
 [[nodiscard]] bool is_config(std::string_view json);
 
 }  // namespace gpumem::summary

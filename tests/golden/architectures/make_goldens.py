@@ -40,7 +40,14 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, batch: int, tokens: int
         side = config["image_size"]
         images = torch.zeros(batch, 3, side, side, dtype=dtype, device="cuda")
         return [images, torch.zeros(batch, dtype=torch.int64, device="cuda")]
-    return [torch.zeros(batch, tokens, dtype=torch.int64, device="cuda") for _ in range(3)]
+    ids = [torch.zeros(batch, tokens, dtype=torch.int64, device="cuda") for _ in range(2)]
+    if "vision_config" in config:
+        side = config["vision_config"]["image_size"]
+        return [*ids, torch.zeros(batch, 3, side, side, dtype=dtype, device="cuda")]
+    if "num_mel_bins" in config:
+        frames = 2 * config["max_source_positions"]
+        return [torch.zeros(batch, config["num_mel_bins"], frames, dtype=dtype, device="cuda"), *ids]
+    return [*ids, torch.zeros(batch, tokens, dtype=torch.int64, device="cuda")]
 
 
 def program(config: dict[str, Any], precision: str, checkpointing: bool, *sizes: int) -> Callable[[], None]:

@@ -17,6 +17,7 @@ TEST(ConfigJson, IsTakenForWhatItIs) {
   EXPECT_EQ(config_json().sniff(testing::kSmallGraph, 0), std::nullopt);
   EXPECT_EQ(config_json().sniff(R"({"hidden_size": 64})", 0), std::nullopt);
   EXPECT_EQ(config_json().sniff(R"(model_type: {"a": "model_type"})", 0), std::nullopt);
+  EXPECT_EQ(config_json().sniff(R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4})", 0), 0U);
 }
 
 TEST(ConfigJson, IsASummaryLikeAnyOther) {

@@ -6,9 +6,12 @@
 #include <array>
 #include <optional>
 
+#include "gpumem/architectures/albert.hpp"
 #include "gpumem/architectures/bart.hpp"
 #include "gpumem/architectures/bert.hpp"
 #include "gpumem/architectures/bloom.hpp"
+#include "gpumem/architectures/clip.hpp"
+#include "gpumem/architectures/deberta.hpp"
 #include "gpumem/architectures/deepseek.hpp"
 #include "gpumem/architectures/distilbert.hpp"
 #include "gpumem/architectures/falcon.hpp"
@@ -20,7 +23,9 @@
 #include "gpumem/architectures/gpt_neox.hpp"
 #include "gpumem/architectures/gptj.hpp"
 #include "gpumem/architectures/llama.hpp"
+#include "gpumem/architectures/megatron.hpp"
 #include "gpumem/architectures/mixtral.hpp"
+#include "gpumem/architectures/modernbert.hpp"
 #include "gpumem/architectures/mpt.hpp"
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/opt.hpp"
@@ -28,8 +33,10 @@
 #include "gpumem/architectures/phi3.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/starcoder2.hpp"
+#include "gpumem/architectures/swin.hpp"
 #include "gpumem/architectures/t5.hpp"
 #include "gpumem/architectures/vit.hpp"
+#include "gpumem/architectures/whisper.hpp"
 #include "gpumem/core/json_document.hpp"
 
 namespace gpumem::architectures {
@@ -100,10 +107,16 @@ GPUMEM_INLINE bool is_like_llama(const ConfigFields& config) {
   return std::all_of(kFields.begin(), kFields.end(), has) && std::none_of(kOthers.begin(), kOthers.end(), has);
 }
 
+/// Whether the fields are the arguments of Megatron's launcher: they name no model type.
+GPUMEM_INLINE bool is_megatron(const ConfigFields& config) {
+  const bool layers = config.has("num_layers") || config.has("encoder_num_layers");
+  return !config.has("model_type") && layers && config.has("hidden_size") && config.has("num_attention_heads");
+}
+
 /// The architecture that answers for the model type; a warning where another's has to.
 GPUMEM_INLINE core::Result<const Architecture*> choose(ConfigFields& config, model::GraphBuilder& builder) {
   const std::string_view type = config.text({"model_type"}, "");
-  if (const Architecture* known = find(type)) return known;
+  if (const Architecture* known = find(is_megatron(config) ? "megatron_gpt" : type)) return known;
   const Architecture* like = find("llama");
   if (!is_like_llama(config) || like == nullptr) {
     return core::Error{core::ErrorCode::missing_information,
@@ -131,10 +144,11 @@ GPUMEM_INLINE void warn_of_unread(const ConfigFields& config, model::GraphBuilde
 }  // namespace architectures_detail
 
 GPUMEM_INLINE const Architectures& architectures() {
-  static const Architectures kAll = {&bart(),  &bert(),  &bloom(),    &deepseek(),    &distilbert(), &falcon(),
-                                     &gemma(), &glm(),   &gpt2(),     &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),
-                                     &gptj(),  &llama(), &mixtral(),  &mpt(),         &olmo(),       &opt(),
-                                     &phi(),   &phi3(),  &stablelm(), &starcoder2(),  &t5(),         &vit()};
+  static const Architectures kAll = {
+      &albert(), &bart(),     &bert(),       &bloom(),      &clip(),        &deberta(), &deepseek(), &distilbert(),
+      &falcon(), &gemma(),    &glm(),        &gpt2(),       &gpt_bigcode(), &gpt_neo(), &gpt_neox(), &gptj(),
+      &llama(),  &megatron(), &mixtral(),    &modernbert(), &mpt(),         &olmo(),    &opt(),      &phi(),
+      &phi3(),   &stablelm(), &starcoder2(), &swin(),       &t5(),          &vit(),     &whisper()};
   return kAll;
 }
 

@@ -62,17 +62,12 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
 
 GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, const Side& side, std::string_view name, Tensor input,
                                Tensor source) {
-  const InModule inside(f, name, "BartSdpaAttention");
-  const std::int64_t width = model.width;
-  const auto heads = [&](std::string_view projection, Tensor from) {
-    return f.contiguous(split_heads(f, f.linear(projection, from, width, width), width / side.heads));
-  };
-  const Tensor query = f.linear("q_proj", input, width, width);
-  const Tensor key = heads("k_proj", source);
-  const Tensor value = heads("v_proj", source);
-  const Heads all = {f.contiguous(split_heads(f, query, width / side.heads)), key, value};
-  const Tensor attended = attend(f, all, {.dropout = model.attention_dropout, .copies = false});
-  return f.linear("out_proj", attended, width, width);
+  const StreamAttention options = {.name = name,
+                                   .class_name = "BartSdpaAttention",
+                                   .width = model.width,
+                                   .heads = side.heads,
+                                   .dropout = model.attention_dropout};
+  return stream_attention(f, options, input, source);
 }
 
 GPUMEM_INLINE Tensor joined(Forward& f, const Model& model, Tensor residual, Tensor part, std::string_view norm) {

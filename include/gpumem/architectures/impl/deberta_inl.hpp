@@ -2,7 +2,10 @@
 
 #include "gpumem/architectures/deberta.hpp"
 
+#include <algorithm>
 #include <array>
+#include <optional>
+#include <vector>
 
 #include "gpumem/architectures/decoder.hpp"
 
@@ -23,10 +26,10 @@ struct Model {
   std::int64_t convolution = 0;  ///< kernel size of a convolution beside the first layer; 0: there is none
   double dropout = 0.1;
   double pooler_dropout = 0.0;
-  bool absolute = true;          ///< a table of absolute positions too
+  bool absolute = true;  ///< a table of absolute positions too
   bool relative = false;
   bool normed_distances = false;
-  bool shares = false;           ///< the distances' queries and keys are projected as the content's
+  bool shares = false;  ///< the distances' queries and keys are projected as the content's
   bool content_to_place = false;
   bool place_to_content = false;
 };
@@ -57,7 +60,8 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
     if (kinds == nullptr) return false;
     if (kinds->is(core::JsonValue::Kind::text)) return kinds->text().find(kind) != std::string_view::npos;
     bool any = false;
-    for (const core::JsonValue& each : kinds->items()) any = any || (each.is(core::JsonValue::Kind::text) && each.text() == kind);
+    for (const core::JsonValue& each : kinds->items())
+      any = any || (each.is(core::JsonValue::Kind::text) && each.text() == kind);
     return any;
   };
   model.content_to_place = model.relative && names("c2p");
@@ -104,16 +108,23 @@ GPUMEM_INLINE Tensor place_heads(Forward& f, const Model& model, std::string_vie
   return f.contiguous(f.call("expand", {made}, {{"shape", all}}));
 }
 
+struct Places {
+  Tensor ids = 0;        ///< for the number of tokens
+  Tensor distances = 0;  ///< the table, [2 span, width]
+  Tensor apart = 0;      ///< how far tokens stand from each other, [S, S]
+};
+
 /// What stands at each distance, of products with all distances.
-GPUMEM_INLINE Tensor gathered(Forward& f, Tensor rows, Tensor columns, Tensor ids) {
+GPUMEM_INLINE Tensor gathered(Forward& f, Tensor rows, Tensor columns, Tensor apart) {
   const Tensor products = f.call("matmul", {rows, f.permute(columns, {0, 1, 3, 2})});
-  return f.call("gather_distances", {products, ids});
+  return f.call("gather_distances", {products, apart});
 }
 
 /// The part of the scores that distances have, [N, heads, S, S].
 GPUMEM_INLINE std::optional<Tensor> place_scores(Forward& f, const Model& model, Tensor query, Tensor key,
-                                                 Tensor distances, Tensor ids) {
-  const Tensor table = f.call("unsqueeze", {f.dropout("pos_dropout", distances, model.dropout)}, {{"dim", std::int64_t{0}}});
+                                                 const Places& places) {
+  const Tensor table =
+      f.call("unsqueeze", {f.dropout("pos_dropout", places.distances, model.dropout)}, {{"dim", std::int64_t{0}}});
   std::optional<Tensor> places_query;
   std::optional<Tensor> places_key;
   if (model.shares || model.place_to_content) {
@@ -123,22 +134,18 @@ GPUMEM_INLINE std::optional<Tensor> place_scores(Forward& f, const Model& model,
     places_key = place_heads(f, model, model.shares ? "key_proj" : "pos_key_proj", table, model.shares);
   }
   std::optional<Tensor> sum;
+  std::vector<Tensor> names;  // they end when the function returns
   if (model.content_to_place) {
-    sum = f.call("add", {f.scale(gathered(f, query, *places_key, ids))});
+    names.push_back(gathered(f, query, *places_key, places.apart));
+    sum = f.call("add", {f.scale(names.back())});
   }
   if (model.place_to_content) {
-    const Tensor turned = f.permute(gathered(f, key, *places_query, ids), {0, 1, 3, 2});
-    const Tensor scaled = f.scale(turned);
+    names.push_back(f.permute(gathered(f, key, *places_query, places.apart), {0, 1, 3, 2}));
+    const Tensor scaled = f.scale(names.back());
     sum = sum ? f.call("add", {*sum, scaled}, {{"inplace", true}}) : scaled;
   }
-  return sum;
+  return sum ? std::optional(f.leave_function(*sum, {names.front(), names.back()})) : sum;
 }
-
-struct Places {
-  Tensor ids = 0;        ///< for the number of tokens
-  Tensor distances = 0;  ///< the table, [2 span, width]
-  Tensor mask = 0;       ///< [N, 1, S, S], booleans
-};
 
 GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, const Places& places) {
   const InModule inside(f, "self", "DisentangledSelfAttention");
@@ -148,13 +155,15 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, con
   const Tensor value = heads_of(f, model, "value_proj", input);
   Tensor scores = f.call("matmul", {query, f.scale(f.permute(key, {0, 1, 3, 2}))});
   std::optional<Tensor> more;
-  if (model.relative) more = place_scores(f, model, query, key, places.distances, places.ids);
+  if (model.relative) more = place_scores(f, model, query, key, places);
   if (more) scores = f.add(scores, *more);
-  const Tensor masked = f.call("masked_fill", {scores, f.call("logical_not", {places.mask})}, {{"mask_given", true}});
+  // Each layer turns the mask round, [N, 1, S, S].
+  const Tensor mask = f.call("causal_mask", {places.ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+  const Tensor masked = f.call("masked_fill", {scores, mask}, {{"mask_given", true}});
   const Tensor weights = f.dropout("dropout", f.call("softmax", {masked}), s.attention_dropout);
   const Tensor mixed = f.call("matmul", {weights, value});
   const Tensor merged = merge_heads(f, mixed);
-  return more ? f.leave_function(merged, {scores, *more, masked}) : f.leave_function(merged, {scores, masked});
+  return more ? f.leave_function(merged, {*more, masked}) : f.leave_function(merged, {masked});
 }
 
 GPUMEM_INLINE Tensor joined(Forward& f, const Model& model, Tensor input, std::int64_t in, Tensor residual,
@@ -198,7 +207,7 @@ GPUMEM_INLINE Tensor encoder(Forward& f, const Model& model, Tensor embedded, Te
   const InModule inside(f, "encoder", "DebertaV2Encoder");
   const std::int64_t width = model.sizes.width;
   Places places = {.ids = ids};
-  places.mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+  places.apart = f.call("relative_positions", {ids});
   if (model.relative) {
     places.distances = f.parameter("rel_embeddings.weight", {2 * model.span, width});
     if (model.normed_distances) places.distances = f.layer_norm("LayerNorm", places.distances, width);

@@ -104,6 +104,31 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
   return merge_heads(forward, attended);
 }
 
+GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& options, Tensor input, Tensor source) {
+  const InModule inside(forward, options.name, options.class_name);
+  const std::int64_t width = options.width;
+  const auto parted = [&](Tensor tensor) {
+    const Tensor heads = split_heads(forward, tensor, width / options.heads);
+    return options.copies ? forward.contiguous(heads) : heads;
+  };
+  const Tensor projected = forward.linear("q_proj", input, width, width);
+  const Tensor key = parted(forward.linear("k_proj", source, width, width, {.bias = options.key_bias}));
+  const Tensor value = parted(forward.linear("v_proj", source, width, width));
+  const Tensor query = parted(projected);
+  if (options.caches) {
+    forward.cache(key);
+    forward.cache(value);
+  }
+  Tensor attended = 0;
+  if (options.mask) {
+    attended = merge_heads(forward, forward.call("scaled_dot_product_attention", {query, key, value, *options.mask},
+                                                 {{"dropout_p", options.dropout}}));
+  } else {
+    attended = attend(forward, {query, key, value}, {.dropout = options.dropout, .copies = false});
+  }
+  return forward.linear("out_proj", attended, width, width);
+}
+
 GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& sizes, Tensor input, const Rotary& rotary,
                                       const RotaryAttention& options) {
   const InModule inside(forward, "self_attn", options.class_name);

@@ -2,9 +2,11 @@
 
 #include "gpumem/architectures/deepseek.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/latent_attention.hpp"
 #include "gpumem/architectures/mixture.hpp"
 
 namespace gpumem::architectures {
@@ -16,19 +18,13 @@ inline constexpr std::array<std::string_view, 2> kModelTypes = {"deepseek_v2", "
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "DeepseekV3";
-  std::int64_t query_rank = 0;    ///< of the queries' compression; 0: they are not compressed
-  std::int64_t kv_rank = 1;       ///< of keys and values
-  std::int64_t plain_width = 1;   ///< of a head's queries and keys without positions
-  std::int64_t rotary_width = 2;  ///< and with
-  std::int64_t value_width = 1;
-  bool bias = false;
+  LatentAttention attention;
   Mixture mixture;
   std::int64_t shared = 0;  ///< experts that all tokens go to
   std::int64_t dense = 0;   ///< so many first layers have no experts
   std::int64_t every = 1;   ///< behind them, so manieth layers have experts
   bool corrects = false;    ///< V3: a bias of the scores that choose the experts
 
-  [[nodiscard]] std::int64_t key_width() const { return plain_width + rotary_width; }
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
 };
 
@@ -44,18 +40,19 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   const bool third = config.text({"model_type"}, "deepseek_v3") == "deepseek_v3";
   model.prefix = third ? "DeepseekV3" : "DeepseekV2";
   model.sizes = decoder_sizes(config);
-  model.query_rank = config.size_or({"q_lora_rank"}, 0);
-  model.kv_rank = config.size({"kv_lora_rank"});
-  model.plain_width = config.size({"qk_nope_head_dim"});
-  model.rotary_width = config.size({"qk_rope_head_dim"});
-  model.value_width = config.size({"v_head_dim"});
-  model.bias = config.flag("attention_bias", false);
-  const std::int64_t most = ConfigFields::kLargestSize / std::max<std::int64_t>(model.sizes.heads, 1);
-  if (model.key_width() > most || model.value_width > most || model.plain_width + model.value_width > most) {
-    config.fail("makes heads too wide", "qk_nope_head_dim");
-  }
-  if (model.rotary_width % 2 != 0)
-    config.fail("leaves rotary positions no even number of elements of a head", "qk_rope_head_dim");
+  const DecoderSizes& sizes = model.sizes;
+  model.attention = {.width = sizes.width,
+                     .heads = sizes.heads,
+                     .query_rank = config.size_or({"q_lora_rank"}, 0),
+                     .kv_rank = config.size({"kv_lora_rank"}),
+                     .plain_width = config.size({"qk_nope_head_dim"}),
+                     .rotary_width = config.size({"qk_rope_head_dim"}),
+                     .value_width = config.size({"v_head_dim"}),
+                     .bias = config.flag("attention_bias", false),
+                     .dropout = sizes.attention_dropout,
+                     .class_name = model.named("Attention"),
+                     .norm_class = model.named("RMSNorm")};
+  check_latent_attention(config, model.attention, "qk_nope_head_dim");
   model.dense = model.sizes.layers;
   model.corrects = third && config.text({"topk_method"}, "noaux_tc") == "noaux_tc";
   if (config.has("n_routed_experts")) {
@@ -73,45 +70,6 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   config.ignore({"aux_loss_alpha", "ep_size", "n_group", "norm_topk_prob", "num_nextn_predict_layers",
                  "routed_scaling_factor", "scoring_func", "seq_aux", "topk_group", "rope_interleave", "topk_method"});
   return model;
-}
-
-/// The elements of each head in the order of their pairs, copied, and turned.
-GPUMEM_INLINE Tensor turned(Forward& f, Tensor heads, const Rotary& rotary) {
-  const Tensor pairs = f.permute(f.unflatten(heads, 3, {-1, 2}), {0, 1, 2, 4, 3});
-  return rotate(f, f.flatten(pairs, 3, 4), rotary, rotary.width);
-}
-
-GPUMEM_INLINE Tensor queries(Forward& f, const Model& model, Tensor input) {
-  const DecoderSizes& s = model.sizes;
-  const std::int64_t width = s.heads * model.key_width();
-  if (model.query_rank == 0)
-    return split_heads(f, f.linear("q_proj", input, s.width, width, {.bias = false}), model.key_width());
-  const Tensor narrow = f.linear("q_a_proj", input, s.width, model.query_rank, {.bias = model.bias});
-  const Tensor normed = f.rms_norm("q_a_layernorm", narrow, model.query_rank, model.named("RMSNorm"));
-  return split_heads(f, f.linear("q_b_proj", normed, model.query_rank, width, {.bias = false}), model.key_width());
-}
-
-GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
-  const InModule inside(f, "self_attn", model.named("Attention"));
-  const DecoderSizes& s = model.sizes;
-  const std::vector<Tensor> query = f.split(queries(f, model, input), 3, {model.plain_width, model.rotary_width});
-  const Tensor narrow =
-      f.linear("kv_a_proj_with_mqa", input, s.width, model.kv_rank + model.rotary_width, {.bias = model.bias});
-  const std::vector<Tensor> compressed = f.split(narrow, 2, {model.kv_rank, model.rotary_width});
-  const Tensor normed = f.rms_norm("kv_a_layernorm", compressed[0], model.kv_rank, model.named("RMSNorm"));
-  const std::int64_t each = model.plain_width + model.value_width;
-  const Tensor wide = f.linear("kv_b_proj", normed, model.kv_rank, s.heads * each, {.bias = false});
-  const std::vector<Tensor> made = f.split(split_heads(f, wide, each), 3, {model.plain_width, model.value_width});
-  // One key with positions stands for all heads.
-  const Tensor one = f.call("unsqueeze", {compressed[1]}, {{"dim", std::int64_t{1}}});
-  const Tensor turned_query = turned(f, query[1], rotary);
-  const Tensor turned_key = turned(f, one, rotary);
-  const Tensor every = f.call("expand", {turned_key}, {{"shape", Sizes{-1, s.heads, -1, -1}}});
-  const Heads heads = {f.concatenate({query[0], turned_query}, 3), f.concatenate({made[0], every}, 3), made[1]};
-  f.cache(heads.key);
-  f.cache(heads.value);
-  const Tensor attended = attend(f, heads, {.dropout = s.attention_dropout});
-  return f.linear("o_proj", attended, s.heads * model.value_width, s.width, {.bias = model.bias});
 }
 
 /// Scores and weights of the experts are float32, and so is the sum.
@@ -139,7 +97,7 @@ GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const R
   const std::int64_t width = model.sizes.width;
   const std::string norm = model.named("RMSNorm");
   const Tensor normed = f.rms_norm("input_layernorm", input, width, norm);
-  const Tensor attended = f.add(input, attention(f, model, normed, rotary));
+  const Tensor attended = f.add(input, latent_attention(f, model.attention, normed, rotary));
   const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, norm);
   const bool mixes = index >= model.dense && index % model.every == 0;
   return f.add(attended,
@@ -156,7 +114,7 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
     const InModule inside(f, "model", model.named("Model"));
     const Tensor ids = token_ids(f);
     hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
-    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
     hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));

@@ -42,16 +42,22 @@ inline constexpr std::array<Activation, 16> kActivations = {{{"silu", "silu", "S
 
 GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view class_name, std::string_view op,
                                         std::span<const Tensor> inputs, std::span<const model::Attribute> attributes,
-                                        std::int64_t tied, bool returned) {
+                                        const Kind& kind) {
   const model::OpTraits* traits = vocabulary_.find_op(op);
   if (traits == nullptr) fail("the vocabulary has no op " + core::quoted(op));
+  std::int64_t tied = kind.tied;
+  if (repeats_ && traits != nullptr && traits->parameters != nullptr) {
+    const std::optional<core::Checked> held = traits->parameters(model::Attributes(attributes));
+    tied = held ? held->value().value_or(0) : 0;
+  }
   return builder_.add({.name = name,
                        .class_name = class_name,
                        .op = traits,
                        .inputs = inputs,
                        .attributes = attributes,
                        .tied_parameters = tied,
-                       .returned = returned});
+                       .frozen = kind.frozen,
+                       .returned = kind.returned});
 }
 
 GPUMEM_INLINE Tensor Forward::token_input(std::string_view name) {
@@ -75,8 +81,8 @@ GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::i
   const std::array<model::Attribute, 3> attributes = {
       {{"in_features", in}, {"out_features", out}, {"bias", options.bias}}};
   // Both sizes fit 32 bits.
-  return add_layer(name, options.class_name, "linear", {&input, 1}, attributes, options.tied ? in * out : 0,
-                   options.returned);
+  return add_layer(name, options.class_name, "linear", {&input, 1}, attributes,
+                   {.tied = options.tied ? in * out : 0, .returned = options.returned});
 }
 
 GPUMEM_INLINE Tensor Forward::embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width,
@@ -87,7 +93,7 @@ GPUMEM_INLINE Tensor Forward::embedding(std::string_view name, Tensor ids, std::
 
 GPUMEM_INLINE Tensor Forward::tied_embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width) {
   const std::array<model::Attribute, 2> attributes = {{{"num_embeddings", rows}, {"embedding_dim", width}}};
-  return add_layer(name, "Embedding", "embedding", {&ids, 1}, attributes, rows * width);
+  return add_layer(name, "Embedding", "embedding", {&ids, 1}, attributes, {.tied = rows * width});
 }
 
 GPUMEM_INLINE Tensor Forward::layer_norm(std::string_view name, Tensor input, std::int64_t width, bool bias) {
@@ -101,9 +107,9 @@ GPUMEM_INLINE Tensor Forward::rms_norm(std::string_view name, Tensor input, std:
   return add_layer(name, class_name, "rms_norm", {&input, 1}, attributes);
 }
 
-GPUMEM_INLINE Tensor Forward::parameter(std::string_view name, const Sizes& shape) {
+GPUMEM_INLINE Tensor Forward::parameter(std::string_view name, const Sizes& shape, bool frozen) {
   const std::array<model::Attribute, 1> attributes = {{forward_detail::list("shape", shape)}};
-  return add_layer(name, {}, model::kParameterOp, {}, attributes);
+  return add_layer(name, {}, model::kParameterOp, {}, attributes, {.frozen = frozen});
 }
 
 GPUMEM_INLINE Tensor Forward::layer(std::string_view name, std::string_view class_name, std::string_view op,
@@ -191,12 +197,12 @@ GPUMEM_INLINE std::vector<Tensor> Forward::split(Tensor tensor, std::int64_t dim
 }
 
 GPUMEM_INLINE void Forward::hand_out(Tensor tensor) {
-  add_layer("returned", {}, "identity", {&tensor, 1}, {}, 0, true);
+  add_layer("returned", {}, "identity", {&tensor, 1}, {}, {.returned = true});
 }
 
 GPUMEM_INLINE void Forward::cache(Tensor tensor) {
   const std::array<model::Attribute, 1> attributes = {{{"cache", true}}};
-  add_layer("cached", {}, "cached", {&tensor, 1}, attributes, 0, true);
+  add_layer("cached", {}, "cached", {&tensor, 1}, attributes, {.returned = true});
 }
 
 GPUMEM_INLINE Tensor Forward::leave_function(Tensor result, std::initializer_list<Tensor> names) {

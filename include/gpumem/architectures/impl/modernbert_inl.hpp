@@ -22,11 +22,11 @@ struct Model {
   double classifier_dropout = 0.0;
   std::string_view classifier_activation = "gelu";
   bool attention_bias = false;
-  bool bias = false;       ///< of the feed-forward layers
+  bool bias = false;  ///< of the feed-forward layers
   bool norm_bias = false;
   bool classifier_bias = false;
   bool decoder_bias = true;
-  bool means = false;      ///< samples are classified by the mean of their tokens
+  bool means = false;  ///< samples are classified by the mean of their tokens
 };
 
 GPUMEM_INLINE Model read(ConfigFields& config) {
@@ -70,8 +70,7 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, Ten
   const Tensor key = rotate(f, heads(parts[1]), rotary, s.head_width);
   const Tensor mixed = f.call("scaled_dot_product_attention", {query, key, heads(parts[2]), mask},
                               {{"dropout_p", model.attention_dropout}});
-  const Tensor output =
-      f.linear("Wo", merge_heads(f, mixed), s.width, s.width, {.bias = model.attention_bias});
+  const Tensor output = f.linear("Wo", merge_heads(f, mixed), s.width, s.width, {.bias = model.attention_bias});
   return f.dropout("out_drop", output, model.attention_dropout);
 }
 
@@ -135,7 +134,8 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor ids = token_ids(f);
     {
       const InModule embeddings(f, "embeddings", "ModernBertEmbeddings");
-      hidden = f.layer_norm("norm", f.embedding("tok_embeddings", ids, s.vocabulary, s.width), s.width, model.norm_bias);
+      hidden =
+          f.layer_norm("norm", f.embedding("tok_embeddings", ids, s.vocabulary, s.width), s.width, model.norm_bias);
       hidden = f.dropout("drop", hidden, model.embedding_dropout);
     }
     Masks masks;

@@ -2,6 +2,7 @@
 
 #include "gpumem/architectures/mpt.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "gpumem/architectures/decoder.hpp"

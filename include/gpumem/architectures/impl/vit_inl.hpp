@@ -26,6 +26,7 @@ struct Model {
   std::string_view activation = "gelu";
   bool bias = true;
   bool distils = false;
+  bool teaches = false;  ///< a second classifier reads the distillation token
 
   [[nodiscard]] std::int64_t patches() const { return (side / patch) * (side / patch); }
   [[nodiscard]] std::int64_t extra_tokens() const { return distils ? 2 : 1; }
@@ -34,6 +35,10 @@ struct Model {
 GPUMEM_INLINE Model read(ConfigFields& config) {
   Model model;
   model.distils = config.text({"model_type"}, "vit") == "deit";
+  const core::JsonValue* classes = config.find("architectures");
+  const bool named = classes != nullptr && classes->is(core::JsonValue::Kind::list) && classes->size() > 0 &&
+                     (*classes->items().begin()).is("DeiTForImageClassificationWithTeacher");
+  model.teaches = model.distils && named;
   model.width = config.size({"hidden_size"});
   model.layers = config.layers({"num_hidden_layers"});
   model.heads = config.size({"num_attention_heads"});
@@ -118,7 +123,15 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
     f.call("tanh", {f.linear("pooler", first, model.width, model.width)});
     return;
   }
-  f.linear("classifier", first, model.width, model.labels);
+  if (!model.teaches) {
+    f.linear("classifier", first, model.width, model.labels);
+    return;
+  }
+  const Tensor one = f.linear("cls_classifier", first, model.width, model.labels);
+  const Tensor other = f.linear("distillation_classifier", f.select(hidden, 1, 1), model.width, model.labels);
+  f.hand_out(one);
+  f.hand_out(other);
+  f.scale(f.add(one, other));
 }
 
 }  // namespace vit_detail

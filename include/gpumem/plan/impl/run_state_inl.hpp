@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace gpumem::plan {
 
@@ -59,18 +60,30 @@ GPUMEM_INLINE void RunState::find_parameters() {
   if (any_tied) find_tied();
 }
 
-/// A tied parameter's owner is the first of its size.
+/// A tied parameter's owner is the first of its size. Where a module that is called again holds several of one size,
+/// each time all of them, the first of them is the first one's, and so on.
 GPUMEM_INLINE void RunState::find_tied() {
   const auto elements = [&](const ops::Tape::Parameter& parameter) {
     return tape().tensor(parameter.tensor).size.elements.value().value_or(0);
   };
-  std::unordered_map<std::int64_t, ops::TensorId> first_of;
+  struct Alike {
+    std::vector<ops::TensorId> owners;
+    std::size_t tied = 0;
+    std::size_t found = 0;
+  };
+  std::unordered_map<std::int64_t, Alike> by_size;
   for (const ops::Tape::Parameter& parameter : tape().parameters()) {
-    if (!parameter.tied) first_of.try_emplace(elements(parameter), parameter.tensor);
+    Alike& alike = by_size[elements(parameter)];
+    if (parameter.tied) ++alike.tied;
+    if (!parameter.tied) alike.owners.push_back(parameter.tensor);
   }
   for (const ops::Tape::Parameter& parameter : tape().parameters()) {
-    const auto found = parameter.tied ? first_of.find(elements(parameter)) : first_of.end();
-    if (found != first_of.end()) facts_[static_cast<std::size_t>(parameter.tensor)].tied_to = found->second;
+    if (!parameter.tied) continue;
+    Alike& alike = by_size[elements(parameter)];
+    if (alike.owners.empty()) continue;
+    const bool in_turn = alike.tied % alike.owners.size() == 0;
+    const std::size_t owner = in_turn ? alike.found++ % alike.owners.size() : 0;
+    facts_[static_cast<std::size_t>(parameter.tensor)].tied_to = alike.owners[owner];
   }
 }
 

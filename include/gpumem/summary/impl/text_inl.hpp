@@ -192,7 +192,10 @@ GPUMEM_INLINE bool is_config(std::string_view json) {
   const std::size_t at = json.find_first_not_of(" \t\r\n");
   if (at == std::string_view::npos || json[at] != '{' || json.size() > kLargest) return false;
   if (json.substr(0, kFront).find("\"gpumem-") != std::string_view::npos) return false;
-  return json.find("\"model_type\"") != std::string_view::npos;
+  const auto names = [&](std::string_view field) { return json.find(field) != std::string_view::npos; };
+  const bool layers = names("\"num_layers\"") || names("\"encoder_num_layers\"");
+  const bool megatron = layers && names("\"hidden_size\"") && names("\"num_attention_heads\"");
+  return megatron || names("\"model_type\"");
 }
 
 }  // namespace gpumem::summary

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, decoders, encoder_decoders, encoders, gemma, latest_decoders, llama, more_decoders
+from . import bloom, decoders, encoder_decoders, encoders, gemma, latest_decoders, latest_encoders, llama, more_decoders, towers
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
@@ -18,5 +18,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **bloom.BUILDERS,
     **latest_decoders.BUILDERS,
     **encoders.BUILDERS,
+    **latest_encoders.BUILDERS,
+    **towers.BUILDERS,
     **encoder_decoders.BUILDERS,
 }

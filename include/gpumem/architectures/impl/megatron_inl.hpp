@@ -1,0 +1,358 @@
+#pragma once
+
+#include "gpumem/architectures/megatron.hpp"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/latent_attention.hpp"
+#include "gpumem/architectures/mixture.hpp"
+
+namespace gpumem::architectures {
+
+namespace megatron_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"megatron_gpt"};
+
+struct Model {
+  DecoderSizes sizes;
+  std::int64_t positions = 0;  ///< rows of a table of learned positions; 0: there is none
+  std::int64_t rotary_width = 0;
+  double dropout = 0.1;
+  bool rms = false;
+  bool gated = false;
+  bool bias = true;
+  bool query_bias = false;  ///< of queries, keys and values, where the others have none
+  bool normed_heads = false;
+  bool latent = false;
+  LatentAttention attention;
+  Mixture mixture;
+  std::int64_t shared_inner = 0;
+  std::vector<bool> mixes;  ///< by layer
+  bool corrects = false;    ///< a bias of the scores that choose the experts
+};
+
+/// Arguments of the run, its layout and its kernels, which change nothing in the model.
+GPUMEM_INLINE void ignore_run(ConfigFields& config) {
+  config.ignore({"micro_batch_size",
+                 "global_batch_size",
+                 "seq_length",
+                 "encoder_seq_length",
+                 "decoder_seq_length",
+                 "max_position_embeddings",
+                 "transformer_impl",
+                 "use_mcore_models",
+                 "bf16",
+                 "fp16",
+                 "optimizer",
+                 "tensor_model_parallel_size",
+                 "pipeline_model_parallel_size",
+                 "context_parallel_size",
+                 "expert_model_parallel_size",
+                 "expert_tensor_parallel_size",
+                 "sequence_parallel",
+                 "num_layers_per_virtual_pipeline_stage",
+                 "num_virtual_stages_per_pipeline_rank",
+                 "use_distributed_optimizer",
+                 "overlap_grad_reduce",
+                 "overlap_param_gather",
+                 "overlap_param_gather_with_optimizer_step",
+                 "num_distributed_optimizer_instances",
+                 "accumulate_allreduce_grads_in_fp32",
+                 "grad_reduce_in_bf16",
+                 "ddp_average_in_collective",
+                 "gradient_accumulation_fusion",
+                 "deterministic_mode",
+                 "attention_softmax_in_fp32",
+                 "attention_backend",
+                 "use_flash_attn",
+                 "apply_query_key_layer_scaling",
+                 "apply_rope_fusion",
+                 "bias_gelu_fusion",
+                 "bias_dropout_fusion",
+                 "bias_swiglu_fusion",
+                 "masked_softmax_fusion",
+                 "cross_entropy_loss_fusion",
+                 "cross_entropy_fusion_impl",
+                 "calculate_per_token_loss",
+                 "recompute_granularity",
+                 "recompute_method",
+                 "recompute_num_layers",
+                 "recompute_modules",
+                 "make_vocab_size_divisible_by",
+                 "norm_epsilon",
+                 "rotary_base",
+                 "rotary_interleaved",
+                 "rotary_scaling_factor",
+                 "mscale",
+                 "mscale_all_dim",
+                 "tp_comm_overlap",
+                 "te_rng_tracker",
+                 "mock_data",
+                 "cp_comm_type",
+                 "microbatch_group_size_per_virtual_pipeline_stage",
+                 "overlap_p2p_communication_warmup_flush",
+                 "decoder_first_pipeline_num_layers",
+                 "decoder_last_pipeline_num_layers",
+                 "account_for_embedding_in_pipeline_split",
+                 "account_for_loss_in_pipeline_split",
+                 "defer_embedding_wgrad_compute",
+                 "wgrad_deferral_limit",
+                 "create_attention_mask_in_dataloader",
+                 "moe_grouped_gemm",
+                 "moe_permute_fusion",
+                 "moe_router_dtype",
+                 "moe_router_bias_update_rate",
+                 "moe_router_fusion",
+                 "moe_router_group_topk",
+                 "moe_router_num_groups",
+                 "moe_router_pre_softmax",
+                 "moe_router_topk_scaling_factor",
+                 "overlap_moe_expert_parallel_comm",
+                 "persist_layer_norm",
+                 "vocab_size",
+                 "position_embedding_type",
+                 "use_rotary_position_embeddings",
+                 "use_megatron_fsdp",
+                 "group_query_attention"});
+}
+
+/// "([0]*3+[1]*12)": one figure a layer. Nothing if it is written otherwise.
+GPUMEM_INLINE std::vector<bool> layer_pattern(std::string_view text, std::int64_t layers) {
+  std::vector<bool> pattern;
+  std::size_t at = 0;
+  const auto number = [&]() {
+    std::int64_t value = 0;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9' && value < ConfigFields::kMostLayers) {
+      value = value * 10 + (text[at++] - '0');
+    }
+    return value;
+  };
+  while (at < text.size() && static_cast<std::int64_t>(pattern.size()) <= layers) {
+    if (text[at] != '[') {
+      if (std::string_view("()+ ").find(text[at]) == std::string_view::npos) return {};
+      ++at;
+      continue;
+    }
+    std::vector<bool> part;
+    for (++at; at < text.size() && text[at] != ']';) {
+      const char byte = text[at++];
+      if (byte == '0' || byte == '1') part.push_back(byte == '1');
+    }
+    if (at < text.size()) ++at;
+    std::int64_t times = 1;
+    if (at < text.size() && text[at] == '*') {
+      ++at;
+      times = number();
+    }
+    const auto goes_on = [&]() { return static_cast<std::int64_t>(pattern.size()) <= layers; };
+    for (std::int64_t time = 0; time < times && goes_on(); ++time) {
+      pattern.insert(pattern.end(), part.begin(), part.end());
+    }
+  }
+  return pattern;
+}
+
+/// Which layers have experts: moe_layer_freq is a pattern, or says that so manieth layers have them, from the first.
+GPUMEM_INLINE std::vector<bool> mixing_layers(ConfigFields& config, std::int64_t layers) {
+  std::vector<bool> mixes(static_cast<std::size_t>(layers), true);
+  const core::JsonValue* frequency = config.find("moe_layer_freq");
+  if (frequency != nullptr && frequency->is(core::JsonValue::Kind::text)) {
+    std::vector<bool> pattern = layer_pattern(frequency->text(), layers);
+    if (static_cast<std::int64_t>(pattern.size()) == layers) return pattern;
+    config.fail("must give 0 or 1 for each layer, as ([0]*3+[1]*12)", "moe_layer_freq");
+    return mixes;
+  }
+  const std::int64_t every = config.size_or({"moe_layer_freq"}, 1);
+  for (std::int64_t at = 0; at < layers; ++at) mixes[static_cast<std::size_t>(at)] = at % every == 0;
+  return mixes;
+}
+
+GPUMEM_INLINE void read_experts(ConfigFields& config, Model& model) {
+  const bool any = config.has("num_experts");
+  model.mixes.assign(static_cast<std::size_t>(model.sizes.layers), false);
+  if (any) {
+    model.mixture = {.experts = config.size({"num_experts"}),
+                     .per_token = config.size_or({"moe_router_topk"}, 2),
+                     .inner = config.size_or({"moe_ffn_hidden_size"}, model.sizes.inner),
+                     .expert_class = "MLP"};
+    check_mixture(config, model.mixture, "num_experts", "moe_router_topk");
+    model.mixes = mixing_layers(config, model.sizes.layers);
+    model.shared_inner = config.size_or({"moe_shared_expert_intermediate_size"}, 0);
+    model.corrects = config.flag("moe_router_enable_expert_bias", false);
+  }
+  config.ignore({"moe_ffn_hidden_size", "moe_router_topk", "moe_layer_freq", "moe_router_enable_expert_bias"});
+}
+
+GPUMEM_INLINE void read_attention(ConfigFields& config, Model& model) {
+  DecoderSizes& s = model.sizes;
+  s.head_width = config.size_or({"kv_channels"}, std::max<std::int64_t>(s.width / s.heads, 1));
+  const bool groups = config.flag("group_query_attention", config.has("num_query_groups"));
+  const std::int64_t given = config.size_or({"num_query_groups"}, s.heads);
+  s.kv_heads = groups ? given : s.heads;
+  if (s.heads % s.kv_heads != 0) config.fail("does not divide num_attention_heads", "num_query_groups");
+  if (s.heads * s.head_width > ConfigFields::kLargestSize / 3) config.fail("makes heads too wide", "kv_channels");
+  const bool rotary = config.text({"position_embedding_type"}, "learned_absolute") == "rope";
+  model.latent = config.flag("multi_latent_attention", false);
+  model.rotary_width = rotary ? rotary_width(config, s, {"rotary_percent"}, 1.0) : 0;
+  model.normed_heads = config.flag("qk_layernorm", false);
+  model.query_bias = config.flag("add_qkv_bias", false);
+  if (!model.latent) return;
+  model.attention = {.width = s.width,
+                     .heads = s.heads,
+                     .query_rank = config.size_or({"q_lora_rank"}, 0),
+                     .kv_rank = config.size_or({"kv_lora_rank"}, 32),
+                     .plain_width = config.size_or({"qk_head_dim"}, 128),
+                     .rotary_width = config.size_or({"qk_pos_emb_head_dim"}, 64),
+                     .value_width = config.size_or({"v_head_dim"}, 128),
+                     .dropout = s.attention_dropout,
+                     .caches = false,
+                     .class_name = "MLASelfAttention",
+                     .norm_class = "RMSNorm"};
+  check_latent_attention(config, model.attention, "qk_head_dim");
+}
+
+GPUMEM_INLINE Model read(ConfigFields& config) {
+  Model model;
+  DecoderSizes& s = model.sizes;
+  const std::string_view family = config.text({"_model_family"}, "gpt");
+  for (const std::string_view other : {"hybrid_layer_pattern", "hybrid_override_pattern", "encoder_num_layers"}) {
+    if (!config.has(other) && family != "bert") continue;
+    config.fail("only GPT is known of Megatron's models, with experts or without",
+                config.has(other) ? other : std::string_view("_model_family"));
+    return model;
+  }
+  s.vocabulary = config.size({"padded_vocab_size"});
+  s.width = config.size({"hidden_size"});
+  s.layers = config.layers({"num_layers"});
+  s.heads = config.size({"num_attention_heads"});
+  s.attention_dropout = config.number({"attention_dropout"}, 0.1);
+  model.dropout = config.number({"hidden_dropout"}, 0.1);
+  model.gated = config.flag("swiglu", false);
+  const bool squared = config.flag("squared_relu", false);
+  s.activation = squared ? "relu2" : "gelu";
+  const std::int64_t usual = model.gated ? s.width * 8 / 3 / 64 * 64 : s.width * 4;
+  s.inner = config.size_or({"ffn_hidden_size"}, std::clamp<std::int64_t>(usual, 1, ConfigFields::kLargestSize / 2));
+  if (s.inner > ConfigFields::kLargestSize / 2) config.fail("is too wide", "ffn_hidden_size");
+  s.tied = !config.flag("untie_embeddings_and_output_weights", false);
+  model.rms = config.text({"normalization"}, "LayerNorm") == "RMSNorm";
+  model.bias = config.flag("add_bias_linear", true);
+  if (config.text({"position_embedding_type"}, "learned_absolute") == "learned_absolute") {
+    model.positions = config.size({"max_position_embeddings"});
+  }
+  read_attention(config, model);
+  read_experts(config, model);
+  ignore_run(config);
+  return model;
+}
+
+GPUMEM_INLINE Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
+  return model.rms ? f.rms_norm(name, input, width, "RMSNorm") : f.layer_norm(name, input, width);
+}
+
+GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attention", "SelfAttention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t each = s.heads / s.kv_heads;
+  const std::int64_t packed_width = s.kv_heads * (each + 2) * s.head_width;
+  const Tensor packed = f.linear("linear_qkv", input, s.width, packed_width, {.bias = model.bias || model.query_bias});
+  const Tensor parted = f.unflatten(packed, 2, {s.kv_heads, (each + 2) * s.head_width});
+  const std::vector<Tensor> parts = f.split(parted, 3, {each * s.head_width, s.head_width, s.head_width});
+  Tensor query = f.unflatten(f.flatten(parts[0], 2, 3), 2, {-1, s.head_width});
+  Tensor key = parts[1];
+  if (model.normed_heads) {
+    query = norm(f, model, "q_layernorm", query, s.head_width);
+    key = norm(f, model, "k_layernorm", key, s.head_width);
+  }
+  const auto in_front = [&](Tensor tensor) { return f.permute(tensor, {0, 2, 1, 3}); };
+  Heads heads = {in_front(query), in_front(key), in_front(parts[2])};
+  if (model.rotary_width > 0) {
+    heads.query = rotate(f, heads.query, rotary, s.head_width);
+    heads.key = rotate(f, heads.key, rotary, s.head_width);
+  }
+  const Tensor mixed = f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
+                              {{"dropout_p", s.attention_dropout}, {"grouped", true}});
+  return f.linear("linear_proj", merge_heads(f, mixed), s.heads * s.head_width, s.width, {.bias = model.bias});
+}
+
+/// linear_fc2(act(linear_fc1(x))), in the module that is open. SwiGLU is one kernel that keeps what it reads.
+GPUMEM_INLINE Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t inner) {
+  const std::int64_t width = model.sizes.width;
+  const Linear linear = {.bias = model.bias};
+  const Tensor wide = f.linear("linear_fc1", input, width, model.gated ? 2 * inner : inner, linear);
+  const Tensor active = model.gated ? f.call("glu", {wide}, {{"dim", std::int64_t{-1}}})
+                                    : f.activation("activation_func", wide, model.sizes.activation);
+  return f.linear("linear_fc2", active, inner, width, linear);
+}
+
+GPUMEM_INLINE Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", "MoELayer");
+  const Mixture& m = model.mixture;
+  const Tensor scores = f.linear("router", input, model.sizes.width, m.experts, {.bias = false});
+  if (model.corrects) f.constant("router.expert_bias", {m.experts}, "float32");
+  const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
+  const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
+  const auto expert = [&](Tensor rows) { return fed(f, model, rows, m.inner); };
+  const Tensor sum = add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
+  if (model.shared_inner == 0) return sum;
+  const InModule shared(f, "shared_experts", "SharedExpertMLP");
+  return f.add(sum, fed(f, model, input, model.shared_inner));
+}
+
+GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
+  const std::int64_t width = model.sizes.width;
+  const auto joined = [&](Tensor residual, Tensor part) {
+    return f.add(residual, f.dropout("dropout", part, model.dropout));
+  };
+  const Tensor normed = norm(f, model, "input_layernorm", input, width);
+  const Tensor mixed =
+      model.latent ? latent_attention(f, model.attention, normed, rotary) : attention(f, model, normed, rotary);
+  const Tensor attended = joined(input, mixed);
+  const Tensor again = norm(f, model, "pre_mlp_layernorm", attended, width);
+  if (model.mixes[static_cast<std::size_t>(index)]) return joined(attended, mixture(f, model, again));
+  const InModule inside(f, "mlp", "MLP");
+  return joined(attended, fed(f, model, again, model.sizes.inner));
+}
+
+GPUMEM_INLINE Tensor embedded(Forward& f, const Model& model, Tensor ids) {
+  const InModule inside(f, "embedding", "LanguageModelEmbedding");
+  const DecoderSizes& s = model.sizes;
+  Tensor words = f.embedding("word_embeddings", ids, s.vocabulary, s.width);
+  if (model.positions > 0) {
+    const Tensor numbers = f.positions(ids, model.positions);
+    words = f.add(words, f.embedding("position_embeddings", numbers, model.positions, s.width));
+  }
+  // [N, S] -> [S, N], copied.
+  return f.dropout("embedding_dropout", f.call("clone", {words}), model.dropout);
+}
+
+GPUMEM_INLINE void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
+  const Tensor ids = f.token_input("input_ids");
+  Tensor hidden = embedded(f, model, ids);
+  {
+    const InModule inside(f, "decoder", "TransformerBlock");
+    const std::int64_t turned = model.latent ? model.attention.rotary_width : model.rotary_width;
+    const Rotary rotary = turned > 0 ? rotary_tables(f, ids, turned) : Rotary{};
+    hidden = stack(f, "layers", "TransformerLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    hidden = norm(f, model, "final_layernorm", hidden, s.width);
+  }
+  const Linear output = {.bias = false, .tied = s.tied};
+  token_loss(f, f.to(f.linear("output_layer", hidden, s.width, s.vocabulary, output), "float32"));
+}
+
+}  // namespace megatron_detail
+
+GPUMEM_INLINE const Architecture& megatron() {
+  static constexpr Architecture kArchitecture = {
+      .name = "megatron", .model_types = megatron_detail::kModelTypes, .write = megatron_detail::write};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
