@@ -53,7 +53,8 @@ using model::Precision;
 using model::TrainingJob;
 using summary::to_graph_json;
 
-/// Reads a model summary in any format, with every op that gpumem knows; "-" is standard input. With `lenient`,
+/// Reads a model summary in any format, with every op that gpumem knows; "-" is standard input, and a folder is that of
+/// a HuggingFace model: its config.json, held to the headers of its safetensors files. With `lenient`,
 /// unknown layers that hold parameters are counted instead of bounded, and estimates are lower bounds.
 [[nodiscard]] inline Result<ModelGraph> read_summary(const std::string& path, bool lenient = false) {
   return summary::read_file(path, {&ops::vocabulary(), path, lenient});

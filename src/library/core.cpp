@@ -6,4 +6,5 @@
 #include "gpumem/core/impl/file_inl.hpp"
 #include "gpumem/core/impl/gzip_inl.hpp"
 #include "gpumem/core/impl/json_document_inl.hpp"
+#include "gpumem/core/impl/safetensors_header_inl.hpp"
 #include "gpumem/core/impl/shape_inl.hpp"

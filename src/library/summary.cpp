@@ -5,6 +5,7 @@
 #include "gpumem/summary/impl/graph_json_values_inl.hpp"
 #include "gpumem/summary/impl/graph_json_writer_inl.hpp"
 #include "gpumem/summary/impl/keras_inl.hpp"
+#include "gpumem/summary/impl/model_folder_inl.hpp"
 #include "gpumem/summary/impl/module_repr_inl.hpp"
 #include "gpumem/summary/impl/module_tree_inl.hpp"
 #include "gpumem/summary/impl/node_linker_inl.hpp"

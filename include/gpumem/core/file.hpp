@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -22,6 +23,15 @@ inline constexpr std::size_t kLargestStream = std::size_t{256} << 20;
 /// read, also behind symbolic links. Nothing else is opened, for opening alone may block (a FIFO) or act (a device);
 /// "-" is a file of that name. Errors: also deadline_exceeded.
 [[nodiscard]] Result<std::string> read_regular_file(const std::string& path, std::size_t largest);
+
+/// The front of a file, and how long the whole is.
+struct FileFront {
+  std::string bytes;
+  std::uint64_t size = 0;
+};
+
+/// The first `most` bytes of a regular file, or all if there are fewer; as careful as read_regular_file().
+[[nodiscard]] Result<FileFront> read_front(const std::string& path, std::size_t most);
 
 /// Makes a file of these bytes, or replaces the one that is there, in one step: it is written beside it and renamed,
 /// so that nobody ever sees half of it. Errors: unreadable_file with the system's reason; the old file then stands.

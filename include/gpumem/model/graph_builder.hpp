@@ -71,6 +71,10 @@ class GraphBuilder {
   void printed_outputs(std::int64_t elements) { graph_.printed_outputs_ = elements; }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);
+  /// A warning of a finished graph, by who holds it to something else.
+  static void add_warning(ModelGraph& graph, std::string message) {
+    graph.warnings_.push_back({std::move(message), core::Place{graph.file_, 0, {}}});
+  }
   /// Fails the graph, unless it has failed before.
   void fail(core::Error error);
 

@@ -11,7 +11,7 @@ namespace gpumem::summary {
 [[nodiscard]] core::Result<model::ModelGraph> read(std::string_view text, const ReadOptions& options,
                                                    const Formats& known = formats());
 
-/// read() of a file; "-" is standard input. Errors: also unreadable_file.
+/// read() of a file, or read_folder() of a model's folder; "-" is standard input. Errors: also unreadable_file.
 [[nodiscard]] core::Result<model::ModelGraph> read_file(const std::string& path, const ReadOptions& options,
                                                         const Formats& known = formats());
 

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -124,6 +125,27 @@ GPUMEM_INLINE Result<std::string> read_regular_file(const std::string& path, std
   if (fstat(file.number(), &facts) != 0) return file_detail::system_failure(path, "read");
   if (auto fault = file_detail::fault_of(path, facts, largest)) return *std::move(fault);
   return file_detail::read_rest(path, file.number(), static_cast<std::size_t>(facts.st_size), largest);
+}
+
+GPUMEM_INLINE Result<FileFront> read_front(const std::string& path, std::size_t most) {
+  struct stat facts {};
+  if (stat(path.c_str(), &facts) != 0) return file_detail::system_failure(path, "open");
+  if (auto fault = file_detail::fault_of(path, facts, SIZE_MAX)) return *std::move(fault);
+  const file_detail::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  if (file.number() < 0 || fstat(file.number(), &facts) != 0) return file_detail::system_failure(path, "open");
+  if (auto fault = file_detail::fault_of(path, facts, SIZE_MAX)) return *std::move(fault);
+  FileFront front{{}, static_cast<std::uint64_t>(facts.st_size)};
+  front.bytes.resize(std::min<std::uint64_t>(front.size, most));
+  std::size_t size = 0;
+  while (size < front.bytes.size()) {
+    if (deadline_passed()) return deadline_error().in_file(path);
+    const ssize_t count = ::read(file.number(), front.bytes.data() + size, front.bytes.size() - size);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return file_detail::system_failure(path, "read");
+    if (count == 0) return file_detail::failure(path, "became shorter while it was read");
+    size += static_cast<std::size_t>(count);
+  }
+  return front;
 }
 
 GPUMEM_INLINE Status write_file(const std::string& path, std::string_view content) {

@@ -7,6 +7,7 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/gzip.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "gpumem/summary/text.hpp"
 
 namespace gpumem::summary {
@@ -124,6 +125,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_file(const std::string& path,
                                                         const Formats& known) {
   ReadOptions named = options;
   if (named.file.empty()) named.file = path;
+  if (is_model_folder(path)) return read_folder(path, named);
   const core::Result<std::string> text = core::read_file(path);
   if (!text) return text.error();
   return read(*text, named, known);

@@ -1,0 +1,246 @@
+#pragma once
+
+#include "gpumem/summary/model_folder.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "gpumem/architectures/architectures.hpp"
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/file.hpp"
+#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/safetensors_header.hpp"
+#include "gpumem/model/graph_builder.hpp"
+
+namespace gpumem::summary {
+
+namespace model_folder_detail {
+
+namespace fs = std::filesystem;
+
+inline constexpr std::size_t kLargestText = std::size_t{64} << 20;  // of a config or an index
+inline constexpr std::size_t kMostFiles = 10'000;
+
+/// What the files store of one module: its weight and bias together.
+struct Module {
+  std::int64_t elements = 0;
+  std::string first;  ///< tensor
+  std::string_view type;
+  bool used = false;
+};
+
+struct Stored {
+  std::map<std::string, Module, std::less<>> modules;  ///< by the path of the module, or of a bare parameter
+  std::int64_t elements = 0;
+  std::map<std::string_view, std::string> types;  ///< a tensor of each type
+  std::string prefix;                             ///< the first step that most tensors share
+  std::vector<std::string> absent;                ///< files that the index names
+};
+
+GPUMEM_INLINE bool is_packed(std::string_view type) {
+  return type.starts_with('I') || type.starts_with('U') || type.starts_with("F8");
+}
+
+/// Buffers that some files store, and no parameter is.
+GPUMEM_INLINE bool is_buffer(std::string_view name) {
+  for (const std::string_view ending : {"inv_freq", "position_ids", ".attn.bias", ".attention.bias", "masked_bias",
+                                        "relative_position_index", "final_logits_bias"}) {
+    if (name.ends_with(ending)) return true;
+  }
+  return false;
+}
+
+/// "model.norm.weight" is the module "model.norm"; anything else is a parameter of its own.
+GPUMEM_INLINE std::string module_of(const std::string& name) {
+  for (const std::string_view ending : {".weight", ".bias", ".gamma", ".beta"}) {
+    if (name.ends_with(ending)) return name.substr(0, name.size() - ending.size());
+  }
+  return name;
+}
+
+/// The files' names, of the index or of a lone file; each a plain name, for the index may come from anywhere.
+GPUMEM_INLINE core::Result<std::map<std::string, std::vector<std::string>>> files_of(const fs::path& folder) {
+  std::map<std::string, std::vector<std::string>> files;
+  const fs::path index = folder / "model.safetensors.index.json";
+  std::error_code ignored;
+  if (!fs::exists(index, ignored)) {
+    if (fs::exists(folder / "model.safetensors", ignored)) files["model.safetensors"] = {};
+    return files;
+  }
+  const core::Result<std::string> text = core::read_regular_file(index.string(), kLargestText);
+  if (!text) return text.error();
+  const core::Result<core::JsonDocument> json = core::JsonDocument::parse(*text);
+  if (!json) return core::Error(json.error()).in_file(index.string());
+  const auto refuse = [&](std::string message) { return core::malformed(std::move(message)).in_file(index.string()); };
+  for (const core::JsonValue& field : json->root().items()) {
+    if (field.key() != "weight_map") continue;
+    for (const core::JsonValue& entry : field.items()) {
+      const std::string name(entry.is(core::JsonValue::Kind::text) ? entry.text() : std::string_view());
+      const bool plain = !name.empty() && name.find('/') == std::string::npos && name.ends_with(".safetensors");
+      if (!plain) return refuse("must name a .safetensors file of the folder for " + core::quoted(entry.key()));
+      files[name].emplace_back(entry.key());
+      if (files.size() > kMostFiles) return refuse("names more than 10,000 files");
+    }
+  }
+  if (files.empty()) return refuse("has no \"weight_map\" of tensors to files");
+  return files;
+}
+
+GPUMEM_INLINE core::Status add_file(const fs::path& path, const std::vector<std::string>& expected, Stored& stored) {
+  const core::Result<core::SafetensorsHeader> header = core::read_safetensors_header(path.string());
+  if (!header) return header.error();
+  std::set<std::string_view> names;
+  for (const core::StoredTensor& tensor : header->tensors) {
+    names.insert(tensor.name);
+    if (is_buffer(tensor.name)) continue;
+    Module& module = stored.modules[module_of(tensor.name)];
+    if (module.first.empty()) module = {0, tensor.name, tensor.dtype->name};
+    if (is_packed(tensor.dtype->name)) module.type = tensor.dtype->name;
+    module.elements += tensor.elements();
+    stored.elements += tensor.elements();
+    stored.types.try_emplace(tensor.dtype->name, tensor.name);
+  }
+  for (const std::string& name : expected) {
+    if (names.contains(name)) continue;
+    return core::malformed("does not hold the tensor " + core::quoted(name) + ", which its index says it does")
+        .in_file(path.string());
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Result<Stored> read_stored(const fs::path& folder) {
+  const auto files = files_of(folder);
+  if (!files) return files.error();
+  Stored stored;
+  for (const auto& [name, tensors] : *files) {
+    std::error_code ignored;
+    if (!fs::exists(folder / name, ignored)) {
+      stored.absent.push_back(name);
+    } else if (const core::Status read = add_file(folder / name, tensors, stored); !read) {
+      return read.error();
+    }
+  }
+  std::map<std::string, std::size_t> steps;
+  for (const auto& [path, module] : stored.modules) ++steps[path.substr(0, path.find('.'))];
+  std::size_t most = 0;
+  for (const auto& [step, count] : steps) {
+    if (count > most) stored.prefix = step;
+    most = std::max(most, count);
+  }
+  return stored;
+}
+
+/// The module that is stored for a layer: under its path, or with or without the name that models with a head give
+/// their body.
+GPUMEM_INLINE Module* find(Stored& stored, const std::string& path) {
+  const std::size_t dot = path.find('.');
+  const std::string shorter = dot == std::string::npos ? std::string() : path.substr(dot + 1);
+  for (const std::string& name : {path, shorter, stored.prefix + "." + path}) {
+    const auto found = stored.modules.find(name);
+    if (found != stored.modules.end()) return &found->second;
+  }
+  return nullptr;
+}
+
+/// What differs between the graph and the files, as warnings.
+struct Comparison {
+  std::vector<std::string> warnings;
+  std::string missing;  ///< the first layer that no tensor is stored of
+};
+
+GPUMEM_INLINE core::Status compare_layer(const model::ModelGraph& graph, const model::Layer& layer, Stored& stored,
+                                         Comparison& comparison) {
+  if (layer.parameters == 0) return core::Done{};
+  const std::string path = graph.path(layer);
+  Module* module = find(stored, module_of(path));
+  const std::int64_t own = layer.parameters - layer.tied_parameters;
+  if (module == nullptr) {
+    if (own > 0 && comparison.missing.empty()) comparison.missing = path;
+    return core::Done{};
+  }
+  const bool again = module->used;
+  module->used = true;
+  if (is_packed(module->type) || module->elements == layer.parameters || module->elements == own) {
+    if (layer.tied_parameters > 0 && !again && module->elements == layer.parameters && own < layer.parameters) {
+      comparison.warnings.push_back(core::quoted(module->first) +
+                                    " is stored beside the weight that the config ties it to: it is taken as tied");
+    }
+    return core::Done{};
+  }
+  core::Error error =
+      core::malformed("stores " + core::with_separators(module->elements) + " elements for " +
+                      core::quoted(module->first) + " and what stands beside it; config.json's sizes give " +
+                      core::with_separators(layer.parameters) + ": config and weights are of different models");
+  error.place.element = path;
+  return error;
+}
+
+GPUMEM_INLINE void warn_of_types(const Stored& stored, Comparison& comparison) {
+  for (const auto& [type, tensor] : stored.types) {
+    if (!is_packed(type)) continue;
+    comparison.warnings.push_back("some weights are stored as " + std::string(type) + ", " + core::quoted(tensor) +
+                                  " the first: they are taken in the job's precision");
+  }
+}
+
+GPUMEM_INLINE void warn_of_counts(const model::ModelGraph& graph, const Stored& stored, Comparison& comparison) {
+  if (stored.elements == graph.parameters()) return;
+  std::string first = comparison.missing;
+  std::string kind = "no tensor is stored for ";
+  for (const auto& [path, module] : stored.modules) {
+    if (!first.empty()) break;
+    if (module.used) continue;
+    first = module.first;
+    kind = "no layer of the config holds ";
+  }
+  if (first.empty()) return;  // tied weights that are stored twice are named already
+  comparison.warnings.push_back("the files store " + core::with_separators(stored.elements) +
+                                " parameters, config.json's sizes give " + core::with_separators(graph.parameters()) +
+                                ": " + kind + core::quoted(first));
+}
+
+GPUMEM_INLINE core::Result<Comparison> compare(const model::ModelGraph& graph, Stored& stored) {
+  Comparison comparison;
+  for (const model::Layer& layer : graph.layers()) {
+    if (core::Status same = compare_layer(graph, layer, stored, comparison); !same) return std::move(same.error());
+  }
+  warn_of_types(stored, comparison);
+  const bool packed =
+      std::any_of(stored.types.begin(), stored.types.end(), [](const auto& type) { return is_packed(type.first); });
+  if (!stored.absent.empty()) {
+    comparison.warnings.push_back("the index names files that are not in the folder, " +
+                                  core::quoted(stored.absent.front()) + " the first: their tensors are not checked");
+  } else if (!packed) {
+    warn_of_counts(graph, stored, comparison);
+  }
+  return comparison;
+}
+
+}  // namespace model_folder_detail
+
+GPUMEM_INLINE bool is_model_folder(const std::string& path) {
+  std::error_code ignored;
+  return path != "-" && std::filesystem::exists(std::filesystem::path(path) / "config.json", ignored);
+}
+
+GPUMEM_INLINE core::Result<model::ModelGraph> read_folder(const std::string& folder, const ReadOptions& options) {
+  namespace detail = model_folder_detail;
+  const std::string file = (detail::fs::path(folder) / "config.json").string();
+  const core::Result<std::string> text = core::read_regular_file(file, detail::kLargestText);
+  if (!text) return text.error();
+  core::Result<model::ModelGraph> graph = architectures::read_config(*text, *options.vocabulary, file);
+  if (!graph) return graph;
+  core::Result<detail::Stored> stored = detail::read_stored(folder);
+  if (!stored) return std::move(stored.error());
+  if (stored->modules.empty()) return graph;
+  core::Result<detail::Comparison> comparison = detail::compare(*graph, *stored);
+  if (!comparison) return std::move(comparison.error()).in_file(folder);
+  for (std::string& warning : comparison->warnings) model::GraphBuilder::add_warning(*graph, std::move(warning));
+  return graph;
+}
+
+}  // namespace gpumem::summary

@@ -1,0 +1,26 @@
+// Enters: the folder of a HuggingFace model: config.json, and the headers of its *.safetensors with their index, where
+// they are there. Leaves: the graph of the config, held to what the files store. No weights are read. Units: elements.
+#pragma once
+
+#include <string>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/model_graph.hpp"
+#include "gpumem/summary/read_options.hpp"
+
+namespace gpumem::summary {
+
+/// Whether the path is a folder with a config.json.
+[[nodiscard]] bool is_model_folder(const std::string& path);
+
+/// Warnings of the graph name the first tensor of each thing that differs: counts, types, tied weights, files that are
+/// not there. Errors: malformed_input for a layer whose stored sizes contradict the config's; those of the config's
+/// reader, and of a file that is no safetensors file.
+[[nodiscard]] core::Result<model::ModelGraph> read_folder(const std::string& folder, const ReadOptions& options);
+
+}  // namespace gpumem::summary
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/summary/impl/model_folder_inl.hpp"
+#endif
