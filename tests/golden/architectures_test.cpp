@@ -18,20 +18,32 @@ constexpr double kTolerance = 0.005;
 /// Models that hold more in places than the tape says, and by how much at most they are off. Under autocast gradients
 /// of products of mixed types are made in float32 and cast (gelu_new), and copies of weights end in another order: that
 /// shows in models as small as these. Attention written out has names that end with its function, of which not all are
-/// told (T5, BLOOM, DeBERTa, Swin). Parameters that many layers share (ALBERT) get their gradients as the first of
-/// their size does. A mask beside the queries (Falcon's ALiBi) is cast by autocast for each layer.
+/// told (T5, BLOOM, DeBERTa, Swin). Parameters that many layers share (ALBERT) get their gradients in another
+/// order. A mask beside the queries (Falcon's ALiBi) is cast by autocast for each layer.
 struct Known {
   std::string_view model_type;
   double autocast;
   double otherwise;
 };
-constexpr Known kKnown[] = {
-    {"gpt2", 0.025, kTolerance},        {"phi", 0.025, kTolerance},  {"gpt_neo", 0.025, kTolerance},
-    {"gpt_bigcode", 0.015, kTolerance}, {"vit", 0.015, kTolerance},  {"bert", 0.01, kTolerance},
-    {"distilbert", 0.01, kTolerance},   {"bart", 0.01, kTolerance},  {"falcon", 0.05, kTolerance},
-    {"modernbert", 0.02, kTolerance},   {"deit", 0.015, kTolerance}, {"clip", 0.01, kTolerance},
-    {"whisper", 0.012, kTolerance},     {"albert", 0.04, 0.02},      {"swin", 0.09, 0.006},
-    {"deberta-v2", 0.065, 0.10},        {"t5", 0.07, 0.06},          {"bloom", 0.05, 0.05}};
+constexpr Known kKnown[] = {{"gpt2", 0.025, kTolerance},
+                            {"phi", 0.025, kTolerance},
+                            {"gpt_neo", 0.025, kTolerance},
+                            {"gpt_bigcode", 0.015, kTolerance},
+                            {"vit", 0.015, kTolerance},
+                            {"bert", 0.01, kTolerance},
+                            {"distilbert", 0.01, kTolerance},
+                            {"bart", 0.01, kTolerance},
+                            {"falcon", 0.05, kTolerance},
+                            {"modernbert", 0.02, kTolerance},
+                            {"deit", 0.015, kTolerance},
+                            {"clip", 0.01, kTolerance},
+                            {"whisper", 0.012, kTolerance},
+                            {"electra", 0.01, kTolerance},
+                            {"albert", 0.03, kTolerance},
+                            {"swin", 0.09, 0.006},
+                            {"deberta-v2", 0.02, 0.015},
+                            {"t5", 0.07, 0.06},
+                            {"bloom", 0.05, 0.05}};
 
 std::vector<fs::path> goldens() {
   std::vector<fs::path> files;
@@ -80,7 +92,7 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
       if (std::abs(error) <= kTolerance) ++close;
     }
   }
-  EXPECT_GE(compared, 300U);
+  EXPECT_GE(compared, 500U);
   EXPECT_GE(close, compared * 17 / 20) << "within half a per cent";
 }
 

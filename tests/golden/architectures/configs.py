@@ -210,6 +210,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
     },
     "glm": {"model_type": "glm", **GLM, "attention_bias": True},
     "glm4": {"model_type": "glm4", **GLM, "attention_bias": False},
+    "electra": {
+        **BERT,
+        "model_type": "electra",
+        "architectures": ["ElectraForSequenceClassification"],
+        "embedding_size": 128,
+    },
     "albert": {
         "model_type": "albert",
         "architectures": ["AlbertForSequenceClassification"],

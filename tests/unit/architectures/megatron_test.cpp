@@ -50,9 +50,8 @@ TEST(Megatron, GivesTheLayersOfThePatternExperts) {
   constexpr std::string_view kExperts = R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 128)";
   constexpr std::int64_t kMixture = 4 * 64 + 4 * (2 * 64 * 128 + 128 + 64);
   EXPECT_EQ(parameters(kExperts), parameters("") + 3 * (kMixture - kFeedForward));
-  EXPECT_EQ(parameters(std::string(kExperts) + R"(, "moe_layer_freq": "([0]*1+[1]*2)") "),
-            parameters("") +
-            2 * (kMixture - kFeedForward));
+  EXPECT_EQ(parameters(std::string(kExperts) + R"x(, "moe_layer_freq": "([0]*1+[1]*2)")x"),
+            parameters("") + 2 * (kMixture - kFeedForward));
   EXPECT_EQ(parameters(std::string(kExperts) + R"(, "moe_layer_freq": 2)"),
             parameters("") + 2 * (kMixture - kFeedForward));
   EXPECT_EQ(parameters(std::string(kExperts) + R"(, "moe_shared_expert_intermediate_size": 32)"),

@@ -212,10 +212,13 @@ GPUMEM_INLINE Tensor encoder(Forward& f, const Model& model, Tensor embedded, Te
     places.distances = f.parameter("rel_embeddings.weight", {2 * model.span, width});
     if (model.normed_distances) places.distances = f.layer_norm("LayerNorm", places.distances, width);
   }
-  return stack(f, "layer", "DebertaV2Layer", model.sizes.layers, embedded, [&](Tensor x, std::int64_t index) {
-    const Tensor made = block(f, model, x, places);
-    return index == 0 && model.convolution > 0 ? convolved(f, model, embedded, made) : made;
-  });
+  const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+  const Tensor hidden =
+      stack(f, "layer", "DebertaV2Layer", model.sizes.layers, embedded, [&](Tensor x, std::int64_t index) {
+        const Tensor made = block(f, model, x, places);
+        return index == 0 && model.convolution > 0 ? convolved(f, model, embedded, made) : made;
+      });
+  return f.leave_function(hidden, {mask, places.apart});
 }
 
 GPUMEM_INLINE void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {

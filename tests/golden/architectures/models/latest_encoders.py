@@ -1,4 +1,4 @@
-"""Encoders whose attention or sharing is their own: ALBERT, DeBERTa-v2, ModernBERT."""
+"""Encoders beside BERT: ELECTRA, ALBERT, DeBERTa-v2, ModernBERT."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .encoders import BertEmbeddings, BertIntermediate, BertOutput, SelfAttention, Stack
+from .encoders import BertEmbeddings, BertIntermediate, BertLayer, BertOutput, SelfAttention, Stack
 from .layers import ACTIVATIONS, Config, Outputs, RotaryEmbedding, apply_rotary
 
 
@@ -48,6 +48,32 @@ class AlbertForSequenceClassification(Stack):
         hidden_states = self.run_blocks([self.layer] * self.count, hidden_states)
         pooled_output = self.dropout(torch.tanh(self.pooler(hidden_states[:, 0])))
         logits = self.classifier(pooled_output)
+        loss = F.cross_entropy(logits.view(-1, 2), labels[:, 0])
+        return Outputs(loss=loss, logits=logits)
+
+
+class ElectraForSequenceClassification(Stack):
+    def __init__(self, config: Config) -> None:
+        super().__init__()
+        width = config["hidden_size"]
+        self.embeddings = BertEmbeddings({**config, "hidden_size": config["embedding_size"]})
+        self.embeddings_project = nn.Linear(config["embedding_size"], width)
+        self.layers = nn.ModuleList(BertLayer(config) for _ in range(config["num_hidden_layers"]))
+        self.dense, self.out_proj = nn.Linear(width, width), nn.Linear(width, 2)
+        self.dropout = nn.Dropout(config["hidden_dropout_prob"])
+
+    def head(self, features: Tensor) -> Tensor:
+        x = features[:, 0, :]
+        x = self.dropout(x)
+        x = self.dense(x)
+        x = F.gelu(x)
+        x = self.dropout(x)
+        return self.out_proj(x)
+
+    def forward(self, input_ids: Tensor, attention_mask: Tensor, labels: Tensor) -> Outputs:
+        hidden_states = self.embeddings_project(self.embeddings(input_ids, attention_mask))
+        sequence_output = self.run_blocks(self.layers, hidden_states)
+        logits = self.head(sequence_output)
         loss = F.cross_entropy(logits.view(-1, 2), labels[:, 0])
         return Outputs(loss=loss, logits=logits)
 
@@ -216,6 +242,7 @@ class ModernBertForMaskedLM(Stack):
 
 
 BUILDERS: dict[str, Any] = {
+    "electra": ElectraForSequenceClassification,
     "albert": AlbertForSequenceClassification,
     "deberta-v2": DebertaForSequenceClassification,
     "modernbert": ModernBertForMaskedLM,
