@@ -18,8 +18,8 @@ struct Mixture {
   std::string expert_class = {};
 };
 
-/// More experts than any model has, or more a token than there are, is a fault of these fields.
-void check_mixture(ConfigFields& config, const Mixture& mixture, std::string_view experts_field,
+/// More experts than any model has, in a layer or in all, or more a token than there are, is a fault of these fields.
+void check_mixture(ConfigFields& config, const Mixture& mixture, std::int64_t layers, std::string_view experts_field,
                    std::string_view per_token_field);
 
 /// The names of an expert's three projections.

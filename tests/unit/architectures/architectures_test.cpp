@@ -326,6 +326,20 @@ TEST(ReadConfig, ChecksSizes) {
                     "rotary"));
 }
 
+TEST(ReadConfig, RefusesMoreExpertsThanAnyModelHas) {
+  const auto mixture = [](std::string_view layers, std::string_view experts) {
+    return read(R"({"model_type": "mixtral", "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128,
+      "vocab_size": 100, "num_experts_per_tok": 2, "num_hidden_layers": )" +
+                std::string(layers) + R"(, "num_local_experts": )" + std::string(experts) + "}");
+  };
+  EXPECT_TRUE(succeeds(mixture("2", "8")));
+  EXPECT_TRUE(fails(mixture("2", "5000"), ErrorCode::malformed_input, 0, "so many experts"));
+  EXPECT_TRUE(fails(mixture("4096", "4096"), ErrorCode::malformed_input, 0, "so many experts"));
+  EXPECT_TRUE(fails(mixture("2", "1"), ErrorCode::malformed_input, 0, "more than there are experts"));
+  EXPECT_TRUE(fails(read(R"({"model_type": "swin", "image_size": 4096, "patch_size": 1, "window_size": 4096})"),
+                    ErrorCode::malformed_input, 0, "too wide"));
+}
+
 TEST(ReadConfig, RefusesWhatIsNoObject) {
   EXPECT_TRUE(fails(read("[1, 2]"), ErrorCode::malformed_input, 0, "object"));
   EXPECT_TRUE(fails(read(R"({"model_type": )"), ErrorCode::malformed_input, 1, "not JSON"));

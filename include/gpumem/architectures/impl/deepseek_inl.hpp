@@ -60,7 +60,7 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
                      .per_token = config.size({"num_experts_per_tok"}),
                      .inner = config.size({"moe_intermediate_size"}),
                      .expert_class = model.named("MLP")};
-    check_mixture(config, model.mixture, "n_routed_experts", "num_experts_per_tok");
+    check_mixture(config, model.mixture, model.sizes.layers, "n_routed_experts", "num_experts_per_tok");
     model.shared = count_or(config, "n_shared_experts", 0);
     model.dense = count_or(config, "first_k_dense_replace", 0);
     model.every = config.size_or({"moe_layer_freq"}, 1);

@@ -178,7 +178,7 @@ GPUMEM_INLINE void read_experts(ConfigFields& config, Model& model) {
                      .per_token = config.size_or({"moe_router_topk"}, 2),
                      .inner = config.size_or({"moe_ffn_hidden_size"}, model.sizes.inner),
                      .expert_class = "MLP"};
-    check_mixture(config, model.mixture, "num_experts", "moe_router_topk");
+    check_mixture(config, model.mixture, model.sizes.layers, "num_experts", "moe_router_topk");
     model.mixes = mixing_layers(config, model.sizes.layers);
     model.shared_inner = config.size_or({"moe_shared_expert_intermediate_size"}, 0);
     model.corrects = config.flag("moe_router_enable_expert_bias", false);

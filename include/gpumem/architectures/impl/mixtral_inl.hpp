@@ -40,7 +40,7 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   if (type == "qwen2_moe") model.shared_inner = config.size({"shared_expert_intermediate_size"});
   model.every = config.size_or({"decoder_sparse_step"}, 1);
   model.bias = config.flag("attention_bias", false);
-  check_mixture(config, model.mixture, "num_experts", "num_experts_per_tok");
+  check_mixture(config, model.mixture, model.sizes.layers, "num_experts", "num_experts_per_tok");
   const core::JsonValue* plain = config.find("mlp_only_layers");
   if (plain != nullptr && plain->size() > 0) config.fail("layers without experts are not known", "mlp_only_layers");
   config.ignore({"router_aux_loss_coef", "router_jitter_noise", "output_router_logits", "norm_topk_prob"});

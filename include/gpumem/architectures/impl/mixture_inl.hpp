@@ -4,10 +4,12 @@
 
 namespace gpumem::architectures {
 
-GPUMEM_INLINE void check_mixture(ConfigFields& config, const Mixture& mixture, std::string_view experts_field,
-                                 std::string_view per_token_field) {
+GPUMEM_INLINE void check_mixture(ConfigFields& config, const Mixture& mixture, std::int64_t layers,
+                                 std::string_view experts_field, std::string_view per_token_field) {
   constexpr std::int64_t kMostExperts = 4096;
-  if (mixture.experts > kMostExperts) config.fail("no model has so many experts", experts_field);
+  constexpr std::int64_t kMostInAll = 1 << 16;  // each is some layers of the graph
+  if (mixture.experts > kMostExperts || mixture.experts * layers > kMostInAll)
+    config.fail("no model has so many experts", experts_field);
   if (mixture.per_token > mixture.experts) config.fail("is more than there are experts", per_token_field);
 }
 

@@ -63,6 +63,8 @@ GPUMEM_INLINE void read_stages(ConfigFields& config, Model& model) {
   const std::int64_t width = config.size_or({"embed_dim"}, 96);
   const std::int64_t window = config.size_or({"window_size"}, 7);
   constexpr std::int64_t kWidest = 1 << 20;
+  constexpr std::int64_t kWidestWindow = 512;
+  if (window > kWidestWindow) return config.fail("is too wide", "window_size");
   if (width > kWidest) return config.fail("is too wide", "embed_dim");
   if (depths.size() != heads.size()) return config.fail("has not as many stages as depths", "num_heads");
   Stage stage = {.side = model.side / model.patch, .width = width};
