@@ -20,6 +20,7 @@ inline std::string other_value(const job::JobOption& option) {
     case job::OptionType::flag:
     case job::OptionType::switch_or_choice: return usual == "true" ? "false" : "true";
     case job::OptionType::whole_number: return "3";
+    case job::OptionType::fraction: return "0.25";
     case job::OptionType::dimensions: return "3x5x7";
     case job::OptionType::text:
     case job::OptionType::name_or_path: return "gpumemnet-mlp-cnn";  // a built-in model: the webhook takes no other

@@ -11,6 +11,7 @@
 
 #include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/model/adaptation.hpp"
 #include "gpumem/model/memory_savers.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/named.hpp"
@@ -104,6 +105,13 @@ struct TrainingJob {
   bool validation_pass = false;
   /// What a summary does not say is an error, not a guess.
   bool strict = false;
+  std::string freeze = {};                ///< patterns of names, parted by commas: these are not trained
+  std::string train = {};                 ///< likewise: these are; where nothing is frozen by name, no others
+  std::optional<std::int64_t> lora = {};  ///< the rank of adapters on a frozen base; nothing: there are none
+  std::string lora_targets = {};          ///< "q_proj+v_proj", "all-linear"; empty: the usual ones of the model
+  AdapterType lora_dtype = AdapterType::fp32;
+  double lora_dropout = 0.0;                   ///< before each adapter; 0: there is none
+  Quantization quantize = Quantization::none;  ///< of the frozen base's linear layers
 
   TrainingJob() = default;
   TrainingJob(ModelGraph model, std::int64_t batch)

@@ -1,6 +1,6 @@
 // What makes one tensor of two or three, and of many elements one, without parameters: cat, add, sub, mul, div,
-// maximum, addcmul, matmul, mean, sum, var, amax and the 2-norm. One-input forms of add, sub, mul and div are those
-// with a Python number. Source: derivatives.yaml and FunctionsManual.cpp of torch 2.6.
+// maximum, addcmul, matmul, mean, sum, var, amax and the 2-norm; an adapter's sum. One-input forms of add, sub, mul and
+// div are those with a Python number. Source: derivatives.yaml and FunctionsManual.cpp of torch 2.6.
 #pragma once
 
 #include <algorithm>
@@ -88,6 +88,19 @@ inline core::Result<TensorId> record_add(const OpCall& call, Tape& tape) {
                       .gradient = Gradient::passed});
 }
 
+/// What an adapter adds to a layer's output, in the layer's type: base + update, and Tensor.to of the sum. The name of
+/// the third input, what the adapter read, lasts until then.
+inline core::Result<TensorId> record_adapter_sum(const OpCall& call, Tape& tape) {
+  if (call.tensors.size() != 3) return unfit(call.output, "three inputs");
+  const core::DType type = tape.computing_type({.inputs = call.tensors.first(2)});
+  const TensorId sum = tape.record({.inputs = call.tensors,
+                                    .output = call.size.as(type),
+                                    .layout = tape.tensor(call.tensors[0]).layout,
+                                    .gradient = Gradient::passed,
+                                    .no_gradient = 4U});
+  return tape.cast(sum, tape.tensor(call.tensors[0]).size.dtype);
+}
+
 /// aten::mul, div, maximum: each input is kept for the other's gradient; by a number, nothing is.
 inline core::Result<TensorId> record_product(const OpCall& call, Tape& tape) {
   const bool in_place = call.attributes.flag("inplace", false);
@@ -146,13 +159,15 @@ inline TensorSize matmul_products(const OpCall& call) {
   return products;
 }
 
-/// aten::matmul: keeps both inputs.
+/// aten::matmul: keeps each input for the other's gradient.
 inline core::Result<TensorId> record_matmul(const OpCall& call, Tape& tape) {
   if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
   const std::array<TensorId, 2> inputs = {side_of(call, tape, 0), side_of(call, tape, 1)};
+  const bool left = tape.tensor(inputs[0]).requires_grad;
+  const bool right = tape.tensor(inputs[1]).requires_grad;
   return tape.record({.inputs = inputs,
                       .output = call.size,
-                      .saved_inputs = 3,
+                      .saved_inputs = (right ? 1U : 0U) | (left ? 2U : 0U),
                       .library = Library::gemm,
                       .multiply_adds = matmul_products(call),
                       .autocast = Autocast::lower});
@@ -235,7 +250,7 @@ inline constexpr std::array<std::string_view, 3> kKerasMax = {"Maximum", "Minimu
 
 }  // namespace arithmetic_detail
 
-inline constexpr std::array<Op, 15> kArithmeticOps = {{
+inline constexpr std::array<Op, 16> kArithmeticOps = {{
     {.traits = {.name = "concat", .family = OpFamily::other, .keras_classes = arithmetic_detail::kConcat},
      .output_shape = arithmetic_detail::concat_shape,
      .record = arithmetic_detail::record_concat},
@@ -243,6 +258,9 @@ inline constexpr std::array<Op, 15> kArithmeticOps = {{
          {.name = "add", .family = OpFamily::other, .keras_classes = arithmetic_detail::kAdd, .overwritten = true},
      .output_shape = broadcast_shape,
      .record = arithmetic_detail::record_add},
+    {.traits = {.name = "adapter_sum", .family = OpFamily::other},
+     .output_shape = same_shape,
+     .record = arithmetic_detail::record_adapter_sum},
     {.traits = {.name = "sub", .family = OpFamily::other, .keras_classes = arithmetic_detail::kSub},
      .output_shape = broadcast_shape,
      .record = arithmetic_detail::record_add},

@@ -303,7 +303,7 @@ inline core::Result<TensorId> record_multihead(const OpCall& call, Tape& tape) {
   const TensorSize packed = call.size.times(3);
   const TensorId projected = tape.record({.inputs = {&input, 1},
                                           .output = packed,
-                                          .saved_inputs = 1,
+                                          .saved_for_weight = 1,
                                           .parameters = in_projection,
                                           .library = Library::gemm_bias,
                                           .multiply_adds = packed.times(*width),

@@ -21,13 +21,15 @@ inline void add_figures(const OpCall& call, Tape& tape, std::int64_t figures) {
 /// x times a parameter that broadcasts: x is kept for the parameter's gradient, which is made whole before it is
 /// summed.
 inline TensorId scaled(Tape& tape, TensorId input, const TensorSize& whole, bool in_place) {
+  const auto parameters = tape.layer_parameters();
+  const bool trained = parameters.empty() || tape.tensor(parameters[0]).requires_grad;
   return tape.record({.inputs = {&input, 1},
                       .output = whole,
                       .kind = in_place ? Output::in_place : Output::fresh,
                       .layout = tape.tensor(input).layout,
-                      .saved_inputs = 1,
-                      .backward_scratch = {&whole, 1},
-                      .parameters = tape.layer_parameters()});
+                      .saved_for_weight = 1,
+                      .backward_scratch = {&whole, trained ? 1U : 0U},
+                      .parameters = parameters});
 }
 
 /// timm.layers.LayerScale, LayerScale2d: x * gamma.

@@ -6,6 +6,7 @@
 #include <array>
 
 #include "gpumem/ops/matrix.hpp"
+#include "gpumem/ops/quantized.hpp"
 
 namespace gpumem::ops {
 
@@ -45,6 +46,9 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   const auto out = call.attributes.integer("out_features");
   const core::Checked weight = in && out ? core::Checked(*in) * core::Checked(*out) : core::Checked(call.parameters);
   const bool bias = call.parameters > 0 && weight.value() != call.parameters;
+  if (call.weights.quantization != model::Quantization::none && in && out) {
+    return quantized_linear(call, tape, *in, *out, bias);
+  }
   const core::Checked sides = core::Checked(in.value_or(0)) + core::Checked(out.value_or(0));
   add_parameters(call, tape, {{weight, sides}, bias ? core::Checked(out.value_or(0)) : core::Checked(0)});
   const TensorId input = call.tensors[0];

@@ -7,8 +7,8 @@
 namespace gpumem::ops {
 
 /// y = x A^T + b on a tensor of `rank` axes, the last of which is multiplied. `parameters`: the weight, and the bias if
-/// there is one. `width`: of the input's last axis. Kept: the input. The gradients of input, weight and bias come in
-/// this order.
+/// there is one. `width`: of the input's last axis. Kept: the input, if the weight is trained. The gradients of input,
+/// weight and bias come in this order.
 ///
 /// PyTorch 1.13 (Backend::cpu) takes aten::addmm for matrices, and for three axes that lie in order; elsewhere it
 /// multiplies and then adds the bias out of place. Later releases fold the axes and take addmm throughout.
@@ -21,7 +21,7 @@ inline TensorId linear(Tape& tape, TensorId input, const TensorSize& output, std
   const bool adds_apart = older && parameters.size() == 2 && rank > 2 && !(rank == 3 && ordered);
   const TensorId product = tape.record({.inputs = {&dense, 1},
                                         .output = output,
-                                        .saved_inputs = 1,
+                                        .saved_for_weight = 1,
                                         .parameters = adds_apart ? parameters.first(1) : parameters,
                                         .library = bias ? Library::gemm_bias : Library::gemm,
                                         .multiply_adds = output.times(width),

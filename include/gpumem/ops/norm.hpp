@@ -192,10 +192,11 @@ inline core::Result<TensorId> record_rms(const OpCall& call, Tape& tape) {
   const TensorId back = tape.cast(scaled, type);
   if (tape.layer_parameters().empty()) return back;
   const TensorSize whole = tape.tensor(back).size;
+  const bool trained = tape.tensor(tape.layer_parameters()[0]).requires_grad;
   return tape.record({.inputs = {&back, 1},
                       .output = whole,
-                      .saved_inputs = 1,
-                      .backward_scratch = {&whole, 1},
+                      .saved_for_weight = 1,
+                      .backward_scratch = {&whole, trained ? 1U : 0U},
                       .parameters = tape.layer_parameters()});
 }
 

@@ -45,6 +45,7 @@ struct OpCall {
   std::int64_t tied_parameters = 0;  ///< those of them that an earlier layer holds already
   bool frozen = false;
   model::AttentionBackend attention = model::AttentionBackend::sdpa;  ///< the job's
+  model::WeightStorage weights = {};  ///< how they lie in memory, and which of them are trained
 };
 
 /// Records what the layer does in one training step, and returns its output; kNoTensor if none leaves it.
@@ -78,6 +79,9 @@ struct ParameterSize {
       : elements(count), factored(rows_and_columns) {}
 };
 
+/// Whether the layer's tensor `index` gets no gradient.
+inline bool is_frozen(const OpCall& call, std::size_t index) { return call.frozen || call.weights.freezes(index); }
+
 /// Adds the layer's parameters to the tape, as the tensors that its op holds them in. Where these do not sum to
 /// what the summary printed, the printed count stands, as one tensor.
 inline void add_parameters(const OpCall& call, Tape& tape, std::initializer_list<ParameterSize> tensors) {
@@ -85,14 +89,18 @@ inline void add_parameters(const OpCall& call, Tape& tape, std::initializer_list
   for (const ParameterSize& tensor : tensors) sum += tensor.elements;
   if (sum.value() != call.parameters) {
     if (call.parameters == 0) return;
-    tape.add_parameter(call.parameters, call.tied_parameters >= call.parameters, call.frozen);
+    tape.add_parameter(call.parameters, call.tied_parameters >= call.parameters, is_frozen(call, 0), 0,
+                       call.weights.dtype);
     return;
   }
   core::Checked seen = 0;
+  std::size_t index = 0;
   for (const ParameterSize& tensor : tensors) {
+    const bool frozen = is_frozen(call, index++);
     if (tensor.elements.value() == 0) continue;
     seen += tensor.elements;
-    tape.add_parameter(tensor.elements, seen.value() <= call.tied_parameters, call.frozen, tensor.factored);
+    tape.add_parameter(tensor.elements, seen.value() <= call.tied_parameters, frozen, tensor.factored,
+                       call.weights.dtype);
   }
 }
 

@@ -151,6 +151,9 @@ struct Call {
   Output kind = Output::fresh;
   Layout layout = {};              ///< of the output
   std::uint32_t saved_inputs = 0;  ///< bit i: backward keeps input i
+  /// Bit i: backward reads input i for the first parameter's gradient alone, so it keeps it only where that is trained.
+  /// Source: gen_variable_type.py, guard_for: a tensor that one formula alone names is saved if that one is asked for.
+  std::uint32_t saved_for_weight = 0;
   bool saves_output = false;
   std::span<const TensorSize> extras = {};            ///< made beside the output, kept for backward
   bool extras_first = false;                          ///< made before the output, not behind it
@@ -206,6 +209,8 @@ class Tape {
   [[nodiscard]] model::Precision precision() const { return precision_; }
   /// The type that tensors of the model have, unless autocast lowers it.
   [[nodiscard]] core::DType dtype() const { return model::parameter_dtype(precision_); }
+  /// The type that matrix products of the model's tensors have: autocast's, or dtype().
+  [[nodiscard]] core::DType product_dtype() const { return computing_type({.autocast = Autocast::lower}); }
 
   /// What a kernel takes for itself while it runs: FakeTensorMode, which runs none, does not see it.
   [[nodiscard]] std::span<const TensorSize> own_scratch(std::span<const TensorSize> sizes) const {
@@ -222,9 +227,13 @@ class Tape {
   TensorId add_input(const TensorSize& size);
   /// A parameter of the current layer; a tied one is held by an earlier layer, a frozen one gets no gradient.
   /// `factored` is rows + columns of what Adafactor keeps of its second moment; 0: as many elements as it has.
-  TensorId add_parameter(core::Checked elements, bool tied = false, bool frozen = false, core::Checked factored = 0);
+  /// `dtype`: nothing is the type of the model's parameters.
+  TensorId add_parameter(core::Checked elements, bool tied = false, bool frozen = false, core::Checked factored = 0,
+                         std::optional<core::DType> dtype = {});
   /// Something the layer holds that is not trained: running statistics, masks.
   TensorId add_buffer(const TensorSize& size);
+  /// Tensor.requires_grad_(): a gradient flows back to it, and ends there.
+  void require_grad(TensorId id) { tensors_[static_cast<std::size_t>(id)].requires_grad = true; }
   /// Records a call and returns its output. Written to in place, a view's history is rewritten (CopySlices): backward
   /// copies the gradient of the base, cuts and copies the part that was written, and puts its gradient back.
   TensorId record(const Call& call);
@@ -256,6 +265,7 @@ class Tape {
  private:
   TensorId add(const TensorSize& size);
   TensorId record_call(const Call& call);
+  [[nodiscard]] bool casts_any(std::span<const TensorId> parameters, core::DType type) const;
   model::Slice keep(std::span<const TensorId> ids);
   model::Slice add_all(std::span<const TensorSize> sizes, std::span<const TensorSize> more = {});
 

@@ -1,6 +1,6 @@
 // Views and copies of one tensor, without parameters: identity, flatten (torch.flatten), reshape (Tensor.view),
 // unflatten, permute, squeeze, unsqueeze, expand, split and the items of it, slice, sliding_window (Tensor.unfold),
-// select, index (torch.index_select, x[ids]), contiguous and clone; Keras' cropping.
+// select, index (torch.index_select, x[ids]), contiguous, clone and requires_grad_; Keras' cropping.
 #pragma once
 
 #include <algorithm>
@@ -281,6 +281,13 @@ inline core::Result<TensorId> record_clone(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size, .gradient = Gradient::passed});
 }
 
+/// Tensor.requires_grad_() on what a layer leaves, as transformers' enable_input_require_grads() has it: the tensor
+/// itself, to which gradients now flow.
+inline core::Result<TensorId> record_requires_grad(const OpCall& call, Tape& tape) {
+  tape.require_grad(call.tensors[0]);
+  return call.tensors[0];
+}
+
 /// Tensor.permute: the same memory with its axes renamed.
 inline core::Result<TensorId> record_permute(const OpCall& call, Tape& tape) {
   std::array<std::size_t, core::Shape::kMaxRank> dims{};
@@ -380,7 +387,7 @@ inline constexpr std::array<std::string_view, 3> kCrop = {"Cropping1D", "Croppin
 
 }  // namespace view_detail
 
-inline constexpr std::array<Op, 19> kViewOps = {{
+inline constexpr std::array<Op, 20> kViewOps = {{
     {.traits = {.name = "identity",
                 .family = OpFamily::view,
                 .torch_classes = view_detail::kIdentity,
@@ -445,6 +452,9 @@ inline constexpr std::array<Op, 19> kViewOps = {{
     {.traits = {.name = "clone", .family = OpFamily::other},
      .output_shape = same_shape,
      .record = view_detail::record_clone},
+    {.traits = {.name = "requires_grad", .family = OpFamily::view, .computes = false},
+     .output_shape = same_shape,
+     .record = view_detail::record_requires_grad},
     {.traits = {.name = "cached", .family = OpFamily::view, .computes = false},
      .output_shape = same_shape,
      .record = view_detail::record_cached},

@@ -1,5 +1,7 @@
 #include "gpumem/model/training_job.hpp"
 
+#include <limits>
+
 #include <gtest/gtest.h>
 
 #include "graphs.hpp"
@@ -74,6 +76,24 @@ TEST(TrainingJob, RefusesAFusedFormThatThereIsNot) {
                             " has no fused form for a GPU; sgd, sgd-momentum, adam and adamw have one"));
     }
   }
+}
+
+TEST(TrainingJob, AdaptersHaveARankAndADropoutBelowOne) {
+  TrainingJob adapters = job();
+  adapters.lora = 16;
+  adapters.lora_targets = "q_proj";
+  adapters.lora_dropout = 0.05;
+  adapters.lora_dtype = AdapterType::bf16;
+  EXPECT_TRUE(succeeds(validate(adapters)));
+  for (const double outside : {-0.1, 1.0, 2.0, std::numeric_limits<double>::quiet_NaN()}) {
+    adapters.lora_dropout = outside;
+    EXPECT_TRUE(fails(validate(adapters), ErrorCode::invalid_argument, 0, "the dropout of LoRA"));
+  }
+  adapters.lora_dropout = 0.0;
+  adapters.lora = 0;
+  EXPECT_TRUE(fails(validate(adapters), ErrorCode::invalid_argument, 0, "the rank of LoRA is 0"));
+  adapters.lora.reset();
+  EXPECT_TRUE(fails(validate(adapters), ErrorCode::invalid_argument, 0, "say --lora 16"));
 }
 
 TEST(TrainingJob, ParametersStayInFloat32UnderAutocast) {

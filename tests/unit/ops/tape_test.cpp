@@ -51,6 +51,55 @@ TEST(RowsOf, LeavesOutTheLastAxes) {
   EXPECT_TRUE(rows_of(shape({N, core::Dim::unknown()})).has_value()) << "the last one may be unknown";
 }
 
+TEST(Tape, KeepsForAWeightsGradientOnlyWhereTheWeightIsTrained) {
+  for (const bool frozen : {false, true}) {
+    Tape tape;
+    tape.begin_layer(0);
+    const TensorId weight = tape.add_parameter(10, false, frozen);
+    const TensorId bias = tape.add_parameter(10);
+    const TensorId input = tape.add_input(kSize);
+    const std::array<TensorId, 2> parameters = {weight, bias};
+    tape.record({.inputs = {&input, 1}, .output = kSize, .saved_for_weight = 1, .parameters = parameters});
+    EXPECT_EQ(saved_by(tape, 0).empty(), frozen) << "a trained bias does not read the input";
+    EXPECT_TRUE(tape.tensor(tape.functions()[0].output).requires_grad) << "of the bias";
+  }
+}
+
+TEST(Tape, ParametersMayHaveATypeOfTheirOwn) {
+  Tape tape(Precision::amp_bf16);
+  tape.begin_layer(0);
+  const TensorId half = tape.add_parameter(10, false, true, 0, DType::bfloat16);
+  const TensorId ids = tape.add_input({10, 1, DType::int64});
+  EXPECT_EQ(tape.tensor(half).size.dtype, DType::bfloat16);
+  const TensorId looked_up = tape.record({.inputs = {&ids, 1}, .output = kSize, .parameters = {&half, 1}});
+  EXPECT_EQ(tape.tensor(looked_up).size.dtype, DType::bfloat16) << "an embedding's type";
+  const TensorId input = tape.add_input(kSize);
+  const auto casts = [&](TensorId parameter) {
+    tape.record({.inputs = {&input, 1},
+                 .output = kSize,
+                 .parameters = {&parameter, 1},
+                 .library = Library::gemm,
+                 .autocast = Autocast::lower});
+    return tape.functions().back().casts_parameters;
+  };
+  EXPECT_FALSE(casts(half)) << "it has autocast's type already";
+  EXPECT_TRUE(casts(tape.add_parameter(10)));
+  EXPECT_FALSE(casts(tape.add_parameter(10, false, true, 0, DType::uint8))) << "a quantised weight";
+  EXPECT_EQ(tape.product_dtype(), DType::bfloat16);
+  EXPECT_EQ(Tape().product_dtype(), DType::float32);
+}
+
+TEST(Tape, AFrozenLayersOutputCanBeMadeToNeedAGradient) {
+  Tape tape;
+  const TensorId frozen = tape.add_parameter(10, false, true);
+  const TensorId input = tape.add_input(kSize);
+  const TensorId output = tape.record({.inputs = {&input, 1}, .output = kSize, .parameters = {&frozen, 1}});
+  EXPECT_FALSE(tape.tensor(output).requires_grad);
+  tape.require_grad(output);
+  EXPECT_TRUE(tape.tensor(output).requires_grad);
+  EXPECT_TRUE(tape.tensor(elementwise(tape, output)).requires_grad);
+}
+
 TEST(Layout, IsBackInOrderWhenItsAxesAre) {
   const std::array<std::size_t, 4> heads_first = {0, 2, 1, 3};
   const Layout turned = Layout{}.permuted(heads_first);

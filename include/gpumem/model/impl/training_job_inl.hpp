@@ -3,6 +3,7 @@
 #include "gpumem/model/training_job.hpp"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace gpumem::model {
@@ -20,6 +21,17 @@ GPUMEM_INLINE std::string no_fused_form(Optimizer optimizer) {
   }
   return "the optimizer " + std::string(row_of(optimizer).name) + " has no fused form for a GPU; " + names +
          " have one";
+}
+
+/// What is wrong with the options of adapters, in words; empty: nothing.
+GPUMEM_INLINE std::string adapter_fault(const TrainingJob& job) {
+  if (job.lora && *job.lora < 1) return "the rank of LoRA is " + std::to_string(*job.lora) + "; it must be at least 1";
+  if (!(job.lora_dropout >= 0.0 && job.lora_dropout < 1.0)) {
+    return "the dropout of LoRA is " + std::to_string(job.lora_dropout) + "; it must be at least 0 and less than 1";
+  }
+  const bool described = !job.lora_targets.empty() || job.lora_dropout > 0.0 || job.lora_dtype != AdapterType::fp32;
+  if (described && !job.lora) return "targets, type or dropout of LoRA are given, and no rank; say --lora 16";
+  return {};
 }
 
 }  // namespace training_job_detail
@@ -48,6 +60,7 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   if (job.samples_per_epoch && *job.samples_per_epoch < 1) {
     return not_positive("the number of samples an epoch", *job.samples_per_epoch);
   }
+  if (std::string fault = training_job_detail::adapter_fault(job); !fault.empty()) return refuse(std::move(fault));
   for (const std::int64_t dim : job.input_shape) {
     if (dim < 1) return not_positive("an input dimension", dim);
   }

@@ -167,8 +167,9 @@ GPUMEM_INLINE TensorId Tape::add_input(const TensorSize& size) {
   return inputs_.back();
 }
 
-GPUMEM_INLINE TensorId Tape::add_parameter(core::Checked elements, bool tied, bool frozen, core::Checked factored) {
-  const TensorId id = add({elements, 0, dtype()});
+GPUMEM_INLINE TensorId Tape::add_parameter(core::Checked elements, bool tied, bool frozen, core::Checked factored,
+                                           std::optional<core::DType> dtype) {
+  const TensorId id = add({elements, 0, dtype.value_or(this->dtype())});
   tensors_[static_cast<std::size_t>(id)].requires_grad = !frozen;
   parameters_.push_back({id, tied, frozen, factored});
   layer_parameters_.push_back(id);
@@ -199,8 +200,8 @@ GPUMEM_INLINE core::DType Tape::computing_type(const Call& call) const {
     return precision_ == model::Precision::amp_fp16 ? core::DType::float16 : core::DType::bfloat16;
   }
   if (autocast && call.autocast == Autocast::full) return core::DType::float32;
-  // Floating-point inputs promote each other; ids and masks do not count.
-  core::DType widest = dtype();
+  // Floating-point inputs promote each other; ids and masks do not count. Without any it is the parameter's type.
+  core::DType widest = call.parameters.empty() ? dtype() : tensor(call.parameters[0]).size.dtype;
   bool any = false;
   for (const TensorId input : call.inputs) {
     const core::DType type = tensor(input).size.dtype;
@@ -244,6 +245,22 @@ GPUMEM_INLINE TensorId Tape::record(const Call& call) {
   return view;
 }
 
+namespace tape_detail {
+
+GPUMEM_INLINE bool is_floating(core::DType type) {
+  return type == core::DType::float32 || type == core::DType::float16 || type == core::DType::bfloat16;
+}
+
+}  // namespace tape_detail
+
+/// Whether autocast makes copies of these in the type that the call computes in.
+GPUMEM_INLINE bool Tape::casts_any(std::span<const TensorId> parameters, core::DType type) const {
+  return std::ranges::any_of(parameters, [&](TensorId id) {
+    const core::DType held = tensor(id).size.dtype;
+    return tape_detail::is_floating(held) && held != type;
+  });
+}
+
 GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   const core::DType type = computing_type(call);
   std::span<const TensorId> inputs = call.inputs;
@@ -263,7 +280,7 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   function.library = call.library;
   function.extras_first = call.extras_first;
   function.contiguous_gradient = call.contiguous_gradient;
-  function.casts_parameters = call.autocast == Autocast::lower && type != dtype();
+  function.casts_parameters = call.autocast == Autocast::lower && casts_any(call.parameters, type);
   if (call.convolution != nullptr) {
     function.convolution = static_cast<std::int32_t>(convolutions_.size());
     convolutions_.push_back(*call.convolution);
@@ -295,8 +312,10 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   function.scratch = add_all(call.scratch, copied);
   function.backward_scratch = add_all(call.backward_scratch, copied);
   const auto first_saved = static_cast<std::uint32_t>(lists_.size());
+  const bool weighs = call.parameters.empty() || tensor(call.parameters[0]).requires_grad;
+  const std::uint32_t saved_inputs = call.saved_inputs | (weighs ? call.saved_for_weight : 0U);
   for (std::size_t index = 0; index < inputs.size() && index < 32; ++index) {
-    if ((call.saved_inputs >> index & 1U) != 0) lists_.push_back(inputs[index]);
+    if ((saved_inputs >> index & 1U) != 0) lists_.push_back(inputs[index]);
   }
   if (call.saves_output) lists_.push_back(function.output);
   for (std::uint32_t at = 0; at < function.extras.count; ++at) lists_.push_back(lists_[function.extras.first + at]);

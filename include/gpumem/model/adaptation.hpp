@@ -1,0 +1,55 @@
+// Enters: nothing. Leaves: the words for what of a model is trained and how the rest is held: adapters on a frozen base
+// (LoRA), quantised weights, and how one layer's weights lie in memory. adapt/ turns a job's options into these.
+// Units: one value a layer.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "gpumem/core/dtype.hpp"
+#include "gpumem/model/named.hpp"
+
+namespace gpumem::model {
+
+/// How the weights of the frozen base's linear layers are held. Source: bitsandbytes 0.45 (functional.py,
+/// nn/modules.py), AutoGPTQ 0.7 (nn_modules/qlinear/qlinear_tritonv2.py).
+enum class Quantization : std::uint8_t {
+  none,
+  nf4,         ///< four bits a weight, the largest of each 64 in float32
+  nf4_double,  ///< the same, and these scales in eight bits
+  int8,        ///< LLM.int8(): a byte a weight, the largest of each row in float32
+  gptq_4bit,   ///< four bits a weight, packed in int32; scales and zeros for each 128 of a column
+};
+
+inline constexpr std::array<Named<Quantization>, 5> kQuantizations = {{{Quantization::none, "none"},
+                                                                       {Quantization::nf4, "nf4"},
+                                                                       {Quantization::nf4_double, "nf4-double"},
+                                                                       {Quantization::int8, "int8"},
+                                                                       {Quantization::gptq_4bit, "gptq-4bit"}}};
+
+/// The type of an adapter's weights.
+enum class AdapterType : std::uint8_t {
+  fp32,  ///< as PEFT makes them of a base in half precision (autocast_adapter_dtype)
+  bf16,  ///< as litgpt and torchtune have them
+};
+
+inline constexpr std::array<Named<AdapterType>, 2> kAdapterTypes = {
+    {{AdapterType::fp32, "fp32"}, {AdapterType::bf16, "bf16"}}};
+
+[[nodiscard]] constexpr core::DType dtype_of(AdapterType type) {
+  return type == AdapterType::fp32 ? core::DType::float32 : core::DType::bfloat16;
+}
+
+/// How one layer holds its weights, and which of them are trained.
+struct WeightStorage {
+  std::optional<core::DType> dtype = {};  ///< nothing: the type that the job's precision gives
+  Quantization quantization = Quantization::none;
+  std::uint8_t frozen = 0;  ///< bit i: the layer's tensor i (0 the weight, 1 the bias) gets no gradient
+
+  [[nodiscard]] bool freezes(std::size_t tensor) const { return tensor < 8 && (frozen >> tensor & 1U) != 0; }
+
+  friend bool operator==(const WeightStorage&, const WeightStorage&) = default;
+};
+
+}  // namespace gpumem::model

@@ -1,0 +1,129 @@
+// Enters: a linear layer whose frozen weight is quantised. Leaves: what it holds at rest, and its call: the input times
+// the weight, which is made whole again for each product, in forward and in backward. Units: elements of each type.
+//
+// Source: bitsandbytes 0.45: functional.quantize_4bit (blocks of 64, nested in blocks of 256), dequantize_4bit,
+// autograd/_functions.py: MatMul4Bit keeps no input; MatMul8bitLt keeps its input, and multiplies in int8 forward, so
+// that it makes the weight whole in backward alone. Columns of outliers, which the data decide, are left out.
+// AutoGPTQ 0.7: qlinear_tritonv2.QuantLinear and triton_utils/dequant.py: a group is 128 rows; dequant248 makes the
+// weight whole in both directions, and the bias is added apart.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "gpumem/ops/op.hpp"
+
+namespace gpumem::ops {
+
+namespace quantized_detail {
+
+using model::Quantization;
+
+inline constexpr std::int64_t kNf4Block = 64;
+inline constexpr std::int64_t kNestedBlock = 256;  ///< scales of blocks that share a scale of their own
+inline constexpr std::int64_t kNf4Levels = 16;
+inline constexpr std::int64_t kGptqGroup = 128;
+inline constexpr std::int64_t kGptqInAWord = 8;
+
+/// `count` / `by`, upwards. Counts are checked when they are summed.
+inline core::Checked parts_of(core::Checked count, std::int64_t by) {
+  const std::int64_t whole = count.value().value_or(0);
+  return count.valid() ? core::Checked(whole / by + (whole % by == 0 ? 0 : 1)) : count;
+}
+
+struct Sides {
+  std::int64_t in = 0;
+  std::int64_t out = 0;
+
+  [[nodiscard]] core::Checked weights() const { return core::Checked(in) * core::Checked(out); }
+};
+
+inline void hold_nf4(Tape& tape, const Sides& sides, bool nested) {
+  const core::Checked scales = parts_of(sides.weights(), kNf4Block);
+  tape.add_parameter(parts_of(sides.weights(), 2), false, true, 0, core::DType::uint8);
+  tape.add_buffer({scales, 0, nested ? core::DType::uint8 : core::DType::float32});
+  tape.add_buffer({kNf4Levels, 0, core::DType::float32});
+  if (!nested) return;
+  tape.add_buffer({parts_of(scales, kNestedBlock), 0, core::DType::float32});
+  tape.add_buffer({1, 0, core::DType::float32});  // the offset of the scales
+}
+
+inline void hold_int8(Tape& tape, const Sides& sides) {
+  tape.add_parameter(sides.weights(), false, true, 0, core::DType::int8);
+  tape.add_buffer({sides.out, 0, core::DType::float32});
+}
+
+inline void hold_gptq(Tape& tape, const Sides& sides) {
+  const core::Checked groups = parts_of(sides.in, kGptqGroup);
+  tape.add_parameter(parts_of(sides.in, kGptqInAWord) * core::Checked(sides.out), false, true, 0, core::DType::int32);
+  tape.add_buffer({groups * parts_of(sides.out, kGptqInAWord), 0, core::DType::int32});  // the zeros
+  tape.add_buffer({groups * core::Checked(sides.out), 0, core::DType::float16});         // the scales
+  tape.add_buffer({sides.in, 0, core::DType::int32});                                    // each row's group
+}
+
+inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
+  switch (quantization) {
+    case Quantization::nf4: return hold_nf4(tape, sides, false);
+    case Quantization::nf4_double: return hold_nf4(tape, sides, true);
+    case Quantization::int8: return hold_int8(tape, sides);
+    case Quantization::gptq_4bit: return hold_gptq(tape, sides);
+    case Quantization::none: return;
+  }
+}
+
+/// The weight made whole; with nested scales these as well.
+inline std::vector<TensorSize> whole_weight(const Sides& sides, core::DType type, bool nested) {
+  std::vector<TensorSize> made = {{sides.weights(), 0, type}};
+  if (nested) made.push_back({parts_of(sides.weights(), kNf4Block), 0, core::DType::float32});
+  return made;
+}
+
+/// MatMul8bitLt: the input in int8 with a scale a row, and the product in int32, which a kernel turns into float16.
+inline TensorId record_int8(const OpCall& call, Tape& tape, const Sides& sides) {
+  const TensorId input = call.tensors[0];
+  const core::DType type = tape.tensor(input).size.dtype;
+  std::vector<TensorSize> scratch = {tape.tensor(input).size.as(core::DType::int8), call.size.as(core::DType::int32)};
+  if (type != core::DType::float16) scratch.push_back(call.size.as(core::DType::float16));
+  const std::vector<TensorSize> whole = whole_weight(sides, type, false);
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .saved_inputs = 1,
+                      .scratch = scratch,
+                      .backward_scratch = whole,
+                      .parameters = tape.layer_parameters().first(1),
+                      .library = Library::gemm,
+                      .multiply_adds = call.size.times(sides.in)});
+}
+
+inline TensorId record_four_bits(const OpCall& call, Tape& tape, const Sides& sides, bool bias) {
+  const core::DType given = tape.tensor(call.tensors[0]).size.dtype;
+  const core::DType type = tape.product_dtype();
+  const TensorId input = tape.cast(call.tensors[0], type);
+  const bool gptq = call.weights.quantization == Quantization::gptq_4bit;
+  const auto whole = whole_weight(sides, type, call.weights.quantization == Quantization::nf4_double);
+  const TensorId product = tape.record({.inputs = {&input, 1},
+                                        .output = call.size,
+                                        .scratch = whole,
+                                        .backward_scratch = whole,
+                                        .parameters = tape.layer_parameters().first(1),
+                                        .library = bias && !gptq ? Library::gemm_bias : Library::gemm,
+                                        .multiply_adds = call.size.times(sides.in),
+                                        .autocast = Autocast::lower});
+  if (!gptq) return tape.cast(product, given);
+  return bias ? elementwise(tape, product) : product;
+}
+
+}  // namespace quantized_detail
+
+/// Records a linear layer with `in` x `out` quantised weights; its bias is not.
+inline TensorId quantized_linear(const OpCall& call, Tape& tape, std::int64_t in, std::int64_t out, bool bias) {
+  const quantized_detail::Sides sides{in, out};
+  quantized_detail::hold(tape, sides, call.weights.quantization);
+  if (bias) tape.add_parameter(out, false, is_frozen(call, 1), 0, call.weights.dtype);
+  if (call.weights.quantization == model::Quantization::int8) {
+    return quantized_detail::record_int8(call, tape, sides);
+  }
+  return quantized_detail::record_four_bits(call, tape, sides, bias);
+}
+
+}  // namespace gpumem::ops

@@ -1,0 +1,83 @@
+// Source: bitsandbytes 0.45 (functional.py, autograd/_functions.py), AutoGPTQ 0.7 (qlinear_tritonv2.py).
+#include "gpumem/ops/quantized.hpp"
+
+#include "adapted_jobs.hpp"
+
+namespace gpumem::ops {
+namespace {
+
+using model::Quantization;
+using plan::Phase;
+using testing::adapted_events;
+using testing::count;
+using testing::Events;
+
+/// Batch 2: rows [N, 256] through a quantised layer of 256 x 512 with a bias, and a head.
+TrainingJob rows(Quantization quantization, Precision precision) {
+  TrainingJob job = testing::job_of(R"({"name": "x", "shape": ["N", 256]})", R"(
+    {"name": "below", "op": "linear", "inputs": ["x"],
+     "attrs": {"in_features": 256, "out_features": 256, "bias": false}},
+    {"name": "up", "op": "linear", "inputs": ["below"],
+     "attrs": {"in_features": 256, "out_features": 512, "bias": true}},
+    {"name": "head", "op": "linear", "inputs": ["up"],
+     "attrs": {"in_features": 512, "out_features": 4, "bias": false}})",
+                                    2);
+  job.lora = 1;
+  job.lora_targets = "below";
+  job.quantize = quantization;
+  job.precision = precision;
+  job.loss = model::Loss::mse;
+  return job;
+}
+
+Events held(Quantization quantization) {
+  Events all = adapted_events(rows(quantization, Precision::bf16), Phase::construction, 0);
+  std::erase_if(all, [](const std::string& event) { return event.find(" up ") == std::string::npos; });
+  return all;
+}
+
+TEST(Quantized, IsHeldAsItsLibraryHoldsIt) {
+  EXPECT_EQ(held(Quantization::none), (Events{"+262144 up parameter", "+1024 up parameter"}));
+  EXPECT_EQ(held(Quantization::nf4),
+            (Events{"+65536 up parameter", "+8192 up buffer", "+64 up buffer", "+1024 up parameter"}));
+  EXPECT_EQ(held(Quantization::nf4_double), (Events{"+65536 up parameter", "+2048 up buffer", "+64 up buffer",
+                                                    "+32 up buffer", "+4 up buffer", "+1024 up parameter"}));
+  EXPECT_EQ(held(Quantization::int8), (Events{"+131072 up parameter", "+2048 up buffer", "+1024 up parameter"}));
+  EXPECT_EQ(held(Quantization::gptq_4bit), (Events{"+65536 up parameter", "+512 up buffer", "+2048 up buffer",
+                                                   "+1024 up buffer", "+1024 up parameter"}));
+}
+
+TEST(Quantized, IsMadeWholeForEachProduct) {
+  for (const Quantization four : {Quantization::nf4, Quantization::nf4_double, Quantization::gptq_4bit}) {
+    for (const Phase phase : {Phase::forward, Phase::backward}) {
+      const Events all = adapted_events(rows(four, Precision::bf16), phase);
+      EXPECT_EQ(count(all, "+262144 up temporary"), 1) << model::name_of(model::kQuantizations, four);
+      const bool nested = four == Quantization::nf4_double;
+      EXPECT_EQ(count(all, "+8192 up temporary"), nested ? 1 : 0) << "the scales, made whole";
+    }
+  }
+}
+
+TEST(Quantized, ToEightBitsIsWholeInBackwardAloneAndKeepsItsInput) {
+  const TrainingJob job = rows(Quantization::int8, Precision::bf16);
+  const Events forward = adapted_events(job, Phase::forward);
+  EXPECT_EQ(count(forward, "+262144 up temporary"), 0);
+  EXPECT_EQ(count(forward, "+512 up temporary"), 1) << "the input in int8";
+  EXPECT_EQ(count(forward, "+4096 up temporary"), 1) << "the product in int32";
+  EXPECT_EQ(count(forward, "+2048 up temporary"), 1) << "the product in float16";
+  EXPECT_EQ(count(adapted_events(job, Phase::backward), "+262144 up temporary"), 1);
+  const auto kept = [](const TrainingJob& of) {
+    return count(adapted_events(of, Phase::forward), "-1024 below.cast activation");
+  };
+  EXPECT_EQ(kept(rows(Quantization::nf4, Precision::bf16)), kept(job)) << "of the update, which its sum reads";
+}
+
+TEST(Quantized, UnderAutocastLeavesWhatItWasGiven) {
+  const Events all = adapted_events(rows(Quantization::nf4, Precision::amp_bf16), Phase::forward);
+  EXPECT_EQ(count(all, "+262144 up temporary"), 1) << "in bf16";
+  EXPECT_EQ(count(all, "+2048 up activation"), 1) << "the product";
+  EXPECT_EQ(count(all, "+4096 up activation"), 1) << "in float32 again, as the input is";
+}
+
+}  // namespace
+}  // namespace gpumem::ops
