@@ -1,17 +1,20 @@
-// Enters: a training job. Leaves: what every stage makes of it: the wired graph, the forward pass, the step plan, the
-// kernels of a step, the context on a GPU and the allocator's run there. Each is made when it is first asked for, and
-// once. Moved to another job, an Analysis keeps every stage that the difference does not touch. Units: bytes.
+// Enters: a training job. Leaves: what every stage makes of it: the wired graph, the adapted one, the forward pass, the
+// step plan, the kernels of a step, the context on a GPU and the allocator's run there. Each is made when it is first
+// asked for, and once. Moved to another job, an Analysis keeps every stage that the difference does not touch. Units:
+// bytes.
 #pragma once
 
 #include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <vector>
 
+#include "gpumem/adapt/adapt.hpp"
 #include "gpumem/analysis/allocator_run.hpp"
 #include "gpumem/analysis/working_memory.hpp"
 #include "gpumem/connect/connect.hpp"
@@ -34,10 +37,11 @@ template <typename Job>
   return std::tie(job.graph, job.input_shape, job.sequence_length, job.strict);
 }
 
-/// The fields that the forward pass depends on.
+/// The fields that the forward pass depends on, beside adapt::inputs_need_gradients().
 template <typename Job>
 [[nodiscard]] auto forward_pass_key(Job& job) {
-  return std::tuple_cat(wiring_key(job), std::tie(job.precision, job.loss, job.loss_form, job.loop, job.attention));
+  return std::tuple_cat(wiring_key(job), adapt::adaptation_key(job),
+                        std::tie(job.loss, job.loss_form, job.loop, job.attention));
 }
 
 /// Which steps are planned.
@@ -48,12 +52,13 @@ enum class Steps : std::uint8_t {
 
 /// What a plan is made from: a wired graph and its forward pass, or a recording.
 struct PlanSource {
-  const model::ModelGraph* graph = nullptr;  ///< whose layers a plan's events name
-  std::string_view edges = {};               ///< how these were found, see WiredGraph::edges(); "recorded"
-  bool convolves = false;                    ///< calls cuDNN's convolutions
-  bool normalises = false;                   ///< calls cuDNN's batch normalisation
-  connect::Guesses guesses = {};             ///< of these edges; the graph's warnings say where
-  std::int64_t unknown_layers = 0;           ///< of which at most the parameters are counted
+  const model::ModelGraph* graph = nullptr;   ///< whose layers a plan's events name
+  std::string_view edges = {};                ///< how these were found, see WiredGraph::edges(); "recorded"
+  bool convolves = false;                     ///< calls cuDNN's convolutions
+  bool normalises = false;                    ///< calls cuDNN's batch normalisation
+  connect::Guesses guesses = {};              ///< of these edges; the graph's warnings say where
+  std::int64_t unknown_layers = 0;            ///< of which at most the parameters are counted
+  std::span<const std::string> remarks = {};  ///< what adapting the graph took as given
 };
 
 /// A job on one GPU.
@@ -80,14 +85,18 @@ class Analysis {
   void set_batch_size(std::int64_t batch_size);
   /// Whether the forward pass stays if the job becomes this one.
   [[nodiscard]] bool forward_alike(const model::TrainingJob& job) const {
-    return forward_pass_key(job_) == forward_pass_key(job);
+    return forward_pass_key(job_) == forward_pass_key(job) && same_adaptation(job);
   }
 
   /// The graph with an edge for everything that a layer reads, and every shape. Errors: those of connecting;
   /// invalid_argument for a recording, which has calls and no layers.
   [[nodiscard]] core::Result<const connect::WiredGraph*> wired();
 
-  /// What forward keeps for backward. Errors: those of connecting and of plan::make_forward_pass().
+  /// The graph that is trained: the wired one, with adapters, frozen layers and quantised weights where the job has
+  /// them. Errors: those of connecting and of adapt::adapt().
+  [[nodiscard]] core::Result<const connect::WiredGraph*> adapted();
+
+  /// What forward keeps for backward. Errors: those of adapting and of plan::make_forward_pass().
   [[nodiscard]] core::Result<const plan::ForwardPass*> forward_pass(ops::Backend backend = ops::Backend::cuda);
 
   /// What steps() is made from. Errors: those of connecting and of the forward pass.
@@ -138,10 +147,15 @@ class Analysis {
   [[nodiscard]] core::Result<JobRun> run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
                                               const device::Context& context);
   void forget_plans();
+  [[nodiscard]] bool same_adaptation(const model::TrainingJob& job) const {
+    return adapt::adaptation_key(job_) == adapt::adaptation_key(job) &&
+           adapt::inputs_need_gradients(job_) == adapt::inputs_need_gradients(job);
+  }
 
   model::TrainingJob job_;
   const ops::Catalogue* ops_;
   Stage<connect::WiredGraph> wired_;
+  Stage<connect::WiredGraph> adapted_;  ///< of a job that adapts its graph
   std::array<Stage<plan::ForwardPass>, kBackends> forward_passes_;
   std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
   Stage<plan::StepWork> work_;

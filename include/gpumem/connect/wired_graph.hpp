@@ -14,6 +14,7 @@
 
 #include "gpumem/connect/guesses.hpp"
 #include "gpumem/core/shape.hpp"
+#include "gpumem/model/adaptation.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/ops/op.hpp"
 
@@ -43,6 +44,9 @@ class WiredGraph {
     std::vector<const ops::Op*> ops;                 ///< by the graph's op index; null for unknown ops
     LayerShapes shapes;
     Guesses guesses = {};
+    /// By layer, how its weights are held (adapt/); empty: all as the graph and the job's precision say.
+    std::vector<model::WeightStorage> weights = {};
+    std::vector<std::string> remarks = {};  ///< what adapting it took as given
   };
   explicit WiredGraph(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
 
@@ -64,6 +68,11 @@ class WiredGraph {
   /// What a layer reads: its edges. A layer behind an unknown one reads the latest known tensor, or nothing.
   [[nodiscard]] std::span<const model::LayerIndex> inputs(std::size_t layer) const;
 
+  /// How the layer's weights are held, and which of them are trained.
+  [[nodiscard]] model::WeightStorage weights(std::size_t layer) const {
+    return parts_->weights.empty() ? model::WeightStorage() : parts_->weights[layer];
+  }
+
   /// The rule of the layer's op; null if it is unknown.
   [[nodiscard]] const ops::Op* op(const model::Layer& layer) const { return parts_->ops[layer.op]; }
 
@@ -71,6 +80,9 @@ class WiredGraph {
   [[nodiscard]] const std::string& edges() const { return parts_->edges; }
   /// How much of them is guessed; all zero where the edges are given or a family's. The graph's warnings say where.
   [[nodiscard]] const Guesses& guesses() const { return parts_->guesses; }
+
+  /// What was taken as given when the graph was adapted to a job.
+  [[nodiscard]] std::span<const std::string> remarks() const { return parts_->remarks; }
 
   /// The layer's place in the summary, for messages.
   [[nodiscard]] core::Place place_of(const model::Layer& layer) const;

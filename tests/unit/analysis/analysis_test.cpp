@@ -65,6 +65,17 @@ const std::vector<Change>& changes() {
       {[](TrainingJob& job) { job.summary_pass = true; }},
       {[](TrainingJob& job) { job.validation_pass = true; }},
       {[](TrainingJob& job) { job.strict = true; }, false, false},
+      {[](TrainingJob& job) { job.freeze = "layer1*"; }, true, false},
+      {[](TrainingJob& job) { job.train = "fc"; }, true, false},
+      {[](TrainingJob& job) {
+         job.lora = 4;
+         job.lora_targets = "fc";
+       },
+       true, false},
+      {[](TrainingJob& job) { job.lora_targets = "fc"; }, true, false},
+      {[](TrainingJob& job) { job.lora_dtype = model::AdapterType::bf16; }, true, false},
+      {[](TrainingJob& job) { job.lora_dropout = 0.1; }, true, false},
+      {[](TrainingJob& job) { job.quantize = model::Quantization::nf4; }, true, false},
   };
   return kAll;
 }
@@ -138,6 +149,24 @@ TEST(Analysis, MovedToAnotherJobGivesWhatAFreshOneDoes) {
     moved.set_job(job);
     EXPECT_EQ(told(moved), alone) << at;
   }
+}
+
+TEST(Analysis, AnAdaptedGraphIsTheWiredOneWhereNothingIsAdapted) {
+  Analysis analysis(resnet50());
+  const auto wired = analysis.wired();
+  ASSERT_TRUE(succeeds(wired) && succeeds(analysis.adapted()));
+  EXPECT_EQ(*analysis.adapted(), *wired);
+  TrainingJob frozen = resnet50();
+  frozen.freeze = "layer1*";
+  analysis.set_job(frozen);
+  ASSERT_TRUE(succeeds(analysis.adapted()));
+  EXPECT_NE(*analysis.adapted(), *analysis.wired());
+  EXPECT_LT((*analysis.adapted())->graph().trainable_parameters(), (*analysis.wired())->graph().parameters());
+  const connect::WiredGraph* made = *analysis.adapted();
+  frozen.batch_size = 4;
+  frozen.activation_checkpointing = true;
+  analysis.set_job(frozen);
+  EXPECT_EQ(*analysis.adapted(), made) << "neither changes it";
 }
 
 TEST(Analysis, ABatchSizeKeepsTheRecording) {

@@ -42,7 +42,9 @@ GPUMEM_INLINE void Analysis::set_job(model::TrainingJob job) {
   if (!forward_alike(job)) {
     for (Stage<plan::ForwardPass>& pass : forward_passes_) pass.reset();
   }
-  if (wiring_key(std::as_const(job)) != wiring_key(std::as_const(job_))) wired_.reset();
+  const bool rewired = wiring_key(std::as_const(job)) != wiring_key(std::as_const(job_));
+  if (rewired || !same_adaptation(job)) adapted_.reset();
+  if (rewired) wired_.reset();
   job_ = std::move(job);
 }
 
@@ -83,9 +85,21 @@ GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::wired() {
   });
 }
 
+GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::adapted() {
+  if (!adapt::adapts(job_)) return wired();
+  return made(adapted_, [&]() -> core::Result<connect::WiredGraph> {
+    const auto graph = wired();
+    if (!graph) return graph.error();
+    model::TrainingJob seen;
+    adapt::adaptation_key(seen) = adapt::adaptation_key(std::as_const(job_));
+    seen.activation_checkpointing = adapt::inputs_need_gradients(job_);
+    return adapt::adapt(**graph, seen, *ops_);
+  });
+}
+
 GPUMEM_INLINE core::Result<const plan::ForwardPass*> Analysis::forward_pass(ops::Backend backend) {
   return made(forward_passes_[static_cast<std::size_t>(backend)], [&]() -> core::Result<plan::ForwardPass> {
-    const auto graph = wired();
+    const auto graph = adapted();
     if (!graph) return graph.error();
     model::TrainingJob seen;
     forward_pass_key(seen) = forward_pass_key(std::as_const(job_));
@@ -108,7 +122,8 @@ GPUMEM_INLINE core::Result<PlanSource> Analysis::source() {
                     .convolves = (*forward)->convolves,
                     .normalises = (*forward)->normalises,
                     .guesses = wired.guesses(),
-                    .unknown_layers = wired.graph().unknown_layers() + (*forward)->skipped_layers};
+                    .unknown_layers = wired.graph().unknown_layers() + (*forward)->skipped_layers,
+                    .remarks = wired.remarks()};
 }
 
 GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend backend, Steps which) {

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "gpumem/adapt/adapt.hpp"
 #include "gpumem/model/step_recording.hpp"
 
 namespace gpumem::estimate {
@@ -30,6 +31,7 @@ GPUMEM_INLINE bool measured_in(model::Precision precision) { return precision ==
 inline constexpr double kOtherGpuWithConvolutions = 0.10;
 inline constexpr double kOtherGpu = 0.03;
 inline constexpr double kOtherPrecision = 0.05;
+inline constexpr double kAdapted = 0.05;
 inline constexpr double kGuess = 0.25;
 /// cuDNN's benchmark mode, where it tries kernels with larger workspaces: of 2,570 runs of timm's models (A100-40GB,
 /// the FakeTensor study of GPUMemNet's repository) 73 took clearly more than the runs of the same model at other batch
@@ -89,6 +91,25 @@ GPUMEM_INLINE std::optional<Assumption> of_context(const device::GpuProfile& gpu
   return std::nullopt;
 }
 
+/// What is taken as given of adapters and quantised weights.
+GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
+                                  std::vector<Assumption>& assumed) {
+  if (adapt::adapts(job)) {
+    assumed.push_back(
+        {"adaptation", "the range does not come from runs with frozen layers, adapters or quantised weights"});
+  }
+  for (const std::string& remark : source.remarks) assumed.push_back({"adaptation", remark});
+  if (job.quantize == model::Quantization::none) return;
+  const core::DType type = adapt::unquantised_dtype(job.quantize, job.precision);
+  const std::string as_prepared = type == core::DType::float32 ? ", as prepare_model_for_kbit_training() leaves them"
+                                                               : ", without prepare_model_for_kbit_training()";
+  assumed.push_back(
+      {"quantize", "norms, embeddings and the head are held in " + std::string(core::to_string(type)) + as_prepared});
+  if (job.quantize == model::Quantization::int8) {
+    assumed.push_back({"quantize", "no column of outliers, which int8 multiplies apart"});
+  }
+}
+
 /// "8.0" of (8, 0).
 GPUMEM_INLINE std::string capability_text(const std::array<std::int64_t, 2>& capability) {
   return std::to_string(capability[0]) + "." + std::to_string(capability[1]);
@@ -109,6 +130,7 @@ GPUMEM_INLINE Margin margin_of(const model::TrainingJob& job, const analysis::Pl
     margin.upper += detail::kBenchmarkMode;
     margin.coverage.reset();
   }
+  if (adapt::adapts(job)) detail::widen(margin, detail::kAdapted);
   if (source.guesses.edges > 0) detail::widen(margin, detail::kGuess + detail::guessed_share(source.guesses));
   if (source.unknown_layers > 0 || bounded) margin.coverage.reset();
   margin.fewer = detail::of_batch(source.guesses.fewer_elements, job);
@@ -138,6 +160,7 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
     assumed.push_back(
         {"precision", "no run in " + std::string(model::name_of(model::kPrecisions, job.precision)) + " was measured"});
   }
+  detail::add_adaptation(job, source, assumed);
   if (const model::StepRecording* recording = job.graph->recording()) {
     const std::string capability = detail::capability_text(recording->capability);
     if (capability != gpu.compute_capability) {

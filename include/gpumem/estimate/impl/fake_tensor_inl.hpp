@@ -74,7 +74,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(analysis::Ana
                        "the live tensors at batch " + std::to_string(analysis.job().batch_size) + " do not fit 64 bits",
                        {}};
   }
-  const auto wired = analysis.wired();
+  const auto wired = analysis.adapted();
   if (!wired) return wired.error();
   const auto pass = analysis.forward_pass(ops::Backend::cpu);
   if (!pass) return pass.error();

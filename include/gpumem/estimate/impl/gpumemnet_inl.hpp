@@ -105,7 +105,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Gpumemnet::do_estimate(analysis::Anal
   estimate.provenance.weights = config.name;
   // The printed rows of a table need no edges.
   if (replays || !analysis.job().graph->shapes_printed()) {
-    const auto wired = analysis.wired();
+    const auto wired = analysis.adapted();
     if (!wired) return wired.error();
     estimate.coverage.edges = (*wired)->edges();
   }

@@ -39,13 +39,13 @@ GPUMEM_INLINE core::Result<core::Checked> activations(const connect::WiredGraph&
 GPUMEM_INLINE core::Result<MemoryEstimate> Horus::do_estimate(analysis::Analysis& analysis,
                                                               const device::GpuProfile&) const {
   const model::TrainingJob& job = analysis.job();
-  const auto wired = analysis.wired();
+  const auto wired = analysis.adapted();
   if (!wired) return wired.error();
   const core::Result<core::Checked> activations = horus_detail::activations(**wired, job.batch_size);
   if (!activations) return activations.error();
 
   const core::Checked element = core::element_size(model::parameter_dtype(job.precision));
-  const core::Checked parameters = core::Checked(job.graph->parameters()) * element;
+  const core::Checked parameters = core::Checked((*wired)->graph().parameters()) * element;
   const core::Checked gradients = parameters * core::Checked(job.batch_size);
   const core::Checked activation_bytes = *activations * element;
   const core::Checked total = activation_bytes + parameters + gradients + horus_detail::kOverheadBytes;

@@ -2,6 +2,7 @@
 
 #include "gpumem/estimate/model_states.hpp"
 
+#include "gpumem/adapt/adapt.hpp"
 #include "gpumem/estimate/state_bytes.hpp"
 
 namespace gpumem::estimate {
@@ -31,14 +32,44 @@ GPUMEM_INLINE core::Result<core::Checked> states_of_each(analysis::Analysis& ana
   return bytes;
 }
 
+/// Of a job whose weights are of several types: what the tape holds of each.
+struct HeldStates {
+  core::Checked parameters = 0;  ///< with the scales of quantised ones
+  core::Checked gradients = 0;
+};
+
+GPUMEM_INLINE core::Result<HeldStates> held_states(analysis::Analysis& analysis) {
+  const auto pass = analysis.forward_pass();
+  if (!pass) return pass.error();
+  const ops::Tape& tape = (*pass)->tape;
+  HeldStates held;
+  for (const ops::Tape::Parameter& parameter : tape.parameters()) {
+    if (parameter.tied) continue;
+    const core::Checked bytes = tape.tensor(parameter.tensor).size.bytes(analysis.job().batch_size);
+    held.parameters += bytes;
+    if (!parameter.frozen) held.gradients += bytes;
+  }
+  if (analysis.job().quantize == model::Quantization::none) return held;
+  for (const ops::TensorId buffer : tape.buffers()) {
+    held.parameters += tape.tensor(buffer).size.bytes(analysis.job().batch_size);
+  }
+  return held;
+}
+
 }  // namespace model_states_detail
 
 GPUMEM_INLINE core::Result<MemoryEstimate> ModelStates::do_estimate(analysis::Analysis& analysis,
                                                                     const device::GpuProfile& /*gpu*/) const {
   const model::TrainingJob& job = analysis.job();
   const core::Checked element = core::element_size(model::parameter_dtype(job.precision));
-  const core::Checked parameters = core::Checked(job.graph->parameters()) * element;
-  const core::Checked gradients = core::Checked(job.graph->trainable_parameters()) * element;
+  core::Checked parameters = core::Checked(job.graph->parameters()) * element;
+  core::Checked gradients = core::Checked(job.graph->trainable_parameters()) * element;
+  if (adapt::adapts(job)) {
+    const core::Result<model_states_detail::HeldStates> held = model_states_detail::held_states(analysis);
+    if (!held) return held.error();
+    parameters = held->parameters;
+    gradients = held->gradients;
+  }
   core::Checked optimizer = gradients * core::Checked(model::optimizer_states(job.optimizer));
   const bool whole = model::row_of(job.optimizer).state_shape == model::OptimizerRow::StateShape::whole;
   if (job.offload == model::Offload::optimizer) {

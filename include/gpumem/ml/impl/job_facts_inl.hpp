@@ -188,7 +188,7 @@ GPUMEM_INLINE core::Result<JobFacts> facts_of(analysis::Analysis& analysis) {
   if (given.edges_inferred() && given.shapes_printed()) {
     return facts_of(job, given, [&](std::size_t layer) { return given.outputs(given.layers()[layer]); });
   }
-  const auto wired = analysis.wired();
+  const auto wired = analysis.adapted();
   if (!wired) return wired.error();
   return facts_of(job, (*wired)->graph(), [&](std::size_t layer) { return (*wired)->outputs(layer); });
 }

@@ -214,6 +214,7 @@ class ForwardPassBuilder {
     call.tied_parameters = layer.tied_parameters;
     call.frozen = layer.frozen;
     call.attention = job_.attention;
+    call.weights = wired_.weights(index);
     if (!outputs.empty()) {
       const auto size = ops::size_of(outputs[0]);
       if (!size) return unknown_size("its output", outputs[0]);

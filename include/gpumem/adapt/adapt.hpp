@@ -1,0 +1,44 @@
+// Enters: a wired graph, and what a job says of adapters, frozen layers and quantised weights. Leaves: the wired graph
+// that is trained: the same layers, with adapters put in, each layer with how its weights are held and which are
+// trained. Units: elements.
+//
+// What autograd makes of it (no gradients below the first trained weight, no input kept for a frozen one) is the tape's
+// business: it follows from what needs a gradient.
+#pragma once
+
+#include <tuple>
+
+#include "gpumem/adapt/trained_weights.hpp"
+#include "gpumem/connect/wired_graph.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::adapt {
+
+/// The fields of a job that it depends on, beside its wired graph and inputs_need_gradients().
+template <typename Job>
+[[nodiscard]] auto adaptation_key(Job& job) {
+  return std::tie(job.freeze, job.train, job.lora, job.lora_targets, job.lora_dtype, job.lora_dropout, job.quantize,
+                  job.precision);
+}
+
+/// Whether the job trains anything but the graph as it is.
+[[nodiscard]] bool adapts(const model::TrainingJob& job);
+
+/// Whether the embeddings' output is made to need a gradient, as checkpointed blocks on a frozen base ask for.
+/// Source: PEFT 0.14, peft_model.py, _prepare_model_for_gradient_checkpointing; transformers 4.46,
+/// modeling_utils.py, enable_input_require_grads.
+[[nodiscard]] bool inputs_need_gradients(const model::TrainingJob& job);
+
+/// Errors: invalid_argument for names that mean nothing; missing_information where the model shows no layer that an
+/// adapter or quantised weights could stand in.
+[[nodiscard]] core::Result<connect::WiredGraph> adapt(const connect::WiredGraph& wired, const model::TrainingJob& job,
+                                                      const ops::Catalogue& ops);
+
+}  // namespace gpumem::adapt
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/adapt/impl/adapt_inl.hpp"
+#endif

@@ -1,0 +1,24 @@
+// Enters: a linear layer of the frozen base and what its adapter is like. Leaves: the adapter's layers, wired as PEFT
+// calls them. Units: the rank in features.
+//
+// Source: PEFT 0.14, tuners/lora: layer.py (Linear.forward), bnb.py (Linear4bit, which copies the base's output;
+// Linear8bitLt), gptq.py (which adds to it in place). x is cast to the adapter's type; over a quantised base it is not
+// under autocast, and what B leaves is cast back in place of the sum.
+#pragma once
+
+#include "gpumem/adapt/base_linears.hpp"
+#include "gpumem/adapt/graph_copy.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::adapt {
+
+/// Puts the adapter of a layer of the source behind it, which was copied last; who reads the layer reads their sum.
+void add_adapter(GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
+                 const model::TrainingJob& job, model::Quantization quantization);
+
+}  // namespace gpumem::adapt
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/adapt/impl/adapters_inl.hpp"
+#endif

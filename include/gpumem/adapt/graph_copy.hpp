@@ -1,0 +1,73 @@
+// Enters: a wired graph, layer by layer, and layers that are put in between. Leaves: the wired graph of all of them:
+// the same containers, names, edges and shapes, where what is put in may be read in a layer's place. Units: elements.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpumem/connect/wired_graph.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/graph_builder.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::adapt {
+
+/// A layer that the source does not have.
+struct NewLayer {
+  std::string name;
+  std::string_view op;
+  std::vector<model::LayerIndex> inputs;  ///< of the copy
+  core::Shape output;
+  std::vector<model::Attribute> attributes = {};
+  model::WeightStorage weights = {};
+};
+
+class GraphCopy {
+ public:
+  /// Both must outlive it.
+  GraphCopy(const connect::WiredGraph& source, const ops::Catalogue& ops);
+
+  /// Copies the next layer of the source, in their order. Returns its index in the copy.
+  model::LayerIndex copy(const model::WeightStorage& weights, bool frozen);
+  /// Puts a layer behind the one copied last, in its container. Returns its index.
+  model::LayerIndex insert(NewLayer layer);
+  /// Layers of the source that read `layer` and are still to be copied read this one of the copy.
+  void replace(std::size_t layer, model::LayerIndex by) { now_[layer] = by; }
+  /// What stands for a layer of the source, or for an input of the graph.
+  [[nodiscard]] model::LayerIndex now(model::LayerIndex source) const {
+    return source < 0 ? source : now_[static_cast<std::size_t>(source)];
+  }
+
+  /// What the reader of an estimate should know of the copy.
+  void remark(std::string text) { remarks_.push_back(std::move(text)); }
+
+  /// Errors: those of GraphBuilder::build().
+  [[nodiscard]] core::Result<connect::WiredGraph> finish() &&;
+
+ private:
+  void open_next();
+  void leave();
+  void enter(std::uint32_t scope);
+  void mark_blocks();
+  void note_unknown(std::size_t layer);
+  [[nodiscard]] std::vector<const ops::Op*> rules_of(const model::ModelGraph& graph) const;
+
+  const connect::WiredGraph& source_;
+  const ops::Catalogue& ops_;
+  model::GraphBuilder builder_;
+  connect::LayerShapes shapes_;
+  std::vector<model::WeightStorage> weights_;
+  std::vector<std::string> remarks_;
+  std::vector<model::LayerIndex> now_;  ///< by layer of the source
+  std::uint32_t opened_ = 0;            ///< the last scope that was opened
+  std::size_t marked_ = 0;              ///< block marks that stand in the copy
+};
+
+}  // namespace gpumem::adapt
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/adapt/impl/graph_copy_inl.hpp"
+#endif

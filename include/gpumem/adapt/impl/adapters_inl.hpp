@@ -1,0 +1,89 @@
+#pragma once
+
+#include "gpumem/adapt/adapters.hpp"
+
+#include <string>
+#include <utility>
+
+namespace gpumem::adapt {
+
+namespace adapters_detail {
+
+using model::LayerIndex;
+using model::Quantization;
+
+/// Writes the calls of one adapter.
+class AdapterCalls {
+ public:
+  AdapterCalls(GraphCopy& copy, std::string name, model::AdapterType type)
+      : copy_(copy), name_(std::move(name)), type_(model::dtype_of(type)) {}
+
+  LayerIndex call(std::string_view op, std::vector<LayerIndex> inputs, const core::Shape& shape,
+                  std::vector<model::Attribute> attributes = {}) {
+    return copy_.insert({.name = name_ + "." + std::string(op),
+                         .op = op,
+                         .inputs = std::move(inputs),
+                         .output = shape,
+                         .attributes = std::move(attributes)});
+  }
+  /// "lora_A" or "lora_B".
+  LayerIndex weight(std::string_view part, LayerIndex input, std::int64_t in, core::Shape shape, std::int64_t out) {
+    shape.set(shape.rank() - 1, core::Dim::fixed(out));
+    return copy_.insert({.name = name_ + "." + std::string(part) + ".default",
+                         .op = "linear",
+                         .inputs = {input},
+                         .output = shape,
+                         .attributes = {{"in_features", in}, {"out_features", out}, {"bias", false}},
+                         .weights = {.dtype = type_}});
+  }
+  LayerIndex cast_to_own(LayerIndex input, const core::Shape& shape) {
+    return call("cast", {input}, shape, {{"dtype", std::string(core::to_string(type_))}});
+  }
+
+ private:
+  GraphCopy& copy_;
+  std::string name_;
+  core::DType type_;
+};
+
+GPUMEM_INLINE bool is_autocast(model::Precision precision) {
+  return precision == model::Precision::amp_fp16 || precision == model::Precision::amp_bf16;
+}
+
+}  // namespace adapters_detail
+
+GPUMEM_INLINE void add_adapter(GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
+                               const model::TrainingJob& job, model::Quantization quantization) {
+  using adapters_detail::LayerIndex;
+  using adapters_detail::Quantization;
+  const model::LayerIndex read = source.inputs(base.layer)[0];
+  const core::Shape in = read < 0 ? source.input_shapes()[static_cast<std::size_t>(model::kFirstGraphInput - read)]
+                                  : source.outputs(static_cast<std::size_t>(read))[0];
+  const core::Shape out = source.outputs(base.layer)[0];
+  const bool quantised = quantization != Quantization::none;
+  const bool nf4 = quantization == Quantization::nf4 || quantization == Quantization::nf4_double;
+  const bool gptq = quantization == Quantization::gptq_4bit;
+  const bool casts = !quantised || !adapters_detail::is_autocast(job.precision);
+  const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
+  adapters_detail::AdapterCalls calls(copy, std::string(source.graph().name(source.graph().layers()[base.layer])),
+                                      job.lora_dtype);
+
+  const LayerIndex whole = nf4 ? calls.call("clone", {layer}, out) : layer;
+  LayerIndex x = copy.now(read);
+  if (casts) x = calls.cast_to_own(x, in);
+  const LayerIndex seen = job.lora_dropout > 0.0 ? calls.call("dropout", {x}, in, {{"p", job.lora_dropout}}) : x;
+  const LayerIndex a = calls.weight("lora_A", seen, base.in, in, *job.lora);
+  LayerIndex b = calls.weight("lora_B", a, *job.lora, in, base.out);
+  if (gptq && casts) b = calls.call("cast", {b, whole}, out);
+  b = calls.call("mul", {b}, out);
+  if (quantised && !gptq && casts) b = calls.call("cast", {b, whole}, out);
+  LayerIndex sum = 0;
+  if (gptq) {
+    sum = calls.call("add", {whole, b}, out, {{"inplace", true}});
+  } else {
+    sum = calls.call("adapter_sum", {whole, b, x}, out);
+  }
+  copy.replace(base.layer, sum);
+}
+
+}  // namespace gpumem::adapt

@@ -1,0 +1,49 @@
+#pragma once
+
+#include "gpumem/adapt/base_linears.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace gpumem::adapt {
+
+namespace base_linears_detail {
+
+/// What transformers' heads are called.
+inline constexpr std::array<std::string_view, 7> kHeads = {"lm_head",    "embed_out",  "vocab_projector",  "score",
+                                                           "classifier", "qa_outputs", "output_projection"};
+
+/// By layer: whether another layer reads it.
+GPUMEM_INLINE std::vector<bool> read_layers(const connect::WiredGraph& wired) {
+  std::vector<bool> read(wired.graph().layers().size(), false);
+  for (std::size_t layer = 0; layer < read.size(); ++layer) {
+    for (const model::LayerIndex input : wired.inputs(layer)) {
+      if (input >= 0) read[static_cast<std::size_t>(input)] = true;
+    }
+  }
+  return read;
+}
+
+}  // namespace base_linears_detail
+
+GPUMEM_INLINE std::vector<BaseLinear> base_linears(const connect::WiredGraph& wired) {
+  const model::ModelGraph& graph = wired.graph();
+  const std::vector<bool> read = base_linears_detail::read_layers(wired);
+  std::vector<BaseLinear> all;
+  for (std::uint32_t index = 0; index < graph.layers().size(); ++index) {
+    const model::Layer& layer = graph.layers()[index];
+    const ops::Op* op = wired.op(layer);
+    if (op == nullptr || op->traits.completion != model::Completion::linear || layer.parameters == 0) continue;
+    const auto in = graph.attributes(layer).integer("in_features");
+    const auto out = graph.attributes(layer).integer("out_features");
+    if (!in || !out || wired.outputs(index).empty() || wired.inputs(index).size() != 1) continue;
+    BaseLinear linear{index, *in, *out, graph.path(layer)};
+    const auto& heads = base_linears_detail::kHeads;
+    const bool head = std::find(heads.begin(), heads.end(), linear.leaf()) != heads.end();
+    linear.output = head || !read[index] || layer.tied_parameters > 0;
+    all.push_back(std::move(linear));
+  }
+  return all;
+}
+
+}  // namespace gpumem::adapt

@@ -1,0 +1,139 @@
+#pragma once
+
+#include "gpumem/adapt/graph_copy.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpumem::adapt {
+
+GPUMEM_INLINE GraphCopy::GraphCopy(const connect::WiredGraph& source, const ops::Catalogue& ops)
+    : source_(source), ops_(ops), builder_(source.graph().format(), source.graph().file()) {
+  const model::ModelGraph& graph = source.graph();
+  builder_.reserve(graph.layers().size());
+  for (const model::GraphInput& input : graph.graph_inputs()) builder_.add_input(input);
+  if (const auto batch = graph.printed_batch_size()) builder_.printed_batch_size(*batch);
+  if (graph.printed_input()) builder_.printed_input(*graph.printed_input());
+  for (const model::Warning& warning : graph.warnings()) builder_.warn(warning.message, warning.place.line);
+  const auto inputs = source.input_shapes();
+  shapes_.inputs.assign(inputs.begin(), inputs.end());
+  now_.reserve(graph.layers().size());
+}
+
+/// Scopes are numbered as they were opened, so the copy opens them in this order too.
+GPUMEM_INLINE void GraphCopy::open_next() {
+  const model::ModelGraph& graph = source_.graph();
+  const std::uint32_t next = ++opened_;
+  while (builder_.current_scope() != graph.scope(next).parent) builder_.close_scope();
+  builder_.open_scope(graph.scope_name(next), graph.class_name(graph.scope(next)));
+}
+
+/// Closes the scope that is open now, with those in it that no layer stands in.
+GPUMEM_INLINE void GraphCopy::leave() {
+  const std::uint32_t scope = builder_.current_scope();
+  const auto end = static_cast<std::uint32_t>(source_.graph().scopes());
+  while (opened_ + 1 < end && source_.graph().within(opened_ + 1, scope)) open_next();
+  while (builder_.current_scope() != scope) builder_.close_scope();
+  builder_.close_scope();
+}
+
+GPUMEM_INLINE void GraphCopy::enter(std::uint32_t scope) {
+  while (!source_.graph().within(scope, builder_.current_scope())) leave();
+  while (opened_ < scope) open_next();
+  while (builder_.current_scope() != scope) leave();
+}
+
+GPUMEM_INLINE void GraphCopy::mark_blocks() {
+  const auto marks = source_.graph().block_marks();
+  for (; marked_ < marks.size() && marks[marked_].layers <= now_.size(); ++marked_) {
+    builder_.mark_block(source_.graph().class_name(marks[marked_]), marks[marked_].output);
+  }
+}
+
+/// What stands behind an unknown layer reads what connecting took it to read.
+GPUMEM_INLINE void GraphCopy::note_unknown(std::size_t layer) {
+  const auto read = source_.inputs(layer);
+  const auto edges = source_.graph().inputs(source_.graph().layers()[layer]);
+  if (std::ranges::equal(read, edges)) return;
+  const auto index = static_cast<std::uint32_t>(weights_.size());
+  shapes_.behind_unknown.push_back({index, !read.empty(), read.empty() ? 0 : now(read[0])});
+}
+
+GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weights, bool frozen) {
+  const std::size_t at = now_.size();
+  const model::ModelGraph& graph = source_.graph();
+  const model::Layer& layer = graph.layers()[at];
+  mark_blocks();
+  enter(layer.scope);
+  std::vector<model::LayerIndex> inputs;
+  for (const model::LayerIndex input : graph.inputs(layer)) inputs.push_back(now(input));
+  note_unknown(at);
+  const auto leaving = source_.outputs(at);
+  const bool printed = graph.shapes_printed();
+  const model::LayerIndex index = builder_.add({.name = graph.name(layer),
+                                                .class_name = graph.class_name(layer),
+                                                .op = graph.op_traits(layer),
+                                                .outputs = graph.outputs(layer),
+                                                .inputs = inputs,
+                                                .attributes = graph.attributes(layer).all(),
+                                                .parameters = layer.parameters,
+                                                .tied_parameters = layer.tied_parameters,
+                                                .frozen = frozen,
+                                                .returned = layer.returned,
+                                                .inferred = layer.inferred,
+                                                .line = layer.line});
+  shapes_.leaves.push_back(!leaving.empty());
+  if (!printed) shapes_.inferred.push_back(leaving.empty() ? core::Shape() : leaving[0]);
+  weights_.push_back(weights);
+  now_.push_back(index);
+  return index;
+}
+
+GPUMEM_INLINE model::LayerIndex GraphCopy::insert(NewLayer layer) {
+  const auto named = [&](const ops::Op* op) { return op->traits.name == layer.op; };
+  const auto found = std::find_if(ops_.rbegin(), ops_.rend(), named);
+  if (found == ops_.rend()) {
+    builder_.fail({core::ErrorCode::missing_information, "the catalogue has no op " + core::quoted(layer.op), {}});
+    return 0;
+  }
+  const bool printed = source_.graph().shapes_printed();
+  const model::LayerIndex index = builder_.add({.name = layer.name,
+                                                .op = &(*found)->traits,
+                                                .outputs = {&layer.output, printed ? 1U : 0U},
+                                                .inputs = layer.inputs,
+                                                .inferred = true},
+                                               std::move(layer.attributes));
+  shapes_.leaves.push_back(true);
+  if (!printed) shapes_.inferred.push_back(layer.output);
+  weights_.push_back(layer.weights);
+  return index;
+}
+
+/// Of two of a name the later, as in connecting.
+GPUMEM_INLINE std::vector<const ops::Op*> GraphCopy::rules_of(const model::ModelGraph& graph) const {
+  std::vector<const ops::Op*> rules;
+  for (const std::string& name : graph.ops()) {
+    const auto named = [&](const ops::Op* op) { return op->traits.name == name; };
+    const auto found = std::find_if(ops_.rbegin(), ops_.rend(), named);
+    rules.push_back(found == ops_.rend() ? nullptr : *found);
+  }
+  return rules;
+}
+
+GPUMEM_INLINE core::Result<connect::WiredGraph> GraphCopy::finish() && {
+  mark_blocks();
+  enter(static_cast<std::uint32_t>(source_.graph().scopes() - 1));
+  enter(0);
+  core::Result<model::ModelGraph> graph = std::move(builder_).build();
+  if (!graph) return graph.error();
+  std::vector<const ops::Op*> rules = rules_of(*graph);
+  return connect::WiredGraph({.graph = std::make_shared<const model::ModelGraph>(*std::move(graph)),
+                              .edges = source_.edges(),
+                              .ops = std::move(rules),
+                              .shapes = std::move(shapes_),
+                              .guesses = source_.guesses(),
+                              .weights = std::move(weights_),
+                              .remarks = std::move(remarks_)});
+}
+
+}  // namespace gpumem::adapt

@@ -1,0 +1,127 @@
+#pragma once
+
+#include "gpumem/adapt/trained_weights.hpp"
+
+#include <string>
+#include <unordered_map>
+
+#include "gpumem/adapt/name_patterns.hpp"
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/deadline.hpp"
+
+namespace gpumem::adapt {
+
+namespace trained_weights_detail {
+
+inline constexpr std::uint8_t kAll = 0xFF;
+inline constexpr std::uint8_t kWeight = 1;
+inline constexpr std::uint8_t kBias = 2;
+
+/// The tensors of a module that the patterns mean, as bits.
+GPUMEM_INLINE std::uint8_t meant(NamePatterns& patterns, const std::string& path) {
+  if (patterns.empty()) return 0;
+  std::uint8_t bits = patterns.match(path) ? kAll : 0;
+  if (patterns.match(path + ".weight")) bits |= kWeight;
+  if (patterns.match(path + ".bias")) bits |= kBias;
+  return bits;
+}
+
+GPUMEM_INLINE core::Error means_nothing(std::string_view option, std::string_view pattern,
+                                        const model::ModelGraph& graph) {
+  std::string some;
+  for (const model::Layer& layer : graph.layers()) {
+    if (layer.parameters == 0) continue;
+    some = graph.path(layer);
+    break;
+  }
+  return {core::ErrorCode::invalid_argument,
+          "--" + std::string(option) + " " + core::quoted(pattern) +
+              " means no layer with parameters; a star stands for any text, and the first such layer is called " +
+              core::quoted(some),
+          {graph.file(), 0, {}}};
+}
+
+/// A layer whose parameters are all tied is as the first one that holds so many.
+GPUMEM_INLINE void follow_ties(const model::ModelGraph& graph, std::vector<model::WeightStorage>& storage) {
+  std::unordered_map<std::int64_t, std::size_t> first_of;
+  for (std::size_t at = 0; at < storage.size(); ++at) {
+    const model::Layer& layer = graph.layers()[at];
+    if (layer.parameters == 0) continue;
+    if (layer.tied_parameters < layer.parameters) {
+      first_of.try_emplace(layer.parameters, at);
+    } else if (const auto owner = first_of.find(layer.parameters); owner != first_of.end()) {
+      storage[at].frozen = storage[owner->second].frozen;
+    }
+  }
+}
+
+}  // namespace trained_weights_detail
+
+GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(const connect::WiredGraph& wired,
+                                                                             const std::vector<BaseLinear>& linears,
+                                                                             const model::TrainingJob& job) {
+  namespace detail = trained_weights_detail;
+  const model::ModelGraph& graph = wired.graph();
+  std::vector<model::WeightStorage> storage(graph.layers().size());
+  NamePatterns freeze(job.freeze);
+  NamePatterns train(job.train);
+  const bool frozen_base = job.lora.has_value() || (freeze.empty() && !train.empty());
+  bool quantised = false;
+  for (const BaseLinear& linear : linears) {
+    if (job.quantize == model::Quantization::none || linear.output) continue;
+    storage[linear.layer].quantization = job.quantize;
+    quantised = true;
+  }
+  if (job.quantize != model::Quantization::none && !quantised) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "no linear layer of the model but its head is known with its sizes: there is nothing to "
+                       "quantise; leave --quantize out",
+                       {graph.file(), 0, {}}};
+  }
+  core::Pace pace;
+  for (std::size_t at = 0; at < storage.size(); ++at) {
+    if (pace.late()) return core::deadline_error();
+    const model::Layer& layer = graph.layers()[at];
+    if (layer.parameters == 0) continue;
+    model::WeightStorage& of = storage[at];
+    if (quantised) of.dtype = unquantised_dtype(job.quantize, job.precision);
+    const std::string path = graph.path(layer);
+    const std::uint8_t trained = detail::meant(train, path);
+    of.frozen = layer.frozen || frozen_base ? detail::kAll : detail::meant(freeze, path);
+    if (job.lora && !freeze.empty())
+      static_cast<void>(detail::meant(freeze, path));  // they mean something all the same
+    of.frozen &= static_cast<std::uint8_t>(~trained);
+    if (of.quantization == model::Quantization::none) continue;
+    if ((trained & detail::kWeight) != 0 && layer.tied_parameters == 0) {
+      return core::Error{core::ErrorCode::invalid_argument,
+                         "its weight is quantised and cannot be trained; leave it out of --train, or --quantize",
+                         wired.place_of(layer)};
+    }
+    of.frozen |= detail::kWeight;
+  }
+  if (const auto pattern = freeze.unused(); !pattern.empty()) return detail::means_nothing("freeze", pattern, graph);
+  if (const auto pattern = train.unused(); !pattern.empty()) return detail::means_nothing("train", pattern, graph);
+  detail::follow_ties(graph, storage);
+  return storage;
+}
+
+GPUMEM_INLINE core::DType unquantised_dtype(model::Quantization quantization, model::Precision precision) {
+  const bool gptq = quantization == model::Quantization::gptq_4bit;
+  if (gptq && precision == model::Precision::amp_fp16) return core::DType::float16;
+  if (gptq && precision == model::Precision::amp_bf16) return core::DType::bfloat16;
+  return model::parameter_dtype(precision);
+}
+
+GPUMEM_INLINE bool wholly_frozen(const connect::WiredGraph& wired, const model::Layer& layer,
+                                 const model::WeightStorage& storage) {
+  namespace detail = trained_weights_detail;
+  if (storage.frozen == detail::kAll) return true;
+  if ((storage.frozen & detail::kWeight) == 0) return false;
+  if ((storage.frozen & detail::kBias) != 0) return true;
+  const model::Attributes attributes = wired.graph().attributes(layer);
+  const auto in = attributes.integer("in_features");
+  const auto out = attributes.integer("out_features");
+  return in && out && (core::Checked(*in) * core::Checked(*out)).value() == layer.parameters;
+}
+
+}  // namespace gpumem::adapt

@@ -1,0 +1,35 @@
+// Enters: patterns of names, parted by commas: "model.layers.0, *.bias". Leaves: whether a module or one of its
+// parameters is meant. A star stands for any text, a question mark for one letter. A pattern that names a container
+// means all modules in it. Units: none.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gpumem::adapt {
+
+class NamePatterns {
+ public:
+  explicit NamePatterns(std::string_view text);
+
+  [[nodiscard]] bool empty() const { return patterns_.empty(); }
+  /// Whether one of them means this name: "model.norm", "model.norm.weight". Notes which ones did.
+  [[nodiscard]] bool match(std::string_view name);
+  /// The first one that has meant nothing so far; empty: there is none.
+  [[nodiscard]] std::string_view unused() const;
+
+ private:
+  struct Pattern {
+    std::string text;
+    bool used = false;
+  };
+  std::vector<Pattern> patterns_;
+};
+
+}  // namespace gpumem::adapt
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/adapt/impl/name_patterns_inl.hpp"
+#endif

@@ -1,0 +1,132 @@
+// What adapters, frozen layers and quantised weights change in a step: gradients, states, what forward keeps.
+#include "gpumem/adapt/adapt.hpp"
+
+#include <algorithm>
+
+#include "adapted_jobs.hpp"
+
+namespace gpumem::adapt {
+namespace {
+
+using plan::Phase;
+using testing::adapted_events;
+using testing::adapted_lines;
+using testing::count;
+using testing::Events;
+using testing::small_model;
+
+/// The events that hold all of these words.
+std::ptrdiff_t having(const Events& all, std::initializer_list<std::string_view> words) {
+  return std::count_if(all.begin(), all.end(), [&](const std::string& event) {
+    return std::all_of(words.begin(), words.end(),
+                       [&](std::string_view word) { return event.find(word) != std::string::npos; });
+  });
+}
+
+TEST(Adapt, AsksForNothingWithoutItsOptions) {
+  TrainingJob job = small_model();
+  EXPECT_FALSE(adapts(job));
+  job.activation_checkpointing = true;
+  EXPECT_FALSE(inputs_need_gradients(job));
+  job.lora = 2;
+  EXPECT_TRUE(adapts(job));
+  EXPECT_TRUE(inputs_need_gradients(job));
+}
+
+TEST(Adapt, FrozenLayersHaveNoGradientsAndNothingFlowsBelowThem) {
+  TrainingJob job = small_model();
+  job.freeze = "model.embed,*.q_proj";
+  const Events backward = adapted_events(job, Phase::backward);
+  EXPECT_EQ(having(backward, {"+", "q_proj"}), 0) << "neither the weight's gradient nor the input's";
+  EXPECT_EQ(having(backward, {"+", "embed"}), 0);
+  EXPECT_EQ(count(backward, "+512 model.layers.0.v_proj gradient"), 1);
+  EXPECT_EQ(having(backward, {"+", "act", "flow"}), 0) << "v_proj's input needs no gradient";
+  EXPECT_EQ(count(backward, "+256 lm_head gradient"), 1);
+}
+
+TEST(Adapt, AFrozenLinearLayerDoesNotKeepItsInput) {
+  TrainingJob job = small_model();
+  // q_proj's output, 2 x 4 x 16 in bf16, is overwritten by nothing and kept for relu's output alone.
+  const Events all = adapted_events(job, Phase::forward);
+  EXPECT_EQ(having(all, {"-256 model.embed activation"}), 0) << "kept for q_proj's weight";
+  job.freeze = "*.q_proj.weight";
+  const Events frozen = adapted_events(job, Phase::forward);
+  EXPECT_EQ(having(frozen, {"-256 model.embed activation"}), 1) << "given back in forward";
+}
+
+TEST(Adapt, OptimizersHaveStatesOfWhatIsTrainedAlone) {
+  TrainingJob job = small_model();
+  job.optimizer = Optimizer::adam;
+  job.train = "lm_head";
+  const Events step = adapted_events(job, Phase::optimizer);
+  EXPECT_EQ(count(step, "+256 lm_head optimizer"), 2);
+  EXPECT_EQ(having(step, {"+", "optimizer"}), 2);
+  EXPECT_EQ(having(step, {"+", "temporary"}), 1) << "the foreach form's temporary";
+}
+
+TEST(Adapt, AdaptersStatesAreOfTheirType) {
+  TrainingJob job = small_model();
+  job.optimizer = Optimizer::adam;
+  job.lora = 2;
+  const Events step = adapted_events(job, Phase::optimizer);
+  EXPECT_EQ(having(step, {"+128", "lora_", "optimizer"}), 8) << "A and B, 2 x 16 in float32, of q_proj and v_proj";
+  EXPECT_EQ(having(step, {"+", "optimizer"}), 8);
+}
+
+TEST(Adapt, DropoutKeepsAMaskAndACopy) {
+  TrainingJob job = small_model();
+  job.lora = 2;
+  job.lora_targets = "v_proj";
+  const std::string copy = "+512 model.layers.0.v_proj.dropout activation";
+  const std::string mask = "+128 model.layers.0.v_proj.dropout activation";
+  EXPECT_EQ(count(adapted_events(job, Phase::forward), copy), 0);
+  job.lora_dropout = 0.1;
+  const Events forward = adapted_events(job, Phase::forward);
+  EXPECT_EQ(count(forward, copy), 1);
+  EXPECT_EQ(count(forward, mask), 1);
+  EXPECT_EQ(count(forward, "-512 model.layers.0.v_proj.dropout activation"), 0) << "kept for A";
+}
+
+TEST(Adapt, CheckpointedBlocksOnAFrozenBaseGetInputsThatNeedGradients) {
+  TrainingJob job = small_model();
+  job.lora = 2;
+  job.activation_checkpointing = true;
+  const auto lines = adapted_lines(job);
+  ASSERT_GT(lines.size(), 2U);
+  EXPECT_EQ(lines[0], "0 embedding model.embed [N, 4, 16] <- -1 frozen");
+  EXPECT_EQ(lines[1], "1 requires_grad model.embed.requires_grad [N, 4, 16] <- 0");
+  EXPECT_EQ(lines[2], "2 linear model.layers.0.q_proj [N, 4, 16] <- 1 frozen");
+  job.activation_checkpointing = false;
+  EXPECT_EQ(adapted_lines(job)[1], "1 linear model.layers.0.q_proj [N, 4, 16] <- 0 frozen");
+}
+
+TEST(Adapt, QuantisedWeightsAreHeldSmallAndMadeWholeInBothDirections) {
+  TrainingJob job = small_model();
+  job.lora = 2;
+  job.lora_targets = "v_proj";
+  job.quantize = model::Quantization::nf4;
+  const Events built = adapted_events(job, Phase::construction, 0);
+  EXPECT_EQ(count(built, "+128 model.layers.0.v_proj parameter"), 1) << "256 weights in four bits";
+  EXPECT_EQ(count(built, "+16 model.layers.0.v_proj buffer"), 1) << "four blocks' scales";
+  EXPECT_EQ(count(built, "+64 model.layers.0.v_proj buffer"), 1) << "sixteen levels";
+  EXPECT_EQ(count(built, "+256 lm_head parameter"), 1) << "the head stays in bf16";
+  EXPECT_EQ(count(built, "+1024 model.embed parameter"), 1);
+  const std::string whole = "+512 model.layers.0.v_proj temporary";
+  EXPECT_EQ(count(adapted_events(job, Phase::forward), whole), 1);
+  EXPECT_EQ(count(adapted_events(job, Phase::backward), whole), 0) << "nothing below it is trained";
+  job.lora_targets = "q_proj+v_proj";
+  EXPECT_EQ(count(adapted_events(job, Phase::backward), whole), 1);
+}
+
+TEST(Adapt, CountsAdaptersAmongTheParameters) {
+  TrainingJob job = small_model();
+  job.lora = 2;
+  analysis::Analysis analysis(job);
+  const auto adapted = analysis.adapted();
+  ASSERT_TRUE(testing::succeeds(adapted));
+  EXPECT_EQ((*adapted)->graph().parameters(), job.graph->parameters() + 4 * 32);
+  EXPECT_EQ((*adapted)->graph().trainable_parameters(), 4 * 32);
+}
+
+}  // namespace
+}  // namespace gpumem::adapt

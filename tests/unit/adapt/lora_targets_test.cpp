@@ -1,0 +1,69 @@
+// Source: PEFT 0.14, utils/constants.py and tuners/tuners_utils.py.
+#include "gpumem/adapt/lora_targets.hpp"
+
+#include "expect.hpp"
+
+namespace gpumem::adapt {
+namespace {
+
+std::vector<BaseLinear> layers(std::initializer_list<std::string_view> paths) {
+  std::vector<BaseLinear> all;
+  for (const std::string_view path : paths) {
+    all.push_back({static_cast<std::uint32_t>(all.size()), 8, 8, std::string(path)});
+    all.back().output = all.back().leaf() == "lm_head";
+  }
+  return all;
+}
+
+std::string chosen(const std::vector<BaseLinear>& linears, std::string_view targets) {
+  const auto which = lora_targets(linears, targets);
+  if (!which) return which.error().message;
+  std::string names;
+  for (std::size_t at = 0; at < linears.size(); ++at) {
+    if (which->chosen[at]) names += (names.empty() ? "" : " ") + linears[at].path;
+  }
+  return names;
+}
+
+TEST(LoraTargets, AreTheModelsUsualOnes) {
+  EXPECT_EQ(chosen(layers({"l.0.q_proj", "l.0.k_proj", "l.0.v_proj", "l.0.o_proj", "lm_head"}), ""),
+            "l.0.q_proj l.0.v_proj");
+  EXPECT_EQ(chosen(layers({"l.0.q_proj", "l.0.v_proj", "l.0.dense", "l.0.fc1", "l.0.fc2"}), ""),
+            "l.0.q_proj l.0.v_proj l.0.fc1 l.0.fc2")
+      << "phi";
+  EXPECT_EQ(chosen(layers({"l.0.q_proj", "l.0.v_proj", "l.0.out_proj", "l.0.fc1", "l.0.fc2"}), ""),
+            "l.0.q_proj l.0.v_proj")
+      << "opt";
+  EXPECT_EQ(chosen(layers({"h.0.c_attn", "h.0.c_proj", "h.0.c_fc"}), ""), "h.0.c_attn");
+  EXPECT_EQ(chosen(layers({"h.0.query_key_value", "h.0.dense"}), ""), "h.0.query_key_value");
+  EXPECT_EQ(chosen(layers({"e.query", "e.key", "e.value", "e.dense"}), ""), "e.query e.value");
+}
+
+TEST(LoraTargets, AllLinearLeavesTheHeadOut) {
+  const auto linears = layers({"l.0.up", "l.0.down", "lm_head"});
+  EXPECT_EQ(chosen(linears, "all-linear"), "l.0.up l.0.down");
+  EXPECT_EQ(chosen(linears, "all-linear+lm_head"), "l.0.up l.0.down lm_head");
+}
+
+TEST(LoraTargets, AreWholeNamesOrTheirLastParts) {
+  const auto linears = layers({"a.up", "b.up", "a.group_up"});
+  EXPECT_EQ(chosen(linears, "up"), "a.up b.up");
+  EXPECT_EQ(chosen(linears, "a.up"), "a.up");
+}
+
+TEST(LoraTargets, OfWhichSomeAreKnownAreTaken) {
+  const auto found = lora_targets(layers({"a.up", "a.down"}), "up+c_attn");
+  ASSERT_TRUE(testing::succeeds(found));
+  EXPECT_EQ(found->chosen, (std::vector<bool>{true, false}));
+  EXPECT_EQ(found->unknown, std::vector<std::string>{"'c_attn'"});
+}
+
+TEST(LoraTargets, ThatThereAreNotAreAnError) {
+  const auto linears = layers({"a.up", "a.down"});
+  EXPECT_TRUE(testing::fails(lora_targets(linears, "q_proj"), core::ErrorCode::invalid_argument, 0, "q_proj"));
+  EXPECT_TRUE(testing::fails(lora_targets(linears, ""), core::ErrorCode::missing_information, 0, "up, down"));
+  EXPECT_TRUE(testing::fails(lora_targets({}, "all-linear"), core::ErrorCode::invalid_argument, 0, "none"));
+}
+
+}  // namespace
+}  // namespace gpumem::adapt

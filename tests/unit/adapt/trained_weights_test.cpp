@@ -1,0 +1,84 @@
+#include "gpumem/adapt/trained_weights.hpp"
+
+#include "adapted_jobs.hpp"
+
+namespace gpumem::adapt {
+namespace {
+
+using testing::small_model;
+
+/// By layer: "-" all trained, "w" and "b" what is frozen, "*" all.
+std::string frozen(const TrainingJob& job) {
+  const auto wired = connect::connect(job, ops::catalogue());
+  if (!wired) return core::to_string(wired.error());
+  const auto storage = weight_storage(*wired, base_linears(*wired), job);
+  if (!storage) return storage.error().message;
+  std::string text;
+  for (const model::WeightStorage& each : *storage) {
+    if (each.frozen == 0) text += "-";
+    else if (each.frozen == 0xFF) text += "*";
+    else text += each.freezes(0) ? "w" : "b";
+  }
+  return text;
+}
+
+TrainingJob with(std::string freeze, std::string train) {
+  TrainingJob job = small_model();
+  job.freeze = std::move(freeze);
+  job.train = std::move(train);
+  return job;
+}
+
+TEST(TrainedWeights, FollowThePatterns) {
+  EXPECT_EQ(frozen(with("model.embed", "")), "*----");
+  EXPECT_EQ(frozen(with("model.layers", "")), "-*-*-");
+  EXPECT_EQ(frozen(with("*.bias", "")), "-b-b-") << "v_proj has no bias, which is no matter";
+  EXPECT_EQ(frozen(with("*.q_proj.weight,lm_head", "")), "-w--*");
+  EXPECT_EQ(frozen(with("", "lm_head")), "**-*-") << "nothing else is trained";
+  EXPECT_EQ(frozen(with("*", "lm_head,*.q_proj")), "*--*-");
+}
+
+TEST(TrainedWeights, AreNotOfTheBaseOfAdapters) {
+  TrainingJob job = with("", "lm_head");
+  job.lora = 4;
+  EXPECT_EQ(frozen(job), "**-*-");
+  job.train.clear();
+  EXPECT_EQ(frozen(job), "**-**");
+}
+
+TEST(TrainedWeights, AreNotQuantised) {
+  TrainingJob job = small_model();
+  job.quantize = model::Quantization::nf4;
+  EXPECT_EQ(frozen(job), "-w-w-") << "the head is as it was";
+  job.train = "model.layers.0.q_proj";
+  EXPECT_NE(frozen(job).find("is quantised and cannot be trained"), std::string::npos);
+  job.train = "*.q_proj.bias";
+  EXPECT_EQ(frozen(job), "*w-**");
+}
+
+TEST(TrainedWeights, FollowWhatTheyAreTiedTo) {
+  TrainingJob job = testing::job_of(R"({"name": "ids", "shape": ["N", 4], "dtype": "int64"})", R"(
+    {"name": "embed", "op": "embedding", "inputs": ["ids"], "attrs": {"num_embeddings": 32, "embedding_dim": 16}},
+    {"name": "mix", "op": "linear", "inputs": ["embed"],
+     "attrs": {"in_features": 16, "out_features": 16, "bias": false}},
+    {"name": "lm_head", "op": "linear", "inputs": ["mix"], "tied_parameters": 512,
+     "attrs": {"in_features": 16, "out_features": 32, "bias": false}})",
+                                    2);
+  job.freeze = "embed";
+  EXPECT_EQ(frozen(job), "*-*");
+  job.freeze = "mix";
+  EXPECT_EQ(frozen(job), "-*-");
+}
+
+TEST(TrainedWeights, APatternThatMeansNothingIsAnError) {
+  EXPECT_NE(frozen(with("model.embeds", "")).find("means no layer with parameters"), std::string::npos);
+  EXPECT_NE(frozen(with("", "head")).find("'model.embed'"), std::string::npos) << "what they are called";
+  TrainingJob job = testing::job_of(testing::kRows, R"({"name": "a", "op": "linear", "inputs": ["x"],
+    "attrs": {"in_features": 4, "out_features": 8, "bias": true}})",
+                                    2);
+  job.quantize = model::Quantization::int8;
+  EXPECT_NE(frozen(job).find("nothing to quantise"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gpumem::adapt
