@@ -61,6 +61,7 @@ void add_value(CLI::App& command, const JobOption& option, JobRequest& request) 
   added->type_name(std::string(option.value));
   if (const std::string usual = job::default_text(option); !usual.empty()) added->default_str(usual);
   if (option.place.type == OptionType::whole_number) added->transform(whole_number());
+  if (option.repeats) added->delimiter(',')->multi_option_policy(CLI::MultiOptionPolicy::Join);
 }
 
 }  // namespace

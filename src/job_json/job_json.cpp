@@ -49,6 +49,9 @@ std::optional<OptionValue> value_of(OptionType type, const Json& field) {
     const auto number = integer(field);
     return number ? std::optional(OptionValue(*number)) : std::nullopt;
   }
+  if (type == OptionType::fraction) {
+    return field.is_number() ? std::optional(OptionValue(field.get<double>())) : std::nullopt;
+  }
   if (type == OptionType::dimensions && field.is_array()) return sizes(field);
   return field.is_string() ? std::optional(OptionValue(field.get<std::string>())) : std::nullopt;
 }

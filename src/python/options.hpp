@@ -23,6 +23,7 @@ inline OptionValue value_from(const JobOption& option, const py::handle& value) 
   const bool is_switch = option.place.type == OptionType::switch_or_choice;
   if (is_switch && py::isinstance<py::bool_>(value)) return value.cast<bool>();
   if (option.place.type == OptionType::whole_number) return value.cast<std::int64_t>();
+  if (option.place.type == OptionType::fraction) return value.cast<double>();
   return value.cast<std::string>();
 }
 
@@ -55,6 +56,7 @@ inline const char* kind_of(OptionType type) {
   switch (type) {
     case OptionType::flag: return "flag";
     case OptionType::whole_number: return "whole_number";
+    case OptionType::fraction: return "fraction";
     case OptionType::text: return "text";
     case OptionType::name_or_path: return "name_or_path";
     case OptionType::choice: return "choice";

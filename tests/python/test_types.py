@@ -114,6 +114,7 @@ class Hints(unittest.TestCase):
         hints = {
             "flag": "bool",
             "whole_number": "int",
+            "fraction": "float",
             "text": "str",
             "choice": "str",
             "name_or_path": "_Path",
@@ -184,7 +185,7 @@ def other_value(name):
     if kind == "choice":
         value = choices[0] if choices[-1] == usual else choices[-1]
     else:
-        value = {"flag": not usual, "whole_number": 3}.get(kind, "other")
+        value = {"flag": not usual, "whole_number": 3, "fraction": 0.25}.get(kind, "other")
     return value, value
 
 

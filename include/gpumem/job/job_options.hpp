@@ -24,6 +24,7 @@ namespace gpumem::job {
 enum class OptionType : std::uint8_t {
   flag,          ///< bool
   whole_number,  ///< std::int64_t, 1 or more
+  fraction,      ///< double
   text,
   name_or_path,      ///< text: the name of something built in, or the path of a file or folder of the user's own
   choice,            ///< text: one of the row's choices; in one that ends in ":N", N is a whole number of 1 or more
@@ -32,7 +33,7 @@ enum class OptionType : std::uint8_t {
 };
 
 using Sizes = std::vector<std::int64_t>;
-using OptionValue = std::variant<bool, std::int64_t, std::string, Sizes>;
+using OptionValue = std::variant<bool, std::int64_t, double, std::string, Sizes>;
 using Names = std::vector<std::string_view>;
 
 /// Where an option's value is kept.
@@ -57,6 +58,7 @@ struct JobOption {
   /// What a report says of a job with another value than the default; "%" is the value.
   std::string_view remark = {};
   bool after_recording = false;  ///< it can be chosen after the step was recorded
+  bool repeats = false;          ///< on a command line it may be given several times: commas part the values
   bool trains = true;            ///< it says how the job is trained; false: what is asked of it
   OptionPlace place;
 

@@ -102,6 +102,13 @@ def estimate(
     checkpointing: bool | str = False,
     attention: str = "sdpa",
     offload: str = "none",
+    freeze: str | None = None,
+    train: str | None = None,
+    lora: int | None = None,
+    lora_targets: str | None = None,
+    lora_dtype: str = "fp32",
+    lora_dropout: float = 0.0,
+    quantize: str = "none",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -133,6 +140,12 @@ def estimate(
     checkpointing: activation checkpointing; or its kind: "full:4", "every:2", "selective-op",
         "selective-attention".
     attention, offload: one of ATTENTIONS and of OFFLOADS.
+    freeze, train: layers or parameters that are not trained, and that are: patterns of names, parted
+        by commas; train without freeze: nothing else is.
+    lora: the rank of adapters on a frozen base (LoRA); lora_targets: "q_proj+v_proj", "all-linear",
+        None: PEFT's for the model; lora_dtype, lora_dropout: the adapters' type, and the dropout
+        before each.
+    quantize: how the frozen linear layers are held: "nf4", "nf4-double", "int8", "gptq-4bit".
     strict: a summary that does not say what its layers read is refused; False: it is guessed.
     Of a recording, options at their defaults stay as they were recorded.
     deadline_ms: how long it may take; 0: as long as it does.
@@ -174,6 +187,13 @@ def fit(
     checkpointing: bool | str = False,
     attention: str = "sdpa",
     offload: str = "none",
+    freeze: str | None = None,
+    train: str | None = None,
+    lora: int | None = None,
+    lora_targets: str | None = None,
+    lora_dtype: str = "fp32",
+    lora_dropout: float = 0.0,
+    quantize: str = "none",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Fit:
@@ -223,6 +243,13 @@ def estimate_module(
     checkpointing: bool | str = False,
     attention: str = "sdpa",
     offload: str = "none",
+    freeze: str | None = None,
+    train: str | None = None,
+    lora: int | None = None,
+    lora_targets: str | None = None,
+    lora_dtype: str = "fp32",
+    lora_dropout: float = 0.0,
+    quantize: str = "none",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -234,8 +261,8 @@ def estimate_module(
     The other options are those of estimate(); deadline_ms is that of the estimate, not of the
     export. For several estimates of one module read it once, with read_module().
 
-    Raises what read_module() and estimate() do. Learned estimators, samples, validation, checkpointing and another loop need the graph:
-    with these, what cannot be exported is an ExportError.
+    Raises what read_module() and estimate() do. Learned estimators, samples, validation, checkpointing, another loop, adapters,
+    frozen and quantised layers need the graph: with these, what cannot be exported is an ExportError.
     """
     options = {name: value for name, value in locals().items() if name in _KINDS}
     examples = _examples(module, example_inputs)
@@ -382,6 +409,12 @@ def _integer(name: str, value: int, least: int | None = None) -> int:
     return number
 
 
+def _fraction(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a float, not {type(value).__name__}")
+    return float(value)
+
+
 def _text(name: str, value: str) -> str:
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, not {type(value).__name__}")
@@ -410,6 +443,7 @@ def _shape(name: str, shape: str | Sequence[int]) -> str:
 _TAKE: dict[str, Callable[[str, Any], object]] = {
     "flag": lambda name, value: bool(value),
     "whole_number": _integer,
+    "fraction": _fraction,
     "text": _text,
     "choice": _text,
     "switch_or_choice": lambda name, value: _text(name, value) if isinstance(value, str) else bool(value),
@@ -443,6 +477,8 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 #: Options that a recording of a module holds, and those that it cannot follow.
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
 _NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", "loop", "transformers", "attention", "offload")
+_ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "quantize")
+_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_ADAPTING)
 
 
 def _is_of_the_graph(error: Error) -> bool:

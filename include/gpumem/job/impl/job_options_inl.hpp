@@ -3,98 +3,18 @@
 #include "gpumem/job/job_options.hpp"
 
 #include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/error.hpp"
 #include "gpumem/job/counted_choices.hpp"
+#include "gpumem/job/impl/option_places_inl.hpp"
 
 namespace gpumem::job {
 
 namespace job_options_detail {
-
-using model::TrainingJob;
-
-template <typename Value>
-Value& member(JobRequest& request, Value TrainingJob::*of) {
-  return request.training.*of;
-}
-template <typename Value>
-Value& member(JobRequest& request, Value JobRequest::*of) {
-  return request.*of;
-}
-template <typename Value>
-const Value& member(const JobRequest& request, Value TrainingJob::*of) {
-  return request.training.*of;
-}
-template <typename Value>
-const Value& member(const JobRequest& request, Value JobRequest::*of) {
-  return request.*of;
-}
-
-template <typename Value>
-constexpr bool is_of_training(Value TrainingJob::* /*of*/) {
-  return true;
-}
-template <typename Value>
-constexpr bool is_of_training(Value JobRequest::* /*of*/) {
-  return false;
-}
-
-/// A bool, a text, a whole number, or one that may be missing.
-template <auto kMember>
-bool set_plain(JobRequest& request, const OptionValue& value) {
-  auto& to = member(request, kMember);
-  using Target = std::remove_reference_t<decltype(to)>;
-  if constexpr (std::is_same_v<Target, std::optional<std::int64_t>>) {
-    to = std::get<std::int64_t>(value);
-  } else {
-    to = std::get<Target>(value);
-  }
-  return true;
-}
-
-template <auto kMember>
-std::optional<OptionValue> get_plain(const JobRequest& request) {
-  const auto& from = member(request, kMember);
-  using Source = std::remove_cvref_t<decltype(from)>;
-  if constexpr (std::is_same_v<Source, std::optional<std::int64_t>>) {
-    if (!from) return std::nullopt;
-    return OptionValue(*from);
-  } else {
-    if (!std::is_same_v<Source, bool> && from == Source()) return std::nullopt;
-    return OptionValue(from);
-  }
-}
-
-template <auto kMember>
-constexpr OptionPlace plain(OptionType type) {
-  return {type, is_of_training(kMember), &set_plain<kMember>, &get_plain<kMember>};
-}
-
-template <auto kMember, const auto& kList>
-bool set_choice(JobRequest& request, const OptionValue& value) {
-  const auto known = model::value_of(kList, std::get<std::string>(value));
-  if (known) member(request, kMember) = *known;
-  return known.has_value();
-}
-
-template <auto kMember, const auto& kList>
-std::optional<OptionValue> get_choice(const JobRequest& request) {
-  return OptionValue(std::string(model::name_of(kList, member(request, kMember))));
-}
-
-template <const auto& kList>
-Names names_of() {
-  Names names;
-  for (const auto& row : kList) names.push_back(row.name);
-  return names;
-}
-
-template <auto kMember, const auto& kList>
-constexpr OptionPlace choice() {
-  return {OptionType::choice, is_of_training(kMember), &set_choice<kMember, kList>, &get_choice<kMember, kList>,
-          &names_of<kList>};
-}
 
 GPUMEM_INLINE bool set_loss(JobRequest& request, const OptionValue& value) {
   return take_loss(request.training, std::get<std::string>(value));
@@ -118,45 +38,9 @@ GPUMEM_INLINE std::optional<OptionValue> get_checkpointing(const JobRequest& req
   return OptionValue(text_of(model::kCheckpoints, training.checkpoints));
 }
 
-/// "3x224x224"; no text, no sizes.
-GPUMEM_INLINE std::optional<Sizes> sizes_of(std::string_view text) {
-  Sizes sizes;
-  std::size_t at = 0;
-  while (at < text.size()) {
-    const auto size = read_whole(text, at);
-    const bool more = at + 1 < text.size() && text[at] == 'x';
-    if (!size || (at < text.size() && !more)) return std::nullopt;
-    sizes.push_back(*size);
-    if (more) ++at;
-  }
-  return sizes;
-}
-
-template <auto kMember>
-bool set_sizes(JobRequest& request, const OptionValue& value) {
-  if (const auto* sizes = std::get_if<Sizes>(&value)) {
-    member(request, kMember) = *sizes;
-    return true;
-  }
-  auto sizes = sizes_of(std::get<std::string>(value));
-  if (!sizes) return false;
-  member(request, kMember) = *std::move(sizes);
-  return true;
-}
-
-template <auto kMember>
-std::optional<OptionValue> get_sizes(const JobRequest& request) {
-  const Sizes& sizes = member(request, kMember);
-  return sizes.empty() ? std::nullopt : std::optional(OptionValue(sizes));
-}
-
-template <auto kMember>
-constexpr OptionPlace sizes() {
-  return {OptionType::dimensions, is_of_training(kMember), &set_sizes<kMember>, &get_sizes<kMember>};
-}
-
 inline constexpr auto kFlag = OptionType::flag;
 inline constexpr auto kWhole = OptionType::whole_number;
+inline constexpr auto kFraction = OptionType::fraction;
 inline constexpr auto kText = OptionType::text;
 inline constexpr auto kPath = OptionType::name_or_path;
 
@@ -300,6 +184,52 @@ inline constexpr JobOption kOptions[] = {
      .help = "what is kept in the host's memory",
      .remark = "% offloaded",
      .place = choice<&TrainingJob::offload, model::kOffloads>()},
+    {.name = "freeze",
+     .flag = "freeze",
+     .value = "NAMES",
+     .help = "layers or parameters that are not trained: patterns such as model.layers.0 or *.bias, parted by commas",
+     .remark = "frozen: %",
+     .repeats = true,
+     .place = plain<&TrainingJob::freeze>(kText)},
+    {.name = "train",
+     .flag = "train",
+     .value = "NAMES",
+     .help = "layers or parameters that are trained, likewise; without --freeze nothing else is",
+     .remark = "trained: %",
+     .repeats = true,
+     .place = plain<&TrainingJob::train>(kText)},
+    {.name = "lora",
+     .flag = "lora",
+     .aliases = {"lora_rank"},
+     .value = "R",
+     .help = "adapters of rank R on a frozen base (LoRA, as PEFT runs it)",
+     .remark = "LoRA of rank %",
+     .place = plain<&TrainingJob::lora>(kWhole)},
+    {.name = "lora_targets",
+     .flag = "lora-targets",
+     .value = "NAMES",
+     .help = "what gets adapters: q_proj+v_proj, or all-linear; default: PEFT's for the model",
+     .remark = "on %",
+     .place = plain<&TrainingJob::lora_targets>(kText)},
+    {.name = "lora_dtype",
+     .flag = "lora-dtype",
+     .value = "NAME",
+     .help = "the adapters' type",
+     .remark = "adapters in %",
+     .place = choice<&TrainingJob::lora_dtype, model::kAdapterTypes>()},
+    {.name = "lora_dropout",
+     .flag = "lora-dropout",
+     .value = "P",
+     .help = "dropout before each adapter, from 0 to less than 1",
+     .remark = "dropout % before adapters",
+     .place = plain<&TrainingJob::lora_dropout>(kFraction)},
+    {.name = "quantize",
+     .flag = "quantize",
+     .aliases = {"quantization"},
+     .value = "NAME",
+     .help = "how the frozen linear layers are held",
+     .remark = "quantised to %",
+     .place = choice<&TrainingJob::quantize, model::kQuantizations>()},
     {.name = "gpu",
      .flag = "gpu",
      .value = "NAME",
@@ -354,6 +284,7 @@ GPUMEM_INLINE bool is_of_kind(OptionType type, const OptionValue& value) {
     case OptionType::whole_number: return std::holds_alternative<std::int64_t>(value);
     case OptionType::switch_or_choice:
       return std::holds_alternative<bool>(value) || std::holds_alternative<std::string>(value);
+    case OptionType::fraction: return std::holds_alternative<double>(value);
     case OptionType::dimensions:
       return std::holds_alternative<Sizes>(value) || std::holds_alternative<std::string>(value);
     case OptionType::text:
@@ -363,6 +294,21 @@ GPUMEM_INLINE bool is_of_kind(OptionType type, const OptionValue& value) {
   return false;
 }
 
+/// The shortest text that is read as the same number: "0.05", "0".
+GPUMEM_INLINE std::string fraction_text(double number) {
+  std::array<char, 32> text{};
+  const auto [stop, fault] = std::to_chars(text.data(), text.data() + text.size(), number);
+  return fault == std::errc() ? std::string(text.data(), stop) : std::string();
+}
+
+/// "0.05"; nothing if there is anything else.
+GPUMEM_INLINE std::optional<double> read_fraction(std::string_view word) {
+  double number = 0.0;
+  const auto [stop, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
+  const bool whole = fault == std::errc() && stop == word.data() + word.size() && std::isfinite(number);
+  return whole ? std::optional(number) : std::nullopt;
+}
+
 /// The word as a value of the option's type; nothing if it is none.
 GPUMEM_INLINE std::optional<OptionValue> value_of_word(OptionType type, std::string_view word) {
   if (type == OptionType::flag) {
@@ -370,6 +316,10 @@ GPUMEM_INLINE std::optional<OptionValue> value_of_word(OptionType type, std::str
     return OptionValue(word == "true");
   }
   if (type == OptionType::switch_or_choice && (word == "true" || word == "false")) return OptionValue(word == "true");
+  if (type == OptionType::fraction) {
+    const auto number = read_fraction(word);
+    return number ? std::optional(OptionValue(*number)) : std::nullopt;
+  }
   if (type != OptionType::whole_number) return OptionValue(std::string(word));
   const bool negative = word.starts_with('-');
   std::size_t at = negative ? 1 : 0;
@@ -424,6 +374,7 @@ GPUMEM_INLINE core::Status set_option_text(const JobOption& option, JobRequest& 
 GPUMEM_INLINE std::string to_text(const OptionValue& value) {
   if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  if (const auto* fraction = std::get_if<double>(&value)) return job_options_detail::fraction_text(*fraction);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   std::string text;
   for (const std::int64_t size : std::get<Sizes>(value)) text += (text.empty() ? "" : "x") + std::to_string(size);
@@ -453,6 +404,7 @@ GPUMEM_INLINE std::string expectation(const JobOption& option) {
   switch (option.place.type) {
     case OptionType::flag: return "must be \"true\" or \"false\"";
     case OptionType::whole_number: return "must be a whole number";
+    case OptionType::fraction: return "must be a number";
     case OptionType::dimensions: return "must be of the form 3x224x224";
     case OptionType::text:
     case OptionType::name_or_path: return "must be a text";

@@ -28,6 +28,11 @@ GPUMEM_INLINE core::Status take_cell(const core::CsvCells& cells, std::string_vi
     const auto on = cells.flag(column);  // "yes" and "no" too
     if (on && *on) return set_option(option, request, OptionValue(**on));
   }
+  if (option.place.type == OptionType::fraction) {
+    return set_option_text(option, request, text)
+               ? core::Status(core::Done{})
+               : cells.malformed(std::string(column) + " is " + core::quoted(text) + "; it " + expectation(option));
+  }
   if (option.place.set(request, OptionValue(std::string(text)))) return core::Done{};
   const std::string wanted = (option.place.choices != nullptr ? "" : "it ") + expectation(option);
   return cells.malformed(std::string(column) + " is " + core::quoted(text) + "; " + wanted);
