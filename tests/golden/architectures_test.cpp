@@ -45,9 +45,12 @@ constexpr Known kKnown[] = {{"gpt2", 0.025, kTolerance},
                             {"t5", 0.07, 0.06},
                             {"bloom", 0.05, 0.05}};
 
-std::vector<fs::path> goldens() {
+/// Of any one run with adapters.
+constexpr double kWithAdapters = 0.05;
+
+std::vector<fs::path> goldens(const fs::path& folder) {
   std::vector<fs::path> files;
-  for (const auto& entry : fs::directory_iterator(fs::path(GPUMEM_GOLDEN_DIR) / "architectures")) {
+  for (const auto& entry : fs::directory_iterator(fs::path(GPUMEM_GOLDEN_DIR) / folder)) {
     if (entry.path().extension() == ".json") files.push_back(entry.path());
   }
   std::sort(files.begin(), files.end());
@@ -68,13 +71,19 @@ TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const nlohman
   job.precision = *model::value_of(model::kPrecisions, run["precision"].get<std::string>());
   job.activation_checkpointing = run["activation_checkpointing"].get<bool>();
   job.optimizer = Optimizer::adamw;
+  if (!run.contains("lora")) return job;
+  job.lora = run["lora"].get<std::int64_t>();
+  job.lora_targets = run["lora_targets"].get<std::string>();
+  job.lora_dtype = *model::value_of(model::kAdapterTypes, run["lora_dtype"].get<std::string>());
+  job.lora_dropout = run["lora_dropout"].get<double>();
+  job.quantize = *model::value_of(model::kQuantizations, run["quantize"].get<std::string>());
   return job;
 }
 
 TEST(Architectures, HoldWhatPyTorchHolds) {
   std::size_t compared = 0;
   std::size_t close = 0;
-  for (const fs::path& file : goldens()) {
+  for (const fs::path& file : goldens("architectures")) {
     const auto golden = nlohmann::json::parse(testing::text_of(file));
     const auto graph = parse_summary(golden["config"].dump());
     ASSERT_TRUE(testing::succeeds(graph)) << file;
@@ -93,6 +102,30 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
     }
   }
   EXPECT_GE(compared, 500U);
+  EXPECT_GE(close, compared * 17 / 20) << "within half a per cent";
+}
+
+// The same models with adapters on a frozen base, quantised or not (architectures/adapted).
+TEST(Architectures, HoldWhatPyTorchHoldsWithAdapters) {
+  std::size_t compared = 0;
+  std::size_t close = 0;
+  for (const fs::path& file : goldens(fs::path("architectures") / "adapted")) {
+    const auto golden = nlohmann::json::parse(testing::text_of(file));
+    const auto graph = parse_summary(golden["config"].dump());
+    ASSERT_TRUE(testing::succeeds(graph)) << file;
+    const auto shared = std::make_shared<const ModelGraph>(*graph);
+    for (const nlohmann::json& run : golden["runs"]) {
+      analysis::Analysis analysis(job_of(shared, run));
+      const auto steps = analysis.steps();
+      ASSERT_TRUE(testing::succeeds(steps)) << file << run;
+      const auto expected = run["peak_bytes"].get<double>();
+      const double error = static_cast<double>((*steps)->peak_bytes) / expected - 1.0;
+      EXPECT_LE(std::abs(error), kWithAdapters) << file << run << ": " << error;
+      ++compared;
+      if (std::abs(error) <= kTolerance) ++close;
+    }
+  }
+  EXPECT_GE(compared, 150U);
   EXPECT_GE(close, compared * 17 / 20) << "within half a per cent";
 }
 

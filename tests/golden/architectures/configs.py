@@ -315,3 +315,35 @@ def sizes_of(config: dict[str, Any]) -> tuple[tuple[int, ...], ...]:
     if "image_size" in config:
         return ((4,), (6,))
     return ((2, 512), (3, 384))
+
+
+#: Models that are trained by adapters too, and the targets that PEFT takes for them.
+ADAPTED: dict[str, str] = {
+    "llama": "q_proj+v_proj",
+    "qwen2": "q_proj+v_proj",
+    "gemma2": "q_proj+v_proj",
+    "phi3": "qkv_proj",
+    "gpt2": "c_attn",
+    "mistral": "q_proj+v_proj",
+    "opt": "q_proj+v_proj",
+}
+
+
+def adapting_runs(usual: str, precision: str) -> list[dict[str, Any]]:
+    """Adapters of a model in one precision: on the usual targets and on all, with dropout, in bf16, over four bits."""
+
+    def run(targets: str, dtype: str = "fp32", dropout: float = 0.0, quantize: str = "none") -> dict[str, Any]:
+        return {
+            "lora": 16,
+            "lora_targets": targets,
+            "lora_dtype": dtype,
+            "lora_dropout": dropout,
+            "quantize": quantize,
+        }
+
+    runs = [run(usual), run("all-linear", dropout=0.05)]
+    if precision != "fp32":
+        runs += [run("all-linear", quantize="nf4-double"), run(usual, dropout=0.1, quantize="nf4")]
+    if precision == "bf16":
+        runs.append(run("all-linear", dtype="bf16"))
+    return runs

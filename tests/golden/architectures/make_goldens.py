@@ -1,9 +1,10 @@
 """Writes the goldens beside this file: what PyTorch holds in training steps of the models in models/, at two sizes.
 
-    python3 tests/golden/architectures/make_goldens.py [NAME...]
+    python3 tests/golden/architectures/make_goldens.py [--adapted] [NAME...]
 
 It needs PyTorch 2.6, whose attention the recordings take, and no GPU. Each golden is one model: its config.json, and for
-each way to train it the most bytes that live tensors hold in two steps with AdamW, as gpumem.record sees them.
+each way to train it the most bytes that live tensors hold in two steps with AdamW, as gpumem.record sees them. With
+--adapted they go to adapted/, and what is trained are adapters on a frozen base, quantised or not.
 """
 
 from __future__ import annotations
@@ -22,10 +23,11 @@ sys.path[:0] = [str(HERE.parents[2] / "src" / "python"), str(HERE)]
 sys.dont_write_bytecode = True
 
 import torch  # noqa: E402
-from configs import CONFIGS, sizes_of  # noqa: E402
+from configs import ADAPTED, CONFIGS, adapting_runs, sizes_of  # noqa: E402
 from gpumem.record.recorder import recording  # noqa: E402
 from gpumem.record.run import Allocate, Free, Run  # noqa: E402
 from models import BUILDERS  # noqa: E402
+from models.adapters import adapt, require_input_gradients  # noqa: E402
 
 #: The precisions as gpumem names them: the type of the weights, and autocast's.
 PRECISIONS: dict[str, tuple[torch.dtype, Any]] = {
@@ -50,14 +52,25 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, batch: int, tokens: int
     return [*ids, torch.zeros(batch, tokens, dtype=torch.int64, device="cuda")]
 
 
-def program(config: dict[str, Any], precision: str, checkpointing: bool, *sizes: int) -> Callable[[], None]:
+def adapt_model(model: torch.nn.Module, adapting: dict[str, Any], precision: str, checkpointing: bool) -> None:
+    dtype, autocast = PRECISIONS[precision]
+    adapt(model, adapting, dtype, autocast or dtype)
+    if checkpointing:
+        require_input_gradients(next(each for each in model.modules() if isinstance(each, torch.nn.Embedding)))
+
+
+def program(
+    config: dict[str, Any], precision: str, checkpointing: bool, *sizes: int, adapting: dict[str, Any] | None = None
+) -> Callable[[], None]:
     """The training loop of a plain script: outputs keep their name until the next step."""
     dtype, autocast = PRECISIONS[precision]
     model = BUILDERS[config["model_type"]](config).to("cuda", dtype)
+    if adapting is not None:
+        adapt_model(model, adapting, precision, checkpointing)
     for module in model.modules():
         if hasattr(module, "checkpointing"):
             module.checkpointing = checkpointing
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-4)
     outputs = None
 
     def step() -> None:
@@ -88,9 +101,11 @@ def live_peak(run: Run) -> int:
     return peak
 
 
-def measure(config: dict[str, Any], precision: str, checkpointing: bool, *sizes: int) -> dict[str, Any]:
+def measure(
+    config: dict[str, Any], precision: str, checkpointing: bool, *sizes: int, adapting: dict[str, Any] | None = None
+) -> dict[str, Any]:
     with recording() as recorder:
-        step = program(config, precision, checkpointing, *sizes)
+        step = program(config, precision, checkpointing, *sizes, adapting=adapting)
         for _ in range(2):
             recorder.steps.next_step()
             step()
@@ -98,6 +113,7 @@ def measure(config: dict[str, Any], precision: str, checkpointing: bool, *sizes:
         "precision": precision,
         "activation_checkpointing": checkpointing,
         **dict(zip(("batch_size", "sequence_length"), sizes)),
+        **(adapting or {}),
         "peak_bytes": live_peak(recorder.run),
     }
 
@@ -107,8 +123,29 @@ def count_parameters(config: dict[str, Any]) -> int:
         return sum(each.numel() for each in BUILDERS[config["model_type"]](config).parameters())
 
 
+def write(path: pathlib.Path, config: dict[str, Any], runs: list[dict[str, Any]]) -> None:
+    golden = {"config": config, "parameters": count_parameters(config), "runs": runs}
+    path.write_text(json.dumps(golden, indent=1) + "\n")
+    print(path.stem, golden["parameters"], [run["peak_bytes"] >> 20 for run in runs], flush=True)
+
+
+def write_adapted(name: str) -> None:
+    config = CONFIGS[name]
+    runs = [
+        measure(config, precision, checkpointing, *sizes_of(config)[0], adapting=adapting)
+        for precision in PRECISIONS
+        for checkpointing in (False, True)
+        for adapting in adapting_runs(ADAPTED[name], precision)
+    ]
+    write(HERE / "adapted" / f"{name}.json", config, runs)
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
+    if "--adapted" in sys.argv:
+        for name in sys.argv[2:] or ADAPTED:
+            write_adapted(name)
+        return
     for name in sys.argv[1:] or CONFIGS:
         config = CONFIGS[name]
         runs = [
@@ -117,9 +154,7 @@ def main() -> None:
             for checkpointing in (False, True)
             for sizes in sizes_of(config)
         ]
-        golden = {"config": config, "parameters": count_parameters(config), "runs": runs}
-        (HERE / f"{name}.json").write_text(json.dumps(golden, indent=1) + "\n")
-        print(name, golden["parameters"], [run["peak_bytes"] >> 20 for run in runs], flush=True)
+        write(HERE / f"{name}.json", config, runs)
 
 
 if __name__ == "__main__":
