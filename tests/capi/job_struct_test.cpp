@@ -43,7 +43,9 @@ core::Result<JobRequest> from_words(const char* name, const char* value) {
 
 std::string json_of(const JobOption& option) {
   const std::string value = other_value(option);
-  const bool bare = job::stands_alone(option.place.type) || option.place.type == job::OptionType::whole_number;
+  const job::OptionType type = option.place.type;
+  const bool bare =
+      job::stands_alone(type) || type == job::OptionType::whole_number || type == job::OptionType::fraction;
   return "{\"" + std::string(option.name) + "\": " + (bare ? value : "\"" + value + "\"") + "}";
 }
 

@@ -34,6 +34,11 @@ TEST(JobArguments, HoldEveryOption) {
   }
 }
 
+TEST(JobArguments, NamesMayBeGivenSeveralTimes) {
+  EXPECT_EQ(parsed({"--freeze", "embed", "--train", "head", "--freeze", "norm,*.bias"}).training.freeze,
+            "embed,norm,*.bias");
+}
+
 TEST(JobArguments, TellEveryOptionWithItsDefaultAndChoicesInTheHelp) {
   CLI::App app;
   JobRequest request;

@@ -53,6 +53,19 @@ TEST(JobOptions, TakeAndGiveTheirValuesAndNoOther) {
   }
 }
 
+TEST(JobOptions, FractionsAreReadAndWrittenAsTheyAre) {
+  const JobOption& dropout = option("lora_dropout");
+  for (const char* word : {"0.05", "0.25", "0"}) {
+    JobRequest request;
+    ASSERT_TRUE(succeeds(set_option_text(dropout, request, word))) << word;
+    EXPECT_EQ(value_in(request, dropout), word);
+  }
+  for (const char* word : {"", "x", "0.1x", "nan", "inf", "1e999", " 0.1"}) {
+    JobRequest request;
+    EXPECT_FALSE(set_option_text(dropout, request, word)) << word;
+  }
+}
+
 TEST(JobOptions, TakeEveryChoiceThatTheirHelpNames) {
   for (const JobOption& each : job_options()) {
     if (each.place.choices == nullptr) continue;

@@ -35,7 +35,8 @@ TEST(JobJson, HoldsEveryOption) {
 TEST(JobJson, RefusesAnotherTypeForEveryOption) {
   for (const job::JobOption& option : job::job_options()) {
     const std::string name(option.name);
-    for (const Json& wrong : {Json(nullptr), Json(1.5), Json::object(), Json({"3"})}) {
+    const bool is_fraction = option.place.type == job::OptionType::fraction;
+    for (const Json& wrong : {Json(nullptr), is_fraction ? Json("1.5") : Json(1.5), Json::object(), Json({"3"})}) {
       EXPECT_TRUE(fails(fields_from({{name, wrong}}, {}), ErrorCode::malformed_input, 0,
                         "the field '" + name + "' has the wrong type"))
           << wrong;
