@@ -122,8 +122,8 @@ GPUMEM_INLINE std::vector<const ops::Op*> GraphCopy::rules_of(const model::Model
 
 GPUMEM_INLINE core::Result<connect::WiredGraph> GraphCopy::finish() && {
   mark_blocks();
-  enter(static_cast<std::uint32_t>(source_.graph().scopes() - 1));
-  enter(0);
+  while (opened_ + 1 < source_.graph().scopes()) open_next();
+  while (builder_.current_scope() != 0) builder_.close_scope();
   core::Result<model::ModelGraph> graph = std::move(builder_).build();
   if (!graph) return graph.error();
   std::vector<const ops::Op*> rules = rules_of(*graph);
