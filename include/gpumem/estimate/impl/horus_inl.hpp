@@ -2,6 +2,8 @@
 
 #include "gpumem/estimate/horus.hpp"
 
+#include "gpumem/adapt/adapt.hpp"
+
 namespace gpumem::estimate {
 
 namespace horus_detail {
@@ -45,7 +47,8 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Horus::do_estimate(analysis::Analysis
   if (!activations) return activations.error();
 
   const core::Checked element = core::element_size(model::parameter_dtype(job.precision));
-  const core::Checked parameters = core::Checked((*wired)->graph().parameters()) * element;
+  const model::ModelGraph& counted = adapt::adapts(job) ? (*wired)->graph() : *job.graph;
+  const core::Checked parameters = core::Checked(counted.parameters()) * element;
   const core::Checked gradients = parameters * core::Checked(job.batch_size);
   const core::Checked activation_bytes = *activations * element;
   const core::Checked total = activation_bytes + parameters + gradients + horus_detail::kOverheadBytes;
