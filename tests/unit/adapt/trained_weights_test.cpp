@@ -32,7 +32,7 @@ TrainingJob with(std::string freeze, std::string train) {
 TEST(TrainedWeights, FollowThePatterns) {
   EXPECT_EQ(frozen(with("model.embed", "")), "*----");
   EXPECT_EQ(frozen(with("model.layers", "")), "-*-*-");
-  EXPECT_EQ(frozen(with("*.bias", "")), "-b-b-") << "v_proj has no bias, which is no matter";
+  EXPECT_EQ(frozen(with("*.bias", "")), "bb-bb") << "of those that have one";
   EXPECT_EQ(frozen(with("*.q_proj.weight,lm_head", "")), "-w--*");
   EXPECT_EQ(frozen(with("", "lm_head")), "**-*-") << "nothing else is trained";
   EXPECT_EQ(frozen(with("*", "lm_head,*.q_proj")), "*--*-");
