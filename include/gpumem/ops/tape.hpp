@@ -265,6 +265,7 @@ class Tape {
  private:
   TensorId add(const TensorSize& size);
   TensorId record_call(const Call& call);
+  model::Slice keep_saved(const Call& call, std::span<const TensorId> inputs, const Function& function);
   [[nodiscard]] bool casts_any(std::span<const TensorId> parameters, core::DType type) const;
   model::Slice keep(std::span<const TensorId> ids);
   model::Slice add_all(std::span<const TensorSize> sizes, std::span<const TensorSize> more = {});

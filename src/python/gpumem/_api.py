@@ -116,6 +116,19 @@ def estimate(
 
     summary: what read_summary() gives, or a path. A Summary that is kept makes the next estimate of
         it cheaper.
+
+    Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
+    says too little for this estimate; InputError if the summary, profile or model cannot be read.
+    """
+    job, read = _job(locals()), _summary(summary)
+    fields = _gpumem.estimate(read, job, _integer("deadline_ms", deadline_ms, 0))
+    return _estimate_of(fields, read)
+
+
+#: What estimate() says of its options.
+_OPTIONS_HELP = """
+    The options:
+
     batch_size: samples, 1 or more.
     gpu: a name of gpus(), or a path (with a '/', or ending in .json) to a profile of your own.
     estimator: a name of estimators().
@@ -149,13 +162,8 @@ def estimate(
     strict: a summary that does not say what its layers read is refused; False: it is guessed.
     Of a recording, options at their defaults stay as they were recorded.
     deadline_ms: how long it may take; 0: as long as it does.
-
-    Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
-    says too little for this estimate; InputError if the summary, profile or model cannot be read.
-    """
-    job, read = _job(locals()), _summary(summary)
-    fields = _gpumem.estimate(read, job, _integer("deadline_ms", deadline_ms, 0))
-    return _estimate_of(fields, read)
+"""
+estimate.__doc__ = (estimate.__doc__ or "") + _OPTIONS_HELP
 
 
 def fit(

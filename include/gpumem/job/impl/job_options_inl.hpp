@@ -10,7 +10,7 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/error.hpp"
 #include "gpumem/job/counted_choices.hpp"
-#include "gpumem/job/impl/option_places_inl.hpp"
+#include "gpumem/job/option_places.hpp"
 
 namespace gpumem::job {
 

@@ -261,6 +261,20 @@ GPUMEM_INLINE bool Tape::casts_any(std::span<const TensorId> parameters, core::D
   });
 }
 
+/// What backward reads again: inputs, the output, the extras.
+GPUMEM_INLINE model::Slice Tape::keep_saved(const Call& call, std::span<const TensorId> inputs,
+                                            const Function& function) {
+  const auto first_saved = static_cast<std::uint32_t>(lists_.size());
+  const bool weighs = call.parameters.empty() || tensor(call.parameters[0]).requires_grad;
+  const std::uint32_t saved_inputs = call.saved_inputs | (weighs ? call.saved_for_weight : 0U);
+  for (std::size_t index = 0; index < inputs.size() && index < 32; ++index) {
+    if ((saved_inputs >> index & 1U) != 0) lists_.push_back(inputs[index]);
+  }
+  if (call.saves_output) lists_.push_back(function.output);
+  for (std::uint32_t at = 0; at < function.extras.count; ++at) lists_.push_back(lists_[function.extras.first + at]);
+  return {first_saved, static_cast<std::uint32_t>(lists_.size()) - first_saved};
+}
+
 GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   const core::DType type = computing_type(call);
   std::span<const TensorId> inputs = call.inputs;
@@ -311,15 +325,7 @@ GPUMEM_INLINE TensorId Tape::record_call(const Call& call) {
   const std::span<const TensorSize> copied = own_scratch({&copy, copies ? 1U : 0U});
   function.scratch = add_all(call.scratch, copied);
   function.backward_scratch = add_all(call.backward_scratch, copied);
-  const auto first_saved = static_cast<std::uint32_t>(lists_.size());
-  const bool weighs = call.parameters.empty() || tensor(call.parameters[0]).requires_grad;
-  const std::uint32_t saved_inputs = call.saved_inputs | (weighs ? call.saved_for_weight : 0U);
-  for (std::size_t index = 0; index < inputs.size() && index < 32; ++index) {
-    if ((saved_inputs >> index & 1U) != 0) lists_.push_back(inputs[index]);
-  }
-  if (call.saves_output) lists_.push_back(function.output);
-  for (std::uint32_t at = 0; at < function.extras.count; ++at) lists_.push_back(lists_[function.extras.first + at]);
-  function.saved = {first_saved, static_cast<std::uint32_t>(lists_.size()) - first_saved};
+  function.saved = keep_saved(call, inputs, function);
   functions_.push_back(function);
   return function.output;
 }

@@ -1,3 +1,5 @@
+// Enters: a member of TrainingJob or of JobRequest. Leaves: OptionPlace, how a row of the list of options keeps its
+// value there, by the member's type. Units: the option's. For the list of options alone (impl/job_options_inl.hpp).
 #pragma once
 
 #include <algorithm>
@@ -9,8 +11,6 @@
 #include "gpumem/job/counted_choices.hpp"
 #include "gpumem/job/job_options.hpp"
 
-// How a row of the list of options keeps its value: accessors of one member, by its type. For job_options_inl.hpp
-// alone.
 namespace gpumem::job {
 
 namespace job_options_detail {
@@ -101,7 +101,7 @@ constexpr OptionPlace choice() {
 }
 
 /// "3x224x224"; no text, no sizes.
-GPUMEM_INLINE std::optional<Sizes> sizes_of(std::string_view text) {
+inline std::optional<Sizes> sizes_of(std::string_view text) {
   Sizes sizes;
   std::size_t at = 0;
   while (at < text.size()) {
