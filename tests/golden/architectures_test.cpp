@@ -18,7 +18,7 @@ constexpr double kTolerance = 0.005;
 /// Models that hold more in places than the tape says, and by how much at most they are off. Under autocast gradients
 /// of products of mixed types are made in float32 and cast (gelu_new), and copies of weights end in another order: that
 /// shows in models as small as these. Attention written out has names that end with its function, of which not all are
-/// told (T5, BLOOM, DeBERTa, Swin). Parameters that many layers share (ALBERT) get their gradients in another
+/// told (T5, BLOOM, Swin). Parameters that many layers share (ALBERT) get their gradients in another
 /// order. A mask beside the queries (Falcon's ALiBi) is cast by autocast for each layer.
 struct Known {
   std::string_view model_type;
@@ -41,7 +41,7 @@ constexpr Known kKnown[] = {{"gpt2", 0.025, kTolerance},
                             {"electra", 0.01, kTolerance},
                             {"albert", 0.03, kTolerance},
                             {"swin", 0.09, 0.006},
-                            {"deberta-v2", 0.02, 0.015},
+                            {"deberta-v2", 0.015, kTolerance},
                             {"t5", 0.07, 0.06},
                             {"bloom", 0.05, 0.05}};
 
@@ -103,7 +103,7 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
       if (std::abs(error) <= kTolerance) ++close;
     }
   }
-  EXPECT_GE(compared, 500U);
+  EXPECT_GE(compared, 540U);
   EXPECT_GE(close, compared * 17 / 20) << "within half a per cent";
 }
 
