@@ -27,14 +27,16 @@ int run_fit(const FitOptions& options) {
   Result<Evaluation> evaluation = evaluator.read(request);
   if (!evaluation) return report_error(evaluation.error());
 
-  analysis::Analysis analysis(evaluation->job);
   const auto begin = std::chrono::steady_clock::now();
-  const Result<Fit> fit = of_sequence ? estimate::longest_sequence(analysis, *evaluation->gpu, estimator)
-                                      : estimate::largest_batch(analysis, *evaluation->gpu, estimator);
+  const Result<Fit> fit = of_sequence ? estimate::longest_sequence(evaluation->job, *evaluation->gpu, estimator)
+                                      : estimate::largest_batch(evaluation->job, *evaluation->gpu, estimator);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!fit) return report_error(fit.error());
   const bool wired = fit->estimate && !fit->estimate->coverage.edges.empty();
-  if (wired) evaluation->guesses = guesses_of(analysis);
+  if (wired) {
+    analysis::Analysis analysis(evaluation->job);
+    evaluation->guesses = guesses_of(analysis);
+  }
   print_warnings(*evaluation);
   if (options.json) {
     const nlohmann::ordered_json json = to_json(*evaluation, estimator.name(), *fit, seconds.count());
