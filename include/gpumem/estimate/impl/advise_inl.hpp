@@ -45,11 +45,14 @@ GPUMEM_INLINE Forms no_prefetch(const TrainingJob& job, const device::GpuProfile
   return {with(job, &TrainingJob::prefetch, false, "prefetch", "false")};
 }
 
+GPUMEM_INLINE bool reads_tokens(const TrainingJob& job) {
+  const auto inputs = job.graph->graph_inputs();
+  return !inputs.empty() && inputs[0].dtype == core::DType::int64;
+}
+
 /// Of a model that reads tokens; one without a head for words has no place for it, which its estimate says.
 GPUMEM_INLINE Forms fused_loss(const TrainingJob& job, const device::GpuProfile&) {
-  const auto inputs = job.graph->graph_inputs();
-  const bool tokens = !inputs.empty() && inputs[0].dtype == core::DType::int64;
-  if (!tokens || job.loss != model::Loss::cross_entropy || job.loss_form != model::LossForm{}) return {};
+  if (!reads_tokens(job) || job.loss != model::Loss::cross_entropy || job.loss_form != model::LossForm{}) return {};
   return {with(job, &TrainingJob::loss_form, model::LossForm{model::LossForms::fused}, "loss", "fused")};
 }
 
@@ -99,7 +102,25 @@ GPUMEM_INLINE Forms all_in_bfloat16(const TrainingJob& job, const device::GpuPro
   return {with(job, &TrainingJob::precision, Precision::bf16, "precision", "bf16")};
 }
 
-inline constexpr std::array<Change, 10> kChanges = {{
+/// A usual rank.
+inline constexpr std::int64_t kRank = 16;
+
+GPUMEM_INLINE Forms adapters(const TrainingJob& job, const device::GpuProfile&) {
+  if (!reads_tokens(job) || job.lora) return {};
+  return {with(job, &TrainingJob::lora, kRank, "lora", std::to_string(kRank))};
+}
+
+GPUMEM_INLINE Forms adapters_on_four_bits(const TrainingJob& job, const device::GpuProfile&) {
+  if (!reads_tokens(job) || job.quantize != model::Quantization::none) return {};
+  ChangedJob form = with(job, &TrainingJob::quantize, model::Quantization::nf4, "quantize", "nf4");
+  if (!job.lora) {
+    form.job.lora = kRank;
+    form.settings.push_back({"lora", std::to_string(kRank)});
+  }
+  return {std::move(form)};
+}
+
+inline constexpr std::array<Change, 12> kChanges = {{
     {"nothing: the same result in one kernel", fused},
     {"nothing: last step's gradients are freed before the forward pass", gradients_to_none},
     {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
@@ -110,6 +131,8 @@ inline constexpr std::array<Change, 10> kChanges = {{
     {"time: every forward pass a second time, about a third more", checkpointing},
     {"a library and digits: bitsandbytes' optimizer states of eight bits", eight_bit_states},
     {"digits: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
+    {"what learns: adapters alone (LoRA, by PEFT), the model is frozen", adapters},
+    {"what learns, and digits: adapters on a model of four bits (QLoRA, by bitsandbytes)", adapters_on_four_bits},
 }};
 
 /// A job that fits is better than one that does not, one that takes less better than one that takes more, and any
