@@ -224,8 +224,8 @@ core::Status make_estimate(const gpumem_summary* summary, const gpumem_job* give
 /// largest_batch() or longest_sequence().
 using FitSearch = Result<Fit> (*)(analysis::Analysis& analysis, const GpuProfile& gpu, const Estimator& estimator);
 
-constexpr FitSearch kLargestBatch = &largest_batch;
-constexpr FitSearch kLongestSequence = &longest_sequence;
+constexpr FitSearch kFindsBatch = &largest_batch;
+constexpr FitSearch kFindsSequence = &longest_sequence;
 
 void give_fit(const Fit& fit, gpumem_fit_result* result) {
   gpumem_fit_result known = GPUMEM_FIT_RESULT_INIT;
@@ -251,7 +251,7 @@ core::Status make_fit(const gpumem_summary* summary, const gpumem_job* given, Fi
   const core::Deadline deadline(job->deadline_ms);
   Result<JobRequest> request = request_of(*job);
   if (!request) return request.error();
-  if (search == kLargestBatch) request->training.batch_size = 1;
+  if (search == kFindsBatch) request->training.batch_size = 1;
   const Result<Asked> asked = asked_of(*summary, *request);
   if (!asked) return asked.error();
   const Result<Fit> fit = search(*asked->analysis, *asked->gpu, *asked->estimator);
@@ -462,7 +462,7 @@ GPUMEM_API gpumem_status gpumem_fit(const gpumem_summary* summary, const gpumem_
                                     gpumem_estimate_result* at_batch, gpumem_estimate_result* one_more, char* message,
                                     size_t message_size) noexcept {
   return guarded({message, message_size}, [&] {
-    return gpumem::capi::make_fit(summary, job, gpumem::capi::kLargestBatch, fit, at_batch, one_more);
+    return gpumem::capi::make_fit(summary, job, gpumem::capi::kFindsBatch, fit, at_batch, one_more);
   });
 }
 
@@ -471,7 +471,7 @@ GPUMEM_API gpumem_status gpumem_fit_sequence(const gpumem_summary* summary, cons
                                              gpumem_estimate_result* one_more, char* message,
                                              size_t message_size) noexcept {
   return guarded({message, message_size}, [&] {
-    return gpumem::capi::make_fit(summary, job, gpumem::capi::kLongestSequence, fit, at_length, one_more);
+    return gpumem::capi::make_fit(summary, job, gpumem::capi::kFindsSequence, fit, at_length, one_more);
   });
 }
 

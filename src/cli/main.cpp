@@ -350,14 +350,8 @@ void add_simulate(CLI::App& app, SimulateOptions& options) {
       "may hold, simulator.hpp what the simulation assumes.");
 }
 
-int run(int argc, char** argv) {
-  CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
-               "gpumem");
-  app.set_version_flag("--version", "gpumem " GPUMEM_VERSION_STRING);
-  app.require_subcommand(1);
-  app.footer(
-      "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made, 5 a job that has to wait.");
-
+/// Every command with its options.
+struct Commands {
   EstimateOptions estimate;
   FitOptions fit;
   AdviseOptions advise;
@@ -372,20 +366,54 @@ int run(int argc, char** argv) {
   PlaceOptions place;
   ReplayTraceOptions replay_trace;
   SimulateOptions simulate;
-  add_estimate(app, estimate);
-  add_fit(app, fit);
-  add_advise(app, advise);
-  add_request(app, request);
-  add_timeline(app, timeline);
-  add_batch(app, batch);
-  add_evaluate(app, evaluate);
-  add_utilisation(app, utilisation);
-  add_calibrate(app, calibrate);
-  add_gpus(app, gpus);
-  add_model(app, model);
-  add_place(app, place);
-  add_replay_trace(app, replay_trace);
-  add_simulate(app, simulate);
+
+  void add_to(CLI::App& app) {
+    add_estimate(app, estimate);
+    add_fit(app, fit);
+    add_advise(app, advise);
+    add_request(app, request);
+    add_timeline(app, timeline);
+    add_batch(app, batch);
+    add_evaluate(app, evaluate);
+    add_utilisation(app, utilisation);
+    add_calibrate(app, calibrate);
+    add_gpus(app, gpus);
+    add_model(app, model);
+    add_place(app, place);
+    add_replay_trace(app, replay_trace);
+    add_simulate(app, simulate);
+  }
+
+  [[nodiscard]] int run_asked(const CLI::App& app) const {
+    if (app.got_subcommand("estimate")) return run_estimate(estimate);
+    if (app.got_subcommand("fit")) return run_fit(fit);
+    if (app.got_subcommand("advise")) return run_advise(advise);
+    if (app.got_subcommand("request")) return run_request(request);
+    if (app.got_subcommand("timeline")) return run_timeline(timeline);
+    if (app.got_subcommand("batch")) return run_batch(batch);
+    if (app.got_subcommand("evaluate")) {
+      return evaluate.utilisation ? run_evaluate_utilisation(evaluate) : run_evaluate(evaluate);
+    }
+    if (app.got_subcommand("utilisation")) return run_utilisation(utilisation);
+    if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
+    if (app.got_subcommand("model")) return run_model(*app.get_subcommand("model"), model);
+    if (app.got_subcommand("place")) return run_place(place);
+    if (app.got_subcommand("replay-trace")) return run_replay_trace(replay_trace);
+    if (app.got_subcommand("simulate")) return run_simulate(simulate);
+    return run_gpus(gpus);
+  }
+};
+
+int run(int argc, char** argv) {
+  CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
+               "gpumem");
+  app.set_version_flag("--version", "gpumem " GPUMEM_VERSION_STRING);
+  app.require_subcommand(1);
+  app.footer(
+      "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made, 5 a job that has to wait.");
+
+  Commands commands;
+  commands.add_to(app);
   const std::vector<std::string> words = with_switches_joined({argv, static_cast<std::size_t>(argc)});
   std::vector<const char*> arguments;
   arguments.reserve(words.size());
@@ -400,22 +428,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "gpumem: error: %s; see gpumem --help\n", wrong.what());
     return gpumem::core::exit_code(gpumem::ErrorCode::invalid_argument);
   }
-  if (app.got_subcommand("estimate")) return run_estimate(estimate);
-  if (app.got_subcommand("fit")) return run_fit(fit);
-  if (app.got_subcommand("advise")) return run_advise(advise);
-  if (app.got_subcommand("request")) return run_request(request);
-  if (app.got_subcommand("timeline")) return run_timeline(timeline);
-  if (app.got_subcommand("batch")) return run_batch(batch);
-  if (app.got_subcommand("evaluate")) {
-    return evaluate.utilisation ? run_evaluate_utilisation(evaluate) : run_evaluate(evaluate);
-  }
-  if (app.got_subcommand("utilisation")) return run_utilisation(utilisation);
-  if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
-  if (app.got_subcommand("model")) return run_model(*app.get_subcommand("model"), model);
-  if (app.got_subcommand("place")) return run_place(place);
-  if (app.got_subcommand("replay-trace")) return run_replay_trace(replay_trace);
-  if (app.got_subcommand("simulate")) return run_simulate(simulate);
-  return run_gpus(gpus);
+  return commands.run_asked(app);
 }
 
 }  // namespace

@@ -157,7 +157,7 @@ std::string breakdown(const Answer& answer, bool terminal) {
     text += "\n";
   }
   if (estimate.peak_layer) text += peak_line(estimate);
-  if (estimate.retries > 0) {
+  if (estimate.fits && estimate.retries > 0) {
     text += "  it fits because the allocator gives back its cache " + times(estimate.retries) +
             ", which slows the job down\n";
   }

@@ -152,14 +152,31 @@ void take_source_options(std::string_view source, job::JobRequest& request) {
   }
 }
 
-void take_adapters(const core::CsvCells& cells, job::JobRequest& request) {
-  const job::JobOption* const option = job::find_option("lora_dtype");
-  if (cells.text("lora_rank").empty() || option == nullptr) return;
-  for (const std::string_view dtype : {"fp32", "bf16"}) {
-    const std::string note = "adapters=" + std::string(dtype);
-    if (cells.text("notes").find(note) != std::string_view::npos) {
-      (void)job::set_option_text(*option, request, dtype);
-    }
+/// An option that a clause of a row's notes tells.
+struct ToldOption {
+  std::string_view column;
+  std::string_view clause;
+  std::string_view option;
+  std::string_view value;
+};
+
+constexpr ToldOption kToldOptions[] = {
+    {"notes", "adapters=fp32", "lora_dtype", "fp32"},
+    {"notes", "adapters=bf16", "lora_dtype", "bf16"},
+    {"notes", "alpha 16, dropout 0.1", "lora_dropout", "0.1"},
+    // prepare_model_for_kbit_training() casts what is not quantised to float32; computing stays in bfloat16.
+    {"notes", "norms, embeddings and lm_head are cast to float32", "precision", "amp-bf16"},
+    {"software", "transformers 4.45", "transformers", "4.45"},
+    {"software", "flash-attn", "attention", "flash"},
+};
+
+void take_told_options(const core::CsvCells& cells, job::JobRequest& request) {
+  const bool adapts = !cells.text("lora_rank").empty();
+  for (const ToldOption& row : kToldOptions) {
+    const bool told = cells.text(row.column).find(row.clause) != std::string_view::npos;
+    const job::JobOption* const option = job::find_option(row.option);
+    if (!told || option == nullptr || (row.option.starts_with("lora") && !adapts)) continue;
+    (void)job::set_option_text(*option, request, row.value);
   }
 }
 
@@ -201,7 +218,7 @@ core::Status take_job(const core::CsvCells& cells, MeasuredRun& run, job::JobReq
     if (core::Status taken = take_option(cells, row, request, missing); !taken) return taken;
   }
   take_source_options(run.source, request);
-  take_adapters(cells, request);
+  take_told_options(cells, request);
   if (missing.kinds.empty()) return core::Done{};
   run.refusal = "not modelled: " + missing.kinds;
   return cells.malformed("not modelled: " + missing.values);

@@ -98,6 +98,7 @@ class Hints(unittest.TestCase):
 
         every = options(gpumem.estimate)
         fitted = options(gpumem.fit)
+        self.assertEqual(fitted.pop("batch_size"), ("int | None", None))
         self.assertEqual(fitted, {name: every[name] for name in every if name != "batch_size"})
         of_module = options(gpumem.estimate_module)
         del of_module["batch_size"]
@@ -117,12 +118,13 @@ class Hints(unittest.TestCase):
             "fraction": "float",
             "text": "str",
             "choice": "str",
+            "switch_or_choice": "bool | str",
             "name_or_path": "_Path",
             "dimensions": "str | Sequence[int]",
         }
         parameters = inspect.signature(gpumem.estimate).parameters
         for name, kind, usual, choices in _gpumem.OPTIONS:
-            self.assertEqual(bool(choices), kind == "choice", name)
+            self.assertEqual(bool(choices), kind in ("choice", "switch_or_choice"), name)
             if name == "lenient":
                 continue
             required = name == "batch_size"
@@ -185,7 +187,8 @@ def other_value(name):
     if kind == "choice":
         value = choices[0] if choices[-1] == usual else choices[-1]
     else:
-        value = {"flag": not usual, "whole_number": 3, "fraction": 0.25}.get(kind, "other")
+        others = {"flag": not usual, "switch_or_choice": not usual, "whole_number": 3, "fraction": 0.25}
+        value = others.get(kind, "other")
     return value, value
 
 
@@ -242,7 +245,7 @@ class TypeChecker(unittest.TestCase):
     def test_package_and_examples(self):
         examples = sorted((SOURCE / "examples" / "python").glob("*.py"))
         done = self.check(
-            *(PACKAGE / name for name in ("__init__.py", "_answers.py", "_api.py", "_errors.py")),
+            *(PACKAGE / name for name in ("__init__.py", "_answers.py", "_api.py", "_arguments.py", "_errors.py")),
             *sorted((PACKAGE / "record").glob("*.py")),
             *examples,
         )

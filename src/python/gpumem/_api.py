@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import atexit
 import inspect
-import operator
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Union
+from typing import TYPE_CHECKING, Any
 
 from . import _gpumem
 from ._answers import Assumption, Bin, Estimate, EstimatorInfo, Fit, Gpu, Peak
+from ._arguments import KINDS, OPTIONS_HELP, file_name, integer, job_of
+from ._arguments import Path as _Path
 from ._errors import Error, ExportError, UsageError
 from ._gpumem import Summary as Summary
 from .record import RecordError, record
@@ -38,7 +39,6 @@ OFFLOADS: tuple[str, ...] = _gpumem.OFFLOADS
 #: The names that `zero_grad` takes.
 ZERO_GRADS: tuple[str, ...] = _gpumem.ZERO_GRADS
 
-_Path = Union[str, "os.PathLike[str]"]
 
 
 def read_summary(
@@ -61,7 +61,7 @@ def read_summary(
     Raises InputError, naming file and line; NoEstimateError where a size does not fit 64 bits or
     the deadline came first.
     """
-    deadline = _integer("deadline_ms", deadline_ms, 0)
+    deadline = integer("deadline_ms", deadline_ms, 0)
     if text is not None:
         if path is not None:
             raise TypeError("read_summary() takes a path or a text, not both")
@@ -69,8 +69,8 @@ def read_summary(
         return _gpumem.read_text(bytes(content), bool(lenient), deadline)
     if path is None:
         raise TypeError("read_summary() takes a path or a text")
-    largest = _integer("largest_bytes", largest_bytes, 1)
-    return _gpumem.read_file(_file_name(path), bool(lenient), largest, deadline)
+    largest = integer("largest_bytes", largest_bytes, 1)
+    return _gpumem.read_file(file_name(path), bool(lenient), largest, deadline)
 
 
 def estimate(
@@ -120,50 +120,12 @@ def estimate(
     Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
     says too little for this estimate; InputError if the summary, profile or model cannot be read.
     """
-    job, read = _job(locals()), _summary(summary)
-    fields = _gpumem.estimate(read, job, _integer("deadline_ms", deadline_ms, 0))
+    job, read = job_of(locals()), _summary(summary)
+    fields = _gpumem.estimate(read, job, integer("deadline_ms", deadline_ms, 0))
     return _estimate_of(fields, read)
 
 
-#: What estimate() says of its options.
-_OPTIONS_HELP = """
-    The options:
-
-    batch_size: samples, 1 or more.
-    gpu: a name of gpus(), or a path (with a '/', or ending in .json) to a profile of your own.
-    estimator: a name of estimators().
-    optimizer, precision, loss, zero_grad: one of OPTIMIZERS, PRECISIONS, LOSSES, ZERO_GRADS; the
-        cross entropy of a language model also "chunked:128", "fused" or "fused-ce".
-    transformers: one of TRANSFORMERS: of HuggingFace's models, the release that computes the loss.
-    loop: one of LOOPS, the program that trains; zero_grad is then where that one has it.
-    input: one sample's shape, "3x224x224" or (3, 224, 224); None: as the summary says.
-    seq_length: tokens a sample; None: as the summary says.
-    model: of learned estimators: a built-in model, or the path of a model's folder; None: theirs.
-    samples: an epoch's, whose last batch may be smaller; None: every batch is full.
-    software: a software stack that the GPU's profile names; None: its first.
-    alloc_conf: as PYTORCH_CUDA_ALLOC_CONF; None: PyTorch's defaults.
-    accumulate: forward-backward passes a step.
-    data_parallel: GPUs that train together, each on a batch of its own; the estimators model-states
-        and zero-... take more than one.
-    foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
-    weight_decay: the optimizer decays the weights.
-    prefetch: the next batch is copied to the GPU while a step runs.
-    cudnn_benchmark: torch.backends.cudnn.benchmark, with which the range is wider.
-    validation: a pass without gradients after each epoch.
-    checkpointing: activation checkpointing; or its kind: "full:4", "every:2", "selective-op",
-        "selective-attention".
-    attention, offload: one of ATTENTIONS and of OFFLOADS.
-    freeze, train: layers or parameters that are not trained, and that are: patterns of names, parted
-        by commas; train without freeze: nothing else is.
-    lora: the rank of adapters on a frozen base (LoRA); lora_targets: "q_proj+v_proj", "all-linear",
-        None: PEFT's for the model; lora_dtype, lora_dropout: the adapters' type, and the dropout
-        before each.
-    quantize: how the frozen linear layers are held: "nf4", "nf4-double", "int8", "gptq-4bit".
-    strict: a summary that does not say what its layers read is refused; False: it is guessed.
-    Of a recording, options at their defaults stay as they were recorded.
-    deadline_ms: how long it may take; 0: as long as it does.
-"""
-estimate.__doc__ = (estimate.__doc__ or "") + _OPTIONS_HELP
+estimate.__doc__ = (estimate.__doc__ or "") + OPTIONS_HELP
 
 
 def fit(
@@ -216,8 +178,8 @@ def fit(
     if batch_size is not None and seq_length is not None:
         raise UsageError("fit() takes a batch_size, a seq_length, or neither: it looks for the other")
     given = {name: value for name, value in locals().items() if name != "batch_size" or value is not None}
-    job, read = _job(given), _summary(summary)
-    fields = _gpumem.fit(read, job, _integer("deadline_ms", deadline_ms, 0))
+    job, read = job_of(given), _summary(summary)
+    fields = _gpumem.fit(read, job, integer("deadline_ms", deadline_ms, 0))
     for name in ("estimate", "one_more"):
         fields[name] = None if fields[name] is None else _estimate_of(fields[name], read)
     return Fit(**fields)
@@ -264,15 +226,13 @@ def estimate_module(
     """The memory that training a PyTorch module takes. Its graph is exported, as by export_module(); where that cannot be
     had, a training step of it is recorded (PyTorch 2.1 or later). The answer's made_from says which it was.
 
-    batch_size: samples; None: that of the example inputs.
-
-    The other options are those of estimate(); deadline_ms is that of the estimate, not of the
-    export. For several estimates of one module read it once, with read_module().
+    batch_size: samples; None: that of the example inputs. The other options are those of
+    estimate(); deadline_ms is that of the estimate, not of the export. For several estimates of one module read it once, with read_module().
 
     Raises what read_module() and estimate() do. Learned estimators, samples, validation, checkpointing, another loop, adapters,
     frozen and quantised layers need the graph: with these, what cannot be exported is an ExportError.
     """
-    options = {name: value for name, value in locals().items() if name in _KINDS}
+    options = {name: value for name, value in locals().items() if name in KINDS}
     examples = _examples(module, example_inputs)
     if batch_size is None:
         options["batch_size"] = examples[0].shape[0]
@@ -306,7 +266,7 @@ def read_module(
 
     Raises what export_module() does if neither can be had.
     """
-    options = {name: value for name, value in locals().items() if name in _KINDS}
+    options = {name: value for name, value in locals().items() if name in KINDS}
     examples = _examples(module, example_inputs)
     try:
         return export_module(module, examples)
@@ -370,12 +330,12 @@ def estimate_step(
 
     Raises what record.step() and estimate() do; ImportError without PyTorch.
     """
-    options = {name: value for name, value in locals().items() if name in _KINDS}
+    options = {name: value for name, value in locals().items() if name in KINDS}
     text = record.step(make_step, batch_size, sequence_length, scale=False)
     if sequence_length is not None:
         options["seq_length"] = sequence_length
-    job = _job(options)
-    deadline = _integer("deadline_ms", deadline_ms, 0)
+    job = job_of(options)
+    deadline = integer("deadline_ms", deadline_ms, 0)
     read = read_summary(text=text)
     return _estimate_of(_gpumem.estimate(read, job, deadline), read)
 
@@ -397,77 +357,8 @@ _EXPORT = threading.Lock()
 atexit.register(_gpumem.close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_gpumem.forget)
-_INT64 = range(-(1 << 63), 1 << 63)
-#: The options of a job by their kinds. Whether unknown layers are taken is said to read_summary().
-_KINDS = {name: kind for name, kind, _, _ in _gpumem.OPTIONS if name != "lenient"}
-_MAY_BE_NONE = {
-    name for name, _, usual, _ in _gpumem.OPTIONS if usual is None and name != "batch_size"
-}
-
-
-def _integer(name: str, value: int, least: int | None = None) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        kind = type(value).__name__
-        raise TypeError(f"{name} must be a whole number, not {kind}") from None
-    if number not in _INT64 or (least is not None and number < least):
-        wanted = "a number of 64 bits" if least is None else f"at least {least}, and of 64 bits"
-        raise UsageError(f"{name} must be {wanted}")
-    return number
-
-
-def _fraction(name: str, value: float) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{name} must be a float, not {type(value).__name__}")
-    return float(value)
-
-
-def _text(name: str, value: str) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
-    # Whatever is no text (a lone surrogate) is a name that there is not.
-    return value.encode("utf-8", "replace").decode("utf-8")
-
-
-def _file_name(path: _Path) -> bytes:
-    name = os.fsencode(path)
-    if b"\0" in name:
-        raise UsageError("a path has no NUL bytes")
-    return name
-
-
 def _summary(summary: Summary | _Path) -> Summary:
     return summary if isinstance(summary, Summary) else read_summary(summary)
-
-
-def _shape(name: str, shape: str | Sequence[int]) -> str:
-    if isinstance(shape, str):
-        return _text(name, shape)
-    return "x".join(str(_integer(f"a size of {name}", size, 1)) for size in shape)
-
-
-#: What makes of an argument what the extension takes, by the option's kind.
-_TAKE: dict[str, Callable[[str, Any], object]] = {
-    "flag": lambda name, value: bool(value),
-    "whole_number": _integer,
-    "fraction": _fraction,
-    "text": _text,
-    "choice": _text,
-    "switch_or_choice": lambda name, value: _text(name, value) if isinstance(value, str) else bool(value),
-    "name_or_path": lambda name, value: _file_name(value),
-    "dimensions": _shape,
-}
-
-
-def _job(arguments: Mapping[str, Any]) -> _gpumem.Job:
-    """The job that a function's arguments describe; None is an option that is not given."""
-    options: dict[str, object] = {}
-    for name, kind in _KINDS.items():
-        if name not in arguments or (arguments[name] is None and name in _MAY_BE_NONE):
-            continue
-        options[name] = _TAKE[kind](name, arguments[name])
-    return _gpumem.Job(options)
 
 
 _MADE_FROM = {"graph_json": "graph", "recording": "recording"}
@@ -484,9 +375,9 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 
 #: Options that a recording of a module holds, and those that it cannot follow.
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
-_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", "loop", "transformers", "attention", "offload")
 _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "quantize")
-_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_ADAPTING)
+_LOOPING = ("loop", "transformers", "attention", "offload")
+_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_LOOPING, *_ADAPTING)
 
 
 def _is_of_the_graph(error: Error) -> bool:

@@ -105,6 +105,21 @@ TEST(LanguageModelCsv, ASourceImpliesOptions) {
   EXPECT_TRUE(other.job.foreach);
 }
 
+TEST(LanguageModelCsv, NotesAndSoftwareTellOptions) {
+  const MeasuredRun run = read_one("precision,lora_rank,lora_targets,software,notes",
+                                   "bf16,8,all-linear,torch 2.4; transformers 4.45.2; flash-attn "
+                                   "2.7.3,\"adapters=bf16, alpha 16, dropout 0.1; the norms, "
+                                   "embeddings and lm_head are cast to float32\"");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.job.lora_dtype, model::AdapterType::bf16);
+  EXPECT_EQ(run.job.lora_dropout, 0.1);
+  EXPECT_EQ(run.job.precision, model::Precision::amp_bf16);
+  EXPECT_EQ(run.job.transformers, model::Transformers::v4_45);
+  EXPECT_EQ(run.job.attention, model::AttentionBackend::flash);
+  const MeasuredRun without = read_one("notes", "adapters=bf16");
+  EXPECT_EQ(without.job.lora_dtype, model::AdapterType::fp32) << "it has no adapters";
+}
+
 TEST(LanguageModelCsv, SaysWhatLearns) {
   EXPECT_EQ(read_one("lora_rank", "").training, "full");
   EXPECT_EQ(read_one("lora_rank", "8").training, "LoRA");

@@ -40,6 +40,7 @@ bool lies_in_order(model::Precision precision) {
   OpCall call;
   call.tensors = qkv;
   call.shapes = shapes;
+  call.output = shapes[0];
   call.size = {320, 1};
   const auto output = testing::op("scaled_dot_product_attention").record(call, tape);
   return output && tape.tensor(*output).layout.dense();

@@ -46,7 +46,9 @@ TEST(AttentionInputs, AreWhatRepeatsAndCopiesForTheAttentionAlone) {
   for (std::size_t index = 0; index < moved.size(); ++index) {
     const auto& layer = job.graph->layers()[index];
     if (job.graph->op(layer) == "expand" && moved[index]) ++expands;
-    if (moved[index]) EXPECT_EQ(layer.parameters, 0);
+    if (moved[index]) {
+      EXPECT_EQ(layer.parameters, 0);
+    }
   }
   EXPECT_EQ(expands, 2U) << "of keys and of values";
 }

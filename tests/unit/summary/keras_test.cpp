@@ -137,7 +137,7 @@ Total params: 275 (1.07 KB)
   EXPECT_TRUE(graph->warnings().empty());
 }
 
-TEST(Keras, ANestedModelThatIsNotExpandedIsAnError) {
+TEST(Keras, ANestedModelThatIsNotExpandedHasItsOutput) {
   const std::string_view text = R"(Model: "outer"
 _________________________________________________________________
  Layer (type)                Output Shape              Param #   
@@ -146,7 +146,10 @@ _________________________________________________________________
  dense_1 (Dense)             (None, 5)                 55        
 =================================================================
 )";
-  EXPECT_TRUE(fails(parse_summary(text), ErrorCode::unknown_layer, 5, "print with expand_nested=True"));
+  EXPECT_EQ(read_layers(text), (Described{"opaque backbone [N, 10] 110", "linear dense_1 [N, 5] 55"}));
+  const model::Vocabulary without_that_op;
+  EXPECT_TRUE(fails(summary::read(text, {&without_that_op, {}, false}), ErrorCode::unknown_layer, 5,
+                    "print with expand_nested=True"));
   const auto lenient = parse_summary(text, true);
   ASSERT_TRUE(succeeds(lenient));
   EXPECT_EQ(lenient->unknown_layers(), 1);

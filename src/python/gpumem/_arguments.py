@@ -1,0 +1,121 @@
+"""What the functions take: their options, and each argument as the extension takes it."""
+
+from __future__ import annotations
+
+import operator
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Union
+
+from . import _gpumem
+from ._errors import UsageError
+
+#: How a path is given.
+Path = Union[str, "os.PathLike[str]"]
+
+#: What estimate() says of its options.
+OPTIONS_HELP = """
+    The options:
+
+    batch_size: samples, 1 or more.
+    gpu: a name of gpus(), or a path (with a '/', or ending in .json) to a profile of your own.
+    estimator: a name of estimators().
+    optimizer, precision, loss, zero_grad: one of OPTIMIZERS, PRECISIONS, LOSSES, ZERO_GRADS; the
+        cross entropy of a language model also "chunked:128", "fused" or "fused-ce".
+    transformers: one of TRANSFORMERS: of HuggingFace's models, the release that computes the loss.
+    loop: one of LOOPS, the program that trains; zero_grad is then where that one has it.
+    input: one sample's shape, "3x224x224" or (3, 224, 224); None: as the summary says.
+    seq_length: tokens a sample; None: as the summary says.
+    model: of learned estimators: a built-in model, or the path of a model's folder; None: theirs.
+    samples: an epoch's, whose last batch may be smaller; None: every batch is full.
+    software: a software stack that the GPU's profile names; None: its first.
+    alloc_conf: as PYTORCH_CUDA_ALLOC_CONF; None: PyTorch's defaults.
+    accumulate: forward-backward passes a step.
+    data_parallel: GPUs that train together, each on a batch of its own; the estimators model-states
+        and zero-... take more than one.
+    foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
+    weight_decay: the optimizer decays the weights.
+    prefetch: the next batch is copied to the GPU while a step runs.
+    cudnn_benchmark: torch.backends.cudnn.benchmark, with which the range is wider.
+    validation: a pass without gradients after each epoch.
+    checkpointing: activation checkpointing; or its kind: "full:4", "every:2", "selective-op",
+        "selective-attention".
+    attention, offload: one of ATTENTIONS and of OFFLOADS.
+    freeze, train: layers or parameters that are not trained, and that are: patterns of names, parted
+        by commas; train without freeze: nothing else is.
+    lora: the rank of adapters on a frozen base (LoRA); lora_targets: "q_proj+v_proj", "all-linear",
+        None: PEFT's for the model; lora_dtype, lora_dropout: the adapters' type, and the dropout
+        before each.
+    quantize: how the frozen linear layers are held: "nf4", "nf4-double", "int8", "gptq-4bit".
+    strict: a summary that does not say what its layers read is refused; False: it is guessed.
+    Of a recording, options at their defaults stay as they were recorded.
+    deadline_ms: how long it may take; 0: as long as it does.
+"""
+
+_INT64 = range(-(1 << 63), 1 << 63)
+#: The options of a job by their kinds. Whether unknown layers are taken is said to read_summary().
+KINDS = {name: kind for name, kind, _, _ in _gpumem.OPTIONS if name != "lenient"}
+_MAY_BE_NONE = {
+    name for name, _, usual, _ in _gpumem.OPTIONS if usual is None and name != "batch_size"
+}
+
+
+def integer(name: str, value: int, least: int | None = None) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        kind = type(value).__name__
+        raise TypeError(f"{name} must be a whole number, not {kind}") from None
+    if number not in _INT64 or (least is not None and number < least):
+        wanted = "a number of 64 bits" if least is None else f"at least {least}, and of 64 bits"
+        raise UsageError(f"{name} must be {wanted}")
+    return number
+
+
+def _fraction(name: str, value: float) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"{name} must be a float, not {type(value).__name__}")
+    return float(value)
+
+
+def text_of(name: str, value: str) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, not {type(value).__name__}")
+    # Whatever is no text (a lone surrogate) is a name that there is not.
+    return value.encode("utf-8", "replace").decode("utf-8")
+
+
+def file_name(path: Path) -> bytes:
+    name = os.fsencode(path)
+    if b"\0" in name:
+        raise UsageError("a path has no NUL bytes")
+    return name
+
+
+def _shape(name: str, shape: str | Sequence[int]) -> str:
+    if isinstance(shape, str):
+        return text_of(name, shape)
+    return "x".join(str(integer(f"a size of {name}", size, 1)) for size in shape)
+
+
+#: What makes of an argument what the extension takes, by the option's kind.
+_TAKE: dict[str, Callable[[str, Any], object]] = {
+    "flag": lambda name, value: bool(value),
+    "whole_number": integer,
+    "fraction": _fraction,
+    "text": text_of,
+    "choice": text_of,
+    "switch_or_choice": lambda name, value: text_of(name, value) if isinstance(value, str) else bool(value),
+    "name_or_path": lambda name, value: file_name(value),
+    "dimensions": _shape,
+}
+
+
+def job_of(arguments: Mapping[str, Any]) -> _gpumem.Job:
+    """The job that a function's arguments describe; None is an option that is not given."""
+    options: dict[str, object] = {}
+    for name, kind in KINDS.items():
+        if name not in arguments or (arguments[name] is None and name in _MAY_BE_NONE):
+            continue
+        options[name] = _TAKE[kind](name, arguments[name])
+    return _gpumem.Job(options)
