@@ -181,7 +181,8 @@ TEST(OptimizerStep, MastersAreFloat32AndStandFromTheBeginning) {
     const Planned made = planned(job);
     EXPECT_EQ(allocated(made, Category::parameter, Phase::construction, 0), kParameters / 2);
     EXPECT_EQ(allocated(made, Category::optimizer, Phase::construction, 0), kParameters);
-    EXPECT_EQ(allocated(made, Category::optimizer, Phase::optimizer, 1), 2 * kParameters) << "states are of the masters";
+    EXPECT_EQ(allocated(made, Category::optimizer, Phase::optimizer, 1), 2 * kParameters)
+        << "states are of the masters";
     EXPECT_GE(allocated(made, Category::temporary, Phase::optimizer, 2), 2 * kParameters)
         << "gradients in float32, and foreach's temporaries";
     EXPECT_EQ(bytes_of(made.plan, 2).left, bytes_of(made.plan, 1).left);
