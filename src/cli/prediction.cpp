@@ -15,9 +15,9 @@ std::optional<Bytes> figure_of(const MemoryEstimate& estimate, datasets::Figure 
     case datasets::Figure::device: return estimate.device.value_or(estimate.expected);
     case datasets::Figure::growth: return estimate.reserved.value_or(estimate.expected);
     case datasets::Figure::reserved: return estimate.reserved;
-    case datasets::Figure::allocated: return estimate.allocated;
     // Active is what is allocated, and what was freed while another stream may still use it: of a job on one stream,
     // nothing.
+    case datasets::Figure::allocated:
     case datasets::Figure::active: return estimate.allocated;
   }
   return std::nullopt;

@@ -68,6 +68,7 @@ inline Tensor attend(Wiring& wiring, const Container& block, const Attending& ho
   const std::int64_t width = fixed(wiring.shape(parts[0]), 2);
   const std::int64_t heads = width % how.head_width == 0 ? width / how.head_width : 1;
   std::vector<Tensor> qkv;
+  qkv.reserve(parts.size());
   for (const Tensor part : parts) qkv.push_back(tokens_detail::heads_of(wiring, part, heads));
   if (how.pools) qkv[0] = pooled(wiring, qkv[0], 2);
   const Tensor output = tokens_detail::merged(wiring, tokens_detail::attended(wiring, qkv, false));

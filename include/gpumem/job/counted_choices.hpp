@@ -71,6 +71,7 @@ template <typename Enum, std::size_t Count>
 
 [[nodiscard]] inline std::vector<std::string_view> loss_names() {
   std::vector<std::string_view> names;
+  names.reserve(model::kLosses.size() + model::kLossForms.size());
   for (const auto& row : model::kLosses) names.push_back(row.name);
   for (const auto& row : model::kLossForms) {
     if (row.value != model::LossForms::standard) names.push_back(row.name);
@@ -90,6 +91,7 @@ template <typename Enum, std::size_t Count>
 
 [[nodiscard]] inline std::vector<std::string_view> checkpointing_names() {
   std::vector<std::string_view> names = {"none"};
+  names.reserve(1 + model::kCheckpoints.size());
   for (const auto& row : model::kCheckpoints) names.push_back(row.name);
   return names;
 }

@@ -111,6 +111,7 @@ inline TensorId record_chunked_cross_entropy(Tape& tape, const LanguageHead& hea
                             head.parameters.size() > 1, head.width));
   }
   std::vector<TensorId> losses;
+  losses.reserve(logits.size());
   for (const TensorId part : logits) {
     losses.push_back(
         language_loss_detail::cross_entropy_of(tape, upcasts ? tape.cast(part, core::DType::float32) : part));

@@ -48,7 +48,8 @@ GPUMEM_INLINE double tensors_of(const core::Shape& output, std::int64_t paramete
 
 /// A double as elements, within what a plan can count.
 GPUMEM_INLINE std::int64_t elements(double count) {
-  return std::llround(std::clamp(count, 0.0, static_cast<double>(core::kMostBytes / 16)));
+  constexpr double kMost = static_cast<double>(core::kMostBytes) / 16.0;
+  return std::llround(std::clamp(count, 0.0, kMost));
 }
 
 }  // namespace opaque_detail

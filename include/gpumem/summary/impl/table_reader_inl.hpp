@@ -93,8 +93,8 @@ GPUMEM_INLINE void TableReader::read_input_size(std::int64_t megabyte) {
 GPUMEM_INLINE void TableReader::read_output_size(std::int64_t megabyte) {
   const auto hundredths = hundredths_behind("Forward/backward pass size (MB):");
   if (!hundredths || batch_size_ <= 0) return;
-  constexpr std::int64_t kBytesAnElement = 2 * 4;
-  builder_.printed_outputs(*hundredths * (megabyte / 100) / (kBytesAnElement * batch_size_));
+  constexpr std::int64_t kBytesAnElement = 8;  // of four bytes, counted twice
+  builder_.printed_outputs(*hundredths * (megabyte / 100) / kBytesAnElement / batch_size_);
 }
 
 GPUMEM_INLINE void TableReader::learn_batch(std::string_view cell) {
