@@ -31,16 +31,10 @@ std::string words_of(const std::vector<Setting>& settings) {
   return text;
 }
 
-std::string padded(std::string text, std::size_t width) {
-  text.resize(std::max(width, text.size()), ' ');
-  return text;
-}
-
 std::string row(const ChangeEffect& effect, std::size_t width) {
-  std::string text = padded(words_of(effect.settings), width);
+  std::string text = padded(words_of(effect.settings), width, false);
   if (!effect.estimate) return text + "   cannot be told: " + effect.estimate.error().message + "\n";
-  const std::string takes = core::to_string(effect.estimate->expected);
-  text += std::string(takes.size() < 12 ? 12 - takes.size() : 1, ' ') + takes;
+  text += padded(core::to_string(effect.estimate->expected), 12, true);
   return text + (effect.estimate->fits ? "   yes    " : "   no     ") + std::string(effect.cost) + "\n";
 }
 
@@ -50,7 +44,7 @@ std::string to_text(const Advice& advice, const GpuProfile& gpu) {
           core::to_string(gpu.capacity()) + "\n";
   std::size_t width = std::string_view("change").size();
   for (const ChangeEffect& effect : advice.single) width = std::max(width, words_of(effect.settings).size());
-  text += "\n" + padded("change", width) + "    expected   fits   what it costs\n";
+  text += "\n" + padded("change", width, false) + "    expected   fits   what it costs\n";
   for (const ChangeEffect& effect : advice.single) text += row(effect, width);
   if (advice.now.fits) return text;
   if (advice.together) {

@@ -61,11 +61,6 @@ Json training_json(const Evaluation& evaluation) {
   return json;
 }
 
-std::string padded(std::string_view text, std::size_t width, bool right) {
-  const std::string space(text.size() < width ? width - text.size() : 0, ' ');
-  return right ? space + std::string(text) : std::string(text) + space;
-}
-
 /// What of the job is not as a user has it who gives no options.
 std::string unusual(const Evaluation& evaluation) {
   const JobRequest asked = asked_of(evaluation);
@@ -197,6 +192,11 @@ std::string need_of(const std::optional<MemoryEstimate>& estimate, const GpuProf
 }
 
 }  // namespace
+
+std::string padded(std::string_view text, std::size_t width, bool right) {
+  const std::string space(text.size() < width ? width - text.size() : 0, ' ');
+  return right ? space + std::string(text) : std::string(text) + space;
+}
 
 Json to_json(const std::vector<estimate::Assumption>& assumed) {
   Json json = Json::array();

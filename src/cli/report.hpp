@@ -38,6 +38,9 @@ namespace gpumem::cli {
 /// What is said where not even one sample, or one token, fits.
 [[nodiscard]] Error does_not_fit(const Fit& fit, const Evaluation& evaluation);
 
+/// The text with spaces up to a width, in front of it with `right`.
+[[nodiscard]] std::string padded(std::string_view text, std::size_t width, bool right);
+
 /// A warning as a line for people, with its place.
 [[nodiscard]] std::string to_text(const model::Warning& warning);
 

@@ -143,13 +143,16 @@ GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::R
   return one->expected < other->expected;
 }
 
-/// The mildest form that fits, else the one that takes least. `forms` holds one or more.
-GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(Forms forms, const device::GpuProfile& gpu,
+/// The mildest form that fits, else the one that takes least. `forms` holds one or more. The analysis keeps the stages
+/// that the forms share, and is left at the last one that was tried.
+GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(Forms forms, analysis::Analysis& analysis,
+                                                                          const device::GpuProfile& gpu,
                                                                           const Estimator& estimator) {
   std::optional<core::Result<MemoryEstimate>> best;
   std::size_t chosen = 0;
   for (std::size_t at = 0; at < forms.size(); ++at) {
-    core::Result<MemoryEstimate> estimate = estimator.estimate(forms[at].job, gpu);
+    analysis.set_job(forms[at].job);
+    core::Result<MemoryEstimate> estimate = estimator.estimate(analysis, gpu);
     const bool first = !best.has_value();
     if (!first && !better(estimate, *best)) continue;
     best = std::move(estimate);
@@ -174,13 +177,13 @@ GPUMEM_INLINE void add_settings(std::vector<Setting>& settings, std::vector<Sett
 
 /// The cheapest changes one after another, until the job fits. One that helps nothing is left out. Nothing: all
 /// together do not do it.
-GPUMEM_INLINE std::optional<ChangeEffect> added_up(TrainingJob job, MemoryEstimate takes, const device::GpuProfile& gpu,
-                                                   const Estimator& estimator) {
+GPUMEM_INLINE std::optional<ChangeEffect> added_up(TrainingJob job, MemoryEstimate takes, analysis::Analysis& analysis,
+                                                   const device::GpuProfile& gpu, const Estimator& estimator) {
   std::vector<Setting> settings;
   for (const Change& change : kChanges) {
     Forms forms = change.forms(job, gpu);
     if (forms.empty()) continue;
-    auto [changed, estimate] = best_of(std::move(forms), gpu, estimator);
+    auto [changed, estimate] = best_of(std::move(forms), analysis, gpu, estimator);
     if (!estimate || estimate->expected >= takes.expected) continue;
     add_settings(settings, std::move(changed.settings));
     job = std::move(changed.job);
@@ -196,19 +199,20 @@ GPUMEM_INLINE std::span<const Change> changes() { return advise_detail::kChanges
 
 GPUMEM_INLINE core::Result<Advice> advise(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                           const Estimator& estimator) {
-  core::Result<MemoryEstimate> now = estimator.estimate(job, gpu);
+  analysis::Analysis analysis(job);
+  core::Result<MemoryEstimate> now = estimator.estimate(analysis, gpu);
   if (!now) return now.error();
   Advice advice{*std::move(now), {}, std::nullopt};
   bool fits = advice.now.fits;
   for (const Change& change : advise_detail::kChanges) {
     std::vector<ChangedJob> forms = change.forms(job, gpu);
     if (forms.empty()) continue;
-    auto [changed, estimate] = advise_detail::best_of(std::move(forms), gpu, estimator);
+    auto [changed, estimate] = advise_detail::best_of(std::move(forms), analysis, gpu, estimator);
     if (!estimate && estimate.error().code == core::ErrorCode::missing_information) continue;
     fits = fits || (estimate && estimate->fits);
     advice.single.push_back({change.cost, std::move(changed.settings), std::move(estimate)});
   }
-  if (!fits) advice.together = advise_detail::added_up(job, advice.now, gpu, estimator);
+  if (!fits) advice.together = advise_detail::added_up(job, advice.now, analysis, gpu, estimator);
   return advice;
 }
 
