@@ -1,10 +1,10 @@
 // gpumem_accuracy as a script sees it: what it writes and prints, and its exit code.
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 
 #include "golden.hpp"
+#include "own_path.hpp"
 
 namespace gpumem {
 namespace {
@@ -27,7 +27,7 @@ class AccuracyProgram : public ::testing::Test {
     std::ofstream(folder_ / file, std::ios::binary) << content;
   }
 
-  const fs::path folder_ = fs::path(::testing::TempDir()) / ("gpumem_accuracy_" + std::to_string(getpid()));
+  const fs::path folder_ = testing::own_path("accuracy");
 };
 
 const std::string kTables = "'" GPUMEM_GOLDEN_DIR "/accuracy/runs.csv' '" GPUMEM_GOLDEN_DIR "/accuracy/mlp.csv'";

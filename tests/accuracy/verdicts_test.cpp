@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "evaluation.hpp"
+#include "own_path.hpp"
 #include "report.hpp"
 #include "scatter.hpp"
 
@@ -48,8 +49,7 @@ TEST(DataSets, KnowWhoseRunsTheyHold) {
 }
 
 TEST(DataSets, PartATableThatHasManyNetsOfSeveralKinds) {
-  const std::string folder = ::testing::TempDir();
-  const std::string path = folder + "several_kinds.csv";
+  const std::string path = testing::own_path("several_kinds.csv").string();
   std::ofstream file(path);
   file << "summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib\n";
   for (int run = 0; run < 20; ++run) {
@@ -98,7 +98,7 @@ TEST(Judge, TakesOursAndWhatTheTableCites) {
 }
 
 TEST(Judge, AnEstimatorThatTellsNoReservedMemoryIsComparedByAllThatItExpects) {
-  const std::string path = ::testing::TempDir() + "reserved.csv";
+  const std::string path = testing::own_path("reserved.csv").string();
   std::ofstream(path) << "summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib,figure\n"
                       << GPUMEM_SOURCE_DIR
       "/models/summaries/resnet50.torchsummary.txt,32,,,adam,fp32,a100-40gb,3500,reserved\n";

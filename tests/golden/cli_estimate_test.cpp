@@ -3,6 +3,7 @@
 
 #include "command_line.hpp"
 #include "gpumem/gpumem.hpp"
+#include "own_path.hpp"
 
 namespace gpumem {
 namespace {
@@ -158,7 +159,7 @@ TEST(CliFit, OfAJobThatIsTooLargeAtBatchOneSaysTheNeed) {
   const std::string gpu =
       R"({"format": "gpumem-gpu", "version": 1, "name": "tiny", "title": "Tiny", "architecture": "none", "compute_capability": "1.0",
     "figures": {"memory_bytes": {"value": 1000000, "source": "made up"}}})";
-  const fs::path profile = fs::path(::testing::TempDir()) / ("gpumem_tiny_" + std::to_string(getpid()) + ".json");
+  const fs::path profile = testing::own_path("tiny.json");
   std::ofstream(profile) << gpu;
   const std::string fit = "fit models/graphs/gpt_like.json --gpu '" + profile.string() + "'";
   const Outcome text = run(fit);

@@ -5,6 +5,7 @@
 
 #include "command_line.hpp"
 #include "gpumem/gpumem.hpp"
+#include "own_path.hpp"
 
 namespace gpumem {
 namespace {
@@ -27,7 +28,7 @@ TEST(CliEvaluate, JudgesTheRunsThatAreAskedFor) {
 }
 
 TEST(CliEvaluate, WritesEachPrediction) {
-  const fs::path out = fs::path(::testing::TempDir()) / ("gpumem_predictions_" + std::to_string(getpid()) + ".csv");
+  const fs::path out = testing::own_path("predictions.csv");
   const Outcome result = run(std::string(kEvaluateHorus) + " --out '" + out.string() + "'");
   ASSERT_EQ(result.exit, 0) << result.err;
   testing::expect_golden(fs::path(GPUMEM_GOLDEN_DIR) / "cli" / "evaluate_out.golden", testing::text_of(out));
@@ -109,7 +110,7 @@ TEST(CliEvaluateUtilisation, PrintsOneJsonObject) {
 }
 
 TEST(CliEvaluateUtilisation, WritesEachEstimate) {
-  const fs::path out = fs::path(::testing::TempDir()) / ("gpumem_utilisation_" + std::to_string(getpid()) + ".csv");
+  const fs::path out = testing::own_path("utilisation.csv");
   const Outcome result = run(std::string(kEvaluateUtilisation) + " --estimator roofline --out '" + out.string() + "'");
   ASSERT_EQ(result.exit, 0) << result.err;
   testing::expect_golden(fs::path(GPUMEM_GOLDEN_DIR) / "cli" / "evaluate_utilisation_out.golden",

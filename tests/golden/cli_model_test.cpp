@@ -6,6 +6,7 @@
 
 #include "command_line.hpp"
 #include "gpumem/gpumem.hpp"
+#include "own_path.hpp"
 
 namespace gpumem {
 namespace {
@@ -35,7 +36,7 @@ TEST(CliModelVerify, SaysHowCloseEachModelIs) {
 }
 
 TEST(CliModelVerify, FindsDamageAndGoesOn) {
-  const fs::path folder = fs::path(::testing::TempDir()) / ("gpumem_damaged_" + std::to_string(getpid()));
+  const fs::path folder = testing::own_path("damaged");
   fs::create_directories(folder);
   const fs::path sound = fs::path(GPUMEM_SOURCE_DIR) / kBinsModel;
   fs::copy_file(sound / "config.json", folder / "config.json");

@@ -4,6 +4,7 @@
 
 #include "command_line.hpp"
 #include "gpumem/gpumem.hpp"
+#include "own_path.hpp"
 
 namespace gpumem {
 namespace {
@@ -108,7 +109,7 @@ TEST(CliSimulate, PrintsOneJsonObject) {
 }
 
 TEST(CliSimulate, DrawsAPicture) {
-  const fs::path file = fs::path(::testing::TempDir()) / ("gpumem_simulate_" + std::to_string(getpid()) + ".svg");
+  const fs::path file = testing::own_path("simulate.svg");
   const Outcome result = run(std::string(kJobs) + "--gpus 2xa100-40gb -o '" + file.string() + "'");
   ASSERT_EQ(result.exit, 0) << result.err;
   const std::string picture = testing::text_of(file);

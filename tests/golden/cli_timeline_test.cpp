@@ -5,6 +5,7 @@
 
 #include "command_line.hpp"
 #include "gpumem/gpumem.hpp"
+#include "own_path.hpp"
 
 namespace gpumem {
 namespace {
@@ -16,7 +17,7 @@ using testing::run;
 
 /// The page of `gpumem timeline` with these words.
 std::string page_of(const std::string& words) {
-  const fs::path file = fs::path(::testing::TempDir()) / ("gpumem_timeline_" + std::to_string(getpid()) + ".html");
+  const fs::path file = testing::own_path("timeline.html");
   const Outcome result = run("timeline " + words + " -o '" + file.string() + "'");
   EXPECT_EQ(result.exit, 0) << result.err;
   std::string page = testing::text_of(file);

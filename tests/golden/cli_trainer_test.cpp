@@ -5,6 +5,7 @@
 
 #include "command_line.hpp"
 #include "gpumem/gpumem.hpp"
+#include "own_path.hpp"
 #include "trainer_files.hpp"
 
 namespace gpumem {
@@ -47,7 +48,7 @@ TEST(CliTrainer, AnswersAsTheSameJobInWords) {
   // Only what the words below say as well.
   const std::string file = R"({"per_device_train_batch_size": 2, "max_seq_length": 256, "torch_dtype": "bfloat16",
                                "optim": "sgd", "gradient_accumulation_steps": 2})";
-  const fs::path path = fs::path(::testing::TempDir()) / ("gpumem_trainer_" + std::to_string(getpid()) + ".json");
+  const fs::path path = testing::own_path("trainer.json");
   std::ofstream(path) << file;
   const auto from_file =
       answer_to("estimate examples/trainers/tinyllama/config.json --trainer '" + path.string() + "'");

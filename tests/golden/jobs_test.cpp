@@ -1,10 +1,10 @@
 // gpumem-jobs as a script sees it: what it writes and prints, and its exit code.
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 
 #include "golden.hpp"
+#include "own_path.hpp"
 
 namespace gpumem {
 namespace {
@@ -25,7 +25,7 @@ class Jobs : public ::testing::Test {
   }
   [[nodiscard]] std::string text(const std::string& file) const { return testing::text_of(folder_ / file); }
 
-  const fs::path folder_ = fs::path(::testing::TempDir()) / ("gpumem_jobs_" + std::to_string(getpid()));
+  const fs::path folder_ = testing::own_path("jobs");
 };
 
 TEST_F(Jobs, WritesATableAndItsGraphs) {

@@ -1,11 +1,11 @@
 // `gpumem model import` on checkpoints that the test writes: what it makes, and what it leaves alone.
-#include <unistd.h>
 
 #include "checkpoints.hpp"
 #include "commands.hpp"
 #include "expect.hpp"
 #include "golden.hpp"
 #include "gpumem/ml/trained_model.hpp"
+#include "own_path.hpp"
 
 namespace gpumem {
 namespace {
@@ -39,7 +39,7 @@ class ModelImport : public ::testing::Test {
     return model ? model->config.name : "";
   }
 
-  fs::path folder_ = fs::path(::testing::TempDir()) / ("gpumem_import_" + std::to_string(getpid()));
+  fs::path folder_ = testing::own_path("import");
   std::string said_;
 };
 

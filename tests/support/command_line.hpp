@@ -2,7 +2,6 @@
 #pragma once
 
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include <string_view>
 
 #include "golden.hpp"
+#include "own_path.hpp"
 
 namespace gpumem::testing {
 
@@ -24,7 +24,7 @@ struct Outcome {
 
 /// Runs the command line with these words (as a shell takes them) in the root of the sources.
 inline Outcome run(const std::string& words, std::string_view input = "") {
-  const fs::path folder = fs::path(::testing::TempDir()) / ("gpumem_cli_" + std::to_string(getpid()));
+  const fs::path folder = testing::own_path("cli");
   fs::create_directories(folder);
   std::ofstream(folder / "in", std::ios::binary) << input;
   const std::string command = "cd '" GPUMEM_SOURCE_DIR "' && '" GPUMEM_CLI "' " + words + " <'" +

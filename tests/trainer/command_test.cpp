@@ -1,6 +1,5 @@
 // gpumem-train as a script sees it.
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +8,7 @@
 #include <sstream>
 
 #include "gpumem/ml/trained_model.hpp"
+#include "own_path.hpp"
 #include "small_recipes.hpp"
 
 namespace gpumem::train {
@@ -27,7 +27,7 @@ std::string text_of(const fs::path& file) {
 class Command : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / ("gpumem_train_" + std::to_string(getpid()));
+    folder_ = testing::own_path("train");
     fs::remove_all(folder_);
     fs::create_directories(folder_);
     std::ofstream(folder_ / "recipe.json") << testing::bins_recipe();

@@ -6,6 +6,7 @@
 
 #include "gpumem/ml/model_config_writer.hpp"
 #include "gpumem/ml/safetensors.hpp"
+#include "own_path.hpp"
 #include "small_recipes.hpp"
 
 namespace gpumem::train {
@@ -21,8 +22,7 @@ namespace fs = std::filesystem;
 class Training : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::path(::testing::TempDir()) / (std::string("gpumem_training_") + test->name());
+    folder_ = testing::own_path("training");
     fs::remove_all(folder_);
   }
   void TearDown() override { fs::remove_all(folder_); }

@@ -9,6 +9,7 @@
 
 #include "base64.hpp"
 #include "golden.hpp"
+#include "own_path.hpp"
 #include "program.hpp"
 
 namespace gpumem {
@@ -328,7 +329,7 @@ TEST(Webhook, SaysWhatIsWrongAtTheStart) {
 class WebhookTls : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = fs::path(::testing::TempDir()) / ("gpumem_webhook_tls_" + std::to_string(getpid()));
+    folder_ = testing::own_path("webhook_tls");
     fs::create_directories(folder_);
     make_certificate();
   }

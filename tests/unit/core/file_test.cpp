@@ -9,6 +9,7 @@
 
 #include "expect.hpp"
 #include "gpumem/core/deadline.hpp"
+#include "own_path.hpp"
 
 namespace gpumem::core {
 namespace {
@@ -17,7 +18,7 @@ using testing::fails;
 using testing::succeeds;
 
 TEST(ReadFile, GivesEveryByte) {
-  const std::string path = ::testing::TempDir() + "gpumem_file_test.bin";
+  const std::string path = testing::own_path("file_test.bin").string();
   std::string content(200'000, 'x');
   content += std::string("\r\n\0\xFF", 4);
   std::FILE* file = std::fopen(path.c_str(), "wb");
@@ -41,7 +42,7 @@ TEST(ReadFile, RefusesADirectory) {
 }
 
 TEST(ReadFile, ReadsAPipeToItsEnd) {
-  const std::string fifo = ::testing::TempDir() + "gpumem_read_file_fifo";
+  const std::string fifo = testing::own_path("read_file_fifo").string();
   std::remove(fifo.c_str());
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   const std::string content(300'000, 'x');  // more than a pipe holds
@@ -66,7 +67,7 @@ TEST(ReadFile, GivesUpOnADeviceWithoutEnd) {
 }
 
 TEST(ReadRegularFile, GivesEveryByteUpToItsBound) {
-  const std::string path = ::testing::TempDir() + "gpumem_regular_file_test.bin";
+  const std::string path = testing::own_path("regular_file_test.bin").string();
   const std::string content = std::string(3'000'000, 'x') + std::string("\r\n\0\xFF", 4);
   ASSERT_TRUE(succeeds(write_file(path, content)));
   const Result<std::string> read = read_regular_file(path, content.size());
@@ -85,11 +86,10 @@ TEST(ReadRegularFile, ReadsAFileWithoutASizeToItsEnd) {
 }
 
 TEST(ReadRegularFile, OpensNothingThatIsNone) {
-  const std::string folder = ::testing::TempDir();
-  EXPECT_TRUE(fails(read_regular_file(folder, 10), ErrorCode::unreadable_file, 0, "is a directory"));
+  EXPECT_TRUE(fails(read_regular_file(::testing::TempDir(), 10), ErrorCode::unreadable_file, 0, "is a directory"));
   EXPECT_TRUE(fails(read_regular_file("/dev/null", 10), ErrorCode::unreadable_file, 0, "name a regular file"));
   EXPECT_TRUE(fails(read_regular_file("/nowhere", 10), ErrorCode::unreadable_file, 0, "No such file"));
-  const std::string fifo = folder + "gpumem_file_test_fifo";
+  const std::string fifo = testing::own_path("regular_file_fifo").string();
   std::remove(fifo.c_str());
   ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   EXPECT_TRUE(fails(read_regular_file(fifo, 10), ErrorCode::unreadable_file, 0, "name a regular file"));
@@ -97,7 +97,7 @@ TEST(ReadRegularFile, OpensNothingThatIsNone) {
 }
 
 TEST(ReadRegularFile, EndsAtItsDeadline) {
-  const std::string path = ::testing::TempDir() + "gpumem_file_deadline_test.bin";
+  const std::string path = testing::own_path("file_deadline_test.bin").string();
   ASSERT_TRUE(succeeds(write_file(path, "content")));
   const Deadline deadline(1);
   while (!deadline_passed()) {
@@ -108,7 +108,7 @@ TEST(ReadRegularFile, EndsAtItsDeadline) {
 }
 
 TEST(WriteFile, MakesAFileAndReplacesIt) {
-  const std::string folder = ::testing::TempDir() + "gpumem_write_file_test";
+  const std::string folder = testing::own_path("write_file_test").string();
   std::filesystem::remove_all(folder);
   std::filesystem::create_directory(folder);
   const std::string path = folder + "/out.csv";

@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include "expect.hpp"
+#include "own_path.hpp"
 
 namespace gpumem::core {
 namespace {
@@ -31,7 +32,7 @@ TEST(SafetensorsHeader, TellsEachTensorInTheOrderOfTheData) {
 }
 
 TEST(SafetensorsHeader, IsReadWithoutTheData) {
-  const std::string path = ::testing::TempDir() + "gpumem_safetensors_header_test.safetensors";
+  const std::string path = testing::own_path("safetensors_header_test.safetensors").string();
   std::ofstream(path, std::ios::binary) << file_of(kHeader, 16);
   const auto header = read_safetensors_header(path);
   ASSERT_TRUE(succeeds(header));

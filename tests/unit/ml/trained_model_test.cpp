@@ -7,6 +7,7 @@
 #include "expect.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/ml/model_config_writer.hpp"
+#include "own_path.hpp"
 
 namespace gpumem::ml {
 namespace {
@@ -185,7 +186,7 @@ TEST(LoadModel, SaysWhichFileIsMissing) {
 }
 
 TEST(SaveModel, WritesWhatLoads) {
-  const std::string folder = ::testing::TempDir() + "gpumem_save_model_test/deep/er";
+  const std::string folder = testing::own_path("save_model_test/deep/er").string();
   fs::remove_all(fs::path(folder).parent_path().parent_path());
   ASSERT_TRUE(succeeds(save_model(linear_config(), linear_weights(), folder)));
   const auto model = load_model(folder);

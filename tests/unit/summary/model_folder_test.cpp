@@ -6,6 +6,7 @@
 #include "expect.hpp"
 #include "gpumem/ops/catalogue.hpp"
 #include "gpumem/summary/read.hpp"
+#include "own_path.hpp"
 
 namespace gpumem::summary {
 namespace {
@@ -84,7 +85,7 @@ class ModelFolder : public ::testing::Test {
     return read_file(folder_.string(), {&ops::vocabulary()});
   }
 
-  fs::path folder_ = fs::path(::testing::TempDir()) / "gpumem_model_folder_test";
+  fs::path folder_ = testing::own_path("model_folder");
 };
 
 TEST_F(ModelFolder, IsItsConfigAlone) {

@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "graphs.hpp"
+#include "own_path.hpp"
 
 namespace gpumem::summary {
 namespace {
@@ -114,7 +115,7 @@ TEST(ReadFile, NamesTheFileThatCannotBeRead) {
 }
 
 TEST(ReadFile, ReadsAFile) {
-  const std::string path = ::testing::TempDir() + "gpumem_read_test.txt";
+  const std::string path = testing::own_path("read_test.txt").string();
   std::FILE* file = std::fopen(path.c_str(), "wb");
   ASSERT_NE(file, nullptr);
   std::fwrite(kTree.data(), 1, kTree.size(), file);

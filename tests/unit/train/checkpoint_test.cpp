@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "expect.hpp"
+#include "own_path.hpp"
 
 namespace gpumem::train {
 namespace {
@@ -26,7 +27,7 @@ RunState state() {
 }
 
 TEST(Checkpoint, GivesBackWhatWasSavedExactly) {
-  const std::string file = (std::filesystem::path(::testing::TempDir()) / "gpumem.state.safetensors").string();
+  const std::string file = testing::own_path("state.safetensors").string();
   ASSERT_TRUE(succeeds(save_state(state(), "print", file)));
   const auto loaded = load_state(file, "print");
   ASSERT_TRUE(succeeds(loaded));

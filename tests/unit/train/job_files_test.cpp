@@ -9,6 +9,7 @@
 #include "golden.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem_datasets/datasets.hpp"
+#include "own_path.hpp"
 
 namespace gpumem::train {
 namespace {
@@ -26,9 +27,7 @@ class JobFilesTest : public ::testing::Test {
     return write_jobs(jobs_, {folder.string(), "a100-40gb", first, count}, hear);
   }
 
-  const fs::path folder_ =
-      fs::path(::testing::TempDir()) /
-      ("gpumem_jobs_" + std::string(::testing::UnitTest::GetInstance()->current_test_info()->name()));
+  const fs::path folder_ = testing::own_path("job_files");
   const LabelledJobs jobs_{RandomJobs({ml::NetKind::any, 2, true}), *find_profile("a100-40gb")};
   std::uint64_t heard_ = 0;
 };

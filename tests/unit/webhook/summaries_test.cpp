@@ -1,7 +1,6 @@
 #include "../../../src/webhook/summaries.hpp"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -10,6 +9,7 @@
 
 #include "expect.hpp"
 #include "golden.hpp"
+#include "own_path.hpp"
 
 namespace gpumem::webhook {
 namespace {
@@ -24,7 +24,7 @@ constexpr std::size_t kMost = 1 << 20;
 class SummariesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    root_ = fs::path(::testing::TempDir()) / ("gpumem_summaries_" + std::to_string(getpid()));
+    root_ = testing::own_path("summaries");
     fs::create_directories(root_ / "in" / "team");
     fs::create_directories(root_ / "in_too");
     write("in/net.txt", net());
