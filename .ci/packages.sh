@@ -1,6 +1,7 @@
 # Sourced by the scripts that build: installs the Debian packages that are missing, and only those.
 
-say() { printf '\n== %s\n' "$*"; }
+# A heading, with the minutes and seconds since the script began.
+say() { printf '\n== %02d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
 
 install_missing() {
   local package missing=()
