@@ -11,8 +11,9 @@
 // containers around it, outermost first: [["encoder", "Encoder"]]), "output" (a shape or a list of shapes, []
 // for a node that never runs; for all nodes or for none), "parameters", "tied_parameters", "frozen",
 // "returned" (the model hands it out beside what the loss reads, such as keys and values of a cache); for the
-// whole graph "name", and "edges": "inferred", which says that nodes without "inputs" follow each other. Without
-// it every node but parameters and constants names its inputs.
+// whole graph "name", "edges": "inferred", which says that nodes without "inputs" follow each other (without it every
+// node but parameters and constants names its inputs), and "printed_outputs", elements a sample of the outputs of all
+// layers that hold parameters, rows that were not printed included, as the foot of a table tells it.
 //
 // Attributes have PyTorch's names: booleans, numbers, texts, lists of integers, and lists of dimensions, in which
 // -1 keeps one ({"name": "tokens", "op": "expand", "inputs": ["token"], "attrs": {"shape": ["N", -1, -1]}}). A

@@ -155,6 +155,11 @@ TEST(GraphJson, ChecksItsHead) {
                     ErrorCode::malformed_input, 1, "holds no layers"));
   EXPECT_TRUE(fails(parse_summary(R"({"format": "gpumem-graph", "version": 1, "extra": 1})"),
                     ErrorCode::malformed_input, 1, "is not a field of graph JSON"));
+  for (const char* count : {"-1", "1.5", "\"many\"", "18446744073709551615"}) {
+    const std::string text =
+        R"({"format": "gpumem-graph", "version": 1, "printed_outputs": )" + std::string(count) + "}";
+    EXPECT_TRUE(fails(parse_summary(text), ErrorCode::malformed_input, 1, "must be a count of elements")) << count;
+  }
 }
 
 TEST(GraphJson, RefusesADeepNestingWithoutDescending) {

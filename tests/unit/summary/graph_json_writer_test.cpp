@@ -61,6 +61,18 @@ TEST(ToGraphJson, LeavesOutNumbersThatAreNotFinite) {
   EXPECT_NE(again->attributes(again->layers()[0]).find("min_val"), nullptr);
 }
 
+TEST(ToGraphJson, KeepsWhatTheFootOfATableTells) {
+  model::GraphBuilder builder("test");
+  builder.infer_edges();
+  builder.printed_outputs(100'000);
+  builder.add({.name = "act", .op = ops::vocabulary().find_op("relu")});
+  const std::string text = to_graph_json(*std::move(builder).build());
+  EXPECT_NE(text.find("\"printed_outputs\": 100000,\n"), std::string::npos) << text;
+  const auto again = parse_summary(text);
+  ASSERT_TRUE(succeeds(again));
+  EXPECT_EQ(again->printed_outputs(), 100'000);
+}
+
 TEST(ToGraphJson, OfInputsOfOneNameIsReadBack) {
   model::GraphBuilder builder("test");
   builder.infer_edges();

@@ -128,11 +128,14 @@ TEST(PlainGraphJson, ReadsEverythingThatANodeMaySay) {
 
 TEST(PlainGraphJson, ReadsAFileWithoutEdges) {
   const auto graph = read_plain(
-      R"( {"edges": "inferred", "name": "two", "nodes": [{"name": "a", "op": "relu"}, {"name": "a", "op": "relu"}],
+      R"( {"edges": "inferred", "name": "two", "printed_outputs": 7, "nodes": [{"name": "a", "op": "relu"}, {"name": "a", "op": "relu"}],
            "version": 1, "format": "gpumem-graph"} )");
   ASSERT_TRUE(graph);
   EXPECT_TRUE(graph->edges_inferred());
+  EXPECT_EQ(graph->printed_outputs(), 7);
   EXPECT_EQ(graph->layers().size(), 2U);
+  EXPECT_FALSE(read_plain(R"({"format": "gpumem-graph", "version": 1, "edges": "inferred", "printed_outputs": -7,
+                              "nodes": [{"name": "a", "op": "relu"}]})"));
 }
 
 /// Some of these are wrong, and some the full parser takes: it decides.

@@ -194,6 +194,12 @@ class Handler {
       linker_.builder().infer_edges();
       return true;
     }
+    if (top_key_ == "printed_outputs") {
+      if (!item.is(Kind::integer) || item.integer() < 0)
+        return refuse_here("must be a count of elements, not " + shown(item));
+      linker_.builder().printed_outputs(item.integer());
+      return true;
+    }
     if (top_key_ == "name") return item.is(Kind::text) || refuse_here("must be text");
     if (top_key_ == "nodes" || top_key_ == "inputs") return refuse_here("must be a list of objects");
     return refuse_here("is not a field of graph JSON");

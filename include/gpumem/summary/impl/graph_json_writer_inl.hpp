@@ -59,6 +59,7 @@ class Writer {
   [[nodiscard]] std::string write() const {
     std::string text = "{\"format\": \"gpumem-graph\", \"version\": 1,\n";
     if (graph_.edges_inferred()) text += " \"edges\": \"inferred\",\n";
+    if (graph_.printed_outputs()) text += " \"printed_outputs\": " + std::to_string(*graph_.printed_outputs()) + ",\n";
     text += " \"inputs\": " + line_of(inputs()) + ",\n \"nodes\": [";
     const char* separator = "\n  ";
     for (std::size_t index = 0; index < names_.size(); ++index) {

@@ -100,6 +100,12 @@ class Reader {
       linker_.builder().infer_edges();
       return true;
     }
+    if (is(name, "printed_outputs")) {
+      std::int64_t elements = 0;
+      if (!read_integer(elements) || elements < 0) return false;
+      linker_.builder().printed_outputs(elements);
+      return true;
+    }
     std::int64_t version = 0;
     return is(name, "version") && read_integer(version) && (version_seen_ = version == 1);
   }
