@@ -5,6 +5,8 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -90,8 +92,7 @@ void add_trainer(CLI::App& command, EstimateOptions& options) {
   command.add_option("--adapter", options.adapter, "with --trainer: PEFT's adapter_config.json, or its folder");
 }
 
-void add_estimate(CLI::App& app, EstimateOptions& options) {
-  CLI::App& command = *app.add_subcommand("estimate", "how much memory one training job will take");
+void add_estimate(CLI::App& command, EstimateOptions& options) {
   add_job(command, options.request);
   name_estimators(command);
   add_trainer(command, options);
@@ -99,8 +100,7 @@ void add_estimate(CLI::App& app, EstimateOptions& options) {
   command.footer(estimator_list());
 }
 
-void add_fit(CLI::App& app, FitOptions& options) {
-  CLI::App& command = *app.add_subcommand("fit", "the largest batch that fits on a GPU, or the longest sequence");
+void add_fit(CLI::App& command, FitOptions& options) {
   add_job(command, options.request, {"batch_size"});
   command.add_option("--batch", options.batch, "find the longest sequence at this batch size, not the largest batch")
       ->transform(whole_number());
@@ -109,8 +109,7 @@ void add_fit(CLI::App& app, FitOptions& options) {
   command.footer("Exit code 4 if not even one sample, or one token of each, fits.");
 }
 
-void add_advise(CLI::App& app, AdviseOptions& options) {
-  CLI::App& command = *app.add_subcommand("advise", "which changes of a job make it fit, the cheapest first");
+void add_advise(CLI::App& command, AdviseOptions& options) {
   add_job(command, options.request);
   name_estimators(command);
   command.add_flag("--json", options.json, "print one JSON object");
@@ -123,8 +122,7 @@ std::string target_names() {
   return names;
 }
 
-void add_request(CLI::App& app, RequestOptions& options) {
-  CLI::App& command = *app.add_subcommand("request", "what to ask a scheduler or launcher for, in its own units");
+void add_request(CLI::App& command, RequestOptions& options) {
   add_job(command, options.request);
   name_estimators(command);
   command.add_option("--for", options.target, target_names())->required();
@@ -138,14 +136,12 @@ void add_request(CLI::App& app, RequestOptions& options) {
       "Exit code 4 if no GPU of the type named holds the job.");
 }
 
-void add_timeline(CLI::App& app, TimelineOptions& options) {
-  CLI::App& command = *app.add_subcommand("timeline", "a page that shows the memory of a training run, event by event");
+void add_timeline(CLI::App& command, TimelineOptions& options) {
   add_job(command, options.request, {"estimator", "model"});
   command.add_option("-o,--out", options.out, "the HTML page to write")->required();
 }
 
-void add_batch(CLI::App& app, BatchOptions& options) {
-  CLI::App& command = *app.add_subcommand("batch", "one JSON job a line in, one estimate a line out");
+void add_batch(CLI::App& command, BatchOptions& options) {
   command.add_option("jobs", options.file, "the file with the jobs; - is standard input")->capture_default_str();
   add_job_options(command, options.defaults);
   name_estimators(command);
@@ -155,14 +151,12 @@ void add_batch(CLI::App& app, BatchOptions& options) {
       "The options are the defaults of what a job leaves out. A bad line is answered by an error object.");
 }
 
-void add_gpus(CLI::App& app, GpusOptions& options) {
-  CLI::App& command = *app.add_subcommand("gpus", "the GPUs that gpumem knows");
+void add_gpus(CLI::App& command, GpusOptions& options) {
   command.add_option("name", options.name, "show this profile in full, with the source of each figure");
   command.add_flag("--json", options.json, "print the profiles as a JSON list");
 }
 
-void add_evaluate(CLI::App& app, EvaluateOptions& options) {
-  CLI::App& command = *app.add_subcommand("evaluate", "predicted against measured, over a table of runs");
+void add_evaluate(CLI::App& command, EvaluateOptions& options) {
   command.add_option("runs", options.runs, "the table of measured runs (CSV)")->required();
   command.add_option("--estimator", options.estimator, estimator_names())->capture_default_str();
   command.add_option("--model", options.model, job::help_text(*job::find_option("model")));
@@ -180,8 +174,7 @@ void add_evaluate(CLI::App& app, EvaluateOptions& options) {
       "tables of language models: name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column an option.");
 }
 
-void add_utilisation(CLI::App& app, UtilisationOptions& options) {
-  CLI::App& command = *app.add_subcommand("utilisation", "how busy one training job will keep a GPU");
+void add_utilisation(CLI::App& command, UtilisationOptions& options) {
   add_job(command, options.request, {"estimator"});
   command.add_option("--estimator", options.estimator, utilisation_estimator_names())->capture_default_str();
   command.add_flag("--json", options.json, "print one JSON object");
@@ -191,8 +184,7 @@ void add_utilisation(CLI::App& app, UtilisationOptions& options) {
       "The host counts as well: a slow data loader idles a GPU, and the estimates take an average one.");
 }
 
-void add_calibrate(CLI::App& app, CalibrateOptions& options) {
-  CLI::App& command = *app.add_subcommand("calibrate", "a GPU profile with the context that your own runs show");
+void add_calibrate(CLI::App& command, CalibrateOptions& options) {
   command.add_option("runs", options.runs, "the table of measured runs (CSV), as for evaluate")->required();
   command.add_option("--gpu", options.gpu, "the profile to begin with")->capture_default_str();
   command.add_option("--estimator", options.estimator, "an estimator that tells reserved memory")
@@ -201,27 +193,16 @@ void add_calibrate(CLI::App& app, CalibrateOptions& options) {
   command.add_option("-o,--out", options.out, "the profile to write, ending in .json")->required();
 }
 
-/// The commands about trained models: a row here, and one in run_model().
-struct ModelCommands {
-  ModelShowOptions show;
-  ModelVerifyOptions verify;
-  ModelRunOptions run;
-  ModelImportOptions import;
-};
-
-void add_model_show(CLI::App& app, ModelShowOptions& options) {
-  CLI::App& command = *app.add_subcommand("show", "what a model reads and gives, where it is from, how good it is");
+void add_model_show(CLI::App& command, ModelShowOptions& options) {
   command.add_option("folder", options.folder, "the model's folder")->required();
   command.add_flag("--json", options.json, "print its config");
 }
 
-void add_model_verify(CLI::App& app, ModelVerifyOptions& options) {
-  CLI::App& command = *app.add_subcommand("verify", "that models load and give what their test vectors say");
+void add_model_verify(CLI::App& command, ModelVerifyOptions& options) {
   command.add_option("folders", options.folders, "the models' folders")->required();
 }
 
-void add_model_run(CLI::App& app, ModelRunOptions& options) {
-  CLI::App& command = *app.add_subcommand("run", "one JSON object of raw figures a line in, the outputs a line out");
+void add_model_run(CLI::App& command, ModelRunOptions& options) {
   command.add_option("folder", options.folder, "the model's folder")->required();
   command.add_option("inputs", options.file, "the file with the inputs; - is standard input")->capture_default_str();
   command.footer(
@@ -229,28 +210,11 @@ void add_model_run(CLI::App& app, ModelRunOptions& options) {
       "reads one; other fields are ignored. A bad line is answered by an error object.");
 }
 
-void add_model_import(CLI::App& app, ModelImportOptions& options) {
-  CLI::App& command = *app.add_subcommand("import", "a model folder from one of GPUMemNet's published checkpoints");
+void add_model_import(CLI::App& command, ModelImportOptions& options) {
   command.add_option("checkpoint", options.checkpoint, "the PyTorch Lightning checkpoint (.ckpt)")->required();
   command.add_option("-o,--out", options.out, "the folder to write")->required();
   command.add_flag("--force", options.force, "write over another model that is there");
   command.footer("The checkpoint is read without Python, and none of its code is run.");
-}
-
-void add_model(CLI::App& app, ModelCommands& options) {
-  CLI::App& command = *app.add_subcommand("model", "trained models: folders of config.json and model.safetensors");
-  command.require_subcommand(1);
-  add_model_show(command, options.show);
-  add_model_verify(command, options.verify);
-  add_model_run(command, options.run);
-  add_model_import(command, options.import);
-}
-
-int run_model(const CLI::App& command, const ModelCommands& options) {
-  if (command.got_subcommand("show")) return run_model_show(options.show);
-  if (command.got_subcommand("import")) return run_model_import(options.import);
-  if (command.got_subcommand("verify")) return run_model_verify(options.verify);
-  return run_model_run(options.run);
 }
 
 std::string policy_names() {
@@ -273,8 +237,7 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
   command.add_flag("--idle-first", options.idle_first, "idle GPUs before any that has a job, as CARMA's server does");
 }
 
-void add_place(CLI::App& app, PlaceOptions& options) {
-  CLI::App& command = *app.add_subcommand("place", "which GPUs of a server a job should run on, or why none now");
+void add_place(CLI::App& command, PlaceOptions& options) {
   command.add_option("job", options.job, "one of CARMA's .rad files, or a model summary; - is standard input")
       ->required();
   command.add_option("--server", options.server, "the server: its GPUs and the jobs there, as JSON")->required();
@@ -297,8 +260,7 @@ void add_place(CLI::App& app, PlaceOptions& options) {
       "Exit code 5 if the job has to wait, 4 if the server could never hold it.");
 }
 
-void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
-  CLI::App& command = *app.add_subcommand("replay-trace", "what PyTorch's caching allocator makes of a recorded run");
+void add_replay_trace(CLI::App& command, ReplayTraceOptions& options) {
   command.add_option("trace", options.trace, "the recording, as JSON; - is standard input")->required();
   command.add_option("--gpu", options.gpu, "say whether it fits there: a name from 'gpumem gpus', or a profile");
   command.add_option("--alloc-conf", options.allocator, "as PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
@@ -310,8 +272,7 @@ void add_replay_trace(CLI::App& app, ReplayTraceOptions& options) {
       "with profile_memory=True, from a GPU or a CPU; examples/pytorch/record_trace.py makes one.");
 }
 
-void add_simulate(CLI::App& app, SimulateOptions& options) {
-  CLI::App& command = *app.add_subcommand("simulate", "what a placement policy makes of a trace of jobs");
+void add_simulate(CLI::App& command, SimulateOptions& options) {
   command.add_option("trace", options.trace, "the jobs (CSV); - is standard input")->required();
   command.add_option("--gpus", options.gpus, "the server, such as 4xa100-40gb,2xh200")->capture_default_str();
   command.add_option("--policy", options.policy, policy_names())->capture_default_str();
@@ -350,59 +311,90 @@ void add_simulate(CLI::App& app, SimulateOptions& options) {
       "may hold, simulator.hpp what the simulation assumes.");
 }
 
-/// Every command with its options.
-struct Commands {
-  EstimateOptions estimate;
-  FitOptions fit;
-  AdviseOptions advise;
-  RequestOptions request;
-  TimelineOptions timeline;
-  BatchOptions batch;
-  EvaluateOptions evaluate;
-  UtilisationOptions utilisation;
-  CalibrateOptions calibrate;
-  GpusOptions gpus;
-  ModelCommands model;
-  PlaceOptions place;
-  ReplayTraceOptions replay_trace;
-  SimulateOptions simulate;
+int run_evaluate_asked(const EvaluateOptions& options) {
+  return options.utilisation ? run_evaluate_utilisation(options) : run_evaluate(options);
+}
 
-  void add_to(CLI::App& app) {
-    add_estimate(app, estimate);
-    add_fit(app, fit);
-    add_advise(app, advise);
-    add_request(app, request);
-    add_timeline(app, timeline);
-    add_batch(app, batch);
-    add_evaluate(app, evaluate);
-    add_utilisation(app, utilisation);
-    add_calibrate(app, calibrate);
-    add_gpus(app, gpus);
-    add_model(app, model);
-    add_place(app, place);
-    add_replay_trace(app, replay_trace);
-    add_simulate(app, simulate);
-  }
+/// What runs a command that was parsed.
+using Run = std::function<int()>;
 
-  [[nodiscard]] int run_asked(const CLI::App& app) const {
-    if (app.got_subcommand("estimate")) return run_estimate(estimate);
-    if (app.got_subcommand("fit")) return run_fit(fit);
-    if (app.got_subcommand("advise")) return run_advise(advise);
-    if (app.got_subcommand("request")) return run_request(request);
-    if (app.got_subcommand("timeline")) return run_timeline(timeline);
-    if (app.got_subcommand("batch")) return run_batch(batch);
-    if (app.got_subcommand("evaluate")) {
-      return evaluate.utilisation ? run_evaluate_utilisation(evaluate) : run_evaluate(evaluate);
-    }
-    if (app.got_subcommand("utilisation")) return run_utilisation(utilisation);
-    if (app.got_subcommand("calibrate")) return run_calibrate(calibrate);
-    if (app.got_subcommand("model")) return run_model(*app.get_subcommand("model"), model);
-    if (app.got_subcommand("place")) return run_place(place);
-    if (app.got_subcommand("replay-trace")) return run_replay_trace(replay_trace);
-    if (app.got_subcommand("simulate")) return run_simulate(simulate);
-    return run_gpus(gpus);
-  }
+/// A command: its word, what it is for, and its options, which are added to what parses them.
+struct Command {
+  std::string name;
+  std::string description;
+  std::function<Run(CLI::App& parser)> add;
 };
+
+template <typename Options>
+Command command(std::string name, std::string description, void (*add)(CLI::App&, Options&),
+                int (*run)(const Options&)) {
+  const auto add_options = [add, run](CLI::App& parser) -> Run {
+    const auto options = std::make_shared<Options>();
+    add(parser, *options);
+    return [run, options] { return run(*options); };
+  };
+  return {std::move(name), std::move(description), add_options};
+}
+
+/// Adds the commands, and the options of the one that is asked for: those of all others would take longer than most
+/// estimates. Output: what runs it; empty where none is named `asked`.
+Run add_commands(CLI::App& app, const std::vector<Command>& commands, std::string_view asked) {
+  Run run;
+  for (const Command& command : commands) {
+    CLI::App& parser = *app.add_subcommand(command.name, command.description);
+    if (command.name == asked) run = command.add(parser);
+  }
+  return run;
+}
+
+/// The `position`-th word that is no option, the first of which names the command.
+std::string_view word_at(const std::vector<std::string>& words, std::size_t position) {
+  for (std::size_t index = 1; index < words.size(); ++index) {
+    if (words[index].starts_with('-')) continue;
+    if (position-- == 0) return words[index];
+  }
+  return {};
+}
+
+std::vector<Command> model_commands() {
+  return {
+      command("show", "what a model reads and gives, where it is from, how good it is", add_model_show, run_model_show),
+      command("verify", "that models load and give what their test vectors say", add_model_verify, run_model_verify),
+      command("run", "one JSON object of raw figures a line in, the outputs a line out", add_model_run, run_model_run),
+      command("import", "a model folder from one of GPUMemNet's published checkpoints", add_model_import,
+              run_model_import),
+  };
+}
+
+/// The commands about trained models have commands of their own.
+Command model_command(const std::vector<std::string>& words) {
+  const auto add = [&words](CLI::App& parser) {
+    parser.require_subcommand(1);
+    return add_commands(parser, model_commands(), word_at(words, 1));
+  };
+  return {"model", "trained models: folders of config.json and model.safetensors", add};
+}
+
+/// Every command, a row each. They view `words`.
+std::vector<Command> commands(const std::vector<std::string>& words) {
+  return {
+      command("estimate", "how much memory one training job will take", add_estimate, run_estimate),
+      command("fit", "the largest batch that fits on a GPU, or the longest sequence", add_fit, run_fit),
+      command("advise", "which changes of a job make it fit, the cheapest first", add_advise, run_advise),
+      command("request", "what to ask a scheduler or launcher for, in its own units", add_request, run_request),
+      command("timeline", "a page that shows the memory of a training run, event by event", add_timeline, run_timeline),
+      command("batch", "one JSON job a line in, one estimate a line out", add_batch, run_batch),
+      command("evaluate", "predicted against measured, over a table of runs", add_evaluate, run_evaluate_asked),
+      command("utilisation", "how busy one training job will keep a GPU", add_utilisation, run_utilisation),
+      command("calibrate", "a GPU profile with the context that your own runs show", add_calibrate, run_calibrate),
+      command("gpus", "the GPUs that gpumem knows", add_gpus, run_gpus),
+      model_command(words),
+      command("place", "which GPUs of a server a job should run on, or why none now", add_place, run_place),
+      command("replay-trace", "what PyTorch's caching allocator makes of a recorded run", add_replay_trace,
+              run_replay_trace),
+      command("simulate", "what a placement policy makes of a trace of jobs", add_simulate, run_simulate),
+  };
+}
 
 int run(int argc, char** argv) {
   CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
@@ -412,9 +404,8 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made, 5 a job that has to wait.");
 
-  Commands commands;
-  commands.add_to(app);
   const std::vector<std::string> words = with_switches_joined({argv, static_cast<std::size_t>(argc)});
+  const Run run_asked = add_commands(app, commands(words), word_at(words, 0));
   std::vector<const char*> arguments;
   arguments.reserve(words.size());
   for (const std::string& word : words) arguments.push_back(word.c_str());
@@ -428,7 +419,7 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "gpumem: error: %s; see gpumem --help\n", wrong.what());
     return gpumem::core::exit_code(gpumem::ErrorCode::invalid_argument);
   }
-  return commands.run_asked(app);
+  return run_asked();
 }
 
 }  // namespace
