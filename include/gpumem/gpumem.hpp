@@ -20,6 +20,7 @@
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem/place/policies.hpp"
 #include "gpumem/place/queue.hpp"
 #include "gpumem/place/recovery.hpp"

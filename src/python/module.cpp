@@ -393,6 +393,8 @@ void define_module(py::module_& module) {
   module.attr("LOSSES") = names_of(model::kLosses);
   module.attr("ATTENTIONS") = names_of(model::kAttentionBackends);
   module.attr("OFFLOADS") = names_of(model::kOffloads);
+  module.attr("SCHEDULES") = names_of(model::kSchedules);
+  module.attr("SHARDINGS") = names_of(model::kShardings);
   module.attr("LOOPS") = names_of(model::kLoops);
   module.attr("TRANSFORMERS") = names_of(model::kTransformers);
   module.attr("ZERO_GRADS") = names_of(model::kZeroGrads);

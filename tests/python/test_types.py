@@ -60,7 +60,7 @@ class Stub(unittest.TestCase):
         self.assertEqual(stated, re.findall(r"(\w+): ", signature))
 
     def test_constants(self):
-        for name in ("OPTIMIZERS", "PRECISIONS", "LOSSES", "LOOPS", "TRANSFORMERS", "ATTENTIONS", "OFFLOADS", "ZERO_GRADS"):
+        for name in ("OPTIMIZERS", "PRECISIONS", "LOSSES", "LOOPS", "TRANSFORMERS", "ATTENTIONS", "OFFLOADS", "SCHEDULES", "SHARDINGS", "ZERO_GRADS"):
             value = getattr(_gpumem, name)
             self.assertTrue(
                 isinstance(value, tuple) and all(isinstance(item, str) for item in value)

@@ -114,7 +114,7 @@ class Analysis {
   [[nodiscard]] core::Result<device::Context> context(const device::GpuProfile& gpu);
 
   /// The run through the allocator, in the GPU's memory beside the context (a capacity among the options is ignored:
-  /// the GPU has one). Errors: those of planning; invalid_argument for a job on several GPUs; overflow for a job beyond
+  /// the GPU has one). Errors: those of planning and of parallel::check_modelled(); overflow for a job beyond
   /// any machine.
   [[nodiscard]] core::Result<JobRun> run(const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
 
@@ -162,9 +162,6 @@ class Analysis {
   std::vector<KnownRun> runs_;
   WorkingMemory memory_;  ///< of plans that are no longer needed, and of the allocator's last run
 };
-
-/// Done if the job trains on one GPU. `method` is named in the message. Errors: invalid_argument for several GPUs.
-[[nodiscard]] core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method);
 
 }  // namespace gpumem::analysis
 

@@ -41,6 +41,8 @@ class Estimator {
   [[nodiscard]] virtual bool decides_fit() const { return false; }
   /// Whether the figures hold for one of several GPUs in data parallel; if not, such jobs are refused.
   [[nodiscard]] virtual bool takes_data_parallel() const { return false; }
+  /// Whether the figures hold for one rank of every layout that the step's plan follows.
+  [[nodiscard]] virtual bool takes_layouts() const { return false; }
 };
 
 }  // namespace gpumem::estimate

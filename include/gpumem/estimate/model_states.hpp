@@ -14,7 +14,7 @@
 // the counters of 4 bytes that the fused optimizers keep a tensor. For Adam in float32 that is 16 bytes a parameter;
 // Accelerate's "estimate-memory" says four times the weights and buffers.
 //
-// Copies of the model that train in parallel hold all of it each: TrainingJob::data_parallel changes nothing.
+// Copies of the model that train in parallel hold all of it each: Layout::data_parallel changes nothing.
 #pragma once
 
 #include "gpumem/estimate/estimator.hpp"

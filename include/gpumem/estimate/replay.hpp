@@ -23,6 +23,7 @@ class Replay final : public Estimator {
   [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                          const device::GpuProfile& gpu) const override;
   [[nodiscard]] bool decides_fit() const override { return true; }
+  [[nodiscard]] bool takes_layouts() const override { return true; }
 
   device::AllocatorOptions options_;
 };

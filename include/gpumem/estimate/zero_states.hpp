@@ -2,7 +2,7 @@
 // them, by the published formulas, faults included. A lower bound: activations, communication buffers, workspaces, what
 // the allocator rounds up and the CUDA context are left out. Units: bytes.
 //
-//   P  parameters, elements; each tied one once     L  parameters of the largest layer     N TrainingJob::data_parallel
+//   P  parameters, elements; each tied one once     L  parameters of the largest layer     N Layout::data_parallel
 //
 //   zero-1              2 P + 2 P + 12 P / N     optimizer states shared
 //   zero-1-offload      2 P + 2 P                they are in the host's memory

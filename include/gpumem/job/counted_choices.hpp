@@ -1,5 +1,5 @@
-// Enters: the words of a loss, of a kind of checkpointing: "mse", "chunked:128", "every:2". Leaves: the fields of a
-// TrainingJob that they stand for, and their words again. Units: whole numbers of 1 or more.
+// Enters: the words of a loss, of a kind of checkpointing, of a rank: "mse", "chunked:128", "every:2", "last". Leaves:
+// the fields of a TrainingJob that they stand for, and their words again. Units: whole numbers of 1 or more.
 #pragma once
 
 #include <array>
@@ -94,6 +94,24 @@ template <typename Enum, std::size_t Count>
   names.reserve(1 + model::kCheckpoints.size());
   for (const auto& row : model::kCheckpoints) names.push_back(row.name);
   return names;
+}
+
+/// "max", "last", "all", or a rank's number. False: it is none of these.
+[[nodiscard]] inline bool take_rank(model::Layout& layout, std::string_view word) {
+  std::size_t at = 0;
+  const auto number = read_whole(word, at);
+  if (number && at == word.size()) {
+    layout.rank = {model::Ranks::one, *number};
+    return true;
+  }
+  const auto kind = model::value_of(model::kRanks, word);
+  if (kind) layout.rank = {*kind, 0};
+  return kind.has_value();
+}
+
+[[nodiscard]] inline std::string rank_text(const model::Layout& layout) {
+  if (layout.rank.kind == model::Ranks::one) return std::to_string(layout.rank.count);
+  return std::string(model::name_of(model::kRanks, layout.rank.kind));
 }
 
 }  // namespace gpumem::job

@@ -35,6 +35,19 @@ const Value& member(const JobRequest& request, Value JobRequest::*of) {
 }
 
 template <typename Value>
+Value& member(JobRequest& request, Value model::Layout::*of) {
+  return request.training.layout.*of;
+}
+template <typename Value>
+const Value& member(const JobRequest& request, Value model::Layout::*of) {
+  return request.training.layout.*of;
+}
+
+template <typename Value>
+constexpr bool is_of_training(Value model::Layout::* /*of*/) {
+  return true;
+}
+template <typename Value>
 constexpr bool is_of_training(Value TrainingJob::* /*of*/) {
   return true;
 }
@@ -97,6 +110,25 @@ Names names_of() {
 template <auto kMember, const auto& kList>
 constexpr OptionPlace choice() {
   return {OptionType::choice, is_of_training(kMember), &set_choice<kMember, kList>, &get_choice<kMember, kList>,
+          &names_of<kList>};
+}
+
+/// A choice with a number.
+template <auto kMember, const auto& kList>
+bool set_counted(JobRequest& request, const OptionValue& value) {
+  const auto known = counted_of(kList, std::get<std::string>(value));
+  if (known) member(request, kMember) = *known;
+  return known.has_value();
+}
+
+template <auto kMember, const auto& kList>
+std::optional<OptionValue> get_counted(const JobRequest& request) {
+  return OptionValue(text_of(kList, member(request, kMember)));
+}
+
+template <auto kMember, const auto& kList>
+constexpr OptionPlace counted() {
+  return {OptionType::choice, is_of_training(kMember), &set_counted<kMember, kList>, &get_counted<kMember, kList>,
           &names_of<kList>};
 }
 

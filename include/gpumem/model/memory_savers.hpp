@@ -64,8 +64,11 @@ enum class Offload : std::uint8_t {
   none,
   activations,  ///< what backward reads, but for parameters (torchtune's OffloadActivations without streams)
   optimizer,    ///< states and masters; the step runs on the host (DeepSpeed's DeepSpeedCPUAdam)
+  parameters,   ///< and shards of parameters and gradients (CPUOffloadPolicy, CPUOffload, offload_param)
 };
-inline constexpr std::array<Named<Offload>, 3> kOffloads = {
-    {{Offload::none, "none"}, {Offload::activations, "activations"}, {Offload::optimizer, "optimizer"}}};
+inline constexpr std::array<Named<Offload>, 4> kOffloads = {{{Offload::none, "none"},
+                                                             {Offload::activations, "activations"},
+                                                             {Offload::optimizer, "optimizer"},
+                                                             {Offload::parameters, "parameters"}}};
 
 }  // namespace gpumem::model

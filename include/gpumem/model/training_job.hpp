@@ -12,6 +12,7 @@
 #include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/adaptation.hpp"
+#include "gpumem/model/layout.hpp"
 #include "gpumem/model/memory_savers.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/named.hpp"
@@ -67,7 +68,7 @@ inline constexpr std::array<Named<ZeroGrad>, 4> kZeroGrads = {{{ZeroGrad::step_s
   return precision == Precision::bf16_mixed || precision == Precision::fp16_mixed;
 }
 
-/// One training job, seen from one GPU. Copies are cheap: the graph is shared and immutable.
+/// One training job, seen from one GPU of its layout. Copies are cheap: the graph is shared and immutable.
 struct TrainingJob {
   std::shared_ptr<const ModelGraph> graph;
   std::int64_t batch_size = 0;
@@ -82,8 +83,7 @@ struct TrainingJob {
   bool fused = false;                      ///< the optimizer's fused form
   bool weight_decay = false;               ///< the optimizer decays the weights: some copy the gradients for it
   std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
-  /// GPUs that train together, each on a batch of `batch_size` of its own (DistributedDataParallel, ZeRO).
-  std::int64_t data_parallel = 1;
+  Layout layout = {};                      ///< GPUs that train together, each on batches of `batch_size` of its own
   bool activation_checkpointing = false;
   CheckpointPolicy checkpoints = {};  ///< what activation checkpointing computes again
   AttentionBackend attention = AttentionBackend::sdpa;

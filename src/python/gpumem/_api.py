@@ -36,6 +36,10 @@ TRANSFORMERS: tuple[str, ...] = _gpumem.TRANSFORMERS
 ATTENTIONS: tuple[str, ...] = _gpumem.ATTENTIONS
 #: The names that `offload` takes.
 OFFLOADS: tuple[str, ...] = _gpumem.OFFLOADS
+#: The names that `sharding` takes; the N of "hsdp:N" stands for a number.
+SHARDINGS: tuple[str, ...] = _gpumem.SHARDINGS
+#: The names that `schedule` takes.
+SCHEDULES: tuple[str, ...] = _gpumem.SCHEDULES
 #: The names that `zero_grad` takes.
 ZERO_GRADS: tuple[str, ...] = _gpumem.ZERO_GRADS
 
@@ -93,6 +97,15 @@ def estimate(
     alloc_conf: str | None = None,
     accumulate: int = 1,
     data_parallel: int = 1,
+    sharding: str = "none",
+    tensor_parallel: int = 1,
+    sequence_parallel: bool = False,
+    pipeline_parallel: int = 1,
+    virtual_stages: int = 1,
+    schedule: str = "1f1b",
+    context_parallel: int = 1,
+    expert_parallel: int = 1,
+    rank: str = "max",
     foreach: bool = True,
     fused: bool = False,
     weight_decay: bool = False,
@@ -148,6 +161,15 @@ def fit(
     alloc_conf: str | None = None,
     accumulate: int = 1,
     data_parallel: int = 1,
+    sharding: str = "none",
+    tensor_parallel: int = 1,
+    sequence_parallel: bool = False,
+    pipeline_parallel: int = 1,
+    virtual_stages: int = 1,
+    schedule: str = "1f1b",
+    context_parallel: int = 1,
+    expert_parallel: int = 1,
+    rank: str = "max",
     foreach: bool = True,
     fused: bool = False,
     weight_decay: bool = False,
@@ -204,6 +226,15 @@ def estimate_module(
     alloc_conf: str | None = None,
     accumulate: int = 1,
     data_parallel: int = 1,
+    sharding: str = "none",
+    tensor_parallel: int = 1,
+    sequence_parallel: bool = False,
+    pipeline_parallel: int = 1,
+    virtual_stages: int = 1,
+    schedule: str = "1f1b",
+    context_parallel: int = 1,
+    expert_parallel: int = 1,
+    rank: str = "max",
     foreach: bool = True,
     fused: bool = False,
     weight_decay: bool = False,
@@ -377,7 +408,8 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
 _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "quantize")
 _LOOPING = ("loop", "transformers", "attention", "offload")
-_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_LOOPING, *_ADAPTING)
+_SEVERAL_GPUS = ("sharding", "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
+_NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_LOOPING, *_ADAPTING, *_SEVERAL_GPUS)
 
 
 def _is_of_the_graph(error: Error) -> bool:

@@ -31,8 +31,11 @@ OPTIONS_HELP = """
     software: a software stack that the GPU's profile names; None: its first.
     alloc_conf: as PYTORCH_CUDA_ALLOC_CONF; None: PyTorch's defaults.
     accumulate: forward-backward passes a step.
-    data_parallel: GPUs that train together, each on a batch of its own; the estimators model-states
-        and zero-... take more than one.
+    data_parallel: GPUs that train together, each on a batch of its own; sharding: one of SHARDINGS,
+        what of parameters, gradients and states each of them holds.
+    tensor_parallel, pipeline_parallel, context_parallel, expert_parallel: GPUs that share layers,
+        the row of layers, positions, experts; sequence_parallel, virtual_stages, and schedule (one
+        of SCHEDULES) go with them. rank: whose memory: "max", "last", "all", or a number as text.
     foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
     weight_decay: the optimizer decays the weights.
     prefetch: the next batch is copied to the GPU while a step runs.

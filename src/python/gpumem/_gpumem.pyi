@@ -9,6 +9,8 @@ LOSSES: tuple[str, ...]
 OFFLOADS: tuple[str, ...]
 OPTIMIZERS: tuple[str, ...]
 PRECISIONS: tuple[str, ...]
+SCHEDULES: tuple[str, ...]
+SHARDINGS: tuple[str, ...]
 TRANSFORMERS: tuple[str, ...]
 ZERO_GRADS: tuple[str, ...]
 

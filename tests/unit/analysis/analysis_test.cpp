@@ -75,6 +75,14 @@ const std::vector<Change>& changes() {
       {[](TrainingJob& job) { job.lora_targets = "fc"; }, true, false},
       {[](TrainingJob& job) { job.lora_dtype = model::AdapterType::bf16; }, true, false},
       {[](TrainingJob& job) { job.lora_dropout = 0.1; }, true, false},
+      {[](TrainingJob& job) { job.layout.data_parallel = 2; }},
+      {[](TrainingJob& job) {
+        job.layout.data_parallel = 2;
+        job.layout.sharding = {model::Shardings::ddp, 0};
+      }},
+      {[](TrainingJob& job) {
+        job.layout.rank = {model::Ranks::last, 0};
+      }},
       {[](TrainingJob& job) { job.quantize = model::Quantization::nf4; }, true, false},
   };
   return kAll;
@@ -250,7 +258,7 @@ TEST(Analysis, AnErrorIsThatOfItsStageAndStays) {
 
 TEST(Analysis, OfSeveralGpusHasNoRun) {
   TrainingJob job = resnet50();
-  job.data_parallel = 2;
+  job.layout.data_parallel = 2;
   Analysis analysis(job);
   EXPECT_TRUE(fails(analysis.run(gpu()), core::ErrorCode::invalid_argument, 0, "the replay is for one GPU, not for 2"));
   EXPECT_TRUE(succeeds(analysis.work()));

@@ -94,7 +94,7 @@ TEST(Estimator, WhatLeavesSomethingOutIsALowerBoundAndNotKnownToFit) {
 
 TEST(Estimator, RefusesSeveralGpusUnlessItKnowsOfThem) {
   TrainingJob several = known_job();
-  several.data_parallel = 8;
+  several.layout.data_parallel = 8;
   EXPECT_TRUE(fails(Fixed(1).estimate(several, gpu()), ErrorCode::invalid_argument, 0,
                     "fixed is for one GPU, not for 8 in data parallel"));
   EXPECT_TRUE(succeeds(Partial().estimate(several, gpu())));

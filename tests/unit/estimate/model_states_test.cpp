@@ -89,7 +89,7 @@ TEST(ModelStates, DoNotDependOnTheBatchOrOnCopiesOfTheModel) {
   TrainingJob job = job_of(kThreeLinears);
   const Bytes one = estimate(job)->expected;
   job.batch_size = 4096;
-  job.data_parallel = 64;
+  job.layout.data_parallel = 64;
   const auto result = estimate(job);
   ASSERT_TRUE(succeeds(result));
   EXPECT_EQ(result->expected, one);

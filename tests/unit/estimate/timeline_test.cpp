@@ -16,7 +16,7 @@ TrainingJob job_of(const std::string& name, std::int64_t batch_size) {
 
 TEST(Timeline, IsOfOneGpu) {
   TrainingJob job = job_of("resnet50", 2);
-  job.data_parallel = 2;
+  job.layout.data_parallel = 2;
   EXPECT_TRUE(testing::fails(make_timeline(job, *find_profile("a100-40gb")), core::ErrorCode::invalid_argument, 0,
                              "the replay is for one GPU, not for 2"));
 }

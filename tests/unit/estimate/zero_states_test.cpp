@@ -23,7 +23,7 @@ ModelGraph model_of(std::int64_t parameters, std::int64_t largest) {
 
 TrainingJob job_of(ModelGraph graph, std::int64_t gpus) {
   TrainingJob job(std::move(graph), 1);
-  job.data_parallel = gpus;
+  job.layout.data_parallel = gpus;
   job.precision = model::Precision::bf16;
   return job;
 }

@@ -19,13 +19,13 @@ std::shared_ptr<const model::ModelGraph> small_model() {
 TEST(JobRequest, IsATrainingJobOfAModel) {
   JobRequest request;
   request.training.batch_size = 8;
-  request.training.data_parallel = 4;
+  request.training.layout.data_parallel = 4;
   const auto graph = small_model();
   const auto training = job_from(request, graph);
   ASSERT_TRUE(testing::succeeds(training));
   EXPECT_EQ(training->graph, graph);
   EXPECT_EQ(training->batch_size, 8);
-  EXPECT_EQ(training->data_parallel, 4);
+  EXPECT_EQ(training->layout.data_parallel, 4);
 }
 
 TEST(JobRequest, GradientsAreZeroedWhereTheLoopDoesUnlessAPlaceIsGiven) {

@@ -38,7 +38,7 @@ TEST(TrainingJob, RefusesFiguresOutOfRangeAndNamesThem) {
   accumulation.gradient_accumulation = 0;
   EXPECT_TRUE(fails(validate(accumulation), ErrorCode::invalid_argument, 0, "gradient accumulation is 0"));
   TrainingJob parallel = job();
-  parallel.data_parallel = 0;
+  parallel.layout.data_parallel = 0;
   EXPECT_TRUE(fails(validate(parallel), ErrorCode::invalid_argument, 0, "the number of GPUs in data parallel is 0"));
   TrainingJob sequence = job();
   sequence.sequence_length = -5;

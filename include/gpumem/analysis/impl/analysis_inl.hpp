@@ -9,6 +9,7 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/model/step_recording.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem/record/recorded_steps.hpp"
 #include "gpumem/record/recorded_work.hpp"
 
@@ -159,7 +160,7 @@ GPUMEM_INLINE core::Result<device::Context> Analysis::context(const device::GpuP
 
 GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
                                                  const device::AllocatorOptions& options) {
-  if (const core::Status one = on_one_gpu(job_, "the replay"); !one) return one.error();
+  if (const core::Status known = parallel::check_modelled(job_, "the replay"); !known) return known.error();
   const core::Result<device::Context> beside = context(gpu);
   if (!beside) return beside.error();
   RunKey key{gpu.capacity(), beside->expected, device::cublas_workspace(gpu), gpu.convolution_workspace, options};
@@ -207,14 +208,6 @@ GPUMEM_INLINE std::size_t Analysis::bytes() const {
     }
   }
   return sum;
-}
-
-GPUMEM_INLINE core::Status on_one_gpu(const model::TrainingJob& job, std::string_view method) {
-  if (job.data_parallel == 1) return core::Done{};
-  return core::Error{core::ErrorCode::invalid_argument,
-                     std::string(method) + " is for one GPU, not for " + std::to_string(job.data_parallel) +
-                         " in data parallel; model-states and the zero- estimators take these",
-                     {}};
 }
 
 }  // namespace gpumem::analysis

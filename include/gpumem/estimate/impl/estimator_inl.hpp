@@ -6,6 +6,7 @@
 #include <cassert>
 
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/parallel/layout.hpp"
 
 namespace gpumem::estimate {
 
@@ -20,7 +21,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(analysis::Analysi
   const model::TrainingJob& job = analysis.job();
   const core::Status valid = model::validate(job);
   if (!valid) return valid.error();
-  const core::Status taken = takes_data_parallel() ? core::Status(core::Done{}) : analysis::on_one_gpu(job, name());
+  const core::Status taken = takes_layouts()         ? parallel::check_modelled(job, name())
+                             : takes_data_parallel() ? parallel::check_data_parallel(job, name())
+                                                     : parallel::check_one_gpu(job, name());
   if (!taken) return taken.error();
   core::Result<MemoryEstimate> estimate = do_estimate(analysis, gpu);
   // Replays of variants and the like end early: what they gave is not whole.

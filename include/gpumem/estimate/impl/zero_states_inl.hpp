@@ -97,7 +97,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> ZeroStates::do_estimate(analysis::Ana
   const detail::Formula& formula = detail::formula_of(kind_);
   const core::Checked all = job.graph->parameters();
   const StateBytes whole = detail::times(formula.whole, all);
-  const StateBytes shared = detail::divided(detail::times(formula.shared, all), job.data_parallel);
+  const StateBytes shared = detail::divided(detail::times(formula.shared, all), job.layout.data_parallel);
   const StateBytes gathered = detail::times(formula.largest_layer, detail::largest_layer(*job.graph));
   core::Result<MemoryEstimate> estimate = estimate_of({whole.parameters + shared.parameters + gathered.parameters,
                                                        whole.gradients + shared.gradients + gathered.gradients,

@@ -38,6 +38,16 @@ GPUMEM_INLINE std::optional<OptionValue> get_checkpointing(const JobRequest& req
   return OptionValue(text_of(model::kCheckpoints, training.checkpoints));
 }
 
+GPUMEM_INLINE bool set_rank(JobRequest& request, const OptionValue& value) {
+  return take_rank(request.training.layout, std::get<std::string>(value));
+}
+
+GPUMEM_INLINE std::optional<OptionValue> get_rank(const JobRequest& request) {
+  return OptionValue(rank_text(request.training.layout));
+}
+
+using model::Layout;
+
 inline constexpr auto kFlag = OptionType::flag;
 inline constexpr auto kWhole = OptionType::whole_number;
 inline constexpr auto kFraction = OptionType::fraction;
@@ -130,9 +140,62 @@ inline constexpr JobOption kOptions[] = {
     {.name = "data_parallel",
      .flag = "data-parallel",
      .value = "N",
-     .help = "GPUs that train together, each on a batch of its own; of model-states and the zero- estimators",
+     .help = "GPUs that train together, each on a batch of its own",
      .remark = "one of % GPUs in data parallel",
-     .place = plain<&TrainingJob::data_parallel>(kWhole)},
+     .place = plain<&Layout::data_parallel>(kWhole)},
+    {.name = "sharding",
+     .flag = "sharding",
+     .value = "NAME",
+     .help = "what of parameters, gradients and states each GPU in data parallel holds",
+     .remark = "%",
+     .place = counted<&Layout::sharding, model::kShardings>()},
+    {.name = "tensor_parallel",
+     .flag = "tensor-parallel",
+     .value = "N",
+     .help = "GPUs that share each layer",
+     .remark = "tensor parallel %",
+     .place = plain<&Layout::tensor_parallel>(kWhole)},
+    {.name = "sequence_parallel",
+     .flag = "sequence-parallel",
+     .help = "tensor parallel GPUs share the positions of norms, dropout and residuals as well",
+     .remark = "sequence parallel",
+     .place = plain<&Layout::sequence_parallel>(kFlag)},
+    {.name = "pipeline_parallel",
+     .flag = "pipeline-parallel",
+     .value = "N",
+     .help = "GPUs that hold the model's layers one after another",
+     .remark = "pipeline parallel %",
+     .place = plain<&Layout::pipeline_parallel>(kWhole)},
+    {.name = "virtual_stages",
+     .flag = "virtual-stages",
+     .value = "N",
+     .help = "stages of the model on each GPU of the pipeline",
+     .remark = "% stages a GPU",
+     .place = plain<&Layout::virtual_stages>(kWhole)},
+    {.name = "schedule",
+     .flag = "schedule",
+     .value = "NAME",
+     .help = "the order of a pipeline's micro-batches",
+     .remark = "schedule %",
+     .place = choice<&Layout::schedule, model::kSchedules>()},
+    {.name = "context_parallel",
+     .flag = "context-parallel",
+     .value = "N",
+     .help = "GPUs that share each sample's positions",
+     .remark = "context parallel %",
+     .place = plain<&Layout::context_parallel>(kWhole)},
+    {.name = "expert_parallel",
+     .flag = "expert-parallel",
+     .value = "N",
+     .help = "GPUs that share the experts of a mixture",
+     .remark = "expert parallel %",
+     .place = plain<&Layout::expert_parallel>(kWhole)},
+    {.name = "rank",
+     .flag = "rank",
+     .value = "NAME",
+     .help = "whose memory: a rank's number, or one of",
+     .remark = "rank %",
+     .place = {OptionType::choice, true, &set_rank, &get_rank, &names_of<model::kRanks>}},
     {.name = "foreach",
      .flag = "foreach",
      .help = "the optimizer's multi-tensor form",

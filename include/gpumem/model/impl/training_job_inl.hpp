@@ -34,6 +34,21 @@ GPUMEM_INLINE std::string adapter_fault(const TrainingJob& job) {
   return {};
 }
 
+/// The first count of the layout that is not positive, in words; empty: none.
+GPUMEM_INLINE std::string layout_fault(const Layout& layout) {
+  const std::pair<std::string_view, std::int64_t> counts[] = {
+      {"the number of GPUs in data parallel", layout.data_parallel},
+      {"the number of GPUs in tensor parallel", layout.tensor_parallel},
+      {"the number of pipeline stages", layout.pipeline_parallel},
+      {"the number of virtual stages", layout.virtual_stages},
+      {"the number of GPUs in context parallel", layout.context_parallel},
+      {"the number of GPUs in expert parallel", layout.expert_parallel}};
+  for (const auto& [what, value] : counts) {
+    if (value < 1) return std::string(what) + " is " + std::to_string(value) + "; it must be at least 1";
+  }
+  return {};
+}
+
 }  // namespace training_job_detail
 
 GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
@@ -55,7 +70,8 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   if (job.loss_form.kind != LossForms::standard && job.loss != Loss::cross_entropy) {
     return refuse("only cross entropy can be chunked or fused");
   }
-  if (job.data_parallel < 1) return not_positive("the number of GPUs in data parallel", job.data_parallel);
+  if (std::string fault = training_job_detail::layout_fault(job.layout); !fault.empty())
+    return refuse(std::move(fault));
   if (job.sequence_length && *job.sequence_length < 1) return not_positive("the sequence length", *job.sequence_length);
   if (job.samples_per_epoch && *job.samples_per_epoch < 1) {
     return not_positive("the number of samples an epoch", *job.samples_per_epoch);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "gpumem/parallel/layout.hpp"
+
 namespace gpumem::utilisation {
 
 namespace utilisation_estimator_detail {
@@ -36,6 +38,8 @@ GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationEstimator::estimate(a
   namespace detail = utilisation_estimator_detail;
   const core::Status valid = model::validate(job);
   if (!valid) return valid.error();
+  const core::Status alone = parallel::check_data_parallel(job, name());
+  if (!alone) return alone.error();
   core::Result<UtilisationEstimate> estimate = do_estimate(analysis, gpu);
   if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());
   for (Share* share :

@@ -1,0 +1,177 @@
+#pragma once
+
+#include "gpumem/parallel/layout.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "gpumem/core/checked.hpp"
+
+namespace gpumem::parallel {
+
+namespace layout_detail {
+
+using model::Layout;
+using model::Ranks;
+using model::Schedule;
+using model::Shardings;
+using model::TrainingJob;
+
+GPUMEM_INLINE core::Error refused(std::string message) {
+  return {core::ErrorCode::invalid_argument, std::move(message), {}};
+}
+
+/// The rule of sharding that the layout breaks; empty: none.
+GPUMEM_INLINE std::string sharding_fault(const Layout& layout) {
+  const Shardings kind = layout.sharding.kind;
+  if (kind == Shardings::none) return {};
+  const std::string name = "--sharding " + parallel::name_of(layout.sharding);
+  const std::int64_t ranks = sharing_ranks(layout);
+  if (kind == Shardings::hsdp) {
+    const std::int64_t group = layout.sharding.count;
+    if (group < 1 || ranks % group != 0) {
+      return name + " cuts parameters within groups of " + std::to_string(group) + " ranks, and " +
+             std::to_string(ranks) + " ranks are no multiple of that";
+    }
+  }
+  // Megatron runs its distributed optimizer on one rank too, where it keeps what it keeps on several.
+  if (ranks == 1 && kind != Shardings::distributed_optimizer) {
+    return name + " needs several ranks that share the parameters; say --data-parallel 8";
+  }
+  return {};
+}
+
+/// The rule of pipelines that the layout breaks; empty: none.
+GPUMEM_INLINE std::string pipeline_fault(const TrainingJob& job) {
+  const Layout& layout = job.layout;
+  if (layout.pipeline_parallel == 1) {
+    if (layout.virtual_stages > 1) return "--virtual-stages needs a pipeline; say --pipeline-parallel 4";
+    if (layout.schedule != Schedule::one_forward_one_backward) {
+      return "--schedule is a pipeline's; say --pipeline-parallel 4";
+    }
+    return {};
+  }
+  const bool interleaved = layout.schedule == Schedule::interleaved;
+  if (layout.virtual_stages > 1 && !interleaved) {
+    return "--virtual-stages runs under --schedule interleaved-1f1b alone";
+  }
+  if (interleaved && layout.virtual_stages == 1) {
+    return "--schedule interleaved-1f1b needs two stages a rank or more; say --virtual-stages 2";
+  }
+  if (interleaved && job.gradient_accumulation % layout.pipeline_parallel != 0) {
+    return "--schedule interleaved-1f1b needs a number of micro-batches (--accumulate) that is a multiple of "
+           "--pipeline-parallel";
+  }
+  return {};
+}
+
+/// The rule of groups and ranks that the layout breaks, `world` ranks in all; empty: none.
+GPUMEM_INLINE std::string group_fault(const Layout& layout, std::int64_t world) {
+  if (layout.sequence_parallel && layout.tensor_parallel == 1) {
+    return "--sequence-parallel splits what tensor parallel ranks hold in common; say --tensor-parallel 2";
+  }
+  const std::int64_t stage = world / layout.pipeline_parallel;
+  if (stage % layout.expert_parallel != 0) {
+    return "--expert-parallel " + std::to_string(layout.expert_parallel) + " must divide the " + std::to_string(stage) +
+           " ranks of a pipeline stage (data x tensor x context parallel)";
+  }
+  if (layout.rank.kind == Ranks::one && (layout.rank.count < 0 || layout.rank.count >= world)) {
+    return "there is no rank " + std::to_string(layout.rank.count) + " among " + std::to_string(world) +
+           "; ranks count from 0";
+  }
+  return {};
+}
+
+/// "--tensor-parallel 8".
+GPUMEM_INLINE std::string counted(std::string_view option, std::int64_t value) {
+  return "--" + std::string(option) + " " + std::to_string(value);
+}
+
+/// The first of the options that split the model itself; empty: none.
+GPUMEM_INLINE std::string split_of_model(const Layout& layout) {
+  if (layout.tensor_parallel > 1) return counted("tensor-parallel", layout.tensor_parallel);
+  if (layout.pipeline_parallel > 1) return counted("pipeline-parallel", layout.pipeline_parallel);
+  if (layout.context_parallel > 1) return counted("context-parallel", layout.context_parallel);
+  if (layout.expert_parallel > 1) return counted("expert-parallel", layout.expert_parallel);
+  return {};
+}
+
+/// The first of the options that no plan follows yet; empty: none.
+GPUMEM_INLINE std::string not_modelled(const TrainingJob& job) {
+  const Layout& layout = job.layout;
+  if (std::string split = split_of_model(layout); !split.empty()) return split;
+  if (layout.sharding.kind != Shardings::none) return "--sharding " + parallel::name_of(layout.sharding);
+  if (job.offload == model::Offload::parameters) return "--offload parameters";
+  return {};
+}
+
+}  // namespace layout_detail
+
+GPUMEM_INLINE core::Result<std::int64_t> world_size(const model::Layout& layout) {
+  const core::Checked ranks = core::Checked(layout.data_parallel) * core::Checked(layout.tensor_parallel) *
+                              core::Checked(layout.pipeline_parallel) * core::Checked(layout.context_parallel);
+  if (!ranks.valid())
+    return core::Error{core::ErrorCode::overflow, "the layout has more ranks than can be counted", {}};
+  return *ranks.value();
+}
+
+GPUMEM_INLINE std::int64_t sharing_ranks(const model::Layout& layout) {
+  return layout.data_parallel * layout.context_parallel;
+}
+
+GPUMEM_INLINE bool on_one_gpu(const model::Layout& layout) {
+  return layout.data_parallel == 1 && layout.tensor_parallel == 1 && layout.pipeline_parallel == 1 &&
+         layout.context_parallel == 1 && layout.expert_parallel == 1 && layout.sharding.kind == model::Shardings::none;
+}
+
+GPUMEM_INLINE core::Status check(const model::TrainingJob& job) {
+  const core::Result<std::int64_t> world = world_size(job.layout);
+  if (!world) return world.error();
+  for (std::string fault : {layout_detail::pipeline_fault(job), layout_detail::group_fault(job.layout, *world),
+                            layout_detail::sharding_fault(job.layout)}) {
+    if (!fault.empty()) return layout_detail::refused(std::move(fault));
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::string_view method) {
+  core::Status possible = check(job);
+  if (!possible) return possible;
+  const std::string missing = layout_detail::not_modelled(job);
+  if (!missing.empty()) {
+    return layout_detail::refused(std::string(method) + " does not model " + missing +
+                                  "; without it the answer is one GPU's");
+  }
+  if (job.layout.sharding.kind == model::Shardings::none) return check_one_gpu(job, method);
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method) {
+  if (on_one_gpu(job.layout) && job.offload != model::Offload::parameters) return core::Done{};
+  core::Status alone = check_data_parallel(job, method);
+  if (!alone) return alone;
+  return layout_detail::refused(std::string(method) + " is for one GPU, not for " +
+                                std::to_string(job.layout.data_parallel) +
+                                " in data parallel; model-states and the zero- estimators take these, and replay where "
+                                "--sharding says how they share the model");
+}
+
+GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method) {
+  core::Status possible = check(job);
+  if (!possible) return possible;
+  std::string split = layout_detail::split_of_model(job.layout);
+  if (split.empty() && job.layout.sharding.kind != model::Shardings::none) {
+    split = "--sharding " + name_of(job.layout.sharding);
+  }
+  if (split.empty() && job.offload == model::Offload::parameters) split = "--offload parameters";
+  if (split.empty()) return core::Done{};
+  return layout_detail::refused(std::string(method) + " does not model " + split + "; use --estimator replay");
+}
+
+GPUMEM_INLINE std::string name_of(const model::Sharding& sharding) {
+  std::string text(model::name_of(model::kShardings, sharding.kind));
+  if (text.ends_with(":N")) text.replace(text.size() - 1, 1, std::to_string(sharding.count));
+  return text;
+}
+
+}  // namespace gpumem::parallel

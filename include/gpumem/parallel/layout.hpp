@@ -1,0 +1,49 @@
+// Enters: a job with its layout (model/layout.hpp). Leaves: whether such a layout can be, which rule it breaks if not,
+// and what of it gpumem models. Units: ranks.
+// Sources of the rules: megatron/core/parallel_state.py and megatron/training/arguments.py of Megatron-LM,
+// torchtitan/distributed/parallel_dims.py, torch/distributed/device_mesh.py.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::parallel {
+
+/// Of the whole job. Errors: overflow for more than 64 bits count.
+[[nodiscard]] core::Result<std::int64_t> world_size(const model::Layout& layout);
+
+/// Ranks that hold the same parameters where nothing is sharded, and so share them where something is: Megatron's and
+/// torchtitan's shards span context parallel ranks as well. The job passed check().
+[[nodiscard]] std::int64_t sharing_ranks(const model::Layout& layout);
+
+/// Whether it is one GPU's job.
+[[nodiscard]] bool on_one_gpu(const model::Layout& layout);
+
+/// Done if the layout can be. What needs the model (heads, layers, experts that must divide) is looked at where the
+/// model is split. Errors: invalid_argument, naming the rule.
+[[nodiscard]] core::Status check(const model::TrainingJob& job);
+
+/// Done if the job trains on one GPU. `method` is named in the message. Errors: invalid_argument for several GPUs.
+[[nodiscard]] core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method);
+
+/// Done if the job trains on one GPU, or on several in data parallel of which nothing more is said: for formulas that
+/// are about one sharding. Errors: invalid_argument for any other layout.
+[[nodiscard]] core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method);
+
+/// Done if `method` may answer for the layout by the step's plan: it can be, and gpumem models each part of it. Errors:
+/// those of check(); invalid_argument, naming the option that is not modelled.
+[[nodiscard]] core::Status check_modelled(const model::TrainingJob& job, std::string_view method);
+
+/// "fsdp2", "hsdp:4".
+[[nodiscard]] std::string name_of(const model::Sharding& sharding);
+
+}  // namespace gpumem::parallel
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/parallel/impl/layout_inl.hpp"
+#endif

@@ -1,0 +1,135 @@
+#include "gpumem/parallel/layout.hpp"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "expect.hpp"
+
+namespace gpumem::parallel {
+namespace {
+
+using core::ErrorCode;
+using model::Layout;
+using model::Ranks;
+using model::Schedule;
+using model::Shardings;
+using model::TrainingJob;
+using testing::fails;
+using testing::succeeds;
+
+TrainingJob job_with(const std::function<void(Layout&)>& change) {
+  TrainingJob job;
+  job.batch_size = 1;
+  change(job.layout);
+  return job;
+}
+
+TEST(Layout, TheWorldIsTheProductOfItsGroups) {
+  Layout layout;
+  EXPECT_EQ(*world_size(layout), 1);
+  EXPECT_TRUE(on_one_gpu(layout));
+  layout.data_parallel = 4;
+  layout.tensor_parallel = 8;
+  layout.pipeline_parallel = 2;
+  layout.context_parallel = 3;
+  layout.expert_parallel = 4;
+  EXPECT_EQ(*world_size(layout), 192) << "experts are shared by the ranks that there are";
+  EXPECT_EQ(sharing_ranks(layout), 12);
+  EXPECT_FALSE(on_one_gpu(layout));
+  layout.data_parallel = std::int64_t{1} << 62;
+  EXPECT_TRUE(fails(world_size(layout), ErrorCode::overflow, 0, "more ranks than can be counted"));
+}
+
+TEST(Layout, OneGpuIsALayoutToo) {
+  EXPECT_TRUE(succeeds(check(job_with([](Layout&) {}))));
+  EXPECT_TRUE(succeeds(check_one_gpu(job_with([](Layout&) {}), "replay")));
+}
+
+TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {
+  struct Case {
+    std::function<void(Layout&)> change;
+    const char* rule;
+  };
+  const std::vector<Case> cases = {
+      {[](Layout& of) {
+         of.sharding = {Shardings::fsdp2, 0};
+       },
+       "--sharding fsdp2 needs several ranks"},
+      {[](Layout& of) {
+         of.data_parallel = 8;
+         of.sharding = {Shardings::hsdp, 3};
+       },
+       "--sharding hsdp:3 cuts parameters within groups of 3 ranks, and 8 ranks are no multiple"},
+      {[](Layout& of) { of.sequence_parallel = true; }, "--sequence-parallel splits what tensor parallel ranks"},
+      {[](Layout& of) { of.virtual_stages = 2; }, "--virtual-stages needs a pipeline"},
+      {[](Layout& of) { of.schedule = Schedule::gpipe; }, "--schedule is a pipeline's"},
+      {[](Layout& of) {
+         of.pipeline_parallel = 2;
+         of.virtual_stages = 2;
+       },
+       "under --schedule interleaved-1f1b alone"},
+      {[](Layout& of) {
+         of.pipeline_parallel = 2;
+         of.schedule = Schedule::interleaved;
+       },
+       "needs two stages a rank or more"},
+      {[](Layout& of) {
+         of.pipeline_parallel = 2;
+         of.virtual_stages = 2;
+         of.schedule = Schedule::interleaved;
+       },
+       "a multiple of --pipeline-parallel"},
+      {[](Layout& of) {
+         of.data_parallel = 4;
+         of.expert_parallel = 3;
+       },
+       "--expert-parallel 3 must divide the 4 ranks"},
+      {[](Layout& of) {
+         of.rank = {Ranks::one, 1};
+       },
+       "there is no rank 1 among 1"},
+  };
+  for (const Case& one : cases) {
+    EXPECT_TRUE(fails(check(job_with(one.change)), ErrorCode::invalid_argument, 0, one.rule));
+    EXPECT_TRUE(fails(check_modelled(job_with(one.change), "replay"), ErrorCode::invalid_argument, 0, one.rule));
+  }
+}
+
+TEST(Layout, NoMethodGivesOneGpusAnswerForAnother) {
+  const std::vector<std::pair<std::function<void(Layout&)>, const char*>> splits = {
+      {[](Layout& of) { of.tensor_parallel = 2; }, "--tensor-parallel 2"},
+      {[](Layout& of) { of.pipeline_parallel = 2; }, "--pipeline-parallel 2"},
+      {[](Layout& of) { of.context_parallel = 2; }, "--context-parallel 2"},
+      {[](Layout& of) {
+         of.data_parallel = 2;
+         of.expert_parallel = 2;
+       },
+       "--expert-parallel 2"},
+      {[](Layout& of) {
+         of.data_parallel = 2;
+         of.sharding = {Shardings::zero_3, 0};
+       },
+       "--sharding zero-3"},
+  };
+  for (const auto& [change, option] : splits) {
+    const std::string words = std::string("horus does not model ") + option;
+    EXPECT_TRUE(fails(check_one_gpu(job_with(change), "horus"), ErrorCode::invalid_argument, 0, words));
+    EXPECT_TRUE(fails(check_data_parallel(job_with(change), "horus"), ErrorCode::invalid_argument, 0, words));
+  }
+  const TrainingJob replicas = job_with([](Layout& of) { of.data_parallel = 8; });
+  EXPECT_TRUE(succeeds(check_data_parallel(replicas, "zero-2")));
+  const char* const words = "is for one GPU, not for 8 in data parallel";
+  EXPECT_TRUE(fails(check_one_gpu(replicas, "horus"), ErrorCode::invalid_argument, 0, words));
+  EXPECT_TRUE(fails(check_modelled(replicas, "replay"), ErrorCode::invalid_argument, 0, words));
+}
+
+TEST(Layout, ShardingsHaveTheirOptionsNames) {
+  EXPECT_EQ(name_of({Shardings::distributed_optimizer, 0}), "distributed-optimizer");
+  EXPECT_EQ(name_of({Shardings::hsdp, 16}), "hsdp:16");
+}
+
+}  // namespace
+}  // namespace gpumem::parallel
