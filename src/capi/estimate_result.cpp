@@ -27,11 +27,11 @@ gpumem_estimate_result result_of(const MemoryEstimate& estimate, const device::G
     return estimate.tells(name) ? bytes.count() : kNotTold;
   };
   result.context_bytes = part("context", parts.context);
-  result.parameters_bytes = part("parameters", parts.parameters);
+  result.parameters_bytes = part("parameters", core::Bytes(parts.parameters.count() + parts.gathered.count()));
   result.gradients_bytes = part("gradients", parts.gradients);
   result.optimizer_bytes = part("optimizer", parts.optimizer);
   result.activations_bytes = part("activations", parts.activations);
-  result.workspace_bytes = part("workspace", parts.workspace);
+  result.workspace_bytes = part("workspace", core::Bytes(parts.workspace.count() + parts.communication.count()));
   result.fragmentation_bytes = part("fragmentation", parts.fragmentation);
   result.upper_coverage = estimate.upper_coverage.value_or(static_cast<double>(kNotTold));
   result.retries = estimate.retries;

@@ -11,5 +11,6 @@
 #include "gpumem/plan/impl/optimizer_step_inl.hpp"
 #include "gpumem/plan/impl/recomputation_inl.hpp"
 #include "gpumem/plan/impl/run_state_inl.hpp"
+#include "gpumem/plan/impl/sharded_model_inl.hpp"
 #include "gpumem/plan/impl/step_plan_inl.hpp"
 #include "gpumem/plan/impl/step_work_inl.hpp"

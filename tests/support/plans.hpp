@@ -49,7 +49,8 @@ inline Planned planned(const TrainingJob& job, ops::Backend backend = ops::Backe
 
 inline std::string_view name_of(plan::Category category) {
   static constexpr std::array<std::string_view, plan::kCategories> kNames = {
-      "parameter", "buffer", "input", "activation", "flow", "gradient", "optimizer", "temporary"};
+      "parameter", "buffer",    "input",     "activation", "flow",
+      "gradient",  "optimizer", "temporary", "gathered",   "communication"};
   return kNames[static_cast<std::size_t>(category)];
 }
 

@@ -23,20 +23,25 @@ struct Breakdown {
   core::Bytes activations;    ///< what the forward pass makes
   core::Bytes workspace;      ///< scratch memory of cuBLAS and cuDNN
   core::Bytes fragmentation;  ///< reserved by the allocator, not allocated
+  core::Bytes gathered;       ///< parameters of other ranks, while a unit that is sharded is whole
+  core::Bytes communication;  ///< buckets and what collectives read
 
   struct Part {
     std::string_view name;
     core::Bytes bytes;
   };
-  /// The parts with their names, in the order in which people think of them.
-  [[nodiscard]] std::array<Part, 7> parts() const {
-    return {{{"context", context},
-             {"parameters", parameters},
-             {"gradients", gradients},
-             {"optimizer", optimizer},
-             {"activations", activations},
-             {"workspace", workspace},
-             {"fragmentation", fragmentation}}};
+  /// The parts with their names, in the order in which people think of them; those of several GPUs where there are any.
+  [[nodiscard]] std::vector<Part> parts() const {
+    std::vector<Part> all = {{"context", context},
+                             {"parameters", parameters},
+                             {"gradients", gradients},
+                             {"optimizer", optimizer},
+                             {"activations", activations},
+                             {"workspace", workspace},
+                             {"fragmentation", fragmentation}};
+    if (gathered.count() > 0) all.push_back({"gathered", gathered});
+    if (communication.count() > 0) all.push_back({"communication", communication});
+    return all;
   }
   /// The sum of all parts; invalid if it does not fit 64 bits.
   [[nodiscard]] core::Checked total() const {

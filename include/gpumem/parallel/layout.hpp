@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
 
@@ -37,6 +38,18 @@ namespace gpumem::parallel {
 /// Done if `method` may answer for the layout by the step's plan: it can be, and gpumem models each part of it. Errors:
 /// those of check(); invalid_argument, naming the option that is not modelled.
 [[nodiscard]] core::Status check_modelled(const model::TrainingJob& job, std::string_view method);
+
+/// What communicators take of each GPU, beside the allocator.
+struct Communicators {
+  core::Bytes expected;
+  core::Bytes lower;
+  core::Bytes upper;
+};
+/// Nothing on one GPU. NCCL allocates by cudaMalloc: for each channel, peer and protocol a buffer (NCCL_BUFFSIZE is 4
+/// MiB, src/init.cc: the LL and LL128 protocols have theirs beside it), as many channels as NVLink and the network make
+/// it take. 0.2 to 2 GiB were seen of jobs with one to several communicators; the expected figure is one ring's of 24
+/// channels, not measured.
+[[nodiscard]] Communicators communicators(const model::Layout& layout);
 
 /// "fsdp2", "hsdp:4".
 [[nodiscard]] std::string name_of(const model::Sharding& sharding);

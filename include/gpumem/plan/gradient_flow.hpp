@@ -10,12 +10,13 @@
 #include "gpumem/plan/forward_calls.hpp"
 #include "gpumem/plan/recomputation.hpp"
 #include "gpumem/plan/run_state.hpp"
+#include "gpumem/plan/sharded_model.hpp"
 
 namespace gpumem::plan {
 
 class GradientFlow {
  public:
-  GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks);
+  GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks, ShardedModel& shards);
 
   /// loss.backward(). `scaled_loss`: the loss times GradScaler's scale, which is released when backward has run;
   /// kNoSlot: the loss is not scaled.
@@ -65,6 +66,7 @@ class GradientFlow {
   EventLog& log_;
   ForwardCalls& calls_;
   Recomputation& blocks_;
+  ShardedModel& shards_;
   std::vector<Flow> gradients_;        ///< by tensor; a parameter's stays until zero_grad
   std::vector<Slot> met_;              ///< by parameter: what its readers' gradients sum to so far in this pass
   std::vector<std::int32_t> readers_;  ///< by parameter: how many gradients it gets in a pass

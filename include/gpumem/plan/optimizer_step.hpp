@@ -21,9 +21,17 @@ struct TrainedParameter {
   std::uint32_t layer = kNoLayer;
 };
 
+/// What it updates in place of the parameters.
+struct Masters {
+  bool made = false;              ///< float32 copies of the parameters
+  bool gradients_copied = false;  ///< each step makes float32 copies of the gradients for them
+  bool on_host = false;           ///< with the states, and the step
+};
+
 class OptimizerStep {
  public:
-  OptimizerStep(EventLog& log, core::Pace& pace, const model::TrainingJob& job, const BackendTraits& backend);
+  OptimizerStep(EventLog& log, core::Pace& pace, const model::TrainingJob& job, const BackendTraits& backend,
+                const Masters& masters);
 
   /// Before all else: what it updates, in the order of the model.
   void update_all(std::vector<TrainedParameter> parameters) { parameters_ = std::move(parameters); }
@@ -51,8 +59,7 @@ class OptimizerStep {
   bool fused_ = false;
   bool decays_ = false;  ///< into a copy of the gradients
   bool has_state_ = false;
-  bool masters_ = false;  ///< it updates float32 copies, of which it makes float32 gradients
-  bool on_host_ = false;  ///< states, masters and the step
+  Masters masters_;
 };
 
 /// Works under amp-fp16 on a GPU, and does nothing otherwise.

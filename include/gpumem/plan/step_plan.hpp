@@ -24,8 +24,10 @@ enum class Category : std::uint8_t {
   gradient,             ///< of parameters
   optimizer,            ///< its state
   temporary,            ///< given back by the call that took it
+  gathered,             ///< whole parameters of a unit that is sharded
+  communication,        ///< buckets, and what collectives read
 };
-inline constexpr std::size_t kCategories = 8;
+inline constexpr std::size_t kCategories = 10;
 
 enum class Phase : std::uint8_t { construction, summary, batch, forward, backward, optimizer, validation };
 
@@ -38,7 +40,9 @@ inline constexpr std::array<model::Named<Category>, kCategories> kCategoryNames 
      {Category::activation_gradient, "activation gradient"},
      {Category::gradient, "gradient"},
      {Category::optimizer, "optimizer state"},
-     {Category::temporary, "temporary"}}};
+     {Category::temporary, "temporary"},
+     {Category::gathered, "gathered parameter"},
+     {Category::communication, "communication"}}};
 inline constexpr std::array<model::Named<Phase>, 7> kPhaseNames = {{{Phase::construction, "construction"},
                                                                     {Phase::summary, "summary"},
                                                                     {Phase::batch, "batch"},
@@ -95,7 +99,7 @@ struct StepPlan {
 
 /// The run: construction, an optional summary pass, the first two steps, then, if batches differ, the last batch of
 /// an epoch, a validation pass and one step more. `reused` is a plan that is no longer needed, whose memory it takes.
-/// Errors: overflow, naming the layer whose tensor does not fit; deadline_exceeded.
+/// Errors: overflow, naming the layer whose tensor does not fit; those of parallel::sharing_of(); deadline_exceeded.
 [[nodiscard]] core::Result<StepPlan> make_step_plan(const model::TrainingJob& job, const ForwardPass& pass,
                                                     StepPlan reused = {});
 

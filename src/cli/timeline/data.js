@@ -20,11 +20,11 @@ const percent = (share) => `${(100 * share).toFixed(1)} %`;
 // The stack, from the ground up. Each band sums some of the replay's categories.
 const bands = [
   {key: 'context', title: 'Context'},
-  {key: 'parameters', title: 'Parameters', of: ['parameter', 'buffer']},
+  {key: 'parameters', title: 'Parameters', of: ['parameter', 'buffer', 'gathered parameter']},
   {key: 'optimizer', title: 'Optimizer state', of: ['optimizer state']},
   {key: 'gradients', title: 'Gradients', of: ['gradient']},
   {key: 'activations', title: 'Activations', of: ['activation', 'input']},
-  {key: 'passing', title: 'Activation gradients, temporaries', of: ['activation gradient', 'temporary']},
+  {key: 'passing', title: 'Activation gradients, temporaries', of: ['activation gradient', 'temporary', 'communication']},
   {key: 'workspace', title: 'Library workspaces', of: ['workspace']},
 ];
 const bandOf = data.categories.map((name) => bands.findIndex((band) => band.of && band.of.includes(name)));

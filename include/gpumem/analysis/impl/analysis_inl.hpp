@@ -155,7 +155,14 @@ GPUMEM_INLINE core::Result<const plan::StepWork*> Analysis::work() {
 GPUMEM_INLINE core::Result<device::Context> Analysis::context(const device::GpuProfile& gpu) {
   const auto from = source();
   if (!from) return from.error();
-  return device::context_of(gpu, job_.software, {from->convolves, from->normalises});
+  core::Result<device::Context> made = device::context_of(gpu, job_.software, {from->convolves, from->normalises});
+  if (!made) return made;
+  const parallel::Communicators more = parallel::communicators(job_.layout);
+  const auto sum = [](core::Bytes left, core::Bytes right) { return core::Bytes(left.count() + right.count()); };
+  made->expected = sum(made->expected, more.expected);
+  made->lower = sum(made->lower, more.lower);
+  made->upper = sum(made->upper, more.upper);
+  return made;
 }
 
 GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,

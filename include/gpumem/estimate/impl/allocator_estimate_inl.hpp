@@ -21,6 +21,8 @@ GPUMEM_INLINE Breakdown breakdown_of(const analysis::AllocatorRun& run, core::By
   parts.activations = core::Bytes(of(Category::activation) + of(Category::activation_gradient) + of(Category::input) +
                                   of(Category::temporary));
   parts.workspace = core::Bytes(run.at_peak[analysis::kWorkspaceCategory]);
+  parts.gathered = core::Bytes(of(Category::gathered));
+  parts.communication = core::Bytes(of(Category::communication));
   parts.fragmentation = core::Bytes(run.peak_reserved - run.peak_allocated);
   return parts;
 }

@@ -9,6 +9,8 @@
 
 #include "gpumem/adapt/adapt.hpp"
 #include "gpumem/model/step_recording.hpp"
+#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::estimate {
 
@@ -32,6 +34,7 @@ inline constexpr double kOtherGpuWithConvolutions = 0.10;
 inline constexpr double kOtherGpu = 0.03;
 inline constexpr double kOtherPrecision = 0.05;
 inline constexpr double kAdapted = 0.05;
+inline constexpr double kSeveralGpus = 0.05;
 inline constexpr double kGuess = 0.25;
 /// cuDNN's benchmark mode, where it tries kernels with larger workspaces: of 2,570 runs of timm's models (A100-40GB,
 /// the FakeTensor study of GPUMemNet's repository) 73 took clearly more than the runs of the same model at other batch
@@ -110,6 +113,28 @@ GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis:
   }
 }
 
+/// What is taken as given of a job on several GPUs.
+GPUMEM_INLINE void add_layout(const model::TrainingJob& job, std::vector<Assumption>& assumed) {
+  const parallel::Communicators more = parallel::communicators(job.layout);
+  if (more.expected.count() > 0) {
+    assumed.push_back({"communicators", core::to_string(more.expected) +
+                                            " for NCCL's buffers, which nobody measured (" +
+                                            core::to_string(more.lower) + " to " + core::to_string(more.upper) +
+                                            " were seen of one to several communicators)"});
+  }
+  if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
+}
+
+/// The context without what communicators take.
+GPUMEM_INLINE device::Context without_communicators(device::Context context, const model::TrainingJob& job) {
+  const parallel::Communicators more = parallel::communicators(job.layout);
+  const auto less = [](core::Bytes whole, core::Bytes part) { return core::Bytes(whole.count() - part.count()); };
+  context.expected = less(context.expected, more.expected);
+  context.lower = less(context.lower, more.lower);
+  context.upper = less(context.upper, more.upper);
+  return context;
+}
+
 /// "8.0" of (8, 0).
 GPUMEM_INLINE std::string capability_text(const std::array<std::int64_t, 2>& capability) {
   return std::to_string(capability[0]) + "." + std::to_string(capability[1]);
@@ -131,6 +156,7 @@ GPUMEM_INLINE Margin margin_of(const model::TrainingJob& job, const analysis::Pl
     margin.coverage.reset();
   }
   if (adapt::adapts(job)) detail::widen(margin, detail::kAdapted);
+  if (!parallel::on_one_gpu(job.layout)) detail::widen(margin, detail::kSeveralGpus);
   if (source.guesses.edges > 0) detail::widen(margin, detail::kGuess + detail::guessed_share(source.guesses));
   if (source.unknown_layers > 0 || bounded) margin.coverage.reset();
   margin.fewer = detail::of_batch(source.guesses.fewer_elements, job);
@@ -142,7 +168,8 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
                                                      const device::GpuProfile& gpu, const device::Context& context) {
   namespace detail = evidence_detail;
   std::vector<Assumption> assumed;
-  if (auto of_context = detail::of_context(gpu, context)) assumed.push_back(*std::move(of_context));
+  const device::Context bare = detail::without_communicators(context, job);
+  if (auto of_context = detail::of_context(gpu, bare)) assumed.push_back(*std::move(of_context));
   if (!gpu.usable_bytes) {
     assumed.push_back(
         {"capacity", "all of " + core::to_string(gpu.capacity()) + " can be used; a driver keeps a little"});
@@ -161,6 +188,7 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
         {"precision", "no run in " + std::string(model::name_of(model::kPrecisions, job.precision)) + " was measured"});
   }
   detail::add_adaptation(job, source, assumed);
+  detail::add_layout(job, assumed);
   if (const model::StepRecording* recording = job.graph->recording()) {
     const std::string capability = detail::capability_text(recording->capability);
     if (capability != gpu.compute_capability) {

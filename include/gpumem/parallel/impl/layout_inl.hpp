@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "gpumem/core/checked.hpp"
+#include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {
 
@@ -96,15 +97,6 @@ GPUMEM_INLINE std::string split_of_model(const Layout& layout) {
   return {};
 }
 
-/// The first of the options that no plan follows yet; empty: none.
-GPUMEM_INLINE std::string not_modelled(const TrainingJob& job) {
-  const Layout& layout = job.layout;
-  if (std::string split = split_of_model(layout); !split.empty()) return split;
-  if (layout.sharding.kind != Shardings::none) return "--sharding " + parallel::name_of(layout.sharding);
-  if (job.offload == model::Offload::parameters) return "--offload parameters";
-  return {};
-}
-
 }  // namespace layout_detail
 
 GPUMEM_INLINE core::Result<std::int64_t> world_size(const model::Layout& layout) {
@@ -137,11 +129,13 @@ GPUMEM_INLINE core::Status check(const model::TrainingJob& job) {
 GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::string_view method) {
   core::Status possible = check(job);
   if (!possible) return possible;
-  const std::string missing = layout_detail::not_modelled(job);
-  if (!missing.empty()) {
-    return layout_detail::refused(std::string(method) + " does not model " + missing +
+  const std::string split = layout_detail::split_of_model(job.layout);
+  if (!split.empty()) {
+    return layout_detail::refused(std::string(method) + " does not model " + split +
                                   "; without it the answer is one GPU's");
   }
+  const auto sharing = sharing_of(job);
+  if (!sharing) return sharing.error();
   if (job.layout.sharding.kind == model::Shardings::none) return check_one_gpu(job, method);
   return core::Done{};
 }
@@ -166,6 +160,14 @@ GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, st
   if (split.empty() && job.offload == model::Offload::parameters) split = "--offload parameters";
   if (split.empty()) return core::Done{};
   return layout_detail::refused(std::string(method) + " does not model " + split + "; use --estimator replay");
+}
+
+GPUMEM_INLINE Communicators communicators(const model::Layout& layout) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  const bool alone = layout.data_parallel == 1 && layout.tensor_parallel == 1 && layout.pipeline_parallel == 1 &&
+                     layout.context_parallel == 1;
+  if (alone) return {};
+  return {core::Bytes(400 * kMiB), core::Bytes(200 * kMiB), core::Bytes(2048 * kMiB)};
 }
 
 GPUMEM_INLINE std::string name_of(const model::Sharding& sharding) {

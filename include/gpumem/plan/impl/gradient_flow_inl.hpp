@@ -6,8 +6,9 @@
 
 namespace gpumem::plan {
 
-GPUMEM_INLINE GradientFlow::GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks)
-    : state_(state), log_(state.log()), calls_(calls), blocks_(blocks) {
+GPUMEM_INLINE GradientFlow::GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks,
+                                         ShardedModel& shards)
+    : state_(state), log_(state.log()), calls_(calls), blocks_(blocks), shards_(shards) {
   const std::size_t tensors = state.tape().tensors().size();
   gradients_.assign(tensors, {});
   met_.assign(tensors, kNoSlot);
@@ -31,13 +32,17 @@ GPUMEM_INLINE void GradientFlow::backward(Slot scaled_loss) {
   // Tensor.backward() holds the ones that it starts from until it returns.
   const Slot ones = log_.allocate(state_.bytes(state_.forward_pass().loss), Category::activation_gradient, kNoLayer);
   awaited_ = readers_;
+  shards_.begin_backward();
   seed(ones, scaled_loss);
   for (std::size_t index = functions.size(); index-- > 0 && !state_.pace().late();) {
+    shards_.begin_backward_of(index);
     if (state_.requires_grad(functions[index].output)) run(index);
     blocks_.end_backward(index);
+    shards_.end_backward_of(index);
   }
   if (state_.pace().was_late()) return;
   deliver_rest();
+  shards_.end_backward();
   log_.drop(ones);
   log_.drop(scaled_loss);
 }
@@ -57,9 +62,12 @@ GPUMEM_INLINE void GradientFlow::seed(Slot ones, Slot scaled_loss) {
 GPUMEM_INLINE void GradientFlow::deliver_rest() {
   for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
     deliver(parameter.tensor);
-    if (!parameter.frozen && !parameter.tied && gradient(parameter.tensor).slot == kNoSlot) {
-      gradient(parameter.tensor).slot = state_.allocate(parameter.tensor, Category::gradient);
-    }
+    if (parameter.frozen || parameter.tied) continue;
+    const bool taken = shards_.takes_gradients();
+    if (taken ? shards_.has_gradient(parameter.tensor) : gradient(parameter.tensor).slot != kNoSlot) continue;
+    const Slot rest = state_.allocate(parameter.tensor, Category::gradient);
+    if (taken) shards_.take_gradient(parameter.tensor, rest);
+    else gradient(parameter.tensor).slot = rest;
   }
 }
 
@@ -205,6 +213,7 @@ GPUMEM_INLINE void GradientFlow::meet(ops::TensorId parameter, Slot fresh) {
 GPUMEM_INLINE void GradientFlow::deliver(ops::TensorId parameter) {
   Slot& met = met_[static_cast<std::size_t>(parameter)];
   if (met == kNoSlot) return;
+  if (shards_.takes_gradients()) return shards_.take_gradient(parameter, std::exchange(met, kNoSlot));
   Slot& stands = gradient(parameter).slot;
   if (stands == kNoSlot) {
     stands = met;
@@ -254,6 +263,7 @@ GPUMEM_INLINE void GradientFlow::zero_grad() {
     log_.drop(standing.slot);
     standing = {};
   }
+  shards_.zero_grad();
 }
 
 }  // namespace gpumem::plan

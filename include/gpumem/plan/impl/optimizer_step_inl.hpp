@@ -8,20 +8,18 @@
 namespace gpumem::plan {
 
 GPUMEM_INLINE OptimizerStep::OptimizerStep(EventLog& log, core::Pace& pace, const model::TrainingJob& job,
-                                           const BackendTraits& backend)
-    : log_(log), pace_(pace), row_(model::row_of(job.optimizer)) {
+                                           const BackendTraits& backend, const Masters& masters)
+    : log_(log), pace_(pace), row_(model::row_of(job.optimizer)), masters_(masters) {
   const bool multi_tensor = backend.multi_tensor_optimizers;
   fused_ = job.fused && multi_tensor && row_.has_fused;
   decays_ = job.weight_decay && row_.decay_copies && !fused_;
   foreach_ = job.foreach && multi_tensor && (row_.foreach_temporaries > 0 || decays_);
-  masters_ = model::has_masters(job.precision);
-  on_host_ = job.offload == model::Offload::optimizer;
   scalars_on_device_ = backend.step_counts_on_device || fused_;
 }
 
 GPUMEM_INLINE void OptimizerStep::create() {
-  if (on_host_) return;
-  if (masters_) {
+  if (masters_.on_host) return;
+  if (masters_.made) {
     for (const TrainedParameter& parameter : parameters_) {
       if (pace_.late()) return;
       log_.allocate(parameter.bytes, Category::optimizer, parameter.layer);
@@ -31,8 +29,8 @@ GPUMEM_INLINE void OptimizerStep::create() {
 }
 
 GPUMEM_INLINE void OptimizerStep::run() {
-  if (on_host_) return;
-  const std::vector<Slot> gradients = masters_ ? copy_all() : std::vector<Slot>();
+  if (masters_.on_host) return;
+  const std::vector<Slot> gradients = masters_.gradients_copied ? copy_all() : std::vector<Slot>();
   const std::vector<Slot> decayed = decays_ && foreach_ ? copy_all() : std::vector<Slot>();
   make_state();
   if (fused_) {

@@ -15,6 +15,7 @@
 #include "gpumem/plan/optimizer_step.hpp"
 #include "gpumem/plan/recomputation.hpp"
 #include "gpumem/plan/run_state.hpp"
+#include "gpumem/plan/sharded_model.hpp"
 
 namespace gpumem::plan {
 
@@ -49,20 +50,28 @@ GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& 
   return held;
 }
 
+/// What the optimizer updates in place of the parameters.
+GPUMEM_INLINE Masters masters_of(const model::TrainingJob& job, const parallel::Sharing& sharing) {
+  return {sharing.masters, sharing.gradients_copied, sharing.on_host || job.offload == model::Offload::optimizer};
+}
+
 /// The script that trains: its loop, and what its names hold from one iteration to the next.
 class TrainingScript {
  public:
-  TrainingScript(const model::TrainingJob& job, const ForwardPass& pass, std::span<const Range> blocks, StepPlan reused)
+  TrainingScript(const model::TrainingJob& job, const ForwardPass& pass, const parallel::Sharing& sharing,
+                 std::span<const Range> blocks, StepPlan reused)
       : job_(job),
         loop_(model::row_of(job.loop)),
         pass_(pass),
+        sharing_(sharing),
         held_(held_by_loop(job, pass)),
         state_(pass, std::move(reused)),
         names_(pass, held_),
         calls_(state_, job.offload == model::Offload::activations),
         blocks_(state_, calls_, names_, blocks, job.checkpoints),
-        gradients_(state_, calls_, blocks_),
-        optimizer_(state_.log(), state_.pace(), job, state_.backend()),
+        shards_(state_, sharing),
+        gradients_(state_, calls_, blocks_, shards_),
+        optimizer_(state_.log(), state_.pace(), job, state_.backend(), masters_of(job, sharing)),
         scaler_(state_, job),
         loader_(state_, job) {}
 
@@ -70,6 +79,7 @@ class TrainingScript {
     state_.set_batch(bytes);
     state_.log().begin(Phase::construction, 0, 0);
     add_parameters_and_buffers();
+    shards_.construct();
     optimizer_.update_all(trained_parameters());
     if (!state_.pace().was_late()) optimizer_.create();
   }
@@ -130,7 +140,7 @@ class TrainingScript {
     for (const ops::Tape::Parameter& parameter : pass_.tape.parameters()) {
       if (state_.pace().late()) return;
       add_buffers_before(parameter.tensor);
-      if (!parameter.tied) state_.add(parameter.tensor, Category::parameter);
+      if (!parameter.tied && !shards_.gathers()) state_.add(parameter.tensor, Category::parameter);
     }
     state_.add(buffers, Category::buffer);
   }
@@ -141,10 +151,13 @@ class TrainingScript {
     all.reserve(state_.trained().size());
     for (const ops::Tape::Parameter& parameter : pass_.tape.parameters()) {
       if (parameter.frozen || parameter.tied) continue;
-      const std::int64_t elements = pass_.tape.tensor(parameter.tensor).size.elements.value().value_or(0);
-      const bool masters = model::has_masters(job_.precision);
-      all.push_back({masters ? elements * core::element_size(core::DType::float32) : state_.bytes(parameter.tensor),
-                     elements, parameter.factored.value().value_or(0), state_.layer(parameter.tensor)});
+      const ops::TensorSize& size = pass_.tape.tensor(parameter.tensor).size;
+      const std::int64_t whole = size.elements.value().value_or(0);
+      const std::int64_t elements = whole / sharing_.state_ranks + (whole % sharing_.state_ranks == 0 ? 0 : 1);
+      const bool wide = sharing_.masters || sharing_.float32_shards;
+      const core::DType type = wide ? core::DType::float32 : size.dtype;
+      all.push_back({elements * core::element_size(type), elements,
+                     parameter.factored.value().value_or(0) / sharing_.state_ranks, state_.layer(parameter.tensor)});
     }
     return all;
   }
@@ -180,11 +193,15 @@ class TrainingScript {
   void forward(bool with_gradients, bool with_loss) {
     const auto functions = pass_.tape.functions();
     const std::size_t count = with_loss ? functions.size() : pass_.model_functions;
+    shards_.begin_forward();
     for (std::size_t index = 0; index < count && !state_.pace().late(); ++index) {
+      shards_.begin_call(index);
       if (with_gradients) blocks_.begin_forward(index);
       calls_.run(functions[index], with_gradients && !blocks_.covers(index), Thread::forward,
                  with_gradients ? blocks_.results_of(index) : nullptr);
       state_.let_go(names_.ending_at(index));
+      shards_.end_call(index);
+      if (index + 1 == pass_.model_functions) shards_.end_forward();
       // `outputs = model(inputs)` and `loss = criterion(...)` let go of the last step's.
       if (index + 1 == pass_.model_functions) drop(held_outputs_);
     }
@@ -234,11 +251,13 @@ class TrainingScript {
   const model::TrainingJob& job_;
   const model::LoopRow& loop_;
   const ForwardPass& pass_;
+  parallel::Sharing sharing_;
   std::vector<ops::TensorId> held_;
   RunState state_;
   NameLifetimes names_;
   ForwardCalls calls_;
   Recomputation blocks_;
+  ShardedModel shards_;
   GradientFlow gradients_;
   OptimizerStep optimizer_;
   GradientScaler scaler_;
@@ -268,7 +287,9 @@ GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& jo
     if (!found) return found.error();
     blocks = *std::move(found);
   }
-  step_plan_detail::TrainingScript script(job, pass, blocks, std::move(reused));
+  const core::Result<parallel::Sharing> sharing = parallel::sharing_of(job);
+  if (!sharing) return sharing.error();
+  step_plan_detail::TrainingScript script(job, pass, *sharing, blocks, std::move(reused));
   script.construct(*full);
   if (job.summary_pass) {
     const core::Result<TensorBytes> summary = bytes_at(kSummaryBatch);

@@ -18,6 +18,12 @@ using model::RecordedEvent;
 using model::StepRecording;
 using plan::Slot;
 
+/// What an optimizer that takes the recorded one's place updates beside the parameters.
+GPUMEM_INLINE plan::Masters masters_of(const model::TrainingJob& job) {
+  const bool made = model::has_masters(job.precision);
+  return {made, made, job.offload == model::Offload::optimizer};
+}
+
 /// Writes the events of a recording, one after the other, with what kernels take beside them.
 class Writer {
  public:
@@ -27,7 +33,7 @@ class Writer {
         recording_(*job.graph->recording()),
         shapes_(shapes),
         log_(std::move(reused), recording_.events.size() * 2, recording_.events.size() / 4),
-        optimizer_(log_, pace_, job, plan::BackendTraits::of(ops::Backend::cuda)),
+        optimizer_(log_, pace_, job, plan::BackendTraits::of(ops::Backend::cuda), masters_of(job)),
         slots_(recording_.allocations, plan::kNoSlot),
         rules_(recording_.calls.size(), kUnknownRule) {}
 

@@ -1,0 +1,25 @@
+// Enters: a job under Megatron's distributed optimizer. Leaves: its Sharing: parameters are whole, in one buffer; every
+// gradient is added to a float32 main gradient, in one buffer as well, which stands all the time; masters and states
+// are cut over the data and context parallel ranks. Units: ranks.
+//
+// Source: Megatron-LM core 0.9: core/distributed/param_and_grad_buffer.py (grad_reduce_in_fp32), core/optimizer/
+// distrib_optimizer.py: the shard of the main gradient is a view of the buffer, so a step copies none. The weights'
+// products add to main gradients themselves (gradient_accumulation_fusion), so a gradient in the lower type is not
+// kept.
+#pragma once
+
+#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
+
+namespace gpumem::parallel {
+
+[[nodiscard]] inline Sharing distributed_optimizer(const model::TrainingJob& job) {
+  Sharing sharing;
+  sharing.reduction = Reduction::main_buffer;
+  sharing.reduced_in = core::DType::float32;
+  sharing.state_ranks = sharing_ranks(job.layout);
+  sharing.masters = model::has_masters(job.precision);
+  return sharing;
+}
+
+}  // namespace gpumem::parallel

@@ -1,0 +1,31 @@
+// Enters: a job under FullyShardedDataParallel (FSDP1, FULL_SHARD). Leaves: its Sharing: a unit's parameters are one
+// flat parameter, cut over the ranks; it is gathered in place, in backward one unit ahead (BACKWARD_PRE), and given
+// back after forward, but for the root's; the gradients of its views become one tensor, which is reduce-scattered.
+// Units: ranks.
+//
+// Source: torch/distributed/fsdp/_flat_param.py and _runtime_utils.py of PyTorch 2.6. The share of the gradient stays
+// until the next forward (_reset_flat_param_grad_info_if_needed). accelerate 1.0, accelerator.py: with mixed precision
+// it makes the trained flat parameters float32, and computes and reduces in the lower type (MixedPrecision of
+// param_dtype and reduce_dtype).
+#pragma once
+
+#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/sharing.hpp"
+
+namespace gpumem::parallel {
+
+[[nodiscard]] inline Sharing fsdp1(const model::TrainingJob& job) {
+  Sharing sharing;
+  sharing.gather = Gather::in_place;
+  sharing.parameter_ranks = sharing_ranks(job.layout);
+  sharing.float32_shards = model::has_masters(job.precision);
+  sharing.reduction = Reduction::scattered;
+  sharing.gradient_ranks = sharing.parameter_ranks;
+  sharing.cat_gradients = true;
+  sharing.gradients_until_forward = true;
+  sharing.state_ranks = sharing.parameter_ranks;
+  sharing.on_host = job.offload == model::Offload::parameters;
+  return sharing;
+}
+
+}  // namespace gpumem::parallel

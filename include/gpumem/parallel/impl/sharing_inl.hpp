@@ -1,0 +1,80 @@
+#pragma once
+
+#include "gpumem/parallel/sharing.hpp"
+
+#include <utility>
+
+#include "gpumem/parallel/ddp.hpp"
+#include "gpumem/parallel/distributed_optimizer.hpp"
+#include "gpumem/parallel/fsdp1.hpp"
+#include "gpumem/parallel/fsdp2.hpp"
+#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/zero.hpp"
+
+namespace gpumem::parallel {
+
+namespace sharing_detail {
+
+using model::Precision;
+using model::Shardings;
+
+/// The library's way of training in two bytes is with float32 masters, whatever else is asked for.
+inline constexpr bool keeps_masters(Precision precision) {
+  return model::has_masters(precision) || precision == Precision::fp32 || precision == Precision::fp32_strict;
+}
+
+/// The rule that the job's precision or offloading breaks; empty: none.
+GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
+  const Shardings kind = job.layout.sharding.kind;
+  const std::string name = "--sharding " + name_of(job.layout.sharding);
+  const bool fully = kind == Shardings::fsdp1 || kind == Shardings::fsdp2 || kind == Shardings::hsdp;
+  if (job.offload == model::Offload::parameters && !fully) {
+    return "--offload parameters is FSDP's CPU offload; " +
+           (kind == Shardings::none ? "say --sharding fsdp2" : name + " has none that is modelled");
+  }
+  if (fully || kind == Shardings::ddp || kind == Shardings::none) return {};
+  if (kind == Shardings::zero_3) return name + " is not modelled; the estimator zero-3 gives a lower bound";
+  if (!keeps_masters(job.precision)) {
+    return name + " keeps float32 masters; say --precision bf16-mixed, fp16-mixed or fp32";
+  }
+  return {};
+}
+
+}  // namespace sharing_detail
+
+GPUMEM_INLINE core::Result<Sharing> sharing_of(const model::TrainingJob& job) {
+  if (std::string fault = sharing_detail::fault(job); !fault.empty()) {
+    return core::Error{core::ErrorCode::invalid_argument, std::move(fault), {}};
+  }
+  switch (job.layout.sharding.kind) {
+    case model::Shardings::ddp: return ddp(job);
+    case model::Shardings::fsdp1: return fsdp1(job);
+    case model::Shardings::fsdp2: return fsdp2(job);
+    case model::Shardings::hsdp: return hsdp(job);
+    case model::Shardings::zero_1: return zero_1(job);
+    case model::Shardings::zero_2: return zero_2(job);
+    case model::Shardings::distributed_optimizer: return distributed_optimizer(job);
+    case model::Shardings::zero_3:
+    case model::Shardings::none: break;
+  }
+  Sharing alone;
+  alone.masters = model::has_masters(job.precision);
+  alone.gradients_copied = alone.masters;
+  return alone;
+}
+
+GPUMEM_INLINE std::string sharing_text(const model::TrainingJob& job) {
+  const auto sharing = sharing_of(job);
+  if (!sharing || job.layout.sharding.kind == model::Shardings::none) return {};
+  std::string parts;
+  const auto add = [&](const char* what, std::int64_t ranks) {
+    if (ranks > 1)
+      parts += (parts.empty() ? "" : ", ") + std::string(what) + " over " + std::to_string(ranks) + " ranks";
+  };
+  add("parameters", sharing->parameter_ranks);
+  add("gradients", sharing->gradient_ranks);
+  add("states", sharing->state_ranks);
+  return parts.empty() ? "nothing is cut" : "cut: " + parts;
+}
+
+}  // namespace gpumem::parallel

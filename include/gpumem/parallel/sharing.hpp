@@ -1,0 +1,64 @@
+// Enters: a job whose layout passed check(). Leaves: Sharing, what its sharding does to parameters, gradients and the
+// optimizer's states, as figures and choices that the step's plan follows. One file a sharding says how its framework
+// does it; sharing_of() is the list. Units: ranks, elements, element types.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "gpumem/core/dtype.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::parallel {
+
+/// How a unit (a repeated block, or all that is in none) gets its whole parameters before it is called.
+enum class Gather : std::uint8_t {
+  never,       ///< they are whole all the time
+  in_place,    ///< into one flat parameter, of which the parameters are views
+  copied_out,  ///< into a buffer, and from there into each parameter
+};
+
+/// What becomes of a gradient that backward has made.
+enum class Reduction : std::uint8_t {
+  none,         ///< it stays as it is, whole, until zero_grad
+  bucketed,     ///< it stays too, and is copied into a bucket that is reduced
+  scattered,    ///< those of a unit are reduced together, and each rank keeps its share
+  partitioned,  ///< those of a bucket are reduced, and each rank keeps its share
+  main_buffer,  ///< it is added to a buffer in float32 that stands all the time
+};
+
+struct Sharing {
+  Gather gather = Gather::never;
+  std::int64_t parameter_ranks = 1;  ///< that share each parameter
+  bool float32_shards = false;       ///< shards of trained parameters are float32, whatever is gathered and computed in
+
+  Reduction reduction = Reduction::none;
+  std::int64_t gradient_ranks = 1;             ///< that share each gradient after its reduction
+  std::optional<core::DType> reduced_in = {};  ///< nothing: in the gradient's type
+  std::int64_t bucket_bytes = 0;               ///< of bucketed gradients
+  std::int64_t first_bucket_bytes = 0;         ///< of the first bucket to be full
+  std::int64_t bucket_elements = 0;            ///< of partitioned gradients
+  bool cat_gradients = false;                  ///< a unit's gradients become one tensor before they are reduced
+  bool gradients_until_forward = false;        ///< zero_grad() does not release them; the next forward does
+
+  std::int64_t state_ranks = 1;   ///< that share masters and states
+  bool masters = false;           ///< float32 masters, besides the parameters
+  bool gradients_copied = false;  ///< the step makes float32 copies of the gradients for the masters
+  bool on_host = false;           ///< shards, their gradients and states are in the host's memory
+};
+
+/// What the job's layout does. Errors: invalid_argument where the sharding is not modelled, or not with the job's
+/// precision or offloading.
+[[nodiscard]] core::Result<Sharing> sharing_of(const model::TrainingJob& job);
+
+/// "cuts parameters, gradients and states over 8 ranks", for people; empty for a job that shards nothing.
+[[nodiscard]] std::string sharing_text(const model::TrainingJob& job);
+
+}  // namespace gpumem::parallel
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/parallel/impl/sharing_inl.hpp"
+#endif

@@ -1,0 +1,291 @@
+#pragma once
+
+#include "gpumem/plan/sharded_model.hpp"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "gpumem/core/checked.hpp"
+#include "gpumem/plan/checkpoints.hpp"
+
+namespace gpumem::plan {
+
+namespace sharded_model_detail {
+
+using parallel::Gather;
+using parallel::Reduction;
+
+/// Upwards.
+GPUMEM_INLINE std::int64_t divided(std::int64_t count, std::int64_t by) {
+  return count / by + (count % by == 0 ? 0 : 1);
+}
+
+}  // namespace sharded_model_detail
+
+GPUMEM_INLINE ShardedModel::ShardedModel(RunState& state, const parallel::Sharing& sharing)
+    : state_(state), log_(state.log()), sharing_(sharing) {
+  received_.assign(takes_gradients() ? state.tape().tensors().size() : 0, 0);
+  if (gathers()) find_units();
+}
+
+GPUMEM_INLINE std::int64_t ShardedModel::elements(ops::TensorId parameter) const {
+  return state_.tape().tensor(parameter).size.elements.value().value_or(0);
+}
+
+GPUMEM_INLINE core::DType ShardedModel::dtype(ops::TensorId parameter) const {
+  return state_.tape().tensor(parameter).size.dtype;
+}
+
+GPUMEM_INLINE core::DType ShardedModel::held_in(ops::TensorId parameter) const {
+  return sharing_.float32_shards && state_.requires_grad(parameter) ? core::DType::float32 : dtype(parameter);
+}
+
+GPUMEM_INLINE std::int64_t ShardedModel::shard_elements(ops::TensorId parameter) const {
+  return sharded_model_detail::divided(elements(parameter), sharing_.parameter_ranks);
+}
+
+GPUMEM_INLINE std::int64_t ShardedModel::gathered_bytes(const Unit& unit) const {
+  std::int64_t sum = 0;
+  for (const ops::TensorId parameter : unit.parameters) {
+    sum = core::bounded_sum({sum, core::bounded_product({shard_elements(parameter), sharing_.parameter_ranks,
+                                                         core::element_size(dtype(parameter))})});
+  }
+  return sum;
+}
+
+GPUMEM_INLINE void ShardedModel::find_units() {
+  const ops::Tape& tape = state_.tape();
+  const auto functions = tape.functions();
+  begins_.assign(functions.size(), kNoUnit);
+  ends_.assign(functions.size(), kNoUnit);
+  unit_of_.assign(tape.tensors().size(), kRoot);
+  units_.emplace_back();
+  units_.front().in_backward = true;
+  const std::vector<Range> blocks = repeated_blocks(state_.forward_pass().wired.graph());
+  std::uint32_t at = 0;
+  for (const Range& block : blocks) {
+    Unit unit;
+    while (at < functions.size() && functions[at].layer < block.first) ++at;
+    const std::uint32_t first = at;
+    for (; at < functions.size() && functions[at].layer < block.end; ++at) {
+      unit.in_backward |= state_.requires_grad(functions[at].output);
+    }
+    if (at == first) continue;
+    begins_[first] = static_cast<std::uint32_t>(units_.size());
+    ends_[at - 1] = begins_[first];
+    units_.push_back(std::move(unit));
+  }
+  std::size_t block = 0;
+  std::uint32_t number = kRoot;
+  for (const ops::Tape::Parameter& parameter : tape.parameters()) {
+    if (parameter.tied) continue;
+    const std::uint32_t layer = tape.tensor(parameter.tensor).layer;
+    number = kRoot;
+    for (block = 0; block < blocks.size() && number == kRoot; ++block) {
+      const bool inside = layer >= blocks[block].first && layer < blocks[block].end;
+      if (inside && block + 1 < units_.size()) number = static_cast<std::uint32_t>(block + 1);
+    }
+    unit_of_[static_cast<std::size_t>(parameter.tensor)] = number;
+    units_[number].parameters.push_back(parameter.tensor);
+  }
+}
+
+GPUMEM_INLINE void ShardedModel::construct() {
+  if (gathers()) add_shards();
+  if (sharing_.reduction == parallel::Reduction::bucketed) add_buckets();
+  if (sharing_.reduction == parallel::Reduction::main_buffer) add_main_buffer();
+}
+
+/// One a parameter, or one a unit.
+GPUMEM_INLINE void ShardedModel::add_shards() {
+  if (sharing_.on_host) return;
+  for (const Unit& unit : units_) {
+    std::int64_t flat = 0;
+    for (const ops::TensorId parameter : unit.parameters) {
+      const std::int64_t bytes =
+          core::bounded_product({shard_elements(parameter), core::element_size(held_in(parameter))});
+      flat = core::bounded_sum({flat, bytes});
+      if (sharing_.gather == parallel::Gather::copied_out) {
+        log_.allocate(bytes, Category::parameter, state_.layer(parameter));
+      }
+    }
+    if (sharing_.gather == parallel::Gather::in_place && flat > 0) {
+      log_.allocate(flat, Category::parameter, state_.layer(unit.parameters.front()));
+    }
+  }
+}
+
+/// In the order in which backward makes the gradients: the last parameter first.
+GPUMEM_INLINE void ShardedModel::add_buckets() {
+  const auto trained = state_.trained();
+  std::int64_t cap = sharing_.first_bucket_bytes;
+  std::int64_t bucket = 0;
+  for (std::size_t left = trained.size(); left-- > 0;) {
+    bucket = core::bounded_sum({bucket, state_.bytes(trained[left])});
+    if (bucket < cap && left > 0) continue;
+    log_.allocate(bucket, Category::communication, state_.layer(trained[left]));
+    cap = sharing_.bucket_bytes;
+    bucket = 0;
+  }
+}
+
+GPUMEM_INLINE void ShardedModel::add_main_buffer() {
+  std::int64_t sum = 0;
+  for (const ops::TensorId parameter : state_.trained()) {
+    const core::DType type = sharing_.reduced_in.value_or(dtype(parameter));
+    sum = core::bounded_sum({sum, core::bounded_product({elements(parameter), core::element_size(type)})});
+  }
+  if (sum > 0) log_.allocate(sum, Category::gradient, kNoLayer);
+}
+
+/// The shards in the compute type are a temporary of the call.
+GPUMEM_INLINE void ShardedModel::start_gather(Unit& unit) {
+  const std::int64_t bytes = gathered_bytes(unit);
+  if (unit.buffer != kNoSlot || !unit.whole.empty() || bytes == 0) return;
+  const bool copies = sharing_.float32_shards || sharing_.on_host;
+  const std::uint32_t layer = state_.layer(unit.parameters.front());
+  const Slot shard =
+      copies ? log_.allocate(bytes / sharing_.parameter_ranks, Category::communication, layer, kGatherStream) : kNoSlot;
+  unit.buffer = log_.allocate(bytes, Category::gathered, layer, kGatherStream);
+  log_.drop(shard);
+}
+
+GPUMEM_INLINE void ShardedModel::gather(Unit& unit, bool forward) {
+  if (!unit.whole.empty()) return;
+  start_gather(unit);
+  if (unit.buffer == kNoSlot) return;
+  if (sharing_.gather == parallel::Gather::in_place) {
+    unit.whole.push_back(std::exchange(unit.buffer, kNoSlot));
+    return;
+  }
+  if (forward) log_.drop(std::exchange(last_buffer_, kNoSlot));
+  for (const ops::TensorId parameter : unit.parameters) {
+    const std::int64_t bytes = core::bounded_product(
+        {shard_elements(parameter), sharing_.parameter_ranks, core::element_size(dtype(parameter))});
+    unit.whole.push_back(log_.allocate(bytes, Category::gathered, state_.layer(parameter)));
+  }
+  const Slot buffer = std::exchange(unit.buffer, kNoSlot);
+  if (forward) last_buffer_ = buffer;
+  else log_.drop(buffer);
+}
+
+GPUMEM_INLINE void ShardedModel::release(Unit& unit) {
+  for (const Slot slot : unit.whole) log_.drop(slot);
+  unit.whole.clear();
+}
+
+GPUMEM_INLINE void ShardedModel::begin_forward() {
+  if (!gathers()) return;
+  if (sharing_.gradients_until_forward) {
+    for (Unit& unit : units_) {
+      if (unit.share_ends) log_.drop(std::exchange(unit.share, kNoSlot));
+      unit.share_ends = false;
+    }
+  }
+  gather(units_[kRoot], true);
+}
+
+GPUMEM_INLINE void ShardedModel::begin_call(std::size_t function) {
+  if (!begins_.empty() && begins_[function] != kNoUnit) gather(units_[begins_[function]], true);
+}
+
+GPUMEM_INLINE void ShardedModel::end_call(std::size_t function) {
+  if (!ends_.empty() && ends_[function] != kNoUnit) release(units_[ends_[function]]);
+}
+
+/// Without a backward the root would stay gathered as well.
+GPUMEM_INLINE void ShardedModel::end_forward() { log_.drop(std::exchange(last_buffer_, kNoSlot)); }
+
+GPUMEM_INLINE void ShardedModel::begin_backward() {
+  std::fill(received_.begin(), received_.end(), std::uint8_t{0});
+  if (gathers()) prefetch_before(static_cast<std::uint32_t>(units_.size()));
+  if (sharing_.reduction != parallel::Reduction::partitioned || state_.trained().empty()) return;
+  const core::DType type = dtype(state_.trained().front());
+  bucket_ = log_.allocate(core::bounded_product({sharing_.bucket_elements, core::element_size(type)}),
+                          Category::communication, kNoLayer);
+}
+
+/// The unit that was called before this one, and that backward comes to.
+GPUMEM_INLINE void ShardedModel::prefetch_before(std::uint32_t unit) {
+  for (std::uint32_t before = unit; before-- > kRoot + 1;) {
+    if (!units_[before].in_backward) continue;
+    start_gather(units_[before]);
+    return;
+  }
+}
+
+GPUMEM_INLINE void ShardedModel::begin_backward_of(std::size_t function) {
+  if (ends_.empty() || ends_[function] == kNoUnit || !units_[ends_[function]].in_backward) return;
+  gather(units_[ends_[function]], false);
+  prefetch_before(ends_[function]);
+}
+
+GPUMEM_INLINE void ShardedModel::end_backward_of(std::size_t function) {
+  if (!begins_.empty() && begins_[function] != kNoUnit) reduce(units_[begins_[function]]);
+}
+
+GPUMEM_INLINE void ShardedModel::end_backward() {
+  if (gathers()) reduce(units_[kRoot]);
+  log_.drop(std::exchange(reduce_input_, kNoSlot));
+  log_.drop(std::exchange(bucket_, kNoSlot));
+}
+
+GPUMEM_INLINE void ShardedModel::take_gradient(ops::TensorId parameter, Slot gradient) {
+  received_[static_cast<std::size_t>(parameter)] = 1;
+  if (sharing_.reduction == parallel::Reduction::scattered) {
+    Unit& unit = units_[unit_of_[static_cast<std::size_t>(parameter)]];
+    unit.made.push_back(parameter);
+    unit.gradients.push_back(gradient);
+    return;
+  }
+  log_.drop(gradient);
+  if (sharing_.reduction != parallel::Reduction::partitioned || partition_ != kNoSlot) return;
+  std::int64_t sum = 0;
+  for (const ops::TensorId each : state_.trained()) sum = core::bounded_sum({sum, state_.bytes(each)});
+  partition_ = log_.allocate(sharded_model_detail::divided(sum, sharing_.gradient_ranks), Category::gradient, kNoLayer);
+}
+
+/// The unit's backward has run.
+GPUMEM_INLINE void ShardedModel::reduce(Unit& unit) {
+  std::int64_t wide = 0;  // in the type that it is reduced in
+  std::int64_t held = 0;  // the share, in the shards' type
+  bool casts = false;
+  for (const ops::TensorId parameter : unit.made) {
+    const core::DType type = sharing_.reduced_in.value_or(dtype(parameter));
+    const std::int64_t share = shard_elements(parameter);
+    wide = core::bounded_sum({wide, core::bounded_product({share, sharing_.gradient_ranks, core::element_size(type)})});
+    held = core::bounded_sum({held, core::bounded_product({share, core::element_size(held_in(parameter))})});
+    casts |= type != held_in(parameter);
+  }
+  const std::uint32_t layer = unit.made.empty() ? kNoLayer : state_.layer(unit.made.front());
+  if (!sharing_.cat_gradients || wide == 0) release(unit);
+  log_.drop(std::exchange(reduce_input_, kNoSlot));
+  if (wide > 0) {
+    reduce_input_ = log_.allocate(wide, Category::communication, layer);
+    for (const Slot slot : unit.gradients) log_.drop(slot);
+    release(unit);
+    Slot share = log_.allocate(wide / sharing_.gradient_ranks, Category::gradient, layer, kReduceStream);
+    if (sharing_.cat_gradients) log_.drop(std::exchange(reduce_input_, kNoSlot));
+    if (casts) log_.drop(std::exchange(share, log_.allocate(held, Category::gradient, layer, kReduceStream)));
+    keep_share(unit, share);
+  }
+  unit.made.clear();
+  unit.gradients.clear();
+}
+
+/// A share that stands already is added to in place.
+GPUMEM_INLINE void ShardedModel::keep_share(Unit& unit, Slot share) {
+  if (sharing_.on_host || unit.share != kNoSlot) log_.drop(share);
+  else unit.share = share;
+}
+
+GPUMEM_INLINE void ShardedModel::zero_grad() {
+  for (Unit& unit : units_) {
+    if (sharing_.gradients_until_forward) unit.share_ends = true;
+    else log_.drop(std::exchange(unit.share, kNoSlot));
+  }
+  log_.drop(std::exchange(partition_, kNoSlot));
+}
+
+}  // namespace gpumem::plan

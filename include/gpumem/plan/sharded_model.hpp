@@ -1,0 +1,102 @@
+// Enters: what a job's sharding does (parallel/sharing.hpp). Leaves: its events in a training run: shards and buckets
+// when the model is wrapped, units gathered before they are called and given back, gradients reduced when a unit's
+// backward has run. Does nothing for a job that shards nothing. Units: bytes. Source: what the files in parallel/ name.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpumem/parallel/sharing.hpp"
+#include "gpumem/plan/run_state.hpp"
+
+namespace gpumem::plan {
+
+/// CUDA streams beside the default one and the batch loader's: memory that is taken on one is not used on another.
+inline constexpr std::uint8_t kGatherStream = 2;
+inline constexpr std::uint8_t kReduceStream = 3;
+
+class ShardedModel {
+ public:
+  ShardedModel(RunState& state, const parallel::Sharing& sharing);
+
+  /// Whether the tape's parameters have no memory of their own: shards have, and units while they are gathered.
+  [[nodiscard]] bool gathers() const { return sharing_.gather != parallel::Gather::never; }
+  /// Whether gradients of parameters go to take_gradient().
+  [[nodiscard]] bool takes_gradients() const {
+    return sharing_.reduction != parallel::Reduction::none && sharing_.reduction != parallel::Reduction::bucketed;
+  }
+
+  /// The model is wrapped: shards where it gathers, buckets, buffers of gradients.
+  void construct();
+
+  void begin_forward();
+  void begin_call(std::size_t function);
+  void end_call(std::size_t function);
+  void end_forward();
+
+  void begin_backward();
+  void begin_backward_of(std::size_t function);
+  void end_backward_of(std::size_t function);
+  void end_backward();
+
+  /// The parameter's gradient of this pass, whole.
+  void take_gradient(ops::TensorId parameter, Slot gradient);
+  [[nodiscard]] bool has_gradient(ops::TensorId parameter) const {
+    return received_[static_cast<std::size_t>(parameter)] != 0;
+  }
+  /// optimizer.zero_grad(): shares of gradients are released, at once or when the next forward begins.
+  void zero_grad();
+
+ private:
+  /// A repeated block, or all that is in none: the root.
+  struct Unit {
+    std::vector<ops::TensorId> parameters;
+    bool in_backward = false;         ///< autograd comes to it
+    std::vector<Slot> whole;          ///< its parameters while they are gathered
+    Slot buffer = kNoSlot;            ///< of a gather that has not been copied out
+    std::vector<ops::TensorId> made;  ///< whose gradients are in `gradients`
+    std::vector<Slot> gradients;      ///< of this pass, whole
+    Slot share = kNoSlot;             ///< of the gradients, until zero_grad
+    bool share_ends = false;          ///< with the next forward
+  };
+  static constexpr std::uint32_t kNoUnit = UINT32_MAX;
+  static constexpr std::uint32_t kRoot = 0;
+
+  void find_units();
+  void add_shards();
+  void add_buckets();
+  void add_main_buffer();
+  [[nodiscard]] std::int64_t shard_elements(ops::TensorId parameter) const;
+  [[nodiscard]] std::int64_t elements(ops::TensorId parameter) const;
+  [[nodiscard]] core::DType dtype(ops::TensorId parameter) const;
+  [[nodiscard]] core::DType held_in(ops::TensorId parameter) const;
+  /// Of all of them, each padded to a multiple of the ranks, in the compute type.
+  [[nodiscard]] std::int64_t gathered_bytes(const Unit& unit) const;
+
+  void start_gather(Unit& unit);
+  void gather(Unit& unit, bool forward);
+  void release(Unit& unit);
+  void prefetch_before(std::uint32_t unit);
+  void reduce(Unit& unit);
+  void keep_share(Unit& unit, Slot share);
+
+  RunState& state_;
+  EventLog& log_;
+  parallel::Sharing sharing_;
+  std::vector<Unit> units_;             ///< the root first; the blocks in their order
+  std::vector<std::uint32_t> begins_;   ///< by function: the unit that begins with it
+  std::vector<std::uint32_t> ends_;     ///< by function: the unit that ends with it
+  std::vector<std::uint32_t> unit_of_;  ///< by parameter's tensor
+  std::vector<std::uint8_t> received_;  ///< by parameter's tensor: its gradient of this pass
+  Slot last_buffer_ = kNoSlot;          ///< of the last gather in forward, until the next one was waited for
+  Slot reduce_input_ = kNoSlot;         ///< of the last reduction, until the next one
+  Slot partition_ = kNoSlot;            ///< the rank's share of all gradients, until zero_grad
+  Slot bucket_ = kNoSlot;               ///< that gradients are copied into
+};
+
+}  // namespace gpumem::plan
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/plan/impl/sharded_model_inl.hpp"
+#endif

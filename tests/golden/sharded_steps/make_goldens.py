@@ -1,0 +1,149 @@
+"""Writes golden.json beside this file: what PyTorch holds on one rank in training steps of small language models under
+DistributedDataParallel, FullyShardedDataParallel and fully_shard().
+
+    python3 tests/golden/sharded_steps/make_goldens.py
+
+It needs PyTorch 2.6, and no GPU: the other ranks are pretended. Each run has the options as gpumem names them, and the most
+bytes that live tensors hold in two steps with AdamW. The model is whole on the GPU before it is wrapped, which no framework
+does with a large one: what is held before the first step does not count.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import pathlib
+import sys
+import warnings
+from typing import Any
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[2] / "src" / "python"), str(HERE.parent / "architectures")]
+sys.dont_write_bytecode = True
+
+import gpumem  # noqa: E402
+import torch  # noqa: E402
+from configs import CONFIGS  # noqa: E402
+from gpumem.record.recorder import recording  # noqa: E402
+from gpumem.record.run import Allocate, Free, Mark, Marked, Run  # noqa: E402
+from make_goldens import batch_of  # noqa: E402
+from models import BUILDERS  # noqa: E402
+from torch import nn  # noqa: E402
+
+SIZES = (4, 128)
+BFLOAT16 = torch.bfloat16
+
+
+def peak_of_steps(run: Run) -> int:
+    """The most bytes that are alive at a time from the first step on, in the tensors' own bytes."""
+    live: dict[int, int] = {}
+    now = peak = 0
+    steps = False
+    for event in run.events:
+        if isinstance(event, Marked):
+            steps = steps or (event.step > 0 and event.mark != Mark.CONSTRUCTION)
+        elif isinstance(event, Allocate):
+            size = functools.reduce(int.__mul__, event.shape, event.item)
+            live[event.number] = size
+            now += size
+        elif isinstance(event, Free):
+            now -= live.pop(event.number)
+        peak = max(peak, now) if steps else 0
+    return peak
+
+
+def blocks_of(model: nn.Module) -> nn.ModuleList:
+    lists = [each for each in model.modules() if isinstance(each, nn.ModuleList)]
+    return max(lists, key=len)
+
+
+def with_ddp(model: nn.Module, options: dict[str, str]) -> nn.Module:
+    return nn.parallel.DistributedDataParallel(model, device_ids=[0])
+
+
+def with_fsdp2(model: nn.Module, options: dict[str, str]) -> nn.Module:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+    world = int(options["data_parallel"])
+    group = int(options["sharding"].partition(":")[2] or world)
+    if group == world:
+        mesh = init_device_mesh("cuda", (world,))
+    else:
+        mesh = init_device_mesh("cuda", (world // group, group), mesh_dim_names=("replicate", "shard"))
+    mixed = options["precision"] == "bf16-mixed"
+    policy = MixedPrecisionPolicy(param_dtype=BFLOAT16, reduce_dtype=torch.float32) if mixed else MixedPrecisionPolicy()
+    for block in blocks_of(model):
+        fully_shard(block, mesh=mesh, mp_policy=policy)
+    return fully_shard(model, mesh=mesh, mp_policy=policy)
+
+
+def with_fsdp1(model: nn.Module, options: dict[str, str]) -> nn.Module:
+    from torch.distributed.fsdp import FullyShardedDataParallel, MixedPrecision
+    from torch.distributed.fsdp.wrap import ModuleWrapPolicy
+
+    mixed = options["precision"] == "bf16-mixed"
+    policy = MixedPrecision(param_dtype=BFLOAT16, reduce_dtype=BFLOAT16) if mixed else None
+    wrap = ModuleWrapPolicy({type(blocks_of(model)[0])})
+    return FullyShardedDataParallel(
+        model, auto_wrap_policy=wrap, mixed_precision=policy, use_orig_params=True, device_id=torch.device("cuda", 0)
+    )
+
+
+def wrapped(model: nn.Module, options: dict[str, str]) -> nn.Module:
+    kind = options["sharding"].partition(":")[0]
+    return {"ddp": with_ddp, "fsdp1": with_fsdp1, "fsdp2": with_fsdp2, "hsdp": with_fsdp2}[kind](model, options)
+
+
+def measure(config: dict[str, Any], options: dict[str, str]) -> int:
+    dtype = BFLOAT16 if options["precision"] == "bf16" else torch.float32
+    with gpumem.record.pretend_world(int(options["data_parallel"])), recording() as recorder:
+        model = BUILDERS[config["model_type"]](config).to("cuda", dtype)
+        for module in model.modules():
+            if hasattr(module, "checkpointing"):
+                module.checkpointing = options["checkpointing"] != "none"
+        model = wrapped(model, options)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+        outputs = None
+        for _ in range(2):
+            recorder.steps.next_step()
+            for _ in range(int(options["accumulate"])):
+                batch = batch_of(config, dtype, *SIZES)
+                if _ == 0:
+                    optimizer.zero_grad()
+                outputs = model(*batch)
+                outputs.loss.backward()
+            optimizer.step()
+    return peak_of_steps(recorder.run)
+
+
+def runs() -> list[dict[str, str]]:
+    usual = {"batch_size": str(SIZES[0]), "seq_length": str(SIZES[1])}
+    all_runs = []
+    for sharding in ("fsdp2", "fsdp1", "ddp", "hsdp:2"):
+        for world in ("8",) if sharding.startswith("hsdp") else ("2", "8"):
+            for precision in ("fp32", "bf16", "bf16-mixed"):
+                if sharding == "ddp" and precision == "bf16-mixed":
+                    continue  # DistributedDataParallel has none
+                for checkpointing in ("none", "full"):
+                    for accumulate in ("1", "2") if world == "2" and checkpointing == "none" else ("1",):
+                        chosen = dict(sharding=sharding, data_parallel=world, precision=precision)
+                        all_runs.append({**usual, **chosen, "checkpointing": checkpointing, "accumulate": accumulate})
+    return all_runs
+
+
+def main() -> None:
+    warnings.simplefilter("ignore")
+    golden = []
+    for name in sys.argv[1:] or ("llama", "qwen2", "gpt2"):
+        config = {**CONFIGS[name], "vocab_size": 4096}
+        measured = []
+        for options in runs():
+            measured.append({"options": options, "peak_bytes": measure(config, options)})
+            print(name, options, measured[-1]["peak_bytes"], flush=True)
+        golden.append({"config": config, "runs": measured})
+    (HERE / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
