@@ -158,6 +158,7 @@ struct ToldOption {
   std::string_view clause;
   std::string_view option;
   std::string_view value;
+  bool on_one_gpu = false;  ///< the clause tells it of one GPU alone
 };
 
 constexpr ToldOption kToldOptions[] = {
@@ -165,17 +166,18 @@ constexpr ToldOption kToldOptions[] = {
     {"notes", "adapters=bf16", "lora_dtype", "bf16"},
     {"notes", "alpha 16, dropout 0.1", "lora_dropout", "0.1"},
     // prepare_model_for_kbit_training() casts what is not quantised to float32; computing stays in bfloat16.
-    {"notes", "norms, embeddings and lm_head are cast to float32", "precision", "amp-bf16"},
+    {"notes", "norms, embeddings and lm_head are cast to float32", "precision", "amp-bf16", true},
     {"software", "transformers 4.45", "transformers", "4.45"},
     {"software", "flash-attn", "attention", "flash"},
 };
 
-void take_told_options(const core::CsvCells& cells, job::JobRequest& request) {
+void take_told_options(const core::CsvCells& cells, bool one_gpu, job::JobRequest& request) {
   const bool adapts = !cells.text("lora_rank").empty();
   for (const ToldOption& row : kToldOptions) {
     const bool told = cells.text(row.column).find(row.clause) != std::string_view::npos;
     const job::JobOption* const option = job::find_option(row.option);
     if (!told || option == nullptr || (row.option.starts_with("lora") && !adapts)) continue;
+    if (row.on_one_gpu && !one_gpu) continue;
     (void)job::set_option_text(*option, request, row.value);
   }
 }
@@ -208,17 +210,12 @@ core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
 }
 
 core::Status take_job(const core::CsvCells& cells, MeasuredRun& run, job::JobRequest& request) {
-  // Until gpumem knows how a job is spread over GPUs, none of its options says enough.
-  if (run.gpus > 1 && job::find_option("sharding") == nullptr) {
-    run.refusal = "more than one GPU";
-    return cells.malformed("the job runs on " + std::to_string(run.gpus) + " GPUs, which is not modelled");
-  }
   NotModelled missing;
   for (const OptionColumn& row : kOptionColumns) {
     if (core::Status taken = take_option(cells, row, request, missing); !taken) return taken;
   }
   take_source_options(run.source, request);
-  take_told_options(cells, request);
+  take_told_options(cells, run.gpus == 1, request);
   if (missing.kinds.empty()) return core::Done{};
   run.refusal = "not modelled: " + missing.kinds;
   return cells.malformed("not modelled: " + missing.values);

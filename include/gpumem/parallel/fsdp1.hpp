@@ -7,6 +7,12 @@
 // until the next forward (_reset_flat_param_grad_info_if_needed). accelerate 1.0, accelerator.py: with mixed precision
 // it makes the trained flat parameters float32, and computes and reduces in the lower type (MixedPrecision of
 // param_dtype and reduce_dtype).
+//
+// A frozen flat parameter is given back in backward by a hook on the unit's inputs
+// (_register_post_backward_reshard_only_hook in _runtime_utils.py), which stands until backward has ended. With
+// reentrant checkpointing, HuggingFace's default, these inputs are leaves of their own: each keeps its memory and its
+// gradient until then.
+// On one rank it shards nothing (NO_SHARD).
 #pragma once
 
 #include "gpumem/parallel/layout.hpp"
@@ -16,6 +22,11 @@ namespace gpumem::parallel {
 
 [[nodiscard]] inline Sharing fsdp1(const model::TrainingJob& job) {
   Sharing sharing;
+  if (sharing_ranks(job.layout) == 1) {
+    sharing.masters = model::has_masters(job.precision);
+    sharing.gradients_copied = sharing.masters;
+    return sharing;
+  }
   sharing.gather = Gather::in_place;
   sharing.parameter_ranks = sharing_ranks(job.layout);
   sharing.float32_shards = model::has_masters(job.precision);
@@ -23,6 +34,7 @@ namespace gpumem::parallel {
   sharing.gradient_ranks = sharing.parameter_ranks;
   sharing.cat_gradients = true;
   sharing.gradients_until_forward = true;
+  sharing.keeps_frozen_inputs = job.activation_checkpointing;
   sharing.state_ranks = sharing.parameter_ranks;
   sharing.on_host = job.offload == model::Offload::parameters;
   return sharing;

@@ -41,6 +41,7 @@ struct Sharing {
   std::int64_t first_bucket_bytes = 0;         ///< of the first bucket to be full
   std::int64_t bucket_elements = 0;            ///< of partitioned gradients
   bool cat_gradients = false;                  ///< a unit's gradients become one tensor before they are reduced
+  bool keeps_frozen_inputs = false;            ///< until backward ends: of checkpointed units with frozen parameters
   bool gradients_until_forward = false;        ///< zero_grad() does not release them; the next forward does
 
   std::int64_t state_ranks = 1;   ///< that share masters and states

@@ -44,6 +44,7 @@ class GradientFlow {
   void count_readers();
   void seed(Slot ones, Slot scaled_loss);
   void run(std::size_t index);
+  void keep_inputs(const ops::Function& function);
   void make_gradients(const ops::Function& function, const Flow& output);
   void make_input_gradients(const ops::Function& function, const Flow& output);
   [[nodiscard]] Flow input_gradient(const ops::Function& function, ops::TensorId input, const Flow& output);

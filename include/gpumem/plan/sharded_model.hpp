@@ -37,6 +37,10 @@ class ShardedModel {
   void begin_backward();
   void begin_backward_of(std::size_t function);
   void end_backward_of(std::size_t function);
+  /// Whether the inputs of the unit that begins with this function, and their gradients, live until backward has ended.
+  [[nodiscard]] bool keeps_inputs_of(std::size_t function) const;
+  /// Memory that does so; kNoSlot: nothing.
+  void keep_until_end(Slot slot);
   void end_backward();
 
   /// The parameter's gradient of this pass, whole.
@@ -51,6 +55,7 @@ class ShardedModel {
   /// A repeated block, or all that is in none: the root.
   struct Unit {
     std::vector<ops::TensorId> parameters;
+    bool frozen = false;              ///< some of them are
     bool in_backward = false;         ///< autograd comes to it
     std::vector<Slot> whole;          ///< its parameters while they are gathered
     Slot buffer = kNoSlot;            ///< of a gather that has not been copied out
@@ -88,6 +93,7 @@ class ShardedModel {
   std::vector<std::uint32_t> ends_;     ///< by function: the unit that ends with it
   std::vector<std::uint32_t> unit_of_;  ///< by parameter's tensor
   std::vector<std::uint8_t> received_;  ///< by parameter's tensor: its gradient of this pass
+  std::vector<Slot> kept_;              ///< until backward has ended
   Slot last_buffer_ = kNoSlot;          ///< of the last gather in forward, until the next one was waited for
   Slot reduce_input_ = kNoSlot;         ///< of the last reduction, until the next one
   Slot partition_ = kNoSlot;            ///< the rank's share of all gradients, until zero_grad

@@ -128,12 +128,24 @@ TEST(LanguageModelCsv, SaysWhatLearns) {
   EXPECT_EQ(read_one("lora_rank,quantization", ",float8").training, "full, float8");
 }
 
-TEST(LanguageModelCsv, SeveralGpusAreNamedAsTheReason) {
-  if (job::find_option("sharding") != nullptr) GTEST_SKIP() << "gpumem knows how a job is spread over GPUs";
-  const MeasuredRun run = read_one("gpus,tensor_parallel", "8,2");
-  ASSERT_TRUE(run.error);
-  EXPECT_EQ(run.refusal, "more than one GPU");
+TEST(LanguageModelCsv, ReadsTheLayoutOfSeveralGpus) {
+  const MeasuredRun run = read_one("gpus,data_parallel,sharding,tensor_parallel,sequence_parallel,rank",
+                                   "8,4,distributed-optimizer,2,yes,last");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
   EXPECT_EQ(run.gpus, 8);
+  model::Layout layout;
+  layout.data_parallel = 4;
+  layout.sharding = {model::Shardings::distributed_optimizer, 0};
+  layout.tensor_parallel = 2;
+  layout.sequence_parallel = true;
+  layout.rank = {model::Ranks::last, 0};
+  EXPECT_EQ(run.job.layout, layout);
+}
+
+TEST(LanguageModelCsv, WhatIsToldOfOneGpuIsNotOfSeveral) {
+  const std::string note = "on one GPU the norms, embeddings and lm_head are cast to float32";
+  EXPECT_EQ(read_one("gpus,precision,notes", "1,bf16,\"" + note + "\"").job.precision, model::Precision::amp_bf16);
+  EXPECT_EQ(read_one("gpus,precision,notes", "2,bf16,\"" + note + "\"").job.precision, model::Precision::bf16);
 }
 
 TEST(LanguageModelCsv, EveryRowIsReportedWithWhatIsWrong) {

@@ -46,6 +46,9 @@ TEST(Layout, TheWorldIsTheProductOfItsGroups) {
 TEST(Layout, OneGpuIsALayoutToo) {
   EXPECT_TRUE(succeeds(check(job_with([](Layout&) {}))));
   EXPECT_TRUE(succeeds(check_one_gpu(job_with([](Layout&) {}), "replay")));
+  for (const auto& row : model::kShardings) {  // a trainer's file names one and not how many GPUs there are
+    EXPECT_TRUE(succeeds(check(job_with([&](Layout& of) { of.sharding = {row.value, 1}; })))) << row.name;
+  }
 }
 
 TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {

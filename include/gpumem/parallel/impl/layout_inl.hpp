@@ -24,22 +24,11 @@ GPUMEM_INLINE core::Error refused(std::string message) {
 
 /// The rule of sharding that the layout breaks; empty: none.
 GPUMEM_INLINE std::string sharding_fault(const Layout& layout) {
-  const Shardings kind = layout.sharding.kind;
-  if (kind == Shardings::none) return {};
-  const std::string name = "--sharding " + parallel::name_of(layout.sharding);
+  const std::int64_t group = layout.sharding.count;
   const std::int64_t ranks = sharing_ranks(layout);
-  if (kind == Shardings::hsdp) {
-    const std::int64_t group = layout.sharding.count;
-    if (group < 1 || ranks % group != 0) {
-      return name + " cuts parameters within groups of " + std::to_string(group) + " ranks, and " +
-             std::to_string(ranks) + " ranks are no multiple of that";
-    }
-  }
-  // Megatron runs its distributed optimizer on one rank too, where it keeps what it keeps on several.
-  if (ranks == 1 && kind != Shardings::distributed_optimizer) {
-    return name + " needs several ranks that share the parameters; say --data-parallel 8";
-  }
-  return {};
+  if (layout.sharding.kind != Shardings::hsdp || (group >= 1 && ranks % group == 0)) return {};
+  return "--sharding " + parallel::name_of(layout.sharding) + " cuts parameters within groups of " +
+         std::to_string(group) + " ranks, and " + std::to_string(ranks) + " ranks are no multiple of that";
 }
 
 /// The rule of pipelines that the layout breaks; empty: none.

@@ -37,6 +37,7 @@ GPUMEM_INLINE void GradientFlow::backward(Slot scaled_loss) {
   for (std::size_t index = functions.size(); index-- > 0 && !state_.pace().late();) {
     shards_.begin_backward_of(index);
     if (state_.requires_grad(functions[index].output)) run(index);
+    if (shards_.keeps_inputs_of(index)) keep_inputs(functions[index]);
     blocks_.end_backward(index);
     shards_.end_backward_of(index);
   }
@@ -45,6 +46,15 @@ GPUMEM_INLINE void GradientFlow::backward(Slot scaled_loss) {
   shards_.end_backward();
   log_.drop(ones);
   log_.drop(scaled_loss);
+}
+
+/// What the first function of a unit reads is what the unit does.
+GPUMEM_INLINE void GradientFlow::keep_inputs(const ops::Function& function) {
+  for (const ops::TensorId input : state_.tape().list(function.inputs)) {
+    if (!state_.requires_grad(input) || state_.is_parameter(input)) continue;
+    shards_.keep_until_end(state_.slot(input));
+    shards_.keep_until_end(gradient(input).slot);
+  }
 }
 
 /// The loss' own gradient: the ones, or ones times the scale.

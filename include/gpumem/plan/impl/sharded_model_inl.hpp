@@ -88,6 +88,7 @@ GPUMEM_INLINE void ShardedModel::find_units() {
     }
     unit_of_[static_cast<std::size_t>(parameter.tensor)] = number;
     units_[number].parameters.push_back(parameter.tensor);
+    units_[number].frozen |= parameter.frozen;
   }
 }
 
@@ -225,7 +226,20 @@ GPUMEM_INLINE void ShardedModel::end_backward_of(std::size_t function) {
   if (!begins_.empty() && begins_[function] != kNoUnit) reduce(units_[begins_[function]]);
 }
 
+GPUMEM_INLINE bool ShardedModel::keeps_inputs_of(std::size_t function) const {
+  return sharing_.keeps_frozen_inputs && !begins_.empty() && begins_[function] != kNoUnit &&
+         units_[begins_[function]].frozen;
+}
+
+GPUMEM_INLINE void ShardedModel::keep_until_end(Slot slot) {
+  if (slot == kNoSlot) return;
+  log_.hold(slot);
+  kept_.push_back(slot);
+}
+
 GPUMEM_INLINE void ShardedModel::end_backward() {
+  for (const Slot slot : kept_) log_.drop(slot);
+  kept_.clear();
   if (gathers()) reduce(units_[kRoot]);
   log_.drop(std::exchange(reduce_input_, kNoSlot));
   log_.drop(std::exchange(bucket_, kNoSlot));

@@ -1,0 +1,97 @@
+#include "gpumem/parallel/sharing.hpp"
+
+#include <gtest/gtest.h>
+
+#include "expect.hpp"
+
+namespace gpumem::parallel {
+namespace {
+
+using core::ErrorCode;
+using model::Offload;
+using model::Precision;
+using model::Shardings;
+using model::TrainingJob;
+using testing::fails;
+using testing::succeeds;
+
+TrainingJob job_on(std::int64_t ranks, const model::Sharding& sharding, Precision precision = Precision::bf16_mixed) {
+  TrainingJob job;
+  job.batch_size = 1;
+  job.layout.data_parallel = ranks;
+  job.layout.sharding = sharding;
+  job.precision = precision;
+  return job;
+}
+
+Sharing of(const TrainingJob& job) {
+  const auto sharing = sharing_of(job);
+  EXPECT_TRUE(succeeds(sharing));
+  return sharing ? *sharing : Sharing();
+}
+
+/// Over how many ranks parameters, gradients and states are cut, by the papers of each.
+TEST(Sharing, CutsWhatItsNameSays) {
+  struct Case {
+    model::Sharding sharding;
+    std::int64_t parameters, gradients, states;
+  };
+  for (const Case& one :
+       {Case{{Shardings::none, 0}, 1, 1, 1}, Case{{Shardings::ddp, 0}, 1, 1, 1}, Case{{Shardings::fsdp1, 0}, 8, 8, 8},
+        Case{{Shardings::fsdp2, 0}, 8, 8, 8}, Case{{Shardings::hsdp, 2}, 2, 2, 2},
+        Case{{Shardings::zero_1, 0}, 1, 1, 8}, Case{{Shardings::zero_2, 0}, 1, 8, 8},
+        Case{{Shardings::distributed_optimizer, 0}, 1, 1, 8}}) {
+    const Sharing sharing = of(job_on(8, one.sharding));
+    EXPECT_EQ(sharing.parameter_ranks, one.parameters);
+    EXPECT_EQ(sharing.gradient_ranks, one.gradients);
+    EXPECT_EQ(sharing.state_ranks, one.states);
+  }
+}
+
+TEST(Sharing, ShardsInFloat32AreTheMasters) {
+  for (const Shardings kind : {Shardings::fsdp1, Shardings::fsdp2}) {
+    const Sharing mixed = of(job_on(8, {kind, 0}));
+    EXPECT_TRUE(mixed.float32_shards);
+    EXPECT_FALSE(mixed.masters);
+    EXPECT_FALSE(of(job_on(8, {kind, 0}, Precision::bf16)).float32_shards);
+  }
+  EXPECT_TRUE(of(job_on(8, {Shardings::zero_2, 0}, Precision::fp32)).masters) << "DeepSpeed clones its partition";
+  EXPECT_TRUE(of(job_on(8, {Shardings::distributed_optimizer, 0})).masters);
+  EXPECT_FALSE(of(job_on(8, {Shardings::distributed_optimizer, 0})).gradients_copied) << "the buffer is float32";
+}
+
+TEST(Sharing, SpansContextParallelRanks) {
+  TrainingJob job = job_on(4, {Shardings::distributed_optimizer, 0});
+  job.layout.context_parallel = 2;
+  EXPECT_EQ(of(job).state_ranks, 8);
+}
+
+TEST(Sharing, OneRankShardsNothingUnderFsdp1) {
+  const Sharing alone = of(job_on(1, {Shardings::fsdp1, 0}));
+  EXPECT_EQ(alone.gather, Gather::never);
+  EXPECT_TRUE(alone.masters);
+}
+
+TEST(Sharing, WhatIsNotModelledIsRefusedWithTheRule) {
+  EXPECT_TRUE(fails(sharing_of(job_on(8, {Shardings::zero_3, 0})), ErrorCode::invalid_argument, 0,
+                    "--sharding zero-3 is not modelled; the estimator zero-3 gives a lower bound"));
+  for (const Shardings kind : {Shardings::zero_1, Shardings::zero_2, Shardings::distributed_optimizer}) {
+    EXPECT_TRUE(fails(sharing_of(job_on(8, {kind, 0}, Precision::amp_bf16)), ErrorCode::invalid_argument, 0,
+                      "keeps float32 masters; say --precision bf16-mixed"));
+  }
+  TrainingJob away = job_on(1, {Shardings::none, 0});
+  away.offload = Offload::parameters;
+  EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "--offload parameters is FSDP's CPU offload"));
+  away.layout.data_parallel = 2;
+  away.layout.sharding = {Shardings::ddp, 0};
+  EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "has none that is modelled"));
+}
+
+TEST(Sharing, IsToldInWords) {
+  EXPECT_EQ(sharing_text(job_on(8, {Shardings::zero_2, 0})), "cut: gradients over 8 ranks, states over 8 ranks");
+  EXPECT_EQ(sharing_text(job_on(8, {Shardings::ddp, 0})), "nothing is cut");
+  EXPECT_EQ(sharing_text(job_on(1, {Shardings::none, 0})), "");
+}
+
+}  // namespace
+}  // namespace gpumem::parallel

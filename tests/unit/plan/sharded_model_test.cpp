@@ -1,0 +1,135 @@
+#include "gpumem/plan/sharded_model.hpp"
+
+#include <algorithm>
+
+#include "plans.hpp"
+
+namespace gpumem::plan {
+namespace {
+
+using model::Shardings;
+using testing::Live;
+
+constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+
+TrainingJob gpt(const model::Sharding& sharding, std::int64_t ranks, Precision precision = Precision::fp32) {
+  TrainingJob job(*read_summary(GPUMEM_SOURCE_DIR "/models/graphs/gpt_like.json"), 2);
+  job.sequence_length = 64;
+  job.optimizer = Optimizer::adam;
+  job.zero_grad = model::ZeroGrad::step_end;
+  job.precision = precision;
+  job.layout.data_parallel = ranks;
+  job.layout.sharding = sharding;
+  return job;
+}
+
+/// What is live behind the last event.
+Live left_of(const StepPlan& plan) {
+  Live live(plan);
+  for (const Event& event : plan.events) live.apply(event);
+  return live;
+}
+
+/// Trained elements, each tied one once.
+std::int64_t parameters_of(const testing::Planned& planned) {
+  std::int64_t sum = 0;
+  for (const auto& parameter : planned.pass.tape.parameters()) {
+    if (!parameter.tied) sum += planned.pass.tape.tensor(parameter.tensor).size.elements.value().value_or(0);
+  }
+  return sum;
+}
+
+/// The most that is live of a category.
+std::int64_t most_of(const StepPlan& plan, Category category) {
+  Live live(plan);
+  std::int64_t most = 0;
+  for (const Event& event : plan.events) {
+    live.apply(event);
+    most = std::max(most, live.of(category));
+  }
+  return most;
+}
+
+TEST(ShardedModel, LeavesNothingOfAStepBehind) {
+  for (const Shardings kind : {Shardings::ddp, Shardings::fsdp1, Shardings::fsdp2, Shardings::hsdp, Shardings::zero_1,
+                               Shardings::zero_2, Shardings::distributed_optimizer}) {
+    for (const bool checkpoints : {false, true}) {
+      for (const std::int64_t passes : {1, 3}) {
+        TrainingJob job = gpt({kind, 2}, 4);
+        job.activation_checkpointing = checkpoints;
+        job.gradient_accumulation = passes;
+        const StepPlan plan = testing::planned(job).plan;
+        const Live left = left_of(plan);
+        EXPECT_EQ(left.of(Category::gathered), 0) << parallel::name_of({kind, 2});
+        EXPECT_EQ(left.of(Category::activation_gradient), 0);
+        EXPECT_EQ(left.of(Category::temporary), 0);
+        EXPECT_EQ(testing::bytes_of(plan, 1).left, testing::bytes_of(plan, 2).left) << "steps repeat";
+      }
+    }
+  }
+}
+
+TEST(ShardedModel, EachRankHoldsItsShareOfEverything) {
+  for (const Shardings kind : {Shardings::fsdp1, Shardings::fsdp2}) {
+    const testing::Planned planned = testing::planned(gpt({kind, 0}, 8));
+    const std::int64_t share = parameters_of(planned) * 4 / 8;
+    const Live left = left_of(planned.plan);
+    // Each parameter is padded to a multiple of the ranks.
+    const auto padding = static_cast<std::int64_t>(planned.pass.tape.parameters().size()) * 8 * 4;
+    EXPECT_NEAR(static_cast<double>(left.of(Category::parameter)), static_cast<double>(share), padding);
+    EXPECT_NEAR(static_cast<double>(left.of(Category::optimizer)), 2.0 * static_cast<double>(share), 2.0 * padding);
+    EXPECT_NEAR(static_cast<double>(most_of(planned.plan, Category::gradient)), static_cast<double>(share),
+                static_cast<double>(4 * parameters_of(planned)));
+  }
+}
+
+TEST(ShardedModel, NotAllUnitsAreGatheredAtOnce) {
+  const testing::Planned planned = testing::planned(gpt({Shardings::fsdp2, 0}, 8));
+  const std::int64_t gathered = most_of(planned.plan, Category::gathered);
+  EXPECT_GT(gathered, 0);
+  const Live left = left_of(testing::planned(gpt({Shardings::none, 0}, 1)).plan);
+  EXPECT_LT(gathered, left.of(Category::parameter));
+}
+
+TEST(ShardedModel, BucketsAreAsLargeAsTheGradients) {
+  const StepPlan alone = testing::planned(gpt({Shardings::none, 0}, 1)).plan;
+  const testing::Planned planned = testing::planned(gpt({Shardings::ddp, 0}, 8));
+  EXPECT_EQ(most_of(planned.plan, Category::communication), parameters_of(planned) * 4);
+  EXPECT_EQ(planned.plan.peak_bytes, alone.peak_bytes + parameters_of(planned) * 4);
+  std::int64_t first = 0;
+  for (const Event& event : planned.plan.events) {
+    if (event.category != Category::communication || event.kind != Event::Kind::allocate) continue;
+    if (first == 0) first = event.bytes;
+    EXPECT_GT(event.bytes, 0);
+  }
+  EXPECT_GE(first, kMiB) << "the first bucket is full with 1 MiB";
+}
+
+TEST(ShardedModel, MainGradientsAreFloat32AndStandAllTheTime) {
+  const testing::Planned planned =
+      testing::planned(gpt({Shardings::distributed_optimizer, 0}, 4, Precision::bf16_mixed));
+  const std::int64_t parameters = parameters_of(planned);
+  const Live left = left_of(planned.plan);
+  EXPECT_EQ(left.of(Category::parameter), 2 * parameters);
+  EXPECT_EQ(left.of(Category::gradient), 4 * parameters);
+  const auto padding = static_cast<double>(planned.pass.tape.parameters().size() * 12);
+  EXPECT_NEAR(static_cast<double>(left.of(Category::optimizer)), 12.0 * static_cast<double>(parameters) / 4, padding);
+}
+
+TEST(ShardedModel, ZeroTwoKeepsItsShareOfTheGradientsUntilTheStep) {
+  TrainingJob job = gpt({Shardings::zero_2, 0}, 4, Precision::bf16_mixed);
+  job.zero_grad = model::ZeroGrad::before_forward;
+  const testing::Planned planned = testing::planned(job);
+  EXPECT_EQ(left_of(planned.plan).of(Category::gradient), (2 * parameters_of(planned) + 3) / 4);
+  EXPECT_EQ(most_of(planned.plan, Category::communication), 1'000'000'000) << "5e8 elements of two bytes";
+}
+
+TEST(ShardedModel, OffloadedShardsTakeNothingBetweenSteps) {
+  TrainingJob job = gpt({Shardings::fsdp2, 0}, 4);
+  job.offload = model::Offload::parameters;
+  const Live left = left_of(testing::planned(job).plan);
+  EXPECT_EQ(left.of(Category::parameter) + left.of(Category::gradient) + left.of(Category::optimizer), 0);
+}
+
+}  // namespace
+}  // namespace gpumem::plan
