@@ -8,10 +8,12 @@
 // it makes the trained flat parameters float32, and computes and reduces in the lower type (MixedPrecision of
 // param_dtype and reduce_dtype).
 //
-// A frozen flat parameter is given back in backward by a hook on the unit's inputs
-// (_register_post_backward_reshard_only_hook in _runtime_utils.py), which stands until backward has ended. With
-// reentrant checkpointing, HuggingFace's default, these inputs are leaves of their own: each keeps its memory and its
-// gradient until then.
+// A frozen flat parameter is given back in backward by a hook on the unit's inputs, which stands until backward has
+// ended (_register_post_backward_reshard_only_hook in _runtime_utils.py). HuggingFace's Trainer checkpoints by calling
+// the wrapped block in reentrant torch.utils.checkpoint, whose second run makes leaves of these inputs: each keeps its
+// memory and its gradient as long. Where the checkpoint is within the wrapped block (apply_activation_checkpointing),
+// none does.
+//
 // On one rank it shards nothing (NO_SHARD).
 #pragma once
 
@@ -34,7 +36,7 @@ namespace gpumem::parallel {
   sharing.gradient_ranks = sharing.parameter_ranks;
   sharing.cat_gradients = true;
   sharing.gradients_until_forward = true;
-  sharing.keeps_frozen_inputs = job.activation_checkpointing;
+  sharing.keeps_frozen_inputs = job.activation_checkpointing && job.loop == model::Loop::hf_trainer;
   sharing.state_ranks = sharing.parameter_ranks;
   sharing.on_host = job.offload == model::Offload::parameters;
   return sharing;

@@ -13,7 +13,7 @@
 
 namespace gpumem::parallel {
 
-/// How a unit (a repeated block, or all that is in none) gets its whole parameters before it is called.
+/// How a unit (a repeated block, or all that is in none; or a layer) gets its whole parameters before it is called.
 enum class Gather : std::uint8_t {
   never,       ///< they are whole all the time
   in_place,    ///< into one flat parameter, of which the parameters are views
@@ -31,8 +31,12 @@ enum class Reduction : std::uint8_t {
 
 struct Sharing {
   Gather gather = Gather::never;
-  std::int64_t parameter_ranks = 1;  ///< that share each parameter
-  bool float32_shards = false;       ///< shards of trained parameters are float32, whatever is gathered and computed in
+  std::int64_t parameter_ranks = 1;      ///< that share each parameter
+  bool layer_by_layer = false;           ///< each layer with parameters is a unit of its own
+  std::int64_t persistent_elements = 0;  ///< parameters no larger are whole all the time, beside their shards
+  std::int64_t reuse_elements = 0;  ///< a unit that is called again before so many others' elements is not given back
+  std::int64_t prefetch_elements = 0;  ///< of units gathered ahead in backward; 0: one unit
+  bool float32_shards = false;  ///< shards of trained parameters are float32, whatever is gathered and computed in
 
   Reduction reduction = Reduction::none;
   std::int64_t gradient_ranks = 1;             ///< that share each gradient after its reduction
@@ -40,6 +44,7 @@ struct Sharing {
   std::int64_t bucket_bytes = 0;               ///< of bucketed gradients
   std::int64_t first_bucket_bytes = 0;         ///< of the first bucket to be full
   std::int64_t bucket_elements = 0;            ///< of partitioned gradients
+  bool buffers_stand = false;                  ///< bucket and shares of partitioned gradients, from the start on
   bool cat_gradients = false;                  ///< a unit's gradients become one tensor before they are reduced
   bool keeps_frozen_inputs = false;            ///< until backward ends: of checkpointed units with frozen parameters
   bool gradients_until_forward = false;        ///< zero_grad() does not release them; the next forward does

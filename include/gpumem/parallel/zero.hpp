@@ -1,6 +1,6 @@
-// Enters: a job under DeepSpeed's ZeRO-1 or ZeRO-2. Leaves: its Sharing: parameters are whole; masters and states,
-// always float32, are cut over the ranks. Gradients stay whole until the step (1), or are reduced a bucket at a time,
-// after which each rank keeps its share (2). Updated parameters are gathered. Units: ranks, elements.
+// Enters: a job under DeepSpeed's ZeRO-1, ZeRO-2 or ZeRO-3. Leaves: its Sharing: parameters are whole; masters and
+// states, always float32, are cut over the ranks. Gradients stay whole until the step (1), or are reduced a bucket at a
+// time, after which each rank keeps its share (2). Updated parameters are gathered. Units: ranks, elements.
 //
 // Source: DeepSpeed 0.15, runtime/zero/stage_1_and_2.py and the defaults of runtime/zero/config.py: reduce_bucket_size
 // and allgather_bucket_size of 5e8 elements, contiguous_gradients, no overlap_comm (whose buffer would be double). The
@@ -26,6 +26,24 @@ namespace gpumem::parallel {
   sharing.reduction = Reduction::partitioned;
   sharing.gradient_ranks = sharing.state_ranks;
   sharing.bucket_elements = kBucket;
+  return sharing;
+}
+
+/// Parameters are cut as well, and gathered layer by layer; small ones stay whole. The bucket and the shares of
+/// gradients are made with the optimizer and stand.
+///
+/// Source: DeepSpeed 0.15, runtime/zero/stage3.py (__ipg_bucket_flat_buffer, grad_partitions_flat_buffer),
+/// partitioned_param_coordinator.py (release_sub_module, __params_to_release: max_reuse_distance) and the defaults of
+/// config.py: stage3_param_persistence_threshold 1e5, stage3_prefetch_bucket_size 5e7, stage3_max_reuse_distance 1e9.
+[[nodiscard]] inline Sharing zero_3(const model::TrainingJob& job) {
+  Sharing sharing = zero_2(job);
+  sharing.gather = Gather::in_place;
+  sharing.parameter_ranks = sharing.state_ranks;
+  sharing.layer_by_layer = true;
+  sharing.persistent_elements = 100'000;
+  sharing.reuse_elements = 1'000'000'000;
+  sharing.prefetch_elements = 50'000'000;
+  sharing.buffers_stand = true;
   return sharing;
 }
 

@@ -62,15 +62,23 @@ class ShardedModel {
     std::vector<ops::TensorId> made;  ///< whose gradients are in `gradients`
     std::vector<Slot> gradients;      ///< of this pass, whole
     Slot share = kNoSlot;             ///< of the gradients, until zero_grad
+    std::int64_t later = 0;           ///< elements that are gathered between its calls in forward and in backward
     bool share_ends = false;          ///< with the next forward
   };
   static constexpr std::uint32_t kNoUnit = UINT32_MAX;
   static constexpr std::uint32_t kRoot = 0;
 
   void find_units();
+  void find_blocks();
+  void find_layers();
   void add_shards();
   void add_buckets();
   void add_main_buffer();
+  void add_partition();
+  void add_partitioning_bucket();
+  [[nodiscard]] bool persists(ops::TensorId parameter) const {
+    return elements(parameter) <= sharing_.persistent_elements;
+  }
   [[nodiscard]] std::int64_t shard_elements(ops::TensorId parameter) const;
   [[nodiscard]] std::int64_t elements(ops::TensorId parameter) const;
   [[nodiscard]] core::DType dtype(ops::TensorId parameter) const;

@@ -40,7 +40,7 @@ TEST(Sharing, CutsWhatItsNameSays) {
        {Case{{Shardings::none, 0}, 1, 1, 1}, Case{{Shardings::ddp, 0}, 1, 1, 1}, Case{{Shardings::fsdp1, 0}, 8, 8, 8},
         Case{{Shardings::fsdp2, 0}, 8, 8, 8}, Case{{Shardings::hsdp, 2}, 2, 2, 2},
         Case{{Shardings::zero_1, 0}, 1, 1, 8}, Case{{Shardings::zero_2, 0}, 1, 8, 8},
-        Case{{Shardings::distributed_optimizer, 0}, 1, 1, 8}}) {
+        Case{{Shardings::zero_3, 0}, 8, 8, 8}, Case{{Shardings::distributed_optimizer, 0}, 1, 1, 8}}) {
     const Sharing sharing = of(job_on(8, one.sharding));
     EXPECT_EQ(sharing.parameter_ranks, one.parameters);
     EXPECT_EQ(sharing.gradient_ranks, one.gradients);
@@ -73,9 +73,8 @@ TEST(Sharing, OneRankShardsNothingUnderFsdp1) {
 }
 
 TEST(Sharing, WhatIsNotModelledIsRefusedWithTheRule) {
-  EXPECT_TRUE(fails(sharing_of(job_on(8, {Shardings::zero_3, 0})), ErrorCode::invalid_argument, 0,
-                    "--sharding zero-3 is not modelled; the estimator zero-3 gives a lower bound"));
-  for (const Shardings kind : {Shardings::zero_1, Shardings::zero_2, Shardings::distributed_optimizer}) {
+  for (const Shardings kind :
+       {Shardings::zero_1, Shardings::zero_2, Shardings::zero_3, Shardings::distributed_optimizer}) {
     EXPECT_TRUE(fails(sharing_of(job_on(8, {kind, 0}, Precision::amp_bf16)), ErrorCode::invalid_argument, 0,
                       "keeps float32 masters; say --precision bf16-mixed"));
   }

@@ -52,7 +52,7 @@ std::int64_t most_of(const StepPlan& plan, Category category) {
 
 TEST(ShardedModel, LeavesNothingOfAStepBehind) {
   for (const Shardings kind : {Shardings::ddp, Shardings::fsdp1, Shardings::fsdp2, Shardings::hsdp, Shardings::zero_1,
-                               Shardings::zero_2, Shardings::distributed_optimizer}) {
+                               Shardings::zero_2, Shardings::zero_3, Shardings::distributed_optimizer}) {
     for (const bool checkpoints : {false, true}) {
       for (const std::int64_t passes : {1, 3}) {
         TrainingJob job = gpt({kind, 2}, 4);
@@ -122,6 +122,24 @@ TEST(ShardedModel, ZeroTwoKeepsItsShareOfTheGradientsUntilTheStep) {
   const testing::Planned planned = testing::planned(job);
   EXPECT_EQ(left_of(planned.plan).of(Category::gradient), (2 * parameters_of(planned) + 3) / 4);
   EXPECT_EQ(most_of(planned.plan, Category::communication), 1'000'000'000) << "5e8 elements of two bytes";
+}
+
+/// A net of fewer elements than the reuse distance stays gathered from forward to backward.
+TEST(ShardedModel, ZeroThreeGathersLayerByLayerAndItsBuffersStand) {
+  const testing::Planned planned = testing::planned(gpt({Shardings::zero_3, 0}, 4, Precision::bf16_mixed));
+  const std::int64_t parameters = parameters_of(planned);
+  std::int64_t small = 0;  // 1e5 elements or fewer: these are never given back
+  for (const auto& parameter : planned.pass.tape.parameters()) {
+    const std::int64_t elements = planned.pass.tape.tensor(parameter.tensor).size.elements.value().value_or(0);
+    if (!parameter.tied && elements <= 100'000) small += 2 * elements;
+  }
+  const Live left = left_of(planned.plan);
+  const auto padding = static_cast<double>(2 * planned.pass.tape.parameters().size());
+  EXPECT_NEAR(static_cast<double>(left.of(Category::parameter)), static_cast<double>(2 * parameters / 4 + small),
+              padding);
+  EXPECT_EQ(left.of(Category::gradient), (2 * parameters + 3) / 4);
+  EXPECT_EQ(left.of(Category::communication), 1'000'000'000);
+  EXPECT_LE(most_of(planned.plan, Category::gathered), 2 * parameters);
 }
 
 TEST(ShardedModel, OffloadedShardsTakeNothingBetweenSteps) {

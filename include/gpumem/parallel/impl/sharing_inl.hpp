@@ -33,7 +33,6 @@ GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
            (kind == Shardings::none ? "say --sharding fsdp2" : name + " has none that is modelled");
   }
   if (fully || kind == Shardings::ddp || kind == Shardings::none) return {};
-  if (kind == Shardings::zero_3) return name + " is not modelled; the estimator zero-3 gives a lower bound";
   if (!keeps_masters(job.precision)) {
     return name + " keeps float32 masters; say --precision bf16-mixed, fp16-mixed or fp32";
   }
@@ -54,7 +53,7 @@ GPUMEM_INLINE core::Result<Sharing> sharing_of(const model::TrainingJob& job) {
     case model::Shardings::zero_1: return zero_1(job);
     case model::Shardings::zero_2: return zero_2(job);
     case model::Shardings::distributed_optimizer: return distributed_optimizer(job);
-    case model::Shardings::zero_3:
+    case model::Shardings::zero_3: return zero_3(job);
     case model::Shardings::none: break;
   }
   Sharing alone;

@@ -55,16 +55,22 @@ GPUMEM_INLINE std::int64_t ShardedModel::gathered_bytes(const Unit& unit) const 
 }
 
 GPUMEM_INLINE void ShardedModel::find_units() {
-  const ops::Tape& tape = state_.tape();
-  const auto functions = tape.functions();
-  begins_.assign(functions.size(), kNoUnit);
-  ends_.assign(functions.size(), kNoUnit);
-  unit_of_.assign(tape.tensors().size(), kRoot);
+  const std::size_t functions = state_.tape().functions().size();
+  begins_.assign(functions, kNoUnit);
+  ends_.assign(functions, kNoUnit);
+  unit_of_.assign(state_.tape().tensors().size(), kRoot);
   units_.emplace_back();
   units_.front().in_backward = true;
-  const std::vector<Range> blocks = repeated_blocks(state_.forward_pass().wired.graph());
+  if (sharing_.layer_by_layer) find_layers();
+  else find_blocks();
+}
+
+GPUMEM_INLINE void ShardedModel::find_blocks() {
+  const ops::Tape& tape = state_.tape();
+  const auto functions = tape.functions();
+  std::vector<std::uint32_t> unit_of_layer(state_.forward_pass().wired.graph().layers().size(), kRoot);
   std::uint32_t at = 0;
-  for (const Range& block : blocks) {
+  for (const Range& block : repeated_blocks(state_.forward_pass().wired.graph())) {
     Unit unit;
     while (at < functions.size() && functions[at].layer < block.first) ++at;
     const std::uint32_t first = at;
@@ -72,23 +78,39 @@ GPUMEM_INLINE void ShardedModel::find_units() {
       unit.in_backward |= state_.requires_grad(functions[at].output);
     }
     if (at == first) continue;
-    begins_[first] = static_cast<std::uint32_t>(units_.size());
-    ends_[at - 1] = begins_[first];
+    const auto number = static_cast<std::uint32_t>(units_.size());
+    begins_[first] = number;
+    ends_[at - 1] = number;
+    std::fill(unit_of_layer.begin() + block.first, unit_of_layer.begin() + block.end, number);
     units_.push_back(std::move(unit));
   }
-  std::size_t block = 0;
-  std::uint32_t number = kRoot;
   for (const ops::Tape::Parameter& parameter : tape.parameters()) {
     if (parameter.tied) continue;
-    const std::uint32_t layer = tape.tensor(parameter.tensor).layer;
-    number = kRoot;
-    for (block = 0; block < blocks.size() && number == kRoot; ++block) {
-      const bool inside = layer >= blocks[block].first && layer < blocks[block].end;
-      if (inside && block + 1 < units_.size()) number = static_cast<std::uint32_t>(block + 1);
-    }
+    const std::uint32_t number = unit_of_layer[tape.tensor(parameter.tensor).layer];
     unit_of_[static_cast<std::size_t>(parameter.tensor)] = number;
     units_[number].parameters.push_back(parameter.tensor);
     units_[number].frozen |= parameter.frozen;
+  }
+}
+
+/// Each call that reads parameters; a tied one is gathered for each of its calls.
+GPUMEM_INLINE void ShardedModel::find_layers() {
+  const auto functions = state_.tape().functions();
+  for (std::uint32_t index = 0; index < functions.size(); ++index) {
+    Unit unit;
+    for (const ops::TensorId parameter : state_.tape().list(functions[index].parameters)) {
+      if (!persists(parameter)) unit.parameters.push_back(state_.tied_to(parameter));
+    }
+    if (unit.parameters.empty()) continue;
+    unit.in_backward = state_.requires_grad(functions[index].output);
+    begins_[index] = ends_[index] = static_cast<std::uint32_t>(units_.size());
+    units_.push_back(std::move(unit));
+  }
+  std::int64_t later = 0;
+  for (std::size_t unit = units_.size(); unit-- > 0;) {
+    units_[unit].later = 2 * later;
+    for (const ops::TensorId parameter : units_[unit].parameters)
+      later = core::bounded_sum({later, elements(parameter)});
   }
 }
 
@@ -96,24 +118,29 @@ GPUMEM_INLINE void ShardedModel::construct() {
   if (gathers()) add_shards();
   if (sharing_.reduction == parallel::Reduction::bucketed) add_buckets();
   if (sharing_.reduction == parallel::Reduction::main_buffer) add_main_buffer();
+  if (!sharing_.buffers_stand || state_.trained().empty()) return;
+  add_partition();
+  add_partitioning_bucket();
 }
 
-/// One a parameter, or one a unit.
+/// One a parameter, or one a unit; layer by layer one in all.
 GPUMEM_INLINE void ShardedModel::add_shards() {
   if (sharing_.on_host) return;
-  for (const Unit& unit : units_) {
-    std::int64_t flat = 0;
-    for (const ops::TensorId parameter : unit.parameters) {
-      const std::int64_t bytes =
-          core::bounded_product({shard_elements(parameter), core::element_size(held_in(parameter))});
-      flat = core::bounded_sum({flat, bytes});
-      if (sharing_.gather == parallel::Gather::copied_out) {
-        log_.allocate(bytes, Category::parameter, state_.layer(parameter));
-      }
+  std::vector<std::int64_t> flat(units_.size(), 0);
+  for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
+    if (parameter.tied) continue;
+    const ops::TensorId id = parameter.tensor;
+    const std::int64_t bytes = core::bounded_product({shard_elements(id), core::element_size(held_in(id))});
+    if (sharing_.gather == parallel::Gather::copied_out) {
+      log_.allocate(bytes, Category::parameter, state_.layer(id));
+      continue;
     }
-    if (sharing_.gather == parallel::Gather::in_place && flat > 0) {
-      log_.allocate(flat, Category::parameter, state_.layer(unit.parameters.front()));
-    }
+    std::int64_t& sum = flat[unit_of_[static_cast<std::size_t>(id)]];
+    sum = core::bounded_sum({sum, bytes});
+    if (persists(id)) log_.allocate(state_.bytes(id), Category::parameter, state_.layer(id));
+  }
+  for (const std::int64_t bytes : flat) {
+    if (bytes > 0) log_.allocate(bytes, Category::parameter, kNoLayer);
   }
 }
 
@@ -192,7 +219,10 @@ GPUMEM_INLINE void ShardedModel::begin_call(std::size_t function) {
 }
 
 GPUMEM_INLINE void ShardedModel::end_call(std::size_t function) {
-  if (!ends_.empty() && ends_[function] != kNoUnit) release(units_[ends_[function]]);
+  if (ends_.empty() || ends_[function] == kNoUnit) return;
+  Unit& unit = units_[ends_[function]];
+  const bool soon = unit.in_backward && unit.later < sharing_.reuse_elements;
+  if (!soon) release(unit);
 }
 
 /// Without a backward the root would stay gathered as well.
@@ -201,7 +231,11 @@ GPUMEM_INLINE void ShardedModel::end_forward() { log_.drop(std::exchange(last_bu
 GPUMEM_INLINE void ShardedModel::begin_backward() {
   std::fill(received_.begin(), received_.end(), std::uint8_t{0});
   if (gathers()) prefetch_before(static_cast<std::uint32_t>(units_.size()));
-  if (sharing_.reduction != parallel::Reduction::partitioned || state_.trained().empty()) return;
+  const bool makes = sharing_.reduction == parallel::Reduction::partitioned && !sharing_.buffers_stand;
+  if (makes && !state_.trained().empty()) add_partitioning_bucket();
+}
+
+GPUMEM_INLINE void ShardedModel::add_partitioning_bucket() {
   const core::DType type = dtype(state_.trained().front());
   bucket_ = log_.allocate(core::bounded_product({sharing_.bucket_elements, core::element_size(type)}),
                           Category::communication, kNoLayer);
@@ -209,10 +243,14 @@ GPUMEM_INLINE void ShardedModel::begin_backward() {
 
 /// The unit that was called before this one, and that backward comes to.
 GPUMEM_INLINE void ShardedModel::prefetch_before(std::uint32_t unit) {
+  std::int64_t ahead = 0;
   for (std::uint32_t before = unit; before-- > kRoot + 1;) {
     if (!units_[before].in_backward) continue;
+    for (const ops::TensorId parameter : units_[before].parameters)
+      ahead = core::bounded_sum({ahead, elements(parameter)});
+    if (sharing_.prefetch_elements > 0 && ahead > sharing_.prefetch_elements) return;
     start_gather(units_[before]);
-    return;
+    if (sharing_.prefetch_elements == 0) return;
   }
 }
 
@@ -242,7 +280,7 @@ GPUMEM_INLINE void ShardedModel::end_backward() {
   kept_.clear();
   if (gathers()) reduce(units_[kRoot]);
   log_.drop(std::exchange(reduce_input_, kNoSlot));
-  log_.drop(std::exchange(bucket_, kNoSlot));
+  if (!sharing_.buffers_stand) log_.drop(std::exchange(bucket_, kNoSlot));
 }
 
 GPUMEM_INLINE void ShardedModel::take_gradient(ops::TensorId parameter, Slot gradient) {
@@ -254,7 +292,10 @@ GPUMEM_INLINE void ShardedModel::take_gradient(ops::TensorId parameter, Slot gra
     return;
   }
   log_.drop(gradient);
-  if (sharing_.reduction != parallel::Reduction::partitioned || partition_ != kNoSlot) return;
+  if (sharing_.reduction == parallel::Reduction::partitioned && partition_ == kNoSlot) add_partition();
+}
+
+GPUMEM_INLINE void ShardedModel::add_partition() {
   std::int64_t sum = 0;
   for (const ops::TensorId each : state_.trained()) sum = core::bounded_sum({sum, state_.bytes(each)});
   partition_ = log_.allocate(sharded_model_detail::divided(sum, sharing_.gradient_ranks), Category::gradient, kNoLayer);
@@ -299,7 +340,7 @@ GPUMEM_INLINE void ShardedModel::zero_grad() {
     if (sharing_.gradients_until_forward) unit.share_ends = true;
     else log_.drop(std::exchange(unit.share, kNoSlot));
   }
-  log_.drop(std::exchange(partition_, kNoSlot));
+  if (!sharing_.buffers_stand) log_.drop(std::exchange(partition_, kNoSlot));
 }
 
 }  // namespace gpumem::plan
