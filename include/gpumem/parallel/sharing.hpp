@@ -35,6 +35,7 @@ struct Sharing {
   bool layer_by_layer = false;           ///< each layer with parameters is a unit of its own
   std::int64_t persistent_elements = 0;  ///< parameters no larger are whole all the time, beside their shards
   std::int64_t reuse_elements = 0;  ///< a unit that is called again before so many others' elements is not given back
+  bool prefetches = true;           ///< in backward the next unit is gathered while this one runs
   std::int64_t prefetch_elements = 0;  ///< of units gathered ahead in backward; 0: one unit
   bool float32_shards = false;  ///< shards of trained parameters are float32, whatever is gathered and computed in
 

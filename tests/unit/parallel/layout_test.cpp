@@ -58,10 +58,6 @@ TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {
   };
   const std::vector<Case> cases = {
       {[](Layout& of) {
-         of.sharding = {Shardings::fsdp2, 0};
-       },
-       "--sharding fsdp2 needs several ranks"},
-      {[](Layout& of) {
          of.data_parallel = 8;
          of.sharding = {Shardings::hsdp, 3};
        },

@@ -93,13 +93,22 @@ GPUMEM_INLINE void ShardedModel::find_blocks() {
   }
 }
 
-/// Each call that reads parameters; a tied one is gathered for each of its calls.
+/// Each call that reads parameters; a tied one is gathered for each of its calls, unless all of them stay gathered.
 GPUMEM_INLINE void ShardedModel::find_layers() {
   const auto functions = state_.tape().functions();
+  std::int64_t all = 0;
+  for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
+    if (!parameter.tied) all = core::bounded_sum({all, elements(parameter.tensor)});
+  }
+  const bool stays = 2 * all < sharing_.reuse_elements;
+  std::vector<bool> known(state_.tape().tensors().size(), false);
   for (std::uint32_t index = 0; index < functions.size(); ++index) {
     Unit unit;
     for (const ops::TensorId parameter : state_.tape().list(functions[index].parameters)) {
-      if (!persists(parameter)) unit.parameters.push_back(state_.tied_to(parameter));
+      const ops::TensorId owner = state_.tied_to(parameter);
+      const bool there = stays && known[static_cast<std::size_t>(owner)];
+      if (!persists(owner) && !there) unit.parameters.push_back(owner);
+      known[static_cast<std::size_t>(owner)] = true;
     }
     if (unit.parameters.empty()) continue;
     unit.in_backward = state_.requires_grad(functions[index].output);
@@ -243,6 +252,7 @@ GPUMEM_INLINE void ShardedModel::add_partitioning_bucket() {
 
 /// The unit that was called before this one, and that backward comes to.
 GPUMEM_INLINE void ShardedModel::prefetch_before(std::uint32_t unit) {
+  if (!sharing_.prefetches) return;
   std::int64_t ahead = 0;
   for (std::uint32_t before = unit; before-- > kRoot + 1;) {
     if (!units_[before].in_backward) continue;
