@@ -84,6 +84,8 @@ constexpr SourceOption kSourceOptions[] = {
     {"AnswerDotAI/fsdp_qlora", "loop", "script"},
     // torchtitan/train.py: `del pred` before backward, as torchtune has it.
     {"pytorch/torchtitan", "loop", "torchtune"},
+    {"NVIDIA/Megatron-LM", "loop", "megatron"},
+    {"MooreThreads/SimuMax", "loop", "megatron"},
 };
 
 /// What a row says of its job that gpumem does not model.
@@ -169,6 +171,8 @@ constexpr ToldOption kToldOptions[] = {
     {"notes", "norms, embeddings and lm_head are cast to float32", "precision", "amp-bf16", true},
     {"software", "transformers 4.45", "transformers", "4.45"},
     {"software", "flash-attn", "attention", "flash"},
+    // Megatron's --fp16 is float16 weights with float32 masters.
+    {"software", "Megatron-LM --fp16", "precision", "fp16-mixed"},
 };
 
 void take_told_options(const core::CsvCells& cells, bool one_gpu, job::JobRequest& request) {

@@ -13,6 +13,7 @@
 #include "gpumem/connect/impl/gpt2_inl.hpp"
 #include "gpumem/connect/impl/gpt_neo_inl.hpp"
 #include "gpumem/connect/impl/gpt_neox_inl.hpp"
+#include "gpumem/connect/impl/graph_copy_inl.hpp"
 #include "gpumem/connect/impl/infer_shapes_inl.hpp"
 #include "gpumem/connect/impl/llama_inl.hpp"
 #include "gpumem/connect/impl/module_view_inl.hpp"

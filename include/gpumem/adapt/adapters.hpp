@@ -7,13 +7,13 @@
 #pragma once
 
 #include "gpumem/adapt/base_linears.hpp"
-#include "gpumem/adapt/graph_copy.hpp"
+#include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/model/training_job.hpp"
 
 namespace gpumem::adapt {
 
 /// Puts the adapter of a layer of the source behind it, which was copied last; who reads the layer reads their sum.
-void add_adapter(GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
+void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
                  const model::TrainingJob& job, model::Quantization quantization);
 
 }  // namespace gpumem::adapt

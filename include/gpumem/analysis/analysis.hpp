@@ -41,7 +41,7 @@ template <typename Job>
 template <typename Job>
 [[nodiscard]] auto forward_pass_key(Job& job) {
   return std::tuple_cat(wiring_key(job), adapt::adaptation_key(job),
-                        std::tie(job.loss, job.loss_form, job.loop, job.attention));
+                        std::tie(job.loss, job.loss_form, job.loop, job.attention, job.layout));
 }
 
 /// Which steps are planned.
@@ -96,7 +96,11 @@ class Analysis {
   /// them. Errors: those of connecting and of adapt::adapt().
   [[nodiscard]] core::Result<const connect::WiredGraph*> adapted();
 
-  /// What forward keeps for backward. Errors: those of adapting and of plan::make_forward_pass().
+  /// One rank's part of it, where the layout splits the model; else all of it. Errors: those of adapted() and of
+  /// parallel::rank_graph().
+  [[nodiscard]] core::Result<const connect::WiredGraph*> ranked();
+
+  /// What forward keeps for backward. Errors: those of ranked() and of plan::make_forward_pass().
   [[nodiscard]] core::Result<const plan::ForwardPass*> forward_pass(ops::Backend backend = ops::Backend::cuda);
 
   /// What steps() is made from. Errors: those of connecting and of the forward pass.
@@ -156,6 +160,7 @@ class Analysis {
   const ops::Catalogue* ops_;
   Stage<connect::WiredGraph> wired_;
   Stage<connect::WiredGraph> adapted_;  ///< of a job that adapts its graph
+  Stage<connect::WiredGraph> ranked_;   ///< of a job whose layout splits the model
   std::array<Stage<plan::ForwardPass>, kBackends> forward_passes_;
   std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
   Stage<plan::StepWork> work_;

@@ -186,6 +186,8 @@ Tensor row_mask(Forward& forward, Tensor attention_mask);
 
 /// Cross entropy of logits [N, S, V] with a label a token, as forward() computes it where no token is left out.
 void token_loss(Forward& forward, Tensor logits);
+/// The same as Megatron computes it of float32 logits, in their memory. Returns the loss.
+Tensor vocabulary_parallel_loss(Forward& forward, Tensor logits);
 
 }  // namespace gpumem::architectures
 

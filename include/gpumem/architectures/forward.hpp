@@ -22,6 +22,7 @@ namespace gpumem::architectures {
 /// What a layer or operation leaves, or a graph input.
 using Tensor = model::LayerIndex;
 using Sizes = std::vector<std::int64_t>;
+using Split = model::TensorSplit;
 
 /// A linear layer's options.
 struct Linear {
@@ -29,6 +30,7 @@ struct Linear {
   bool tied = false;      ///< its weight is an embedding's, which an earlier layer holds
   bool returned = false;  ///< the model hands its output out
   std::string_view class_name = "Linear";
+  Split split = Split::whole;  ///< over tensor parallel ranks
 };
 
 class Forward {
@@ -49,7 +51,7 @@ class Forward {
   // Modules with parameters.
   Tensor linear(std::string_view name, Tensor input, std::int64_t in, std::int64_t out, const Linear& options = {});
   Tensor embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width,
-                   std::string_view class_name = "Embedding");
+                   std::string_view class_name = "Embedding", Split split = Split::whole);
   /// The same table as an earlier layer's.
   Tensor tied_embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width);
   Tensor layer_norm(std::string_view name, Tensor input, std::int64_t width, bool bias = true);
@@ -58,6 +60,8 @@ class Forward {
   Tensor parameter(std::string_view name, const Sizes& shape, bool frozen = false);
   /// Whether layers from now on hold the parameters of earlier ones: a module that is called again.
   void repeat_parameters(bool again) { repeats_ = again; }
+  /// Layers from now on are part of this expert, counted from 1; 0: of none.
+  void part_of_expert(std::uint32_t expert) { expert_ = expert; }
   /// Any layer whose attributes give its parameters.
   Tensor layer(std::string_view name, std::string_view class_name, std::string_view op,
                std::initializer_list<Tensor> inputs, std::vector<model::Attribute> attributes);
@@ -86,6 +90,12 @@ class Forward {
   /// Axes start to end made one.
   Tensor flatten(Tensor tensor, std::int64_t start, std::int64_t end);
   Tensor unflatten(Tensor tensor, std::int64_t dim, Sizes sizes);
+  /// The same, where the first of the sizes is a number of heads.
+  Tensor unflatten_heads(Tensor tensor, std::int64_t dim, Sizes sizes);
+  /// Tensor.expand to these sizes, of which the second is a number of heads.
+  Tensor expand_heads(Tensor tensor, Sizes shape);
+  /// A copy (Tensor.clone), from which on sequence parallel ranks have some of the tokens each.
+  Tensor enter_sequence(Tensor tensor);
   /// `length` kRest: all from the start on; below 0: all but so many of the last.
   Tensor slice(Tensor tensor, std::int64_t dim, std::int64_t start, std::int64_t length);
   static constexpr std::int64_t kRest = 0;
@@ -114,15 +124,17 @@ class Forward {
     std::int64_t tied = 0;
     bool returned = false;
     bool frozen = false;
+    Split split = Split::whole;
   };
   Tensor add_layer(std::string_view name, std::string_view class_name, std::string_view op,
                    std::span<const Tensor> inputs, std::span<const model::Attribute> attributes,
-                   const Kind& kind = {0, false, false});
+                   const Kind& kind = {0, false, false, Split::whole});
 
   model::GraphBuilder& builder_;
   const model::Vocabulary& vocabulary_;
   Tensor next_input_ = model::kFirstGraphInput;
   bool repeats_ = false;
+  std::uint32_t expert_ = 0;
 };
 
 /// Calls stand in the module while this lives.

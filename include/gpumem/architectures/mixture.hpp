@@ -42,9 +42,11 @@ Tensor add_experts(Forward& f, const Mixture& mixture, Tensor input, Tensor weig
   };
   for (std::int64_t index = 0; index < mixture.experts && !f.failed(); ++index) {
     const InModule one(f, std::to_string(index), mixture.expert_class);
+    f.part_of_expert(static_cast<std::uint32_t>(index + 1));
     const Tensor made = expert(share(input));
     const Tensor weight = share(f.slice(weights, 2, 0, 1));
     sum = f.call("scatter_tokens", {sum, f.multiply(made, weight)});
+    f.part_of_expert(0);
   }
   return sum;
 }

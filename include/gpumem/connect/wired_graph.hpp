@@ -47,6 +47,8 @@ class WiredGraph {
     /// By layer, how its weights are held (adapt/); empty: all as the graph and the job's precision say.
     std::vector<model::WeightStorage> weights = {};
     std::vector<std::string> remarks = {};  ///< what adapting it took as given
+    /// Of one pipeline rank's graph: the first layer of each of its stages (parallel/); empty: all is one stage.
+    std::vector<std::uint32_t> stages = {};
   };
   explicit WiredGraph(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
 
@@ -80,6 +82,9 @@ class WiredGraph {
   [[nodiscard]] const std::string& edges() const { return parts_->edges; }
   /// How much of them is guessed; all zero where the edges are given or a family's. The graph's warnings say where.
   [[nodiscard]] const Guesses& guesses() const { return parts_->guesses; }
+
+  /// The first layer of each pipeline stage that the graph holds; empty: all of it is one stage.
+  [[nodiscard]] std::span<const std::uint32_t> stages() const { return parts_->stages; }
 
   /// What was taken as given when the graph was adapted to a job.
   [[nodiscard]] std::span<const std::string> remarks() const { return parts_->remarks; }

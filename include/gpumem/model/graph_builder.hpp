@@ -28,6 +28,8 @@ struct LayerSpec {
   bool frozen = false;
   bool returned = false;
   bool inferred = false;  ///< no row of the source shows it
+  TensorSplit split = TensorSplit::whole;
+  std::uint32_t expert = 0;  ///< see Layer
   std::int64_t line = 0;
 };
 

@@ -42,6 +42,17 @@ inline constexpr std::string_view kParameterOp = "parameter";
 /// A tensor that stands beside the parameters and gets no gradient: a buffer, a mask, token positions.
 inline constexpr std::string_view kConstantOp = "constant";
 
+/// What tensor parallel ranks share of a layer, in the terms of Megatron and torchtitan. Who writes a model's forward()
+/// knows it; of a graph without it nothing can be split.
+enum class TensorSplit : std::uint8_t {
+  whole,       ///< every rank has all of it
+  columns,     ///< of a linear layer's output features: each rank makes some of them
+  rows,        ///< of a linear layer's input features: each rank reads some of them, and the products are summed
+  vocabulary,  ///< of an embedding's rows
+  heads,       ///< its sizes name attention heads, of which each rank has some
+  sequence,    ///< from here on each rank has some of the tokens, where the layout is sequence parallel
+};
+
 struct Layer {
   Slice name;                    ///< the layer's own name, in the text array
   std::uint32_t scope = 0;       ///< the container it stands in; 0 is the model itself
@@ -58,6 +69,8 @@ struct Layer {
   bool returned = false;
   /// No row of the summary shows it: connect/ found it between the layers that are shown, such as a sum.
   bool inferred = false;
+  TensorSplit split = TensorSplit::whole;
+  std::uint32_t expert = 0;  ///< which expert of a mixture it is part of, from 1; 0: of none
 };
 
 struct GraphInput {

@@ -25,7 +25,7 @@ enum class ZeroGrad : std::uint8_t {
   step_end,         ///< after the optimizer's step
 };
 
-enum class Loop : std::uint8_t { script, hf_trainer, lightning, torchtune, litgpt };
+enum class Loop : std::uint8_t { script, hf_trainer, lightning, torchtune, litgpt, megatron };
 
 struct LoopRow {
   Loop value = Loop::script;
@@ -37,6 +37,9 @@ struct LoopRow {
   ZeroGrad zero_grad = ZeroGrad::before_forward;  ///< unless the job says another place
   bool caches = true;    ///< its models hand out keys and values, as transformers' do where use_cache is on
   bool upcasts = false;  ///< a chunked loss is computed of float32 logits
+  /// With float32 masters: each gradient is added to a float32 main gradient, in a buffer that stands all the time, and
+  /// the optimizer is one kernel.
+  bool main_gradients = false;
 };
 
 /// One row a loop, in the order of the enum.
@@ -64,6 +67,14 @@ inline constexpr std::array kLoopRows = {
             .source = "litgpt 0.4, finetune/lora.py: fit; logits and loss are names of its loop",
             .zero_grad = ZeroGrad::step_end,
             .caches = false},
+    LoopRow{.value = Loop::megatron,
+            .name = "megatron",
+            .source = "Megatron-LM core r0.12, training/training.py: train_step; core/distributed/"
+                      "param_and_grad_buffer.py; core/optimizer/optimizer.py: Float16OptimizerWithFloat16Params",
+            .keeps_outputs = false,
+            .zero_grad = ZeroGrad::step_start,
+            .caches = false,
+            .main_gradients = true},
 };
 
 [[nodiscard]] constexpr const LoopRow& row_of(Loop loop) { return kLoopRows[static_cast<std::size_t>(loop)]; }

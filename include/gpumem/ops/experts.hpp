@@ -12,7 +12,7 @@ namespace gpumem::ops {
 
 namespace experts_detail {
 
-/// S per_token / experts rows a sample, rounded up.
+/// S per_token / experts rows a sample, rounded up; from so many "ranks" that share experts.
 inline core::Result<core::Shape> gathered_shape(const OpInput& input) {
   const core::Shape& tokens = input.inputs[0];
   const auto experts = input.attributes.integer("experts");
@@ -23,8 +23,9 @@ inline core::Result<core::Shape> gathered_shape(const OpInput& input) {
     return core::Error{core::ErrorCode::malformed_input, "sends tokens to more experts than there are", {}};
   }
   const core::Checked all = core::Checked(tokens[1].size) * core::Checked(*per_token) + core::Checked(*experts - 1);
-  const core::Checked rows =
-      core::Checked(std::max<std::int64_t>(all.value().value_or(0) / *experts, 1)) * tokens[0].size;
+  const core::Checked rows = core::Checked(std::max<std::int64_t>(all.value().value_or(0) / *experts, 1)) *
+                             core::Checked(std::max<std::int64_t>(input.attributes.integer("ranks").value_or(1), 1)) *
+                             tokens[0].size;
   if (!all.valid() || !rows.valid()) return core::Error{core::ErrorCode::overflow, "has too many rows", {}};
   core::Shape shape;
   shape.push_back({*rows.value(), tokens[0].kind});

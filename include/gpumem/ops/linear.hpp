@@ -3,6 +3,7 @@
 // tensors that the model computes.
 #pragma once
 
+#include <algorithm>
 #include <array>
 
 #include "gpumem/ops/matrix.hpp"
@@ -12,12 +13,28 @@ namespace gpumem::ops {
 
 namespace linear_detail {
 
+/// "gathered" and "scattered": how many sequence parallel ranks share the tokens.
+inline TokenSharing sharing_of(const model::Attributes& attributes) {
+  const auto ranks = [&](std::string_view name) {
+    return std::max<std::int64_t>(attributes.integer(name).value_or(1), 1);
+  };
+  return {ranks("gathered"), ranks("scattered")};
+}
+
 inline core::Result<core::Shape> output_shape(const OpInput& input) {
   const auto features = input.attributes.integer("out_features");
   if (!features) return missing("out_features");
   core::Shape shape = input.inputs[0];
   if (shape.rank() == 0) return unfit(shape, "at least one axis");
   shape.set(shape.rank() - 1, core::Dim::fixed(*features));
+  const TokenSharing sharing = sharing_of(input.attributes);
+  if (sharing.gathered == 1 && sharing.scattered == 1) return shape;
+  const bool known = shape.rank() == 3 && shape[1].kind == core::Dim::Kind::fixed;
+  const core::Checked tokens = core::Checked(known ? shape[1].size : 0) * core::Checked(sharing.gathered);
+  if (!known || tokens.value().value_or(0) % sharing.scattered != 0) {
+    return unfit(shape, "a number of tokens that the ranks share evenly");
+  }
+  shape.set(1, core::Dim::fixed(*tokens.value() / sharing.scattered));
   return shape;
 }
 
@@ -52,6 +69,10 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   const core::Checked sides = core::Checked(in.value_or(0)) + core::Checked(out.value_or(0));
   add_parameters(call, tape, {{weight, sides}, bias ? core::Checked(out.value_or(0)) : core::Checked(0)});
   const TensorId input = call.tensors[0];
+  const TokenSharing sharing = sharing_of(call.attributes);
+  if (sharing.gathered > 1 || sharing.scattered > 1) {
+    return shared_linear(tape, input, call.size, tape.layer_parameters(), sharing, bias, in.value_or(0));
+  }
   const bool turned = call.class_name == kOutProjection && !tape.tensor(input).layout.dense();
   const std::size_t rank = turned ? 2 : call.output.rank();
   const TensorId output = linear(tape, input, call.size, tape.layer_parameters(), rank, bias, in.value_or(0));

@@ -34,6 +34,37 @@ inline TensorId linear(Tape& tape, TensorId input, const TensorSize& output, std
                       .autocast = Autocast::lower});
 }
 
+/// How sequence parallel ranks share what a linear layer reads or leaves. At most one of them is above 1.
+struct TokenSharing {
+  std::int64_t gathered = 1;   ///< the input is one of so many parts, which are gathered before the product
+  std::int64_t scattered = 1;  ///< the output is one of so many parts of the sum of all ranks' products
+};
+
+/// linear() of rows whose tokens are shared. The rank keeps its own part of the input alone: backward gathers it again
+/// for the weight's gradient, beside the gradient of all parts, which are summed and scattered.
+/// Source: Megatron-LM core r0.12, core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication and
+/// RowParallelLinear; TransformerEngine 2.1, pytorch/module/layernorm_linear.py.
+inline TensorId shared_linear(Tape& tape, TensorId input, const TensorSize& output,
+                              std::span<const TensorId> parameters, const TokenSharing& sharing, bool bias,
+                              std::int64_t width) {
+  const TensorId dense = contiguous(tape, input);
+  const core::DType type = tape.computing_type({.inputs = {&dense, 1}, .autocast = Autocast::lower});
+  const TensorSize all = tape.tensor(dense).size.times(sharing.gathered).as(type);
+  const TensorSize summed = output.times(sharing.scattered).as(type);
+  const bool gathers = sharing.gathered > 1;
+  const std::array<TensorSize, 2> forward = {gathers ? all : summed, all};
+  const std::array<TensorSize, 2> backward = {gathers ? all : summed, all};
+  return tape.record({.inputs = {&dense, 1},
+                      .output = output,
+                      .saved_for_weight = 1,
+                      .scratch = std::span(forward).first(1),
+                      .backward_scratch = std::span(backward).first(gathers ? 2 : 1),
+                      .parameters = parameters,
+                      .library = bias ? Library::gemm_bias : Library::gemm,
+                      .multiply_adds = output.times(sharing.scattered).times(width),
+                      .autocast = Autocast::lower});
+}
+
 /// A tensor whose first two axes are exchanged, as a view; its gradient is copied into the order of the memory.
 inline TensorId batch_second(Tape& tape, TensorId rows) {
   const std::array<std::size_t, 2> exchanged = {1, 0};

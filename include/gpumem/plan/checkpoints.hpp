@@ -1,31 +1,19 @@
 // Enters: a forward pass. Leaves: its repeated blocks as runs of recorded functions: what activation checkpointing
 // wraps, one call of torch.utils.checkpoint a block, as HuggingFace's gradient_checkpointing does. Units: indices.
-//
-// A block is a container that has siblings of its own class (GPT2Block, Bottleneck) and holds at least two layers with
-// weights. Of several such classes it is the one with the most siblings under one parent, wherever that class occurs.
-// In a graph without containers, dotted names tell: "layer1.0.conv1" is in "layer1.0", and names that differ only in
-// digits are of one class.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/memory_savers.hpp"
 #include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::plan {
 
-/// Layers or functions from `first` to before `end`.
-struct Range {
-  std::uint32_t first = 0;
-  std::uint32_t end = 0;
-
-  friend bool operator==(const Range&, const Range&) = default;
-};
-
-/// The layers of each repeated block, in order and apart from each other; none if nothing repeats.
-[[nodiscard]] std::vector<Range> repeated_blocks(const model::ModelGraph& graph);
+using connect::Range;
+using connect::repeated_blocks;
 
 /// The functions of each part that runs again: of all repeated blocks, of some, or of each attention. Errors:
 /// missing_information if the graph shows none.

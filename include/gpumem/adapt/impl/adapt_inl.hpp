@@ -7,7 +7,7 @@
 
 #include "gpumem/adapt/adapters.hpp"
 #include "gpumem/adapt/base_linears.hpp"
-#include "gpumem/adapt/graph_copy.hpp"
+#include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/adapt/lora_targets.hpp"
 #include "gpumem/adapt/trained_weights.hpp"
 #include "gpumem/core/deadline.hpp"
@@ -21,7 +21,7 @@ class InputGradients {
  public:
   explicit InputGradients(const connect::WiredGraph& wired) : wired_(wired) {}
 
-  void behind(GraphCopy& copy, std::uint32_t index) {
+  void behind(connect::GraphCopy& copy, std::uint32_t index) {
     const model::Layer& layer = wired_.graph().layers()[index];
     const ops::Op* op = wired_.op(layer);
     if (op == nullptr || !op->reads_token_ids || wired_.outputs(index).empty()) return;
@@ -60,7 +60,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     if (!found) return core::Error(found.error()).in_file(wired.graph().file());
     targets = *std::move(found);
   }
-  GraphCopy copy(wired, ops);
+  connect::GraphCopy copy(wired, ops);
   adapt_detail::InputGradients inputs(wired);
   std::size_t linear = 0;
   core::Pace pace;

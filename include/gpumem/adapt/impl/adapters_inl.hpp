@@ -15,7 +15,7 @@ using model::Quantization;
 /// Writes the calls of one adapter.
 class AdapterCalls {
  public:
-  AdapterCalls(GraphCopy& copy, std::string name, model::AdapterType type)
+  AdapterCalls(connect::GraphCopy& copy, std::string name, model::AdapterType type)
       : copy_(copy), name_(std::move(name)), type_(model::dtype_of(type)) {}
 
   LayerIndex call(std::string_view op, std::vector<LayerIndex> inputs, const core::Shape& shape,
@@ -41,7 +41,7 @@ class AdapterCalls {
   }
 
  private:
-  GraphCopy& copy_;
+  connect::GraphCopy& copy_;
   std::string name_;
   core::DType type_;
 };
@@ -52,7 +52,7 @@ GPUMEM_INLINE bool is_autocast(model::Precision precision) {
 
 }  // namespace adapters_detail
 
-GPUMEM_INLINE void add_adapter(GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
+GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
                                const model::TrainingJob& job, model::Quantization quantization) {
   using adapters_detail::LayerIndex;
   using adapters_detail::Quantization;

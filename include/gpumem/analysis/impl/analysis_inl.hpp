@@ -10,6 +10,7 @@
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/model/step_recording.hpp"
 #include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/rank_graph.hpp"
 #include "gpumem/record/recorded_steps.hpp"
 #include "gpumem/record/recorded_work.hpp"
 
@@ -44,7 +45,9 @@ GPUMEM_INLINE void Analysis::set_job(model::TrainingJob job) {
     for (Stage<plan::ForwardPass>& pass : forward_passes_) pass.reset();
   }
   const bool rewired = wiring_key(std::as_const(job)) != wiring_key(std::as_const(job_));
-  if (rewired || !same_adaptation(job)) adapted_.reset();
+  const bool readapted = rewired || !same_adaptation(job);
+  if (readapted) adapted_.reset();
+  if (readapted || parallel::rank_key(std::as_const(job)) != parallel::rank_key(std::as_const(job_))) ranked_.reset();
   if (rewired) wired_.reset();
   job_ = std::move(job);
 }
@@ -98,9 +101,20 @@ GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::adapted() {
   });
 }
 
+GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::ranked() {
+  if (!parallel::splits_model(job_.layout)) return adapted();
+  return made(ranked_, [&]() -> core::Result<connect::WiredGraph> {
+    const auto graph = adapted();
+    if (!graph) return graph.error();
+    model::TrainingJob seen;
+    parallel::rank_key(seen) = parallel::rank_key(std::as_const(job_));
+    return parallel::rank_graph(**graph, seen, *ops_);
+  });
+}
+
 GPUMEM_INLINE core::Result<const plan::ForwardPass*> Analysis::forward_pass(ops::Backend backend) {
   return made(forward_passes_[static_cast<std::size_t>(backend)], [&]() -> core::Result<plan::ForwardPass> {
-    const auto graph = adapted();
+    const auto graph = ranked();
     if (!graph) return graph.error();
     model::TrainingJob seen;
     forward_pass_key(seen) = forward_pass_key(std::as_const(job_));

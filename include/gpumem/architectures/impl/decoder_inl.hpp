@@ -134,7 +134,8 @@ GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& size
   const InModule inside(forward, "self_attn", options.class_name);
   const std::int64_t each = sizes.head_width;
   const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm) {
-    const Tensor flat = forward.linear(name, input, sizes.width, count * each, {.bias = options.input_bias});
+    const Tensor flat =
+        forward.linear(name, input, sizes.width, count * each, {.bias = options.input_bias, .split = Split::columns});
     if (norm.empty() || options.head_norm.empty()) return split_heads(forward, flat, each);
     const Tensor parted = forward.unflatten(flat, 2, {-1, each});
     return forward.permute(forward.rms_norm(norm, parted, each, options.head_norm), {0, 2, 1, 3});
@@ -147,7 +148,8 @@ GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& size
   forward.cache(turned.value);
   const Tensor attended =
       attend(forward, turned, {.groups = sizes.heads / sizes.kv_heads, .dropout = sizes.attention_dropout});
-  return forward.linear("o_proj", attended, sizes.heads * each, sizes.width, {.bias = options.output_bias});
+  return forward.linear("o_proj", attended, sizes.heads * each, sizes.width,
+                        {.bias = options.output_bias, .split = Split::rows});
 }
 
 GPUMEM_INLINE std::int64_t rotary_width(ConfigFields& config, const DecoderSizes& sizes,
@@ -172,10 +174,12 @@ GPUMEM_INLINE Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, T
 GPUMEM_INLINE Tensor gated_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,
                                         std::string_view class_name, bool bias) {
   const InModule inside(forward, "mlp", class_name);
-  const Tensor gate = forward.linear("gate_proj", input, sizes.width, sizes.inner, {.bias = bias});
+  const Linear wide = {.bias = bias, .split = Split::columns};
+  const Tensor gate = forward.linear("gate_proj", input, sizes.width, sizes.inner, wide);
   const Tensor open = forward.activation("act_fn", gate, sizes.activation);
-  const Tensor up = forward.linear("up_proj", input, sizes.width, sizes.inner, {.bias = bias});
-  return forward.linear("down_proj", forward.multiply(open, up), sizes.inner, sizes.width, {.bias = bias});
+  const Tensor up = forward.linear("up_proj", input, sizes.width, sizes.inner, wide);
+  return forward.linear("down_proj", forward.multiply(open, up), sizes.inner, sizes.width,
+                        {.bias = bias, .split = Split::rows});
 }
 
 GPUMEM_INLINE Tensor packed_feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,
@@ -214,6 +218,12 @@ GPUMEM_INLINE void token_loss(Forward& forward, Tensor logits) {
   const Tensor labels = forward.token_input("labels");
   const Tensor rows = forward.flatten(logits, 0, 1);
   (void)forward.call("cross_entropy", {rows, labels}, {{"keeps_type", true}});
+}
+
+GPUMEM_INLINE Tensor vocabulary_parallel_loss(Forward& forward, Tensor logits) {
+  const Tensor labels = forward.token_input("labels");
+  const Tensor rows = forward.flatten(logits, 0, 1);
+  return forward.call("cross_entropy", {rows, labels}, {{"vocabulary_parallel", true}});
 }
 
 GPUMEM_INLINE std::int64_t labels_of(ConfigFields& config) {

@@ -57,7 +57,9 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
                        .attributes = attributes,
                        .tied_parameters = tied,
                        .frozen = kind.frozen,
-                       .returned = kind.returned});
+                       .returned = kind.returned,
+                       .split = kind.split,
+                       .expert = expert_});
 }
 
 GPUMEM_INLINE Tensor Forward::token_input(std::string_view name) {
@@ -82,13 +84,13 @@ GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::i
       {{"in_features", in}, {"out_features", out}, {"bias", options.bias}}};
   // Both sizes fit 32 bits.
   return add_layer(name, options.class_name, "linear", {&input, 1}, attributes,
-                   {.tied = options.tied ? in * out : 0, .returned = options.returned});
+                   {.tied = options.tied ? in * out : 0, .returned = options.returned, .split = options.split});
 }
 
 GPUMEM_INLINE Tensor Forward::embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width,
-                                        std::string_view class_name) {
+                                        std::string_view class_name, Split split) {
   const std::array<model::Attribute, 2> attributes = {{{"num_embeddings", rows}, {"embedding_dim", width}}};
-  return add_layer(name, class_name, "embedding", {&ids, 1}, attributes);
+  return add_layer(name, class_name, "embedding", {&ids, 1}, attributes, {.split = split});
 }
 
 GPUMEM_INLINE Tensor Forward::tied_embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width) {
@@ -152,6 +154,21 @@ GPUMEM_INLINE Tensor Forward::flatten(Tensor tensor, std::int64_t start, std::in
 GPUMEM_INLINE Tensor Forward::unflatten(Tensor tensor, std::int64_t dim, Sizes sizes) {
   return call("unflatten", {tensor},
               {forward_detail::integer("dim", dim), forward_detail::list("sizes", std::move(sizes))});
+}
+
+GPUMEM_INLINE Tensor Forward::unflatten_heads(Tensor tensor, std::int64_t dim, Sizes sizes) {
+  const std::array<model::Attribute, 2> attributes = {
+      {forward_detail::integer("dim", dim), forward_detail::list("sizes", std::move(sizes))}};
+  return add_layer("unflatten", {}, "unflatten", {&tensor, 1}, attributes, {.split = Split::heads});
+}
+
+GPUMEM_INLINE Tensor Forward::expand_heads(Tensor tensor, Sizes shape) {
+  const std::array<model::Attribute, 1> attributes = {{forward_detail::list("shape", std::move(shape))}};
+  return add_layer("expand", {}, "expand", {&tensor, 1}, attributes, {.split = Split::heads});
+}
+
+GPUMEM_INLINE Tensor Forward::enter_sequence(Tensor tensor) {
+  return add_layer("clone", {}, "clone", {&tensor, 1}, {}, {.split = Split::sequence});
 }
 
 GPUMEM_INLINE Tensor Forward::slice(Tensor tensor, std::int64_t dim, std::int64_t start, std::int64_t length) {

@@ -18,11 +18,13 @@ GPUMEM_INLINE Tensor turned(Forward& f, Tensor heads, const Rotary& rotary) {
 GPUMEM_INLINE Tensor queries(Forward& f, const LatentAttention& a, Tensor input) {
   const std::int64_t width = a.heads * a.key_width();
   if (a.query_rank == 0) {
-    return split_heads(f, f.linear("q_proj", input, a.width, width, {.bias = false}), a.key_width());
+    return split_heads(f, f.linear("q_proj", input, a.width, width, {.bias = false, .split = Split::columns}),
+                       a.key_width());
   }
   const Tensor narrow = f.linear("q_a_proj", input, a.width, a.query_rank, {.bias = a.bias});
   const Tensor normed = f.rms_norm("q_a_layernorm", narrow, a.query_rank, a.norm_class);
-  return split_heads(f, f.linear("q_b_proj", normed, a.query_rank, width, {.bias = false}), a.key_width());
+  return split_heads(f, f.linear("q_b_proj", normed, a.query_rank, width, {.bias = false, .split = Split::columns}),
+                     a.key_width());
 }
 
 }  // namespace latent_attention_detail
@@ -46,20 +48,21 @@ GPUMEM_INLINE Tensor latent_attention(Forward& f, const LatentAttention& a, Tens
   const std::vector<Tensor> compressed = f.split(narrow, 2, {a.kv_rank, a.rotary_width});
   const Tensor normed = f.rms_norm("kv_a_layernorm", compressed[0], a.kv_rank, a.norm_class);
   const std::int64_t each = a.plain_width + a.value_width;
-  const Tensor wide = f.linear("kv_b_proj", normed, a.kv_rank, a.heads * each, {.bias = false});
+  const Tensor wide =
+      f.linear("kv_b_proj", normed, a.kv_rank, a.heads * each, {.bias = false, .split = Split::columns});
   const std::vector<Tensor> made = f.split(split_heads(f, wide, each), 3, {a.plain_width, a.value_width});
   // One key with positions stands for all heads.
   const Tensor one = f.call("unsqueeze", {compressed[1]}, {{"dim", std::int64_t{1}}});
   const Tensor turned_query = turned(f, query[1], rotary);
   const Tensor turned_key = turned(f, one, rotary);
-  const Tensor every = f.call("expand", {turned_key}, {{"shape", Sizes{-1, a.heads, -1, -1}}});
+  const Tensor every = f.expand_heads(turned_key, {-1, a.heads, -1, -1});
   const Heads heads = {f.concatenate({query[0], turned_query}, 3), f.concatenate({made[0], every}, 3), made[1]};
   if (a.caches) {
     f.cache(heads.key);
     f.cache(heads.value);
   }
   const Tensor attended = attend(f, heads, {.dropout = a.dropout});
-  return f.linear("o_proj", attended, a.heads * a.value_width, a.width, {.bias = a.bias});
+  return f.linear("o_proj", attended, a.heads * a.value_width, a.width, {.bias = a.bias, .split = Split::rows});
 }
 
 }  // namespace gpumem::architectures

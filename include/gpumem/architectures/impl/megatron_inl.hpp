@@ -255,8 +255,9 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, con
   const DecoderSizes& s = model.sizes;
   const std::int64_t each = s.heads / s.kv_heads;
   const std::int64_t packed_width = s.kv_heads * (each + 2) * s.head_width;
-  const Tensor packed = f.linear("linear_qkv", input, s.width, packed_width, {.bias = model.bias || model.query_bias});
-  const Tensor parted = f.unflatten(packed, 2, {s.kv_heads, (each + 2) * s.head_width});
+  const Tensor packed = f.linear("linear_qkv", input, s.width, packed_width,
+                                 {.bias = model.bias || model.query_bias, .split = Split::columns});
+  const Tensor parted = f.unflatten_heads(packed, 2, {s.kv_heads, (each + 2) * s.head_width});
   const std::vector<Tensor> parts = f.split(parted, 3, {each * s.head_width, s.head_width, s.head_width});
   Tensor query = f.unflatten(f.flatten(parts[0], 2, 3), 2, {-1, s.head_width});
   Tensor key = parts[1];
@@ -272,17 +273,18 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, con
   }
   const Tensor mixed = f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
                               {{"dropout_p", s.attention_dropout}, {"grouped", true}});
-  return f.linear("linear_proj", merge_heads(f, mixed), s.heads * s.head_width, s.width, {.bias = model.bias});
+  return f.linear("linear_proj", merge_heads(f, mixed), s.heads * s.head_width, s.width,
+                  {.bias = model.bias, .split = Split::rows});
 }
 
 /// linear_fc2(act(linear_fc1(x))), in the module that is open. SwiGLU is one kernel that keeps what it reads.
 GPUMEM_INLINE Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t inner) {
   const std::int64_t width = model.sizes.width;
-  const Linear linear = {.bias = model.bias};
-  const Tensor wide = f.linear("linear_fc1", input, width, model.gated ? 2 * inner : inner, linear);
+  const Tensor wide = f.linear("linear_fc1", input, width, model.gated ? 2 * inner : inner,
+                               {.bias = model.bias, .split = Split::columns});
   const Tensor active = model.gated ? f.call("glu", {wide}, {{"dim", std::int64_t{-1}}})
                                     : f.activation("activation_func", wide, model.sizes.activation);
-  return f.linear("linear_fc2", active, inner, width, linear);
+  return f.linear("linear_fc2", active, inner, width, {.bias = model.bias, .split = Split::rows});
 }
 
 GPUMEM_INLINE Tensor mixture(Forward& f, const Model& model, Tensor input) {
@@ -317,13 +319,13 @@ GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const R
 GPUMEM_INLINE Tensor embedded(Forward& f, const Model& model, Tensor ids) {
   const InModule inside(f, "embedding", "LanguageModelEmbedding");
   const DecoderSizes& s = model.sizes;
-  Tensor words = f.embedding("word_embeddings", ids, s.vocabulary, s.width);
+  Tensor words = f.embedding("word_embeddings", ids, s.vocabulary, s.width, "Embedding", Split::vocabulary);
   if (model.positions > 0) {
     const Tensor numbers = f.positions(ids, model.positions);
     words = f.add(words, f.embedding("position_embeddings", numbers, model.positions, s.width));
   }
   // [N, S] -> [S, N], copied.
-  return f.dropout("embedding_dropout", f.call("clone", {words}), model.dropout);
+  return f.dropout("embedding_dropout", f.enter_sequence(words), model.dropout);
 }
 
 GPUMEM_INLINE void write(ConfigFields& config, Head, Forward& f) {
@@ -341,8 +343,11 @@ GPUMEM_INLINE void write(ConfigFields& config, Head, Forward& f) {
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
     hidden = norm(f, model, "final_layernorm", hidden, s.width);
   }
-  const Linear output = {.bias = false, .tied = s.tied};
-  token_loss(f, f.to(f.linear("output_layer", hidden, s.width, s.vocabulary, output), "float32"));
+  const Linear output = {.bias = false, .tied = s.tied, .split = Split::columns};
+  // GPTModel.forward()'s name for the logits ends when it returns the loss.
+  const Tensor logits = f.linear("output_layer", hidden, s.width, s.vocabulary, output);
+  const Tensor loss = vocabulary_parallel_loss(f, f.to(logits, "float32"));
+  f.leave_function(loss, {logits});
 }
 
 }  // namespace megatron_detail

@@ -163,6 +163,8 @@ GPUMEM_INLINE LayerIndex GraphBuilder::append(const LayerSpec& spec, std::int64_
   layer.frozen = spec.frozen;
   layer.returned = spec.returned;
   layer.inferred = spec.inferred;
+  layer.split = spec.split;
+  layer.expert = spec.expert;
   if (spec.op == nullptr) ++graph_.unknown_layers_;
   return index;
 }

@@ -5,6 +5,7 @@
 #include "gpumem/ops/activation.hpp"
 #include "gpumem/ops/arithmetic.hpp"
 #include "gpumem/ops/attention.hpp"
+#include "gpumem/ops/collective.hpp"
 #include "gpumem/ops/composite.hpp"
 #include "gpumem/ops/conv.hpp"
 #include "gpumem/ops/dropout.hpp"
@@ -28,8 +29,8 @@ namespace gpumem::ops {
 namespace catalogue_detail {
 
 /// The families, one row a file.
-inline constexpr std::array<std::span<const Op>, 20> kFamilies = {{
-    kActivationOps, kArithmeticOps, kAttentionOps, kCompositeOps, kConvOps,   kDropoutOps,   kEmbeddingOps,
+inline constexpr std::array<std::span<const Op>, 21> kFamilies = {{
+    kActivationOps, kArithmeticOps, kAttentionOps, kCollectiveOps, kCompositeOps, kConvOps,   kDropoutOps,   kEmbeddingOps,
     kExpertsOps,    kLinearOps,     kLossOps,      kNormOps,      kOpaqueOps, kParameterOps, kPointwiseOps,
     kPoolOps,       kPositionsOps,  kRecurrentOps, kResampleOps,  kRoiOps,    kViewOps,
 }};

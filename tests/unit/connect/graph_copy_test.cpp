@@ -1,9 +1,9 @@
-#include "gpumem/adapt/graph_copy.hpp"
+#include "gpumem/connect/graph_copy.hpp"
 
 #include "adapted_jobs.hpp"
 #include "wired.hpp"
 
-namespace gpumem::adapt {
+namespace gpumem::connect {
 namespace {
 
 /// The graph copied layer by layer, with nothing put in.
@@ -84,4 +84,4 @@ TEST(GraphCopy, AnOpThatThereIsNotIsAnError) {
 }
 
 }  // namespace
-}  // namespace gpumem::adapt
+}  // namespace gpumem::connect

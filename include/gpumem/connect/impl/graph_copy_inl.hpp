@@ -1,13 +1,17 @@
 #pragma once
 
-#include "gpumem/adapt/graph_copy.hpp"
+#include "gpumem/connect/graph_copy.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <span>
 #include <utility>
 
-namespace gpumem::adapt {
+#include "gpumem/connect/infer_shapes.hpp"
 
-GPUMEM_INLINE GraphCopy::GraphCopy(const connect::WiredGraph& source, const ops::Catalogue& ops)
+namespace gpumem::connect {
+
+GPUMEM_INLINE GraphCopy::GraphCopy(const WiredGraph& source, const ops::Catalogue& ops)
     : source_(source), ops_(ops), builder_(source.graph().format(), source.graph().file()) {
   const model::ModelGraph& graph = source.graph();
   builder_.reserve(graph.layers().size());
@@ -59,7 +63,14 @@ GPUMEM_INLINE void GraphCopy::note_unknown(std::size_t layer) {
   shapes_.behind_unknown.push_back({index, !read.empty(), read.empty() ? 0 : now(read[0])});
 }
 
-GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weights, bool frozen) {
+GPUMEM_INLINE model::LayerIndex GraphCopy::add_input(model::GraphInput input) {
+  shapes_.inputs.push_back(input.shape);
+  builder_.add_input(std::move(input));
+  return model::kFirstGraphInput - static_cast<model::LayerIndex>(shapes_.inputs.size() - 1);
+}
+
+GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weights, bool frozen,
+                                                const std::optional<ChangedLayer>& change) {
   const std::size_t at = now_.size();
   const model::ModelGraph& graph = source_.graph();
   const model::Layer& layer = graph.layers()[at];
@@ -70,18 +81,23 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weig
   note_unknown(at);
   const auto leaving = source_.outputs(at);
   const bool printed = graph.shapes_printed();
-  const model::LayerIndex index = builder_.add({.name = graph.name(layer),
-                                                .class_name = graph.class_name(layer),
-                                                .op = graph.op_traits(layer),
-                                                .outputs = graph.outputs(layer),
-                                                .inputs = inputs,
-                                                .attributes = graph.attributes(layer).all(),
-                                                .parameters = layer.parameters,
-                                                .tied_parameters = layer.tied_parameters,
-                                                .frozen = frozen,
-                                                .returned = layer.returned,
-                                                .inferred = layer.inferred,
-                                                .line = layer.line});
+  const std::span<const model::Attribute> attributes =
+      change ? std::span<const model::Attribute>(change->attributes) : graph.attributes(layer).all();
+  const model::LayerIndex index =
+      builder_.add({.name = graph.name(layer),
+                    .class_name = graph.class_name(layer),
+                    .op = graph.op_traits(layer),
+                    .outputs = graph.outputs(layer),
+                    .inputs = inputs,
+                    .attributes = attributes,
+                    .parameters = change ? std::optional<std::int64_t>() : layer.parameters,
+                    .tied_parameters = change ? change->tied_parameters : layer.tied_parameters,
+                    .frozen = frozen,
+                    .returned = layer.returned,
+                    .inferred = layer.inferred,
+                    .split = layer.split,
+                    .expert = layer.expert,
+                    .line = layer.line});
   shapes_.leaves.push_back(!leaving.empty());
   if (!printed) shapes_.inferred.push_back(leaving.empty() ? core::Shape() : leaving[0]);
   weights_.push_back(weights);
@@ -120,20 +136,39 @@ GPUMEM_INLINE std::vector<const ops::Op*> GraphCopy::rules_of(const model::Model
   return rules;
 }
 
-GPUMEM_INLINE core::Result<connect::WiredGraph> GraphCopy::finish() && {
+GPUMEM_INLINE core::Result<model::ModelGraph> GraphCopy::build() {
   mark_blocks();
   while (opened_ + 1 < source_.graph().scopes()) open_next();
   while (builder_.current_scope() != 0) builder_.close_scope();
-  core::Result<model::ModelGraph> graph = std::move(builder_).build();
-  if (!graph) return graph.error();
-  std::vector<const ops::Op*> rules = rules_of(*graph);
-  return connect::WiredGraph({.graph = std::make_shared<const model::ModelGraph>(*std::move(graph)),
-                              .edges = source_.edges(),
-                              .ops = std::move(rules),
-                              .shapes = std::move(shapes_),
-                              .guesses = source_.guesses(),
-                              .weights = std::move(weights_),
-                              .remarks = std::move(remarks_)});
+  return std::move(builder_).build();
 }
 
-}  // namespace gpumem::adapt
+GPUMEM_INLINE core::Result<WiredGraph> GraphCopy::wired(model::ModelGraph graph, std::vector<const ops::Op*> rules) {
+  return WiredGraph({.graph = std::make_shared<const model::ModelGraph>(std::move(graph)),
+                     .edges = source_.edges(),
+                     .ops = std::move(rules),
+                     .shapes = std::move(shapes_),
+                     .guesses = source_.guesses(),
+                     .weights = std::move(weights_),
+                     .remarks = std::move(remarks_),
+                     .stages = std::move(stages_)});
+}
+
+GPUMEM_INLINE core::Result<WiredGraph> GraphCopy::finish() && {
+  core::Result<model::ModelGraph> graph = build();
+  if (!graph) return graph.error();
+  std::vector<const ops::Op*> rules = rules_of(*graph);
+  return wired(*std::move(graph), std::move(rules));
+}
+
+GPUMEM_INLINE core::Result<WiredGraph> GraphCopy::finish(const model::TrainingJob& job) && {
+  core::Result<model::ModelGraph> graph = build();
+  if (!graph) return graph.error();
+  std::vector<const ops::Op*> rules = rules_of(*graph);
+  core::Result<LayerShapes> shapes = infer_shapes(job, *graph, rules);
+  if (!shapes) return shapes.error();
+  shapes_ = *std::move(shapes);
+  return wired(*std::move(graph), std::move(rules));
+}
+
+}  // namespace gpumem::connect

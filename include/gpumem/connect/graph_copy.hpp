@@ -1,8 +1,10 @@
-// Enters: a wired graph, layer by layer, and layers that are put in between. Leaves: the wired graph of all of them:
-// the same containers, names, edges and shapes, where what is put in may be read in a layer's place. Units: elements.
+// Enters: a wired graph, layer by layer, with what changes in it, and layers that are put in between. Leaves: the wired
+// graph of all of them: the same containers, names, edges and shapes, where what is put in may be read in a layer's
+// place. Units: elements.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +14,7 @@
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/ops/catalogue.hpp"
 
-namespace gpumem::adapt {
+namespace gpumem::connect {
 
 /// A layer that the source does not have.
 struct NewLayer {
@@ -24,13 +26,25 @@ struct NewLayer {
   model::WeightStorage weights = {};
 };
 
+/// What a copy of a layer has in place of the source's. Sizes among the attributes give its parameters.
+struct ChangedLayer {
+  std::vector<model::Attribute> attributes;
+  std::int64_t tied_parameters = 0;
+};
+
 class GraphCopy {
  public:
   /// Both must outlive it.
-  GraphCopy(const connect::WiredGraph& source, const ops::Catalogue& ops);
+  GraphCopy(const WiredGraph& source, const ops::Catalogue& ops);
+
+  /// One input of the graph more. Returns what stands for it.
+  model::LayerIndex add_input(model::GraphInput input);
 
   /// Copies the next layer of the source, in their order. Returns its index in the copy.
-  model::LayerIndex copy(const model::WeightStorage& weights, bool frozen);
+  model::LayerIndex copy(const model::WeightStorage& weights, bool frozen,
+                         const std::optional<ChangedLayer>& change = {});
+  /// Leaves the next layer of the source out; whoever reads it reads this one of the copy.
+  void omit(model::LayerIndex by) { now_.push_back(by); }
   /// Puts a layer behind the one copied last, in its container. Returns its index.
   model::LayerIndex insert(NewLayer layer);
   /// Layers of the source that read `layer` and are still to be copied read this one of the copy.
@@ -40,11 +54,17 @@ class GraphCopy {
     return source < 0 ? source : now_[static_cast<std::size_t>(source)];
   }
 
+  /// A pipeline stage begins with the next layer.
+  void begin_stage() { stages_.push_back(static_cast<std::uint32_t>(weights_.size())); }
+
   /// What the reader of an estimate should know of the copy.
   void remark(std::string text) { remarks_.push_back(std::move(text)); }
 
   /// Errors: those of GraphBuilder::build().
-  [[nodiscard]] core::Result<connect::WiredGraph> finish() &&;
+  [[nodiscard]] core::Result<WiredGraph> finish() &&;
+  /// The same where layers have changed: every shape is inferred again, as this job feeds the graph. The source prints
+  /// no shapes. Errors: those of infer_shapes(), too.
+  [[nodiscard]] core::Result<WiredGraph> finish(const model::TrainingJob& job) &&;
 
  private:
   void open_next();
@@ -52,22 +72,25 @@ class GraphCopy {
   void enter(std::uint32_t scope);
   void mark_blocks();
   void note_unknown(std::size_t layer);
+  [[nodiscard]] core::Result<model::ModelGraph> build();
+  [[nodiscard]] core::Result<WiredGraph> wired(model::ModelGraph graph, std::vector<const ops::Op*> rules);
   [[nodiscard]] std::vector<const ops::Op*> rules_of(const model::ModelGraph& graph) const;
 
-  const connect::WiredGraph& source_;
+  const WiredGraph& source_;
   const ops::Catalogue& ops_;
   model::GraphBuilder builder_;
-  connect::LayerShapes shapes_;
+  LayerShapes shapes_;
   std::vector<model::WeightStorage> weights_;
   std::vector<std::string> remarks_;
+  std::vector<std::uint32_t> stages_;
   std::vector<model::LayerIndex> now_;  ///< by layer of the source
   std::uint32_t opened_ = 0;            ///< the last scope that was opened
   std::size_t marked_ = 0;              ///< block marks that stand in the copy
 };
 
-}  // namespace gpumem::adapt
+}  // namespace gpumem::connect
 
 #include "gpumem/core/config.hpp"
 #if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/graph_copy_inl.hpp"
+#include "gpumem/connect/impl/graph_copy_inl.hpp"
 #endif

@@ -1,0 +1,173 @@
+#pragma once
+
+#include "gpumem/connect/repeated_blocks.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+namespace gpumem::connect {
+
+namespace repeated_blocks_detail {
+
+/// A container of layers, whatever tells of it.
+struct Container {
+  std::uint32_t parent = 0;
+  std::string kind = {};      ///< equal for containers of one class; empty: never a block
+  std::int64_t products = 0;  ///< layers with weights inside it
+};
+
+struct Containers {
+  std::vector<Container> all;     ///< a parent stands before its children; 0 is the model
+  std::vector<std::uint32_t> of;  ///< by layer: the innermost one
+  bool by_name = false;
+};
+
+GPUMEM_INLINE bool is_list(std::string_view class_name) {
+  return class_name == "Sequential" || class_name == "ModuleList" || class_name == "ModuleDict";
+}
+
+GPUMEM_INLINE bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+/// Digits count for nothing: "layer3.12" is of one kind with "layer1.0".
+GPUMEM_INLINE std::string without_digits(std::string_view path) {
+  std::string kind;
+  for (const char letter : path) {
+    if (!is_digit(letter)) kind += letter;
+    else if (kind.empty() || kind.back() != '#') kind += '#';
+  }
+  return kind;
+}
+
+GPUMEM_INLINE Containers by_scope(const model::ModelGraph& graph) {
+  Containers containers;
+  for (std::uint32_t scope = 0; scope < graph.scopes(); ++scope) {
+    const std::string_view name = scope == 0 ? std::string_view() : graph.class_name(graph.scope(scope));
+    containers.all.push_back({graph.scope(scope).parent, is_list(name) ? std::string() : std::string(name), 0});
+  }
+  for (const model::Layer& layer : graph.layers()) containers.of.push_back(layer.scope);
+  return containers;
+}
+
+/// A container whose children have numbers for names is a list (torch.nn.Sequential); a block gives its parts names.
+GPUMEM_INLINE Containers by_name(const model::ModelGraph& graph) {
+  constexpr int kDeepest = 32;
+  constexpr std::size_t kLongest = 1024;
+  Containers containers;
+  containers.by_name = true;
+  containers.all.emplace_back();
+  std::unordered_map<std::string_view, std::uint32_t> known;
+  for (const model::Layer& layer : graph.layers()) {
+    const std::string_view name = graph.name(layer).substr(0, kLongest);
+    std::uint32_t at = 0;
+    std::size_t begin = 0;
+    for (int depth = 0; depth < kDeepest; ++depth) {
+      const std::size_t dot = name.find('.', begin);
+      if (dot == std::string_view::npos) break;
+      const std::string_view path = name.substr(0, dot);
+      const auto [entry, added] = known.try_emplace(path, static_cast<std::uint32_t>(containers.all.size()));
+      if (added) containers.all.push_back({at, {}, 0});
+      at = entry->second;
+      begin = dot + 1;
+      const bool numbered = is_digit(path.back());
+      const bool named_part = begin < name.size() && !is_digit(name[begin]);
+      if (numbered && named_part) containers.all[at].kind = without_digits(path);
+    }
+    containers.of.push_back(at);
+  }
+  return containers;
+}
+
+GPUMEM_INLINE void count_products(const model::ModelGraph& graph, Containers& containers) {
+  for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {
+    const model::OpTraits* op = graph.op_traits(graph.layers()[layer]);
+    if (op != nullptr && op->multiplies) ++containers.all[containers.of[layer]].products;
+  }
+  for (std::size_t at = containers.all.size(); at-- > 1;) {
+    containers.all[containers.all[at].parent].products += containers.all[at].products;
+  }
+}
+
+/// The kind with the most siblings under one parent, the outermost first; empty if nothing repeats.
+GPUMEM_INLINE std::string most_repeated(const Containers& containers) {
+  std::map<std::pair<std::uint32_t, std::string_view>, int> siblings;
+  std::string_view best;
+  int most = 1;
+  for (std::size_t at = 1; at < containers.all.size(); ++at) {
+    const Container& container = containers.all[at];
+    if (container.kind.empty() || container.products < 2) continue;
+    const int count = ++siblings[{container.parent, container.kind}];
+    if (count <= most) continue;
+    most = count;
+    best = container.kind;
+  }
+  return std::string(best);
+}
+
+/// What no module prints, such as the sum at a block's end, has no container in a name.
+GPUMEM_INLINE bool is_operation(const model::ModelGraph& graph, const model::Layer& layer) {
+  return graph.class_name(layer) == graph.op(layer) && graph.name(layer).find('.') == std::string_view::npos;
+}
+
+/// Blocks told by names end where the next one begins, and the last one as the one before it.
+GPUMEM_INLINE void take_operations(const model::ModelGraph& graph, std::vector<Range>& blocks) {
+  const auto layers = graph.layers();
+  const auto operations_behind = [&](std::uint32_t from) {
+    std::uint32_t end = from;
+    while (end < layers.size() && is_operation(graph, layers[end])) ++end;
+    return end - from;
+  };
+  std::vector<std::uint32_t> tail;  // the ops behind the block before
+  for (std::size_t at = 0; at < blocks.size(); ++at) {
+    const std::uint32_t end = blocks[at].end;
+    std::uint32_t more = operations_behind(end);
+    const bool meets_next = at + 1 < blocks.size() && end + more == blocks[at + 1].first;
+    if (!meets_next) {
+      std::uint32_t same = 0;
+      while (same < std::min<std::size_t>(more, tail.size()) && layers[end + same].op == tail[same]) ++same;
+      more = same == tail.size() ? same : 0;
+    } else {
+      tail.clear();
+      for (std::uint32_t behind = 0; behind < more; ++behind) tail.push_back(layers[end + behind].op);
+    }
+    blocks[at].end += more;
+  }
+}
+
+GPUMEM_INLINE std::vector<Range> runs_of(const Containers& containers, std::string_view kind) {
+  constexpr std::uint32_t kNone = UINT32_MAX;
+  std::vector<std::uint32_t> block_of(containers.all.size(), kNone);
+  for (std::uint32_t at = 1; at < containers.all.size(); ++at) {
+    const Container& container = containers.all[at];
+    block_of[at] = block_of[container.parent];
+    if (block_of[at] == kNone && container.kind == kind) block_of[at] = at;
+  }
+  std::vector<Range> blocks;
+  std::uint32_t open = kNone;
+  for (std::uint32_t layer = 0; layer < containers.of.size(); ++layer) {
+    const std::uint32_t block = block_of[containers.of[layer]];
+    if (containers.by_name && block == kNone && containers.of[layer] == 0) continue;  // an operation between its layers
+    if (block != open && block != kNone) blocks.push_back({layer, layer});
+    open = block;
+    if (block != kNone) blocks.back().end = layer + 1;
+  }
+  return blocks;
+}
+
+}  // namespace repeated_blocks_detail
+
+GPUMEM_INLINE std::vector<Range> repeated_blocks(const model::ModelGraph& graph) {
+  namespace detail = repeated_blocks_detail;
+  detail::Containers containers = graph.scopes() > 1 ? detail::by_scope(graph) : detail::by_name(graph);
+  detail::count_products(graph, containers);
+  const std::string kind = detail::most_repeated(containers);
+  if (kind.empty()) return {};
+  std::vector<Range> blocks = detail::runs_of(containers, kind);
+  if (containers.by_name) detail::take_operations(graph, blocks);
+  return blocks;
+}
+
+}  // namespace gpumem::connect

@@ -1,0 +1,70 @@
+// What ranks that share a model send each other, as calls of the model's forward: the tokens of a sequence shared out
+// (Megatron's scatter_to_sequence_parallel_region), and what a pipeline stage gets from the stage before and hands to
+// the next. Collectives inside of a linear layer are that layer's (ops/matrix.hpp). Communication buffers are those of
+// PyTorch's allocator; what NCCL takes beside it is not here.
+// Source: Megatron-LM core r0.12, core/tensor_parallel/mappings.py, core/pipeline_parallel/p2p_communication.py,
+// core/pipeline_parallel/schedules.py (deallocate_output_tensor).
+#pragma once
+
+#include <array>
+
+#include "gpumem/ops/op.hpp"
+
+namespace gpumem::ops {
+
+/// The names of the ops that who splits a model puts in.
+inline constexpr std::string_view kScatterTokens = "scatter_sequence";
+inline constexpr std::string_view kReceived = "received_activation";
+inline constexpr std::string_view kSent = "sent_activation";
+
+namespace collective_detail {
+
+/// [N, S, ...] -> [N, S / ranks, ...]
+inline core::Result<core::Shape> scattered_shape(const OpInput& input) {
+  const auto ranks = input.attributes.integer("ranks");
+  if (!ranks || *ranks < 1) return missing("ranks");
+  core::Shape shape = input.inputs[0];
+  const bool known = shape.rank() >= 2 && shape[1].kind == core::Dim::Kind::fixed;
+  if (!known || shape[1].size % *ranks != 0) {
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "sequence parallel ranks share tokens, whose number must be a multiple of " + std::to_string(*ranks) + " here",
+        {}};
+  }
+  shape.set(1, core::Dim::fixed(shape[1].size / *ranks));
+  return shape;
+}
+
+/// A part, copied; backward gathers all parts.
+inline core::Result<TensorId> record_scatter(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1), .output = call.size});
+}
+
+/// What the stage before has sent: a tensor that gradients flow back to, and end at.
+inline core::Result<TensorId> record_received(const OpCall& call, Tape& tape) {
+  tape.require_grad(call.tensors[0]);
+  return call.tensors[0];
+}
+
+inline core::Result<core::Shape> scalar(const OpInput&) { return core::Shape{}; }
+
+/// Stands for the loss of a stage that computes none: its gradient is what the next stage sends back.
+inline core::Result<TensorId> record_sent(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1), .output = {1, 0, core::DType::float32}});
+}
+
+}  // namespace collective_detail
+
+inline constexpr std::array<Op, 3> kCollectiveOps = {{
+    {.traits = {.name = kScatterTokens, .family = OpFamily::other, .computes = false},
+     .output_shape = collective_detail::scattered_shape,
+     .record = collective_detail::record_scatter},
+    {.traits = {.name = kReceived, .family = OpFamily::other, .computes = false},
+     .output_shape = same_shape,
+     .record = collective_detail::record_received},
+    {.traits = {.name = kSent, .family = OpFamily::other, .computes = false},
+     .output_shape = collective_detail::scalar,
+     .record = collective_detail::record_sent},
+}};
+
+}  // namespace gpumem::ops

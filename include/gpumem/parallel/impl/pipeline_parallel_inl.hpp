@@ -1,0 +1,104 @@
+#pragma once
+
+#include "gpumem/parallel/pipeline_parallel.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "gpumem/parallel/layout.hpp"
+
+namespace gpumem::parallel {
+
+namespace pipeline_parallel_detail {
+
+using connect::Range;
+
+/// Whether a parameter has a part in what each layer leaves: then it is computed once, and sent.
+GPUMEM_INLINE std::vector<bool> trained_layers(const connect::WiredGraph& wired) {
+  const auto layers = wired.graph().layers();
+  std::vector<bool> trained(layers.size(), false);
+  for (std::size_t at = 0; at < layers.size(); ++at) {
+    const auto inputs = wired.inputs(at);
+    trained[at] = layers[at].parameters > 0 || std::any_of(inputs.begin(), inputs.end(), [&](model::LayerIndex input) {
+                    return input >= 0 && trained[static_cast<std::size_t>(input)];
+                  });
+  }
+  return trained;
+}
+
+/// The runs of layers of the stages on one rank, which has every pipeline_parallel-th of them.
+GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGraph& wired, const model::Layout& layout,
+                                                         std::int64_t rank) {
+  const std::vector<Range> blocks = connect::repeated_blocks(wired.graph());
+  if (blocks.empty()) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "a pipeline's stages are made of a model's repeated blocks, and this model shows none",
+                       {wired.graph().file(), 0, {}}};
+  }
+  const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
+  const auto all = static_cast<std::int64_t>(blocks.size());
+  if (all % count != 0) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "has " + std::to_string(all) + " repeated blocks, which " + std::to_string(count) +
+                           " pipeline stages cannot share evenly; choose a --pipeline-parallel (times "
+                           "--virtual-stages) that divides them",
+                       {wired.graph().file(), 0, {}}};
+  }
+  const auto each = static_cast<std::size_t>(all / count);
+  std::vector<Range> stages;
+  for (std::int64_t stage = rank; stage < count; stage += layout.pipeline_parallel) {
+    const std::size_t first = static_cast<std::size_t>(stage) * each;
+    Range range{blocks[first].first, blocks[first + each - 1].end};
+    if (stage == 0) range.first = 0;
+    if (stage + 1 == count) range.end = static_cast<std::uint32_t>(wired.graph().layers().size());
+    stages.push_back(range);
+  }
+  return stages;
+}
+
+}  // namespace pipeline_parallel_detail
+
+GPUMEM_INLINE core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,
+                                                     std::int64_t stage) {
+  const auto count = wired.graph().layers().size();
+  StageLayers found;
+  found.has.assign(count, true);
+  found.stages = {{0, static_cast<std::uint32_t>(count)}};
+  if (layout.pipeline_parallel == 1) return found;
+  core::Result<std::vector<connect::Range>> stages = pipeline_parallel_detail::stages_of(wired, layout, stage);
+  if (!stages) return stages.error();
+  found.stages = *std::move(stages);
+  found.trained = pipeline_parallel_detail::trained_layers(wired);
+  found.has.assign(count, false);
+  for (const connect::Range& range : found.stages) {
+    std::fill(found.has.begin() + range.first, found.has.begin() + range.end, true);
+  }
+  for (std::size_t at = count; at-- > 0;) {
+    if (!found.has[at]) continue;
+    for (const model::LayerIndex input : wired.inputs(at)) {
+      if (input < 0 || found.trained[static_cast<std::size_t>(input)]) continue;
+      found.has[static_cast<std::size_t>(input)] = true;
+    }
+  }
+  return found;
+}
+
+GPUMEM_INLINE std::int64_t stage_of_rank(const model::Layout& layout) {
+  if (layout.rank.kind == model::Ranks::last) return layout.pipeline_parallel - 1;
+  if (layout.rank.kind != model::Ranks::one) return 0;
+  const std::int64_t a_stage = layout.data_parallel * layout.tensor_parallel * layout.context_parallel;
+  return std::min(layout.rank.count / a_stage, layout.pipeline_parallel - 1);
+}
+
+GPUMEM_INLINE std::vector<model::Rank> ranks_to_compare(const model::Layout& layout) {
+  const std::int64_t a_stage = layout.data_parallel * layout.tensor_parallel * layout.context_parallel;
+  std::vector<model::Rank> ranks;
+  for (const std::int64_t stage : {std::int64_t{0}, std::int64_t{1}, layout.pipeline_parallel - 1}) {
+    const model::Rank rank{model::Ranks::one, stage * a_stage};
+    const bool known = std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+    if (stage < layout.pipeline_parallel && !known) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+}  // namespace gpumem::parallel

@@ -1,0 +1,248 @@
+#pragma once
+
+#include "gpumem/parallel/rank_graph.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpumem/connect/graph_copy.hpp"
+#include "gpumem/core/deadline.hpp"
+#include "gpumem/ops/collective.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
+#include "gpumem/parallel/tensor_parallel.hpp"
+
+namespace gpumem::parallel {
+
+namespace rank_graph_detail {
+
+using model::LayerIndex;
+using model::TensorSplit;
+
+GPUMEM_INLINE core::Error refused(std::string message, const connect::WiredGraph& wired) {
+  return {core::ErrorCode::invalid_argument, std::move(message), {wired.graph().file(), 0, {}}};
+}
+
+class RankGraph {
+ public:
+  RankGraph(const connect::WiredGraph& whole, const model::TrainingJob& job, StageLayers layers,
+            std::int64_t experts_of_rank, const ops::Catalogue& ops)
+      : whole_(whole),
+        job_(job),
+        layout_(job.layout),
+        layers_(std::move(layers)),
+        copy_(whole, ops),
+        experts_of_rank_(experts_of_rank) {}
+
+  core::Result<connect::WiredGraph> run() {
+    const auto all = whole_.graph().layers();
+    find_readers();
+    core::Pace pace;
+    for (std::size_t at = 0; at < all.size(); ++at) {
+      if (pace.late()) return core::deadline_error();
+      if (layers_.stages.size() > 1 && starts_stage(at)) copy_.begin_stage();
+      if (const core::Status added = add(at); !added) {
+        core::Error fault = added.error();
+        fault.place = whole_.place_of(all[at]);
+        return fault;
+      }
+      send_behind(at);
+    }
+    model::TrainingJob seen;
+    seen.input_shape = job_.input_shape;
+    if (job_.sequence_length) seen.sequence_length = *job_.sequence_length / layout_.context_parallel;
+    return std::move(copy_).finish(seen);
+  }
+
+ private:
+  [[nodiscard]] bool starts_stage(std::size_t layer) const {
+    return std::any_of(layers_.stages.begin(), layers_.stages.end(),
+                       [&](const connect::Range& stage) { return stage.first == layer; });
+  }
+
+  /// The first stage of the rank that holds the layer, counted from 1; 0: none does.
+  [[nodiscard]] std::size_t stage_of(std::size_t layer) const {
+    for (std::size_t stage = 0; stage < layers_.stages.size(); ++stage) {
+      if (layer >= layers_.stages[stage].first && layer < layers_.stages[stage].end) return stage + 1;
+    }
+    return 0;
+  }
+
+  /// Which layers another stage reads, so that they are sent.
+  void find_readers() {
+    sent_.assign(whole_.graph().layers().size(), false);
+    if (layout_.pipeline_parallel == 1) return;
+    for (std::size_t at = 0; at < sent_.size(); ++at) {
+      for (const LayerIndex input : whole_.inputs(at)) {
+        if (input < 0 || !layers_.trained[static_cast<std::size_t>(input)]) continue;
+        const auto from = static_cast<std::size_t>(input);
+        sent_[from] = sent_[from] || (stage_of(from) != 0 && stage_of(from) != stage_of(at));
+      }
+    }
+  }
+
+  core::Status add(std::size_t at) {
+    const model::Layer& layer = whole_.graph().layers()[at];
+    if (!layers_.has[at]) {
+      copy_.omit(0);
+      return core::Done{};
+    }
+    if (expert_of_another_rank(layer)) {  // the sum goes on without it
+      const auto inputs = whole_.inputs(at);
+      copy_.omit(inputs.empty() ? 0 : copy_.now(inputs[0]));
+      return core::Done{};
+    }
+    receive_for(at);
+    auto change = changed(layer);
+    if (!change) return change.error();
+    const LayerIndex index = copy_.copy(whole_.weights(at), layer.frozen, *change);
+    if (layout_.sequence_parallel && layer.split == TensorSplit::sequence) {
+      copy_.replace(at, copy_.insert({.name = "sequence_part",
+                                      .op = ops::kScatterTokens,
+                                      .inputs = {index},
+                                      .output = {},
+                                      .attributes = {{"ranks", layout_.tensor_parallel}}}));
+    }
+    return core::Done{};
+  }
+
+  /// What a layer reads of another stage becomes an input of the graph, once a stage.
+  void receive_for(std::size_t at) {
+    if (layout_.pipeline_parallel == 1) return;
+    const std::size_t stage = stage_of(at);
+    for (const LayerIndex input : whole_.inputs(at)) {
+      if (input < 0 || stage == 0) continue;
+      const auto from = static_cast<std::size_t>(input);
+      if (stage_of(from) == stage || !layers_.trained[from]) continue;
+      const auto [known, fresh] = received_.try_emplace({stage, input}, 0);
+      if (fresh) {
+        const core::Shape shape = shape_on_rank(whole_.outputs(from)[0]);
+        const LayerIndex sent = copy_.add_input({"received", shape, core::DType::float32});
+        known->second = copy_.insert({.name = "received", .op = ops::kReceived, .inputs = {sent}, .output = shape});
+      }
+      copy_.replace(from, known->second);
+    }
+  }
+
+  /// [N, S, ...] with the rank's part of the tokens.
+  [[nodiscard]] core::Shape shape_on_rank(core::Shape shape) const {
+    if (shape.rank() < 3 || shape[1].kind != core::Dim::Kind::fixed) return shape;
+    const std::int64_t ranks =
+        layout_.context_parallel * (layout_.sequence_parallel ? layout_.tensor_parallel : std::int64_t{1});
+    shape.set(1, core::Dim::fixed(std::max<std::int64_t>(shape[1].size / ranks, 1)));
+    return shape;
+  }
+
+  void send_behind(std::size_t at) {
+    if (!layers_.has[at] || !sent_[at]) return;
+    copy_.insert({.name = "sent",
+                  .op = ops::kSent,
+                  .inputs = {copy_.now(static_cast<LayerIndex>(at))},
+                  .output = core::Shape()});
+  }
+
+  [[nodiscard]] bool expert_of_another_rank(const model::Layer& layer) const {
+    return static_cast<std::int64_t>(layer.expert) > experts_of_rank_;
+  }
+
+  /// What the rank has in place of the layer; nothing: all of it.
+  core::Result<std::optional<connect::ChangedLayer>> changed(const model::Layer& layer) const {
+    auto attributes = tensor_parallel_attributes(whole_.graph(), layer, layout_);
+    if (!attributes) return attributes.error();
+    const bool owner_is_here = layers_.stages.front().first == 0;
+    const bool untied = layer.tied_parameters > 0 && !owner_is_here;
+    const bool sent_tokens = layer.expert > 0 && ranks_of_tokens() > 1 && is_gather(layer);
+    std::optional<connect::ChangedLayer> change;
+    if (!*attributes && !untied && !sent_tokens) return change;
+    const auto all = whole_.graph().attributes(layer).all();
+    change.emplace();
+    if (*attributes) {
+      change->attributes = **std::move(attributes);
+      if (!untied) change->tied_parameters = layer.tied_parameters / layout_.tensor_parallel;
+    } else {
+      change->attributes.assign(all.begin(), all.end());
+      if (!untied) change->tied_parameters = layer.tied_parameters;
+    }
+    if (sent_tokens) change->attributes.push_back({"ranks", ranks_of_tokens()});
+    return change;
+  }
+
+  /// The ranks whose tokens an expert gets: those that share the experts, and those that share its weights.
+  [[nodiscard]] std::int64_t ranks_of_tokens() const {
+    return layout_.expert_parallel * (layout_.sequence_parallel ? layout_.tensor_parallel : 1);
+  }
+  [[nodiscard]] bool is_gather(const model::Layer& layer) const {
+    return whole_.graph().attributes(layer).find("per_token") != nullptr;
+  }
+
+  const connect::WiredGraph& whole_;
+  const model::TrainingJob& job_;
+  const model::Layout& layout_;
+  StageLayers layers_;
+  connect::GraphCopy copy_;
+  std::vector<bool> sent_;
+  std::map<std::pair<std::size_t, LayerIndex>, LayerIndex> received_;
+  std::int64_t experts_of_rank_ = 0;
+};
+
+/// How many experts the largest mixture has.
+GPUMEM_INLINE std::int64_t most_experts(const model::ModelGraph& graph) {
+  std::uint32_t most = 0;
+  for (const model::Layer& layer : graph.layers()) most = std::max(most, layer.expert);
+  return most;
+}
+
+/// The rule that the model breaks under this layout; nothing: none that can be seen before it is split.
+GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& whole, const model::TrainingJob& job) {
+  const model::Layout& layout = job.layout;
+  const model::ModelGraph& graph = whole.graph();
+  const auto fault = [&](std::string message) { return refused(std::move(message), whole); };
+  if (graph.shapes_printed() || (layout.tensor_parallel > 1 && !says_split(graph, TensorSplit::columns))) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "this summary does not say how ranks share the model's layers; give its config.json, of an "
+                       "architecture that says so (Llama and its like, Megatron's GPT)",
+                       {graph.file(), 0, {}}};
+  }
+  if (layout.sequence_parallel && !says_split(graph, TensorSplit::sequence)) {
+    return fault("--sequence-parallel is modelled for Megatron's GPT alone");
+  }
+  if (layout.context_parallel > 1 && !job.sequence_length) {
+    return fault("--context-parallel splits sequences; give their length (--seq 8192)");
+  }
+  const std::int64_t parts = layout.context_parallel * (layout.context_parallel > 1 ? 2 : 1);
+  if (job.sequence_length && *job.sequence_length % parts != 0) {
+    return fault("--context-parallel " + std::to_string(layout.context_parallel) + " cuts sequences into " +
+                 std::to_string(parts) + " parts, and " + std::to_string(*job.sequence_length) +
+                 " tokens are no multiple of that");
+  }
+  const std::int64_t experts = most_experts(graph);
+  if (layout.expert_parallel > 1 && (experts == 0 || experts % layout.expert_parallel != 0)) {
+    return fault("--expert-parallel " + std::to_string(layout.expert_parallel) + " must divide the model's " +
+                 std::to_string(experts) + " experts");
+  }
+  if (job.lora || job.quantize != model::Quantization::none) {
+    return fault("a layout that splits the model is modelled without adapters and quantised weights");
+  }
+  return std::nullopt;
+}
+
+}  // namespace rank_graph_detail
+
+GPUMEM_INLINE bool splits_model(const model::Layout& layout) {
+  return layout.tensor_parallel > 1 || layout.pipeline_parallel > 1 || layout.context_parallel > 1 ||
+         layout.expert_parallel > 1;
+}
+
+GPUMEM_INLINE core::Result<connect::WiredGraph> rank_graph(const connect::WiredGraph& whole,
+                                                           const model::TrainingJob& job, const ops::Catalogue& ops) {
+  if (auto fault = rank_graph_detail::fault_of(whole, job)) return *std::move(fault);
+  core::Result<StageLayers> layers = stage_layers(whole, job.layout, stage_of_rank(job.layout));
+  if (!layers) return layers.error();
+  const std::int64_t experts = rank_graph_detail::most_experts(whole.graph()) / job.layout.expert_parallel;
+  return rank_graph_detail::RankGraph(whole, job, *std::move(layers), experts, ops).run();
+}
+
+}  // namespace gpumem::parallel

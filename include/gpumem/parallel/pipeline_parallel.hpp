@@ -1,0 +1,43 @@
+// Enters: a wired graph and a layout. Leaves: which of its layers a pipeline stage has: its blocks, on the first stage
+// what stands before them, on the last what stands behind them, and on each what its layers read that no parameter has
+// a part in (positions, masks). Units: indices.
+// Source: Megatron-LM core r0.12, core/transformer/transformer_block.py (get_num_layers_to_build) and
+// core/transformer/transformer_layer.py (get_transformer_layer_offset).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "gpumem/connect/repeated_blocks.hpp"
+#include "gpumem/connect/wired_graph.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/layout.hpp"
+
+namespace gpumem::parallel {
+
+/// One rank's layers. Each of its stages (one, or as many as the layout has virtual ones) is a run of them.
+struct StageLayers {
+  std::vector<bool> has;               ///< by layer
+  std::vector<connect::Range> stages;  ///< the runs whose layers' outputs are of no other stage
+  std::vector<bool> trained;           ///< by layer: a parameter has a part in what it leaves
+};
+
+/// Errors: missing_information where nothing repeats; invalid_argument where the stages do not share the blocks evenly,
+/// naming the rule.
+[[nodiscard]] core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,
+                                                     std::int64_t stage);
+
+/// Ranks are numbered so that those of one stage follow each other. Of a job that asks for the rank that takes most:
+/// the first one. The layout passed check().
+[[nodiscard]] std::int64_t stage_of_rank(const model::Layout& layout);
+
+/// The stages that may take most, as ranks: the first, the last, and one between, of which all hold as many layers and
+/// the earliest keeps the most micro-batches.
+[[nodiscard]] std::vector<model::Rank> ranks_to_compare(const model::Layout& layout);
+
+}  // namespace gpumem::parallel
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/parallel/impl/pipeline_parallel_inl.hpp"
+#endif

@@ -1,0 +1,37 @@
+// Enters: the wired graph of a whole model and the layout of a job. Leaves: the wired graph of one rank: its pipeline
+// stages' layers with its part of each, its experts and its part of the tokens; what it is sent is an input of the
+// graph, and what it sends stands for a loss. Units: elements.
+//
+// One file a way of splitting: tensor_parallel, pipeline_parallel; here experts (whole ones, of which each rank has as
+// many) and context (each rank has a part of every sequence).
+#pragma once
+
+#include <tuple>
+
+#include "gpumem/connect/wired_graph.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::parallel {
+
+/// The fields of a job that it depends on, beside the graph.
+template <typename Job>
+[[nodiscard]] auto rank_key(Job& job) {
+  return std::tie(job.layout, job.sequence_length, job.input_shape, job.lora, job.quantize);
+}
+
+/// Whether the layout splits the model itself.
+[[nodiscard]] bool splits_model(const model::Layout& layout);
+
+/// Errors: invalid_argument for a layout that the model cannot have, naming the layer and the rule; missing_information
+/// for a model of which nobody has said how ranks share its layers.
+[[nodiscard]] core::Result<connect::WiredGraph> rank_graph(const connect::WiredGraph& whole,
+                                                           const model::TrainingJob& job, const ops::Catalogue& ops);
+
+}  // namespace gpumem::parallel
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/parallel/impl/rank_graph_inl.hpp"
+#endif
