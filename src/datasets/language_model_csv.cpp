@@ -52,6 +52,9 @@ constexpr OptionColumn kOptionColumns[] = {
     {"rank", "rank", {"0", "max"}},  // of one rank, or of many that are alike
 };
 
+/// A GPU without a profile, and one with the same chip and kernels.
+constexpr std::pair<std::string_view, std::string_view> kLikeGpus[] = {{"gb200", "b200-180gb"}};
+
 /// A cell's word, or the beginning of one that ends in '-' or ':', and the option's word for the same.
 struct OptionWord {
   std::string_view column;
@@ -244,6 +247,9 @@ MeasuredRun run_of(const core::CsvCells& cells, const std::filesystem::path& fol
   run.line = cells.line();
   run.name = cells.text(cells.text("name").empty() ? "config" : "name");
   run.gpu = cells.text("gpu");
+  for (const auto& [name, like] : kLikeGpus) {
+    if (run.gpu == name) run.gpu = like;
+  }
   run.source = source_of(cells);
   run.training = training_of(cells);
   job::JobRequest request;

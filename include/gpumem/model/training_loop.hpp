@@ -40,6 +40,7 @@ struct LoopRow {
   /// With float32 masters: each gradient is added to a float32 main gradient, in a buffer that stands all the time, and
   /// the optimizer is one kernel.
   bool main_gradients = false;
+  std::int64_t workspace = 0;  ///< bytes that its layers' library keeps for its products, beside PyTorch's own
 };
 
 /// One row a loop, in the order of the enum.
@@ -70,11 +71,14 @@ inline constexpr std::array kLoopRows = {
     LoopRow{.value = Loop::megatron,
             .name = "megatron",
             .source = "Megatron-LM core r0.12, training/training.py: train_step; core/distributed/"
-                      "param_and_grad_buffer.py; core/optimizer/optimizer.py: Float16OptimizerWithFloat16Params",
+                      "param_and_grad_buffer.py; core/optimizer/optimizer.py: Float16OptimizerWithFloat16Params; "
+                      "TransformerEngine 2.1, pytorch/module/base.py: get_cublas_workspace_size_bytes (4 MiB before "
+                      "compute capability 9.0)",
             .keeps_outputs = false,
             .zero_grad = ZeroGrad::step_start,
             .caches = false,
-            .main_gradients = true},
+            .main_gradients = true,
+            .workspace = std::int64_t{32} << 20},
 };
 
 [[nodiscard]] constexpr const LoopRow& row_of(Loop loop) { return kLoopRows[static_cast<std::size_t>(loop)]; }

@@ -132,6 +132,33 @@ inline TensorId record_eager(Tape& tape, std::span<const TensorId> qkv, const Te
                       .autocast = Autocast::lower});
 }
 
+/// Attention written out as Megatron and TransformerEngine have it: one product that scales the scores, one kernel that
+/// masks them and takes their softmax in their own type, dropout, and the product with the values.
+/// Source: Megatron-LM core r0.12, core/transformer/dot_product_attention.py, core/fusions/fused_softmax.py;
+/// TransformerEngine 2.1, pytorch/attention.py: UnfusedDotProductAttention.
+inline TensorId record_fused_softmax(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
+                                     const TensorSize& scores, std::int64_t keys, bool drops) {
+  const std::array<TensorId, 2> product_of = {contiguous(tape, qkv[0]), contiguous(tape, qkv[1])};
+  const TensorId raw = tape.record({.inputs = product_of,
+                                    .output = scores,
+                                    .saved_inputs = 3,
+                                    .library = Library::gemm,
+                                    .multiply_adds = output.times(keys),
+                                    .autocast = Autocast::lower});
+  TensorId weights = elementwise(tape, raw, 0, true);
+  if (drops) {
+    const TensorSize mask = scores.as(core::DType::boolean);
+    weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
+  }
+  const std::array<TensorId, 2> weighted = {weights, contiguous(tape, qkv[2])};
+  return tape.record({.inputs = weighted,
+                      .output = output,
+                      .saved_inputs = 3,
+                      .library = Library::gemm,
+                      .multiply_adds = output.times(keys),
+                      .autocast = Autocast::lower});
+}
+
 /// flash_attn_func of flash-attn 2.7 (csrc/flash_attn/flash_api.cpp): keeps Q, K and V as they are projected, the
 /// output and a log-sum a row. Backward holds a figure a row and a float32 copy of the query's gradient; of heads that
 /// share keys it makes gradients as large as the query's first, and sums them.
@@ -162,7 +189,8 @@ inline core::Result<core::Shape> attended_shape(const OpInput& input) {
 
 /// torch.nn.functional.scaled_dot_product_attention of Q, K, V [N, heads, S, d]; a fourth input is a mask. Attribute
 /// "grouped": the kernel reads keys and values of fewer heads as they are, as flash attention's own package does.
-/// "backend": "math" writes it out, as a CPU and models with attention of their own do.
+/// "backend": "math" writes it out, as a CPU and models with attention of their own do. "fused_softmax": where it is
+/// written out, one kernel masks the scores and takes their softmax.
 inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
   const TensorId query = call.tensors[0];
   const std::array<TensorId, 3> qkv = {query, call.tensors.size() > 1 ? call.tensors[1] : query,
@@ -188,6 +216,9 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
         "flash attention takes float16 and bfloat16, and heads on an axis of their own; give a precision "
         "of two bytes, or --attention sdpa",
         {}};
+  }
+  if (call.attention == model::AttentionBackend::eager && call.attributes.flag("fused_softmax", false)) {
+    return record_fused_softmax(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);
   }
   if (call.attention == model::AttentionBackend::eager && !own) {
     return record_eager(tape, qkv, call.size, rows->times(keys_count), keys_count, drops);

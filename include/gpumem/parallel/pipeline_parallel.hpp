@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "gpumem/connect/repeated_blocks.hpp"
@@ -30,6 +31,9 @@ struct StageLayers {
 /// Ranks are numbered so that those of one stage follow each other. Of a job that asks for the rank that takes most:
 /// the first one. The layout passed check().
 [[nodiscard]] std::int64_t stage_of_rank(const model::Layout& layout);
+
+/// "rank 8 of 16: pipeline stage 3 of 4", for people; empty for a layout that does not split the model.
+[[nodiscard]] std::string rank_text(const model::Layout& layout);
 
 /// The stages that may take most, as ranks: the first, the last, and one between, of which all hold as many layers and
 /// the earliest keeps the most micro-batches.

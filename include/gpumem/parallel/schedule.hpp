@@ -23,8 +23,8 @@ struct StagePass {
   friend bool operator==(const StagePass&, const StagePass&) = default;
 };
 
-/// As far as memory differs: once a rank runs one forward and one backward in turn, further micro-batches are like those
-/// before, and are left out. `rank`: of the pipeline, from 0. The layout passed check().
+/// As far as memory differs: once a rank runs one forward and one backward in turn, further micro-batches are like
+/// those before, and are left out. `rank`: of the pipeline, from 0. The layout passed check().
 [[nodiscard]] std::vector<StagePass> schedule_of(const model::Layout& layout, std::int64_t rank,
                                                  std::int64_t micro_batches);
 

@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
@@ -12,12 +13,19 @@
 
 namespace gpumem::plan {
 
+/// A pipeline stage's part of a pass.
+struct StagePart {
+  connect::Range functions;
+  ops::TensorId loss = ops::kNoTensor;  ///< what its backward starts from: of all but the last stage, what it sends
+};
+
 /// It holds its graph, so that later stages need nothing but it and how the model is trained.
 struct ForwardPass {
   connect::WiredGraph wired;
   ops::Tape tape = ops::Tape();
   std::vector<ops::TensorId> held = {};  ///< what the training loop's names hold until the next step: outputs, loss
   ops::TensorId loss = ops::kNoTensor;
+  std::vector<StagePart> stages = {};      ///< in their order; the only one is all of the pass
   std::size_t model_inputs = 0;            ///< of the tape's inputs; the rest are labels
   std::size_t model_functions = 0;         ///< of the tape's functions; the rest are the loss
   std::vector<ops::TensorId> splits = {};  ///< tuples: their parts' gradients wait for each other; ascending

@@ -18,9 +18,9 @@ class GradientFlow {
  public:
   GradientFlow(RunState& state, ForwardCalls& calls, Recomputation& blocks, ShardedModel& shards);
 
-  /// loss.backward(). `scaled_loss`: the loss times GradScaler's scale, which is released when backward has run;
-  /// kNoSlot: the loss is not scaled.
-  void backward(Slot scaled_loss);
+  /// loss.backward(), of the whole pass or of one stage of it. `scaled_loss`: the loss times GradScaler's scale, which
+  /// is released when backward has run; kNoSlot: the loss is not scaled.
+  void backward(const StagePart& part, Slot scaled_loss);
   /// optimizer.zero_grad(set_to_none=True).
   void zero_grad();
 
@@ -42,7 +42,7 @@ class GradientFlow {
   };
 
   void count_readers();
-  void seed(Slot ones, Slot scaled_loss);
+  void seed(ops::TensorId loss, Slot ones, Slot scaled_loss);
   void run(std::size_t index);
   void keep_inputs(const ops::Function& function);
   void make_gradients(const ops::Function& function, const Flow& output);

@@ -60,7 +60,7 @@ class Recomputation {
     std::uint32_t last_saver = 0;        ///< the function whose saved tensors are the last: the second run stops there
     std::vector<ops::TensorId> inputs;   ///< made before it, read in it
     std::vector<ops::TensorId> outputs;  ///< made in it, read behind it
-    bool held = false;
+    int held = 0;                        ///< by so many micro-batches
     bool recomputed = false;
     bool fetched = false;                        ///< its arguments have come back from the host
     std::vector<std::uint32_t> kept;             ///< the functions that do not run again

@@ -77,6 +77,10 @@ class RunState {
   }
   /// A batch's tensor: of no layer.
   void add_input(ops::TensorId id) { slot(id) = log_.allocate(bytes(id), Category::input, kNoLayer); }
+  /// What another micro-batch holds comes in the place of what this one does; parameters and buffers stay.
+  void exchange(std::vector<Slot>& other);
+  /// What a micro-batch that has not begun holds.
+  [[nodiscard]] std::vector<Slot> nothing_held() const { return std::vector<Slot>(slots_.size(), kNoSlot); }
   void hold(ops::TensorId id) {
     if (const Slot held = slot(id); held != kNoSlot) log_.hold(held);
   }

@@ -272,7 +272,7 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, con
     heads.key = rotate(f, heads.key, rotary, s.head_width);
   }
   const Tensor mixed = f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
-                              {{"dropout_p", s.attention_dropout}, {"grouped", true}});
+                              {{"dropout_p", s.attention_dropout}, {"grouped", true}, {"fused_softmax", true}});
   return f.linear("linear_proj", merge_heads(f, mixed), s.heads * s.head_width, s.width,
                   {.bias = model.bias, .split = Split::rows});
 }

@@ -3,8 +3,11 @@
 #include "gpumem/estimate/allocator_estimate.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "gpumem/estimate/evidence.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 
 namespace gpumem::estimate {
 
@@ -50,11 +53,8 @@ GPUMEM_INLINE core::Bytes most_needed(const analysis::JobRun& of_job, const Marg
   return core::Bytes(core::bounded_sum({live.count(), margin.more.count()}));
 }
 
-}  // namespace allocator_estimate_detail
-
-GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis& analysis,
-                                                              const device::GpuProfile& gpu,
-                                                              const device::AllocatorOptions& options) {
+GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                                       const device::AllocatorOptions& options) {
   namespace detail = allocator_estimate_detail;
   const core::Result<analysis::JobRun> of_job = analysis.run(gpu, options);
   if (!of_job) return of_job.error();
@@ -90,6 +90,29 @@ GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis
   estimate.peak_layer = detail::peak_layer_of(**steps, *source->graph, run.peak_event);
   estimate.coverage.layers_unknown = source->unknown_layers;
   return estimate;
+}
+
+}  // namespace allocator_estimate_detail
+
+/// Of a pipeline the rank that takes most, unless the job names one.
+GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis& analysis,
+                                                              const device::GpuProfile& gpu,
+                                                              const device::AllocatorOptions& options) {
+  const model::TrainingJob asked = analysis.job();
+  const bool compares = asked.layout.rank.kind == model::Ranks::max && asked.layout.pipeline_parallel > 1;
+  if (!compares) return allocator_estimate_detail::of_one_rank(analysis, gpu, options);
+  std::optional<core::Result<MemoryEstimate>> most;
+  for (const model::Rank& rank : parallel::ranks_to_compare(asked.layout)) {
+    model::TrainingJob of_rank = asked;
+    of_rank.layout.rank = rank;
+    analysis.set_job(std::move(of_rank));
+    core::Result<MemoryEstimate> one = allocator_estimate_detail::of_one_rank(analysis, gpu, options);
+    const bool more = !most || !one || one->expected > (*most)->expected;
+    if (more) most = std::move(one);
+    if (!*most) break;
+  }
+  analysis.set_job(asked);
+  return *std::move(most);
 }
 
 }  // namespace gpumem::estimate

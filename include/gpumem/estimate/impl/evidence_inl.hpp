@@ -10,6 +10,7 @@
 #include "gpumem/adapt/adapt.hpp"
 #include "gpumem/model/step_recording.hpp"
 #include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::estimate {
@@ -122,6 +123,7 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, std::vector<Assumpt
                                             core::to_string(more.lower) + " to " + core::to_string(more.upper) +
                                             " were seen of one to several communicators)"});
   }
+  if (std::string text = parallel::rank_text(job.layout); !text.empty()) assumed.push_back({"rank", std::move(text)});
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
 }
 

@@ -90,6 +90,19 @@ GPUMEM_INLINE std::int64_t stage_of_rank(const model::Layout& layout) {
   return std::min(layout.rank.count / a_stage, layout.pipeline_parallel - 1);
 }
 
+GPUMEM_INLINE std::string rank_text(const model::Layout& layout) {
+  const std::int64_t a_stage = layout.data_parallel * layout.tensor_parallel * layout.context_parallel;
+  const std::int64_t world = a_stage * layout.pipeline_parallel;
+  const bool splits = layout.data_parallel != world || layout.expert_parallel > 1;
+  if (!splits) return {};
+  const std::int64_t stage = stage_of_rank(layout);
+  const bool named = layout.rank.kind == model::Ranks::one;
+  const std::string rank = std::to_string(named ? layout.rank.count : (stage + 1) * a_stage - 1);
+  if (layout.pipeline_parallel == 1) return "rank " + rank + " of " + std::to_string(world) + ", which are alike";
+  return "rank " + rank + " of " + std::to_string(world) + ": pipeline stage " + std::to_string(stage + 1) + " of " +
+         std::to_string(layout.pipeline_parallel);
+}
+
 GPUMEM_INLINE std::vector<model::Rank> ranks_to_compare(const model::Layout& layout) {
   const std::int64_t a_stage = layout.data_parallel * layout.tensor_parallel * layout.context_parallel;
   std::vector<model::Rank> ranks;

@@ -54,7 +54,10 @@ class ForwardPassBuilder {
     for (const ops::Function& function : tape().functions()) {
       if (function.gradient == ops::Gradient::joined) pass_.splits.push_back(function.output);
     }
+    begin_stages();
     if (auto fault = add_losses(ops)) return std::move(*fault);
+    pass_.stages.back().functions.end = static_cast<std::uint32_t>(tape().functions().size());
+    pass_.loss = pass_.stages.back().loss;
     return std::move(pass_);
   }
 
@@ -244,6 +247,27 @@ class ForwardPassBuilder {
     if (std::find(held.begin(), held.end(), tensor) == held.end()) held.push_back(tensor);
   }
 
+  /// Each stage has the functions of its layers; the first one also those that all of them share.
+  void begin_stages() {
+    const auto functions = tape().functions();
+    std::uint32_t at = 0;
+    const auto begin = [&] {
+      if (!pass_.stages.empty()) pass_.stages.back().functions.end = at;
+      pass_.stages.push_back({{at, at}, kNoTensor});
+    };
+    begin();
+    const auto marks = wired_.stages();
+    for (const std::uint32_t first : marks.subspan(std::min<std::size_t>(marks.size(), 1))) {
+      while (at < functions.size() && functions[at].layer < first) ++at;
+      begin();
+    }
+  }
+  [[nodiscard]] StagePart& stage_of(std::size_t layer) {
+    const auto marks = wired_.stages();
+    const auto behind = std::upper_bound(marks.begin(), marks.end(), layer) - marks.begin();
+    return pass_.stages[static_cast<std::size_t>(std::max<std::ptrdiff_t>(behind - 1, 0))];
+  }
+
   /// A loss for every output that nothing else reads.
   std::optional<core::Error> add_losses(const ops::Catalogue& ops) {
     const ops::Op* loss = nullptr;
@@ -258,14 +282,22 @@ class ForwardPassBuilder {
       const core::Shape shape = wired_.outputs(index)[0];
       tape().begin_layer(static_cast<std::uint32_t>(index));
       const TensorId value = shape.rank() == 0 ? tensors_[index] : add_loss(*loss, tensors_[index], shape);
-      pass_.loss = pass_.loss == kNoTensor ? value : ops::sum_of(tape(), pass_.loss, value);
+      TensorId& of_stage = stage_of(index).loss;
+      if (of_stage != kNoTensor && pass_.stages.size() > 1) {
+        return core::Error{core::ErrorCode::invalid_argument,
+                           "--virtual-stages is for models of which each stage hands on one tensor",
+                           wired_.place_of(graph_.layers()[index])};
+      }
+      of_stage = of_stage == kNoTensor ? value : ops::sum_of(tape(), of_stage, value);
     }
-    if (pass_.loss == kNoTensor) {
+    const auto idle = [](const StagePart& stage) { return stage.loss == kNoTensor; };
+    if (std::any_of(pass_.stages.begin(), pass_.stages.end(), idle)) {
       return core::Error{core::ErrorCode::missing_information,
                          "no layer of the model has anything to train: there is no loss to take gradients of",
                          {graph_.file(), 0, {}}};
     }
-    hold(pass_.loss);  // a model that computes its loss itself has it among its outputs
+    // A model that computes its loss itself has it among its outputs.
+    for (const StagePart& stage : pass_.stages) hold(stage.loss);
     return std::nullopt;
   }
 

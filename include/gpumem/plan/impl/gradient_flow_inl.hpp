@@ -27,14 +27,14 @@ GPUMEM_INLINE void GradientFlow::count_readers() {
   }
 }
 
-GPUMEM_INLINE void GradientFlow::backward(Slot scaled_loss) {
+GPUMEM_INLINE void GradientFlow::backward(const StagePart& part, Slot scaled_loss) {
   const auto functions = state_.tape().functions();
   // Tensor.backward() holds the ones that it starts from until it returns.
-  const Slot ones = log_.allocate(state_.bytes(state_.forward_pass().loss), Category::activation_gradient, kNoLayer);
+  const Slot ones = log_.allocate(state_.bytes(part.loss), Category::activation_gradient, kNoLayer);
   awaited_ = readers_;
   shards_.begin_backward();
-  seed(ones, scaled_loss);
-  for (std::size_t index = functions.size(); index-- > 0 && !state_.pace().late();) {
+  seed(part.loss, ones, scaled_loss);
+  for (std::size_t index = part.functions.end; index-- > part.functions.first && !state_.pace().late();) {
     shards_.begin_backward_of(index);
     if (state_.requires_grad(functions[index].output)) run(index);
     if (shards_.keeps_inputs_of(index)) keep_inputs(functions[index]);
@@ -42,7 +42,7 @@ GPUMEM_INLINE void GradientFlow::backward(Slot scaled_loss) {
     shards_.end_backward_of(index);
   }
   if (state_.pace().was_late()) return;
-  deliver_rest();
+  if (part.functions.first == 0) deliver_rest();
   shards_.end_backward();
   log_.drop(ones);
   log_.drop(scaled_loss);
@@ -58,8 +58,7 @@ GPUMEM_INLINE void GradientFlow::keep_inputs(const ops::Function& function) {
 }
 
 /// The loss' own gradient: the ones, or ones times the scale.
-GPUMEM_INLINE void GradientFlow::seed(Slot ones, Slot scaled_loss) {
-  const ops::TensorId loss = state_.forward_pass().loss;
+GPUMEM_INLINE void GradientFlow::seed(ops::TensorId loss, Slot ones, Slot scaled_loss) {
   if (scaled_loss == kNoSlot) {
     log_.hold(ones);
     gradient(loss).slot = ones;

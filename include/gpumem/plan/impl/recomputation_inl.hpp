@@ -78,7 +78,7 @@ GPUMEM_INLINE bool Recomputation::is_constant(ops::TensorId id) const {
 }
 
 GPUMEM_INLINE void Recomputation::hold_inputs(Block& block) {
-  block.held = true;
+  ++block.held;
   for (const ops::TensorId input : block.inputs) {
     if (!calls_.on_host(input)) state_.hold(input);
   }
@@ -175,11 +175,11 @@ GPUMEM_INLINE void Recomputation::end(Block& block) {
     results.clear();
   }
   for (const ops::TensorId input : block.inputs) {
-    const bool here = block.held && (!calls_.on_host(input) || block.fetched);
+    const bool here = block.held > 0 && (!calls_.on_host(input) || block.fetched);
     if (here) state_.let_go(input);
   }
   block.fetched = false;
-  block.held = false;
+  if (block.held > 0) --block.held;
   block.recomputed = false;
 }
 

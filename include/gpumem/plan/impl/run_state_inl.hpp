@@ -49,6 +49,15 @@ GPUMEM_INLINE RunState::RunState(const ForwardPass& pass, StepPlan reused)
   find_parameters();
 }
 
+GPUMEM_INLINE void RunState::exchange(std::vector<Slot>& other) {
+  slots_.swap(other);
+  const auto stay = [&](ops::TensorId id) {
+    slots_[static_cast<std::size_t>(id)] = other[static_cast<std::size_t>(id)];
+  };
+  for (const ops::Tape::Parameter& parameter : tape().parameters()) stay(parameter.tensor);
+  for (const ops::TensorId buffer : tape().buffers()) stay(buffer);
+}
+
 GPUMEM_INLINE void RunState::find_parameters() {
   bool any_tied = false;
   trained_.reserve(tape().parameters().size());

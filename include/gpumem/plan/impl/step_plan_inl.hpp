@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
+#include "gpumem/parallel/schedule.hpp"
 #include "gpumem/plan/batch_loader.hpp"
 #include "gpumem/plan/checkpoints.hpp"
 #include "gpumem/plan/forward_calls.hpp"
@@ -78,6 +80,7 @@ class TrainingScript {
   void construct(const TensorBytes& bytes) {
     state_.set_batch(bytes);
     state_.log().begin(Phase::construction, 0, 0);
+    if (loop_.workspace > 0) state_.log().allocate(loop_.workspace, Category::buffer, kNoLayer);
     add_parameters_and_buffers();
     shards_.construct();
     optimizer_.update_all(trained_parameters());
@@ -107,6 +110,7 @@ class TrainingScript {
 
   void train_step(const TensorBytes& bytes) {
     ++step_;
+    if (job_.layout.pipeline_parallel > 1) return pipeline_step(bytes);
     // From the second pass on all are alike: each adds to the gradients that stand.
     constexpr std::int64_t kDistinctPasses = 3;
     const std::int64_t passes = std::min(job_.gradient_accumulation, kDistinctPasses);
@@ -174,8 +178,72 @@ class TrainingScript {
     end_outputs();
     if (first) zero_grad_at(model::ZeroGrad::before_backward);
     begin(Phase::backward, step_, bytes);
-    gradients_.backward(scaler_.scale_loss());
+    gradients_.backward(pass_.stages.front(), scaler_.scale_loss());
     hold_outputs();
+  }
+
+  /// The rank's passes in the order of the schedule, each with the tensors of its micro-batch.
+  void pipeline_step(const TensorBytes& bytes) {
+    begin(Phase::batch, step_, bytes);
+    for (const model::ZeroGrad place :
+         {model::ZeroGrad::step_start, model::ZeroGrad::before_forward, model::ZeroGrad::before_backward}) {
+      zero_grad_at(place);
+    }
+    const std::int64_t rank = parallel::stage_of_rank(job_.layout);
+    std::vector<std::vector<Slot>> held;
+    for (const parallel::StagePass& pass : parallel::schedule_of(job_.layout, rank, job_.gradient_accumulation)) {
+      if (state_.pace().was_late()) return;
+      if (pass.micro_batch >= held.size()) held.resize(pass.micro_batch + 1, state_.nothing_held());
+      state_.exchange(held[pass.micro_batch]);
+      if (pass.backward) stage_backward(pass_.stages[pass.stage], bytes);
+      else stage_forward(pass_.stages[pass.stage], bytes);
+      state_.exchange(held[pass.micro_batch]);
+    }
+    if (!state_.pace().was_late()) update(bytes);
+  }
+
+  void stage_forward(const StagePart& part, const TensorBytes& bytes) {
+    begin(Phase::batch, step_, bytes);
+    for (const ops::TensorId input : inputs_of(part)) {
+      if (state_.slot(input) == kNoSlot) state_.add_input(input);
+    }
+    begin(Phase::forward, step_, bytes);
+    shards_.begin_forward();
+    run_forward(part.functions.first, part.functions.end, true);
+    for (const ops::TensorId held : held_) {
+      const bool other = held != part.loss && state_.slot(held) != kNoSlot && !is_loss(held);
+      if (other) state_.let_go(held);
+    }
+    calls_.end_autocast();
+  }
+
+  void stage_backward(const StagePart& part, const TensorBytes& bytes) {
+    begin(Phase::backward, step_, bytes);
+    gradients_.backward(part, scaler_.scale_loss());
+    state_.let_go(part.loss);
+    state_.slot(part.loss) = kNoSlot;
+    for (const ops::TensorId input : inputs_of(part)) {
+      if (state_.slot(input) == kNoSlot) continue;
+      state_.let_go(input);
+      state_.slot(input) = kNoSlot;
+    }
+  }
+
+  /// What the stage reads of the batch and of the stage before.
+  [[nodiscard]] std::vector<ops::TensorId> inputs_of(const StagePart& part) const {
+    std::vector<ops::TensorId> read;
+    const auto all = pass_.tape.inputs();
+    for (std::uint32_t index = part.functions.first; index < part.functions.end; ++index) {
+      for (const ops::TensorId input : pass_.tape.list(pass_.tape.functions()[index].inputs)) {
+        const bool given = std::find(all.begin(), all.end(), input) != all.end();
+        if (given && std::find(read.begin(), read.end(), input) == read.end()) read.push_back(input);
+      }
+    }
+    return read;
+  }
+  [[nodiscard]] bool is_loss(ops::TensorId tensor) const {
+    return std::any_of(pass_.stages.begin(), pass_.stages.end(),
+                       [&](const StagePart& stage) { return stage.loss == tensor; });
   }
 
   void update(const TensorBytes& bytes) {
@@ -194,7 +262,15 @@ class TrainingScript {
     const auto functions = pass_.tape.functions();
     const std::size_t count = with_loss ? functions.size() : pass_.model_functions;
     shards_.begin_forward();
-    for (std::size_t index = 0; index < count && !state_.pace().late(); ++index) {
+    run_forward(0, count, with_gradients);
+    if (with_loss) drop(held_loss_);
+    calls_.end_autocast();
+  }
+
+  /// The functions from `first` to before `end`.
+  void run_forward(std::size_t first, std::size_t end, bool with_gradients) {
+    const auto functions = pass_.tape.functions();
+    for (std::size_t index = first; index < end && !state_.pace().late(); ++index) {
       shards_.begin_call(index);
       if (with_gradients) blocks_.begin_forward(index);
       calls_.run(functions[index], with_gradients && !blocks_.covers(index), Thread::forward,
@@ -205,8 +281,6 @@ class TrainingScript {
       // `outputs = model(inputs)` and `loss = criterion(...)` let go of the last step's.
       if (index + 1 == pass_.model_functions) drop(held_outputs_);
     }
-    if (with_loss) drop(held_loss_);
-    calls_.end_autocast();
   }
 
   /// What autograd keeps of a forward pass that no backward follows.

@@ -1,0 +1,175 @@
+// Megatron's GPT of 4 layers, split over ranks: what each holds, counted by hand.
+#include "gpumem/parallel/rank_graph.hpp"
+
+#include <functional>
+#include <string>
+
+#include "expect.hpp"
+#include "gpumem/architectures/architectures.hpp"
+#include "gpumem/connect/connect.hpp"
+#include "gpumem/ops/catalogue.hpp"
+
+namespace gpumem::parallel {
+namespace {
+
+using core::ErrorCode;
+using model::Layout;
+using testing::fails;
+using testing::succeeds;
+
+constexpr std::int64_t kWords = 128 * 64;
+constexpr std::int64_t kPositions = 32 * 64;
+constexpr std::int64_t kNorms = 2 * 2 * 64;
+constexpr std::int64_t kAttention = 4 * 64 * 64 + 4 * 64;
+constexpr std::int64_t kFeedForward = 2 * 64 * 256 + 256 + 64;
+constexpr std::int64_t kBlock = kNorms + kAttention + kFeedForward;
+
+model::TrainingJob job_with(std::string_view more, const std::function<void(Layout&)>& change) {
+  const std::string config = R"({"num_layers": 4, "hidden_size": 64, "num_attention_heads": 4,
+    "padded_vocab_size": 128, "max_position_embeddings": 32)" +
+                             std::string(more) + "}";
+  auto graph = architectures::read_config(config, ops::vocabulary());
+  EXPECT_TRUE(succeeds(graph));
+  model::TrainingJob job(graph ? *std::move(graph) : model::ModelGraph(), 2);
+  job.sequence_length = 16;
+  change(job.layout);
+  return job;
+}
+
+core::Result<connect::WiredGraph> ranked(std::string_view more, const std::function<void(Layout&)>& change) {
+  const model::TrainingJob job = job_with(more, change);
+  const auto wired = connect::connect(job, ops::catalogue());
+  EXPECT_TRUE(succeeds(wired));
+  if (!wired) return wired.error();
+  return rank_graph(*wired, job, ops::catalogue());
+}
+
+std::int64_t parameters(const core::Result<connect::WiredGraph>& graph) {
+  EXPECT_TRUE(succeeds(graph));
+  return graph ? graph->graph().parameters() : 0;
+}
+
+/// The shapes that layers of this name leave.
+std::vector<std::string> shapes(const core::Result<connect::WiredGraph>& graph, std::string_view name) {
+  std::vector<std::string> all;
+  EXPECT_TRUE(succeeds(graph));
+  if (!graph) return all;
+  for (std::size_t at = 0; at < graph->graph().layers().size(); ++at) {
+    if (graph->graph().name(graph->graph().layers()[at]) != name) continue;
+    for (const core::Shape& shape : graph->outputs(at)) all.push_back(core::to_string(shape));
+  }
+  return all;
+}
+
+TEST(RankGraph, TensorParallelRanksShareColumnsRowsAndTheVocabulary) {
+  const auto graph = ranked("", [](Layout& layout) { layout.tensor_parallel = 2; });
+  const std::int64_t attention = 2 * 64 * 64 + 3 * 32 + 64;  // of the row layers' biases nothing is split
+  const std::int64_t feed_forward = 64 * 256 + 128 + 64;
+  EXPECT_EQ(parameters(graph), kWords / 2 + kPositions + 4 * (kNorms + attention + feed_forward) + 2 * 64);
+  EXPECT_EQ(shapes(graph, "linear_fc1"), std::vector<std::string>(4, "[N, 16, 128]"));
+  EXPECT_EQ(shapes(graph, "linear_fc2"), std::vector<std::string>(4, "[N, 16, 64]"));
+  EXPECT_EQ(shapes(graph, "output_layer"), std::vector<std::string>(1, "[N, 16, 64]"));
+}
+
+TEST(RankGraph, SequenceParallelRanksShareTokensBetweenTheProducts) {
+  const auto graph = ranked("", [](Layout& layout) {
+    layout.tensor_parallel = 2;
+    layout.sequence_parallel = true;
+  });
+  EXPECT_EQ(shapes(graph, "input_layernorm"), std::vector<std::string>(4, "[N, 8, 64]"));
+  EXPECT_EQ(shapes(graph, "linear_qkv"), std::vector<std::string>(4, "[N, 16, 96]"));
+  EXPECT_EQ(shapes(graph, "linear_proj"), std::vector<std::string>(4, "[N, 8, 64]"));
+  EXPECT_EQ(shapes(graph, "output_layer"), std::vector<std::string>(1, "[N, 16, 64]"));
+}
+
+TEST(RankGraph, ContextParallelRanksHaveAPartOfEverySequence) {
+  const auto graph = ranked("", [](Layout& layout) { layout.context_parallel = 4; });
+  EXPECT_EQ(shapes(graph, "linear_fc1"), std::vector<std::string>(4, "[N, 4, 256]"));
+  EXPECT_EQ(parameters(graph), kWords + kPositions + 4 * kBlock + 2 * 64) << "the model is whole on each";
+}
+
+TEST(RankGraph, StagesHaveTheirBlocksAndTheEndsOfTheModel) {
+  const auto on = [](std::int64_t rank) {
+    return ranked("", [rank](Layout& layout) {
+      layout.pipeline_parallel = 4;
+      layout.rank = {model::Ranks::one, rank};
+    });
+  };
+  EXPECT_EQ(parameters(on(0)), kWords + kPositions + kBlock);
+  EXPECT_EQ(parameters(on(1)), kBlock);
+  EXPECT_EQ(parameters(on(2)), kBlock);
+  EXPECT_EQ(parameters(on(3)), kBlock + 2 * 64 + kWords) << "with a copy of the tied embedding";
+  EXPECT_EQ(shapes(on(1), "received"), std::vector<std::string>(1, "[N, 16, 64]"));
+  EXPECT_EQ(shapes(on(0), "received"), std::vector<std::string>());
+  EXPECT_EQ(shapes(on(0), "sent").size(), 1U);
+  EXPECT_EQ(shapes(on(3), "sent").size(), 0U);
+}
+
+TEST(RankGraph, StagesKeepWhatNoParameterHasAPartIn) {
+  const auto graph = ranked(R"(, "position_embedding_type": "rope")", [](Layout& layout) {
+    layout.pipeline_parallel = 2;
+    layout.rank = {model::Ranks::last, 0};
+  });
+  EXPECT_EQ(shapes(graph, "rotary_table").size(), 2U);
+  EXPECT_EQ(parameters(graph), 2 * kBlock + 2 * 64 + kWords);
+}
+
+TEST(RankGraph, VirtualStagesAreRunsOfBlocksOnOneRank) {
+  const auto graph = ranked("", [](Layout& layout) {
+    layout.pipeline_parallel = 2;
+    layout.virtual_stages = 2;
+    layout.schedule = model::Schedule::interleaved;
+    layout.rank = {model::Ranks::last, 0};
+  });
+  EXPECT_EQ(parameters(graph), 2 * kBlock + 2 * 64 + kWords);
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->stages().size(), 2U);
+  EXPECT_EQ(shapes(graph, "received").size(), 2U);
+  EXPECT_EQ(shapes(graph, "sent").size(), 1U);
+}
+
+TEST(RankGraph, ExpertsAreSharedOut) {
+  constexpr std::string_view kExperts = R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 128)";
+  constexpr std::int64_t kExpert = 2 * 64 * 128 + 128 + 64;
+  const auto whole = kWords + kPositions + 4 * (kNorms + kAttention + 4 * 64 + 4 * kExpert) + 2 * 64;
+  const auto graph = ranked(kExperts, [](Layout& layout) {
+    layout.data_parallel = 2;
+    layout.expert_parallel = 2;
+  });
+  EXPECT_EQ(parameters(graph), whole - 4 * 2 * kExpert);
+  // 16 tokens of each of 2 ranks go to 2 of 4 experts each: 16 rows a sample and expert.
+  EXPECT_EQ(shapes(graph, "linear_fc1"), std::vector<std::string>(8, "[16*N, 128]"));
+}
+
+TEST(RankGraph, RefusesWhatTheModelCannotShare) {
+  const auto refuses = [](std::string_view more, const std::function<void(Layout&)>& change, std::string_view why) {
+    return fails(ranked(more, change), ErrorCode::invalid_argument, 0, why);
+  };
+  EXPECT_TRUE(refuses(R"(, "group_query_attention": true, "num_query_groups": 2)",
+                      [](Layout& layout) { layout.tensor_parallel = 4; }, "2 heads of keys and values"));
+  EXPECT_TRUE(refuses(
+      "", [](Layout& layout) { layout.tensor_parallel = 3; }, "cannot share evenly"));
+  EXPECT_TRUE(refuses(
+      "", [](Layout& layout) { layout.pipeline_parallel = 8; }, "4 repeated blocks"));
+  EXPECT_TRUE(refuses(
+      "", [](Layout& layout) { layout.context_parallel = 5; }, "cuts sequences into 10 parts"));
+  EXPECT_TRUE(refuses(
+      "", [](Layout& layout) { layout.expert_parallel = 2; }, "must divide the model's 0 experts"));
+}
+
+TEST(RankGraph, RefusesModelsOfWhichNobodySaysHow) {
+  auto graph = architectures::read_config(
+      R"({"model_type": "gpt2", "n_layer": 2, "n_embd": 8, "n_head": 2, "vocab_size": 16, "n_positions": 16})",
+      ops::vocabulary());
+  ASSERT_TRUE(succeeds(graph));
+  model::TrainingJob job(*std::move(graph), 2);
+  job.sequence_length = 16;
+  job.layout.tensor_parallel = 2;
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(succeeds(wired));
+  EXPECT_TRUE(fails(rank_graph(*wired, job, ops::catalogue()), ErrorCode::missing_information, 0,
+                    "does not say how ranks share"));
+}
+
+}  // namespace
+}  // namespace gpumem::parallel

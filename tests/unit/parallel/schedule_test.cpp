@@ -1,0 +1,73 @@
+#include "gpumem/parallel/schedule.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+namespace gpumem::parallel {
+namespace {
+
+model::Layout pipeline(std::int64_t ranks, std::int64_t stages = 1,
+                       model::Schedule schedule = model::Schedule::one_forward_one_backward) {
+  model::Layout layout;
+  layout.pipeline_parallel = ranks;
+  layout.virtual_stages = stages;
+  layout.schedule = stages > 1 ? model::Schedule::interleaved : schedule;
+  return layout;
+}
+
+/// "F0 F1 B0": forward and backward of micro-batches; with several stages "F0.1" is stage 1.
+std::string text_of(const std::vector<StagePass>& passes, bool stages = false) {
+  std::string text;
+  for (const StagePass& pass : passes) {
+    text += (text.empty() ? "" : " ") + std::string(pass.backward ? "B" : "F") + std::to_string(pass.micro_batch);
+    if (stages) text += "." + std::to_string(pass.stage);
+  }
+  return text;
+}
+
+/// The most passes whose backward is still to come.
+std::int64_t most_in_flight(const std::vector<StagePass>& passes) {
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+  for (const StagePass& pass : passes) most = std::max(most, now += pass.backward ? -1 : 1);
+  EXPECT_EQ(now, 0) << "every forward has its backward";
+  return most;
+}
+
+TEST(Schedule, OneForwardOneBackwardKeepsAsManyMicroBatchesAsThereAreStagesFromHereOn) {
+  EXPECT_EQ(text_of(schedule_of(pipeline(4), 3, 8)), "F0 B0 F1 B1 F2 B2");
+  EXPECT_EQ(text_of(schedule_of(pipeline(2), 0, 3)), "F0 F1 B0 F2 B1 B2");
+  for (std::int64_t rank = 0; rank < 4; ++rank) EXPECT_EQ(most_in_flight(schedule_of(pipeline(4), rank, 32)), 4 - rank);
+  EXPECT_EQ(most_in_flight(schedule_of(pipeline(8), 0, 3)), 3) << "no more than a step has";
+}
+
+TEST(Schedule, GpipeKeepsAll) {
+  EXPECT_EQ(text_of(schedule_of(pipeline(2, 1, model::Schedule::gpipe), 1, 3)), "F0 F1 F2 B0 B1 B2");
+  EXPECT_EQ(most_in_flight(schedule_of(pipeline(2, 1, model::Schedule::gpipe), 1, 32)), 32);
+}
+
+TEST(Schedule, InterleavedTurnsToTheNextStageAfterAsManyMicroBatchesAsRanks) {
+  EXPECT_EQ(text_of(schedule_of(pipeline(2, 2), 1, 2), true), "F0.0 F1.0 F0.1 B0.1 F1.1 B1.1 B0.0 B1.0");
+  // The last of 4 ranks is (3 - 1) x 4 passes ahead, the first one 6 more.
+  EXPECT_EQ(most_in_flight(schedule_of(pipeline(4, 3), 3, 16)), 9);
+  EXPECT_EQ(most_in_flight(schedule_of(pipeline(4, 3), 0, 16)), 15);
+}
+
+TEST(Schedule, RunsEachStageForwardBeforeBackward) {
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    std::map<std::pair<std::uint32_t, std::uint32_t>, int> seen;
+    for (const StagePass& pass : schedule_of(pipeline(4, 2), rank, 8)) {
+      int& state = seen[{pass.stage, pass.micro_batch}];
+      EXPECT_EQ(state, pass.backward ? 1 : 0);
+      ++state;
+    }
+    EXPECT_EQ(seen.size(), 16U);
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::parallel
