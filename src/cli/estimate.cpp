@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "commands.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "report.hpp"
 #include "trainer_files.hpp"
 
@@ -49,6 +50,46 @@ void assume(const std::vector<std::string>& notes, Evaluation& evaluation) {
   }
 }
 
+void write_out(const nlohmann::ordered_json& json) {
+  const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}
+
+/// One line of the table of ranks.
+std::string rank_line(const Evaluation& evaluation) {
+  constexpr std::size_t kFigure = 12;
+  const MemoryEstimate& estimate = *evaluation.answers[0].estimate;
+  std::string line = "  " + padded(parallel::rank_text(evaluation.job.layout), 44, false);
+  for (const core::Bytes figure : {estimate.expected, estimate.lower, estimate.upper}) {
+    line += padded(core::to_string(figure), kFigure, true);
+  }
+  return line + padded(estimate.fits ? "yes" : "no", kFigure / 2, true) + "\n";
+}
+
+/// --rank all: a line, or an object of a list, for the first rank of each pipeline stage; those of a stage are alike.
+int run_ranks(const EstimateOptions& options, JobRequest request, const std::vector<std::string>& notes,
+              Evaluator& evaluator) {
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  std::string table;
+  for (const model::Rank& rank : parallel::ranks_of_stages(request.training.layout)) {
+    request.training.layout.rank = rank;
+    Result<Evaluation> evaluation = evaluator.evaluate(request);
+    if (!evaluation) return report_error(evaluation.error());
+    assume(notes, *evaluation);
+    if (!evaluation->answers[0].estimate) return report_error(evaluation->answers[0].estimate.error());
+    if (table.empty()) {
+      print_warnings(*evaluation);
+      table = headline(*evaluation) + "\n  " + padded("rank", 44, false) + padded("expected", 12, true) +
+              padded("lower", 12, true) + padded("upper", 12, true) + padded("fits", 6, true) + "\n";
+    }
+    table += rank_line(*evaluation);
+    list.push_back(to_json(*evaluation));
+  }
+  if (options.json) write_out(list);
+  else std::fwrite(table.data(), 1, table.size(), stdout);
+  return 0;
+}
+
 }  // namespace
 
 int run_estimate(const EstimateOptions& options) {
@@ -56,6 +97,7 @@ int run_estimate(const EstimateOptions& options) {
   const Result<JobRequest> request = with_trainer(options, notes);
   if (!request) return report_error(request.error());
   Evaluator evaluator;
+  if (request->training.layout.rank.kind == model::Ranks::all) return run_ranks(options, *request, notes, evaluator);
   Result<Evaluation> evaluation = evaluator.evaluate(*request);
   if (!evaluation) return report_error(evaluation.error());
   assume(notes, *evaluation);

@@ -35,6 +35,9 @@ struct StageLayers {
 /// "rank 8 of 16: pipeline stage 3 of 4", for people; empty for a layout that does not split the model.
 [[nodiscard]] std::string rank_text(const model::Layout& layout);
 
+/// The first rank of each stage.
+[[nodiscard]] std::vector<model::Rank> ranks_of_stages(const model::Layout& layout);
+
 /// The stages that may take most, as ranks: the first, the last, and one between, of which all hold as many layers and
 /// the earliest keeps the most micro-batches.
 [[nodiscard]] std::vector<model::Rank> ranks_to_compare(const model::Layout& layout);

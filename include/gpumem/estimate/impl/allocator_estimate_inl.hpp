@@ -99,6 +99,11 @@ GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis
                                                               const device::GpuProfile& gpu,
                                                               const device::AllocatorOptions& options) {
   const model::TrainingJob asked = analysis.job();
+  if (asked.layout.rank.kind == model::Ranks::all) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "an estimate is of one rank; gpumem estimate --rank all shows every pipeline stage",
+                       {}};
+  }
   const bool compares = asked.layout.rank.kind == model::Ranks::max && asked.layout.pipeline_parallel > 1;
   if (!compares) return allocator_estimate_detail::of_one_rank(analysis, gpu, options);
   std::optional<core::Result<MemoryEstimate>> most;

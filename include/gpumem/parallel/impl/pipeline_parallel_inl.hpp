@@ -103,6 +103,15 @@ GPUMEM_INLINE std::string rank_text(const model::Layout& layout) {
          std::to_string(layout.pipeline_parallel);
 }
 
+GPUMEM_INLINE std::vector<model::Rank> ranks_of_stages(const model::Layout& layout) {
+  const std::int64_t a_stage = layout.data_parallel * layout.tensor_parallel * layout.context_parallel;
+  std::vector<model::Rank> ranks;
+  for (std::int64_t stage = 0; stage < layout.pipeline_parallel; ++stage) {
+    ranks.push_back({model::Ranks::one, stage * a_stage});
+  }
+  return ranks;
+}
+
 GPUMEM_INLINE std::vector<model::Rank> ranks_to_compare(const model::Layout& layout) {
   const std::int64_t a_stage = layout.data_parallel * layout.tensor_parallel * layout.context_parallel;
   std::vector<model::Rank> ranks;
