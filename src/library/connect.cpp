@@ -20,6 +20,7 @@
 #include "gpumem/connect/impl/opaque_inl.hpp"
 #include "gpumem/connect/impl/opt_inl.hpp"
 #include "gpumem/connect/impl/repair_inl.hpp"
+#include "gpumem/connect/impl/repeated_blocks_inl.hpp"
 #include "gpumem/connect/impl/t5_inl.hpp"
 #include "gpumem/connect/impl/vit_inl.hpp"
 #include "gpumem/connect/impl/wired_graph_inl.hpp"

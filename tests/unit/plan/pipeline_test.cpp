@@ -1,0 +1,106 @@
+// A pipeline rank's steps: micro-batches in flight, and nothing left over.
+#include <map>
+#include <string>
+#include <vector>
+
+#include "expect.hpp"
+#include "gpumem/analysis/analysis.hpp"
+#include "gpumem/architectures/architectures.hpp"
+#include "gpumem/plan/step_plan.hpp"
+
+namespace gpumem::plan {
+namespace {
+
+using testing::succeeds;
+
+model::TrainingJob job_of(std::int64_t micro_batches, std::int64_t rank, std::int64_t virtual_stages = 1) {
+  auto graph = architectures::read_config(
+      R"({"num_layers": 8, "hidden_size": 64, "num_attention_heads": 4, "padded_vocab_size": 128,
+          "max_position_embeddings": 32})",
+      ops::vocabulary());
+  EXPECT_TRUE(succeeds(graph));
+  model::TrainingJob job(*std::move(graph), 2);
+  job.sequence_length = 32;
+  job.precision = model::Precision::bf16_mixed;
+  job.loop = model::Loop::megatron;
+  job.zero_grad = model::ZeroGrad::step_start;
+  job.fused = true;
+  job.gradient_accumulation = micro_batches;
+  job.layout.pipeline_parallel = 4;
+  job.layout.virtual_stages = virtual_stages;
+  if (virtual_stages > 1) job.layout.schedule = model::Schedule::interleaved;
+  job.layout.rank = {model::Ranks::one, rank};
+  return job;
+}
+
+StepPlan plan_of(const model::TrainingJob& job) {
+  analysis::Analysis analysis(job);
+  const auto steps = analysis.steps();
+  EXPECT_TRUE(succeeds(steps));
+  return steps ? **steps : StepPlan();
+}
+
+std::int64_t peak(std::int64_t micro_batches, std::int64_t rank) {
+  return plan_of(job_of(micro_batches, rank)).peak_bytes;
+}
+
+TEST(Pipeline, KeepsAMicroBatchForEachStageFromHereOn) {
+  const std::int64_t one = peak(2, 0) - peak(1, 0);
+  EXPECT_GT(one, 0);
+  EXPECT_EQ(peak(3, 0) - peak(2, 0), one);
+  EXPECT_EQ(peak(4, 0) - peak(3, 0), one);
+  EXPECT_EQ(peak(5, 0), peak(4, 0)) << "the first of four stages has at most four in flight";
+  EXPECT_EQ(peak(32, 0), peak(4, 0));
+  EXPECT_EQ(peak(32, 3), peak(1, 3)) << "the last one has one";
+  EXPECT_EQ(peak(32, 2), peak(2, 2));
+}
+
+/// What each slot holds when this phase begins, in all.
+std::vector<std::int64_t> live_at(const StepPlan& plan, Phase phase) {
+  std::vector<std::int64_t> live;
+  std::map<std::uint32_t, std::int64_t> slots;
+  std::int64_t sum = 0;
+  std::size_t mark = 0;
+  for (std::size_t at = 0; at < plan.events.size(); ++at) {
+    for (; mark < plan.phases.size() && plan.phases[mark].first_event <= at; ++mark) {
+      if (plan.phases[mark].phase == phase) live.push_back(sum);
+    }
+    const Event& event = plan.events[at];
+    if (event.kind == Event::Kind::allocate) {
+      EXPECT_EQ(slots.count(event.slot), 0U);
+      slots[event.slot] = event.bytes;
+      sum += event.bytes;
+    } else if (event.kind == Event::Kind::release) {
+      sum -= slots[event.slot];
+      slots.erase(event.slot);
+    }
+  }
+  return live;
+}
+
+TEST(Pipeline, LeavesNothingBehind) {
+  for (const std::int64_t stages : {1, 2}) {
+    for (std::int64_t rank = 0; rank < 4; ++rank) {
+      for (const bool checkpoints : {false, true}) {
+        model::TrainingJob job = job_of(8, rank, stages);
+        job.activation_checkpointing = checkpoints;
+        const std::vector<std::int64_t> live = live_at(plan_of(job), Phase::optimizer);
+        ASSERT_EQ(live.size(), 2U);
+        // The first step makes the optimizer's states behind this point, and the second one finds them: two each.
+        analysis::Analysis analysis(job);
+        const auto ranked = analysis.ranked();
+        ASSERT_TRUE(succeeds(ranked));
+        EXPECT_EQ(live[1] - live[0], (*ranked)->graph().trainable_parameters() * 2 * 4) << rank << " of " << stages;
+      }
+    }
+  }
+}
+
+TEST(Pipeline, InterleavedStagesKeepMoreMicroBatches) {
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    EXPECT_GT(plan_of(job_of(8, rank, 2)).peak_bytes, plan_of(job_of(8, rank)).peak_bytes) << rank;
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::plan
