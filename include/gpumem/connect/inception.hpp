@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "gpumem/connect/block_rule.hpp"
+#include "gpumem/connect/named_branches.hpp"
 
 namespace gpumem::connect {
 
@@ -59,7 +60,10 @@ inline Tensor call_branch(Wiring& wiring, std::span<const Part> parts, const Bra
 }
 
 inline Tensor wire_layout(Wiring& wiring, const Container& block, const Layout& layout, Tensor input) {
-  if (block.parts.size() != layout.parts()) return wiring.chain(block.parts, input);
+  if (block.parts.size() != layout.parts()) {  // a tree of timm's Inception v4 names its branches
+    const auto named = wire_named_branches(wiring, block, input);
+    return named ? *named : wiring.chain(block.parts, input);
+  }
   std::vector<Tensor> outputs;
   std::span<const Part> parts = block.parts;
   for (const Branch& branch : layout.branches) {

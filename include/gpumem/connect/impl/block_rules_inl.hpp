@@ -19,6 +19,7 @@
 #include "gpumem/connect/hiera.hpp"
 #include "gpumem/connect/high_resolution.hpp"
 #include "gpumem/connect/inception.hpp"
+#include "gpumem/connect/inception_v4.hpp"
 #include "gpumem/connect/levit.hpp"
 #include "gpumem/connect/maxvit.hpp"
 #include "gpumem/connect/metaformer.hpp"
@@ -41,17 +42,38 @@ namespace gpumem::connect {
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 30> kFamilies = {{
-    kAggregationBlocks,    kAttentionBlocks,      kBranchBlocks,
-    kConvnextBlocks,       kDenseBlocks,          kDetectionBlocks,
-    kFireBlocks,           kGateBlocks,           kGatedMlpBlocks,
-    kGcvitBlocks,          kGhostBlocks,          kHieraBlocks,
-    kHighResolutionBlocks, kInceptionBlocks,      kLevitBlocks,
-    kMaxvitBlocks,         kMetaformerBlocks,     kMixedConvolutionBlocks,
-    kNestedBlocks,         kNormActBlocks,        kNormalizerFreeBlocks,
-    kPlainBlocks,          kPyramidBlocks,        kRepBlocks,
-    kResidualBlocks,       kSplitAttentionBlocks, kSwinBlocks,
-    kTokenModels,          kTransformerBlocks,    kVisformerBlocks,
+inline constexpr std::array<std::span<const BlockRule>, 31> kFamilies = {{
+    kAggregationBlocks,
+    kAttentionBlocks,
+    kBranchBlocks,
+    kConvnextBlocks,
+    kDenseBlocks,
+    kDetectionBlocks,
+    kFireBlocks,
+    kGateBlocks,
+    kGatedMlpBlocks,
+    kGcvitBlocks,
+    kGhostBlocks,
+    kHieraBlocks,
+    kHighResolutionBlocks,
+    kInceptionBlocks,
+    kInceptionV4Blocks,
+    kLevitBlocks,
+    kMaxvitBlocks,
+    kMetaformerBlocks,
+    kMixedConvolutionBlocks,
+    kNestedBlocks,
+    kNormActBlocks,
+    kNormalizerFreeBlocks,
+    kPlainBlocks,
+    kPyramidBlocks,
+    kRepBlocks,
+    kResidualBlocks,
+    kSplitAttentionBlocks,
+    kSwinBlocks,
+    kTokenModels,
+    kTransformerBlocks,
+    kVisformerBlocks,
 }};
 
 }  // namespace block_rules_detail
