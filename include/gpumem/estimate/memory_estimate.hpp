@@ -19,12 +19,12 @@ struct Breakdown {
   core::Bytes context;  ///< CUDA context, driver and loaded libraries
   core::Bytes parameters;
   core::Bytes gradients;
-  core::Bytes optimizer;      ///< the optimizer's state
-  core::Bytes activations;    ///< what the forward pass makes
-  core::Bytes workspace;      ///< scratch memory of cuBLAS and cuDNN
-  core::Bytes fragmentation;  ///< reserved by the allocator, not allocated
-  core::Bytes gathered;       ///< parameters of other ranks, while a unit that is sharded is whole
-  core::Bytes communication;  ///< buckets and what collectives read
+  core::Bytes optimizer;           ///< the optimizer's state
+  core::Bytes activations;         ///< what the forward pass makes
+  core::Bytes workspace;           ///< scratch memory of cuBLAS and cuDNN
+  core::Bytes fragmentation;       ///< reserved by the allocator, not allocated
+  core::Bytes gathered = {};       ///< parameters of other ranks, while a unit that is sharded is whole
+  core::Bytes communication = {};  ///< buckets and what collectives read
 
   struct Part {
     std::string_view name;

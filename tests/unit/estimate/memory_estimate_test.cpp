@@ -26,6 +26,18 @@ TEST(Breakdown, NamesEachPart) {
   EXPECT_EQ(parts[6].bytes, Bytes(7));
 }
 
+TEST(Breakdown, NamesThePartsOfSeveralGpusWhereThereAreAny) {
+  Breakdown breakdown = {Bytes(1), Bytes(2), Bytes(3), Bytes(4), Bytes(5), Bytes(6), Bytes(7)};
+  EXPECT_EQ(breakdown.parts().size(), 7U);
+  breakdown.gathered = Bytes(8);
+  breakdown.communication = Bytes(9);
+  const auto parts = breakdown.parts();
+  ASSERT_EQ(parts.size(), 9U);
+  EXPECT_EQ(parts[7].name, "gathered");
+  EXPECT_EQ(parts[8].name, "communication");
+  EXPECT_EQ(breakdown.total().value(), 45);
+}
+
 TEST(Breakdown, ATotalBeyondSixtyFourBitsIsInvalid) {
   Breakdown breakdown;
   breakdown.activations = Bytes(INT64_MAX);

@@ -129,6 +129,28 @@ TEST(JobOptions, ALossIsOneValueWhetherItNamesAFunctionOrAForm) {
   EXPECT_TRUE(is_default(option("loss"), request));
 }
 
+TEST(JobOptions, ARankIsANameOrANumberFromNought) {
+  JobRequest request;
+  const JobOption& rank = option("rank");
+  ASSERT_TRUE(succeeds(set_option_text(rank, request, "0")));
+  EXPECT_EQ(request.training.layout.rank, (model::Rank{model::Ranks::one, 0}));
+  EXPECT_EQ(value_in(request, rank), "0");
+  ASSERT_TRUE(succeeds(set_option_text(rank, request, "last")));
+  EXPECT_EQ(value_in(request, rank), "last");
+  for (const char* word : {"", "-1", "first", "1x", "99999999999999999999"}) {
+    EXPECT_TRUE(fails(set_option_text(rank, request, word), ErrorCode::invalid_argument, 0, "choose one of max, last"))
+        << word;
+  }
+}
+
+TEST(JobOptions, AShardingMayNameItsGroup) {
+  JobRequest request;
+  ASSERT_TRUE(succeeds(set_option_text(option("sharding"), request, "hsdp:16")));
+  EXPECT_EQ(request.training.layout.sharding, (model::Sharding{model::Shardings::hsdp, 16}));
+  EXPECT_FALSE(set_option_text(option("sharding"), request, "hsdp"));
+  EXPECT_FALSE(set_option_text(option("sharding"), request, "fsdp2:4"));
+}
+
 TEST(JobOptions, CheckpointingIsASwitchOrAKind) {
   JobRequest request;
   const auto set = [&](const OptionValue& value) { return set_option(option("checkpointing"), request, value); };

@@ -40,6 +40,13 @@ TEST(TrainingJob, RefusesFiguresOutOfRangeAndNamesThem) {
   TrainingJob parallel = job();
   parallel.layout.data_parallel = 0;
   EXPECT_TRUE(fails(validate(parallel), ErrorCode::invalid_argument, 0, "the number of GPUs in data parallel is 0"));
+  for (std::int64_t Layout::*const count :
+       {&Layout::tensor_parallel, &Layout::pipeline_parallel, &Layout::virtual_stages, &Layout::context_parallel,
+        &Layout::expert_parallel}) {
+    TrainingJob wrong = job();
+    wrong.layout.*count = -1;
+    EXPECT_TRUE(fails(validate(wrong), ErrorCode::invalid_argument, 0, " is -1; it must be at least 1"));
+  }
   TrainingJob sequence = job();
   sequence.sequence_length = -5;
   EXPECT_TRUE(fails(validate(sequence), ErrorCode::invalid_argument, 0, "the sequence length is -5"));

@@ -125,6 +125,15 @@ TEST(Layout, NoMethodGivesOneGpusAnswerForAnother) {
   EXPECT_TRUE(fails(check_modelled(replicas, "replay"), ErrorCode::invalid_argument, 0, words));
 }
 
+TEST(Layout, OnlyJobsOfSeveralGpusHaveCommunicators) {
+  EXPECT_EQ(communicators(Layout()).upper.count(), 0);
+  Layout layout;
+  layout.pipeline_parallel = 2;
+  const Communicators more = communicators(layout);
+  EXPECT_LT(more.lower, more.expected);
+  EXPECT_LT(more.expected, more.upper);
+}
+
 TEST(Layout, ShardingsHaveTheirOptionsNames) {
   EXPECT_EQ(name_of({Shardings::distributed_optimizer, 0}), "distributed-optimizer");
   EXPECT_EQ(name_of({Shardings::hsdp, 16}), "hsdp:16");
