@@ -71,8 +71,10 @@ struct PeakLayer {
 
 /// Something that an estimate takes as given although nobody said or measured it.
 struct Assumption {
-  std::string about;  ///< "benchmark", "context", "capacity", "edges", "guess", "precision", "recording", "workspaces"
-  std::string text;   ///< one clause for people
+  /// "benchmark", "capacity", "communicators", "context", "edges", "guess", "precision", "recording", "sharding",
+  /// "workspaces".
+  std::string about;
+  std::string text;  ///< one clause for people
 };
 
 /// A memory bin of a classifier, and how likely it holds the job.

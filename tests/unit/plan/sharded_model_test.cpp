@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "gpumem/analysis/analysis.hpp"
 #include "plans.hpp"
 
 namespace gpumem::plan {
@@ -141,6 +142,26 @@ TEST(ShardedModel, ZeroThreeGathersLayerByLayerAndItsBuffersStand) {
   EXPECT_EQ(left.of(Category::gradient), (2 * parameters + 3) / 4);
   EXPECT_EQ(left.of(Category::communication), 1'000'000'000);
   EXPECT_LE(most_of(planned.plan, Category::gathered), 2 * parameters);
+}
+
+/// The most that is live of gradients on their way, with some parameters of each block frozen or none.
+std::int64_t gradients_on_their_way(Shardings kind, const char* frozen) {
+  TrainingJob job = gpt({kind, 0}, 4);
+  job.activation_checkpointing = true;
+  job.loop = model::Loop::hf_trainer;
+  job.freeze = frozen;
+  analysis::Analysis analysis(job);
+  const auto steps = analysis.steps();
+  EXPECT_TRUE(testing::succeeds(steps));
+  if (!steps) return 0;
+  EXPECT_EQ(left_of(**steps).of(Category::activation_gradient), 0);
+  return most_of(**steps, Category::activation_gradient);
+}
+
+TEST(ShardedModel, FrozenUnitsOfFsdp1KeepTheirInputsGradientsUnderReentrantCheckpointing) {
+  const std::int64_t trained = gradients_on_their_way(Shardings::fsdp1, "");
+  EXPECT_GT(gradients_on_their_way(Shardings::fsdp1, "*.bias"), trained);
+  EXPECT_EQ(gradients_on_their_way(Shardings::fsdp2, "*.bias"), gradients_on_their_way(Shardings::fsdp2, ""));
 }
 
 TEST(ShardedModel, OffloadedShardsTakeNothingBetweenSteps) {
