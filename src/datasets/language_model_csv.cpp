@@ -126,6 +126,8 @@ core::Status take_option(const core::CsvCells& cells, const OptionColumn& row, j
                          NotModelled& missing) {
   const std::string_view cell = cells.text(row.column);
   if (is_usual(row, cell)) return core::Done{};
+  // Megatron's Muon works matrix by matrix; what is fused there is the Adam of its other parameters.
+  if (row.column == "fused" && cells.text("optimizer") == "muon") return core::Done{};
   const std::string shown = std::string(row.option) + " " + core::shortened(cell, 60);
   const job::JobOption* const option = job::find_option(row.option);
   if (option == nullptr) {

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/ops/matrix.hpp"
@@ -45,6 +47,25 @@ inline TensorId record_fused_cross_entropy(Tape& tape, TensorId logits, const Te
                       .output = language_loss_detail::kScalar,
                       .saved_inputs = 1,
                       .extras = figures,
+                      .gradient = Gradient::over_input});
+}
+
+/// The flag of a cross entropy that is Megatron's.
+inline constexpr std::string_view kVocabularyParallel = "vocabulary_parallel";
+
+/// Megatron's cross entropy of logits whose vocabulary ranks share, or one has: the softmax stands in the memory of the
+/// float32 logits, is kept, and the gradient is written over it. `fused`: Megatron's own fused form, which
+/// exponentiates into a second tensor. TransformerEngine's kernel does all of it in the memory of the logits in lower
+/// precision. Source: Megatron-LM core r0.12, core/tensor_parallel/cross_entropy.py,
+/// core/fusions/fused_cross_entropy.py; TransformerEngine 2.1, common/triton/cross_entropy.py.
+inline TensorId record_vocabulary_parallel(Tape& tape, TensorId logits, bool fused) {
+  const TensorId dense = contiguous(tape, logits);
+  const std::array<TensorSize, 1> second = {tape.tensor(dense).size};
+  const bool makes_second = fused && tape.tensor(dense).size.dtype == core::DType::float32;
+  return tape.record({.inputs = {&dense, 1},
+                      .output = language_loss_detail::kScalar,
+                      .saved_inputs = 1,
+                      .scratch = std::span(second).first(makes_second ? 1 : 0),
                       .gradient = Gradient::over_input});
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "gpumem/ops/language_loss.hpp"
 #include "gpumem/ops/op.hpp"
 
 namespace gpumem::ops {
@@ -17,16 +18,8 @@ inline constexpr TensorSize kScalar = {1, 0, core::DType::float32};
 /// aten::log_softmax, then nll_loss, which keeps the log-probabilities and the total weight. "keeps_type": the first
 /// one computes in the type of the logits even under autocast, and the second one in float32 (cross_entropy_loss names
 /// the type, so autocast does not); without it both are taken to compute in float32.
-///
-/// "vocabulary_parallel": Megatron's, which computes the softmax of float32 logits in their own memory, keeps it, and
-/// writes the gradient over it, whether or not ranks share the vocabulary.
-/// Source: Megatron-LM core r0.12, core/tensor_parallel/cross_entropy.py.
 inline core::Result<TensorId> record_cross_entropy(const OpCall& call, Tape& tape) {
-  if (call.attributes.flag("vocabulary_parallel", false)) {
-    const TensorId logits = contiguous(tape, call.tensors[0]);
-    return tape.record(
-        {.inputs = {&logits, 1}, .output = kScalar, .saved_inputs = 1, .gradient = Gradient::over_input});
-  }
+  if (call.attributes.flag(kVocabularyParallel, false)) return record_vocabulary_parallel(tape, call.tensors[0], false);
   if (call.attributes.flag("keeps_type", false)) {
     const TensorId own = elementwise(tape, contiguous(tape, call.tensors[0]), 0, true);
     return tape.record({.inputs = {&own, 1},

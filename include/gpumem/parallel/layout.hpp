@@ -21,6 +21,9 @@ namespace gpumem::parallel {
 /// torchtitan's shards span context parallel ranks as well. The job passed check().
 [[nodiscard]] std::int64_t sharing_ranks(const model::Layout& layout);
 
+/// Ranks that hold the same experts, of which each has a part of the weights or, `whole`, all of them.
+[[nodiscard]] std::int64_t expert_sharing_ranks(const model::Layout& layout, bool whole);
+
 /// Whether it is one GPU's job.
 [[nodiscard]] bool on_one_gpu(const model::Layout& layout);
 

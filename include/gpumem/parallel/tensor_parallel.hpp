@@ -25,6 +25,9 @@ namespace gpumem::parallel {
 /// Whether ranks can share the graph's layers at all: somebody has said how.
 [[nodiscard]] bool says_split(const model::ModelGraph& graph, model::TensorSplit split);
 
+/// Whether they share the weights of each expert (Megatron's expert_tensor_parallel_size is their number, not 1).
+[[nodiscard]] bool splits_experts(const model::ModelGraph& graph);
+
 }  // namespace gpumem::parallel
 
 #include "gpumem/core/config.hpp"

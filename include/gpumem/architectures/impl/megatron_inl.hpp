@@ -30,8 +30,10 @@ struct Model {
   LatentAttention attention;
   Mixture mixture;
   std::int64_t shared_inner = 0;
-  std::vector<bool> mixes;  ///< by layer
-  bool corrects = false;    ///< a bias of the scores that choose the experts
+  std::vector<bool> mixes;     ///< by layer
+  bool corrects = false;       ///< a bias of the scores that choose the experts
+  bool whole_experts = false;  ///< tensor parallel ranks do not share an expert's weights
+  bool lower_loss = false;     ///< TransformerEngine's cross entropy, of logits that are not cast
 };
 
 /// Arguments of the run, its layout and its kernels, which change nothing in the model.
@@ -180,6 +182,7 @@ GPUMEM_INLINE void read_experts(ConfigFields& config, Model& model) {
     model.mixes = mixing_layers(config, model.sizes.layers);
     model.shared_inner = config.size_or({"moe_shared_expert_intermediate_size"}, 0);
     model.corrects = config.flag("moe_router_enable_expert_bias", false);
+    model.whole_experts = config.size_or({"expert_tensor_parallel_size"}, 2) == 1;
   }
   config.ignore({"moe_ffn_hidden_size", "moe_router_topk", "moe_layer_freq", "moe_router_enable_expert_bias"});
 }
@@ -242,6 +245,8 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   }
   read_attention(config, model);
   read_experts(config, model);
+  model.lower_loss =
+      config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
   for (const std::string_view name : kRun) config.ignore({name});
   return model;
 }
@@ -278,13 +283,15 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, con
 }
 
 /// linear_fc2(act(linear_fc1(x))), in the module that is open. SwiGLU is one kernel that keeps what it reads.
-GPUMEM_INLINE Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t inner) {
+GPUMEM_INLINE Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t inner, bool whole = false) {
   const std::int64_t width = model.sizes.width;
-  const Tensor wide = f.linear("linear_fc1", input, width, model.gated ? 2 * inner : inner,
-                               {.bias = model.bias, .split = Split::columns});
+  const Split columns = whole ? Split::whole : Split::columns;
+  const Split rows = whole ? Split::whole : Split::rows;
+  const Tensor wide =
+      f.linear("linear_fc1", input, width, model.gated ? 2 * inner : inner, {.bias = model.bias, .split = columns});
   const Tensor active = model.gated ? f.call("glu", {wide}, {{"dim", std::int64_t{-1}}})
                                     : f.activation("activation_func", wide, model.sizes.activation);
-  return f.linear("linear_fc2", active, inner, width, {.bias = model.bias, .split = Split::rows});
+  return f.linear("linear_fc2", active, inner, width, {.bias = model.bias, .split = rows});
 }
 
 GPUMEM_INLINE Tensor mixture(Forward& f, const Model& model, Tensor input) {
@@ -294,7 +301,7 @@ GPUMEM_INLINE Tensor mixture(Forward& f, const Model& model, Tensor input) {
   if (model.corrects) f.constant("router.expert_bias", {m.experts}, "float32");
   const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
   const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
-  const auto expert = [&](Tensor rows) { return fed(f, model, rows, m.inner); };
+  const auto expert = [&](Tensor rows) { return fed(f, model, rows, m.inner, model.whole_experts); };
   const Tensor sum = add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
   if (model.shared_inner == 0) return sum;
   const InModule shared(f, "shared_experts", "SharedExpertMLP");
@@ -346,7 +353,7 @@ GPUMEM_INLINE void write(ConfigFields& config, Head, Forward& f) {
   const Linear output = {.bias = false, .tied = s.tied, .split = Split::columns};
   // GPTModel.forward()'s name for the logits ends when it returns the loss.
   const Tensor logits = f.linear("output_layer", hidden, s.width, s.vocabulary, output);
-  const Tensor loss = vocabulary_parallel_loss(f, f.to(logits, "float32"));
+  const Tensor loss = vocabulary_parallel_loss(f, model.lower_loss ? logits : f.to(logits, "float32"));
   f.leave_function(loss, {logits});
 }
 

@@ -2,6 +2,7 @@
 
 #include "gpumem/parallel/layout.hpp"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -98,6 +99,11 @@ GPUMEM_INLINE core::Result<std::int64_t> world_size(const model::Layout& layout)
 
 GPUMEM_INLINE std::int64_t sharing_ranks(const model::Layout& layout) {
   return layout.data_parallel * layout.context_parallel;
+}
+
+GPUMEM_INLINE std::int64_t expert_sharing_ranks(const model::Layout& layout, bool whole) {
+  const std::int64_t ranks = sharing_ranks(layout) * (whole ? layout.tensor_parallel : 1);
+  return std::max<std::int64_t>(ranks / layout.expert_parallel, 1);
 }
 
 GPUMEM_INLINE bool on_one_gpu(const model::Layout& layout) {

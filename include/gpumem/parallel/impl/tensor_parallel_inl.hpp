@@ -64,6 +64,13 @@ GPUMEM_INLINE bool says_split(const model::ModelGraph& graph, model::TensorSplit
   return std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) { return layer.split == split; });
 }
 
+GPUMEM_INLINE bool splits_experts(const model::ModelGraph& graph) {
+  const auto layers = graph.layers();
+  return std::any_of(layers.begin(), layers.end(), [](const model::Layer& layer) {
+    return layer.expert > 0 && layer.split == model::TensorSplit::columns;
+  });
+}
+
 GPUMEM_INLINE core::Result<std::optional<std::vector<model::Attribute>>> tensor_parallel_attributes(
     const model::ModelGraph& graph, const model::Layer& layer, const model::Layout& layout) {
   using model::TensorSplit;

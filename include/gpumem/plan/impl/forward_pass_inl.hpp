@@ -160,7 +160,11 @@ class ForwardPassBuilder {
   /// The cross entropy in a job's form; nothing for the standard one.
   std::optional<core::Result<TensorId>> record_language_loss(const ops::OpCall& call, bool replaced) {
     const auto rows = ops::rows_of(call.shapes[0]);
-    if (job_.loss_form.kind == model::LossForms::fused_ce && rows) {
+    const bool fused = job_.loss_form.kind == model::LossForms::fused_ce;
+    if (fused && call.attributes.flag(ops::kVocabularyParallel, false)) {
+      return ops::record_vocabulary_parallel(tape(), call.tensors[0], true);
+    }
+    if (fused && rows) {
       return ops::record_fused_cross_entropy(tape(), call.tensors[0], *rows);
     }
     if (!replaced) return std::nullopt;

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/schedule.hpp"
+#include "gpumem/parallel/tensor_parallel.hpp"
 #include "gpumem/plan/batch_loader.hpp"
 #include "gpumem/plan/checkpoints.hpp"
 #include "gpumem/plan/forward_calls.hpp"
@@ -67,6 +69,7 @@ class TrainingScript {
         pass_(pass),
         sharing_(sharing),
         held_(held_by_loop(job, pass)),
+        whole_experts_(!parallel::splits_experts(pass.wired.graph())),
         state_(pass, std::move(reused)),
         names_(pass, held_),
         calls_(state_, job.offload == model::Offload::activations),
@@ -157,13 +160,22 @@ class TrainingScript {
       if (parameter.frozen || parameter.tied) continue;
       const ops::TensorSize& size = pass_.tape.tensor(parameter.tensor).size;
       const std::int64_t whole = size.elements.value().value_or(0);
-      const std::int64_t elements = whole / sharing_.state_ranks + (whole % sharing_.state_ranks == 0 ? 0 : 1);
+      const std::int64_t ranks = state_ranks_of(parameter.tensor);
+      const std::int64_t elements = whole / ranks + (whole % ranks == 0 ? 0 : 1);
       const bool wide = sharing_.masters || sharing_.float32_shards;
       const core::DType type = wide ? core::DType::float32 : size.dtype;
-      all.push_back({elements * core::element_size(type), elements,
-                     parameter.factored.value().value_or(0) / sharing_.state_ranks, state_.layer(parameter.tensor)});
+      all.push_back({elements * core::element_size(type), elements, parameter.factored.value().value_or(0) / ranks,
+                     state_.layer(parameter.tensor)});
     }
     return all;
+  }
+
+  /// Ranks that share a parameter's masters and states: of experts, which other ranks do not have, they are fewer.
+  [[nodiscard]] std::int64_t state_ranks_of(ops::TensorId parameter) const {
+    const model::ModelGraph& graph = pass_.wired.graph();
+    const bool cut = job_.layout.sharding.kind == model::Shardings::distributed_optimizer;
+    if (!cut || graph.layers()[state_.layer(parameter)].expert == 0) return sharing_.state_ranks;
+    return parallel::expert_sharing_ranks(job_.layout, whole_experts_);
   }
 
   void forward_and_backward(const TensorBytes& bytes, bool first) {
@@ -327,6 +339,7 @@ class TrainingScript {
   const ForwardPass& pass_;
   parallel::Sharing sharing_;
   std::vector<ops::TensorId> held_;
+  bool whole_experts_;  ///< tensor parallel ranks do not share an expert's weights
   RunState state_;
   NameLifetimes names_;
   ForwardCalls calls_;
