@@ -24,6 +24,7 @@
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/parallel/rank_graph.hpp"
 #include "gpumem/plan/forward_pass.hpp"
 #include "gpumem/plan/step_plan.hpp"
 #include "gpumem/plan/step_work.hpp"
@@ -37,11 +38,12 @@ template <typename Job>
   return std::tie(job.graph, job.input_shape, job.sequence_length, job.strict);
 }
 
-/// The fields that the forward pass depends on, beside adapt::inputs_need_gradients().
+/// The fields that the forward pass depends on, beside adapt::inputs_need_gradients() and a layout that splits the
+/// model.
 template <typename Job>
 [[nodiscard]] auto forward_pass_key(Job& job) {
   return std::tuple_cat(wiring_key(job), adapt::adaptation_key(job),
-                        std::tie(job.loss, job.loss_form, job.loop, job.attention, job.layout));
+                        std::tie(job.loss, job.loss_form, job.loop, job.attention));
 }
 
 /// Which steps are planned.
@@ -85,7 +87,7 @@ class Analysis {
   void set_batch_size(std::int64_t batch_size);
   /// Whether the forward pass stays if the job becomes this one.
   [[nodiscard]] bool forward_alike(const model::TrainingJob& job) const {
-    return forward_pass_key(job_) == forward_pass_key(job) && same_adaptation(job);
+    return forward_pass_key(job_) == forward_pass_key(job) && same_adaptation(job) && same_split(job);
   }
 
   /// The graph with an edge for everything that a layer reads, and every shape. Errors: those of connecting;
@@ -154,6 +156,11 @@ class Analysis {
   [[nodiscard]] bool same_adaptation(const model::TrainingJob& job) const {
     return adapt::adaptation_key(job_) == adapt::adaptation_key(job) &&
            adapt::inputs_need_gradients(job_) == adapt::inputs_need_gradients(job);
+  }
+
+  [[nodiscard]] bool same_split(const model::TrainingJob& job) const {
+    const bool whole = !parallel::splits_model(job_.layout) && !parallel::splits_model(job.layout);
+    return whole || parallel::rank_key(job_) == parallel::rank_key(job);
   }
 
   model::TrainingJob job_;

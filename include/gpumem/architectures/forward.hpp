@@ -31,6 +31,8 @@ struct Linear {
   bool returned = false;  ///< the model hands its output out
   std::string_view class_name = "Linear";
   Split split = Split::whole;  ///< over tensor parallel ranks
+  /// Backward adds the weight's gradient to a main gradient itself (Megatron's gradient accumulation fusion).
+  bool fused_gradient = false;
 };
 
 class Forward {

@@ -177,11 +177,20 @@ inline core::Result<TensorId> record_instance(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = {&planar, 1}, .output = call.size, .kind = Output::view, .gradient = Gradient::passed});
 }
 
-/// aten::rms_norm and HuggingFace's RMSNorm: x · rsqrt(mean(x²) + ε) in float32, then · weight.
+/// aten::rms_norm and HuggingFace's RMSNorm: x · rsqrt(mean(x²) + ε) in float32, then · weight. "fused": one kernel,
+/// which keeps x and a figure a row (TransformerEngine 2.1, pytorch/module/rmsnorm.py).
 inline core::Result<TensorId> record_rms(const OpCall& call, Tape& tape) {
   const auto rows = rows_of(call.output);
   if (!rows) return unfit(call.output, "known sizes");
   add_parameters(call, tape, {core::Checked(call.parameters)});
+  if (call.attributes.flag("fused", false)) {
+    const TensorId input = contiguous(tape, call.tensors[0]);
+    return tape.record({.inputs = {&input, 1},
+                        .output = tape.tensor(input).size,
+                        .saved_inputs = 1,
+                        .extras = {&*rows, 1},
+                        .parameters = tape.layer_parameters()});
+  }
   const core::DType type = tape.tensor(call.tensors[0]).size.dtype;
   const TensorId full = tape.cast(call.tensors[0], core::DType::float32);
   const TensorId square = power(tape, full);

@@ -83,6 +83,8 @@ const std::vector<Change>& changes() {
       {[](TrainingJob& job) {
         job.layout.rank = {model::Ranks::last, 0};
       }},
+      {[](TrainingJob& job) { job.layout.tensor_parallel = 2; }, true, false},
+      {[](TrainingJob& job) { job.layout.pipeline_parallel = 2; }, true, false},
       {[](TrainingJob& job) { job.quantize = model::Quantization::nf4; }, true, false},
   };
   return kAll;

@@ -47,7 +47,7 @@ GPUMEM_INLINE void Analysis::set_job(model::TrainingJob job) {
   const bool rewired = wiring_key(std::as_const(job)) != wiring_key(std::as_const(job_));
   const bool readapted = rewired || !same_adaptation(job);
   if (readapted) adapted_.reset();
-  if (readapted || parallel::rank_key(std::as_const(job)) != parallel::rank_key(std::as_const(job_))) ranked_.reset();
+  if (readapted || !same_split(job)) ranked_.reset();
   if (rewired) wired_.reset();
   job_ = std::move(job);
 }

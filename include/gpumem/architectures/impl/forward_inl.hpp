@@ -80,10 +80,11 @@ GPUMEM_INLINE Tensor Forward::sample_input(std::string_view name, const Sizes& s
 
 GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
                                      const Linear& options) {
-  const std::array<model::Attribute, 3> attributes = {
-      {{"in_features", in}, {"out_features", out}, {"bias", options.bias}}};
+  const std::array<model::Attribute, 4> attributes = {
+      {{"in_features", in}, {"out_features", out}, {"bias", options.bias}, {"fused_gradient", true}}};
+  const std::span<const model::Attribute> said = std::span(attributes).first(options.fused_gradient ? 4 : 3);
   // Both sizes fit 32 bits.
-  return add_layer(name, options.class_name, "linear", {&input, 1}, attributes,
+  return add_layer(name, options.class_name, "linear", {&input, 1}, said,
                    {.tied = options.tied ? in * out : 0, .returned = options.returned, .split = options.split});
 }
 

@@ -30,10 +30,11 @@ struct Model {
   LatentAttention attention;
   Mixture mixture;
   std::int64_t shared_inner = 0;
-  std::vector<bool> mixes;     ///< by layer
-  bool corrects = false;       ///< a bias of the scores that choose the experts
-  bool whole_experts = false;  ///< tensor parallel ranks do not share an expert's weights
-  bool lower_loss = false;     ///< TransformerEngine's cross entropy, of logits that are not cast
+  std::vector<bool> mixes;       ///< by layer
+  bool corrects = false;         ///< a bias of the scores that choose the experts
+  bool whole_experts = false;    ///< tensor parallel ranks do not share an expert's weights
+  bool fused_gradients = false;  ///< products add a weight's gradient to the main one themselves
+  bool lower_loss = false;       ///< TransformerEngine's cross entropy, of logits that are not cast
 };
 
 /// Arguments of the run, its layout and its kernels, which change nothing in the model.
@@ -245,6 +246,8 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   }
   read_attention(config, model);
   read_experts(config, model);
+  model.fused_gradients = config.flag("gradient_accumulation_fusion", true) &&
+                          config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
   model.lower_loss =
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
   for (const std::string_view name : kRun) config.ignore({name});
@@ -252,7 +255,8 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
 }
 
 GPUMEM_INLINE Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
-  return model.rms ? f.rms_norm(name, input, width, "RMSNorm") : f.layer_norm(name, input, width);
+  if (!model.rms) return f.layer_norm(name, input, width);
+  return f.layer(name, "RMSNorm", "rms_norm", {input}, {{"normalized_shape", width}, {"fused", true}});
 }
 
 GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
@@ -260,8 +264,9 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, con
   const DecoderSizes& s = model.sizes;
   const std::int64_t each = s.heads / s.kv_heads;
   const std::int64_t packed_width = s.kv_heads * (each + 2) * s.head_width;
-  const Tensor packed = f.linear("linear_qkv", input, s.width, packed_width,
-                                 {.bias = model.bias || model.query_bias, .split = Split::columns});
+  const Tensor packed = f.linear(
+      "linear_qkv", input, s.width, packed_width,
+      {.bias = model.bias || model.query_bias, .split = Split::columns, .fused_gradient = model.fused_gradients});
   const Tensor parted = f.unflatten_heads(packed, 2, {s.kv_heads, (each + 2) * s.head_width});
   const std::vector<Tensor> parts = f.split(parted, 3, {each * s.head_width, s.head_width, s.head_width});
   Tensor query = f.unflatten(f.flatten(parts[0], 2, 3), 2, {-1, s.head_width});
@@ -279,7 +284,7 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, con
   const Tensor mixed = f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
                               {{"dropout_p", s.attention_dropout}, {"grouped", true}, {"fused_softmax", true}});
   return f.linear("linear_proj", merge_heads(f, mixed), s.heads * s.head_width, s.width,
-                  {.bias = model.bias, .split = Split::rows});
+                  {.bias = model.bias, .split = Split::rows, .fused_gradient = model.fused_gradients});
 }
 
 /// linear_fc2(act(linear_fc1(x))), in the module that is open. SwiGLU is one kernel that keeps what it reads.
@@ -287,11 +292,12 @@ GPUMEM_INLINE Tensor fed(Forward& f, const Model& model, Tensor input, std::int6
   const std::int64_t width = model.sizes.width;
   const Split columns = whole ? Split::whole : Split::columns;
   const Split rows = whole ? Split::whole : Split::rows;
-  const Tensor wide =
-      f.linear("linear_fc1", input, width, model.gated ? 2 * inner : inner, {.bias = model.bias, .split = columns});
+  const Tensor wide = f.linear("linear_fc1", input, width, model.gated ? 2 * inner : inner,
+                               {.bias = model.bias, .split = columns, .fused_gradient = model.fused_gradients});
   const Tensor active = model.gated ? f.call("glu", {wide}, {{"dim", std::int64_t{-1}}})
                                     : f.activation("activation_func", wide, model.sizes.activation);
-  return f.linear("linear_fc2", active, inner, width, {.bias = model.bias, .split = rows});
+  return f.linear("linear_fc2", active, inner, width,
+                  {.bias = model.bias, .split = rows, .fused_gradient = model.fused_gradients});
 }
 
 GPUMEM_INLINE Tensor mixture(Forward& f, const Model& model, Tensor input) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
@@ -86,6 +87,7 @@ class TrainingScript {
     if (loop_.workspace > 0) state_.log().allocate(loop_.workspace, Category::buffer, kNoLayer);
     add_parameters_and_buffers();
     shards_.construct();
+    add_stand_ins();
     optimizer_.update_all(trained_parameters());
     if (!state_.pace().was_late()) optimizer_.create();
   }
@@ -150,6 +152,25 @@ class TrainingScript {
       if (!parameter.tied && !shards_.gathers()) state_.add(parameter.tensor, Category::parameter);
     }
     state_.add(buffers, Category::buffer);
+  }
+
+  /// Where products add weights' gradients to main gradients, autograd is given a tensor that stands for them, one a
+  /// shape, which is kept. Source: TransformerEngine 2.1, pytorch/module/base.py: get_dummy_wgrad.
+  void add_stand_ins() {
+    if (sharing_.reduction != parallel::Reduction::main_buffer) return;
+    const model::ModelGraph& graph = pass_.wired.graph();
+    std::vector<std::pair<std::int64_t, std::int64_t>> shapes;
+    for (std::uint32_t at = 0; at < graph.layers().size(); ++at) {
+      const model::Attributes attributes = graph.attributes(graph.layers()[at]);
+      if (!attributes.flag("fused_gradient", false)) continue;
+      const std::pair shape(attributes.integer("in_features").value_or(0),
+                            attributes.integer("out_features").value_or(0));
+      if (std::find(shapes.begin(), shapes.end(), shape) != shapes.end()) continue;
+      shapes.push_back(shape);
+      const core::Checked bytes = core::Checked(shape.first) * core::Checked(shape.second) *
+                                  core::Checked(core::element_size(pass_.tape.dtype()));
+      state_.log().allocate(bytes.value().value_or(0), Category::gradient, at);
+    }
   }
 
   /// Each tied one once.
