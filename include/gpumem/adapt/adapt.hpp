@@ -20,7 +20,7 @@ namespace gpumem::adapt {
 template <typename Job>
 [[nodiscard]] auto adaptation_key(Job& job) {
   return std::tie(job.freeze, job.train, job.lora, job.lora_targets, job.lora_dtype, job.lora_dropout, job.quantize,
-                  job.precision);
+                  job.base_dtype, job.loop, job.loss_form, job.precision);
 }
 
 /// Whether the job trains anything but the graph as it is.

@@ -33,6 +33,7 @@ struct Linear {
   Split split = Split::whole;  ///< over tensor parallel ranks
   /// Backward adds the weight's gradient to a main gradient itself (Megatron's gradient accumulation fusion).
   bool fused_gradient = false;
+  bool outlives_loss = false;  ///< its output stands until backward has run, in programs that keep no outputs too
 };
 
 class Forward {

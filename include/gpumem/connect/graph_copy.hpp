@@ -24,6 +24,7 @@ struct NewLayer {
   core::Shape output;
   std::vector<model::Attribute> attributes = {};
   model::WeightStorage weights = {};
+  bool frozen = false;
 };
 
 /// What a copy of a layer has in place of the source's. Sizes among the attributes give its parameters.
@@ -40,9 +41,12 @@ class GraphCopy {
   /// One input of the graph more. Returns what stands for it.
   model::LayerIndex add_input(model::GraphInput input);
 
-  /// Copies the next layer of the source, in their order. Returns its index in the copy.
+  /// Copies the next layer of the source, in their order. Returns its index in the copy. `tied`: it shares the weights
+  /// that it shares in the source, or as many as the change says.
   model::LayerIndex copy(const model::WeightStorage& weights, bool frozen,
-                         const std::optional<ChangedLayer>& change = {});
+                         const std::optional<ChangedLayer>& change = {}, bool tied = true);
+  /// Puts this one in the next layer's place. Returns its index.
+  model::LayerIndex put(NewLayer layer);
   /// Leaves the next layer of the source out; whoever reads it reads this one of the copy.
   void omit(model::LayerIndex by) { now_.push_back(by); }
   /// Puts a layer behind the one copied last, in its container. Returns its index.

@@ -41,10 +41,35 @@ inline constexpr std::array<Named<AdapterType>, 2> kAdapterTypes = {
   return type == AdapterType::fp32 ? core::DType::float32 : core::DType::bfloat16;
 }
 
+/// The type of the frozen base's weights that are not quantised.
+enum class BaseType : std::uint8_t {
+  precision,  ///< as the job's precision has it
+  fp32,
+  bf16,  ///< as from_pretrained(torch_dtype=bfloat16) loads them; autocast may compute on them all the same
+  fp16,
+};
+
+inline constexpr std::array<Named<BaseType>, 4> kBaseTypes = {
+    {{BaseType::precision, "precision"}, {BaseType::fp32, "fp32"}, {BaseType::bf16, "bf16"}, {BaseType::fp16, "fp16"}}};
+
+/// Nothing: the precision tells.
+[[nodiscard]] constexpr std::optional<core::DType> dtype_of(BaseType type) {
+  switch (type) {
+    case BaseType::fp32: return core::DType::float32;
+    case BaseType::bf16: return core::DType::bfloat16;
+    case BaseType::fp16: return core::DType::float16;
+    case BaseType::precision: break;
+  }
+  return std::nullopt;
+}
+
 /// How one layer holds its weights, and which of them are trained.
 struct WeightStorage {
   std::optional<core::DType> dtype = {};  ///< nothing: the type that the job's precision gives
   Quantization quantization = Quantization::none;
+  /// Of four bits: bitsandbytes before 0.43.2, whose product keeps its input, and weights that were quantised from
+  /// float16, so that they are made whole in float16 and then cast.
+  bool older_four_bits = false;
   std::uint8_t frozen = 0;  ///< bit i: the layer's tensor i (0 the weight, 1 the bias) gets no gradient
 
   [[nodiscard]] bool freezes(std::size_t tensor) const { return tensor < 8 && (frozen >> tensor & 1U) != 0; }

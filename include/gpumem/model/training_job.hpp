@@ -90,6 +90,7 @@ struct TrainingJob {
   Offload offload = Offload::none;
   Loop loop = Loop::script;  ///< what holds the outputs; `zero_grad` is beside it
   Transformers transformers = Transformers::v4_48;
+  BatchLengths batch_lengths = BatchLengths::alike;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;
   bool cudnn_benchmark = false;  ///< torch.backends.cudnn.benchmark: cuDNN tries its kernels and takes the fastest
@@ -112,6 +113,7 @@ struct TrainingJob {
   AdapterType lora_dtype = AdapterType::fp32;
   double lora_dropout = 0.0;                   ///< before each adapter; 0: there is none
   Quantization quantize = Quantization::none;  ///< of the frozen base's linear layers
+  BaseType base_dtype = BaseType::precision;   ///< of the frozen base's other weights
 
   TrainingJob() = default;
   TrainingJob(ModelGraph model, std::int64_t batch)

@@ -25,6 +25,13 @@ enum class ZeroGrad : std::uint8_t {
   step_end,         ///< after the optimizer's step
 };
 
+/// The type in which what the model returns is handed out.
+enum class OutputType : std::uint8_t {
+  own,
+  float_under_autocast,  ///< a copy (accelerate 1.0, accelerator.py: prepare_model, convert_outputs_to_fp32)
+  always_float,          ///< a copy (lightning 2.4, fabric/plugins/precision/half.py: convert_output)
+};
+
 enum class Loop : std::uint8_t { script, hf_trainer, lightning, torchtune, litgpt, megatron };
 
 struct LoopRow {
@@ -41,6 +48,9 @@ struct LoopRow {
   /// the optimizer is one kernel.
   bool main_gradients = false;
   std::int64_t workspace = 0;  ///< bytes that its layers' library keeps for its products, beside PyTorch's own
+  OutputType outputs = OutputType::own;
+  /// The model is the program's own code (litgpt/model.py, litgpt/lora.py), not transformers'.
+  bool own_model = false;
 };
 
 /// One row a loop, in the order of the enum.
@@ -50,7 +60,8 @@ inline constexpr std::array kLoopRows = {
             .name = "hf-trainer",
             .source = "transformers 4.45 to 4.48, trainer.py: compute_loss, training_step, model.zero_grad()",
             .keeps_outputs = false,
-            .zero_grad = ZeroGrad::step_end},
+            .zero_grad = ZeroGrad::step_end,
+            .outputs = OutputType::float_under_autocast},
     LoopRow{.value = Loop::lightning,
             .name = "lightning",
             .source = "lightning 2.4, loops/optimization/automatic.py: Closure.closure",
@@ -65,9 +76,11 @@ inline constexpr std::array kLoopRows = {
             .upcasts = true},
     LoopRow{.value = Loop::litgpt,
             .name = "litgpt",
-            .source = "litgpt 0.4, finetune/lora.py: fit; logits and loss are names of its loop",
+            .source = "litgpt 0.4, finetune/lora.py: fit; lightning 2.4, fabric/plugins/precision: convert_output",
             .zero_grad = ZeroGrad::step_end,
-            .caches = false},
+            .caches = false,
+            .outputs = OutputType::always_float,
+            .own_model = true},
     LoopRow{.value = Loop::megatron,
             .name = "megatron",
             .source = "Megatron-LM core r0.12, training/training.py: train_step; core/distributed/"
@@ -91,6 +104,12 @@ inline constexpr auto kLoops = [] {
   }
   return names;
 }();
+
+/// How long the batches are. A program whose first batch is the longest (litgpt starts with it, so that it fails early)
+/// holds little of an iteration when the next one's outputs are made.
+enum class BatchLengths : std::uint8_t { alike, longest_first };
+inline constexpr std::array<Named<BatchLengths>, 2> kBatchLengths = {
+    {{BatchLengths::alike, "alike"}, {BatchLengths::longest_first, "longest-first"}}};
 
 /// The release of transformers whose models compute the loss. It decides which name the logits have while the loss is
 /// computed: up to 4.45 `logits = logits.float()` in forward() takes the name from those in lower precision, and the

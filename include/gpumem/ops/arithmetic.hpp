@@ -101,6 +101,24 @@ inline core::Result<TensorId> record_adapter_sum(const OpCall& call, Tape& tape)
   return tape.cast(sum, tape.tensor(call.tensors[0]).size.dtype);
 }
 
+inline core::Result<core::Shape> zero_padded_shape(const OpInput& input) {
+  const auto features = input.attributes.integer("out_features");
+  if (!features) return missing("out_features");
+  core::Shape shape = input.inputs[0];
+  if (shape.rank() == 0) return unfit(shape, "at least one axis");
+  shape.set(shape.rank() - 1, core::Dim::fixed(*features));
+  return shape;
+}
+
+/// LoRAQKVLinear.zero_pad of litgpt: zeros as wide as queries, keys and values together, into which aten::index_copy
+/// writes those that have an adapter. It keeps what it writes.
+inline core::Result<TensorId> record_zero_padded(const OpCall& call, Tape& tape) {
+  const core::DType type = tape.computing_type({.inputs = call.tensors.first(1)});
+  const TensorSize zeros = call.size.as(type);
+  return tape.record(
+      {.inputs = call.tensors.first(1), .output = zeros, .saved_inputs = 1, .scratch = tape.own_scratch({&zeros, 1})});
+}
+
 /// aten::mul, div, maximum: each input is kept for the other's gradient; by a number, nothing is.
 inline core::Result<TensorId> record_product(const OpCall& call, Tape& tape) {
   const bool in_place = call.attributes.flag("inplace", false);
@@ -250,7 +268,7 @@ inline constexpr std::array<std::string_view, 3> kKerasMax = {"Maximum", "Minimu
 
 }  // namespace arithmetic_detail
 
-inline constexpr std::array<Op, 16> kArithmeticOps = {{
+inline constexpr std::array<Op, 17> kArithmeticOps = {{
     {.traits = {.name = "concat", .family = OpFamily::other, .keras_classes = arithmetic_detail::kConcat},
      .output_shape = arithmetic_detail::concat_shape,
      .record = arithmetic_detail::record_concat},
@@ -261,6 +279,9 @@ inline constexpr std::array<Op, 16> kArithmeticOps = {{
     {.traits = {.name = "adapter_sum", .family = OpFamily::other},
      .output_shape = same_shape,
      .record = arithmetic_detail::record_adapter_sum},
+    {.traits = {.name = "adapter_zero_pad", .family = OpFamily::other, .keeps = Keeps::input},
+     .output_shape = arithmetic_detail::zero_padded_shape,
+     .record = arithmetic_detail::record_zero_padded},
     {.traits = {.name = "sub", .family = OpFamily::other, .keras_classes = arithmetic_detail::kSub},
      .output_shape = broadcast_shape,
      .record = arithmetic_detail::record_add},

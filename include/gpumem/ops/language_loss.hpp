@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gpumem/ops/matrix.hpp"
+#include "gpumem/ops/quantized.hpp"
 
 namespace gpumem::ops {
 
@@ -23,6 +24,14 @@ struct LanguageHead {
   std::int64_t width = 0;
   std::int64_t vocabulary = 0;
   std::span<const TensorId> parameters = {};  ///< weight, and bias if there is one
+  model::WeightStorage weights = {};          ///< how the weight is held
+};
+
+/// How a chunked loss goes about it.
+struct ChunkedLoss {
+  std::int64_t positions = 1;    ///< of a chunk
+  bool hands_out_float = false;  ///< the model's logits are copied in float32 before the loss begins
+  bool upcasts = false;          ///< the loss casts each chunk when its turn comes
 };
 
 namespace language_loss_detail {
@@ -108,10 +117,24 @@ inline TensorId record_fused_linear_cross_entropy(Tape& tape, const LanguageHead
                       .multiply_adds = head.rows.times(head.vocabulary).times(head.width)});
 }
 
-/// The head on `positions` positions at a time, then the loss of each part; `upcasts`: of its logits in float32. Leaves
-/// the parts' logits in `logits`. The hidden states must be [N, S, width] of a known length.
-inline TensorId record_chunked_cross_entropy(Tape& tape, const LanguageHead& head, std::int64_t positions, bool upcasts,
-                                             std::vector<TensorId>& logits) {
+namespace language_loss_detail {
+
+/// The logits of a part of the hidden states.
+inline TensorId logits_of(Tape& tape, const LanguageHead& head, TensorId part, const core::Shape& shape) {
+  const TensorSize size = rows_of(shape)->times(head.vocabulary);
+  const bool bias = head.parameters.size() > 1;
+  if (head.weights.quantization == model::Quantization::none) {
+    return linear(tape, part, size, head.parameters, shape.rank(), bias, head.width);
+  }
+  return quantized_product(tape, part, size, head.parameters[0], head.weights, head.width, head.vocabulary, bias);
+}
+
+}  // namespace language_loss_detail
+
+/// The head on so many positions at a time: the logits that the model hands out. The hidden states must be
+/// [N, S, width] of a known length.
+inline std::vector<TensorId> record_chunked_logits(Tape& tape, const LanguageHead& head, const ChunkedLoss& how) {
+  const std::int64_t positions = how.positions;
   const std::int64_t length = head.shape[1].size;
   const TensorSize whole = tape.tensor(head.hidden).size.as(core::DType::float32);
   const TensorId parts = tape.record({.inputs = {&head.hidden, 1},
@@ -119,6 +142,7 @@ inline TensorId record_chunked_cross_entropy(Tape& tape, const LanguageHead& hea
                                       .kind = Output::view,
                                       .layout = tape.tensor(head.hidden).layout,
                                       .gradient = Gradient::joined});
+  std::vector<TensorId> logits;
   for (std::int64_t first = 0; first < length; first += positions) {
     core::Shape shape = head.shape;
     shape.set(1, core::Dim::fixed(std::min(positions, length - first)));
@@ -128,14 +152,19 @@ inline TensorId record_chunked_cross_entropy(Tape& tape, const LanguageHead& hea
                                        .kind = Output::view,
                                        .layout = {Layout::kInOrder, !all},
                                        .gradient = Gradient::passed});
-    logits.push_back(linear(tape, part, rows_of(shape)->times(head.vocabulary), head.parameters, shape.rank(),
-                            head.parameters.size() > 1, head.width));
+    logits.push_back(language_loss_detail::logits_of(tape, head, part, shape));
   }
+  for (TensorId& part : logits) part = how.hands_out_float ? tape.cast(part, core::DType::float32) : part;
+  return logits;
+}
+
+/// The mean of the losses of these logits.
+inline TensorId record_chunked_cross_entropy(Tape& tape, std::span<const TensorId> logits, const ChunkedLoss& how) {
   std::vector<TensorId> losses;
   losses.reserve(logits.size());
   for (const TensorId part : logits) {
     losses.push_back(
-        language_loss_detail::cross_entropy_of(tape, upcasts ? tape.cast(part, core::DType::float32) : part));
+        language_loss_detail::cross_entropy_of(tape, how.upcasts ? tape.cast(part, core::DType::float32) : part));
   }
   return tape.record({.inputs = losses, .output = language_loss_detail::kScalar, .gradient = Gradient::passed});
 }

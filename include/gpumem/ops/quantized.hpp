@@ -2,7 +2,8 @@
 // the weight, which is made whole again for each product, in forward and in backward. Units: elements of each type.
 //
 // Source: bitsandbytes 0.45: functional.quantize_4bit (blocks of 64, nested in blocks of 256), dequantize_4bit,
-// autograd/_functions.py: MatMul4Bit keeps no input; MatMul8bitLt keeps its input, and multiplies in int8 forward, so
+// autograd/_functions.py: MatMul4Bit keeps no input (before 0.43.2 it did, #1270); MatMul8bitLt keeps its input, and
+// multiplies in int8 forward, so
 // that it makes the weight whole in backward alone. Columns of outliers, which the data decide, are left out.
 // AutoGPTQ 0.7: qlinear_tritonv2.QuantLinear and triton_utils/dequant.py: a group is 128 rows; dequant248 makes the
 // weight whole in both directions, and the bias is added apart.
@@ -71,9 +72,10 @@ inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
   }
 }
 
-/// The weight made whole; with nested scales these as well.
-inline std::vector<TensorSize> whole_weight(const Sides& sides, core::DType type, bool nested) {
+/// The weight made whole; with nested scales these as well, and first in float16 where it was quantised from that.
+inline std::vector<TensorSize> whole_weight(const Sides& sides, core::DType type, bool nested, bool halved = false) {
   std::vector<TensorSize> made = {{sides.weights(), 0, type}};
+  if (halved && type != core::DType::float16) made.push_back({sides.weights(), 0, core::DType::float16});
   if (nested) made.push_back({parts_of(sides.weights(), kNf4Block), 0, core::DType::float32});
   return made;
 }
@@ -95,31 +97,53 @@ inline TensorId record_int8(const OpCall& call, Tape& tape, const Sides& sides) 
                       .multiply_adds = call.size.times(sides.in)});
 }
 
+/// One product of rows with a weight of four bits, which stands on the tape already. `bias`: it is added there.
+inline TensorId four_bit_product(Tape& tape, TensorId rows, const TensorSize& output, TensorId weight,
+                                 const model::WeightStorage& held, const Sides& sides, bool bias) {
+  const core::DType type = tape.product_dtype();
+  const TensorId input = tape.cast(rows, type);
+  const auto whole = whole_weight(sides, type, held.quantization == Quantization::nf4_double, held.older_four_bits);
+  return tape.record({.inputs = {&input, 1},
+                      .output = output,
+                      .saved_inputs = held.older_four_bits ? 1U : 0U,
+                      .scratch = whole,
+                      .backward_scratch = whole,
+                      .parameters = {&weight, 1},
+                      .library = bias ? Library::gemm_bias : Library::gemm,
+                      .multiply_adds = output.times(sides.in),
+                      .autocast = Autocast::lower,
+                      .keeps_until_graph_ends = held.older_four_bits});
+}
+
 inline TensorId record_four_bits(const OpCall& call, Tape& tape, const Sides& sides, bool bias) {
   const core::DType given = tape.tensor(call.tensors[0]).size.dtype;
-  const core::DType type = tape.product_dtype();
-  const TensorId input = tape.cast(call.tensors[0], type);
   const bool gptq = call.weights.quantization == Quantization::gptq_4bit;
-  const auto whole = whole_weight(sides, type, call.weights.quantization == Quantization::nf4_double);
-  const TensorId product = tape.record({.inputs = {&input, 1},
-                                        .output = call.size,
-                                        .scratch = whole,
-                                        .backward_scratch = whole,
-                                        .parameters = tape.layer_parameters().first(1),
-                                        .library = bias && !gptq ? Library::gemm_bias : Library::gemm,
-                                        .multiply_adds = call.size.times(sides.in),
-                                        .autocast = Autocast::lower});
+  const TensorId weight = tape.layer_parameters()[0];
+  const TensorId product =
+      four_bit_product(tape, call.tensors[0], call.size, weight, call.weights, sides, bias && !gptq);
   if (!gptq) return tape.cast(product, given);
   return bias ? elementwise(tape, product) : product;
 }
 
 }  // namespace quantized_detail
 
+/// Puts the weight of a layer on the tape as it is held, and its bias, which is not quantised.
+inline void add_quantized_parameters(const OpCall& call, Tape& tape, std::int64_t in, std::int64_t out, bool bias) {
+  quantized_detail::hold(tape, {in, out}, call.weights.quantization);
+  if (bias) tape.add_parameter(out, false, is_frozen(call, 1), 0, call.weights.dtype);
+}
+
+/// Rows times a weight of four bits that stands on the tape, in the type of the rows.
+inline TensorId quantized_product(Tape& tape, TensorId rows, const TensorSize& output, TensorId weight,
+                                  const model::WeightStorage& held, std::int64_t in, std::int64_t out, bool bias) {
+  const core::DType given = tape.tensor(rows).size.dtype;
+  return tape.cast(quantized_detail::four_bit_product(tape, rows, output, weight, held, {in, out}, bias), given);
+}
+
 /// Records a linear layer with `in` x `out` quantised weights; its bias is not.
 inline TensorId quantized_linear(const OpCall& call, Tape& tape, std::int64_t in, std::int64_t out, bool bias) {
   const quantized_detail::Sides sides{in, out};
-  quantized_detail::hold(tape, sides, call.weights.quantization);
-  if (bias) tape.add_parameter(out, false, is_frozen(call, 1), 0, call.weights.dtype);
+  add_quantized_parameters(call, tape, in, out, bias);
   if (call.weights.quantization == model::Quantization::int8) {
     return quantized_detail::record_int8(call, tape, sides);
   }

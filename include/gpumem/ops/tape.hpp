@@ -168,9 +168,10 @@ struct Call {
   /// Each gradient of an operand takes as many. Counted in elements, for any batch size; the type is the call's.
   TensorSize multiply_adds = {};
   Autocast autocast = Autocast::as_is;
-  bool contiguous_gradient = false;  ///< backward copies an output gradient that is not dense
-  bool own_copy = false;             ///< the kernels copy a first input that is not dense, each for itself
-  bool differentiable = true;        ///< false: the output needs no gradient whatever the inputs
+  bool contiguous_gradient = false;     ///< backward copies an output gradient that is not dense
+  bool keeps_until_graph_ends = false;  ///< what it saves is an attribute of its node, which lives as long as the graph
+  bool own_copy = false;                ///< the kernels copy a first input that is not dense, each for itself
+  bool differentiable = true;           ///< false: the output needs no gradient whatever the inputs
 };
 
 /// A call that autograd recorded.
@@ -191,6 +192,7 @@ struct Function {
   Library library = Library::none;
   bool extras_first = false;
   bool contiguous_gradient = false;
+  bool keeps_until_graph_ends = false;
   bool casts_parameters = false;  ///< autocast makes a lower-precision copy of each, once a forward pass
 };
 

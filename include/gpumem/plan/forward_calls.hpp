@@ -2,6 +2,7 @@
 // backward has run. Units: bytes. Source: torch.autograd's saved variables, as the op's record rule lists them.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "gpumem/plan/autocast_copies.hpp"
@@ -29,10 +30,17 @@ class ForwardCalls {
   /// Its backward has run. `again`: what it kept is of a second run.
   void drop_kept(const ops::Function& function, bool again) {
     for (const ops::TensorId saved : state_.tape().list(function.saved)) {
-      if (again || !on_host(function, saved)) state_.let_go(saved);
+      if (!again && on_host(function, saved)) continue;
+      if (function.keeps_until_graph_ends && !again) {
+        if (state_.slot(saved) != kNoSlot) kept_of_graph_.push_back(state_.slot(saved));
+      } else {
+        state_.let_go(saved);
+      }
     }
     copies_.drop_kept(function);
   }
+  /// What functions whose backward has run still hold, until the graph ends. Whoever takes it drops it.
+  [[nodiscard]] std::vector<Slot> take_kept_of_graph() { return std::exchange(kept_of_graph_, {}); }
   /// Its backward begins: copies of what is kept on the host, which end with it.
   [[nodiscard]] std::vector<Slot> fetch(const ops::Function& function);
   /// Whether autograd keeps the tensor in the host's memory: what is large enough, and no parameter
@@ -60,6 +68,7 @@ class ForwardCalls {
   RunState& state_;
   AutocastCopies copies_;
   bool offloads_ = false;
+  std::vector<Slot> kept_of_graph_;
 };
 
 }  // namespace gpumem::plan

@@ -92,6 +92,7 @@ def estimate(
     samples: int | None = None,
     loop: str = "script",
     transformers: str = "4.48",
+    batch_lengths: str = "alike",
     zero_grad: str = "before-forward",
     software: str | None = None,
     alloc_conf: str | None = None,
@@ -122,6 +123,7 @@ def estimate(
     lora_dtype: str = "fp32",
     lora_dropout: float = 0.0,
     quantize: str = "none",
+    base_dtype: str = "precision",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -156,6 +158,7 @@ def fit(
     samples: int | None = None,
     loop: str = "script",
     transformers: str = "4.48",
+    batch_lengths: str = "alike",
     zero_grad: str = "before-forward",
     software: str | None = None,
     alloc_conf: str | None = None,
@@ -186,6 +189,7 @@ def fit(
     lora_dtype: str = "fp32",
     lora_dropout: float = 0.0,
     quantize: str = "none",
+    base_dtype: str = "precision",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Fit:
@@ -221,6 +225,7 @@ def estimate_module(
     samples: int | None = None,
     loop: str = "script",
     transformers: str = "4.48",
+    batch_lengths: str = "alike",
     zero_grad: str = "before-forward",
     software: str | None = None,
     alloc_conf: str | None = None,
@@ -251,6 +256,7 @@ def estimate_module(
     lora_dtype: str = "fp32",
     lora_dropout: float = 0.0,
     quantize: str = "none",
+    base_dtype: str = "precision",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -406,8 +412,8 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 
 #: Options that a recording of a module holds, and those that it cannot follow.
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
-_ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "quantize")
-_LOOPING = ("loop", "transformers", "attention", "offload")
+_ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "quantize", "base_dtype")
+_LOOPING = ("loop", "transformers", "batch_lengths", "attention", "offload")
 _SEVERAL_GPUS = ("sharding", "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 _NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_LOOPING, *_ADAPTING, *_SEVERAL_GPUS)
 

@@ -23,6 +23,7 @@ OPTIONS_HELP = """
     optimizer, precision, loss, zero_grad: one of OPTIMIZERS, PRECISIONS, LOSSES, ZERO_GRADS; the
         cross entropy of a language model also "chunked:128", "fused" or "fused-ce".
     transformers: one of TRANSFORMERS: of HuggingFace's models, the release that computes the loss.
+    batch_lengths: "alike"; "longest-first": the first batch is the longest, as litgpt has it.
     loop: one of LOOPS, the program that trains; zero_grad is then where that one has it.
     input: one sample's shape, "3x224x224" or (3, 224, 224); None: as the summary says.
     seq_length: tokens a sample; None: as the summary says.
@@ -50,6 +51,8 @@ OPTIONS_HELP = """
         None: PEFT's for the model; lora_dtype, lora_dropout: the adapters' type, and the dropout
         before each.
     quantize: how the frozen linear layers are held: "nf4", "nf4-double", "int8", "gptq-4bit".
+    base_dtype: the type of frozen weights that are not quantised: "fp32", "bf16", "fp16";
+        "precision": as the precision has it.
     strict: a summary that does not say what its layers read is refused; False: it is guessed.
     Of a recording, options at their defaults stay as they were recorded.
     deadline_ms: how long it may take; 0: as long as it does.

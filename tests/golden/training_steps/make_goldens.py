@@ -141,11 +141,57 @@ def with_fused_cross_entropy(logits: Tensor, labels: Tensor, vocabulary: int) ->
     return loss
 
 
-def in_chunks(model: nn.Module, batch: list[Tensor], positions: int, upcasts: bool) -> tuple[Tensor, list[Tensor]]:
-    """litgpt's and torchtune's: all chunks' logits, then the loss of each."""
-    hidden_states, _ = model.model(batch[0])
-    logits = [model.lm_head(part) for part in hidden_states.split(positions, dim=1)]
+class LitgptAttention(nn.Module):
+    """CausalSelfAttention of litgpt 0.4: one projection, whose values are read in place."""
+
+    def __init__(self, config: dict[str, Any]) -> None:
+        super().__init__()
+        width = config["hidden_size"]
+        self.heads = config["num_attention_heads"]
+        self.groups = config.get("num_key_value_heads", self.heads)
+        self.head_size = width // self.heads
+        packed = (self.heads + 2 * self.groups) * self.head_size
+        bias = config["model_type"] == "qwen2" or config.get("use_qkv_bias", False)
+        self.attn = nn.Linear(width, packed, bias=bias)
+        self.proj = nn.Linear(width, width, bias=False)
+
+    def forward(self, x: Tensor, cache: Any, cos: Tensor, sin: Tensor) -> Tensor:
+        batch, length, width = x.size()
+        qkv = self.attn(x)
+        each = self.heads // self.groups
+        qkv = qkv.view(batch, length, self.groups, each + 2, self.head_size)
+        qkv = qkv.permute(0, 2, 3, 1, 4)
+        q, k, v = qkv.split((each, 1, 1), dim=2)
+        if self.groups != self.heads:
+            k = k.expand(batch, self.groups, each, length, self.head_size)
+            v = v.expand(batch, self.groups, each, length, self.head_size)
+        q = q.reshape(batch, -1, length, self.head_size)
+        k = k.reshape(batch, -1, length, self.head_size)
+        v = v.reshape(batch, -1, length, self.head_size)
+        turned = cos.shape[-1]
+        q = torch.cat((litgpt_rope(q[..., :turned], cos, sin), q[..., turned:]), dim=-1)
+        k = torch.cat((litgpt_rope(k[..., :turned], cos, sin), k[..., turned:]), dim=-1)
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        y = y.transpose(1, 2).reshape(batch, length, width)
+        return self.proj(y)
+
+
+def litgpt_rope(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    half = x.size(-1) // 2
+    rotated = torch.cat((-x[..., half:], x[..., :half]), dim=-1)
+    roped = (x * cos.unsqueeze(1)) + (rotated * sin.unsqueeze(1))
+    return roped.to(dtype=x.dtype)
+
+
+def in_chunks(program: Program, batch: list[Tensor], positions: int) -> tuple[Tensor, list[Tensor]]:
+    """litgpt's and torchtune's: all chunks' logits, then the loss of each. Fabric hands litgpt's out in float32."""
+    hidden_states, _ = program.model.model(batch[0])
+    logits = [program.model.lm_head(part) for part in hidden_states.split(positions, dim=1)]
     del hidden_states
+    if program.loop == "litgpt":
+        logits = [part.float() for part in logits]
+    program.outputs = None  # logits = model(...): the name takes these
+    upcasts = program.loop == "torchtune"
     truth = torch.zeros_like(batch[2]).split(positions, dim=1)
     losses = []
     for part, labels in zip(logits, truth):
@@ -161,6 +207,10 @@ def built(config: dict[str, Any], options: dict[str, str]) -> nn.Module:
     if kind != "none" or loop in ("torchtune", "litgpt"):
         model.model.checkpointing = True  # no cache
         model.model.run_blocks = types.MethodType(checkpointed_blocks(kind), model.model)
+    if loop == "litgpt":
+        for block in model.model.layers:
+            block.self_attn = LitgptAttention(config).to("cuda", PRECISIONS[options["precision"]][0])
+        model.lm_head.weight = nn.Parameter(torch.empty_like(model.lm_head.weight))  # never tied
     if options.get("loss") == "fused":
         model.forward = types.MethodType(with_fused_loss, model)
     return model
@@ -183,7 +233,7 @@ class Program:
         with context:
             name, _, number = self.options.get("loss", "standard").partition(":")
             if name == "chunked":
-                return in_chunks(self.model, batch, int(number), self.loop == "torchtune")
+                return in_chunks(self, batch, int(number))
             outputs = self.model(*batch)
         return outputs.loss, outputs
 

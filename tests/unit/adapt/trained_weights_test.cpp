@@ -56,6 +56,20 @@ TEST(TrainedWeights, AreNotQuantised) {
   EXPECT_EQ(frozen(job), "*w-**");
 }
 
+TEST(TrainedWeights, FrozenOnesAreOfTheTypeThatTheBaseWasLoadedIn) {
+  TrainingJob job = small_model();
+  job.precision = Precision::amp_bf16;
+  job.lora = 4;
+  job.train = "lm_head";
+  job.base_dtype = model::BaseType::bf16;
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(testing::succeeds(wired));
+  const auto storage = weight_storage(*wired, base_linears(*wired), job);
+  ASSERT_TRUE(testing::succeeds(storage));
+  EXPECT_EQ(storage->front().dtype, core::DType::bfloat16);
+  EXPECT_EQ(storage->back().dtype, std::nullopt) << "it is trained";
+}
+
 TEST(TrainedWeights, FollowWhatTheyAreTiedTo) {
   TrainingJob job = testing::job_of(R"({"name": "ids", "shape": ["N", 4], "dtype": "int64"})", R"(
     {"name": "embed", "op": "embedding", "inputs": ["ids"], "attrs": {"num_embeddings": 32, "embedding_dim": 16}},

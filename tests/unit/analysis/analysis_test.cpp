@@ -49,7 +49,8 @@ const std::vector<Change>& changes() {
       }},
       {[](TrainingJob& job) { job.attention = model::AttentionBackend::eager; }, true, false},
       {[](TrainingJob& job) { job.offload = model::Offload::activations; }},
-      {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }},
+      {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }, true, false},
+      {[](TrainingJob& job) { job.batch_lengths = model::BatchLengths::longest_first; }},
       {[](TrainingJob& job) { job.optimizer = Optimizer::sgd; }},
       {[](TrainingJob& job) { job.foreach = false; }},
       {[](TrainingJob& job) { job.fused = true; }},
@@ -86,6 +87,7 @@ const std::vector<Change>& changes() {
       {[](TrainingJob& job) { job.layout.tensor_parallel = 2; }, true, false},
       {[](TrainingJob& job) { job.layout.pipeline_parallel = 2; }, true, false},
       {[](TrainingJob& job) { job.quantize = model::Quantization::nf4; }, true, false},
+      {[](TrainingJob& job) { job.base_dtype = model::BaseType::bf16; }, true, false},
   };
   return kAll;
 }

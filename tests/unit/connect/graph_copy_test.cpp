@@ -55,6 +55,30 @@ TEST(GraphCopy, OfATableKeepsItsPrintedShapesAndBlocks) {
   EXPECT_EQ(copy->graph().block_marks().size(), wired->graph().block_marks().size());
 }
 
+TEST(GraphCopy, LeavesALayerOutAndPutsAnotherInItsPlace) {
+  const auto wired = connect::connect(testing::small_model(), ops::catalogue());
+  ASSERT_TRUE(testing::succeeds(wired));
+  GraphCopy copy(*wired, ops::catalogue());
+  copy.copy({}, false);
+  copy.copy({}, false);
+  copy.omit(copy.now(1));  // the activation
+  const model::LayerIndex put =
+      copy.put({.name = "model.layers.0.other",
+                .op = "linear",
+                .inputs = {copy.now(2)},
+                .output = wired->outputs(3)[0],
+                .attributes = {{"in_features", std::int64_t{16}}, {"out_features", std::int64_t{16}}, {"bias", false}},
+                .frozen = true});
+  copy.copy({}, false);
+  const auto made = std::move(copy).finish();
+  ASSERT_TRUE(testing::succeeds(made));
+  ASSERT_EQ(made->graph().layers().size(), 4U);
+  EXPECT_EQ(put, 2);
+  EXPECT_EQ(made->inputs(2)[0], 1) << "it reads what the layer that is left out read";
+  EXPECT_EQ(made->inputs(3)[0], 2);
+  EXPECT_TRUE(made->graph().layers()[2].frozen);
+}
+
 TEST(GraphCopy, LayersReadWhatWasPutInALayersPlace) {
   const auto wired = connect::connect(testing::net(), ops::catalogue());
   ASSERT_TRUE(testing::succeeds(wired));

@@ -103,6 +103,14 @@ TEST(TrainingJob, AdaptersHaveARankAndADropoutBelowOne) {
   EXPECT_TRUE(fails(validate(adapters), ErrorCode::invalid_argument, 0, "say --lora 16"));
 }
 
+TEST(TrainingJob, ABaseHasATypeOnlyWhereSomethingIsFrozen) {
+  TrainingJob loaded = job();
+  loaded.base_dtype = BaseType::bf16;
+  EXPECT_TRUE(fails(validate(loaded), ErrorCode::invalid_argument, 0, "nothing is frozen"));
+  loaded.freeze = "*";
+  EXPECT_TRUE(succeeds(validate(loaded)));
+}
+
 TEST(TrainingJob, ParametersStayInFloat32UnderAutocast) {
   EXPECT_EQ(parameter_dtype(Precision::fp32), core::DType::float32);
   EXPECT_EQ(parameter_dtype(Precision::fp32_strict), core::DType::float32);

@@ -31,6 +31,13 @@ TEST(TrainingLoop, AScriptIsWhatPyTorchsExamplesWrite) {
   EXPECT_EQ(row_of(Loop::hf_trainer).zero_grad, ZeroGrad::step_end);
 }
 
+TEST(TrainingLoop, SomeHandOutputsOutInFloat32) {
+  EXPECT_EQ(row_of(Loop::script).outputs, OutputType::own);
+  EXPECT_EQ(row_of(Loop::hf_trainer).outputs, OutputType::float_under_autocast);
+  EXPECT_EQ(row_of(Loop::litgpt).outputs, OutputType::always_float);
+  EXPECT_TRUE(row_of(Loop::litgpt).own_model);
+}
+
 TEST(MemorySavers, NamesOfAListDifferAndSayWhereANumberStands) {
   const auto check = [](const auto& list, std::size_t counted) {
     std::set<std::string_view> names;

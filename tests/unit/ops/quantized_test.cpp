@@ -71,6 +71,18 @@ TEST(Quantized, ToEightBitsIsWholeInBackwardAloneAndKeepsItsInput) {
   EXPECT_EQ(count(adapted_events(rows(Quantization::nf4, Precision::bf16), Phase::forward), input), 1);
 }
 
+TEST(Quantized, BeforeBitsandbytes0432KeepsItsInputAndIsMadeWholeInFloat16First) {
+  TrainingJob job = rows(Quantization::nf4, Precision::bf16);
+  job.lora_dtype = model::AdapterType::bf16;
+  job.loop = model::Loop::litgpt;  // which holds to 0.42
+  const Events forward = adapted_events(job, Phase::forward);
+  EXPECT_EQ(count(forward, "-1024 below.adapter_sum activation"), 0) << "kept for backward";
+  EXPECT_EQ(count(forward, "+262144 up temporary"), 2) << "in float16 and in bfloat16";
+  EXPECT_EQ(count(adapted_events(job, Phase::backward), "+262144 up temporary"), 2);
+  const Events made = adapted_events(job, Phase::construction, 0);
+  EXPECT_EQ(count(made, "+1024 head parameter"), 1) << "every linear layer is quantised, the head too";
+}
+
 TEST(Quantized, UnderAutocastLeavesWhatItWasGiven) {
   const Events all = adapted_events(rows(Quantization::nf4, Precision::amp_bf16), Phase::forward);
   EXPECT_EQ(count(all, "+262144 up temporary"), 1) << "in bf16";

@@ -104,6 +104,15 @@ TEST(LanguageLoss, InChunksTheHeadRunsOnSomePositionsAtATime) {
   EXPECT_EQ(bytes_of(plan, 2).left, bytes_of(plan, 1).left);
 }
 
+TEST(LanguageLoss, LitgptsLogitsAreInFloat32BeforeTheirLossBegins) {
+  TrainingJob job = job_with({model::LossForms::chunked, 5});
+  job.precision = Precision::bf16;
+  job.loop = model::Loop::litgpt;
+  const Events forward = events(job, planned(job).plan, Phase::forward);
+  EXPECT_EQ(count(forward, "+120 loss activation"), 1) << "the head's";
+  EXPECT_EQ(count(forward, "+240 loss activation"), 2) << "Fabric's copy, and log_softmax of it";
+}
+
 TEST(LanguageLoss, TorchtuneComputesTheLossOfChunksInFloat32) {
   TrainingJob job = job_with({model::LossForms::chunked, 5});
   job.precision = Precision::bf16;

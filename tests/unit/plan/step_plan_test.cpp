@@ -80,6 +80,47 @@ TEST(StepPlan, KeysAndValuesAreHandedOutByTransformersAlone) {
   EXPECT_LT(left_with(model::Loop::hf_trainer), left_with(model::Loop::litgpt)) << "its outputs are gone too";
 }
 
+TEST(StepPlan, WhatOutlivesTheLossStandsUntilBackwardHasRun) {
+  TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"],
+     "attrs": {"in_features": 4, "out_features": 8, "bias": false, "outlives_loss": true}, "returned": true},
+    {"name": "c", "op": "mean", "inputs": ["a"], "attrs": {"dim": 1}})",
+                           2);
+  job.loop = model::Loop::hf_trainer;
+  const auto plan = planned(job).plan;
+  EXPECT_EQ(count(events(job, plan, Phase::forward, 1), "-64 a activation"), 0);
+  EXPECT_EQ(events(job, plan, Phase::backward, 1).back(), "-64 a activation");
+  EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
+}
+
+TEST(StepPlan, UnderAutocastSomeLoopsGetOutputsInFloat32) {
+  TrainingJob job = job_of(kRows, R"(
+    {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false},
+     "returned": true},
+    {"name": "c", "op": "mean", "inputs": ["a"], "attrs": {"dim": 1}})",
+                           2);
+  job.precision = Precision::amp_bf16;
+  const auto copies = [&](model::Loop loop) {
+    job.loop = loop;
+    return count(events(job, planned(job).plan, Phase::forward, 1), "+64 a activation");
+  };
+  EXPECT_EQ(copies(model::Loop::hf_trainer), copies(model::Loop::script) + 1);
+  job.precision = Precision::fp32;
+  EXPECT_EQ(copies(model::Loop::hf_trainer), copies(model::Loop::script));
+}
+
+TEST(StepPlan, WhereTheFirstBatchIsTheLongestOutputsStandUntilBackwardHasRun) {
+  TrainingJob job = net();
+  job.loop = model::Loop::litgpt;
+  job.batch_lengths = model::BatchLengths::longest_first;
+  const auto plan = planned(job).plan;
+  const Events backward = events(job, plan, Phase::backward, 1);
+  ASSERT_GE(backward.size(), 2U);
+  EXPECT_EQ(count(events(job, plan, Phase::forward, 1), "-16 c activation"), 0);
+  EXPECT_EQ(backward.back(), "-16 c activation");
+  EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
+}
+
 TEST(StepPlan, BeforeTransformers446TheFloat32LogitsAreHandedOut) {
   TrainingJob job = job_of(kRows, R"(
     {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": false},

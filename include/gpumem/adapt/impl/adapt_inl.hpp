@@ -2,14 +2,17 @@
 
 #include "gpumem/adapt/adapt.hpp"
 
+#include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "gpumem/adapt/adapters.hpp"
 #include "gpumem/adapt/base_linears.hpp"
-#include "gpumem/connect/graph_copy.hpp"
+#include "gpumem/adapt/litgpt_model.hpp"
 #include "gpumem/adapt/lora_targets.hpp"
 #include "gpumem/adapt/trained_weights.hpp"
+#include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/core/deadline.hpp"
 
 namespace gpumem::adapt {
@@ -42,7 +45,9 @@ class InputGradients {
 }  // namespace adapt_detail
 
 GPUMEM_INLINE bool adapts(const model::TrainingJob& job) {
-  return job.lora.has_value() || job.quantize != model::Quantization::none || !job.freeze.empty() || !job.train.empty();
+  const bool own = job.graph != nullptr && is_litgpt_model(*job.graph, job);
+  return own || job.lora.has_value() || job.quantize != model::Quantization::none || !job.freeze.empty() ||
+         !job.train.empty();
 }
 
 GPUMEM_INLINE bool inputs_need_gradients(const model::TrainingJob& job) {
@@ -54,24 +59,33 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   const std::vector<BaseLinear> linears = base_linears(wired);
   core::Result<std::vector<model::WeightStorage>> storage = weight_storage(wired, linears, job);
   if (!storage) return storage.error();
+  const bool own = is_litgpt_model(wired.graph(), job);
   LoraTargets targets{std::vector<bool>(linears.size(), false), {}};
   if (job.lora) {
-    core::Result<LoraTargets> found = lora_targets(linears, job.lora_targets);
+    const std::string named = own ? litgpt_targets(linears, job.lora_targets) : job.lora_targets;
+    core::Result<LoraTargets> found = lora_targets(linears, named);
     if (!found) return core::Error(found.error()).in_file(wired.graph().file());
     targets = *std::move(found);
   }
   connect::GraphCopy copy(wired, ops);
   adapt_detail::InputGradients inputs(wired);
+  std::optional<LitgptModel> litgpt;
+  if (own) litgpt.emplace(wired, linears, *storage, targets.chosen, job);
   std::size_t linear = 0;
   core::Pace pace;
   for (std::uint32_t index = 0; index < wired.graph().layers().size(); ++index) {
     if (pace.late()) return core::deadline_error();
     const model::WeightStorage& weights = (*storage)[index];
-    copy.copy(weights, wholly_frozen(wired, wired.graph().layers()[index], weights));
+    if (litgpt && litgpt->take(copy, index)) continue;
+    copy.copy(weights, wholly_frozen(wired, wired.graph().layers()[index], weights), {}, !own);
+    if (own) continue;
     if (inputs_need_gradients(job)) inputs.behind(copy, index);
     if (linear == linears.size() || linears[linear].layer != index) continue;
     if (targets.chosen[linear]) add_adapter(copy, wired, linears[linear], job, weights.quantization);
     ++linear;
+  }
+  if (litgpt && !litgpt->leaves_out().empty()) {
+    copy.remark("the adapter of " + litgpt->leaves_out() + ", which a chunked loss calls, is not counted");
   }
   for (const std::string& name : targets.unknown) {
     copy.remark("no linear layer is called " + name + ", which --lora-targets names; the others have adapters");

@@ -68,8 +68,12 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
   const bool frozen_base = job.lora.has_value() || (freeze.empty() && !train.empty());
   bool quantised = false;
   for (const BaseLinear& linear : linears) {
-    if (job.quantize == model::Quantization::none || linear.output) continue;
+    // BitsandbytesPrecision of Fabric takes every linear layer, the head too.
+    const bool four_bits = job.quantize == model::Quantization::nf4 || job.quantize == model::Quantization::nf4_double;
+    const bool older = four_bits && model::row_of(job.loop).own_model;
+    if (job.quantize == model::Quantization::none || (linear.output && !older)) continue;
     storage[linear.layer].quantization = job.quantize;
+    storage[linear.layer].older_four_bits = older;
     quantised = true;
   }
   if (job.quantize != model::Quantization::none && !quantised) {
@@ -91,6 +95,7 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
     if (job.lora && !freeze.empty())
       static_cast<void>(detail::meant(freeze, path));  // they mean something all the same
     of.frozen &= static_cast<std::uint8_t>(~trained);
+    if (const auto given = model::dtype_of(job.base_dtype); given && of.frozen == detail::kAll) of.dtype = given;
     if (of.quantization == model::Quantization::none) continue;
     if ((trained & detail::kWeight) != 0 && layer.tied_parameters == 0) {
       return core::Error{core::ErrorCode::invalid_argument,

@@ -29,8 +29,9 @@ GPUMEM_INLINE Tensor capped(Forward& forward, Tensor logits, const LanguageHead&
 GPUMEM_INLINE void language_head(Forward& forward, const DecoderSizes& sizes, Tensor hidden,
                                  const LanguageHead& options) {
   const bool changed = options.scales || options.softcap > 0.0;
-  const Tensor logits = forward.linear(options.name, hidden, sizes.width, sizes.vocabulary,
-                                       {.bias = options.bias, .tied = sizes.tied, .returned = !changed});
+  const Tensor logits = forward.linear(
+      options.name, hidden, sizes.width, sizes.vocabulary,
+      {.bias = options.bias, .tied = sizes.tied, .returned = !changed, .outlives_loss = options.outlives_loss});
   const Tensor handed_out = capped(forward, logits, options);
   if (changed) forward.hand_out(handed_out);
   causal_loss(forward, handed_out, hidden, options.upcasts);

@@ -80,11 +80,11 @@ GPUMEM_INLINE Tensor Forward::sample_input(std::string_view name, const Sizes& s
 
 GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::int64_t in, std::int64_t out,
                                      const Linear& options) {
-  const std::array<model::Attribute, 4> attributes = {
-      {{"in_features", in}, {"out_features", out}, {"bias", options.bias}, {"fused_gradient", true}}};
-  const std::span<const model::Attribute> said = std::span(attributes).first(options.fused_gradient ? 4 : 3);
+  std::vector<model::Attribute> attributes = {{"in_features", in}, {"out_features", out}, {"bias", options.bias}};
+  if (options.fused_gradient) attributes.push_back({"fused_gradient", true});
+  if (options.outlives_loss) attributes.push_back({"outlives_loss", true});
   // Both sizes fit 32 bits.
-  return add_layer(name, options.class_name, "linear", {&input, 1}, said,
+  return add_layer(name, options.class_name, "linear", {&input, 1}, attributes,
                    {.tied = options.tied ? in * out : 0, .returned = options.returned, .split = options.split});
 }
 

@@ -70,7 +70,7 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::add_input(model::GraphInput input) {
 }
 
 GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weights, bool frozen,
-                                                const std::optional<ChangedLayer>& change) {
+                                                const std::optional<ChangedLayer>& change, bool tied) {
   const std::size_t at = now_.size();
   const model::ModelGraph& graph = source_.graph();
   const model::Layer& layer = graph.layers()[at];
@@ -83,26 +83,34 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::copy(const model::WeightStorage& weig
   const bool printed = graph.shapes_printed();
   const std::span<const model::Attribute> attributes =
       change ? std::span<const model::Attribute>(change->attributes) : graph.attributes(layer).all();
-  const model::LayerIndex index =
-      builder_.add({.name = graph.name(layer),
-                    .class_name = graph.class_name(layer),
-                    .op = graph.op_traits(layer),
-                    .outputs = graph.outputs(layer),
-                    .inputs = inputs,
-                    .attributes = attributes,
-                    .parameters = change ? std::optional<std::int64_t>() : layer.parameters,
-                    .tied_parameters = change ? change->tied_parameters : layer.tied_parameters,
-                    .frozen = frozen,
-                    .returned = layer.returned,
-                    .inferred = layer.inferred,
-                    .split = layer.split,
-                    .expert = layer.expert,
-                    .line = layer.line});
+  const model::LayerIndex index = builder_.add({.name = graph.name(layer),
+                                                .class_name = graph.class_name(layer),
+                                                .op = graph.op_traits(layer),
+                                                .outputs = graph.outputs(layer),
+                                                .inputs = inputs,
+                                                .attributes = attributes,
+                                                .parameters = change ? std::optional<std::int64_t>() : layer.parameters,
+                                                .tied_parameters = !tied    ? 0
+                                                                   : change ? change->tied_parameters
+                                                                            : layer.tied_parameters,
+                                                .frozen = frozen,
+                                                .returned = layer.returned,
+                                                .inferred = layer.inferred,
+                                                .split = layer.split,
+                                                .expert = layer.expert,
+                                                .line = layer.line});
   shapes_.leaves.push_back(!leaving.empty());
   if (!printed) shapes_.inferred.push_back(leaving.empty() ? core::Shape() : leaving[0]);
   weights_.push_back(weights);
   now_.push_back(index);
   return index;
+}
+
+GPUMEM_INLINE model::LayerIndex GraphCopy::put(NewLayer layer) {
+  mark_blocks();
+  enter(source_.graph().layers()[now_.size()].scope);
+  now_.push_back(insert(std::move(layer)));
+  return now_.back();
 }
 
 GPUMEM_INLINE model::LayerIndex GraphCopy::insert(NewLayer layer) {
@@ -117,6 +125,7 @@ GPUMEM_INLINE model::LayerIndex GraphCopy::insert(NewLayer layer) {
                                                 .op = &(*found)->traits,
                                                 .outputs = {&layer.output, printed ? 1U : 0U},
                                                 .inputs = layer.inputs,
+                                                .frozen = layer.frozen,
                                                 .inferred = true},
                                                std::move(layer.attributes));
   shapes_.leaves.push_back(true);

@@ -31,6 +31,10 @@ GPUMEM_INLINE std::string adapter_fault(const TrainingJob& job) {
   }
   const bool described = !job.lora_targets.empty() || job.lora_dropout > 0.0 || job.lora_dtype != AdapterType::fp32;
   if (described && !job.lora) return "targets, type or dropout of LoRA are given, and no rank; say --lora 16";
+  const bool frozen = job.lora || job.quantize != Quantization::none || !job.freeze.empty() || !job.train.empty();
+  if (job.base_dtype != BaseType::precision && !frozen) {
+    return "the type of the frozen base is given, and nothing is frozen; say --lora 16, or --freeze";
+  }
   return {};
 }
 

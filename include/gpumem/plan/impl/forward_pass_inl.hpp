@@ -49,8 +49,9 @@ class ForwardPassBuilder {
       }
     }
     if (core::deadline_passed()) return core::deadline_error();  // a layer of many steps ends early
+    convert_outputs();
     pass_.model_inputs = tape().inputs().size();
-    pass_.model_functions = tape().functions().size();
+    pass_.model_functions = returned_ > 0 ? returned_ : tape().functions().size();
     for (const ops::Function& function : tape().functions()) {
       if (function.gradient == ops::Gradient::joined) pass_.splits.push_back(function.output);
     }
@@ -126,8 +127,8 @@ class ForwardPassBuilder {
     if (!found) return found.error();
     language_ = *std::move(found);
     // The model returns chunks of logits, and the loop computes their loss: the model's names have ended by then.
-    const bool in_loop = form == model::LossForms::chunked && language_.end >= 0;
-    if (in_loop) language_.replaced[static_cast<std::size_t>(language_.end)] = true;
+    in_loop_ = form == model::LossForms::chunked && language_.end >= 0;
+    if (in_loop_) language_.replaced[static_cast<std::size_t>(language_.end)] = true;
     return std::nullopt;
   }
 
@@ -147,13 +148,30 @@ class ForwardPassBuilder {
     head_.shape = read_shapes_[0];
     head_.width = call.attributes.integer("in_features").value_or(0);
     head_.vocabulary = call.attributes.integer("out_features").value_or(0);
-    const core::Checked weight = core::Checked(head_.width) * core::Checked(head_.vocabulary);
-    const bool bias = call.parameters > 0 && weight.value() != call.parameters;
-    ops::add_parameters(call, tape(),
-                        {{weight, core::Checked(head_.width) + core::Checked(head_.vocabulary)},
-                         bias ? core::Checked(head_.vocabulary) : core::Checked(0)});
+    call.weights = wired_.weights(index);
+    head_.weights = call.weights;
+    if (auto fault = add_head_parameters(call)) return fault;
     head_parameters_.assign(tape().layer_parameters().begin(), tape().layer_parameters().end());
     head_.parameters = head_parameters_;
+    return std::nullopt;
+  }
+
+  std::optional<core::Error> add_head_parameters(const ops::OpCall& call) {
+    const core::Checked weight = core::Checked(head_.width) * core::Checked(head_.vocabulary);
+    const bool bias = call.parameters > 0 && weight.value() != call.parameters;
+    if (call.weights.quantization == model::Quantization::none) {
+      ops::add_parameters(call, tape(),
+                          {{weight, core::Checked(head_.width) + core::Checked(head_.vocabulary)},
+                           bias ? core::Checked(head_.vocabulary) : core::Checked(0)});
+      return std::nullopt;
+    }
+    if (job_.loss_form.kind == model::LossForms::fused) {
+      return core::Error{core::ErrorCode::invalid_argument,
+                         "the fused loss multiplies with the head's own weight, which is quantised here; give "
+                         "--loss chunked:128, or --quantize none",
+                         {}};
+    }
+    ops::add_quantized_parameters(call, tape(), head_.width, head_.vocabulary, bias);
     return std::nullopt;
   }
 
@@ -172,11 +190,11 @@ class ForwardPassBuilder {
     if (!rows || !known) return unknown_size("what the head reads", head_.shape);
     head_.rows = *rows;
     if (job_.loss_form.kind == model::LossForms::fused) return ops::record_fused_linear_cross_entropy(tape(), head_);
-    std::vector<TensorId> logits;
-    const bool upcasts = model::row_of(job_.loop).upcasts;
-    const TensorId loss = ops::record_chunked_cross_entropy(tape(), head_, job_.loss_form.count, upcasts, logits);
+    const ops::ChunkedLoss how = {job_.loss_form.count, hands_out_float(), model::row_of(job_.loop).upcasts};
+    const std::vector<TensorId> logits = ops::record_chunked_logits(tape(), head_, how);
+    if (in_loop_) returned_ = tape().functions().size();
     for (const TensorId part : logits) hold(part);
-    return loss;
+    return ops::record_chunked_cross_entropy(tape(), logits, how);
   }
 
   std::optional<core::Error> add_layer(std::size_t index) {
@@ -272,6 +290,44 @@ class ForwardPassBuilder {
     return pass_.stages[static_cast<std::size_t>(std::max<std::ptrdiff_t>(behind - 1, 0))];
   }
 
+  /// Whether the loop gets what the model returns in float32.
+  [[nodiscard]] bool hands_out_float() const {
+    const model::OutputType outputs = model::row_of(job_.loop).outputs;
+    const bool autocast = job_.precision == model::Precision::amp_fp16 || job_.precision == model::Precision::amp_bf16;
+    return outputs == model::OutputType::always_float ||
+           (autocast && outputs == model::OutputType::float_under_autocast);
+  }
+
+  /// Whether the model itself makes a float32 copy of the tensor. Up to transformers 4.45 that one is handed out.
+  [[nodiscard]] bool has_float_copy(TensorId tensor) {
+    return std::ranges::any_of(tape().functions(), [&](const ops::Function& function) {
+      const ops::TensorSize& made = tape().tensor(function.output).size;
+      return function.inputs.count == 1 && tape().list(function.inputs)[0] == tensor &&
+             function.kind == ops::Output::fresh && made.dtype == core::DType::float32 &&
+             made.elements.value() == tape().tensor(tensor).size.elements.value();
+    });
+  }
+
+  /// Not the keys and values of a cache, which is an object of its own.
+  void convert_outputs() {
+    if (!hands_out_float()) return;
+    std::vector<TensorId> handed_out;
+    for (const TensorId held : pass_.held) {
+      const std::uint32_t layer = tape().tensor(held).layer;
+      const model::Attributes attributes = graph_.attributes(graph_.layers()[layer]);
+      const bool float_already = job_.transformers == model::Transformers::v4_45 && has_float_copy(held);
+      if (attributes.flag("cache", false) || float_already) {
+        handed_out.push_back(held);
+        continue;
+      }
+      if (attributes.flag("outlives_loss", false)) handed_out.push_back(held);
+      tape().begin_layer(layer);
+      const TensorId copy = tape().cast(held, core::DType::float32);
+      if (handed_out.empty() || handed_out.back() != copy) handed_out.push_back(copy);
+    }
+    pass_.held = std::move(handed_out);
+  }
+
   /// A loss for every output that nothing else reads.
   std::optional<core::Error> add_losses(const ops::Catalogue& ops) {
     const ops::Op* loss = nullptr;
@@ -348,6 +404,8 @@ class ForwardPassBuilder {
   HeadAndLoss language_;     ///< of a chunked or fused loss
   ops::LanguageHead head_;
   std::vector<TensorId> head_parameters_;
+  bool in_loop_ = false;      ///< the model returns logits, and the loop computes their loss
+  std::size_t returned_ = 0;  ///< then: how many functions the model has
 };
 
 }  // namespace forward_pass_detail

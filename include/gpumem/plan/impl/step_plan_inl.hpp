@@ -110,6 +110,7 @@ class TrainingScript {
     loader_.load();
     forward(false, true);
     end_outputs();
+    end_last_outputs();
     hold_outputs();
   }
 
@@ -212,6 +213,7 @@ class TrainingScript {
     if (first) zero_grad_at(model::ZeroGrad::before_backward);
     begin(Phase::backward, step_, bytes);
     gradients_.backward(pass_.stages.front(), scaler_.scale_loss());
+    end_last_outputs();
     hold_outputs();
   }
 
@@ -335,19 +337,47 @@ class TrainingScript {
   void end_outputs() {
     if (loop_.keeps_outputs) return;
     for (const ops::TensorId held : held_) {
-      if (held != pass_.loss) state_.let_go(held);
+      if (held != pass_.loss && !outlives_loss(held)) state_.let_go(held);
     }
+  }
+
+  /// Backward has run: what outlived the loss goes too.
+  void end_last_outputs() {
+    if (loop_.keeps_outputs) return;
+    for (const ops::TensorId held : held_) {
+      if (held != pass_.loss && outlives_loss(held)) state_.let_go(held);
+    }
+  }
+
+  [[nodiscard]] bool outlives_loss(ops::TensorId held) const {
+    const model::ModelGraph& graph = pass_.wired.graph();
+    return graph.attributes(graph.layers()[pass_.tape.tensor(held).layer]).flag("outlives_loss", false);
   }
 
   /// The outputs and the loss stay under their names until the next step makes new ones.
   void hold_outputs() {
+    const bool alike = job_.batch_lengths == model::BatchLengths::alike;
+    if (!alike && loop_.keeps_outputs) let_go_of_outputs();
+    const bool keeps = loop_.keeps_outputs && alike;
+    hold_graph(keeps);
     // Two of them may be views of one tensor, which each holds.
     for (const ops::TensorId held : held_) {
-      if (held != pass_.loss && !loop_.keeps_outputs) continue;
+      if (held != pass_.loss && !keeps) continue;
       (held == pass_.loss ? held_loss_ : held_outputs_).push_back(state_.slot(held));
     }
     for (const ops::TensorId held : held_) {
-      if (held == pass_.loss || loop_.keeps_outputs) state_.slot(held) = kNoSlot;
+      if (held == pass_.loss || keeps) state_.slot(held) = kNoSlot;
+    }
+  }
+  /// What functions hold until the graph ends: with the loss's name, or when backward returns.
+  void hold_graph(bool keeps) {
+    std::vector<Slot> kept = calls_.take_kept_of_graph();
+    if (!keeps) drop(kept);
+    held_loss_.insert(held_loss_.end(), kept.begin(), kept.end());
+  }
+  void let_go_of_outputs() {
+    for (const ops::TensorId held : held_) {
+      if (held != pass_.loss) state_.let_go(held);
     }
   }
   void drop(std::vector<Slot>& held) {
