@@ -83,6 +83,7 @@ constexpr SourceOption kSourceOptions[] = {
     {"huggingface/transformers", "foreach", "false"},
     // litgpt/finetune/lora.py: fit() binds `logits` and `loss` until the next micro-batch binds them again.
     {"Lightning-AI/litgpt", "loop", "litgpt"},
+    {"Lightning-AI/litgpt", "lora_dropout", "0.05"},  // of the script and of the hub's files
     // train.py of fsdp_qlora binds `output` and `loss` likewise.
     {"AnswerDotAI/fsdp_qlora", "loop", "script"},
     // torchtitan/train.py: `del pred` before backward, as torchtune has it.
@@ -155,8 +156,18 @@ std::string_view source_of(const core::CsvCells& cells) {
 void take_source_options(std::string_view source, job::JobRequest& request) {
   for (const SourceOption& row : kSourceOptions) {
     const job::JobOption* const option = job::find_option(row.option);
-    if (row.source == source && option != nullptr) (void)job::set_option_text(*option, request, row.value);
+    const bool of_none = row.option.starts_with("lora") && !request.training.lora;
+    if (row.source == source && option != nullptr && !of_none) (void)job::set_option_text(*option, request, row.value);
   }
+}
+
+/// The rows of a table for which a clause tells an option.
+enum class Where : std::uint8_t { any, adapters, one_gpu, adapters_on_one_gpu };
+
+bool holds(Where where, bool adapts, bool one_gpu) {
+  const bool of_adapters = where == Where::adapters || where == Where::adapters_on_one_gpu;
+  const bool on_one_gpu = where == Where::one_gpu || where == Where::adapters_on_one_gpu;
+  return (adapts || !of_adapters) && (one_gpu || !on_one_gpu);
 }
 
 /// An option that a clause of a row's notes tells.
@@ -165,16 +176,22 @@ struct ToldOption {
   std::string_view clause;
   std::string_view option;
   std::string_view value;
-  bool on_one_gpu = false;  ///< the clause tells it of one GPU alone
+  Where where = Where::any;
 };
 
 constexpr ToldOption kToldOptions[] = {
-    {"notes", "adapters=fp32", "lora_dtype", "fp32"},
-    {"notes", "adapters=bf16", "lora_dtype", "bf16"},
-    {"notes", "alpha 16, dropout 0.1", "lora_dropout", "0.1"},
+    {"notes", "adapters=fp32", "lora_dtype", "fp32", Where::adapters},
+    {"notes", "adapters=bf16", "lora_dtype", "bf16", Where::adapters},
+    {"notes", "alpha 16, dropout 0.1", "lora_dropout", "0.1", Where::adapters},
+    // SFTTrainer with bf16: the base as it was loaded, in bfloat16, under autocast.
+    {"notes", "bf16 autocast on", "precision", "amp-bf16", Where::adapters_on_one_gpu},
+    {"notes", "bf16 autocast on", "base_dtype", "bf16", Where::adapters_on_one_gpu},
+    {"notes", "norms, embeddings and lm_head are cast to float32", "base_dtype", "fp32", Where::adapters_on_one_gpu},
     // prepare_model_for_kbit_training() casts what is not quantised to float32; computing stays in bfloat16.
-    {"notes", "norms, embeddings and lm_head are cast to float32", "precision", "amp-bf16", true},
+    {"notes", "norms, embeddings and lm_head are cast to float32", "precision", "amp-bf16", Where::one_gpu},
     {"software", "transformers 4.45", "transformers", "4.45"},
+    {"notes", "the first iteration holds the longest", "batch_lengths", "longest-first"},
+    {"software", "CUDA 11.2", "software", "cuda-11.2"},
     {"software", "flash-attn", "attention", "flash"},
     // Megatron's --fp16 is float16 weights with float32 masters.
     {"software", "Megatron-LM --fp16", "precision", "fp16-mixed"},
@@ -185,10 +202,14 @@ void take_told_options(const core::CsvCells& cells, bool one_gpu, job::JobReques
   for (const ToldOption& row : kToldOptions) {
     const bool told = cells.text(row.column).find(row.clause) != std::string_view::npos;
     const job::JobOption* const option = job::find_option(row.option);
-    if (!told || option == nullptr || (row.option.starts_with("lora") && !adapts)) continue;
-    if (row.on_one_gpu && !one_gpu) continue;
+    if (!told || option == nullptr || !holds(row.where, adapts, one_gpu)) continue;
     (void)job::set_option_text(*option, request, row.value);
   }
+}
+
+/// Before PyTorch 2.0, zero_grad() filled the gradients with zeros and left them standing.
+void take_older_pytorch(const core::CsvCells& cells, job::JobRequest& request) {
+  if (cells.text("software").starts_with("transformers of 2022")) request.training.zero_grad_to_none = false;
 }
 
 /// "full", "LoRA", "QLoRA" (a base in nf4) or "LoRA on gptq-4bit".
@@ -225,6 +246,7 @@ core::Status take_job(const core::CsvCells& cells, MeasuredRun& run, job::JobReq
   }
   take_source_options(run.source, request);
   take_told_options(cells, run.gpus == 1, request);
+  take_older_pytorch(cells, request);
   if (missing.kinds.empty()) return core::Done{};
   run.refusal = "not modelled: " + missing.kinds;
   return cells.malformed("not modelled: " + missing.values);

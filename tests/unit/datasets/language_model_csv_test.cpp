@@ -100,6 +100,12 @@ TEST(LanguageModelCsv, ASourceImpliesOptions) {
   const MeasuredRun guide = read_one("source", "huggingface/transformers:docs/made_up.mdx@0");
   ASSERT_FALSE(guide.error);
   EXPECT_FALSE(guide.job.foreach) << "its AdamW goes tensor by tensor";
+  const MeasuredRun litgpt = read_one("lora_rank,source", "8,Lightning-AI/litgpt:made_up.md@0");
+  ASSERT_FALSE(litgpt.error) << core::to_string(*litgpt.error);
+  EXPECT_EQ(litgpt.job.lora_dropout, 0.05);
+  const MeasuredRun whole = read_one("source", "Lightning-AI/litgpt:made_up.md@0");
+  ASSERT_FALSE(whole.error) << core::to_string(*whole.error);
+  EXPECT_EQ(whole.job.lora_dropout, 0.0) << "it has no adapters";
   const MeasuredRun other = read_one("source", "who/what@0");
   ASSERT_FALSE(other.error);
   EXPECT_TRUE(other.job.foreach);
@@ -116,6 +122,21 @@ TEST(LanguageModelCsv, NotesAndSoftwareTellOptions) {
   EXPECT_EQ(run.job.precision, model::Precision::amp_bf16);
   EXPECT_EQ(run.job.transformers, model::Transformers::v4_45);
   EXPECT_EQ(run.job.attention, model::AttentionBackend::flash);
+  EXPECT_EQ(run.job.base_dtype, model::BaseType::fp32);
+  const MeasuredRun autocast = read_one("precision,lora_rank,notes", "bf16,8,\"adapters=fp32; bf16 autocast on\"");
+  ASSERT_FALSE(autocast.error) << core::to_string(*autocast.error);
+  EXPECT_EQ(autocast.job.precision, model::Precision::amp_bf16);
+  EXPECT_EQ(autocast.job.base_dtype, model::BaseType::bf16);
+  const MeasuredRun full = read_one("precision,notes", "bf16,bf16 autocast on");
+  ASSERT_FALSE(full.error) << core::to_string(*full.error);
+  EXPECT_EQ(full.job.precision, model::Precision::bf16) << "its weights, gradients and states are";
+  const MeasuredRun first = read_one("notes", "the first iteration holds the longest Alpaca sample");
+  ASSERT_FALSE(first.error) << core::to_string(*first.error);
+  EXPECT_EQ(first.job.batch_lengths, model::BatchLengths::longest_first);
+  const MeasuredRun older = read_one("software", "\"transformers of 2022-01; driver 460.91.03, CUDA 11.2\"");
+  ASSERT_FALSE(older.error) << core::to_string(*older.error);
+  EXPECT_FALSE(older.job.zero_grad_to_none);
+  EXPECT_EQ(older.job.software, "cuda-11.2");
   const MeasuredRun without = read_one("notes", "adapters=bf16");
   EXPECT_EQ(without.job.lora_dtype, model::AdapterType::fp32) << "it has no adapters";
 }
