@@ -53,6 +53,23 @@ TEST(Evidence, AnotherGpuWidensTheRangeAndSaysWhy) {
   EXPECT_GT(width(found), width(known));
 }
 
+TEST(Evidence, RunsThatOthersPublishedOfLanguageModelsNarrowTheirRange) {
+  constexpr const char* kConfig =
+      R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128,
+          "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu"})";
+  TrainingJob job = job_of(kConfig);
+  job.sequence_length = 64;
+  job.precision = Precision::bf16;
+  const auto above = [](const MemoryEstimate& of) {
+    return static_cast<double>(of.upper.count()) / static_cast<double>(of.expected.count());
+  };
+  const MemoryEstimate published = estimated(job, "a100-80gb");
+  EXPECT_EQ(subjects(published), "context precision ");
+  EXPECT_FALSE(published.upper_coverage.has_value()) << "they are not our own";
+  job.precision = Precision::fp16_mixed;
+  EXPECT_LT(above(published), above(estimated(job, "a100-80gb"))) << "nobody published runs of that";
+}
+
 TEST(Evidence, GpusOfXMemsRunsKeepTheirCoverage) {
   const MemoryEstimate found = estimated(job_of(std::string(testing::kSmallGraph)), "rtx3060-12gb");
   EXPECT_EQ(found.upper_coverage, 0.95);
