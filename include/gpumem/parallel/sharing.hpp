@@ -47,7 +47,8 @@ struct Sharing {
   std::int64_t bucket_elements = 0;            ///< of partitioned gradients
   bool buffers_stand = false;                  ///< bucket and shares of partitioned gradients, from the start on
   bool cat_gradients = false;                  ///< a unit's gradients become one tensor before they are reduced
-  bool keeps_frozen_inputs = false;            ///< until backward ends: of checkpointed units with frozen parameters
+  bool keeps_frozen_inputs = false;            ///< until backward ends: of units whose parameters are all frozen
+  bool adapters_apart = false;                 ///< adapters are no part of the unit that they stand in
   bool gradients_until_forward = false;        ///< zero_grad() does not release them; the next forward does
 
   std::int64_t state_ranks = 1;   ///< that share masters and states

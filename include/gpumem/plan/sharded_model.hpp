@@ -56,6 +56,7 @@ class ShardedModel {
   struct Unit {
     std::vector<ops::TensorId> parameters;
     bool frozen = false;              ///< some of them are
+    bool trained = false;             ///< some of them are not
     bool in_backward = false;         ///< autograd comes to it
     std::vector<Slot> whole;          ///< its parameters while they are gathered
     Slot buffer = kNoSlot;            ///< of a gather that has not been copied out

@@ -98,13 +98,15 @@ def wrapped(model: nn.Module, options: dict[str, str]) -> nn.Module:
     return {"ddp": with_ddp, "fsdp1": with_fsdp1, "fsdp2": with_fsdp2, "hsdp": with_fsdp2}[kind](model, options)
 
 
-def run_blocks(checkpointing: bool) -> Callable[..., Tensor]:
+def run_blocks(checkpointing: bool, reentrant: bool) -> Callable[..., Tensor]:
     """Without a cache of keys and values, of which fully_shard() hands each block a copy."""
 
     def run(self: Any, hidden_states: Tensor, cache: Any, *arguments: Any) -> Tensor:
         for layer in blocks_of(self):
             if checkpointing:
-                hidden_states = checkpoint(layer.__call__, hidden_states, None, *arguments, use_reentrant=False)
+                hidden_states = checkpoint(
+                    layer.__call__, hidden_states, None, *arguments, use_reentrant=reentrant
+                )
             else:
                 hidden_states = layer(hidden_states, None, *arguments)
         return hidden_states
@@ -112,22 +114,40 @@ def run_blocks(checkpointing: bool) -> Callable[..., Tensor]:
     return run
 
 
+def freeze(model: nn.Module, options: dict[str, str]) -> None:
+    """As accelerate leaves it: under mixed precision what is frozen stays in the lower type."""
+    for layer in filter(None, options.get("freeze", "").split(",")):
+        for each in model.get_submodule(layer).parameters():
+            each.requires_grad_(False)
+            if options["precision"] == "bf16-mixed":
+                each.data = each.data.to(BFLOAT16)
+
+
 def measure(config: dict[str, Any], options: dict[str, str]) -> int:
-    """The steps of litgpt's loop: outputs and loss keep their names, and gradients are zeroed behind the step."""
+    """The steps of litgpt's loop (outputs and loss keep their names) or of HuggingFace's Trainer, whose checkpointing is
+    reentrant. Both zero gradients behind the step."""
+    trainer = options["loop"] == "hf-trainer"
     dtype = BFLOAT16 if options["precision"] == "bf16" else torch.float32
     with gpumem.record.pretend_world(int(options["data_parallel"])), recording() as recorder:
         model = BUILDERS[config["model_type"]](config).to("cuda", dtype)
+        freeze(model, options)
         model.model.checkpointing = True
-        model.model.run_blocks = types.MethodType(run_blocks(options["checkpointing"] != "none"), model.model)
+        model.model.run_blocks = types.MethodType(
+            run_blocks(options["checkpointing"] != "none", trainer), model.model
+        )
         model = wrapped(model, options)
-        optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
-        outputs = None
+        optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-4)
+        outputs = loss = None
         for _ in range(2):
             recorder.steps.next_step()
             for _ in range(int(options["accumulate"])):
                 batch = batch_of(config, dtype, *SIZES)
                 outputs = model(*batch)
-                outputs.loss.backward()
+                loss = outputs.loss
+                if trainer:
+                    outputs = None  # with the function that computes the loss
+                loss.backward()
+                loss = loss.detach()
             optimizer.step()
             optimizer.zero_grad()
     return peak_of_steps(recorder.run)
@@ -145,6 +165,10 @@ def runs() -> list[dict[str, str]]:
                     for accumulate in ("1", "2") if world == "2" and checkpointing == "none" else ("1",):
                         chosen = dict(sharding=sharding, data_parallel=world, precision=precision)
                         all_runs.append({**usual, **chosen, "checkpointing": checkpointing, "accumulate": accumulate})
+    for precision in ("fp32", "bf16", "bf16-mixed"):
+        chosen = dict(sharding="fsdp1", data_parallel="4", precision=precision, loop="hf-trainer", checkpointing="full")
+        for frozen in ({}, {"freeze": "model.layers.2,model.layers.3"}):
+            all_runs.append({**usual, **chosen, "accumulate": "1", **frozen})
     return all_runs
 
 

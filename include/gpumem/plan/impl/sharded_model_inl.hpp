@@ -90,6 +90,7 @@ GPUMEM_INLINE void ShardedModel::find_blocks() {
     unit_of_[static_cast<std::size_t>(parameter.tensor)] = number;
     units_[number].parameters.push_back(parameter.tensor);
     units_[number].frozen |= parameter.frozen;
+    units_[number].trained |= !parameter.frozen;
   }
 }
 
@@ -275,8 +276,9 @@ GPUMEM_INLINE void ShardedModel::end_backward_of(std::size_t function) {
 }
 
 GPUMEM_INLINE bool ShardedModel::keeps_inputs_of(std::size_t function) const {
-  return sharing_.keeps_frozen_inputs && !begins_.empty() && begins_[function] != kNoUnit &&
-         units_[begins_[function]].frozen;
+  if (!sharing_.keeps_frozen_inputs || begins_.empty() || begins_[function] == kNoUnit) return false;
+  const Unit& unit = units_[begins_[function]];
+  return unit.frozen && (!unit.trained || sharing_.adapters_apart);
 }
 
 GPUMEM_INLINE void ShardedModel::keep_until_end(Slot slot) {
