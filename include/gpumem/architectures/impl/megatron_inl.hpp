@@ -32,6 +32,7 @@ struct Model {
   std::int64_t shared_inner = 0;
   std::vector<bool> mixes;       ///< by layer
   bool corrects = false;         ///< a bias of the scores that choose the experts
+  bool uneven = false;           ///< pipeline stages that do not have as many layers each
   bool whole_experts = false;    ///< tensor parallel ranks do not share an expert's weights
   bool fused_gradients = false;  ///< products add a weight's gradient to the main one themselves
   bool lower_loss = false;       ///< TransformerEngine's cross entropy, of logits that are not cast
@@ -250,6 +251,9 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
                           config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
   model.lower_loss =
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
+  model.uneven = config.has("decoder_first_pipeline_num_layers") || config.has("decoder_last_pipeline_num_layers") ||
+                 config.flag("account_for_embedding_in_pipeline_split", false) ||
+                 config.flag("account_for_loss_in_pipeline_split", false);
   for (const std::string_view name : kRun) config.ignore({name});
   return model;
 }
@@ -346,6 +350,7 @@ GPUMEM_INLINE void write(ConfigFields& config, Head, Forward& f) {
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
   if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
+  if (model.uneven) f.warn("its pipeline stages have layers of different numbers; they are taken to have as many each");
   const Tensor ids = f.token_input("input_ids");
   Tensor hidden = embedded(f, model, ids);
   {
