@@ -193,8 +193,8 @@ constexpr ToldOption kToldOptions[] = {
     {"notes", "the first iteration holds the longest", "batch_lengths", "longest-first"},
     {"software", "CUDA 11.2", "software", "cuda-11.2"},
     {"software", "flash-attn", "attention", "flash"},
-    // Megatron's --fp16 is float16 weights with float32 masters.
-    {"software", "Megatron-LM --fp16", "precision", "fp16-mixed"},
+    // Megatron's --fp16: float16 weights with float32 masters.
+    {"notes", "fp16 weights", "precision", "fp16-mixed"},
 };
 
 void take_told_options(const core::CsvCells& cells, bool one_gpu, job::JobRequest& request) {

@@ -22,4 +22,11 @@ namespace gpumem::parallel {
   return sharing;
 }
 
+/// Megatron's without it: the same buffer of gradients, and masters and states whole on each rank.
+[[nodiscard]] inline Sharing main_gradients(const model::TrainingJob& job) {
+  Sharing sharing = distributed_optimizer(job);
+  sharing.state_ranks = 1;
+  return sharing;
+}
+
 }  // namespace gpumem::parallel

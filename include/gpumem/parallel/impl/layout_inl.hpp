@@ -124,15 +124,15 @@ GPUMEM_INLINE core::Status check(const model::TrainingJob& job) {
 GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::string_view method) {
   core::Status possible = check(job);
   if (!possible) return possible;
-  const std::string split = layout_detail::split_of_model(job.layout);
-  if (!split.empty()) {
-    return layout_detail::refused(std::string(method) + " does not model " + split +
-                                  "; without it the answer is one GPU's");
-  }
   const auto sharing = sharing_of(job);
   if (!sharing) return sharing.error();
-  if (job.layout.sharding.kind == model::Shardings::none) return check_one_gpu(job, method);
-  return core::Done{};
+  const std::string split = layout_detail::split_of_model(job.layout);
+  if (job.layout.sharding.kind != model::Shardings::none) return core::Done{};
+  if (split.empty()) return check_one_gpu(job, method);
+  if (job.layout.data_parallel == 1) return core::Done{};
+  return layout_detail::refused(std::string(method) + " takes " + split + " beside --data-parallel " +
+                                std::to_string(job.layout.data_parallel) +
+                                " where --sharding says how these share the model: ddp, fsdp2, distributed-optimizer");
 }
 
 GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method) {

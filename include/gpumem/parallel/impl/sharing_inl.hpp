@@ -45,6 +45,11 @@ GPUMEM_INLINE core::Result<Sharing> sharing_of(const model::TrainingJob& job) {
   if (std::string fault = sharing_detail::fault(job); !fault.empty()) {
     return core::Error{core::ErrorCode::invalid_argument, std::move(fault), {}};
   }
+  const bool one_rank_or_alike =
+      job.layout.sharding.kind == model::Shardings::none || job.layout.sharding.kind == model::Shardings::ddp;
+  if (model::row_of(job.loop).main_gradients && model::has_masters(job.precision) && one_rank_or_alike) {
+    return main_gradients(job);
+  }
   switch (job.layout.sharding.kind) {
     case model::Shardings::ddp: return ddp(job);
     case model::Shardings::fsdp1: return fsdp1(job);
