@@ -138,7 +138,7 @@ TEST(RankGraph, ExpertsAreSharedOut) {
   });
   EXPECT_EQ(parameters(graph), whole - 4 * 2 * kExpert);
   // 16 tokens of each of 2 ranks go to 2 of 4 experts each: 16 rows a sample and expert.
-  EXPECT_EQ(shapes(graph, "linear_fc1"), std::vector<std::string>(8, "[16*N, 128]"));
+  EXPECT_EQ(shapes(graph, "linear_fc1"), std::vector<std::string>(8, "[16N, 128]"));
 }
 
 TEST(RankGraph, RefusesWhatTheModelCannotShare) {
