@@ -125,6 +125,14 @@ TEST(Layout, NoMethodGivesOneGpusAnswerForAnother) {
   EXPECT_TRUE(fails(check_modelled(replicas, "replay"), ErrorCode::invalid_argument, 0, words));
 }
 
+TEST(Layout, APipelineKeepsNoResultsOfCheckpointing) {
+  TrainingJob job = job_with([](Layout& of) { of.pipeline_parallel = 2; });
+  job.activation_checkpointing = true;
+  EXPECT_TRUE(succeeds(check_modelled(job, "replay")));
+  job.checkpoints.kind = model::Checkpoints::selective_op;
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "selective-op in a pipeline"));
+}
+
 TEST(Layout, OnlyJobsOfSeveralGpusHaveCommunicators) {
   EXPECT_EQ(communicators(Layout()).upper.count(), 0);
   Layout layout;

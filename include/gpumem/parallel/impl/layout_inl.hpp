@@ -124,6 +124,12 @@ GPUMEM_INLINE core::Status check(const model::TrainingJob& job) {
 GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::string_view method) {
   core::Status possible = check(job);
   if (!possible) return possible;
+  // What such checkpointing keeps is not held a micro-batch.
+  const bool keeps_results = job.activation_checkpointing && job.checkpoints.kind == model::Checkpoints::selective_op;
+  if (job.layout.pipeline_parallel > 1 && keeps_results) {
+    return layout_detail::refused(std::string(method) +
+                                  " does not model --checkpointing selective-op in a pipeline; say full, or none");
+  }
   const auto sharing = sharing_of(job);
   if (!sharing) return sharing.error();
   const std::string split = layout_detail::split_of_model(job.layout);
