@@ -273,6 +273,12 @@ def estimate_module(
     examples = _examples(module, example_inputs)
     if batch_size is None:
         options["batch_size"] = examples[0].shape[0]
+    return _exported_or_recorded(module, examples, options, deadline_ms)
+
+
+def _exported_or_recorded(
+    module: torch.nn.Module, examples: list[torch.Tensor], options: Mapping[str, Any], deadline_ms: int
+) -> Estimate:
     try:
         return estimate(export_module(module, examples), deadline_ms=deadline_ms, **options)
     except Error as error:
