@@ -2,3 +2,4 @@
 #include "gpumem/job/impl/job_from_inl.hpp"
 #include "gpumem/job/impl/job_options_inl.hpp"
 #include "gpumem/job/impl/option_columns_inl.hpp"
+#include "gpumem/job/impl/option_words_inl.hpp"

@@ -99,7 +99,7 @@ TEST(JobStruct, OfZerosIsAllDefaults) {
 TEST(JobStruct, KeepsSeveralGpusThatJsonAsksFor) {
   const auto request = from_json(R"({"data_parallel": 8, "gpu": "t4-16gb"})");
   ASSERT_TRUE(succeeds(request));
-  EXPECT_EQ(request->training.data_parallel, 8);
+  EXPECT_EQ(request->training.layout.data_parallel, 8);
   EXPECT_EQ(request->gpu, "t4-16gb");
 }
 

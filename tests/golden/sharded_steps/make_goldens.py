@@ -124,8 +124,8 @@ def freeze(model: nn.Module, options: dict[str, str]) -> None:
 
 
 def measure(config: dict[str, Any], options: dict[str, str]) -> int:
-    """The steps of litgpt's loop (outputs and loss keep their names) or of HuggingFace's Trainer, whose checkpointing is
-    reentrant. Both zero gradients behind the step."""
+    """The steps of torchtune's loop or of HuggingFace's Trainer, whose checkpointing is reentrant. The outputs end with the
+    function that computes the loss, which keeps its name. Both zero gradients behind the step."""
     trainer = options["loop"] == "hf-trainer"
     dtype = BFLOAT16 if options["precision"] == "bf16" else torch.float32
     with gpumem.record.pretend_world(int(options["data_parallel"])), recording() as recorder:
@@ -137,15 +137,11 @@ def measure(config: dict[str, Any], options: dict[str, str]) -> int:
         )
         model = wrapped(model, options)
         optimizer = torch.optim.AdamW([each for each in model.parameters() if each.requires_grad], lr=1e-4)
-        outputs = loss = None
         for _ in range(2):
             recorder.steps.next_step()
             for _ in range(int(options["accumulate"])):
                 batch = batch_of(config, dtype, *SIZES)
-                outputs = model(*batch)
-                loss = outputs.loss
-                if trainer:
-                    outputs = None  # with the function that computes the loss
+                loss = model(*batch).loss
                 loss.backward()
                 loss = loss.detach()
             optimizer.step()
@@ -154,7 +150,7 @@ def measure(config: dict[str, Any], options: dict[str, str]) -> int:
 
 
 def runs() -> list[dict[str, str]]:
-    usual = {"loop": "litgpt", "batch_size": str(SIZES[0]), "seq_length": str(SIZES[1])}
+    usual = {"loop": "torchtune", "batch_size": str(SIZES[0]), "seq_length": str(SIZES[1])}
     all_runs = []
     for sharding in ("fsdp2", "fsdp1", "ddp", "hsdp:2"):
         for world in ("8",) if sharding.startswith("hsdp") else ("2", "8"):

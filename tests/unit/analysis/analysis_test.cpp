@@ -28,69 +28,66 @@ struct Change {
 };
 
 /// Every field of a job but its graph.
-const std::vector<Change>& changes() {
-  static const std::vector<Change> kAll = {
-      {[](TrainingJob& job) { job.batch_size = 96; }},
-      {[](TrainingJob& job) {
-         job.input_shape = {3, 128, 128};
-       },
-       false, false},
-      {[](TrainingJob& job) { job.sequence_length = 16; }, false, false},
-      {[](TrainingJob& job) { job.precision = Precision::amp_fp16; }, true, false},
-      {[](TrainingJob& job) { job.loss = model::Loss::mse; }, true, false},
-      {[](TrainingJob& job) {
-         job.loss_form = {model::LossForms::fused_ce, 0};
-       },
-       true, false},
-      {[](TrainingJob& job) { job.loop = model::Loop::hf_trainer; }, true, false},
-      {[](TrainingJob& job) {
-        job.activation_checkpointing = true;
-        job.checkpoints = {model::Checkpoints::every, 2};
-      }},
-      {[](TrainingJob& job) { job.attention = model::AttentionBackend::eager; }, true, false},
-      {[](TrainingJob& job) { job.offload = model::Offload::activations; }},
-      {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }, true, false},
-      {[](TrainingJob& job) { job.batch_lengths = model::BatchLengths::longest_first; }},
-      {[](TrainingJob& job) { job.optimizer = Optimizer::sgd; }},
-      {[](TrainingJob& job) { job.foreach = false; }},
-      {[](TrainingJob& job) { job.fused = true; }},
-      {[](TrainingJob& job) { job.weight_decay = true; }},
-      {[](TrainingJob& job) { job.prefetch = true; }},
-      {[](TrainingJob& job) { job.cudnn_benchmark = true; }},
-      {[](TrainingJob& job) { job.gradient_accumulation = 3; }},
-      {[](TrainingJob& job) { job.activation_checkpointing = true; }},
-      {[](TrainingJob& job) { job.zero_grad_to_none = false; }},
-      {[](TrainingJob& job) { job.zero_grad = model::ZeroGrad::step_end; }},
-      {[](TrainingJob& job) { job.software = "lazy-loading"; }},
-      {[](TrainingJob& job) { job.samples_per_epoch = 1000; }},
-      {[](TrainingJob& job) { job.summary_pass = true; }},
-      {[](TrainingJob& job) { job.validation_pass = true; }},
-      {[](TrainingJob& job) { job.strict = true; }, false, false},
-      {[](TrainingJob& job) { job.freeze = "layer1*"; }, true, false},
-      {[](TrainingJob& job) { job.train = "fc"; }, true, false},
-      {[](TrainingJob& job) {
-         job.lora = 4;
-         job.lora_targets = "fc";
-       },
-       true, false},
-      {[](TrainingJob& job) { job.lora_targets = "fc"; }, true, false},
-      {[](TrainingJob& job) { job.lora_dtype = model::AdapterType::bf16; }, true, false},
-      {[](TrainingJob& job) { job.lora_dropout = 0.1; }, true, false},
-      {[](TrainingJob& job) { job.layout.data_parallel = 2; }},
-      {[](TrainingJob& job) {
-        job.layout.data_parallel = 2;
-        job.layout.sharding = {model::Shardings::ddp, 0};
-      }},
-      {[](TrainingJob& job) {
-        job.layout.rank = {model::Ranks::last, 0};
-      }},
-      {[](TrainingJob& job) { job.layout.tensor_parallel = 2; }, true, false},
-      {[](TrainingJob& job) { job.layout.pipeline_parallel = 2; }, true, false},
-      {[](TrainingJob& job) { job.quantize = model::Quantization::nf4; }, true, false},
-      {[](TrainingJob& job) { job.base_dtype = model::BaseType::bf16; }, true, false},
-  };
-  return kAll;
-}
+const std::vector<Change> kChanges = {
+    {[](TrainingJob& job) { job.batch_size = 96; }},
+    {[](TrainingJob& job) {
+       job.input_shape = {3, 128, 128};
+     },
+     false, false},
+    {[](TrainingJob& job) { job.sequence_length = 16; }, false, false},
+    {[](TrainingJob& job) { job.precision = Precision::amp_fp16; }, true, false},
+    {[](TrainingJob& job) { job.loss = model::Loss::mse; }, true, false},
+    {[](TrainingJob& job) {
+       job.loss_form = {model::LossForms::fused_ce, 0};
+     },
+     true, false},
+    {[](TrainingJob& job) { job.loop = model::Loop::hf_trainer; }, true, false},
+    {[](TrainingJob& job) {
+      job.activation_checkpointing = true;
+      job.checkpoints = {model::Checkpoints::every, 2};
+    }},
+    {[](TrainingJob& job) { job.attention = model::AttentionBackend::eager; }, true, false},
+    {[](TrainingJob& job) { job.offload = model::Offload::activations; }},
+    {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }, true, false},
+    {[](TrainingJob& job) { job.batch_lengths = model::BatchLengths::longest_first; }},
+    {[](TrainingJob& job) { job.optimizer = Optimizer::sgd; }},
+    {[](TrainingJob& job) { job.foreach = false; }},
+    {[](TrainingJob& job) { job.fused = true; }},
+    {[](TrainingJob& job) { job.weight_decay = true; }},
+    {[](TrainingJob& job) { job.prefetch = true; }},
+    {[](TrainingJob& job) { job.cudnn_benchmark = true; }},
+    {[](TrainingJob& job) { job.gradient_accumulation = 3; }},
+    {[](TrainingJob& job) { job.activation_checkpointing = true; }},
+    {[](TrainingJob& job) { job.zero_grad_to_none = false; }},
+    {[](TrainingJob& job) { job.zero_grad = model::ZeroGrad::step_end; }},
+    {[](TrainingJob& job) { job.software = "lazy-loading"; }},
+    {[](TrainingJob& job) { job.samples_per_epoch = 1000; }},
+    {[](TrainingJob& job) { job.summary_pass = true; }},
+    {[](TrainingJob& job) { job.validation_pass = true; }},
+    {[](TrainingJob& job) { job.strict = true; }, false, false},
+    {[](TrainingJob& job) { job.freeze = "layer1*"; }, true, false},
+    {[](TrainingJob& job) { job.train = "fc"; }, true, false},
+    {[](TrainingJob& job) {
+       job.lora = 4;
+       job.lora_targets = "fc";
+     },
+     true, false},
+    {[](TrainingJob& job) { job.lora_targets = "fc"; }, true, false},
+    {[](TrainingJob& job) { job.lora_dtype = model::AdapterType::bf16; }, true, false},
+    {[](TrainingJob& job) { job.lora_dropout = 0.1; }, true, false},
+    {[](TrainingJob& job) { job.layout.data_parallel = 2; }},
+    {[](TrainingJob& job) {
+      job.layout.data_parallel = 2;
+      job.layout.sharding = {model::Shardings::ddp, 0};
+    }},
+    {[](TrainingJob& job) {
+      job.layout.rank = {model::Ranks::last, 0};
+    }},
+    {[](TrainingJob& job) { job.layout.tensor_parallel = 2; }, true, false},
+    {[](TrainingJob& job) { job.layout.pipeline_parallel = 2; }, true, false},
+    {[](TrainingJob& job) { job.quantize = model::Quantization::nf4; }, true, false},
+    {[](TrainingJob& job) { job.base_dtype = model::BaseType::bf16; }, true, false},
+};
 
 /// All figures of a run, or the error's text.
 std::string told(Analysis& analysis) {
@@ -120,8 +117,8 @@ TEST(Analysis, MakesEachStageOnce) {
 
 TEST(Analysis, MovedToAnotherJobKeepsWhatThatOneShares) {
   const TrainingJob job = resnet50();
-  for (std::size_t at = 0; at < changes().size(); ++at) {
-    const Change& change = changes()[at];
+  for (std::size_t at = 0; at < kChanges.size(); ++at) {
+    const Change& change = kChanges[at];
     TrainingJob other = job;
     change.make(other);
     Analysis analysis(job);
@@ -151,9 +148,9 @@ TEST(Analysis, MovedToAnotherJobGivesWhatAFreshOneDoes) {
     return told(fresh);
   }();
   Analysis moved(job);
-  for (std::size_t at = 0; at < changes().size(); ++at) {
+  for (std::size_t at = 0; at < kChanges.size(); ++at) {
     TrainingJob other = job;
-    changes()[at].make(other);
+    kChanges[at].make(other);
     Analysis fresh(other);
     const std::string expected = told(fresh);
     moved.set_job(other);

@@ -21,7 +21,7 @@ TEST(InceptionV4, BranchesAreReadSideBySide) {
   )
   (1): BatchNorm2d(8, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
 ))";
-  EXPECT_EQ(ops_of(kTree, {8, 6, 6}), "conv2d conv2d conv2d conv2d avg_pool2d conv2d cat batch_norm");
+  EXPECT_EQ(ops_of(kTree, {8, 6, 6}), "conv2d conv2d conv2d conv2d avg_pool2d conv2d concat batch_norm");
 }
 
 TEST(InceptionV4, AConvolutionBesideAPooling) {
@@ -32,7 +32,7 @@ TEST(InceptionV4, AConvolutionBesideAPooling) {
   )
   (1): BatchNorm2d(10, eps=1e-05, momentum=0.1, affine=True, track_running_stats=True)
 ))";
-  EXPECT_EQ(ops_of(kTree, {4, 9, 9}), "max_pool2d conv2d cat batch_norm");
+  EXPECT_EQ(ops_of(kTree, {4, 9, 9}), "max_pool2d conv2d concat batch_norm");
 }
 
 TEST(InceptionV4, ResidualBlocksProjectTheirBranches) {
@@ -44,7 +44,7 @@ TEST(InceptionV4, ResidualBlocksProjectTheirBranches) {
     (relu): ReLU()
   )
 ))";
-  EXPECT_EQ(ops_of(kTree, {8, 5, 5}), "conv2d conv2d cat conv2d mul add relu");
+  EXPECT_EQ(ops_of(kTree, {8, 5, 5}), "conv2d conv2d concat conv2d mul add relu");
 }
 
 }  // namespace

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <cmath>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/error.hpp"
 #include "gpumem/job/counted_choices.hpp"
 #include "gpumem/job/option_places.hpp"
+#include "gpumem/job/option_words.hpp"
 
 namespace gpumem::job {
 
@@ -347,61 +346,10 @@ GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text
           {}};
 }
 
-/// Whether the option's accessors take a value of this kind.
 /// `option` is a row of the list.
 GPUMEM_INLINE std::uint64_t bit_of(const JobOption& option) {
   static_assert(std::size(kOptions) <= 64);
   return std::uint64_t{1} << (&option - std::begin(kOptions));
-}
-
-GPUMEM_INLINE bool is_of_kind(OptionType type, const OptionValue& value) {
-  switch (type) {
-    case OptionType::flag: return std::holds_alternative<bool>(value);
-    case OptionType::whole_number: return std::holds_alternative<std::int64_t>(value);
-    case OptionType::switch_or_choice:
-      return std::holds_alternative<bool>(value) || std::holds_alternative<std::string>(value);
-    case OptionType::fraction: return std::holds_alternative<double>(value);
-    case OptionType::dimensions:
-      return std::holds_alternative<Sizes>(value) || std::holds_alternative<std::string>(value);
-    case OptionType::text:
-    case OptionType::name_or_path:
-    case OptionType::choice: return std::holds_alternative<std::string>(value);
-  }
-  return false;
-}
-
-/// The shortest text that is read as the same number: "0.05", "0".
-GPUMEM_INLINE std::string fraction_text(double number) {
-  std::array<char, 32> text{};
-  const auto [stop, fault] = std::to_chars(text.data(), text.data() + text.size(), number);
-  return fault == std::errc() ? std::string(text.data(), stop) : std::string();
-}
-
-/// "0.05"; nothing if there is anything else.
-GPUMEM_INLINE std::optional<double> read_fraction(std::string_view word) {
-  double number = 0.0;
-  const auto [stop, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
-  const bool whole = fault == std::errc() && stop == word.data() + word.size() && std::isfinite(number);
-  return whole ? std::optional(number) : std::nullopt;
-}
-
-/// The word as a value of the option's type; nothing if it is none.
-GPUMEM_INLINE std::optional<OptionValue> value_of_word(OptionType type, std::string_view word) {
-  if (type == OptionType::flag) {
-    if (word != "true" && word != "false") return std::nullopt;
-    return OptionValue(word == "true");
-  }
-  if (type == OptionType::switch_or_choice && (word == "true" || word == "false")) return OptionValue(word == "true");
-  if (type == OptionType::fraction) {
-    const auto number = read_fraction(word);
-    return number ? std::optional(OptionValue(*number)) : std::nullopt;
-  }
-  if (type != OptionType::whole_number) return OptionValue(std::string(word));
-  const bool negative = word.starts_with('-');
-  std::size_t at = negative ? 1 : 0;
-  const auto number = read_whole(word, at);
-  if (!number || at != word.size()) return std::nullopt;
-  return OptionValue(negative ? -*number : *number);
 }
 
 }  // namespace job_options_detail
@@ -427,7 +375,7 @@ GPUMEM_INLINE const JobOption* find_flag(std::string_view flag) {
 }
 
 GPUMEM_INLINE core::Status set_option(const JobOption& option, JobRequest& request, const OptionValue& value) {
-  if (!job_options_detail::is_of_kind(option.place.type, value)) {
+  if (!is_of_kind(option.place.type, value)) {
     return core::Error{
         core::ErrorCode::invalid_argument,
         "the " + std::string(option.name) + " " + expectation(option) + ", not " + core::quoted(to_text(value)),
@@ -441,7 +389,7 @@ GPUMEM_INLINE core::Status set_option(const JobOption& option, JobRequest& reque
 }
 
 GPUMEM_INLINE core::Status set_option_text(const JobOption& option, JobRequest& request, std::string_view word) {
-  const auto value = job_options_detail::value_of_word(option.place.type, word);
+  const auto value = value_of_word(option.place.type, word);
   if (value) return set_option(option, request, *value);
   const std::string wanted = expectation(option) + ", not ";
   return core::Error{core::ErrorCode::malformed_input, wanted + core::quoted(word), {}};
@@ -450,7 +398,7 @@ GPUMEM_INLINE core::Status set_option_text(const JobOption& option, JobRequest& 
 GPUMEM_INLINE std::string to_text(const OptionValue& value) {
   if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
-  if (const auto* fraction = std::get_if<double>(&value)) return job_options_detail::fraction_text(*fraction);
+  if (const auto* fraction = std::get_if<double>(&value)) return fraction_text(*fraction);
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
   std::string text;
   for (const std::int64_t size : std::get<Sizes>(value)) text += (text.empty() ? "" : "x") + std::to_string(size);

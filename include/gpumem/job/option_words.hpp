@@ -1,0 +1,27 @@
+// Enters: the word that a user gives an option. Leaves: a value of the option's type, or nothing where it is none.
+// Units: as the option has them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "gpumem/job/job_options.hpp"
+
+namespace gpumem::job {
+
+/// Whether accessors of an option of this type take the value.
+[[nodiscard]] bool is_of_kind(OptionType type, const OptionValue& value);
+
+/// The word as a value of this type; nothing if it is none.
+[[nodiscard]] std::optional<OptionValue> value_of_word(OptionType type, std::string_view word);
+
+/// The shortest text that is read as the same number: "0.05", "0".
+[[nodiscard]] std::string fraction_text(double number);
+
+}  // namespace gpumem::job
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/job/impl/option_words_inl.hpp"
+#endif
