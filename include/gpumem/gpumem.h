@@ -230,11 +230,11 @@ typedef struct gpumem_estimate_result {
   int64_t capacity_bytes;  /* of the GPU */
   /* What expected_bytes is made of: the parts sum to it, or are all -1. */
   int64_t context_bytes;       /* CUDA context, driver and loaded libraries */
-  int64_t parameters_bytes;    /* and buffers */
+  int64_t parameters_bytes;    /* and buffers, and those of other ranks while a sharded unit is gathered */
   int64_t gradients_bytes;     /* at the moment when most is in live tensors, as all of these */
   int64_t optimizer_bytes;     /* its state */
   int64_t activations_bytes;   /* and their gradients, inputs, temporaries */
-  int64_t workspace_bytes;     /* of cuBLAS and cuDNN */
+  int64_t workspace_bytes;     /* of cuBLAS and cuDNN, and buffers of collectives */
   int64_t fragmentation_bytes; /* reserved by the allocator, not allocated */
   double upper_coverage;       /* share of measured runs that upper_bytes covers; -1: no such runs were measured */
   int64_t retries;             /* how often the allocator gives back its cache for the job to fit, which slows it */

@@ -59,7 +59,8 @@ void write_out(const nlohmann::ordered_json& json) {
 std::string rank_line(const Evaluation& evaluation) {
   constexpr std::size_t kFigure = 12;
   const MemoryEstimate& estimate = *evaluation.answers[0].estimate;
-  std::string line = "  " + padded(parallel::rank_text(evaluation.job.layout), 44, false);
+  const std::string rank = parallel::rank_text(evaluation.job.layout);
+  std::string line = "  " + padded(rank.empty() ? "every rank" : rank, 44, false);
   for (const core::Bytes figure : {estimate.expected, estimate.lower, estimate.upper}) {
     line += padded(core::to_string(figure), kFigure, true);
   }
@@ -69,6 +70,11 @@ std::string rank_line(const Evaluation& evaluation) {
 /// --rank all: a line, or an object of a list, for the first rank of each pipeline stage; those of a stage are alike.
 int run_ranks(const EstimateOptions& options, JobRequest request, const std::vector<std::string>& notes,
               Evaluator& evaluator) {
+  if (const core::Status possible = parallel::check(request.training); !possible) return report_error(possible.error());
+  if (request.estimator == "all") {
+    return report_error(
+        {ErrorCode::invalid_argument, "--rank all is of one estimator; name it (--estimator replay)", {}});
+  }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   std::string table;
   for (const model::Rank& rank : parallel::ranks_of_stages(request.training.layout)) {

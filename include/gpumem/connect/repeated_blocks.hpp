@@ -22,11 +22,9 @@ struct Range {
   friend bool operator==(const Range&, const Range&) = default;
 };
 
-/// The layers of each repeated block, in order and apart from each other; none if nothing repeats.
+/// The layers of each repeated block, in order and apart from each other; none if nothing repeats. No part of a
+/// mixture's expert is a block: of some mixtures a layer has more experts than the model has layers.
 [[nodiscard]] std::vector<Range> repeated_blocks(const model::ModelGraph& graph);
-/// The same, where no part of a mixture's expert is a block: of some mixtures a layer has more experts than the model
-/// has layers.
-[[nodiscard]] std::vector<Range> repeated_blocks_beside_experts(const model::ModelGraph& graph);
 
 }  // namespace gpumem::connect
 

@@ -7,6 +7,11 @@
 
 namespace gpumem::estimate {
 
+/// Of a pipeline whose job asks for the rank that takes most: makes the analysis that rank's. Others stay as they are.
+/// Errors: invalid_argument for a layout that is not modelled, or for all ranks; those of the run.
+[[nodiscard]] core::Status choose_rank(analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                       const device::AllocatorOptions& options);
+
 /// `lower` and `upper` are shares of the reserved figure (evidence.hpp) beside the range of the context. Errors: those
 /// of the run.
 [[nodiscard]] core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis& analysis,

@@ -71,8 +71,8 @@ struct PeakLayer {
 
 /// Something that an estimate takes as given although nobody said or measured it.
 struct Assumption {
-  /// "benchmark", "capacity", "communicators", "context", "edges", "guess", "precision", "recording", "sharding",
-  /// "workspaces".
+  /// "adaptation", "benchmark", "capacity", "communicators", "context", "edges", "guess", "precision", "rank",
+  /// "recording", "sharding", "workspaces".
   std::string about;
   std::string text;  ///< one clause for people
 };

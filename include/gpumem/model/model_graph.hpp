@@ -5,6 +5,7 @@
 // length (names, shapes, edges, attributes) stands in arrays that the graph owns.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -152,6 +153,12 @@ class ModelGraph {
   [[nodiscard]] bool edges_inferred() const { return edges_inferred_; }
   /// True if the source prints output shapes.
   [[nodiscard]] bool shapes_printed() const { return !shapes_.empty(); }
+
+  /// Whether an input of it holds token ids.
+  [[nodiscard]] bool reads_tokens() const {
+    return std::any_of(graph_inputs_.begin(), graph_inputs_.end(),
+                       [](const GraphInput& input) { return input.dtype == core::DType::int64; });
+  }
 
   /// What a training step of it does call by call, if the source is a recording: then the layers are its modules, which
   /// have no edges and no ops. Null otherwise.

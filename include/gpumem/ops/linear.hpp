@@ -30,11 +30,12 @@ inline core::Result<core::Shape> output_shape(const OpInput& input) {
   const TokenSharing sharing = sharing_of(input.attributes);
   if (sharing.gathered == 1 && sharing.scattered == 1) return shape;
   const bool known = shape.rank() == 3 && shape[1].kind == core::Dim::Kind::fixed;
-  const core::Checked tokens = core::Checked(known ? shape[1].size : 0) * core::Checked(sharing.gathered);
-  if (!known || tokens.value().value_or(0) % sharing.scattered != 0) {
+  const core::Checked gathered = core::Checked(known ? shape[1].size : 0) * core::Checked(sharing.gathered);
+  const std::int64_t tokens = gathered.value().value_or(0);
+  if (tokens == 0 || tokens % sharing.scattered != 0) {
     return unfit(shape, "a number of tokens that the ranks share evenly");
   }
-  shape.set(1, core::Dim::fixed(*tokens.value() / sharing.scattered));
+  shape.set(1, core::Dim::fixed(tokens / sharing.scattered));
   return shape;
 }
 

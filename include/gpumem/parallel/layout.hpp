@@ -24,6 +24,10 @@ namespace gpumem::parallel {
 /// Ranks that hold the same experts, of which each has a part of the weights or, `whole`, all of them.
 [[nodiscard]] std::int64_t expert_sharing_ranks(const model::Layout& layout, bool whole);
 
+/// Sequences are a multiple of so many tokens: context parallel ranks have two parts of each (torch and Megatron
+/// balance causal masks so), and sequence parallel ranks a part of these.
+[[nodiscard]] std::int64_t tokens_multiple(const model::Layout& layout);
+
 /// Whether it is one GPU's job.
 [[nodiscard]] bool on_one_gpu(const model::Layout& layout);
 

@@ -54,7 +54,7 @@ class GradientFlow {
   void accumulate(ops::TensorId input, const Flow& flow);
   void meet(ops::TensorId parameter, Slot fresh);
   void deliver(ops::TensorId parameter);
-  void deliver_rest();
+  void deliver_rest(bool all);
   Slot sum_of(const Meeting& meeting, ops::TensorId like, Category category);
   Slot own_gradient(ops::TensorId parameter, const Flow& flow);
 

@@ -399,7 +399,8 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
 _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "quantize", "base_dtype")
 _LOOPING = ("loop", "transformers", "batch_lengths", "attention", "offload")
-_SEVERAL_GPUS = ("sharding", "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
+_SEVERAL_GPUS = ("sharding", "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_stages", "schedule",
+                 "context_parallel", "expert_parallel", "rank")
 _NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_LOOPING, *_ADAPTING, *_SEVERAL_GPUS)
 
 

@@ -36,7 +36,7 @@ OPTIONS_HELP = """
         what of parameters, gradients and states each of them holds.
     tensor_parallel, pipeline_parallel, context_parallel, expert_parallel: GPUs that share layers,
         the row of layers, positions, experts; sequence_parallel, virtual_stages, and schedule (one
-        of SCHEDULES) go with them. rank: whose memory: "max", "last", "all", or a number as text.
+        of SCHEDULES) go with them. rank: whose memory: "max", "last", or a number as text.
     foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
     weight_decay: the optimizer decays the weights.
     prefetch: the next batch is copied to the GPU while a step runs.

@@ -187,6 +187,17 @@ TEST(LongestSequence, IsTheLastThatFitsAtTheJobsBatch) {
   }
 }
 
+TEST(LongestSequence, IsAMultipleOfWhatRanksShare) {
+  TrainingJob job = small_job();
+  job.layout.context_parallel = 3;
+  for (std::int64_t capacity = 60; capacity < 40'000; capacity += 997) {
+    const auto fit = longest_sequence(job, gpu_of(capacity), ToldBySequence(10, 1 << 20));
+    ASSERT_TRUE(testing::succeeds(fit));
+    EXPECT_EQ(fit->sequence_length, capacity / 60 * 6) << capacity;
+    EXPECT_EQ(fit->next->expected.count(), 10 * (fit->sequence_length + 6));
+  }
+}
+
 TEST(LongestSequence, EndsWhereTheModelDoes) {
   const auto fit = fit_sequence(1'000'000, ToldBySequence(10, 1024));
   ASSERT_TRUE(testing::succeeds(fit));

@@ -21,6 +21,25 @@ TEST(Timeline, IsOfOneGpu) {
                              "the replay is for one GPU, not for 2"));
 }
 
+TEST(Timeline, OfAPipelineIsOfTheRankThatTakesMost) {
+  const auto graph = parse_summary(
+      R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 64, "num_hidden_layers": 4,
+          "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 32000})");
+  ASSERT_TRUE(testing::succeeds(graph));
+  TrainingJob job(*graph, 4);
+  job.sequence_length = 64;
+  job.precision = Precision::bf16;
+  job.layout.pipeline_parallel = 2;
+  const auto gpu = find_profile("h100-80gb");
+  const auto timeline = make_timeline(job, *gpu);
+  const auto estimate = (*make_estimator("replay"))->estimate(job, *gpu);
+  ASSERT_TRUE(testing::succeeds(timeline));
+  ASSERT_TRUE(testing::succeeds(estimate));
+  EXPECT_EQ(timeline->peak_reserved, estimate->reserved);
+  job.layout.rank = {model::Ranks::all, 0};
+  EXPECT_TRUE(testing::fails(make_timeline(job, *gpu), core::ErrorCode::invalid_argument, 0, "is of one rank"));
+}
+
 class TimelineOf : public ::testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Models, TimelineOf, ::testing::Values("resnet50", "gpt_like", "vgg16"));
 

@@ -125,6 +125,56 @@ TEST(Layout, NoMethodGivesOneGpusAnswerForAnother) {
   EXPECT_TRUE(fails(check_modelled(replicas, "replay"), ErrorCode::invalid_argument, 0, words));
 }
 
+TEST(Layout, CountsAreThoseOfAClusterThatCanBe) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 62;
+  for (std::int64_t Layout::*count : {&Layout::data_parallel, &Layout::tensor_parallel, &Layout::pipeline_parallel,
+                                      &Layout::virtual_stages, &Layout::context_parallel, &Layout::expert_parallel}) {
+    for (const std::int64_t wrong : {kHuge, std::int64_t{0}, std::int64_t{-1}}) {
+      const TrainingJob job = job_with([&](Layout& of) { of.*count = wrong; });
+      EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "a layout counts from 1 to 1048576"));
+      EXPECT_TRUE(fails(check_one_gpu(job, "horus"), ErrorCode::invalid_argument, 0, "a layout counts"));
+    }
+  }
+}
+
+TEST(Layout, GpipeIsBoundedByWhatItKeeps) {
+  TrainingJob job = job_with([](Layout& of) {
+    of.pipeline_parallel = 2;
+    of.schedule = Schedule::gpipe;
+  });
+  job.gradient_accumulation = 4096;
+  EXPECT_TRUE(succeeds(check(job)));
+  job.gradient_accumulation = 4097;
+  EXPECT_TRUE(fails(check(job), ErrorCode::invalid_argument, 0, "keeps every micro-batch"));
+}
+
+TEST(Layout, CombinationsThatNoPlanFollowsAreRefused) {
+  TrainingJob job = job_with([](Layout& of) { of.pipeline_parallel = 2; });
+  job.prefetch = true;
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "--prefetch in a pipeline"));
+  job.prefetch = false;
+  job.batch_lengths = model::BatchLengths::longest_first;
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "--batch-lengths in a pipeline"));
+  const TrainingJob experts = job_with([](Layout& of) {
+    of.data_parallel = 8;
+    of.expert_parallel = 8;
+    of.sharding = {Shardings::fsdp2, 0};
+  });
+  EXPECT_TRUE(fails(check_modelled(experts, "replay"), ErrorCode::invalid_argument, 0,
+                    "--expert-parallel 8 beside --sharding fsdp2"));
+}
+
+TEST(Layout, SequencesAreMultiplesOfWhatRanksShare) {
+  Layout layout;
+  EXPECT_EQ(tokens_multiple(layout), 1);
+  layout.context_parallel = 4;
+  EXPECT_EQ(tokens_multiple(layout), 8);
+  layout.tensor_parallel = 2;
+  EXPECT_EQ(tokens_multiple(layout), 8);
+  layout.sequence_parallel = true;
+  EXPECT_EQ(tokens_multiple(layout), 16);
+}
+
 TEST(Layout, APipelineKeepsNoResultsOfCheckpointing) {
   TrainingJob job = job_with([](Layout& of) { of.pipeline_parallel = 2; });
   job.activation_checkpointing = true;

@@ -1,4 +1,5 @@
 // A pipeline rank's steps: micro-batches in flight, and nothing left over.
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -96,6 +97,35 @@ TEST(Pipeline, LeavesNothingBehind) {
       }
     }
   }
+}
+
+/// The most that gradients of parameters hold at a time.
+std::int64_t most_gradients(const StepPlan& plan) {
+  std::map<std::uint32_t, std::int64_t> slots;
+  std::int64_t now = 0;
+  std::int64_t most = 0;
+  for (const Event& event : plan.events) {
+    if (event.kind == Event::Kind::allocate && event.category == Category::gradient) {
+      slots[event.slot] = event.bytes;
+      most = std::max(most, now += event.bytes);
+    } else if (event.kind == Event::Kind::release && slots.contains(event.slot)) {
+      now -= slots[event.slot];
+      slots.erase(event.slot);
+    }
+  }
+  return most;
+}
+
+TEST(Pipeline, ShardedStagesHaveTheirOwnGradientsAlone) {
+  const auto sharded = [](std::int64_t virtual_stages) {
+    model::TrainingJob job = job_of(8, 0, virtual_stages);
+    job.loop = model::Loop::torchtune;
+    job.layout.data_parallel = 4;
+    job.layout.sharding = {model::Shardings::fsdp2, 0};
+    return most_gradients(plan_of(job));
+  };
+  EXPECT_GT(sharded(1), 0);
+  EXPECT_LE(sharded(2), 2 * sharded(1));
 }
 
 TEST(Pipeline, InterleavedStagesKeepMoreMicroBatches) {

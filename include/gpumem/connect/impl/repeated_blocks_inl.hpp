@@ -159,29 +159,18 @@ GPUMEM_INLINE std::vector<Range> runs_of(const Containers& containers, std::stri
 
 }  // namespace repeated_blocks_detail
 
-namespace repeated_blocks_detail {
-
-GPUMEM_INLINE std::vector<Range> blocks_of(const model::ModelGraph& graph, bool beside_experts) {
-  Containers containers = graph.scopes() > 1 ? by_scope(graph) : by_name(graph);
-  count_products(graph, containers);
-  for (std::size_t layer = 0; beside_experts && layer < containers.of.size(); ++layer) {
+GPUMEM_INLINE std::vector<Range> repeated_blocks(const model::ModelGraph& graph) {
+  namespace detail = repeated_blocks_detail;
+  detail::Containers containers = graph.scopes() > 1 ? detail::by_scope(graph) : detail::by_name(graph);
+  detail::count_products(graph, containers);
+  for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {
     if (graph.layers()[layer].expert > 0) containers.all[containers.of[layer]].kind.clear();
   }
-  const std::string kind = most_repeated(containers);
+  const std::string kind = detail::most_repeated(containers);
   if (kind.empty()) return {};
-  std::vector<Range> blocks = runs_of(containers, kind);
-  if (containers.by_name) take_operations(graph, blocks);
+  std::vector<Range> blocks = detail::runs_of(containers, kind);
+  if (containers.by_name) detail::take_operations(graph, blocks);
   return blocks;
-}
-
-}  // namespace repeated_blocks_detail
-
-GPUMEM_INLINE std::vector<Range> repeated_blocks(const model::ModelGraph& graph) {
-  return repeated_blocks_detail::blocks_of(graph, false);
-}
-
-GPUMEM_INLINE std::vector<Range> repeated_blocks_beside_experts(const model::ModelGraph& graph) {
-  return repeated_blocks_detail::blocks_of(graph, true);
 }
 
 }  // namespace gpumem::connect

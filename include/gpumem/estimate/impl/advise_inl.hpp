@@ -45,14 +45,10 @@ GPUMEM_INLINE Forms no_prefetch(const TrainingJob& job, const device::GpuProfile
   return {with(job, &TrainingJob::prefetch, false, "prefetch", "false")};
 }
 
-GPUMEM_INLINE bool reads_tokens(const TrainingJob& job) {
-  const auto inputs = job.graph->graph_inputs();
-  return !inputs.empty() && inputs[0].dtype == core::DType::int64;
-}
-
 /// Of a model that reads tokens; one without a head for words has no place for it, which its estimate says.
 GPUMEM_INLINE Forms fused_loss(const TrainingJob& job, const device::GpuProfile&) {
-  if (!reads_tokens(job) || job.loss != model::Loss::cross_entropy || job.loss_form != model::LossForm{}) return {};
+  if (!job.graph->reads_tokens() || job.loss != model::Loss::cross_entropy || job.loss_form != model::LossForm{})
+    return {};
   return {with(job, &TrainingJob::loss_form, model::LossForm{model::LossForms::fused}, "loss", "fused")};
 }
 
@@ -106,12 +102,12 @@ GPUMEM_INLINE Forms all_in_bfloat16(const TrainingJob& job, const device::GpuPro
 inline constexpr std::int64_t kRank = 16;
 
 GPUMEM_INLINE Forms adapters(const TrainingJob& job, const device::GpuProfile&) {
-  if (!reads_tokens(job) || job.lora) return {};
+  if (!job.graph->reads_tokens() || job.lora) return {};
   return {with(job, &TrainingJob::lora, kRank, "lora", std::to_string(kRank))};
 }
 
 GPUMEM_INLINE Forms adapters_on_four_bits(const TrainingJob& job, const device::GpuProfile&) {
-  if (!reads_tokens(job) || job.quantize != model::Quantization::none) return {};
+  if (!job.graph->reads_tokens() || job.quantize != model::Quantization::none) return {};
   ChangedJob form = with(job, &TrainingJob::quantize, model::Quantization::nf4, "quantize", "nf4");
   if (!job.lora) {
     form.job.lora = kRank;

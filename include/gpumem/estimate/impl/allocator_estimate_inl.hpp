@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "gpumem/estimate/evidence.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 
 namespace gpumem::estimate {
@@ -55,7 +56,6 @@ GPUMEM_INLINE core::Bytes most_needed(const analysis::JobRun& of_job, const Marg
 
 GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analysis, const device::GpuProfile& gpu,
                                                        const device::AllocatorOptions& options) {
-  namespace detail = allocator_estimate_detail;
   const core::Result<analysis::JobRun> of_job = analysis.run(gpu, options);
   if (!of_job) return of_job.error();
   const auto source = analysis.source();
@@ -66,17 +66,17 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   const device::Context& context = of_job->context;
 
   MemoryEstimate estimate;
-  estimate.breakdown = detail::breakdown_of(run, context.expected);
+  estimate.breakdown = breakdown_of(run, context.expected);
   estimate.expected = core::Bytes(context.expected.count() + run.peak_reserved);
   const Margin margin = margin_of(analysis.job(), *source, gpu);
-  const core::Bytes lower = detail::scaled(context.lower, run.peak_reserved, margin.lower);
-  const core::Bytes upper = detail::scaled(context.upper, run.peak_reserved, margin.upper);
+  const core::Bytes lower = scaled(context.lower, run.peak_reserved, margin.lower);
+  const core::Bytes upper = scaled(context.upper, run.peak_reserved, margin.upper);
   const std::int64_t parameters = context.lower.count() + estimate.breakdown.parameters.count();
   estimate.lower = std::min(lower, core::Bytes(std::max(lower.count() - margin.fewer.count(), parameters)));
   estimate.upper = core::Bytes(core::bounded_sum({upper.count(), margin.more.count()}));
   // Where runs were measured the replay decides. Elsewhere nobody knows how far off it is: then what the job may need
   // decides.
-  estimate.fits = of_job->fits && (margin.coverage || detail::most_needed(*of_job, margin) <= gpu.capacity());
+  estimate.fits = of_job->fits && (margin.coverage || most_needed(*of_job, margin) <= gpu.capacity());
   // A job that fits takes no more than there is: the allocator releases its cache first.
   if (estimate.fits) estimate.upper = std::max(estimate.expected, std::min(estimate.upper, gpu.capacity()));
   estimate.upper_coverage = margin.coverage;
@@ -87,37 +87,57 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   estimate.device = estimate.expected;
   estimate.retries = run.retries;
   estimate.coverage.edges = source->edges;
-  estimate.peak_layer = detail::peak_layer_of(**steps, *source->graph, run.peak_event);
+  estimate.peak_layer = peak_layer_of(**steps, *source->graph, run.peak_event);
   estimate.coverage.layers_unknown = source->unknown_layers;
   return estimate;
 }
 
 }  // namespace allocator_estimate_detail
 
-/// Of a pipeline the rank that takes most, unless the job names one.
-GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis& analysis,
-                                                              const device::GpuProfile& gpu,
-                                                              const device::AllocatorOptions& options) {
-  const model::TrainingJob asked = analysis.job();
-  if (asked.layout.rank.kind == model::Ranks::all) {
+GPUMEM_INLINE core::Status choose_rank(analysis::Analysis& analysis, const device::GpuProfile& gpu,
+                                       const device::AllocatorOptions& options) {
+  model::TrainingJob job = analysis.job();
+  if (job.layout.rank.kind == model::Ranks::all) {
     return core::Error{core::ErrorCode::invalid_argument,
                        "an estimate is of one rank; gpumem estimate --rank all shows every pipeline stage",
                        {}};
   }
-  const bool compares = asked.layout.rank.kind == model::Ranks::max && asked.layout.pipeline_parallel > 1;
-  if (!compares) return allocator_estimate_detail::of_one_rank(analysis, gpu, options);
-  std::optional<core::Result<MemoryEstimate>> most;
-  for (const model::Rank& rank : parallel::ranks_to_compare(asked.layout)) {
-    model::TrainingJob of_rank = asked;
-    of_rank.layout.rank = rank;
-    analysis.set_job(std::move(of_rank));
-    core::Result<MemoryEstimate> one = allocator_estimate_detail::of_one_rank(analysis, gpu, options);
-    const bool more = !most || !one || one->expected > (*most)->expected;
-    if (more) most = std::move(one);
-    if (!*most) break;
+  if (core::Status modelled = parallel::check_modelled(job, "the replay"); !modelled) return modelled;
+  if (job.layout.rank.kind != model::Ranks::max || job.layout.pipeline_parallel == 1) return core::Done{};
+  std::optional<model::Rank> most;
+  std::int64_t most_bytes = 0;
+  for (const model::Rank& rank : parallel::ranks_to_compare(job.layout)) {
+    job.layout.rank = rank;
+    analysis.set_job(job);
+    const core::Result<analysis::JobRun> run = analysis.run(gpu, options);
+    if (!run) return run.error();
+    const std::int64_t bytes = run->context.expected.count() + run->run.peak_reserved;
+    if (most && bytes <= most_bytes) continue;
+    most = rank;
+    most_bytes = bytes;
   }
-  analysis.set_job(asked);
-  return *std::move(most);
+  if (analysis.job().layout.rank != *most) {
+    job.layout.rank = *most;
+    analysis.set_job(std::move(job));
+  }
+  return core::Done{};
+}
+
+/// Of a pipeline the rank that takes most, unless the job names one.
+GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis& analysis,
+                                                              const device::GpuProfile& gpu,
+                                                              const device::AllocatorOptions& options) {
+  const model::Rank asked = analysis.job().layout.rank;
+  core::Result<MemoryEstimate> estimate = [&]() -> core::Result<MemoryEstimate> {
+    if (const core::Status chosen = choose_rank(analysis, gpu, options); !chosen) return chosen.error();
+    return allocator_estimate_detail::of_one_rank(analysis, gpu, options);
+  }();
+  if (analysis.job().layout.rank != asked) {
+    model::TrainingJob job = analysis.job();
+    job.layout.rank = asked;
+    analysis.set_job(std::move(job));
+  }
+  return estimate;
 }
 
 }  // namespace gpumem::estimate

@@ -30,10 +30,11 @@ GPUMEM_INLINE bool measured_on(const device::GpuProfile& gpu) {
 
 GPUMEM_INLINE bool measured_in(model::Precision precision) { return precision == model::Precision::fp32; }
 
+/// Whether others published runs like it: language models on one GPU.
 GPUMEM_INLINE bool published(const model::TrainingJob& job) {
   constexpr std::array kPrecisions = {model::Precision::bf16, model::Precision::amp_bf16, model::Precision::amp_fp16};
   const bool half = std::find(kPrecisions.begin(), kPrecisions.end(), job.precision) != kPrecisions.end();
-  return half && job.graph->format() == "config_json";
+  return half && job.graph->reads_tokens() && job.graph->format() == "config_json" && parallel::on_one_gpu(job.layout);
 }
 
 /// By so much more, of the replay's figure, where nothing was measured.

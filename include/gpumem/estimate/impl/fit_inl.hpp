@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpumem/parallel/layout.hpp"
+
 namespace gpumem::estimate {
 
 namespace fit_detail {
@@ -24,6 +26,7 @@ struct Axis {
   std::int64_t largest;   ///< larger ones are not tried
   bool model_may_end;     ///< a model may take no more than so many, and says so by an error
   bool may_not_count;     ///< it may mean nothing to a model
+  std::int64_t unit = 1;  ///< of `set`: sizes are counted in so many
   void (*set)(analysis::Analysis& analysis, std::int64_t size);
 };
 
@@ -49,6 +52,16 @@ inline constexpr Axis kSequence = {.name = "sequence",
                                      analysis.set_job(std::move(job));
                                    }};
 
+/// Ranks that share sequences take multiples of so many tokens alone.
+GPUMEM_INLINE Axis sequences_of(const model::Layout& layout) {
+  Axis axis = kSequence;
+  axis.unit = std::clamp<std::int64_t>(parallel::tokens_multiple(layout), 1, kLongestSequence / 2);
+  axis.first = std::max<std::int64_t>(axis.first / axis.unit, 1);
+  axis.second = std::max(axis.second / axis.unit, axis.first + 1);
+  axis.largest /= axis.unit;
+  return axis;
+}
+
 /// Looks for the boundary between what fits (`low`) and what does not (`high`). Need is nearly linear in the batch, so
 /// a straight line through two needs leads close to it; from there steps that double, then halve, lead to it.
 class Search {
@@ -72,7 +85,7 @@ class Search {
     while (undecided()) {
       if (const auto fault = probe(next_step())) return *fault;
     }
-    fit_.*largest = low_;
+    fit_.*largest = low_ * axis_.unit;
     fit_.at_least = high_ == 0;
     return std::move(fit_);
   }
@@ -112,8 +125,9 @@ class Search {
   [[nodiscard]] core::Error never_known(const MemoryEstimate& estimate, std::int64_t size) const {
     const std::string name(axis_.name);
     return {core::ErrorCode::missing_information,
-            estimate.provenance.estimator + " gives a lower bound of what " + name + " " + std::to_string(size) +
-                " takes, so that no " + name + " is known to fit; use another estimator",
+            estimate.provenance.estimator + " gives a lower bound of what " + name + " " +
+                std::to_string(size * axis_.unit) + " takes, so that no " + name +
+                " is known to fit; use another estimator",
             {analysis_.job().graph->file(), 0, {}}};
   }
 
@@ -149,7 +163,7 @@ class Search {
   }
 
   std::optional<core::Error> probe(std::int64_t size) {
-    axis_.set(analysis_, size);
+    axis_.set(analysis_, size * axis_.unit);
     ++fit_.estimates;
     core::Result<MemoryEstimate> estimate = estimator_.estimate(analysis_, gpu_);
     const bool beyond = !estimate && too_many(estimate.error(), size);
@@ -215,7 +229,8 @@ GPUMEM_INLINE core::Result<Fit> longest_sequence(model::TrainingJob job, const d
 
 GPUMEM_INLINE core::Result<Fit> longest_sequence(analysis::Analysis& analysis, const device::GpuProfile& gpu,
                                                  const Estimator& estimator) {
-  core::Result<Fit> fit = fit_detail::search(analysis, fit_detail::kSequence, &Fit::sequence_length, gpu, estimator);
+  const fit_detail::Axis axis = fit_detail::sequences_of(analysis.job().layout);
+  core::Result<Fit> fit = fit_detail::search(analysis, axis, &Fit::sequence_length, gpu, estimator);
   if (!fit) return fit;
   fit->of_sequence = true;
   fit->batch_size = analysis.job().batch_size;

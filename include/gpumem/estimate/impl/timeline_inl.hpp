@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "gpumem/estimate/allocator_estimate.hpp"
+
 namespace gpumem::estimate {
 
 namespace timeline_detail {
@@ -195,6 +197,7 @@ GPUMEM_INLINE core::Result<Timeline> make_timeline(analysis::Analysis& analysis,
   const core::Status valid = model::validate(analysis.job());
   if (!valid) return valid.error();
   const auto failed = [&](core::Error error) { return std::move(error).in_file(analysis.job().graph->file()); };
+  if (core::Status chosen = choose_rank(analysis, gpu, options.allocator); !chosen) return failed(chosen.error());
   const core::Result<analysis::JobRun> of_job = analysis.run(gpu, options.allocator);
   if (!of_job) return failed(of_job.error());
   const auto steps = analysis.steps();

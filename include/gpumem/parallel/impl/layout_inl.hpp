@@ -23,6 +23,26 @@ GPUMEM_INLINE core::Error refused(std::string message) {
   return {core::ErrorCode::invalid_argument, std::move(message), {}};
 }
 
+/// The rule that the counts themselves break; empty: none. What is beyond is no cluster, and products of such counts
+/// would not fit 64 bits.
+GPUMEM_INLINE std::string size_fault(const TrainingJob& job) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 20;
+  constexpr std::int64_t kMostKept = 4096;
+  const Layout& layout = job.layout;
+  for (const std::int64_t count : {layout.data_parallel, layout.tensor_parallel, layout.pipeline_parallel,
+                                   layout.virtual_stages, layout.context_parallel, layout.expert_parallel}) {
+    if (count < 1 || count > kMost) {
+      return "a layout counts from 1 to " + std::to_string(kMost) + " of each, and here are " + std::to_string(count);
+    }
+  }
+  const bool keeps_all = layout.pipeline_parallel > 1 && layout.schedule == Schedule::gpipe;
+  if (keeps_all && job.gradient_accumulation > kMostKept) {
+    return "--schedule gpipe keeps every micro-batch of a step: " + std::to_string(kMostKept) +
+           " at most (--accumulate)";
+  }
+  return {};
+}
+
 /// The rule of sharding that the layout breaks; empty: none.
 GPUMEM_INLINE std::string sharding_fault(const Layout& layout) {
   const std::int64_t group = layout.sharding.count;
@@ -87,6 +107,27 @@ GPUMEM_INLINE std::string split_of_model(const Layout& layout) {
   return {};
 }
 
+/// The first combination that no plan follows; empty: none.
+GPUMEM_INLINE std::string not_modelled(const TrainingJob& job) {
+  const Layout& layout = job.layout;
+  if (layout.pipeline_parallel > 1) {
+    // What such checkpointing keeps is not held a micro-batch.
+    const bool keeps = job.activation_checkpointing && job.checkpoints.kind == model::Checkpoints::selective_op;
+    if (keeps) return "--checkpointing selective-op in a pipeline; say full, or none";
+    if (job.prefetch) return "--prefetch in a pipeline";
+    if (job.batch_lengths != model::BatchLengths::alike) return "--batch-lengths in a pipeline";
+  }
+  // Ranks that share parameters do not hold the same experts.
+  const Shardings kind = layout.sharding.kind;
+  const bool knows_experts =
+      kind == Shardings::none || kind == Shardings::ddp || kind == Shardings::distributed_optimizer;
+  if (layout.expert_parallel > 1 && !knows_experts) {
+    return counted("expert-parallel", layout.expert_parallel) + " beside --sharding " +
+           parallel::name_of(layout.sharding) + "; say distributed-optimizer, or ddp";
+  }
+  return {};
+}
+
 }  // namespace layout_detail
 
 GPUMEM_INLINE core::Result<std::int64_t> world_size(const model::Layout& layout) {
@@ -106,12 +147,22 @@ GPUMEM_INLINE std::int64_t expert_sharing_ranks(const model::Layout& layout, boo
   return std::max<std::int64_t>(ranks / layout.expert_parallel, 1);
 }
 
+GPUMEM_INLINE std::int64_t tokens_multiple(const model::Layout& layout) {
+  const core::Checked parts =
+      layout.context_parallel > 1 ? core::Checked(2) * core::Checked(layout.context_parallel) : core::Checked(1);
+  const core::Checked multiple = parts * core::Checked(layout.sequence_parallel ? layout.tensor_parallel : 1);
+  return multiple.value().value_or(1);
+}
+
 GPUMEM_INLINE bool on_one_gpu(const model::Layout& layout) {
   return layout.data_parallel == 1 && layout.tensor_parallel == 1 && layout.pipeline_parallel == 1 &&
          layout.context_parallel == 1 && layout.expert_parallel == 1 && layout.sharding.kind == model::Shardings::none;
 }
 
 GPUMEM_INLINE core::Status check(const model::TrainingJob& job) {
+  if (std::string fault = layout_detail::size_fault(job); !fault.empty()) {
+    return layout_detail::refused(std::move(fault));
+  }
   const core::Result<std::int64_t> world = world_size(job.layout);
   if (!world) return world.error();
   for (std::string fault : {layout_detail::pipeline_fault(job), layout_detail::group_fault(job.layout, *world),
@@ -124,11 +175,8 @@ GPUMEM_INLINE core::Status check(const model::TrainingJob& job) {
 GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::string_view method) {
   core::Status possible = check(job);
   if (!possible) return possible;
-  // What such checkpointing keeps is not held a micro-batch.
-  const bool keeps_results = job.activation_checkpointing && job.checkpoints.kind == model::Checkpoints::selective_op;
-  if (job.layout.pipeline_parallel > 1 && keeps_results) {
-    return layout_detail::refused(std::string(method) +
-                                  " does not model --checkpointing selective-op in a pipeline; say full, or none");
+  if (const std::string missing = layout_detail::not_modelled(job); !missing.empty()) {
+    return layout_detail::refused(std::string(method) + " does not model " + missing);
   }
   const auto sharing = sharing_of(job);
   if (!sharing) return sharing.error();
@@ -142,6 +190,7 @@ GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::st
 }
 
 GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method) {
+  if (core::Status possible = check(job); !possible) return possible;
   if (on_one_gpu(job.layout) && job.offload != model::Offload::parameters) return core::Done{};
   core::Status alone = check_data_parallel(job, method);
   if (!alone) return alone;

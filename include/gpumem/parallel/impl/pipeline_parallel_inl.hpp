@@ -29,7 +29,7 @@ GPUMEM_INLINE std::vector<bool> trained_layers(const connect::WiredGraph& wired)
 /// The runs of layers of the stages on one rank, which has every pipeline_parallel-th of them.
 GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGraph& wired, const model::Layout& layout,
                                                          std::int64_t rank) {
-  const std::vector<Range> blocks = connect::repeated_blocks_beside_experts(wired.graph());
+  const std::vector<Range> blocks = connect::repeated_blocks(wired.graph());
   if (blocks.empty()) {
     return core::Error{core::ErrorCode::missing_information,
                        "a pipeline's stages are made of a model's repeated blocks, and this model shows none",
@@ -106,6 +106,7 @@ GPUMEM_INLINE std::string rank_text(const model::Layout& layout) {
 GPUMEM_INLINE std::vector<model::Rank> ranks_of_stages(const model::Layout& layout) {
   const std::int64_t a_stage = layout.data_parallel * layout.tensor_parallel * layout.context_parallel;
   std::vector<model::Rank> ranks;
+  ranks.reserve(static_cast<std::size_t>(layout.pipeline_parallel));
   for (std::int64_t stage = 0; stage < layout.pipeline_parallel; ++stage) {
     ranks.push_back({model::Ranks::one, stage * a_stage});
   }

@@ -215,6 +215,9 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
   if (layout.context_parallel > 1 && !job.sequence_length) {
     return fault("--context-parallel splits sequences; give their length (--seq 8192)");
   }
+  if (layout.context_parallel > 1 && !graph.reads_tokens()) {
+    return fault("--context-parallel splits sequences of tokens, and this model reads none");
+  }
   const std::int64_t parts = layout.context_parallel * (layout.context_parallel > 1 ? 2 : 1);
   if (job.sequence_length && *job.sequence_length % parts != 0) {
     return fault("--context-parallel " + std::to_string(layout.context_parallel) + " cuts sequences into " +

@@ -7,6 +7,7 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/language_loss.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/plan/attention_inputs.hpp"
 #include "gpumem/plan/language_loss.hpp"
 
@@ -123,6 +124,8 @@ class ForwardPassBuilder {
   std::optional<core::Error> find_language_loss() {
     const model::LossForms form = job_.loss_form.kind;
     if (form != model::LossForms::chunked && form != model::LossForms::fused) return std::nullopt;
+    const bool last_stage = parallel::stage_of_rank(job_.layout) == job_.layout.pipeline_parallel - 1;
+    if (!last_stage) return std::nullopt;  // it has neither head nor loss
     core::Result<HeadAndLoss> found = find_head_and_loss(wired_);
     if (!found) return found.error();
     language_ = *std::move(found);

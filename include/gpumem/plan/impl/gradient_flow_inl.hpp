@@ -42,7 +42,7 @@ GPUMEM_INLINE void GradientFlow::backward(const StagePart& part, Slot scaled_los
     shards_.end_backward_of(index);
   }
   if (state_.pace().was_late()) return;
-  if (part.functions.first == 0) deliver_rest();
+  if (part.functions.first == 0) deliver_rest(part.functions.end == functions.size());
   shards_.end_backward();
   log_.drop(ones);
   log_.drop(scaled_loss);
@@ -68,10 +68,12 @@ GPUMEM_INLINE void GradientFlow::seed(ops::TensorId loss, Slot ones, Slot scaled
 }
 
 /// Parameters that no call reads (a summary shows that they are there, not what with) have gradients all the same.
-GPUMEM_INLINE void GradientFlow::deliver_rest() {
+/// `all`: every call has run; else those of other stages get their gradients there.
+GPUMEM_INLINE void GradientFlow::deliver_rest(bool all) {
   for (const ops::Tape::Parameter& parameter : state_.tape().parameters()) {
     deliver(parameter.tensor);
     if (parameter.frozen || parameter.tied) continue;
+    if (!all && readers_[static_cast<std::size_t>(parameter.tensor)] > 0) continue;
     const bool taken = shards_.takes_gradients();
     if (taken ? shards_.has_gradient(parameter.tensor) : gradient(parameter.tensor).slot != kNoSlot) continue;
     const Slot rest = state_.allocate(parameter.tensor, Category::gradient);

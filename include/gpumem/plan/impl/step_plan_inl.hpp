@@ -245,22 +245,33 @@ class TrainingScript {
     begin(Phase::forward, step_, bytes);
     shards_.begin_forward();
     run_forward(part.functions.first, part.functions.end, true);
-    for (const ops::TensorId held : held_) {
-      const bool other = held != part.loss && state_.slot(held) != kNoSlot && !is_loss(held);
-      if (other) state_.let_go(held);
-    }
+    end_outputs_of(part, false);
     calls_.end_autocast();
   }
 
   void stage_backward(const StagePart& part, const TensorBytes& bytes) {
     begin(Phase::backward, step_, bytes);
     gradients_.backward(part, scaler_.scale_loss());
+    end_outputs_of(part, true);
     state_.let_go(part.loss);
     state_.slot(part.loss) = kNoSlot;
     for (const ops::TensorId input : inputs_of(part)) {
       if (state_.slot(input) == kNoSlot) continue;
       state_.let_go(input);
       state_.slot(input) = kNoSlot;
+    }
+  }
+
+  /// The names of what the stage hands out beside its loss end: when it has run, or, of what outlives the loss, when
+  /// its backward has.
+  void end_outputs_of(const StagePart& part, bool backward_ran) {
+    const auto functions =
+        pass_.tape.functions().subspan(part.functions.first, part.functions.end - part.functions.first);
+    for (const ops::TensorId held : held_) {
+      if (is_loss(held) || outlives_loss(held) != backward_ran || state_.slot(held) == kNoSlot) continue;
+      const bool of_stage = std::any_of(functions.begin(), functions.end(),
+                                        [&](const ops::Function& function) { return function.output == held; });
+      if (of_stage) state_.let_go(held);
     }
   }
 
