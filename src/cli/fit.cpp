@@ -3,6 +3,7 @@
 
 #include "commands.hpp"
 #include "gpumem/estimate/fit.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -44,7 +45,8 @@ int run_fit(const FitOptions& options) {
   }
   if (!fit->estimate) return report_error(does_not_fit(*fit, *evaluation));
   if (!options.json) {
-    std::printf("%s%s", headline(*evaluation, of_sequence).c_str(), to_text(*fit, *evaluation->gpu).c_str());
+    const std::int64_t step = of_sequence ? parallel::tokens_multiple(evaluation->job.layout) : 1;
+    std::printf("%s%s", headline(*evaluation, of_sequence).c_str(), to_text(*fit, *evaluation->gpu, step).c_str());
   }
   return 0;
 }

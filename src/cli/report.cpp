@@ -299,7 +299,7 @@ std::string headline(const Evaluation& evaluation, bool with_batch) {
   return text;
 }
 
-std::string to_text(const Fit& fit, const GpuProfile& gpu) {
+std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step) {
   const std::int64_t size = fit.of_sequence ? fit.sequence_length : fit.batch_size;
   const std::string found = core::with_separators(size);
   const std::string title = fit.of_sequence ? "longest sequence" : "largest batch";
@@ -309,7 +309,7 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu) {
   if (fit.model_ends) {
     text += "longer ones are not for this model: " + fit.model_ends->message + "\n";
   } else {
-    text += (fit.of_sequence ? "sequence " : "batch ") + core::with_separators(size + 1) + " would need " +
+    text += (fit.of_sequence ? "sequence " : "batch ") + core::with_separators(size + step) + " would need " +
             need_of(fit.next, gpu) + "\n";
   }
   if (fit.estimate->retries > 0) {

@@ -32,8 +32,8 @@ namespace gpumem::cli {
 [[nodiscard]] std::string headline(const Evaluation& evaluation, bool with_batch = true);
 
 /// "largest batch 14: 22.7 GiB of 23.6 GiB; batch 15 would need 24.3 GiB", and a second line where it is a tight fit.
-/// Of a sequence alike. At least one sample or token must fit.
-[[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu);
+/// Of a sequence alike. At least one sample or token must fit. `step`: from one size that was tried to the next.
+[[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step);
 
 /// What is said where not even one sample, or one token, fits.
 [[nodiscard]] Error does_not_fit(const Fit& fit, const Evaluation& evaluation);

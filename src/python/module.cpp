@@ -225,7 +225,8 @@ py::dict estimate_job(const Summary& summary, const JobRequest& request, std::in
 
 std::string text_of(const Fit& fit, const Asked& asked) {
   if (!fit.estimate) return core::to_string(cli::does_not_fit(fit, asked.evaluation));
-  std::string lines = cli::to_text(fit, *asked.gpu);
+  const std::int64_t step = fit.of_sequence ? parallel::tokens_multiple(asked.evaluation.job.layout) : 1;
+  std::string lines = cli::to_text(fit, *asked.gpu, step);
   lines.pop_back();
   return lines;
 }

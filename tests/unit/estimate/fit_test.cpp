@@ -188,14 +188,19 @@ TEST(LongestSequence, IsTheLastThatFitsAtTheJobsBatch) {
 }
 
 TEST(LongestSequence, IsAMultipleOfWhatRanksShare) {
-  TrainingJob job = small_job();
-  job.layout.context_parallel = 3;
-  for (std::int64_t capacity = 60; capacity < 40'000; capacity += 997) {
-    const auto fit = longest_sequence(job, gpu_of(capacity), ToldBySequence(10, 1 << 20));
-    ASSERT_TRUE(testing::succeeds(fit));
-    EXPECT_EQ(fit->sequence_length, capacity / 60 * 6) << capacity;
-    EXPECT_EQ(fit->next->expected.count(), 10 * (fit->sequence_length + 6));
-  }
+  const auto graph = parse_summary(
+      R"({"model_type": "llama", "architectures": ["LlamaForCausalLM"], "hidden_size": 256, "num_hidden_layers": 2,
+          "num_attention_heads": 4, "intermediate_size": 512, "vocab_size": 32000,
+          "max_position_embeddings": 1048576})");
+  ASSERT_TRUE(testing::succeeds(graph));
+  TrainingJob job(*graph, 1);
+  job.precision = Precision::bf16;
+  job.layout.context_parallel = 4;
+  const auto fit = longest_sequence(job, *find_profile("t4-16gb"), **make_estimator("replay"));
+  ASSERT_TRUE(testing::succeeds(fit));
+  EXPECT_GT(fit->sequence_length, 4096);
+  EXPECT_EQ(fit->sequence_length % 8, 0);
+  EXPECT_TRUE(fit->next.has_value());
 }
 
 TEST(LongestSequence, EndsWhereTheModelDoes) {

@@ -6,8 +6,8 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/ops/collective.hpp"
 #include "gpumem/ops/language_loss.hpp"
-#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/plan/attention_inputs.hpp"
 #include "gpumem/plan/language_loss.hpp"
 
@@ -124,15 +124,20 @@ class ForwardPassBuilder {
   std::optional<core::Error> find_language_loss() {
     const model::LossForms form = job_.loss_form.kind;
     if (form != model::LossForms::chunked && form != model::LossForms::fused) return std::nullopt;
-    const bool last_stage = parallel::stage_of_rank(job_.layout) == job_.layout.pipeline_parallel - 1;
-    if (!last_stage) return std::nullopt;  // it has neither head nor loss
     core::Result<HeadAndLoss> found = find_head_and_loss(wired_);
+    // A pipeline stage that hands on what it makes has neither head nor loss.
+    if (!found && sends_on()) return std::nullopt;
     if (!found) return found.error();
     language_ = *std::move(found);
     // The model returns chunks of logits, and the loop computes their loss: the model's names have ended by then.
     in_loop_ = form == model::LossForms::chunked && language_.end >= 0;
     if (in_loop_) language_.replaced[static_cast<std::size_t>(language_.end)] = true;
     return std::nullopt;
+  }
+
+  [[nodiscard]] bool sends_on() const {
+    return std::any_of(graph_.ops().begin(), graph_.ops().end(),
+                       [](const std::string& op) { return op == ops::kSent; });
   }
 
   /// Of a replaced layer the parameters stand; whoever reads it reads what the head reads.
