@@ -69,7 +69,10 @@ GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const R
   const auto fed = [&](Tensor x) {
     return f.dropout("dropout", gated_feed_forward(f, model.sizes, x, "StableLmMLP"), model.dropout);
   };
-  if (model.parallel) return f.add(f.add(input, mixed), fed(normed));
+  if (model.parallel) {
+    const Tensor beside = fed(normed);  // before the sums, which C++ may call in any order
+    return f.add(f.add(input, mixed), beside);
+  }
   const Tensor attended = f.add(input, mixed);
   return f.add(fed(f.layer_norm("post_attention_layernorm", attended, width)), attended);
 }
