@@ -104,26 +104,26 @@ inline TensorId record_fused(Tape& tape, std::span<const TensorId> qkv, const Te
        .autocast = Autocast::lower});
 }
 
-/// eager_attention_forward of transformers 4.48: scores, scaled, with a mask added, their softmax in float32 and back
-/// in their type, each a tensor of its own. The mask itself, one for all layers, is not counted.
-inline TensorId record_eager(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
-                             const TensorSize& scores, std::int64_t keys, bool drops) {
+/// The scores of attention that is written out: one product.
+inline TensorId record_scores(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
+                              const TensorSize& scores, std::int64_t keys) {
   const std::array<TensorId, 2> product_of = {contiguous(tape, qkv[0]), contiguous(tape, qkv[1])};
-  const TensorId raw = tape.record({.inputs = product_of,
-                                    .output = scores,
-                                    .saved_inputs = 3,
-                                    .library = Library::gemm,
-                                    .multiply_adds = output.times(keys),
-                                    .autocast = Autocast::lower});
-  const core::DType type = tape.tensor(raw).size.dtype;
-  const TensorId masked = elementwise(tape, elementwise(tape, raw));
-  TensorId weights = elementwise(tape, tape.cast(masked, core::DType::float32), 0, true, Autocast::full);
-  weights = tape.cast(weights, type);
+  return tape.record({.inputs = product_of,
+                      .output = scores,
+                      .saved_inputs = 3,
+                      .library = Library::gemm,
+                      .multiply_adds = output.times(keys),
+                      .autocast = Autocast::lower});
+}
+
+/// Its end: dropout of the softmax's weights, and their product with the values.
+inline TensorId record_weighted(Tape& tape, TensorId weights, TensorId values, const TensorSize& output,
+                                const TensorSize& scores, std::int64_t keys, bool drops) {
   if (drops) {
     const TensorSize mask = scores.as(core::DType::boolean);
     weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
   }
-  const std::array<TensorId, 2> weighted = {weights, contiguous(tape, qkv[2])};
+  const std::array<TensorId, 2> weighted = {weights, contiguous(tape, values)};
   return tape.record({.inputs = weighted,
                       .output = output,
                       .saved_inputs = 3,
@@ -132,31 +132,27 @@ inline TensorId record_eager(Tape& tape, std::span<const TensorId> qkv, const Te
                       .autocast = Autocast::lower});
 }
 
+/// eager_attention_forward of transformers 4.48: scores, scaled, with a mask added, their softmax in float32 and back
+/// in their type, each a tensor of its own. The mask itself, one for all layers, is not counted.
+inline TensorId record_eager(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
+                             const TensorSize& scores, std::int64_t keys, bool drops) {
+  const TensorId raw = record_scores(tape, qkv, output, scores, keys);
+  const core::DType type = tape.tensor(raw).size.dtype;
+  const TensorId masked = elementwise(tape, elementwise(tape, raw));
+  TensorId weights = elementwise(tape, tape.cast(masked, core::DType::float32), 0, true, Autocast::full);
+  weights = tape.cast(weights, type);
+  return record_weighted(tape, weights, qkv[2], output, scores, keys, drops);
+}
+
 /// Attention written out as Megatron and TransformerEngine have it: one product that scales the scores, one kernel that
 /// masks them and takes their softmax in their own type, dropout, and the product with the values.
 /// Source: Megatron-LM core r0.12, core/transformer/dot_product_attention.py, core/fusions/fused_softmax.py;
 /// TransformerEngine 2.1, pytorch/attention.py: UnfusedDotProductAttention.
 inline TensorId record_fused_softmax(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
                                      const TensorSize& scores, std::int64_t keys, bool drops) {
-  const std::array<TensorId, 2> product_of = {contiguous(tape, qkv[0]), contiguous(tape, qkv[1])};
-  const TensorId raw = tape.record({.inputs = product_of,
-                                    .output = scores,
-                                    .saved_inputs = 3,
-                                    .library = Library::gemm,
-                                    .multiply_adds = output.times(keys),
-                                    .autocast = Autocast::lower});
+  const TensorId raw = record_scores(tape, qkv, output, scores, keys);
   TensorId weights = elementwise(tape, raw, 0, true);
-  if (drops) {
-    const TensorSize mask = scores.as(core::DType::boolean);
-    weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
-  }
-  const std::array<TensorId, 2> weighted = {weights, contiguous(tape, qkv[2])};
-  return tape.record({.inputs = weighted,
-                      .output = output,
-                      .saved_inputs = 3,
-                      .library = Library::gemm,
-                      .multiply_adds = output.times(keys),
-                      .autocast = Autocast::lower});
+  return record_weighted(tape, weights, qkv[2], output, scores, keys, drops);
 }
 
 /// flash_attn_func of flash-attn 2.7 (csrc/flash_attn/flash_api.cpp): keeps Q, K and V as they are projected, the
