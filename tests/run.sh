@@ -70,7 +70,7 @@ if [ "$all" = yes ]; then
   ./tests/lint.sh
 
   say "Fuzzing each target from a fixed seed"
-  GPUMEM_FUZZ_RUNS=2000 ./tests/fuzz/run.sh 10
+  GPUMEM_FUZZ_PRESET=asan GPUMEM_FUZZ_RUNS=2000 ./tests/fuzz/run.sh 10
 
   say "The shipped summaries and graphs are what the scripts make"
   /usr/bin/python3 examples/pytorch/print_summaries.py --check

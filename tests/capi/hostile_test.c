@@ -8,12 +8,6 @@
 
 #include "calls.h"
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#else
-#define SANITIZED 0
-#endif
-
 /* At PATH is no regular file. */
 static void refused(const char* path) {
   gpumem_summary* summary = NULL;

@@ -93,7 +93,7 @@ int main(int argc, char** argv) {
     gpumem_summary_free(own);
   }
   pthread_attr_init(&attributes);
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !SANITIZED
   CHECK(pthread_attr_setstacksize(&attributes, 256 * 1024) == 0);
 #endif
   for (index = 0; index < THREADS; ++index) {

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Fuzzes every parser: tests/fuzz/run.sh SECONDS [TARGET...], so many seconds a target (all of them by default).
 # With GPUMEM_FUZZ_RUNS=N it is so many runs from a fixed seed instead: the same ones each time from a clean clone.
-# Needs clang and its libFuzzer (Debian: clang-14 libclang-rt-14-dev). What is found is left under build/fuzz/findings/;
+# With GPUMEM_FUZZ_PRESET=asan the targets are those that the preset of the sanitizers' tests builds beside its tests.
+# Needs clang and its libFuzzer (Debian: clang libclang-rt-14-dev). What is found is left under build/fuzz/findings/;
 # minimised and moved to tests/fuzz/regressions/TARGET/, the test suite replays it for ever.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -16,15 +17,16 @@ if [ ${#targets[@]} -eq 0 ]; then
   done
 fi
 
-compiler=$(command -v clang++ || command -v clang++-14) || {
-  echo "tests/fuzz/run.sh: clang++ is missing; install clang-14 and libclang-rt-14-dev" >&2
+command -v clang++ >/dev/null || {
+  echo "tests/fuzz/run.sh: clang++ is missing; install clang and libclang-rt-14-dev" >&2
   exit 1
 }
-echo "building the fuzz targets with $compiler"
-cmake --preset fuzz -DCMAKE_CXX_COMPILER="$compiler" -DGPUMEM_UNITY_BUILD=ON
-cmake --build --preset fuzz -j "$(nproc)" --target "${targets[@]/#/gpumem_fuzz_}"
+preset=${GPUMEM_FUZZ_PRESET:-fuzz}
+echo "building the fuzz targets of the preset $preset"
+cmake --preset "$preset" -DGPUMEM_UNITY_BUILD=ON
+cmake --build --preset "$preset" -j "$(nproc)" --target "${targets[@]/#/gpumem_fuzz_}"
 
-build=build/fuzz
+build=build/$preset
 export build seconds
 fuzz() {  # TARGET
   local target=$1

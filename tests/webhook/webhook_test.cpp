@@ -259,7 +259,8 @@ TEST(Webhook, AnEstimateThatTakesTooLongIsGivenUp) {
       httplib::Client client("127.0.0.1", program.port());
       const Json response = response_of(client.Post("/mutate", review, "application/json"));
       EXPECT_EQ(response["allowed"], true) << response;
-      if (response["warnings"][0] == "gpumem: the estimate was not done within 1 ms") ++given_up;
+      const Json warnings = response.value("warnings", Json::array({""}));
+      if (warnings[0] == "gpumem: the estimate was not done within 1 ms") ++given_up;
     });
   }
   for (std::thread& thread : threads) thread.join();
