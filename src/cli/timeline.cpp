@@ -23,11 +23,13 @@ int run_timeline(const TimelineOptions& options) {
   const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(options.request.alloc_conf);
   if (!allocator) return report_error(allocator.error());
   Evaluator evaluator;
-  const Result<Evaluation> evaluation = evaluator.read(options.request);
+  Result<Evaluation> evaluation = evaluator.read(options.request);
   if (!evaluation) return report_error(evaluation.error());
-  const Result<Timeline> timeline = make_timeline(evaluation->job, *evaluation->gpu, {.allocator = *allocator});
+  analysis::Analysis analysis(evaluation->job);
+  const Result<Timeline> timeline = make_timeline(analysis, *evaluation->gpu, {.allocator = *allocator});
   if (!timeline) return report_error(timeline.error());
-  print_warnings(*evaluation->graph);
+  evaluation->guesses = guesses_of(analysis);
+  print_warnings(*evaluation);
   const std::string page = timeline_page(*evaluation, *timeline);
   const core::Status written = core::write_file(options.out, page);
   if (!written) return report_error(written.error());

@@ -21,16 +21,16 @@ struct UtilisationAnswer {
   double seconds = 0.0;
 };
 
-Result<std::vector<UtilisationAnswer>> answers_of(const UtilisationOptions& options, const Evaluation& of) {
+Result<std::vector<UtilisationAnswer>> answers_of(const UtilisationOptions& options, const GpuProfile& gpu,
+                                                  analysis::Analysis& analysis) {
   std::vector<UtilisationAnswer> answers;
-  analysis::Analysis analysis(of.job);
   for (const auto& entry : utilisation::utilisation_estimators()) {
     if (options.estimator != "all" && options.estimator != entry.name) continue;
     // One model is of one estimator; asked for all, the others keep theirs.
     const auto estimator = entry.create(options.estimator == "all" ? std::string() : options.request.model);
     if (!estimator) return estimator.error();
     const auto begin = std::chrono::steady_clock::now();
-    auto estimate = (*estimator)->estimate(analysis, *of.gpu);
+    auto estimate = (*estimator)->estimate(analysis, gpu);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     answers.push_back({entry.name, std::move(estimate), seconds.count()});
   }
@@ -106,13 +106,15 @@ std::string to_text(const UtilisationAnswer& answer) {
 
 int run_utilisation(const UtilisationOptions& options) {
   Evaluator evaluator;
-  const Result<Evaluation> evaluation = evaluator.read(options.request);
+  Result<Evaluation> evaluation = evaluator.read(options.request);
   if (!evaluation) return report_error(evaluation.error());
-  const auto answers = answers_of(options, *evaluation);
+  analysis::Analysis analysis(evaluation->job);
+  const auto answers = answers_of(options, *evaluation->gpu, analysis);
   if (!answers) return report_error(answers.error());
   // Asked for one estimator, its failure is the answer; asked for all, each stands for itself.
   if (answers->size() == 1 && !answers->front().estimate) return report_error(answers->front().estimate.error());
-  print_warnings(*evaluation->graph);
+  evaluation->guesses = guesses_of(analysis);
+  print_warnings(*evaluation);
   std::string text = headline(*evaluation);
   for (const UtilisationAnswer& answer : *answers) text += to_text(answer);
   if (options.json) {

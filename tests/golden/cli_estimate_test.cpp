@@ -215,5 +215,27 @@ TEST(CliUtilisation, PrintsOneJsonObject) {
                     std::string("utilisation ") + kResnet50 + " --batch 32 --gpu h200-141gb --estimator all --json");
 }
 
+TEST(CliWarnings, EveryCommandSaysWhatItGuessedOfTheModel) {
+  const fs::path tree = testing::own_path("guessed_tree.txt");
+  std::ofstream(tree) << R"(Net(
+  (a): Conv2d(3, 8, kernel_size=(1, 1), stride=(1, 1))
+  (b): Conv2d(8, 4, kernel_size=(1, 1), stride=(1, 1))
+  (c): Conv2d(12, 5, kernel_size=(1, 1), stride=(1, 1))
+))";
+  const std::string job = " '" + tree.string() + "' --input 3x8x8";
+  const fs::path page = testing::own_path("guessed_tree.html");
+  const std::string warning = run("estimate" + job + " --batch 4").err;
+  EXPECT_NE(warning.find("guessed_tree.txt:4: "), std::string::npos) << warning;
+  for (const std::string& words :
+       {"fit" + job, "request" + job + " --batch 4 --for slurm", "utilisation" + job + " --batch 4",
+        "timeline" + job + " --batch 4 -o '" + page.string() + "'"}) {
+    const Outcome result = run(words);
+    EXPECT_EQ(result.exit, 0) << result.err;
+    EXPECT_NE(result.err.find(warning), std::string::npos) << words << "\n" << result.err;
+  }
+  fs::remove(tree);
+  fs::remove(page);
+}
+
 }  // namespace
 }  // namespace gpumem
