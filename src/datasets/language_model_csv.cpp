@@ -213,13 +213,18 @@ void take_older_pytorch(const core::CsvCells& cells, job::JobRequest& request) {
 }
 
 /// "full", "LoRA", "QLoRA" (a base in nf4) or "LoRA on gptq-4bit".
-std::string training_of(const core::CsvCells& cells) {
+std::string trained_part(const core::CsvCells& cells) {
   const std::string_view quantization = cells.text("quantization");
   if (cells.text("lora_rank").empty()) {
     return quantization.empty() ? "full" : "full, " + std::string(quantization);
   }
   if (quantization.empty()) return "LoRA";
   return quantization.starts_with("nf4") ? "QLoRA" : "LoRA on " + std::string(quantization);
+}
+
+/// What learns, and whether it was compiled.
+std::string training_of(const core::CsvCells& cells) {
+  return trained_part(cells) + (cells.text("compile") == "yes" ? ", compiled" : "");
 }
 
 core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {

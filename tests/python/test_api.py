@@ -140,6 +140,7 @@ class Estimate(unittest.TestCase):
             weight_decay=True,
             prefetch=True,
             cudnn_benchmark=True,
+            compile=True,
             validation=True,
             checkpointing=True,
         )
@@ -167,6 +168,7 @@ class Estimate(unittest.TestCase):
             "--weight-decay",
             "--prefetch",
             "--cudnn-benchmark",
+            "--compile",
             "--validation",
             "--checkpointing",
         )

@@ -113,6 +113,7 @@ class EstimateModule(unittest.TestCase):
             weight_decay=True,
             prefetch=True,
             cudnn_benchmark=True,
+            compile=True,
             validation=True,
             checkpointing=True,
             deadline_ms=60_000,
@@ -130,6 +131,7 @@ class EstimateModule(unittest.TestCase):
             "weight_decay": True,
             "prefetch": True,
             "cudnn_benchmark": True,
+            "compile": True,
             "validation": True,
             "checkpointing": True,
         }

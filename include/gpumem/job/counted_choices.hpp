@@ -79,14 +79,38 @@ template <typename Enum, std::size_t Count>
   return names;
 }
 
+inline constexpr std::string_view kModulesBegin = "selective:";
+
+/// "mlp", "mlp+self_attn": names, none of them empty.
+[[nodiscard]] inline bool joined_names(std::string_view text) {
+  return !text.empty() && !text.starts_with('+') && !text.ends_with('+') && text.find("++") == text.npos;
+}
+
+/// A kind of checkpointing. Nothing: the text is none.
+[[nodiscard]] inline std::optional<model::CheckpointPolicy> checkpoint_policy_of(std::string_view text) {
+  if (text.starts_with(kModulesBegin)) {
+    const std::string_view modules = text.substr(kModulesBegin.size());
+    if (!joined_names(modules)) return std::nullopt;
+    return model::CheckpointPolicy{model::Checkpoints::selective_modules, 0, std::string(modules)};
+  }
+  const auto counted = counted_of(model::kCheckpoints, text);
+  if (!counted || counted->kind == model::Checkpoints::selective_modules) return std::nullopt;
+  return model::CheckpointPolicy{counted->kind, counted->count, {}};
+}
+
 /// "none" or a kind. False: it is neither.
 [[nodiscard]] inline bool take_checkpointing(model::TrainingJob& training, std::string_view word) {
   const bool none = word == "none";
-  const auto policy = none ? model::CheckpointPolicy() : counted_of(model::kCheckpoints, word);
+  const auto policy = none ? model::CheckpointPolicy() : checkpoint_policy_of(word);
   if (!policy) return false;
   training.activation_checkpointing = !none;
   training.checkpoints = *policy;
   return true;
+}
+
+[[nodiscard]] inline std::string checkpointing_text(const model::CheckpointPolicy& policy) {
+  if (policy.kind == model::Checkpoints::selective_modules) return std::string(kModulesBegin) + policy.modules;
+  return text_of(model::kCheckpoints, model::Counted<model::Checkpoints>{policy.kind, policy.count});
 }
 
 [[nodiscard]] inline std::vector<std::string_view> checkpointing_names() {

@@ -12,21 +12,29 @@
 
 namespace gpumem::model {
 
-/// How the weights of the frozen base's linear layers are held. Source: bitsandbytes 0.45 (functional.py,
-/// nn/modules.py), AutoGPTQ 0.7 (nn_modules/qlinear/qlinear_tritonv2.py).
+/// How the weights of the frozen base's linear layers are held, or, of float8, how linear layers multiply. Source:
+/// bitsandbytes 0.45 (functional.py, nn/modules.py), AutoGPTQ 0.7 (nn_modules/qlinear/qlinear_tritonv2.py), torchao 0.9
+/// (float8/float8_linear.py).
 enum class Quantization : std::uint8_t {
   none,
   nf4,         ///< four bits a weight, the largest of each 64 in float32
   nf4_double,  ///< the same, and these scales in eight bits
   int8,        ///< LLM.int8(): a byte a weight, the largest of each row in float32
   gptq_4bit,   ///< four bits a weight, packed in int32; scales and zeros for each 128 of a column
+  float8,      ///< weights stay as they are, and may be trained; each product copies its operands to eight bits
 };
 
-inline constexpr std::array<Named<Quantization>, 5> kQuantizations = {{{Quantization::none, "none"},
+inline constexpr std::array<Named<Quantization>, 6> kQuantizations = {{{Quantization::none, "none"},
                                                                        {Quantization::nf4, "nf4"},
                                                                        {Quantization::nf4_double, "nf4-double"},
                                                                        {Quantization::int8, "int8"},
-                                                                       {Quantization::gptq_4bit, "gptq-4bit"}}};
+                                                                       {Quantization::gptq_4bit, "gptq-4bit"},
+                                                                       {Quantization::float8, "float8"}}};
+
+/// Whether the weights themselves are held in fewer bits: these are frozen.
+[[nodiscard]] constexpr bool holds_in_fewer_bits(Quantization quantization) {
+  return quantization != Quantization::none && quantization != Quantization::float8;
+}
 
 /// The type of an adapter's weights.
 enum class AdapterType : std::uint8_t {
@@ -70,6 +78,7 @@ struct WeightStorage {
   /// Of four bits: bitsandbytes before 0.43.2, whose product keeps its input, and weights that were quantised from
   /// float16, so that they are made whole in float16 and then cast.
   bool older_four_bits = false;
+  bool float8 = false;      ///< a product with the weight copies both of its operands to eight bits
   std::uint8_t frozen = 0;  ///< bit i: the layer's tensor i (0 the weight, 1 the bias) gets no gradient
 
   [[nodiscard]] bool freezes(std::size_t tensor) const { return tensor < 8 && (frozen >> tensor & 1U) != 0; }

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "gpumem/model/named.hpp"
 
@@ -28,14 +29,22 @@ enum class Checkpoints : std::uint8_t {
   every,                ///< the Nth, 2Nth, ... block (torchtitan's selective_ac_option)
   selective_op,         ///< all of a block but every other matrix product and the attention (torchtitan's "op")
   selective_attention,  ///< the attention alone (Megatron's --recompute-granularity selective)
+  selective_modules,    ///< every module of these names, such as mlp+self_attn
 };
-using CheckpointPolicy = Counted<Checkpoints>;
-inline constexpr std::array<Named<Checkpoints>, 5> kCheckpoints = {
+struct CheckpointPolicy {
+  Checkpoints kind = Checkpoints::full;
+  std::int64_t count = 0;    ///< of `first` and `every`
+  std::string modules = {};  ///< of `selective_modules`: names, joined by '+'
+
+  friend bool operator==(const CheckpointPolicy&, const CheckpointPolicy&) = default;
+};
+inline constexpr std::array<Named<Checkpoints>, 6> kCheckpoints = {
     {{Checkpoints::full, "full"},
      {Checkpoints::first, "full:N"},
      {Checkpoints::every, "every:N"},
      {Checkpoints::selective_op, "selective-op"},
-     {Checkpoints::selective_attention, "selective-attention"}}};
+     {Checkpoints::selective_attention, "selective-attention"},
+     {Checkpoints::selective_modules, "selective:NAMES"}}};
 
 /// How the cross entropy of a language model's head is computed.
 enum class LossForms : std::uint8_t {

@@ -37,6 +37,8 @@ enum class Optimizer : std::uint8_t {
   lion_8bit,
   paged_adamw,
   paged_adamw_8bit,
+  adamw_4bit,
+  adamw_fp8,
 };
 
 struct OptimizerRow {
@@ -50,7 +52,8 @@ struct OptimizerRow {
   /// state, in float32; of any other parameter one state as large as it. `of_matrices`: of a matrix one whole state
   /// fewer than of any other parameter. `single`: float32, whatever the parameter's type. `blockwise`: a byte an
   /// element and a float32 figure a block of 256, but float32 where the parameter has fewer than 4,096 elements.
-  enum class StateShape : std::uint8_t { whole, factored, of_matrices, single, blockwise };
+  /// `half_bytes`: likewise, half a byte and blocks of 128, but float32 also where the blocks do not come out even.
+  enum class StateShape : std::uint8_t { whole, factored, of_matrices, single, blockwise, half_bytes };
 
   int states = 0;  ///< kept of each parameter
   StateShape state_shape = StateShape::whole;
@@ -246,6 +249,20 @@ inline constexpr std::array kOptimizerRows = {
                  .paged = true,
                  .kernels = 1,
                  .kernel_tensors = 4},
+    OptimizerRow{.value = Optimizer::adamw_4bit,
+                 .name = "adamw-4bit",
+                 .source = "torchao 0.9, optim/adam.py (AdamW4bit), subclass_4bit.py; the step is compiled",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::half_bytes,
+                 .kernels = 1,
+                 .kernel_tensors = 4},
+    OptimizerRow{.value = Optimizer::adamw_fp8,
+                 .name = "adamw-fp8",
+                 .source = "torchao 0.9, optim/adam.py (AdamWFp8), subclass_fp8.py; the step is compiled",
+                 .states = 2,
+                 .state_shape = OptimizerRow::StateShape::blockwise,
+                 .kernels = 1,
+                 .kernel_tensors = 4},
 };
 
 [[nodiscard]] constexpr const OptimizerRow& row_of(Optimizer optimizer) {
@@ -261,7 +278,8 @@ inline constexpr std::array kOptimizerRows = {
     case OptimizerRow::StateShape::single: return row.states;
     case OptimizerRow::StateShape::of_matrices: return row.states - 1;
     case OptimizerRow::StateShape::factored:
-    case OptimizerRow::StateShape::blockwise: break;
+    case OptimizerRow::StateShape::blockwise:
+    case OptimizerRow::StateShape::half_bytes: break;
   }
   return 0;
 }
@@ -271,7 +289,8 @@ inline constexpr std::array kOptimizerRows = {
 [[nodiscard]] constexpr std::int64_t state_bytes(const OptimizerRow& row, int index, std::int64_t elements,
                                                  std::int64_t bytes, std::int64_t factored) {
   constexpr std::int64_t kSingle = 4;  // bytes of a float32
-  constexpr std::int64_t kBlock = 256;
+  const bool halves = row.state_shape == OptimizerRow::StateShape::half_bytes;
+  const std::int64_t block = halves ? 128 : 256;
   constexpr std::int64_t kLeastBlockwise = 4096;
   constexpr std::int64_t kLeastPaged = 100000;
   const bool paged = row.paged && elements >= kLeastPaged;
@@ -280,11 +299,14 @@ inline constexpr std::array kOptimizerRows = {
     case OptimizerRow::StateShape::factored: return factored > 0 ? factored * kSingle : bytes;
     case OptimizerRow::StateShape::of_matrices: return factored > 0 && index + 1 == row.states ? 0 : bytes;
     case OptimizerRow::StateShape::single: return paged ? 0 : elements * kSingle;
-    case OptimizerRow::StateShape::blockwise: break;
+    case OptimizerRow::StateShape::blockwise:
+    case OptimizerRow::StateShape::half_bytes: break;
   }
-  if (elements < kLeastBlockwise) return elements * kSingle;
-  const std::int64_t figures = (elements / kBlock + (elements % kBlock == 0 ? 0 : 1)) * kSingle;
-  return paged ? figures : elements + figures;
+  const bool even = elements % block == 0;
+  if (elements < kLeastBlockwise || (halves && !even)) return elements * kSingle;
+  const std::int64_t figures = (elements / block + (even ? 0 : 1)) * kSingle;
+  if (paged) return figures;
+  return (halves ? elements / 2 : elements) + figures;
 }
 
 /// The names alone, as the other choices of a job have them.

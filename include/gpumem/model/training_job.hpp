@@ -94,6 +94,7 @@ struct TrainingJob {
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;
   bool cudnn_benchmark = false;  ///< torch.backends.cudnn.benchmark: cuDNN tries its kernels and takes the fastest
+  bool compile = false;          ///< torch.compile: kernels are fused, and less is kept for backward
   bool prefetch = false;         ///< the next batch is copied to the GPU, on a stream of its own, before a step begins
   /// Of a recording: `optimizer` trains in place of the recorded one.
   bool replaces_optimizer = false;

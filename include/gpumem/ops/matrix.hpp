@@ -6,6 +6,17 @@
 
 namespace gpumem::ops {
 
+/// What a product holds beside its operands where it multiplies in eight bits: copies of its input, its weight and, in
+/// backward, its output's gradient. Backward keeps the operands themselves.
+/// Source: torchao 0.9, float8/float8_linear.py (matmul_with_hp_or_float8_args), each tensor with one scale; compiled,
+/// as it is used, so that making a copy takes nothing more.
+inline std::array<TensorSize, 3> float8_copies(const Tape& tape, TensorId input, std::span<const TensorId> parameters,
+                                               const TensorSize& output) {
+  const TensorSize weight = parameters.empty() ? TensorSize{} : tape.tensor(parameters[0]).size;
+  constexpr core::DType kByte = core::DType::uint8;
+  return {tape.tensor(input).size.as(kByte), weight.as(kByte), output.as(kByte)};
+}
+
 /// y = x A^T + b on a tensor of `rank` axes, the last of which is multiplied. `parameters`: the weight, and the bias if
 /// there is one. `width`: of the input's last axis. Kept: the input, if the weight is trained. The gradients of input,
 /// weight and bias come in this order.
@@ -13,15 +24,18 @@ namespace gpumem::ops {
 /// PyTorch 1.13 (Backend::cpu) takes aten::addmm for matrices, and for three axes that lie in order; elsewhere it
 /// multiplies and then adds the bias out of place. Later releases fold the axes and take addmm throughout.
 inline TensorId linear(Tape& tape, TensorId input, const TensorSize& output, std::span<const TensorId> parameters,
-                       std::size_t rank, bool bias, std::int64_t width) {
+                       std::size_t rank, bool bias, std::int64_t width, bool float8 = false) {
   const bool ordered = tape.tensor(input).layout.dense();
   const bool older = tape.backend() == Backend::cpu;
   const bool rows = older && rank <= 2;
   const TensorId dense = rows ? input : contiguous(tape, input);
   const bool adds_apart = older && parameters.size() == 2 && rank > 2 && !(rank == 3 && ordered);
+  const std::array<TensorSize, 3> copies = float8_copies(tape, dense, parameters, output);
   const TensorId product = tape.record({.inputs = {&dense, 1},
                                         .output = output,
                                         .saved_for_weight = 1,
+                                        .scratch = std::span(copies).first(float8 ? 2 : 0),
+                                        .backward_scratch = std::span(copies).first(float8 ? 3 : 0),
                                         .parameters = adds_apart ? parameters.first(1) : parameters,
                                         .library = bias ? Library::gemm_bias : Library::gemm,
                                         .multiply_adds = output.times(width),

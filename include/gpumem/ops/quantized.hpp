@@ -68,7 +68,8 @@ inline void hold(Tape& tape, const Sides& sides, Quantization quantization) {
     case Quantization::nf4_double: return hold_nf4(tape, sides, true);
     case Quantization::int8: return hold_int8(tape, sides);
     case Quantization::gptq_4bit: return hold_gptq(tape, sides);
-    case Quantization::none: return;
+    case Quantization::none:
+    case Quantization::float8: return;
   }
 }
 

@@ -41,16 +41,18 @@ OPTIONS_HELP = """
     weight_decay: the optimizer decays the weights.
     prefetch: the next batch is copied to the GPU while a step runs.
     cudnn_benchmark: torch.backends.cudnn.benchmark, with which the range is wider.
+    compile: torch.compile; what it saves is not known, so the range reaches further down.
     validation: a pass without gradients after each epoch.
     checkpointing: activation checkpointing; or its kind: "full:4", "every:2", "selective-op",
-        "selective-attention".
+        "selective-attention", "selective:mlp+self_attn" (modules by name).
     attention, offload: one of ATTENTIONS and of OFFLOADS.
     freeze, train: layers or parameters that are not trained, and that are: patterns of names, parted
         by commas; train without freeze: nothing else is.
     lora: the rank of adapters on a frozen base (LoRA); lora_targets: "q_proj+v_proj", "all-linear",
         None: PEFT's for the model; lora_dtype, lora_dropout: the adapters' type, and the dropout
         before each.
-    quantize: how the frozen linear layers are held: "nf4", "nf4-double", "int8", "gptq-4bit".
+    quantize: how the frozen linear layers are held: "nf4", "nf4-double", "int8", "gptq-4bit";
+        "float8": products copy their operands to eight bits, and nothing is frozen for it.
     base_dtype: the type of frozen weights that are not quantised: "fp32", "bf16", "fp16";
         "precision": as the precision has it.
     strict: a summary that does not say what its layers read is refused; False: it is guessed.

@@ -57,7 +57,7 @@ def saved_operations() -> Any:
 
 def checkpointed_blocks(kind: str) -> Callable[..., Tensor]:
     name, _, number = kind.partition(":")
-    count = int(number or 1)
+    count = int(number or 1) if name in ("full", "every") else 1
 
     def run_blocks(self: Any, hidden_states: Tensor, cache: Any, *arguments: Any) -> Tensor:
         for index, layer in enumerate(self.layers):
@@ -72,6 +72,14 @@ def checkpointed_blocks(kind: str) -> Callable[..., Tensor]:
         return hidden_states
 
     return run_blocks
+
+
+def checkpoint_modules(model: nn.Module, names: list[str]) -> None:
+    """Each module of these names in every block is one call of torch.utils.checkpoint."""
+    for block in model.model.layers:
+        for name in names:
+            module = getattr(block, name)
+            module.forward = functools.partial(checkpoints.checkpoint, module.forward, use_reentrant=False)
 
 
 def attention_again(*arguments: Any, **options: Any) -> Tensor:
@@ -207,6 +215,8 @@ def built(config: dict[str, Any], options: dict[str, str]) -> nn.Module:
     if kind != "none" or loop in ("torchtune", "litgpt"):
         model.model.checkpointing = True  # no cache
         model.model.run_blocks = types.MethodType(checkpointed_blocks(kind), model.model)
+    if kind.startswith("selective:"):
+        checkpoint_modules(model, kind.removeprefix("selective:").split("+"))
     if loop == "litgpt":
         for block in model.model.layers:
             block.self_attn = LitgptAttention(config).to("cuda", PRECISIONS[options["precision"]][0])
@@ -284,6 +294,7 @@ CHOICES = (
     *({"loop": loop} for loop in ("script", "hf-trainer", "lightning")),
     *({"loop": loop, "checkpointing": "full"} for loop in ("hf-trainer", "lightning")),
     *({"checkpointing": kind} for kind in ("full:2", "every:2", "selective-op", "selective-attention")),
+    *({"checkpointing": f"selective:{modules}"} for modules in ("mlp", "self_attn", "input_layernorm+mlp")),
     *({"loop": loop, "loss": "chunked:32"} for loop in ("torchtune", "litgpt")),
     {"loop": "torchtune", "loss": "chunked:48", "checkpointing": "full"},
     *({"loop": "hf-trainer", "loss": loss, "checkpointing": kind} for loss in ("fused", "fused-ce") for kind in ("none", "full")),

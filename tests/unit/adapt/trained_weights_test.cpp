@@ -56,6 +56,24 @@ TEST(TrainedWeights, AreNotQuantised) {
   EXPECT_EQ(frozen(job), "*w-**");
 }
 
+TEST(TrainedWeights, ProductsInFloat8FreezeNothing) {
+  TrainingJob job = testing::job_of(R"({"name": "x", "shape": ["N", 32]})", R"(
+    {"name": "up", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 32, "out_features": 64}},
+    {"name": "odd", "op": "linear", "inputs": ["up"], "attrs": {"in_features": 64, "out_features": 24}},
+    {"name": "down", "op": "linear", "inputs": ["odd"], "attrs": {"in_features": 24, "out_features": 32}},
+    {"name": "head", "op": "linear", "inputs": ["down"], "attrs": {"in_features": 32, "out_features": 16}})",
+                                    2);
+  job.quantize = model::Quantization::float8;
+  EXPECT_EQ(frozen(job), "----");
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(testing::succeeds(wired));
+  const auto storage = weight_storage(*wired, base_linears(*wired), job);
+  ASSERT_TRUE(testing::succeeds(storage));
+  std::string float8;
+  for (const model::WeightStorage& each : *storage) float8 += each.float8 ? "8" : "-";
+  EXPECT_EQ(float8, "8---") << "tensor cores multiply sides of 16, and the head stays as it is";
+}
+
 TEST(TrainedWeights, FrozenOnesAreOfTheTypeThatTheBaseWasLoadedIn) {
   TrainingJob job = small_model();
   job.precision = Precision::amp_bf16;

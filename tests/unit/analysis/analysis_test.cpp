@@ -56,6 +56,7 @@ const std::vector<Change> kChanges = {
     {[](TrainingJob& job) { job.weight_decay = true; }},
     {[](TrainingJob& job) { job.prefetch = true; }},
     {[](TrainingJob& job) { job.cudnn_benchmark = true; }},
+    {[](TrainingJob& job) { job.compile = true; }},
     {[](TrainingJob& job) { job.gradient_accumulation = 3; }},
     {[](TrainingJob& job) { job.activation_checkpointing = true; }},
     {[](TrainingJob& job) { job.zero_grad_to_none = false; }},

@@ -147,6 +147,9 @@ TEST(LanguageModelCsv, SaysWhatLearns) {
   EXPECT_EQ(read_one("lora_rank,quantization", "8,nf4-double").training, "QLoRA");
   EXPECT_EQ(read_one("lora_rank,quantization", "8,gptq-4bit").training, "LoRA on gptq-4bit");
   EXPECT_EQ(read_one("lora_rank,quantization", ",float8").training, "full, float8");
+  const MeasuredRun compiled = read_one("lora_rank,compile", ",yes");
+  EXPECT_EQ(compiled.training, "full, compiled");
+  EXPECT_TRUE(compiled.job.compile);
 }
 
 TEST(LanguageModelCsv, ReadsTheLayoutOfSeveralGpus) {

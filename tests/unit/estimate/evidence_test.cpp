@@ -161,6 +161,18 @@ TEST(Evidence, BenchmarkModeRaisesTheUpperBoundOfConvolutionsAlone) {
   EXPECT_EQ(subjects(estimated(job, "a100-40gb")), "benchmark ");
 }
 
+TEST(Evidence, CompilingReachesFurtherDown) {
+  TrainingJob job = job_of(std::string(testing::kSmallGraph));
+  const MemoryEstimate known = estimated(job, "a100-40gb");
+  job.compile = true;
+  const MemoryEstimate compiled = estimated(job, "a100-40gb");
+  EXPECT_EQ(compiled.expected, known.expected);
+  EXPECT_EQ(compiled.upper, known.upper);
+  EXPECT_LT(compiled.lower, known.lower);
+  EXPECT_FALSE(compiled.upper_coverage.has_value());
+  EXPECT_EQ(subjects(compiled), "compile ");
+}
+
 TEST(Evidence, WhereNothingWasMeasuredTheUpperBoundDecidesWhetherItFits) {
   const TrainingJob job = job_of(std::string(testing::kSmallGraph));
   for (const char* name : {"a100-40gb", "h100-80gb"}) {

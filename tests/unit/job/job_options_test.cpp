@@ -163,6 +163,13 @@ TEST(JobOptions, CheckpointingIsASwitchOrAKind) {
   ASSERT_TRUE(succeeds(set(std::string("full"))));
   EXPECT_EQ(request.training.checkpoints, model::CheckpointPolicy());
   EXPECT_EQ(remark_on(option("checkpointing"), request), "checkpointing");
+  ASSERT_TRUE(succeeds(set(std::string("selective:mlp+self_attn"))));
+  EXPECT_EQ(request.training.checkpoints,
+            (model::CheckpointPolicy{model::Checkpoints::selective_modules, 0, "mlp+self_attn"}));
+  EXPECT_EQ(remark_on(option("checkpointing"), request), "checkpointing selective:mlp+self_attn");
+  for (const char* word : {"selective:", "selective:+", "selective:mlp+", "selective:+mlp", "selective:a++b"}) {
+    EXPECT_TRUE(fails(set(std::string(word)), ErrorCode::invalid_argument, 0, "choose one of none, full")) << word;
+  }
   ASSERT_TRUE(succeeds(set(std::string("selective-op"))));
   ASSERT_TRUE(succeeds(set(std::string("none"))));
   EXPECT_EQ(request, JobRequest());

@@ -80,6 +80,16 @@ TEST(Optimizers, StatesOfEightBitsHaveAFigureABlock) {
   EXPECT_EQ(state(Optimizer::lion_8bit, 1 << 20), (1 << 20) + 4096 * 4);
 }
 
+TEST(Optimizers, StatesOfFourBitsAreOfEvenBlocksAlone) {
+  const auto state = [](Optimizer optimizer, std::int64_t elements) {
+    return state_bytes(row_of(optimizer), 0, elements, elements * 2, 0);
+  };
+  EXPECT_EQ(state(Optimizer::adamw_4bit, 4095), 4095 * 4) << "a small parameter's are float32";
+  EXPECT_EQ(state(Optimizer::adamw_4bit, 4096), 2048 + 32 * 4);
+  EXPECT_EQ(state(Optimizer::adamw_4bit, 4160), 4160 * 4) << "no whole number of blocks";
+  EXPECT_EQ(state(Optimizer::adamw_fp8, 8192), 8192 + 32 * 4);
+}
+
 TEST(Optimizers, PagedStatesOfLargeParametersAreNotOnTheGpu) {
   const auto state = [](Optimizer optimizer, std::int64_t elements) {
     return state_bytes(row_of(optimizer), 0, elements, elements * 2, 0);

@@ -47,6 +47,20 @@ TEST(Quantized, IsHeldAsItsLibraryHoldsIt) {
                                                    "+1024 up buffer", "+1024 up parameter"}));
 }
 
+TEST(Quantized, ProductsInFloat8CopyTheirOperandsForTheCallAlone) {
+  TrainingJob job = rows(Quantization::float8, Precision::bf16);
+  job.lora.reset();
+  job.lora_targets.clear();
+  const Events forward = adapted_events(job, Phase::forward);
+  EXPECT_EQ(count(forward, "+512 up temporary"), 1) << "2 x 256 of the input";
+  EXPECT_EQ(count(forward, "+131072 up temporary"), 1) << "256 x 512 of the weight";
+  EXPECT_EQ(count(forward, "-131072 up temporary"), 1);
+  const Events backward = adapted_events(job, Phase::backward);
+  EXPECT_EQ(count(backward, "+1024 up temporary"), 1) << "2 x 512 of the output's gradient";
+  job.quantize = Quantization::none;
+  EXPECT_EQ(count(adapted_events(job, Phase::forward), "+131072 up temporary"), 0);
+}
+
 TEST(Quantized, IsMadeWholeForEachProduct) {
   for (const Quantization four : {Quantization::nf4, Quantization::nf4_double, Quantization::gptq_4bit}) {
     for (const Phase phase : {Phase::forward, Phase::backward}) {

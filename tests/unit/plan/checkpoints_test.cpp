@@ -131,6 +131,24 @@ TEST(Checkpoints, AModelWithoutBlocksIsAnError) {
   EXPECT_TRUE(fails(make_step_plan(job, *pass), ErrorCode::missing_information, 0, "repeated blocks"));
 }
 
+TEST(Checkpoints, ModulesAreChosenByName) {
+  const auto parts = [](const char* names) {
+    const auto tree = testing::shipped_tree("Qwen_Qwen3-0.6B", 64);
+    if (!tree) return std::vector<Range>();
+    const auto pass = testing::forward(*tree);
+    if (!pass) return std::vector<Range>();
+    const auto runs = checkpointed(*pass, {model::Checkpoints::selective_modules, 0, names});
+    return runs ? *runs : std::vector<Range>();
+  };
+  EXPECT_EQ(parts("mlp").size(), 28U);
+  EXPECT_EQ(parts("mlp+self_attn").size(), 56U) << "one call of checkpoint() a module";
+  EXPECT_EQ(parts("layers").size(), 1U) << "the outermost module of the name";
+  const auto pass = testing::forward(net());
+  ASSERT_TRUE(testing::succeeds(pass));
+  const auto missing = checkpointed(*pass, {model::Checkpoints::selective_modules, 0, "h+mlp"});
+  EXPECT_TRUE(fails(missing, ErrorCode::missing_information, 0, "no module is called 'mlp'"));
+}
+
 TEST(Checkpoints, ForwardKeepsTheBlocksInputsOnly) {
   const TrainingJob job = net();
   const auto plan = planned(job).plan;

@@ -55,6 +55,14 @@ GPUMEM_INLINE void follow_ties(const model::ModelGraph& graph, std::vector<model
   }
 }
 
+/// What torchao converts, but for the head, as torchtitan, axolotl and accelerate have it: sides that tensor cores
+/// multiply in eight bits. Source: torchao 0.9, float8/float8_linear_utils.py (convert_to_float8_training) and
+/// torchtitan 2024-12, float8.py (filter_fqns).
+GPUMEM_INLINE bool takes_float8(const BaseLinear& linear) {
+  constexpr std::int64_t kMultiple = 16;
+  return !linear.output && linear.in % kMultiple == 0 && linear.out % kMultiple == 0;
+}
+
 }  // namespace trained_weights_detail
 
 GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(const connect::WiredGraph& wired,
@@ -67,16 +75,21 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
   NamePatterns train(job.train);
   const bool frozen_base = job.lora.has_value() || (freeze.empty() && !train.empty());
   bool quantised = false;
+  bool in_eight_bits = false;
   for (const BaseLinear& linear : linears) {
+    if (job.quantize == model::Quantization::float8 && detail::takes_float8(linear)) {
+      storage[linear.layer].float8 = true;
+      in_eight_bits = true;
+    }
     // BitsandbytesPrecision of Fabric takes every linear layer, the head too.
     const bool four_bits = job.quantize == model::Quantization::nf4 || job.quantize == model::Quantization::nf4_double;
     const bool older = four_bits && model::row_of(job.loop).own_model;
-    if (job.quantize == model::Quantization::none || (linear.output && !older)) continue;
+    if (!holds_in_fewer_bits(job.quantize) || (linear.output && !older)) continue;
     storage[linear.layer].quantization = job.quantize;
     storage[linear.layer].older_four_bits = older;
     quantised = true;
   }
-  if (job.quantize != model::Quantization::none && !quantised) {
+  if (job.quantize != model::Quantization::none && !quantised && !in_eight_bits) {
     return core::Error{core::ErrorCode::missing_information,
                        "no linear layer of the model but its head is known with its sizes: there is nothing to "
                        "quantise; leave --quantize out",

@@ -49,7 +49,7 @@ GPUMEM_INLINE core::Result<HeldStates> held_states(analysis::Analysis& analysis)
     held.parameters += bytes;
     if (!parameter.frozen) held.gradients += bytes;
   }
-  if (analysis.job().quantize == model::Quantization::none) return held;
+  if (!model::holds_in_fewer_bits(analysis.job().quantize)) return held;
   for (const ops::TensorId buffer : tape.buffers()) {
     held.parameters += tape.tensor(buffer).size.bytes(analysis.job().batch_size);
   }

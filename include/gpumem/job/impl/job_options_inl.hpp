@@ -34,7 +34,7 @@ GPUMEM_INLINE std::optional<OptionValue> get_checkpointing(const JobRequest& req
   if (!training.activation_checkpointing || training.checkpoints == model::CheckpointPolicy()) {
     return OptionValue(training.activation_checkpointing);
   }
-  return OptionValue(text_of(model::kCheckpoints, training.checkpoints));
+  return OptionValue(checkpointing_text(training.checkpoints));
 }
 
 GPUMEM_INLINE bool set_rank(JobRequest& request, const OptionValue& value) {
@@ -230,6 +230,12 @@ inline constexpr JobOption kOptions[] = {
      .remark = "cuDNN's benchmark mode",
      .after_recording = true,
      .place = plain<&TrainingJob::cudnn_benchmark>(kFlag)},
+    {.name = "compile",
+     .flag = "compile",
+     .help = "torch.compile: what it saves is not known, so the range reaches further down",
+     .remark = "compiled",
+     .after_recording = true,
+     .place = plain<&TrainingJob::compile>(kFlag)},
     {.name = "validation",
      .flag = "validation",
      .aliases = {"validation_pass"},

@@ -3,6 +3,9 @@
 #include "gpumem/plan/checkpoints.hpp"
 
 #include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
 
 namespace gpumem::plan {
 
@@ -47,21 +50,90 @@ GPUMEM_INLINE core::Error no_attention(const model::ModelGraph& graph) {
           {graph.file(), 0, {}}};
 }
 
+/// A name of several that are joined by '+', and whether a module has it.
+struct ModuleName {
+  std::string_view text;
+  bool found = false;
+};
+
+GPUMEM_INLINE std::vector<ModuleName> names_of(std::string_view joined) {
+  std::vector<ModuleName> names;
+  for (std::size_t begin = 0; begin <= joined.size();) {
+    const std::size_t end = std::min(joined.find('+', begin), joined.size());
+    names.push_back({joined.substr(begin, end - begin)});
+    begin = end + 1;
+  }
+  return names;
+}
+
+/// The path up to the outermost module that is named; empty: the layer is in none.
+GPUMEM_INLINE std::string_view named_part(std::string_view path, std::span<ModuleName> names) {
+  for (std::size_t begin = 0; begin <= path.size();) {
+    const std::size_t end = std::min(path.find('.', begin), path.size());
+    const std::string_view segment = path.substr(begin, end - begin);
+    const auto named = std::find_if(names.begin(), names.end(), [&](const auto& name) { return name.text == segment; });
+    if (named != names.end()) {
+      named->found = true;
+      return path.substr(0, end);
+    }
+    begin = end + 1;
+  }
+  return {};
+}
+
+/// The layers of each module of these names, one call of torch.utils.checkpoint a module.
+GPUMEM_INLINE std::vector<Range> named_modules(const model::ModelGraph& graph, std::span<ModuleName> names) {
+  std::vector<Range> modules;
+  std::string last;
+  for (std::uint32_t index = 0; index < graph.layers().size(); ++index) {
+    const std::string path = graph.path(graph.layers()[index]);
+    const std::string_view part = named_part(path, names);
+    if (!part.empty() && part == last && modules.back().end == index) modules.back().end = index + 1;
+    else if (!part.empty()) modules.push_back({index, index + 1});
+    last = part;
+  }
+  return modules;
+}
+
+GPUMEM_INLINE core::Error no_module(const model::ModelGraph& graph, std::string_view name) {
+  return {core::ErrorCode::missing_information,
+          "no module is called " + core::quoted(name) +
+              "; give names as the model has them, such as selective:mlp or selective:mlp+self_attn",
+          {graph.file(), 0, {}}};
+}
+
+/// The parts of the graph that run again.
+GPUMEM_INLINE core::Result<std::vector<Range>> parts_of(const model::ModelGraph& graph,
+                                                        const model::CheckpointPolicy& policy) {
+  if (policy.kind == model::Checkpoints::selective_attention) {
+    std::vector<Range> parts = attentions(graph);
+    if (parts.empty()) return no_attention(graph);
+    return parts;
+  }
+  if (policy.kind == model::Checkpoints::selective_modules) {
+    std::vector<ModuleName> names = names_of(policy.modules);
+    std::vector<Range> parts = named_modules(graph, names);
+    for (const ModuleName& name : names) {
+      if (!name.found) return no_module(graph, name.text);
+    }
+    return parts;
+  }
+  std::vector<Range> blocks = repeated_blocks(graph);
+  if (blocks.empty()) return nothing_repeats(graph);
+  const bool some = policy.kind == model::Checkpoints::first || policy.kind == model::Checkpoints::every;
+  return some ? chosen(blocks, policy) : blocks;
+}
+
 }  // namespace checkpoints_detail
 
 GPUMEM_INLINE core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass,
                                                             const model::CheckpointPolicy& policy) {
-  namespace detail = checkpoints_detail;
-  const model::ModelGraph& graph = pass.wired.graph();
-  const bool attention = policy.kind == model::Checkpoints::selective_attention;
-  std::vector<Range> blocks = attention ? detail::attentions(graph) : repeated_blocks(graph);
-  if (blocks.empty()) return attention ? detail::no_attention(graph) : detail::nothing_repeats(graph);
-  const bool some = policy.kind == model::Checkpoints::first || policy.kind == model::Checkpoints::every;
-  if (some) blocks = detail::chosen(blocks, policy);
+  const core::Result<std::vector<Range>> parts = checkpoints_detail::parts_of(pass.wired.graph(), policy);
+  if (!parts) return parts.error();
   std::vector<Range> runs;
   std::uint32_t at = 0;
   const auto functions = pass.tape.functions().first(pass.model_functions);
-  for (const Range& block : blocks) {
+  for (const Range& block : *parts) {
     while (at < functions.size() && functions[at].layer < block.first) ++at;
     const std::uint32_t first = at;
     while (at < functions.size() && functions[at].layer < block.end) ++at;
