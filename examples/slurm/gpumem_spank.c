@@ -7,9 +7,9 @@
  *   sbatch: gpumem: vgg16 at batch 64 needs 12.0 GiB on a100-40gb, asking for 15,059 MiB
  *
  * Enters: the options, and the arguments of its line in plugstack.conf (README.md). Leaves: GPUMEM_MIB in the job's
- * control environment, MiB on one GPU; for tasks, where the site wants it, MPS' limit of their memory. A job that does
- * not ask is left alone, whatever is wrong; one that asks and cannot be estimated is refused (with `required`; with
- * `optional` job_submit.lua does it, for want of a figure).
+ * control environment, MiB on one GPU, and GPUMEM_GPUS, how many GPUs a layout of several takes; for tasks, where the
+ * site wants it, MPS' limit of their memory. A job that does not ask is left alone, whatever is wrong; one that asks
+ * and cannot be estimated is refused (with `required`; with `optional` job_submit.lua does it, for want of a figure).
  *
  * Source: spank(8) and <slurm/spank.h> of Slurm 22.05; the plugin has to be built anew for another release of Slurm.
  */
@@ -308,24 +308,32 @@ static void tell(const gpumem_job* job, const gpumem_estimate_result* need, int6
   const double gib = (double)need->expected_bytes / (1024.0 * 1024.0 * 1024.0);
   char model[64];
   char size[32];
+  char gpus[64] = "";
   name_model(given[kModel], model, sizeof model);
   with_separators(mebibytes, size, sizeof size);
-  slurm_spank_log("gpumem: %s at batch %" PRId64 " needs %.*f GiB on %.60s, asking for %s MiB%s", model,
-                  job->batch_size, gib < 10.0 ? 2 : 1, gib, job->gpu, size,
+  if (need->gpus > 1) (void)snprintf(gpus, sizeof gpus, " on each of %" PRId64 " GPUs", need->gpus);
+  slurm_spank_log("gpumem: %s at batch %" PRId64 " needs %.*f GiB on %.60s, asking for %s MiB%s%s", model,
+                  job->batch_size, gib < 10.0 ? 2 : 1, gib, job->gpu, size, gpus,
                   need->out_of_domain != 0 ? "; the estimator was not trained on jobs like it" : "");
 }
 
 /* ---- What Slurm calls ------------------------------------------------------------------------------------------ */
 
+/* One figure, for job_submit.lua. */
+static int send_figure(spank_t spank, const char* name, int64_t number) {
+  char text[32];
+  (void)snprintf(text, sizeof text, "%" PRId64, number);
+  return spank_job_control_setenv(spank, name, text, 1) == ESPANK_SUCCESS;
+}
+
 /* With a job, which is estimated and sent along. */
 static int send(spank_t spank, const site_settings* site, const gpumem_job* job, int64_t margin, refusal* why) {
   gpumem_estimate_result need = GPUMEM_ESTIMATE_RESULT_INIT;
   int64_t mebibytes = 0;
-  char text[32];
   if (!estimate_job(site, job, &need, why)) return 0;
   mebibytes = mebibytes_to_ask(&need, margin);
-  (void)snprintf(text, sizeof text, "%" PRId64, mebibytes);
-  if (spank_job_control_setenv(spank, "GPUMEM_MIB", text, 1) != ESPANK_SUCCESS) {
+  if (!send_figure(spank, "GPUMEM_MIB", mebibytes) ||
+      (need.gpus > 1 && !send_figure(spank, "GPUMEM_GPUS", need.gpus))) {
     return refuse(why, "Slurm does not take the figure along");
   }
   tell(job, &need, mebibytes);

@@ -1,5 +1,6 @@
 -- gpumem in Slurm, the part in slurmctld: turns what the plugin estimated (GPUMEM_MIB, MiB on one GPU) into shards of a
--- GPU, one a MiB, and refuses what no GPU holds. Lua 5.1, Slurm 22.05; README.md tells how to set it up.
+-- GPU, one a MiB, and refuses what no GPU holds. A job of several GPUs (GPUMEM_GPUS) gets shards of one GPU on each of
+-- its nodes, or whole GPUs where it has several of a node: the shards of a job on a node are of one GPU. Lua 5.1, Slurm 22.05; README.md tells how to set it up.
 --
 -- Jobs that did not ask stay as they are, unless a rule below is switched on. Slurm takes a job whose submission this
 -- script fails on, with the edits made so far: so all of it runs in pcall(), and the edit comes last. slurmctld waits
@@ -14,6 +15,8 @@ gpumem = {
   largest_mib = 40506,
   -- The same for partitions where it is another: largest_mib_of = { small = 15109, old = 7000 }
   largest_mib_of = {},
+  -- GPUs of a node, for jobs on several GPUs that do not say how many nodes they want.
+  gpus_per_node = 8,
 
   -- Rules for all jobs. As they stand, users may do as they like.
   -- May a job name shards itself (--gres=shard:N)? It bypasses the estimate.
@@ -24,13 +27,15 @@ gpumem = {
 
 -- What a job says ---------------------------------------------------------------------------------------------------
 
--- What the plugin sent along: the figures (texts, to be looked at), and whether its options were used.
+-- What the plugin sent along: the figures (texts, to be looked at; `gpus` among them), and whether its options were
+-- used.
 local function sent_by_plugin(job)
-  local figures, options = {}, false
+  local figures, options = { gpus = {} }, false
   for _, entry in pairs(job.spank_job_env or {}) do
     local text = tostring(entry)
-    local figure = text:match("^GPUMEM_MIB=(.*)$")
+    local figure, gpus = text:match("^GPUMEM_MIB=(.*)$"), text:match("^GPUMEM_GPUS=(.*)$")
     if figure then figures[#figures + 1] = figure end
+    if gpus then figures.gpus[#figures.gpus + 1] = gpus end
     if text:find("^_SLURM_SPANK_OPTION_gpumem_") then options = true end
   end
   return figures, options
@@ -86,6 +91,30 @@ local function figure_of(figures, options)
   return tonumber(figure)
 end
 
+-- How many GPUs the job takes; or nothing, and why.
+local function gpus_of(figures)
+  local gpus = figures.gpus[1] or "1"
+  if #figures.gpus > 1 or not gpus:find("^%d+$") or #gpus > 7 or tonumber(gpus) == 0 then
+    return nil, "GPUMEM_GPUS is no number of GPUs"
+  end
+  return tonumber(gpus)
+end
+
+-- Nodes, and GPUs of each, of a job on several GPUs; or nothing, and why. Slurm writes NO_VAL where a job names no nodes.
+local function nodes_of(job, gpus)
+  local NO_VAL = 4294967294
+  local nodes = tonumber(job.min_nodes)
+  if nodes == nil or nodes >= NO_VAL or nodes < 1 then nodes = math.ceil(gpus / gpumem.gpus_per_node) end
+  if gpus % nodes ~= 0 then
+    return nil, string.format("the job's layout has %d GPUs, which are no multiple of %d nodes; say --nodes=N", gpus, nodes)
+  end
+  if gpus / nodes > gpumem.gpus_per_node then
+    return nil, string.format("the job's layout has %d GPUs, and a node has %d; say --nodes=%d", gpus, gpumem.gpus_per_node,
+      math.ceil(gpus / gpumem.gpus_per_node))
+  end
+  return nodes, gpus / nodes
+end
+
 -- The shards to ask for, 0 if the job has GPUs of its own; or nothing, and why.
 local function shards_of(job, partitions, figures, options)
   local need, fault = figure_of(figures, options)
@@ -105,9 +134,17 @@ local function decide(job, partitions, figures, options)
   if #figures == 0 and not options then return end
   local shards, refusal = shards_of(job, partitions, figures, options)
   if not shards then return refusal end
+  local gpus, wrong = gpus_of(figures)
+  if not gpus then return wrong end
   if shards == 0 then return end
-  local others = job.tres_per_node
   local asked = string.format("gres:shard:%d", shards)
+  if gpus > 1 then
+    local nodes, of_each = nodes_of(job, gpus)
+    if not nodes then return of_each end
+    if of_each > 1 then asked = string.format("gres:gpu:%d", of_each) end
+    job.min_nodes, job.max_nodes = nodes, nodes
+  end
+  local others = job.tres_per_node
   job.tres_per_node = (others ~= nil and others ~= "") and others .. "," .. asked or asked
 end
 

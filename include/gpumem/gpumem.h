@@ -218,7 +218,7 @@ GPUMEM_API void gpumem_job_free(gpumem_job* job) GPUMEM_NOTHROW;
 
 /* ---- Estimates ------------------------------------------------------------------------------------------------ */
 
-/* What a job takes on one GPU. -1: the estimator does not tell. */
+/* What a job takes on one GPU; of a job on several, on the one that takes most. -1: the estimator does not tell. */
 typedef struct gpumem_estimate_result {
   size_t size;             /* sizeof(gpumem_estimate_result) */
   int64_t expected_bytes;  /* the best single figure */
@@ -247,9 +247,10 @@ typedef struct gpumem_estimate_result {
                                   "context: ...; workspaces: ...", cut as a message is; NULL: not wanted */
   size_t assumed_size;         /* in: its bytes */
   int64_t assumptions;         /* how many these are */
+  int64_t gpus;                /* that the job's layout takes: each at most so much */
 } gpumem_estimate_result;
 #define GPUMEM_ESTIMATE_RESULT_INIT \
-  { sizeof(gpumem_estimate_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, NULL, 0, 0 }
+  { sizeof(gpumem_estimate_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, NULL, 0, 0, 0 }
 
 /*
  * The memory of this job. A GPU or an estimator that is built in is made ready once in a process; a profile or a model

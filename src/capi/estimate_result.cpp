@@ -40,6 +40,7 @@ gpumem_estimate_result result_of(const MemoryEstimate& estimate, const device::G
   result.fits = estimate.fits ? 1 : 0;
   result.out_of_domain = static_cast<std::int32_t>(estimate.out_of_domain.size());
   result.assumptions = static_cast<std::int64_t>(estimate.assumed.size());
+  result.gpus = estimate.gpus;
   return result;
 }
 

@@ -36,6 +36,7 @@ struct RequestOptions {
   JobRequest request;
   std::string target;            ///< a name of request::targets()
   std::string margin = "upper";  ///< as place::parse_margin() takes it
+  request::Site site;
   bool json = false;
 };
 int run_request(const RequestOptions& options);
@@ -135,7 +136,7 @@ struct PlaceOptions {
   std::string id;      ///< the job's name in the answer; empty: the file's
   JobRequest request;  ///< its summary is ignored, and its GPU is that of GPUs without a profile
   PlacementOptions placing;
-  std::optional<std::int64_t> gpus = {};  ///< nothing: as the .rad file says, or 1
+  std::optional<std::int64_t> gpus = {};  ///< nothing: as the layout or the .rad file says, or 1
   std::size_t turn = 0;                   ///< the round-robin's
   bool exclusive = false;
   bool json = false;

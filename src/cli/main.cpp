@@ -129,6 +129,12 @@ void add_request(CLI::App& command, RequestOptions& options) {
   command
       .add_option("--margin", options.margin, "upper: the estimate's; or bytes beyond what is expected, such as 2GiB")
       ->capture_default_str();
+  command
+      .add_option("--gpus-per-node", options.site.gpus_per_node,
+                  "GPUs of each node that a job on several takes; default: all of them on one node, up to 8")
+      ->transform(whole_number());
+  command.add_option("--container", options.site.container, "kai-limit: the container that trains")
+      ->capture_default_str();
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
       "Standard output holds nothing but what is to be pasted, or given to a command:\n"
@@ -241,7 +247,8 @@ void add_place(CLI::App& command, PlaceOptions& options) {
   command.add_option("job", options.job, "one of CARMA's .rad files, or a model summary; - is standard input")
       ->required();
   command.add_option("--server", options.server, "the server: its GPUs and the jobs there, as JSON")->required();
-  command.add_option("--gpus", options.gpus, "GPUs, all or nothing; default: as the .rad file says, or 1")
+  command
+      .add_option("--gpus", options.gpus, "GPUs, all or nothing; default: as the layout or the .rad file says, or 1")
       ->transform(whole_number());
   command.add_flag("--exclusive", options.exclusive, "only idle GPUs");
   command.add_option("--turn", options.turn, "round-robin: the GPU to begin with, counted from 0")

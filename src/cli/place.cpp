@@ -8,6 +8,7 @@
 #include "figures.hpp"
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem_datasets/rad_file.hpp"
 #include "report.hpp"
 
@@ -28,7 +29,7 @@ struct Job {
   JobRequest request;
   std::string id;
   std::string policy;
-  std::int64_t gpus = 1;
+  std::optional<std::int64_t> gpus = {};  ///< as somebody said
   std::optional<datasets::RadFile> rad;
 };
 
@@ -65,7 +66,7 @@ core::Result<Job> job_of(const PlaceOptions& options) {
   job.id = options.id.empty() ? fs::path(options.job).stem().string() : options.id;
   if (job.id.empty() || job.id == "-") job.id = "job";
   job.policy = options.placing.policy;
-  job.gpus = options.gpus.value_or(1);
+  job.gpus = options.gpus;
   if (core::lower_case(options.job).ends_with(".rad")) {
     const auto text = core::read_file(options.job);
     if (!text) return text.error();
@@ -74,7 +75,7 @@ core::Result<Job> job_of(const PlaceOptions& options) {
     job.request.summary = model_path(options.job, rad->model);
     if (job.request.training.batch_size == 0) job.request.training.batch_size = rad->batch_size;
     if (job.policy.empty()) job.policy = rad->policy;
-    job.gpus = options.gpus.value_or(rad->gpus);
+    if (!job.gpus) job.gpus = rad->gpus;
     job.rad = *std::move(rad);
   } else {
     job.request.summary = options.job;
@@ -119,6 +120,26 @@ core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& se
     return left.request.memory.value_or(Bytes()) > right.request.memory.value_or(Bytes());
   });
   return needs;
+}
+
+/// What the layout takes, or a recording ran on; of a job on one GPU as many as somebody said, each with a need like
+/// that.
+core::Result<std::int64_t> gpus_of(const Job& job, const std::vector<Need>& needs) {
+  const auto layout = needs.empty() ? parallel::world_size(job.request.training.layout)
+                                    : core::Result<std::int64_t>(needs.front().request.gpus);
+  if (!layout) return layout.error();
+  if (*layout == 1) return job.gpus.value_or(1);
+  if (!job.gpus || *job.gpus == *layout) return *layout;
+  return invalid("the job is to get " + std::to_string(*job.gpus) + " GPUs, and its layout has " +
+                 std::to_string(*layout) + "; leave --gpus out, or change --data-parallel");
+}
+
+/// What to do with a job of more GPUs than one server has; empty: it has as many.
+std::string beyond_one_server(const Placing& placing) {
+  const auto gpus = static_cast<std::int64_t>(placing.server.gpus.size());
+  if (placing.request.gpus <= gpus || placing.needs.empty()) return {};
+  return "several servers are a scheduler's to place on: gpumem request says what to ask it for (--gpus-per-node " +
+         std::to_string(gpus) + ")\n";
 }
 
 /// An id out of a file, fit for a terminal.
@@ -198,7 +219,8 @@ std::string to_text(const Placing& placing) {
   std::string text = placing.needs.empty() ? "" : headline(placing.needs.front().evaluation);
   text += need_line(placing) + policy_line(placing) + "\n" + server_table(placing) + "\n";
   return text + shown(placing.job.id) + ": " +
-         place::explain(placing.decision, placing.request, placing.server, placing.conditions) + "\n";
+         place::explain(placing.decision, placing.request, placing.server, placing.conditions) + "\n" +
+         beyond_one_server(placing);
 }
 
 Json bytes_or_null(const std::optional<Bytes>& bytes) { return bytes ? Json(bytes->count()) : Json(nullptr); }
@@ -255,7 +277,9 @@ int exit_code_of(const Decision& decision) {
 int answer(Placing& placing, const PlaceOptions& options) {
   placing.request = placing.needs.empty() ? place::Request{} : placing.needs.front().request;
   placing.request.id = placing.job.id;
-  placing.request.gpus = placing.job.gpus;
+  const core::Result<std::int64_t> gpus = gpus_of(placing.job, placing.needs);
+  if (!gpus) return report_error(gpus.error());
+  placing.request.gpus = *gpus;
   placing.request.exclusive = options.exclusive;
   const core::Status valid = place::validate(placing.request);
   if (!valid) return report_error(valid.error());

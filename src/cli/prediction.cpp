@@ -32,13 +32,17 @@ Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure fi
     const std::string name(model::name_of(datasets::kFigures, figure));
     return Error{ErrorCode::missing_information, "this estimator does not tell " + name + " memory", {}};
   }
-  // The range is of the whole estimate; what the figure leaves out, it leaves out at both ends.
+  // The range is of the whole estimate; what the figure leaves out, it leaves out at both ends. Communicators are on
+  // the device alone.
   const double moved = told->mib() - estimate->expected.mib();
+  const bool on_device = figure == datasets::Figure::device || figure == datasets::Figure::growth;
+  const double below = on_device ? 0.0 : estimate->communicators.below.mib();
+  const double above = on_device ? 0.0 : estimate->communicators.above.mib();
   Prediction prediction;
   prediction.run = &run;
   prediction.expected_mib = told->mib();
-  prediction.lower_mib = std::max(0.0, estimate->lower.mib() + moved);
-  prediction.upper_mib = std::max(0.0, estimate->upper.mib() + moved);
+  prediction.lower_mib = std::max(0.0, estimate->lower.mib() + below + moved);
+  prediction.upper_mib = std::max(0.0, estimate->upper.mib() - above + moved);
   prediction.beside_mib = -moved;
   prediction.capacity_mib = gpu.capacity().mib();
   prediction.whole = figure == datasets::Figure::growth && !estimate->reserved;

@@ -30,16 +30,30 @@ Json to_json(const Evaluation& evaluation, const GpuRequest& asked, const std::s
                      {"annotations", map_of(asked.annotations)},
                      {"limits", map_of(asked.limits)},
                      {"argument", asked.argument.empty() ? Json(nullptr) : Json(asked.argument)}};
+  if (estimate.gpus > 1) {
+    json["request"]["gpus_per_node"] = asked.gpus_per_node;
+    json["request"]["nodes"] = asked.nodes;
+  }
   return json;
+}
+
+/// " on each of 16 GPUs, 8 a node"; empty for one.
+std::string gpus_text(const GpuRequest& asked) {
+  const std::int64_t gpus = asked.gpus_per_node * asked.nodes;
+  if (gpus == 1) return {};
+  std::string text = " on each of " + core::with_separators(gpus) + " GPUs";
+  if (asked.nodes > 1) text += ", " + core::with_separators(asked.gpus_per_node) + " a node";
+  return text;
 }
 
 /// To standard error, so that standard output can be given to another command.
 void print_headline(const Evaluation& evaluation, const GpuRequest& asked) {
   const MemoryEstimate& estimate = *evaluation.answers.front().estimate;
-  std::fprintf(stderr, "gpumem: %s at batch %s needs %s on %s, asking for %s MiB\n",
+  std::fprintf(stderr, "gpumem: %s at batch %s needs %s on %s, asking for %s MiB%s\n",
                core::shortened(evaluation.graph->file(), 200).c_str(),
                core::with_separators(evaluation.job.batch_size).c_str(), core::to_string(estimate.expected).c_str(),
-               evaluation.gpu->name.c_str(), core::with_separators(request::mebibytes(asked.memory)).c_str());
+               evaluation.gpu->name.c_str(), core::with_separators(request::mebibytes(asked.memory)).c_str(),
+               gpus_text(asked).c_str());
   for (const estimate::Assumption& assumption : estimate.assumed) {
     std::fprintf(stderr, "gpumem: assumed: %s\n", assumption.text.c_str());
   }
@@ -62,7 +76,8 @@ int run_request(const RequestOptions& options) {
   const Answer& answer = evaluation->answers.front();
   if (!answer.estimate) return report_error(answer.estimate.error());
   print_warnings(*evaluation);
-  const Result<GpuRequest> asked = request::make_request(options.target, *answer.estimate, *evaluation->gpu, *margin);
+  const Result<GpuRequest> asked =
+      request::make_request(options.target, *answer.estimate, *evaluation->gpu, *margin, options.site);
   if (!asked) return report_error(Error(asked.error()).in_file(evaluation->graph->file()));
   if (options.json) {
     const Json json = to_json(*evaluation, *asked, options.margin);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -7,6 +8,7 @@
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/job/option_columns.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem/place/policies.hpp"
 #include "placement_options.hpp"
 #include "report.hpp"
@@ -249,6 +251,30 @@ Result<std::optional<place::PowerModel>> power_of(const SimulateOptions& options
   return known ? std::optional(place::PowerModel{.idle_w = 50.0, .peak_w = 400.0}) : std::nullopt;
 }
 
+/// The options of a job that say how many GPUs it takes.
+constexpr std::array<std::string_view, 4> kLayoutColumns = {"data_parallel", "tensor_parallel", "pipeline_parallel",
+                                                            "context_parallel"};
+
+/// A job whose layout the trace tells takes all of its GPUs.
+core::Status take_layouts(place::Trace& trace, const core::CsvTable& table) {
+  const auto told = [&](std::string_view column) { return table.has(column); };
+  if (std::none_of(kLayoutColumns.begin(), kLayoutColumns.end(), told)) return core::Done{};
+  for (place::TracedJob& job : trace.jobs) {
+    const core::CsvCells cells(table, table.rows[job.row]);
+    JobRequest request;
+    if (core::Status taken = job::take_option_cells(cells, request); !taken) return taken;
+    const Result<std::int64_t> gpus = parallel::world_size(request.training.layout);
+    if (!gpus) return gpus.error();
+    if (*gpus == 1) continue;
+    if (!cells.text("gpus").empty() && job.gpus != *gpus) {
+      return cells.malformed("gpus is " + std::to_string(job.gpus) + ", and the layout has " + std::to_string(*gpus) +
+                             "; leave gpus empty, or change data_parallel");
+    }
+    job.gpus = *gpus;
+  }
+  return core::Done{};
+}
+
 std::vector<place::SimulatedJob> jobs_of(const place::Trace& trace, double smact) {
   std::vector<place::SimulatedJob> jobs;
   jobs.reserve(trace.jobs.size());
@@ -292,6 +318,7 @@ Result<SimulationReport> simulated(const SimulateOptions& options) {
   if (!table) return table.error();
   Result<place::Trace> trace = place::read_trace(*table);
   if (!trace) return trace.error();
+  if (const core::Status laid_out = take_layouts(*trace, *table); !laid_out) return laid_out.error();
   const Result<place::MissingDuration> missing = missing_of(options.missing_duration);
   if (!missing) return missing.error();
   const Result<place::FilledDurations> filled = place::fill_durations(*trace, *missing);

@@ -163,6 +163,7 @@ py::dict fields_of(const std::shared_ptr<const Asked>& asked, std::int64_t batch
   fields["allocated_bytes"] = bytes_or_none(estimate.allocated);
   fields["reserved_bytes"] = bytes_or_none(estimate.reserved);
   fields["device_bytes"] = bytes_or_none(estimate.device);
+  fields["gpus"] = estimate.gpus;
   fields["capacity_bytes"] = asked->gpu->capacity().count();
   fields["fits"] = estimate.fits;
   fields["retries"] = estimate.retries;

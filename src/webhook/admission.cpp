@@ -113,11 +113,20 @@ Result<Container> container_of(const JsonValue* pod, const std::string& name) {
   return malformed("the pod has no container " + core::quoted(name) + ", which gpumem.io/container names");
 }
 
+/// " on each of 8 GPUs", " on each of 16 GPUs, 8 a pod"; empty for one.
+std::string gpus_text(const GpuRequest& request) {
+  const std::int64_t gpus = request.gpus_per_node * request.nodes;
+  if (gpus == 1) return {};
+  std::string text = " on each of " + core::with_separators(gpus) + " GPUs";
+  if (request.nodes > 1) text += ", " + core::with_separators(request.gpus_per_node) + " a pod";
+  return text;
+}
+
 std::string headline(const ModelGraph& graph, const job::JobRequest& asked, const MemoryEstimate& estimate,
                      const GpuRequest& request) {
   return core::shortened(graph.file(), 60) + " at batch " + core::with_separators(asked.training.batch_size) +
          " needs " + core::to_string(estimate.expected) + " on " + asked.gpu + ", asking for " +
-         core::with_separators(request::mebibytes(request.memory)) + " MiB";
+         core::with_separators(request::mebibytes(request.memory)) + " MiB" + gpus_text(request);
 }
 
 /// The JSON patch of a pod, and what its owner should know.
@@ -141,6 +150,13 @@ class Patch {
     for (const Setting& annotation : request_.annotations) {
       changes_.patch.push_back(add(pointer({"metadata", "annotations", annotation.name}), annotation.value));
     }
+    if (const JsonValue* count = field(limits, request_.count_limit); is_wrong(count)) {
+      return malformed("container " + name() + " has the limit " + request_.count_limit + " of " +
+                       core::quoted(quantity(*count)) + ", and the job takes " +
+                       std::to_string(request_.gpus_per_node) +
+                       " GPUs of a node; say by gpumem.io/gpus-per-node how "
+                       "many of its GPUs this pod has");
+    }
     if (!request_.limits.empty()) make_maps();
     for (const Setting& limit : request_.limits) set(limit);
     return std::move(changes_);
@@ -148,6 +164,12 @@ class Patch {
 
  private:
   [[nodiscard]] std::string name() const { return core::quoted(text(field(container_.value, "name"))); }
+
+  /// Whether the pod names another number of GPUs than its job's layout has.
+  [[nodiscard]] bool is_wrong(const JsonValue* count) const {
+    const bool several = request_.gpus_per_node * request_.nodes > 1;
+    return several && count != nullptr && quantity(*count) != std::to_string(request_.gpus_per_node);
+  }
 
   /// A member can be added only to an object that is there.
   void make_maps() {
@@ -253,7 +275,8 @@ class Review {
 
   [[nodiscard]] Reply ask(const PodJob& job, const Container& container, const ModelGraph& graph, const GpuProfile& gpu,
                           const MemoryEstimate& estimate) const {
-    const Result<GpuRequest> request = request::make_request(job.target, estimate, gpu, job.margin);
+    const request::Site site{job.gpus_per_node, std::string(text(field(container.value, "name")))};
+    const Result<GpuRequest> request = request::make_request(job.target, estimate, gpu, job.margin, site);
     // The summary and the job are sound: what is missing is a GPU that is large enough.
     if (!request && request.error().code == ErrorCode::missing_information) {
       return denial(incoming_.uid, Outcome::does_not_fit,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 
 #include "gpumem/ml/builtin_models.hpp"
 #include "gpumem/request/targets.hpp"
@@ -32,7 +33,7 @@ const JobOption* option_of(std::string_view flag) {
 }
 
 std::string names() {
-  std::string all = "margin, summary";
+  std::string all = "gpus-per-node, margin, summary";
   for (const PodField& field : kPodTexts) all += ", " + std::string(field.name);
   for (const JobOption& option : job::job_options()) {
     if (option_of(option.flag) != nullptr) all += ", " + std::string(option.flag);
@@ -47,9 +48,23 @@ core::Status take_margin(const Annotation& annotation, PodJob& job) {
   return core::Done{};
 }
 
+core::Status take_gpus_per_node(const Annotation& annotation, PodJob& job) {
+  constexpr std::int64_t kMost = 1024;
+  const std::string_view text = annotation.value;
+  std::int64_t count = 0;
+  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool whole = code == std::errc() && end == text.data() + text.size();
+  if (!whole || count < 1 || count > kMost) {
+    return malformed(annotation, "is " + core::quoted(text) + "; it counts the GPUs of this pod, 1 to 1024");
+  }
+  job.gpus_per_node = count;
+  return core::Done{};
+}
+
 core::Status take(const Annotation& annotation, PodJob& job) {
   const std::string_view name = annotation.name.substr(kPrefix.size());
   if (name == "margin") return take_margin(annotation, job);
+  if (name == "gpus-per-node") return take_gpus_per_node(annotation, job);
   for (const PodField& field : kPodTexts) {
     if (field.name != name) continue;
     job.*field.place = annotation.value;

@@ -56,7 +56,7 @@ AT(gpumem_job_option, value, 24);
 AT(gpumem_job_option, usual, 32);
 AT(gpumem_job_option, help, 40);
 
-SIZE(gpumem_estimate_result, 184);
+SIZE(gpumem_estimate_result, 192);
 AT(gpumem_estimate_result, expected_bytes, 8);
 AT(gpumem_estimate_result, lower_bytes, 16);
 AT(gpumem_estimate_result, upper_bytes, 24);
@@ -80,6 +80,7 @@ AT(gpumem_estimate_result, out_of_domain, 156);
 AT(gpumem_estimate_result, assumed, 160);
 AT(gpumem_estimate_result, assumed_size, 168);
 AT(gpumem_estimate_result, assumptions, 176);
+AT(gpumem_estimate_result, gpus, 184);
 
 SIZE(gpumem_fit_result, 48);
 AT(gpumem_fit_result, batch_size, 8);

@@ -57,6 +57,31 @@ accepted("GPUs of the job", asks("100", { tres_per_job = "gres:gpu:2" }), nil)
 accepted("GPUs of later releases", asks("100", { tres_per_node = "gres/gpu:2" }), "gres/gpu:2")
 accepted("two partitions", asks("9000", { partition = "small,all" }), "gres:shard:9000")
 
+-- Jobs on several GPUs.
+local function asks_of(gpus, job)
+  job = asks("15059", job)
+  job.spank_job_env[2] = "GPUMEM_GPUS=" .. gpus
+  return job
+end
+local function spread(name, job, expected, nodes, settings)
+  accepted(name, job, expected, settings)
+  check(name .. " gets nodes", job.min_nodes == nodes and job.max_nodes == nodes)
+end
+spread("a node's GPUs", asks_of("8"), "gres:gpu:8", 1)
+spread("GPUs of two nodes", asks_of("16", { min_nodes = 4294967294 }), "gres:gpu:8", 2)
+spread("a GPU of each node", asks_of("4", { min_nodes = 4 }), "gres:shard:15059", 4)
+spread("nodes as the job says", asks_of("8", { min_nodes = 2 }), "gres:gpu:4", 2)
+spread("smaller nodes", asks_of("8"), "gres:gpu:4", 2, { gpus_per_node = 4 })
+accepted("one GPU", asks_of("1", { min_nodes = 2 }), "gres:shard:15059")
+accepted("GPUs of its own, for a layout", asks_of("4", { tres_per_node = "gres:gpu:4" }), "gres:gpu:4")
+refused("nodes that cannot be alike", asks_of("8", { min_nodes = 3 }), "8 GPUs, which are no multiple of 3 nodes")
+refused("GPUs that make no whole nodes", asks_of("9"), "9 GPUs, which are no multiple of 2 nodes; say --nodes=N")
+refused("more GPUs than a node has", asks_of("16", { min_nodes = 1 }), "a node has 8; say --nodes=2")
+for _, gpus in ipairs({ "", "0", "-8", "8.5", "1e3", "12345678" }) do
+  refused("the number of GPUs '" .. gpus .. "'", asks_of(gpus), "GPUMEM_GPUS is no number of GPUs")
+end
+refused("two numbers of GPUs", { spank_job_env = { "GPUMEM_MIB=1", "GPUMEM_GPUS=2", "GPUMEM_GPUS=4" } }, "no number of GPUs")
+
 refused("more than there is", asks("1318031"),
   "the job needs 1,318,031 MiB on one GPU, and the largest GPU that it may use has 40,506 MiB")
 refused("more than GPUs of its own", asks("50000", { tres_per_node = "gres:gpu:2" }), "needs 50,000 MiB")

@@ -15,6 +15,7 @@ static struct spank_option* registered[64];
 static size_t registered_count = 0;
 static spank_context_t context = S_CTX_ALLOCATOR;
 static char figure[64];      /* GPUMEM_MIB as it was sent */
+static char gpus[64];        /* GPUMEM_GPUS; empty: not sent */
 static char told[8192];      /* to the user */
 static char complaint[8192]; /* the last error */
 static char limit[64];       /* of MPS, in the task */
@@ -29,9 +30,10 @@ spank_err_t spank_option_register(spank_t spank, struct spank_option* option) {
 }
 
 spank_err_t spank_job_control_setenv(spank_t spank, const char* name, const char* value, int overwrite) {
+  const int of_gpus = strcmp(name, "GPUMEM_GPUS") == 0;
   (void)spank;
-  CHECK(strcmp(name, "GPUMEM_MIB") == 0 && overwrite);
-  (void)snprintf(figure, sizeof figure, "%s", value);
+  CHECK((of_gpus || strcmp(name, "GPUMEM_MIB") == 0) && overwrite);
+  (void)snprintf(of_gpus ? gpus : figure, sizeof figure, "%s", value);
   return ESPANK_SUCCESS;
 }
 
@@ -69,7 +71,7 @@ static int submit(const char* const* words) {
   char* settings[8];
   int setting_count = 0;
   int status = 0;
-  figure[0] = told[0] = complaint[0] = '\0';
+  figure[0] = gpus[0] = told[0] = complaint[0] = '\0';
   registered_count = 0;
   CHECK(slurm_spank_init(NULL, 0, NULL) == 0);
   CHECK(registered_count < sizeof registered / sizeof registered[0]);
@@ -122,6 +124,18 @@ static void test_the_line_and_the_figure(void) {
   ACCEPTED("15059", kModel, kBatch, "gpumem-margin=upper", "--", "margin=0", "estimator=replay", "deadline_ms=60000");
   /* What is expected fits the GPU, and what is asked for is no more than it has. */
   ACCEPTED("40506", kModel, kBatch, "gpumem-margin=30GiB");
+}
+
+static void test_layouts(void) {
+  ACCEPTED("15059", kModel, kBatch);
+  CHECK(gpus[0] == '\0');
+  /* Each rank of DistributedDataParallel has all of the model. */
+  CHECK(SUBMIT(kModel, kBatch, "gpumem-data-parallel=8", "gpumem-sharding=ddp") == 0);
+  CHECK(strcmp(gpus, "8") == 0 && atoll(figure) > 12298);
+  CHECK(strstr(told, " MiB on each of 8 GPUs") != NULL);
+  /* One rank is one GPU. */
+  CHECK(SUBMIT(kModel, kBatch, "gpumem-data-parallel=8", "gpumem-sharding=ddp", "gpumem-rank=3") == 0);
+  CHECK(gpus[0] == '\0');
 }
 
 static void test_jobs_that_do_not_ask(void) {
@@ -254,6 +268,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   test_the_line_and_the_figure();
+  test_layouts();
   test_jobs_that_do_not_ask();
   test_refusals();
   test_every_option_of_a_job();

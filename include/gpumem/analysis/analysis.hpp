@@ -24,6 +24,7 @@
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/rank_graph.hpp"
 #include "gpumem/plan/forward_pass.hpp"
 #include "gpumem/plan/step_plan.hpp"
@@ -67,8 +68,12 @@ struct PlanSource {
 struct JobRun {
   AllocatorRun run;                  ///< of a job that does not fit: what it would take on a GPU that is large enough
   device::AllocatorOptions options;  ///< with the capacity that `run` had
-  device::Context context;
+  device::Context context;           ///< CUDA's
+  parallel::Communicators communicators = {};  ///< of a job on several GPUs
   bool fits = false;
+
+  /// All that is in use beside the allocator.
+  [[nodiscard]] device::Context beside() const;
 };
 
 /// The job must be one that model::validate() accepts. What a stage gives is valid until the job is changed. A stage
@@ -115,8 +120,8 @@ class Analysis {
   /// The kernels of a step. Errors: those of the forward pass and of plan::step_work().
   [[nodiscard]] core::Result<const plan::StepWork*> work();
 
-  /// What CUDA takes on this GPU before the first tensor. Errors: those of the forward pass; invalid_argument for a
-  /// software stack that the GPU's profile does not name.
+  /// What CUDA takes on this GPU before the first tensor; communicators are apart. Errors: those of the forward pass;
+  /// invalid_argument for a software stack that the GPU's profile does not name.
   [[nodiscard]] core::Result<device::Context> context(const device::GpuProfile& gpu);
 
   /// The run through the allocator, in the GPU's memory beside the context (a capacity among the options is ignored:
@@ -134,7 +139,7 @@ class Analysis {
   /// All that a run depends on beside the plan.
   struct RunKey {
     core::Bytes capacity;
-    core::Bytes context;  ///< as expected
+    core::Bytes beside;  ///< as expected
     std::int64_t cublas_workspace = 0;
     device::ConvolutionWorkspaceRule convolution_workspace;
     device::AllocatorOptions options;
@@ -150,8 +155,9 @@ class Analysis {
 
   template <typename Value, typename Make>
   static core::Result<const Value*> made(Stage<Value>& stage, Make make);
+  /// `made` knows what is in use beside the allocator.
   [[nodiscard]] core::Result<JobRun> run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
-                                              const device::Context& context);
+                                              JobRun made);
   void forget_plans();
   [[nodiscard]] bool same_adaptation(const model::TrainingJob& job) const {
     return adapt::adaptation_key(job_) == adapt::adaptation_key(job) &&

@@ -30,7 +30,7 @@ struct Margin {
 [[nodiscard]] Margin margin_of(const model::TrainingJob& job, const analysis::PlanSource& source,
                                const device::GpuProfile& gpu);
 
-/// What the replay of this job takes as given.
+/// What the replay of this job takes as given; `context` is CUDA's, communicators apart.
 [[nodiscard]] std::vector<Assumption> assumptions_of(const model::TrainingJob& job, const analysis::PlanSource& source,
                                                      const device::GpuProfile& gpu, const device::Context& context);
 

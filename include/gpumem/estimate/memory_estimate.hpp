@@ -84,6 +84,13 @@ struct Bin {
   double probability = 0.0;
 };
 
+/// Which part of a range is not the allocator's: it is in `lower` and `upper`, and in no figure of allocated or
+/// reserved memory.
+struct Spread {
+  core::Bytes below;  ///< of the way from expected to lower
+  core::Bytes above;  ///< of the way from expected to upper
+};
+
 /// Who made the estimate, and from what.
 struct Provenance {
   std::string estimator;
@@ -98,7 +105,11 @@ struct MemoryEstimate {
   /// Share of measured runs that `upper` is known to cover. Nothing where no runs of such a job on such a GPU were
   /// measured.
   std::optional<double> upper_coverage;
-  bool ranged = false;  ///< lower and upper are a range; else both equal expected
+  bool ranged = false;   ///< lower and upper are a range; else both equal expected
+  Spread communicators;  ///< of a job on several GPUs
+  /// That take at most so much each: all of the job's layout, or of the run that was recorded; one where the job names
+  /// a rank.
+  std::int64_t gpus = 1;
 
   /// The three figures that people confuse, each at its peak, where the estimator tells them apart.
   std::optional<core::Bytes> allocated;  ///< in live tensors: torch.cuda.max_memory_allocated

@@ -51,7 +51,7 @@ struct Margin {
 /// "upper", or so many bytes as parse_bytes() reads them: "2GiB", "512MiB", "0". Errors: invalid_argument.
 [[nodiscard]] core::Result<Margin> parse_margin(std::string_view text);
 
-/// Asks for the memory of this estimate: `memory` with the margin, `alone` without. Errors: overflow.
+/// Asks for the GPUs and the memory of this estimate: `memory` with the margin, `alone` without. Errors: overflow.
 [[nodiscard]] core::Status ask_for(Request& request, const estimate::MemoryEstimate& estimate,
                                    const Margin& margin = {});
 

@@ -2,7 +2,8 @@
 // that holds the need. A profile that is a slice itself is the only one that is tried.
 //
 // Source: NVIDIA/k8s-device-plugin, README.md, "mixed" MIG strategy: a resource nvidia.com/mig-<slice>g.<memory>gb for
-// each profile. What a slice holds is that of its profile in models/gpus, which names its source.
+// each profile. What a slice holds is that of its profile in models/gpus, which names its source. NVIDIA's MIG user
+// guide, "Application considerations": no peer-to-peer access between slices; "CUDA device enumeration": one a process.
 #pragma once
 
 #include "gpumem/request/gpu_request.hpp"
@@ -12,7 +13,8 @@ namespace gpumem::request {
 struct NvidiaMig {
   static constexpr std::string_view kName = "nvidia-mig";
 
-  /// Errors: invalid_argument for a GPU of which no slices are known; missing_information where none holds the need.
+  /// Errors: invalid_argument for a GPU of which no slices are known, and for a job on several GPUs;
+  /// missing_information where none holds the need.
   [[nodiscard]] static core::Result<GpuRequest> make(const Need& need);
 };
 

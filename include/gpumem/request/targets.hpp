@@ -26,7 +26,8 @@ struct TargetEntry {
 /// target.
 [[nodiscard]] core::Result<GpuRequest> make_request(std::string_view target, const estimate::MemoryEstimate& estimate,
                                                     const device::GpuProfile& gpu,
-                                                    const place::Margin& margin = {.bytes = {}, .upper = true});
+                                                    const place::Margin& margin = {.bytes = {}, .upper = true},
+                                                    const Site& site = {});
 
 }  // namespace gpumem::request
 

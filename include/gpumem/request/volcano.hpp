@@ -1,5 +1,5 @@
-// Enters: a job's need. Leaves: limits for Volcano's virtual GPUs: one of them, and its memory in MiB. The pod's
-// schedulerName must be that of Volcano.
+// Enters: a job's need. Leaves: limits for Volcano's virtual GPUs: how many, and the memory of each in MiB. The
+// pod's schedulerName must be that of Volcano.
 //
 // Source: github.com/volcano-sh/volcano, docs/user-guide/how_to_use_volcano_vgpu.md: volcano.sh/vgpu-number and
 // volcano.sh/vgpu-memory, "3000" for "3G" on each of them; github.com/Project-HAMi/volcano-vgpu-device-plugin,
@@ -18,7 +18,8 @@ struct Volcano {
     const std::int64_t size = mebibytes(need);
     return GpuRequest{.target = std::string(kName),
                       .memory = core::Bytes(size << 20),
-                      .limits = {{"volcano.sh/vgpu-number", "1"}, {"volcano.sh/vgpu-memory", std::to_string(size)}},
+                      .limits = {{"volcano.sh/vgpu-number", std::to_string(need.gpus_per_node)},
+                                 {"volcano.sh/vgpu-memory", std::to_string(size)}},
                       .count_limit = "volcano.sh/vgpu-number"};
   }
 };

@@ -69,6 +69,7 @@ class Estimate:
     allocated_bytes: peak of live tensors: torch.cuda.max_memory_allocated.
     reserved_bytes: peak of PyTorch's allocator: torch.cuda.max_memory_reserved.
     device_bytes: CUDA context and reserved: what nvidia-smi shows.
+    gpus: that the job's layout takes, each at most so much; 1 where a rank is named.
     capacity_bytes: what jobs can have of the GPU.
     fits: it is known to fit.
     made_from: "summary", a text; "graph", which a PyTorch module was exported as; "recording".
@@ -95,6 +96,7 @@ class Estimate:
     allocated_bytes: int | None
     reserved_bytes: int | None
     device_bytes: int | None
+    gpus: int
     capacity_bytes: int
     fits: bool
     retries: int

@@ -3,6 +3,9 @@ DistributedDataParallel, FullyShardedDataParallel and fully_shard().
 
     python3 tests/golden/sharded_steps/make_goldens.py
 
+Beside it recordings.json lists runs whose recordings are here too (*.json.gz), so that a recording of a rank can be held to
+the estimate that its config has (`make_goldens.py --recordings` writes these alone).
+
 It needs PyTorch 2.6, and no GPU: the other ranks are pretended. Each run has the options as gpumem names them, and the most
 bytes that live tensors hold in two steps with AdamW. The model is whole on the GPU before it is wrapped, which no framework
 does with a large one: what is held before the first step does not count.
@@ -28,6 +31,7 @@ import torch  # noqa: E402
 from configs import CONFIGS  # noqa: E402
 from gpumem.record.recorder import recording  # noqa: E402
 from gpumem.record.run import Allocate, Free, Mark, Marked, Run  # noqa: E402
+from gpumem.record.writer import recording_text, write_recording  # noqa: E402
 from make_goldens import batch_of  # noqa: E402
 from models import BUILDERS  # noqa: E402
 from torch import Tensor, nn  # noqa: E402
@@ -123,7 +127,7 @@ def freeze(model: nn.Module, options: dict[str, str]) -> None:
                 each.data = each.data.to(BFLOAT16)
 
 
-def measure(config: dict[str, Any], options: dict[str, str]) -> int:
+def record(config: dict[str, Any], options: dict[str, str]) -> Run:
     """The steps of torchtune's loop or of HuggingFace's Trainer, whose checkpointing is reentrant. The outputs end with the
     function that computes the loss, which keeps its name. Both zero gradients behind the step."""
     trainer = options["loop"] == "hf-trainer"
@@ -146,7 +150,7 @@ def measure(config: dict[str, Any], options: dict[str, str]) -> int:
                 loss = loss.detach()
             optimizer.step()
             optimizer.zero_grad()
-    return peak_of_steps(recorder.run)
+    return recorder.run
 
 
 def runs() -> list[dict[str, str]]:
@@ -168,14 +172,33 @@ def runs() -> list[dict[str, str]]:
     return all_runs
 
 
+def write_recordings() -> None:
+    """Of Llama, each sharding with and without checkpointing."""
+    config = {**CONFIGS["llama"], "vocab_size": 4096}
+    listed = []
+    for options in runs():
+        usual = options["precision"] == "bf16" and options["accumulate"] == "1" and options["loop"] == "torchtune"
+        if not usual or options["data_parallel"] != "8":
+            continue
+        name = f"{options['sharding'].replace(':', '_')}_{options['checkpointing']}.json.gz"
+        point = (int(options["batch_size"]), int(options["seq_length"]))
+        write_recording(HERE / name, recording_text([record(config, options)], [point], name))
+        listed.append({"recording": name, "config": config, "options": options})
+        print(name, (HERE / name).stat().st_size, flush=True)
+    (HERE / "recordings.json").write_text(json.dumps(listed, indent=1) + "\n")
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
+    write_recordings()
+    if sys.argv[1:] == ["--recordings"]:
+        return
     golden = []
     for name in sys.argv[1:] or ("llama", "qwen2", "mistral"):
         config = {**CONFIGS[name], "vocab_size": 4096}
         measured = []
         for options in runs():
-            measured.append({"options": options, "peak_bytes": measure(config, options)})
+            measured.append({"options": options, "peak_bytes": peak_of_steps(record(config, options))})
             print(name, options, measured[-1]["peak_bytes"], flush=True)
         golden.append({"config": config, "runs": measured})
     (HERE / "golden.json").write_text(json.dumps(golden, indent=1) + "\n")

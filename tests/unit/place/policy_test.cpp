@@ -148,6 +148,10 @@ TEST(Margin, IsAddedToTheEstimateOrIsItsUpper) {
   ASSERT_TRUE(succeeds(ask_for(request, estimate)));
   EXPECT_EQ(request.memory, gib(12));
   EXPECT_EQ(request.alone, gib(10));
+  EXPECT_EQ(request.gpus, 1);
+  estimate.gpus = 8;
+  ASSERT_TRUE(succeeds(ask_for(request, estimate)));
+  EXPECT_EQ(request.gpus, 8);
   ASSERT_TRUE(succeeds(ask_for(request, estimate, {.bytes = Bytes(INT64_MAX), .upper = true})));
   EXPECT_EQ(request.memory, gib(11));
   EXPECT_TRUE(fails(ask_for(request, estimate, {.bytes = Bytes(INT64_MAX)}), ErrorCode::overflow, 0, "64 bits"));

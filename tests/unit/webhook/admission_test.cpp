@@ -104,6 +104,46 @@ TEST(Admission, ReplacesALimitWithAWordAndKeepsTheNumberOfGpus) {
   EXPECT_NE(found.response["warnings"][1].get<std::string>().find("was '77', is now "), std::string::npos);
 }
 
+Json job_on(std::string_view gpus) {
+  Json annotations = job();
+  annotations["gpumem.io/data-parallel"] = gpus;
+  annotations["gpumem.io/sharding"] = "ddp";
+  return annotations;
+}
+
+TEST(Admission, AsksForAllGpusOfALayout) {
+  const Answer found = answer(review_of(job_on("4")));
+  ASSERT_EQ(found.outcome, Outcome::patched) << message_of(found);
+  EXPECT_EQ(found.pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "4");
+  const std::string need = found.pod["metadata"]["annotations"]["gpumem.io/need"];
+  EXPECT_NE(need.find(" MiB on each of 4 GPUs"), std::string::npos) << need;
+  Json review = review_of(job_on("4"));
+  review["request"]["object"] = found.pod;
+  EXPECT_EQ(answer(review).pod, found.pod);
+}
+
+TEST(Admission, AsksForTheGpusOfOnePodOfALayout) {
+  Json annotations = job_on("16");
+  annotations["gpumem.io/gpus-per-node"] = "4";
+  const Answer found = answer(review_of(annotations));
+  ASSERT_EQ(found.outcome, Outcome::patched) << message_of(found);
+  EXPECT_EQ(found.pod["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"], "4");
+  const std::string need = found.pod["metadata"]["annotations"]["gpumem.io/need"];
+  EXPECT_NE(need.find(" MiB on each of 16 GPUs, 4 a pod"), std::string::npos) << need;
+  for (const char* wrong : {"", "0", "-1", "4.5", "2000"}) {
+    annotations["gpumem.io/gpus-per-node"] = wrong;
+    EXPECT_NE(message_of(answer(review_of(annotations))).find("it counts the GPUs of this pod"), std::string::npos);
+  }
+}
+
+TEST(Admission, RefusesANumberOfGpusThatTheLayoutDoesNotHave) {
+  Json review = review_of(job_on("4"));
+  review["request"]["object"]["spec"]["containers"][0]["resources"]["limits"]["nvidia.com/gpu"] = 2;
+  EXPECT_NE(message_of(answer(review)).find("has the limit nvidia.com/gpu of '2', and the job takes 4 GPUs of a node"),
+            std::string::npos)
+      << message_of(answer(review));
+}
+
 TEST(Admission, TakesTheContainerThatIsNamed) {
   Json annotations = job();
   annotations["gpumem.io/container"] = "second";

@@ -169,26 +169,32 @@ GPUMEM_INLINE core::Result<const plan::StepWork*> Analysis::work() {
 GPUMEM_INLINE core::Result<device::Context> Analysis::context(const device::GpuProfile& gpu) {
   const auto from = source();
   if (!from) return from.error();
-  core::Result<device::Context> made = device::context_of(gpu, job_.software, {from->convolves, from->normalises});
-  if (!made) return made;
-  const parallel::Communicators more = parallel::communicators(job_.layout);
+  return device::context_of(gpu, job_.software, {from->convolves, from->normalises});
+}
+
+GPUMEM_INLINE device::Context JobRun::beside() const {
   const auto sum = [](core::Bytes left, core::Bytes right) { return core::Bytes(left.count() + right.count()); };
-  made->expected = sum(made->expected, more.expected);
-  made->lower = sum(made->lower, more.lower);
-  made->upper = sum(made->upper, more.upper);
-  return made;
+  device::Context all = context;
+  all.expected = sum(context.expected, communicators.expected);
+  all.lower = sum(context.lower, communicators.lower);
+  all.upper = sum(context.upper, communicators.upper);
+  return all;
 }
 
 GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
                                                  const device::AllocatorOptions& options) {
   if (const core::Status known = parallel::check_modelled(job_, "the replay"); !known) return known.error();
-  const core::Result<device::Context> beside = context(gpu);
-  if (!beside) return beside.error();
-  RunKey key{gpu.capacity(), beside->expected, device::cublas_workspace(gpu), gpu.convolution_workspace, options};
+  const core::Result<device::Context> cuda = context(gpu);
+  if (!cuda) return cuda.error();
+  JobRun beginning;
+  beginning.context = *cuda;
+  beginning.communicators = parallel::communicators(job_.layout);
+  RunKey key{gpu.capacity(), beginning.beside().expected, device::cublas_workspace(gpu), gpu.convolution_workspace,
+             options};
   const auto known =
       std::find_if(runs_.begin(), runs_.end(), [&](const KnownRun& candidate) { return candidate.key == key; });
   if (known != runs_.end()) return known->run;
-  core::Result<JobRun> made = run_anew(gpu, options, *beside);
+  core::Result<JobRun> made = run_anew(gpu, options, beginning);
   if (core::deadline_passed()) return core::deadline_error();
   if (runs_.size() == kMostRuns) runs_.erase(runs_.begin());
   runs_.push_back({std::move(key), made});
@@ -196,20 +202,21 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
 }
 
 GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
-                                                      const device::Context& context) {
+                                                      JobRun made) {
   const auto planned = steps();
   if (!planned) return planned.error();
-  const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - context.expected.count(), 0));
+  const core::Bytes room(std::max<std::int64_t>(gpu.capacity().count() - made.beside().expected.count(), 0));
   const auto run_within = [&](core::Bytes capacity) {
     options.capacity = capacity;
     return run_allocator(**planned, gpu, options, nullptr, &memory_.allocator);
   };
   if ((*planned)->peak_bytes <= room.count()) {
-    const AllocatorRun run = run_within(room);
-    if (!run.out_of_memory) return JobRun{run, options, context, true};
+    made.run = run_within(room);
+    made.fits = !made.run.out_of_memory;
   }
-  const AllocatorRun run = run_within(core::Bytes(analysis_detail::kLargestReserved));  // how much it would have taken
-  if (!run.out_of_memory) return JobRun{run, options, context, false};
+  if (!made.fits) made.run = run_within(core::Bytes(analysis_detail::kLargestReserved));  // what it would have taken
+  made.options = options;
+  if (!made.run.out_of_memory) return made;
   return core::Error{core::ErrorCode::overflow,
                      "the job's memory at batch " + std::to_string(job_.batch_size) + " is beyond any machine's",
                      {}};

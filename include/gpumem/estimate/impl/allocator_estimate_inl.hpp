@@ -50,8 +50,19 @@ GPUMEM_INLINE core::Bytes scaled(core::Bytes context, std::int64_t reserved, dou
 /// What the job needs at most: what it has in live tensors, without what the allocator has cached, which it gives back
 /// in need.
 GPUMEM_INLINE core::Bytes most_needed(const analysis::JobRun& of_job, const Margin& margin) {
-  const core::Bytes live = scaled(of_job.context.upper, of_job.run.peak_allocated, margin.upper);
+  const core::Bytes live = scaled(of_job.beside().upper, of_job.run.peak_allocated, margin.upper);
   return core::Bytes(core::bounded_sum({live.count(), margin.more.count()}));
+}
+
+/// A job that fits takes no more than there is. Says what of the range that is left is the communicators'.
+GPUMEM_INLINE void limit_upper(MemoryEstimate& estimate, const parallel::Communicators& communicators,
+                               core::Bytes limit) {
+  const auto limited = [&](core::Bytes upper) { return std::max(estimate.expected, std::min(upper, limit)); };
+  const std::int64_t above = communicators.upper.count() - communicators.expected.count();
+  const core::Bytes without = limited(core::Bytes(estimate.upper.count() - above));
+  estimate.upper = limited(estimate.upper);
+  estimate.communicators.below = core::Bytes(communicators.expected.count() - communicators.lower.count());
+  estimate.communicators.above = core::Bytes(estimate.upper.count() - without.count());
 }
 
 GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analysis, const device::GpuProfile& gpu,
@@ -63,25 +74,25 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   const auto steps = analysis.steps();
   if (!steps) return steps.error();
   const analysis::AllocatorRun& run = of_job->run;
-  const device::Context& context = of_job->context;
+  const device::Context beside = of_job->beside();
 
   MemoryEstimate estimate;
-  estimate.breakdown = breakdown_of(run, context.expected);
-  estimate.expected = core::Bytes(context.expected.count() + run.peak_reserved);
+  estimate.breakdown = breakdown_of(run, beside.expected);
+  estimate.expected = core::Bytes(beside.expected.count() + run.peak_reserved);
   const Margin margin = margin_of(analysis.job(), *source, gpu);
-  const core::Bytes lower = scaled(context.lower, run.peak_reserved, margin.lower);
-  const core::Bytes upper = scaled(context.upper, run.peak_reserved, margin.upper);
-  const std::int64_t parameters = context.lower.count() + estimate.breakdown.parameters.count();
+  const core::Bytes lower = scaled(beside.lower, run.peak_reserved, margin.lower);
+  const core::Bytes upper = scaled(beside.upper, run.peak_reserved, margin.upper);
+  const std::int64_t parameters = beside.lower.count() + estimate.breakdown.parameters.count();
   estimate.lower = std::min(lower, core::Bytes(std::max(lower.count() - margin.fewer.count(), parameters)));
   estimate.upper = core::Bytes(core::bounded_sum({upper.count(), margin.more.count()}));
   // Where runs were measured the replay decides. Elsewhere nobody knows how far off it is: then what the job may need
   // decides.
   estimate.fits = of_job->fits && (margin.coverage || most_needed(*of_job, margin) <= gpu.capacity());
-  // A job that fits takes no more than there is: the allocator releases its cache first.
-  if (estimate.fits) estimate.upper = std::max(estimate.expected, std::min(estimate.upper, gpu.capacity()));
+  // The allocator of a job that fits releases its cache first.
+  limit_upper(estimate, of_job->communicators, estimate.fits ? gpu.capacity() : estimate.upper);
   estimate.upper_coverage = margin.coverage;
   estimate.ranged = true;
-  estimate.assumed = assumptions_of(analysis.job(), *source, gpu, context);
+  estimate.assumed = assumptions_of(analysis.job(), *source, gpu, of_job->context);
   estimate.allocated = core::Bytes(run.peak_allocated);
   estimate.reserved = core::Bytes(run.peak_reserved);
   estimate.device = estimate.expected;

@@ -6,9 +6,21 @@
 #include <cassert>
 
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/model/step_recording.hpp"
 #include "gpumem/parallel/layout.hpp"
 
 namespace gpumem::estimate {
+
+namespace estimator_detail {
+
+/// How many GPUs an estimate of this job is of.
+GPUMEM_INLINE core::Result<std::int64_t> gpus_like_it(const model::TrainingJob& job) {
+  if (const model::StepRecording* recording = job.graph->recording()) return recording->world_size;
+  if (job.layout.rank.kind != model::Ranks::max) return std::int64_t{1};
+  return parallel::world_size(job.layout);
+}
+
+}  // namespace estimator_detail
 
 GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::TrainingJob& job,
                                                                const device::GpuProfile& gpu) const {
@@ -30,6 +42,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(analysis::Analysi
   if (core::deadline_passed()) return core::deadline_error().in_file(job.graph->file());
   if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());
   assert(estimate->breakdown.total().value() == 0 || estimate->breakdown.total().value() == estimate->expected.count());
+  const core::Result<std::int64_t> gpus = estimator_detail::gpus_like_it(job);
+  if (!gpus) return gpus.error();
+  estimate->gpus = *gpus;
   estimate->coverage.layers_total = static_cast<std::int64_t>(job.graph->layers().size());
   estimate->coverage.layers_unknown = std::max(estimate->coverage.layers_unknown, job.graph->unknown_layers());
   estimate->coverage.edges_inferred = job.graph->edges_inferred();

@@ -153,16 +153,6 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, std::vector<Assumpt
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
 }
 
-/// The context without what communicators take.
-GPUMEM_INLINE device::Context without_communicators(device::Context context, const model::TrainingJob& job) {
-  const parallel::Communicators more = parallel::communicators(job.layout);
-  const auto less = [](core::Bytes whole, core::Bytes part) { return core::Bytes(whole.count() - part.count()); };
-  context.expected = less(context.expected, more.expected);
-  context.lower = less(context.lower, more.lower);
-  context.upper = less(context.upper, more.upper);
-  return context;
-}
-
 /// "8.0" of (8, 0).
 GPUMEM_INLINE std::string capability_text(const std::array<std::int64_t, 2>& capability) {
   return std::to_string(capability[0]) + "." + std::to_string(capability[1]);
@@ -203,8 +193,7 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
                                                      const device::GpuProfile& gpu, const device::Context& context) {
   namespace detail = evidence_detail;
   std::vector<Assumption> assumed;
-  const device::Context bare = detail::without_communicators(context, job);
-  if (auto of_context = detail::of_context(gpu, bare)) assumed.push_back(*std::move(of_context));
+  if (auto of_context = detail::of_context(gpu, context)) assumed.push_back(*std::move(of_context));
   if (!gpu.usable_bytes) {
     assumed.push_back(
         {"capacity", "all of " + core::to_string(gpu.capacity()) + " can be used; a driver keeps a little"});

@@ -211,7 +211,7 @@ GPUMEM_INLINE core::Result<Timeline> make_timeline(analysis::Analysis& analysis,
   (void)analysis::run_allocator(**steps, gpu, of_job->options, &watcher);
   Timeline timeline = std::move(watcher).take();
   timeline_detail::name_layers(timeline, *source->graph, options.most_holders);
-  timeline.context = of_job->context.expected;
+  timeline.context = of_job->beside().expected;
   timeline.capacity = gpu.capacity();
   timeline.peak_allocated = core::Bytes(run.peak_allocated);
   timeline.peak_reserved = core::Bytes(run.peak_reserved);

@@ -17,12 +17,12 @@ GPUMEM_INLINE std::array<double, kReplayFigures> figures_of(const analysis::JobR
   std::array<double, kReplayFigures> figures{};
   const auto set = [&](ReplayFigure figure, double value) { figures[static_cast<std::size_t>(figure)] = value; };
   const analysis::AllocatorRun& run = of_job.run;
-  set(ReplayFigure::device, mib(of_job.context.expected.count() + run.peak_reserved));
+  set(ReplayFigure::device, mib(of_job.beside().expected.count() + run.peak_reserved));
   set(ReplayFigure::reserved, mib(run.peak_reserved));
   set(ReplayFigure::allocated, mib(run.peak_allocated));
   set(ReplayFigure::workspace, mib(run.at_peak[analysis::kWorkspaceCategory]));
   set(ReplayFigure::fragmentation, mib(run.peak_reserved - run.peak_allocated));
-  set(ReplayFigure::context, mib(of_job.context.expected.count()));
+  set(ReplayFigure::context, mib(of_job.beside().expected.count()));
   set(ReplayFigure::fits, of_job.fits ? 1.0 : 0.0);
   set(ReplayFigure::retries, static_cast<double>(run.retries));
   return figures;

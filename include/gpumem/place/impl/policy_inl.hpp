@@ -194,6 +194,7 @@ GPUMEM_INLINE core::Status ask_for(Request& request, const estimate::MemoryEstim
   }
   request.memory = margin.upper ? estimate.upper : core::Bytes(*more);
   request.alone = estimate.expected;
+  request.gpus = estimate.gpus;
   return core::Done{};
 }
 

@@ -30,6 +30,17 @@ GPUMEM_INLINE std::string why_lower_bound(const estimate::MemoryEstimate& estima
          " and nothing to ask for; use an estimator of all that a job takes, such as replay";
 }
 
+/// How many of the GPUs a node has.
+GPUMEM_INLINE core::Result<std::int64_t> gpus_per_node(std::int64_t gpus, const Site& site) {
+  const std::int64_t per_node = site.gpus_per_node == 0 ? std::min(gpus, kUsualGpusPerNode) : site.gpus_per_node;
+  if (per_node >= 1 && per_node <= gpus && gpus % per_node == 0) return per_node;
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "the job has " + core::with_separators(gpus) + " GPUs, which are no multiple of " +
+                         core::with_separators(per_node) +
+                         " a node; say by --gpus-per-node how many of them each node has",
+                     {}};
+}
+
 GPUMEM_INLINE std::string lines(std::string_view indent, const std::vector<Setting>& settings, std::string_view quote) {
   std::string text;
   for (const Setting& setting : settings) {
@@ -47,16 +58,23 @@ GPUMEM_INLINE std::string lines(std::string_view indent, const std::vector<Setti
 }  // namespace gpu_request_detail
 
 GPUMEM_INLINE core::Result<Need> need_of(const estimate::MemoryEstimate& estimate, const device::GpuProfile& gpu,
-                                         const place::Margin& margin) {
+                                         const place::Margin& margin, const Site& site) {
   place::Request asked;
   const core::Status asks = place::ask_for(asked, estimate, margin);
   if (!asks) return asks.error();
   const std::string lower_bound = gpu_request_detail::why_lower_bound(estimate);
   if (!lower_bound.empty()) return core::Error{core::ErrorCode::missing_information, lower_bound, {}};
+  const core::Result<std::int64_t> per_node = gpu_request_detail::gpus_per_node(estimate.gpus, site);
+  if (!per_node) return per_node.error();
   const core::Bytes capacity = gpu.capacity();
   // A job may be known to need more than the GPU has, and yet to run there because the allocator gives back its cache.
   if (*asked.memory <= capacity || (estimate.expected <= capacity && estimate.fits)) {
-    return Need{std::min(*asked.memory, capacity), &gpu};
+    return Need{.memory = std::min(*asked.memory, capacity),
+                .gpu = &gpu,
+                .expected = estimate.expected,
+                .gpus_per_node = *per_node,
+                .nodes = estimate.gpus / *per_node,
+                .container = site.container};
   }
   return gpu_request_detail::does_not_fit(estimate.expected <= capacity ? *asked.memory : estimate.expected, gpu);
 }
@@ -92,6 +110,7 @@ GPUMEM_INLINE std::string share_text(std::int64_t ten_thousandths) {
 GPUMEM_INLINE std::string to_text(const GpuRequest& request) {
   if (!request.argument.empty()) return request.argument + "\n";
   std::string text;
+  if (request.nodes > 1) text += "# each of " + core::with_separators(request.nodes) + " pods\n";
   if (!request.annotations.empty()) {
     text += "metadata:\n  annotations:\n" + gpu_request_detail::lines("    ", request.annotations, "\"");
   }

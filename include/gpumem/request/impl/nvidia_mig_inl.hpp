@@ -40,6 +40,12 @@ GPUMEM_INLINE core::Result<std::vector<device::GpuProfile>> slices_of(const devi
 }  // namespace nvidia_mig_detail
 
 GPUMEM_INLINE core::Result<GpuRequest> NvidiaMig::make(const Need& need) {
+  if (need.gpus_per_node * need.nodes > 1) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "MIG slices cannot reach each other's memory, and a process sees one of them alone, so that a "
+                       "job on several GPUs takes none; ask for whole GPUs (nvidia-gpu), or for hami or volcano",
+                       {}};
+  }
   const auto slices = nvidia_mig_detail::slices_of(*need.gpu);
   if (!slices) return slices.error();
   if (slices->empty()) {
