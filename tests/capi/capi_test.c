@@ -43,6 +43,7 @@ static void an_estimate_adds_up(const char* path) {
             need.activations_bytes + need.workspace_bytes + need.fragmentation_bytes ==
         need.expected_bytes);
   CHECK(need.fits == 1 && need.upper_bytes <= need.capacity_bytes);
+  CHECK(need.gpus == 1);
   CHECK(need.upper_coverage > 0.5 && need.upper_coverage <= 1.0);
   CHECK(need.layers == 158 && need.unknown_layers == 0);
 

@@ -186,6 +186,17 @@ TEST(CliRequest, PrintsWhatEachTargetTakes) {
 
 TEST(CliRequest, PrintsOneJsonObject) { expect_golden_run("request_json", vgg16("--for hami --margin 2GiB --json")); }
 
+TEST(CliRequest, AsksForAllGpusOfALayout) {
+  const auto layout = [](std::string_view options) { return vgg16("--sharding ddp " + std::string(options)); };
+  expect_golden_run("request_layout_hami", layout("--data-parallel 8 --for hami"));
+  expect_golden_run("request_layout_kai_limit", layout("--data-parallel 4 --for kai-limit --container vgg"));
+  expect_golden_run("request_layout_slurm", layout("--data-parallel 16 --for slurm"));
+  expect_golden_run("request_layout_json", layout("--data-parallel 4 --gpus-per-node 1 --for slurm --json"));
+  expect_golden_run("request_layout_uneven", layout("--data-parallel 12 --for slurm"));
+  expect_golden_run("request_layout_nvidia_mig", layout("--data-parallel 2 --for nvidia-mig"));
+  expect_golden_run("request_layout_rank", layout("--data-parallel 8 --rank 3 --for hami"));
+}
+
 TEST(CliRequest, SaysNeedAndLimitWhereNoGpuHoldsIt) {
   expect_golden_run("request_does_not_fit", "request models/summaries/vgg16.torchsummary.txt --batch 1024 --for slurm");
   expect_golden_run("request_no_slice", vgg16("--gpu t4-16gb --for nvidia-mig"));

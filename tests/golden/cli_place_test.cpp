@@ -40,6 +40,16 @@ TEST(CliPlace, SaysThatAJobHasToWait) {
 
 TEST(CliPlace, SaysThatAJobCanNeverRun) { expect_golden_run("place_never", place_vgg("--batch 512")); }
 
+TEST(CliPlace, PutsALayoutOnAllOfItsGpus) {
+  expect_golden_run("place_layout", place_vgg("--batch 16 --data-parallel 2 --sharding ddp --smact-cap none"));
+  expect_golden_run("place_layout_never", place_vgg("--batch 16 --data-parallel 8 --sharding ddp"));
+  const Outcome other = run(place_vgg("--batch 16 --data-parallel 2 --sharding ddp --gpus 3"));
+  EXPECT_EQ(other.exit, 2);
+  EXPECT_NE(other.err.find("the job is to get 3 GPUs, and its layout has 2"), std::string::npos) << other.err;
+  const Outcome unknown = run(place_vgg("--estimator none --data-parallel 2 --json"));
+  EXPECT_EQ(nlohmann::json::parse(unknown.out)["request"]["gpus"], 2) << unknown.err;
+}
+
 TEST(CliPlace, NeedsNoEstimate) { expect_golden_run("place_no_estimate", place_vgg("--estimator none")); }
 
 TEST(CliPlace, ConditionsAreValues) {
@@ -86,6 +96,18 @@ TEST(CliSimulate, SaysWhatBecomesOfATrace) {
   expect_golden_run("simulate_column", jobs + "--gpus 3xa100-40gb --estimator guess --margin 0 --recovery growing");
   expect_golden_run("simulate_true",
                     jobs + "--gpus a100-40gb,h200-141gb --estimator true --margin 1.15x --sharing streams --seed 7");
+}
+
+TEST(CliSimulate, GivesALayoutAllOfItsGpus) {
+  const std::string layouts = "simulate tests/golden/simulate/layouts.csv --gpus ";
+  expect_golden_run("simulate_layouts", layouts + "4xa100-40gb --estimator replay");
+  const Outcome few = run(layouts + "3xa100-40gb");
+  EXPECT_EQ(few.exit, 3);
+  EXPECT_NE(few.err.find("asks for 4 GPUs; there are 3"), std::string::npos) << few.err;
+  const Outcome other = run("simulate - --gpus 4xa100-40gb",
+                            "arrival_s,task,gpus,duration_s,measured_mib,data_parallel\n0,job,2,10,1000,4\n");
+  EXPECT_EQ(other.exit, 3);
+  EXPECT_NE(other.err.find("gpus is 2, and the layout has 4"), std::string::npos) << other.err;
 }
 
 TEST(CliSimulate, EstimatesTheSummariesThatATraceNames) {

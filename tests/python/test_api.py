@@ -115,6 +115,12 @@ class Estimate(unittest.TestCase):
                 {"layer": peak.layer, "phase": peak.phase, "step": peak.step}, told["peak"]
             )
 
+    def test_a_layout_takes_all_of_its_gpus(self):
+        layout = {"data_parallel": 4, "sharding": "ddp"}
+        self.assertEqual(gpumem.estimate(self.summary, batch_size=8).gpus, 1)
+        self.assertEqual(gpumem.estimate(self.summary, batch_size=8, **layout).gpus, 4)
+        self.assertEqual(gpumem.estimate(self.summary, batch_size=8, rank="3", **layout).gpus, 1)
+
     def test_every_estimator(self):
         for estimator in gpumem.estimators():
             with self.subTest(estimator.name):

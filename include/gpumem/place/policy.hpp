@@ -37,6 +37,7 @@ struct Request {
   std::optional<core::Bytes> alone = {};
   double smact = 0.0;      ///< its expected SM activity alone; 0: not known
   bool exclusive = false;  ///< only GPUs without any other job, and none beside it later
+  bool connected = false;  ///< its GPUs read each other's memory: no MIG slices, which cannot
 };
 
 /// Done if a policy can decide on it. Errors: invalid_argument, naming the field.

@@ -157,6 +157,21 @@ TEST(Margin, IsAddedToTheEstimateOrIsItsUpper) {
   EXPECT_TRUE(fails(ask_for(request, estimate, {.bytes = Bytes(INT64_MAX)}), ErrorCode::overflow, 0, "64 bits"));
 }
 
+TEST(Decide, GivesConnectedJobsNoSlices) {
+  Server server = server_of({{1.0}, {}, {}});
+  server.gpus[1].profile = "a100-40gb-mig-3g.20gb";
+  Request request = request_of(1, 2);
+  EXPECT_EQ(decide(request, server).gpus.size(), 2U);
+  request.connected = true;
+  const Decision decision = decide(request, server);
+  ASSERT_TRUE(decision.placed());
+  EXPECT_EQ(std::count(decision.gpus.begin(), decision.gpus.end(), 1U), 0);
+  server.gpus[2].profile = server.gpus[1].profile;
+  const Decision never = decide(request, server);
+  EXPECT_EQ(never.refusal, Refusal::never);
+  EXPECT_NE(explain(never, request, server, {}).find("MIG slices apart"), std::string::npos);
+}
+
 TEST(Place, SetsAsideWhatWasAskedFor) {
   Server server = server_of({{1.0}, {}});
   Request request = request_of(20, 2);

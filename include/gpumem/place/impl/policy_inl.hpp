@@ -40,6 +40,7 @@ class Selection {
     }
     double closest = 0.0;
     for (std::size_t index = 0; index < server_.gpus.size(); ++index) {
+      if (apart(server_.gpus[index])) continue;
       const Refusal refusal = refusal_of(server_.gpus[index], policy_.rules_.idle_only);
       if (refusal == Refusal::none) {
         ++decision.open;
@@ -63,7 +64,13 @@ class Selection {
     return index < server_.gpus.size() ? index : index - server_.gpus.size();
   }
 
+  /// A MIG slice, for a job whose GPUs are connected.
+  [[nodiscard]] bool apart(const ServerGpu& gpu) const {
+    return request_.connected && gpu.profile.find("-mig-") != std::string::npos;
+  }
+
   [[nodiscard]] Refusal refusal_of(const ServerGpu& gpu, bool idle_only) const {
+    if (apart(gpu)) return Refusal::never;
     if (gpu.jobs.exclusive()) return Refusal::occupied;
     const bool idle = gpu.idle();
     if (!idle && (idle_only || request_.exclusive)) return Refusal::occupied;
@@ -115,7 +122,7 @@ class Selection {
 
   /// Whether enough GPUs could hold the job if they were empty.
   [[nodiscard]] bool possible() const {
-    const auto holds = [&](const ServerGpu& gpu) { return alone_ <= gpu.total; };
+    const auto holds = [&](const ServerGpu& gpu) { return alone_ <= gpu.total && !apart(gpu); };
     return request_.gpus >= 1 && std::count_if(server_.gpus.begin(), server_.gpus.end(), holds) >= request_.gpus;
   }
 
@@ -195,6 +202,7 @@ GPUMEM_INLINE core::Status ask_for(Request& request, const estimate::MemoryEstim
   request.memory = margin.upper ? estimate.upper : core::Bytes(*more);
   request.alone = estimate.expected;
   request.gpus = estimate.gpus;
+  request.connected = estimate.gpus > 1;
   return core::Done{};
 }
 
@@ -243,6 +251,7 @@ GPUMEM_INLINE std::string never(const Decision& decision, const Request& request
   std::string text = begin + core::to_string(least) + " on a GPU; the largest, " + name_of(largest) + ", has " +
                      core::to_string(largest.total);
   if (request.gpus > 1) text += ", and " + std::to_string(request.gpus) + " of them are needed";
+  if (request.connected) text += ", MIG slices apart";
   return text;
 }
 
