@@ -62,6 +62,7 @@ struct PlanSource {
   connect::Guesses guesses = {};              ///< of these edges; the graph's warnings say where
   std::int64_t unknown_layers = 0;            ///< of which at most the parameters are counted
   std::span<const std::string> remarks = {};  ///< what adapting the graph took as given
+  std::int64_t routed_elements = 0;           ///< a sample, of what the rank's experts make of the tokens sent to them
 };
 
 /// A job on one GPU.

@@ -33,6 +33,9 @@ struct Linear {
   Split split = Split::whole;  ///< over tensor parallel ranks
   /// Backward adds the weight's gradient to a main gradient itself (Megatron's gradient accumulation fusion).
   bool fused_gradient = false;
+  bool grouped = false;           ///< one of the products of a grouped one (TransformerEngine's GroupedLinear)
+  std::int64_t tensor_ranks = 0;  ///< tensor parallel ranks that share it; 0: all
+  std::vector<model::Attribute> more = {};  ///< what else is said of it
   bool outlives_loss = false;  ///< its output stands until backward has run, in programs that keep no outputs too
 };
 
@@ -54,7 +57,8 @@ class Forward {
   // Modules with parameters.
   Tensor linear(std::string_view name, Tensor input, std::int64_t in, std::int64_t out, const Linear& options = {});
   Tensor embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width,
-                   std::string_view class_name = "Embedding", Split split = Split::whole);
+                   std::string_view class_name = "Embedding", Split split = Split::whole,
+                   const std::vector<model::Attribute>& more = {});
   /// The same table as an earlier layer's.
   Tensor tied_embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width);
   Tensor layer_norm(std::string_view name, Tensor input, std::int64_t width, bool bias = true);

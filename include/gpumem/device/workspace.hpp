@@ -63,6 +63,11 @@ struct WorkspaceChoice {
 /// cuBLAS' workspace, which each thread that calls it takes once.
 [[nodiscard]] std::int64_t cublas_workspace(const GpuProfile& gpu);
 
+/// Those of a grouped product, together: 32 MiB from Hopper on, else 4 MiB, for each of four streams, kept. Source:
+/// TransformerEngine 2.1, pytorch/module/base.py: get_multi_stream_cublas_workspace, get_cublas_workspace_size_bytes;
+/// common/util/multi_stream.cpp: four streams.
+[[nodiscard]] std::int64_t grouped_workspace(const GpuProfile& gpu);
+
 /// cublasLt's, for a matrix product with a bias, for the length of the call.
 inline constexpr std::int64_t kCublasLtWorkspace = std::int64_t{1} << 20;
 

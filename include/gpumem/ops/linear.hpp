@@ -76,8 +76,10 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   }
   const bool turned = call.class_name == kOutProjection && !tape.tensor(input).layout.dense();
   const std::size_t rank = turned ? 2 : call.output.rank();
-  const TensorId output =
-      linear(tape, input, call.size, tape.layer_parameters(), rank, bias, in.value_or(0), call.weights.float8);
+  const Products products = call.attributes.flag("grouped", false) ? Products::grouped
+                            : call.weights.float8                  ? Products::in_float8
+                                                                   : Products::single;
+  const TensorId output = linear(tape, input, call.size, tape.layer_parameters(), rank, bias, in.value_or(0), products);
   return turned ? batch_second(tape, output) : output;
 }
 

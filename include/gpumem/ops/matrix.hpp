@@ -6,6 +6,13 @@
 
 namespace gpumem::ops {
 
+/// How the rows of a layer are multiplied with its weight.
+enum class Products : std::uint8_t {
+  single,
+  grouped,    ///< one of the products of a grouped one, which has no bias
+  in_float8,  ///< of copies in eight bits
+};
+
 /// What a product holds beside its operands where it multiplies in eight bits: copies of its input, its weight and, in
 /// backward, its output's gradient. Backward keeps the operands themselves.
 /// Source: torchao 0.9, float8/float8_linear.py (matmul_with_hp_or_float8_args), each tensor with one scale; compiled,
@@ -24,20 +31,23 @@ inline std::array<TensorSize, 3> float8_copies(const Tape& tape, TensorId input,
 /// PyTorch 1.13 (Backend::cpu) takes aten::addmm for matrices, and for three axes that lie in order; elsewhere it
 /// multiplies and then adds the bias out of place. Later releases fold the axes and take addmm throughout.
 inline TensorId linear(Tape& tape, TensorId input, const TensorSize& output, std::span<const TensorId> parameters,
-                       std::size_t rank, bool bias, std::int64_t width, bool float8 = false) {
+                       std::size_t rank, bool bias, std::int64_t width, Products products = Products::single) {
   const bool ordered = tape.tensor(input).layout.dense();
   const bool older = tape.backend() == Backend::cpu;
   const bool rows = older && rank <= 2;
   const TensorId dense = rows ? input : contiguous(tape, input);
   const bool adds_apart = older && parameters.size() == 2 && rank > 2 && !(rank == 3 && ordered);
+  const bool in_float8 = products == Products::in_float8;
   const std::array<TensorSize, 3> copies = float8_copies(tape, dense, parameters, output);
   const TensorId product = tape.record({.inputs = {&dense, 1},
                                         .output = output,
                                         .saved_for_weight = 1,
-                                        .scratch = std::span(copies).first(float8 ? 2 : 0),
-                                        .backward_scratch = std::span(copies).first(float8 ? 3 : 0),
+                                        .scratch = std::span(copies).first(in_float8 ? 2 : 0),
+                                        .backward_scratch = std::span(copies).first(in_float8 ? 3 : 0),
                                         .parameters = adds_apart ? parameters.first(1) : parameters,
-                                        .library = bias ? Library::gemm_bias : Library::gemm,
+                                        .library = products == Products::grouped ? Library::grouped_gemm
+                                                   : bias                        ? Library::gemm_bias
+                                                                                 : Library::gemm,
                                         .multiply_adds = output.times(width),
                                         .autocast = Autocast::lower});
   if (!adds_apart) return product;

@@ -86,9 +86,10 @@ struct TapeTensor {
 /// A library that takes memory of its own while a function runs.
 enum class Library : std::uint8_t {
   none,
-  gemm,         ///< cuBLAS: one workspace a thread, kept
-  gemm_bias,    ///< cuBLASLt with the bias in its epilogue: also a transient workspace a call (forward)
-  convolution,  ///< cuDNN: a transient workspace a call, in each direction
+  gemm,          ///< cuBLAS: one workspace a thread, kept
+  gemm_bias,     ///< cuBLASLt with the bias in its epilogue: also a transient workspace a call (forward)
+  grouped_gemm,  ///< TransformerEngine's of experts: a workspace for each of its streams, kept
+  convolution,   ///< cuDNN: a transient workspace a call, in each direction
 };
 
 /// What the gradient of an input is made of.

@@ -21,8 +21,8 @@ namespace gpumem::parallel {
 /// torchtitan's shards span context parallel ranks as well. The job passed check().
 [[nodiscard]] std::int64_t sharing_ranks(const model::Layout& layout);
 
-/// Ranks that hold the same experts, of which each has a part of the weights or, `whole`, all of them.
-[[nodiscard]] std::int64_t expert_sharing_ranks(const model::Layout& layout, bool whole);
+/// Ranks that hold the same part of the same experts, where so many tensor parallel ranks share an expert's weights.
+[[nodiscard]] std::int64_t expert_sharing_ranks(const model::Layout& layout, std::int64_t tensor_ranks);
 
 /// Sequences are a multiple of so many tokens: context parallel ranks have two parts of each (torch and Megatron
 /// balance causal masks so), and sequence parallel ranks a part of these.
@@ -39,8 +39,9 @@ namespace gpumem::parallel {
 [[nodiscard]] core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method);
 
 /// Done if the job trains on one GPU, or on several in data parallel of which nothing more is said: for formulas that
-/// are about one sharding. Errors: invalid_argument for any other layout.
-[[nodiscard]] core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method);
+/// are about one sharding. `remedy`: what the caller has in place of it. Errors: invalid_argument for any other layout.
+[[nodiscard]] core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method,
+                                               std::string_view remedy = "use --estimator replay");
 
 /// Done if `method` may answer for the layout by the step's plan: it can be, and gpumem models each part of it. Errors:
 /// those of check(); invalid_argument, naming the option that is not modelled.

@@ -25,8 +25,9 @@ namespace gpumem::parallel {
 /// Whether ranks can share the graph's layers at all: somebody has said how.
 [[nodiscard]] bool says_split(const model::ModelGraph& graph, model::TensorSplit split);
 
-/// Whether they share the weights of each expert (Megatron's expert_tensor_parallel_size is their number, not 1).
-[[nodiscard]] bool splits_experts(const model::ModelGraph& graph);
+/// How many tensor parallel ranks share the weights of each expert (Megatron's expert_tensor_parallel_size); at least
+/// 1, at most all.
+[[nodiscard]] std::int64_t expert_tensor_ranks(const model::ModelGraph& graph, const model::Layout& layout);
 
 }  // namespace gpumem::parallel
 

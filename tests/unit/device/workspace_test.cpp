@@ -2,7 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
+#include <utility>
+
+#include "expect.hpp"
 
 namespace gpumem::device {
 namespace {
@@ -58,6 +62,17 @@ TEST(ConvolutionWorkspace, GroupsAreNotSummedInSlices) {
   EXPECT_EQ(bytes(call), 2 * kOperand + kWeight / 4);
   call.pass = ConvolutionPass::data_gradient;
   EXPECT_EQ(bytes(call), 2 * kOperand + kWeight / 4) << "so that one block of memory serves both";
+}
+
+TEST(GroupedWorkspace, IsOneForEachStreamAndLargerFromHopperOn) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  constexpr std::array<std::pair<const char*, std::int64_t>, 4> kGpus = {
+      {{"a100-40gb", 16}, {"rtx4090-24gb", 16}, {"h100-80gb", 128}, {"b200-180gb", 128}}};
+  for (const auto& [gpu, mebibytes] : kGpus) {
+    const auto profile = find_profile(gpu);
+    ASSERT_TRUE(testing::succeeds(profile)) << gpu;
+    EXPECT_EQ(grouped_workspace(*profile), mebibytes * kMiB) << gpu;
+  }
 }
 
 TEST(WorkspaceVariants, DeviateInWhatTheySay) {

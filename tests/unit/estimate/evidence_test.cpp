@@ -190,6 +190,74 @@ TEST(Evidence, WhereNothingWasMeasuredTheUpperBoundDecidesWhetherItFits) {
   }
 }
 
+TrainingJob on_several_gpus(std::string_view more) {
+  TrainingJob job = job_of(R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "padded_vocab_size": 128,
+                              "max_position_embeddings": 32)" +
+                           std::string(more) + "}");
+  job.precision = Precision::bf16_mixed;
+  job.optimizer = Optimizer::adamw;
+  job.sequence_length = 32;
+  job.layout.data_parallel = 2;
+  job.layout.sharding.kind = model::Shardings::distributed_optimizer;
+  return job;
+}
+
+TEST(Evidence, CommunicatorsAreInTheRangeAndApartFromIt) {
+  const TrainingJob job = on_several_gpus("");
+  const MemoryEstimate found = estimated(job, "a100-40gb");
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  EXPECT_EQ(found.communicators.below.count(), 200 * kMiB);
+  EXPECT_EQ(found.communicators.above.count(), 1648 * kMiB);
+  EXPECT_GT(found.upper.count() - found.expected.count(), 1648 * kMiB);
+  EXPECT_EQ(found.gpus, 2);
+  EXPECT_NE(subjects(found).find("communicators"), std::string::npos);
+  // Of a job that fits and could take more than there is, only what is left is theirs.
+  GpuProfile small = *find_profile("a100-40gb");
+  small.usable_bytes = {};
+  small.memory_bytes.value = found.upper.count() - 1000 * kMiB;
+  const auto limited = (*make_estimator("replay"))->estimate(job, small);
+  ASSERT_TRUE(succeeds(limited));
+  if (limited->fits) {
+    EXPECT_EQ(limited->communicators.above.count(), 648 * kMiB);
+  }
+  TrainingJob alone = job;
+  alone.layout = {};
+  EXPECT_EQ(estimated(alone, "a100-40gb").communicators.above.count(), 0);
+}
+
+TEST(Evidence, ARankThatIsNamedIsOneGpu) {
+  TrainingJob job = on_several_gpus("");
+  job.layout.rank = {model::Ranks::one, 1};
+  EXPECT_EQ(estimated(job, "a100-40gb").gpus, 1);
+}
+
+TEST(Evidence, ExpertsOfARankMayGetMoreTokens) {
+  constexpr std::string_view kExperts = R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 128)";
+  TrainingJob job = on_several_gpus(kExperts);
+  EXPECT_EQ(subjects(estimated(job, "a100-40gb")).find("routing"), std::string::npos) << "each rank has all experts";
+  job.layout.expert_parallel = 2;
+  const MemoryEstimate found = estimated(job, "a100-40gb");
+  EXPECT_NE(subjects(found).find("routing"), std::string::npos);
+  const MemoryEstimate dense = estimated(on_several_gpus(""), "a100-40gb");
+  EXPECT_GT(found.upper.count() - found.expected.count(), dense.upper.count() - dense.expected.count());
+}
+
+TEST(Evidence, ReentrantCheckpointingUnderFullyShardIsSaid) {
+  TrainingJob job = job_of(R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128,
+          "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu"})");
+  job.sequence_length = 32;
+  job.layout.data_parallel = 2;
+  job.layout.sharding.kind = model::Shardings::fsdp2;
+  job.activation_checkpointing = true;
+  const MemoryEstimate plain = estimated(job, "a100-40gb");
+  EXPECT_EQ(subjects(plain).find("checkpointing"), std::string::npos);
+  job.loop = model::Loop::hf_trainer;
+  const MemoryEstimate reentrant = estimated(job, "a100-40gb");
+  EXPECT_NE(subjects(reentrant).find("checkpointing"), std::string::npos);
+  EXPECT_GT(static_cast<double>(reentrant.upper.count()) / static_cast<double>(reentrant.expected.count()),
+            static_cast<double>(plain.upper.count()) / static_cast<double>(plain.expected.count()));
+}
+
 TEST(Evidence, ARecordingOfAnotherGenerationIsSaid) {
   const TrainingJob job = job_of(testing::kSmallRecording);
   EXPECT_EQ(subjects(estimated(job, "a100-40gb")), "");

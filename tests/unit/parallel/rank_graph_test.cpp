@@ -141,6 +141,65 @@ TEST(RankGraph, ExpertsAreSharedOut) {
   EXPECT_EQ(shapes(graph, "linear_fc1"), std::vector<std::string>(8, "[16N, 128]"));
 }
 
+TEST(RankGraph, SomeTensorParallelRanksShareAnExpert) {
+  const auto on = [](std::string_view shared) {
+    const std::string experts = R"(, "num_experts": 4, "moe_router_topk": 2, "moe_ffn_hidden_size": 128,
+                                   "add_bias_linear": false)" +
+                                std::string(shared);
+    return ranked(experts, [](Layout& layout) {
+      layout.tensor_parallel = 4;
+      layout.sequence_parallel = true;
+      layout.expert_parallel = 2;
+    });
+  };
+  constexpr std::int64_t kExpert = 2 * 64 * 128;
+  const std::int64_t among_4 = parameters(on(""));
+  EXPECT_EQ(parameters(on(R"(, "expert_tensor_parallel_size": 2)")), among_4 + 4 * 2 * kExpert / 4);
+  EXPECT_EQ(parameters(on(R"(, "expert_tensor_parallel_size": 1)")), among_4 + 4 * 2 * kExpert * 3 / 4);
+  // 4 tokens of each rank; those of the ranks that share experts (2) and their weights (4, 2, 1) come together.
+  EXPECT_EQ(shapes(on(""), "linear_fc1"), std::vector<std::string>(8, "[16N, 32]"));
+  EXPECT_EQ(shapes(on(R"(, "expert_tensor_parallel_size": 2)"), "linear_fc1"), std::vector<std::string>(8, "[8N, 64]"));
+  EXPECT_EQ(shapes(on(R"(, "expert_tensor_parallel_size": 1)"), "linear_fc1"),
+            std::vector<std::string>(8, "[4N, 128]"));
+  EXPECT_TRUE(fails(on(R"(, "expert_tensor_parallel_size": 3)"), ErrorCode::invalid_argument, 0, "cannot share"));
+}
+
+std::vector<std::int64_t> blocks_on_ranks(std::string_view more, std::int64_t stages, std::int64_t chunks = 1) {
+  std::vector<std::int64_t> blocks;
+  for (std::int64_t rank = 0; rank < stages; ++rank) {
+    const auto graph = ranked(more, [&](Layout& layout) {
+      layout.pipeline_parallel = stages;
+      layout.virtual_stages = chunks;
+      if (chunks > 1) layout.schedule = model::Schedule::interleaved;
+      layout.rank = {model::Ranks::one, rank};
+    });
+    blocks.push_back(static_cast<std::int64_t>(shapes(graph, "linear_fc1").size()));
+  }
+  return blocks;
+}
+
+TEST(RankGraph, EndsOfAPipelineMayHaveOtherNumbersOfBlocks) {
+  using Blocks = std::vector<std::int64_t>;
+  EXPECT_EQ(blocks_on_ranks("", 2), (Blocks{2, 2}));
+  EXPECT_EQ(blocks_on_ranks(R"(, "decoder_first_pipeline_num_layers": 1)", 2), (Blocks{1, 3}));
+  EXPECT_EQ(blocks_on_ranks(R"(, "decoder_last_pipeline_num_layers": 1)", 2), (Blocks{3, 1}));
+  EXPECT_EQ(blocks_on_ranks(R"(, "decoder_first_pipeline_num_layers": 1, "decoder_last_pipeline_num_layers": 1)", 3),
+            (Blocks{1, 2, 1}));
+  EXPECT_EQ(blocks_on_ranks(R"(, "decoder_first_pipeline_num_layers": 2, "decoder_last_pipeline_num_layers": 1)", 3),
+            (Blocks{2, 1, 1}));
+  EXPECT_EQ(blocks_on_ranks(R"(, "account_for_embedding_in_pipeline_split": true,
+                                "account_for_loss_in_pipeline_split": true)",
+                            3),
+            (Blocks{1, 2, 1}));
+  EXPECT_EQ(blocks_on_ranks(R"(, "decoder_first_pipeline_num_layers": 2)", 2, 2), (Blocks{2, 2}));
+  EXPECT_TRUE(
+      fails(ranked(R"(, "decoder_first_pipeline_num_layers": 2)", [](Layout& layout) { layout.pipeline_parallel = 4; }),
+            ErrorCode::invalid_argument, 0, "cannot share evenly"));
+  EXPECT_TRUE(fails(ranked(R"(, "account_for_embedding_in_pipeline_split": true)",
+                           [](Layout& layout) { layout.pipeline_parallel = 5; }),
+                    ErrorCode::invalid_argument, 0, "cannot share evenly"));
+}
+
 TEST(RankGraph, RefusesWhatTheModelCannotShare) {
   const auto refuses = [](std::string_view more, const std::function<void(Layout&)>& change, std::string_view why) {
     return fails(ranked(more, change), ErrorCode::invalid_argument, 0, why);

@@ -69,16 +69,21 @@ class Runner {
 
   bool call(const plan::LibraryCall& call) {
     if (call.library == ops::Library::convolution) return convolve(call);
-    bool& taken = cublas_[call.backward_thread ? 1 : 0];
-    if (!taken) {
-      taken = true;
-      const auto block = allocator_.allocate(device::cublas_workspace(gpu_));
-      if (!block) return false;
-      allocated_[kWorkspaceCategory] += allocator_.size_of(*block);
-      note_peak();
-    }
+    if (call.library == ops::Library::grouped_gemm) return keep(device::grouped_workspace(gpu_), grouped_);
+    if (!keep(device::cublas_workspace(gpu_), cublas_[call.backward_thread ? 1 : 0])) return false;
     const bool lt = call.library == ops::Library::gemm_bias && call.direction == plan::Direction::forward;
     return !lt || take_for_a_moment(device::kCublasLtWorkspace);
+  }
+
+  /// A workspace that is made at the first call, and stays.
+  bool keep(std::int64_t bytes, bool& taken) {
+    if (taken) return true;
+    taken = true;
+    const auto block = allocator_.allocate(bytes);
+    if (!block) return false;
+    allocated_[kWorkspaceCategory] += allocator_.size_of(*block);
+    note_peak();
+    return true;
   }
 
   bool convolve(const plan::LibraryCall& call) {
@@ -127,6 +132,7 @@ class Runner {
   std::size_t event_ = 0;     ///< the one being replayed
   std::int64_t for_a_moment_ = 0;
   std::array<bool, 2> cublas_{};
+  bool grouped_ = false;
   AllocatorRun result_;
 };
 

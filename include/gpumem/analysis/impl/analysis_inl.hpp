@@ -28,6 +28,19 @@ GPUMEM_INLINE core::Error no_layers() {
           {}};
 }
 
+/// What experts make of their tokens, a sample. Where ranks hold other experts, how many tokens come depends on the
+/// data; where one holds all, their number is known.
+GPUMEM_INLINE std::int64_t routed_elements(const connect::WiredGraph& wired, const model::Layout& layout) {
+  if (layout.expert_parallel == 1) return 0;
+  core::Checked sum = 0;
+  const auto layers = wired.graph().layers();
+  for (std::size_t at = 0; at < layers.size(); ++at) {
+    if (layers[at].expert == 0 || wired.outputs(at).empty()) continue;
+    sum += wired.outputs(at)[0].elements(1).value_or(core::Checked(0));
+  }
+  return sum.value().value_or(0);
+}
+
 }  // namespace analysis_detail
 
 GPUMEM_INLINE Analysis::Analysis(model::TrainingJob job, const ops::Catalogue& ops)
@@ -138,7 +151,8 @@ GPUMEM_INLINE core::Result<PlanSource> Analysis::source() {
                     .normalises = (*forward)->normalises,
                     .guesses = wired.guesses(),
                     .unknown_layers = wired.graph().unknown_layers() + (*forward)->skipped_layers,
-                    .remarks = wired.remarks()};
+                    .remarks = wired.remarks(),
+                    .routed_elements = analysis_detail::routed_elements(wired, job_.layout)};
 }
 
 GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend backend, Steps which) {

@@ -30,12 +30,15 @@ struct Model {
   LatentAttention attention;
   Mixture mixture;
   std::int64_t shared_inner = 0;
-  std::vector<bool> mixes;       ///< by layer
-  bool corrects = false;         ///< a bias of the scores that choose the experts
-  bool uneven = false;           ///< pipeline stages that do not have as many layers each
-  bool whole_experts = false;    ///< tensor parallel ranks do not share an expert's weights
-  bool fused_gradients = false;  ///< products add a weight's gradient to the main one themselves
-  bool lower_loss = false;       ///< TransformerEngine's cross entropy, of logits that are not cast
+  std::vector<bool> mixes;                    ///< by layer
+  bool corrects = false;                      ///< a bias of the scores that choose the experts
+  std::vector<model::Attribute> first_stage;  ///< of a pipeline
+  std::vector<model::Attribute> last_stage;
+  std::int64_t expert_ranks = 0;  ///< tensor parallel ranks that share an expert's weights; 0: all
+  bool grouped = false;           ///< TransformerEngine multiplies all experts of a rank at once
+  bool float32_routing = false;   ///< weights of the experts' results
+  bool fused_gradients = false;   ///< products add a weight's gradient to the main one themselves
+  bool lower_loss = false;        ///< TransformerEngine's cross entropy, of logits that are not cast
 };
 
 /// Arguments of the run, its layout and its kernels, which change nothing in the model.
@@ -184,7 +187,10 @@ GPUMEM_INLINE void read_experts(ConfigFields& config, Model& model) {
     model.mixes = mixing_layers(config, model.sizes.layers);
     model.shared_inner = config.size_or({"moe_shared_expert_intermediate_size"}, 0);
     model.corrects = config.flag("moe_router_enable_expert_bias", false);
-    model.whole_experts = config.size_or({"expert_tensor_parallel_size"}, 2) == 1;
+    if (config.has("expert_tensor_parallel_size")) model.expert_ranks = config.size({"expert_tensor_parallel_size"});
+    model.grouped = config.flag("moe_grouped_gemm", false) &&
+                    config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
+    model.float32_routing = config.text({"moe_router_dtype"}, "bf16") == "fp32";
   }
   config.ignore({"moe_ffn_hidden_size", "moe_router_topk", "moe_layer_freq", "moe_router_enable_expert_bias"});
 }
@@ -215,6 +221,15 @@ GPUMEM_INLINE void read_attention(ConfigFields& config, Model& model) {
                      .class_name = "MLASelfAttention",
                      .norm_class = "RMSNorm"};
   check_latent_attention(config, model.attention, "qk_head_dim");
+}
+
+/// What a pipeline's first or last stage has otherwise than those between (parallel/pipeline_parallel.hpp).
+GPUMEM_INLINE std::vector<model::Attribute> stage_attributes(ConfigFields& config, std::string_view blocks,
+                                                             std::string_view counted) {
+  std::vector<model::Attribute> attributes;
+  if (config.has(blocks)) attributes.push_back({"stage_blocks", config.size({blocks})});
+  if (config.flag(counted, false)) attributes.push_back({"counts_as_block", true});
+  return attributes;
 }
 
 GPUMEM_INLINE Model read(ConfigFields& config) {
@@ -251,9 +266,9 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
                           config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
   model.lower_loss =
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
-  model.uneven = config.has("decoder_first_pipeline_num_layers") || config.has("decoder_last_pipeline_num_layers") ||
-                 config.flag("account_for_embedding_in_pipeline_split", false) ||
-                 config.flag("account_for_loss_in_pipeline_split", false);
+  model.first_stage =
+      stage_attributes(config, "decoder_first_pipeline_num_layers", "account_for_embedding_in_pipeline_split");
+  model.last_stage = stage_attributes(config, "decoder_last_pipeline_num_layers", "account_for_loss_in_pipeline_split");
   for (const std::string_view name : kRun) config.ignore({name});
   return model;
 }
@@ -292,16 +307,54 @@ GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, con
 }
 
 /// linear_fc2(act(linear_fc1(x))), in the module that is open. SwiGLU is one kernel that keeps what it reads.
-GPUMEM_INLINE Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t inner, bool whole = false) {
+GPUMEM_INLINE Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t inner) {
   const std::int64_t width = model.sizes.width;
-  const Split columns = whole ? Split::whole : Split::columns;
-  const Split rows = whole ? Split::whole : Split::rows;
   const Tensor wide = f.linear("linear_fc1", input, width, model.gated ? 2 * inner : inner,
-                               {.bias = model.bias, .split = columns, .fused_gradient = model.fused_gradients});
+                               {.bias = model.bias, .split = Split::columns, .fused_gradient = model.fused_gradients});
   const Tensor active = model.gated ? f.call("glu", {wide}, {{"dim", std::int64_t{-1}}})
                                     : f.activation("activation_func", wide, model.sizes.activation);
   return f.linear("linear_fc2", active, inner, width,
-                  {.bias = model.bias, .split = rows, .fused_gradient = model.fused_gradients});
+                  {.bias = model.bias, .split = Split::rows, .fused_gradient = model.fused_gradients});
+}
+
+/// The same of an expert's rows, each times its weight before the second product: in one kernel with SwiGLU, else a
+/// product of its own in the wider of both types, and a copy of that in the narrower. Source: core r0.12 to 0.16,
+/// core/transformer/moe/experts.py: TEGroupedMLP.forward(), bias_act_func(); core/fusions/fused_bias_swiglu.py:
+/// WeightedSwiGLUFunction.
+GPUMEM_INLINE Tensor expert_fed(Forward& f, const Model& model, Tensor rows, Tensor weights) {
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t inner = model.mixture.inner;
+  const bool whole = model.expert_ranks == 1;
+  Linear linear = {.bias = model.bias,
+                   .split = whole ? Split::whole : Split::columns,
+                   .fused_gradient = model.fused_gradients,
+                   .grouped = model.grouped,
+                   .tensor_ranks = whole ? 0 : model.expert_ranks};
+  const Tensor wide = f.linear("linear_fc1", rows, width, model.gated ? 2 * inner : inner, linear);
+  linear.split = whole ? Split::whole : Split::rows;
+  if (model.gated)
+    return f.linear("linear_fc2", f.call("glu", {wide}, {{"dim", std::int64_t{-1}}}), inner, width, linear);
+  const Tensor active = f.activation("activation_func", wide, model.sizes.activation);
+  return f.linear("linear_fc2", f.as_type_of(f.multiply(active, weights), active), inner, width, linear);
+}
+
+/// Each expert's rows are copied out of all tokens, and what it makes of them is added to the sum. Source:
+/// core/transformer/moe/token_dispatcher.py and moe_utils.py (permute(), unpermute()): what several experts of a rank
+/// share of this, copies in another order for the collectives, is let go before the next layer.
+GPUMEM_INLINE Tensor add_experts(Forward& f, const Model& model, Tensor input, Tensor weights, Tensor sum) {
+  const Mixture& m = model.mixture;
+  const InModule list(f, "experts", model.grouped ? "TEGroupedMLP" : "SequentialMLP");
+  const auto share = [&](Tensor of) {
+    return f.call("gather_tokens", {of}, {{"experts", m.experts}, {"per_token", m.per_token}});
+  };
+  for (std::int64_t index = 0; index < m.experts && !f.failed(); ++index) {
+    const InModule one(f, std::to_string(index), m.expert_class);
+    f.part_of_expert(static_cast<std::uint32_t>(index + 1));
+    const Tensor rows = share(input);
+    sum = f.call("scatter_tokens", {sum, expert_fed(f, model, rows, share(f.slice(weights, 2, 0, 1)))});
+    f.part_of_expert(0);
+  }
+  return sum;
 }
 
 GPUMEM_INLINE Tensor mixture(Forward& f, const Model& model, Tensor input) {
@@ -310,9 +363,9 @@ GPUMEM_INLINE Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const Tensor scores = f.linear("router", input, model.sizes.width, m.experts, {.bias = false});
   if (model.corrects) f.constant("router.expert_bias", {m.experts}, "float32");
   const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
-  const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
-  const auto expert = [&](Tensor rows) { return fed(f, model, rows, m.inner, model.whole_experts); };
-  const Tensor sum = add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
+  const Tensor best = f.slice(weights, 2, 0, m.per_token);
+  const Tensor chosen = model.float32_routing ? best : f.as_type_of(best, input);
+  const Tensor sum = add_experts(f, model, input, chosen, f.call("token_zeros", {input}));
   if (model.shared_inner == 0) return sum;
   const InModule shared(f, "shared_experts", "SharedExpertMLP");
   return f.add(sum, fed(f, model, input, model.shared_inner));
@@ -336,7 +389,8 @@ GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const R
 GPUMEM_INLINE Tensor embedded(Forward& f, const Model& model, Tensor ids) {
   const InModule inside(f, "embedding", "LanguageModelEmbedding");
   const DecoderSizes& s = model.sizes;
-  Tensor words = f.embedding("word_embeddings", ids, s.vocabulary, s.width, "Embedding", Split::vocabulary);
+  Tensor words =
+      f.embedding("word_embeddings", ids, s.vocabulary, s.width, "Embedding", Split::vocabulary, model.first_stage);
   if (model.positions > 0) {
     const Tensor numbers = f.positions(ids, model.positions);
     words = f.add(words, f.embedding("position_embeddings", numbers, model.positions, s.width));
@@ -350,7 +404,6 @@ GPUMEM_INLINE void write(ConfigFields& config, Head, Forward& f) {
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
   if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
-  if (model.uneven) f.warn("its pipeline stages have layers of different numbers; they are taken to have as many each");
   const Tensor ids = f.token_input("input_ids");
   Tensor hidden = embedded(f, model, ids);
   {
@@ -361,7 +414,7 @@ GPUMEM_INLINE void write(ConfigFields& config, Head, Forward& f) {
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
     hidden = norm(f, model, "final_layernorm", hidden, s.width);
   }
-  const Linear output = {.bias = false, .tied = s.tied, .split = Split::columns};
+  const Linear output = {.bias = false, .tied = s.tied, .split = Split::columns, .more = model.last_stage};
   // GPTModel.forward()'s name for the logits ends when it returns the loss.
   const Tensor logits = f.linear("output_layer", hidden, s.width, s.vocabulary, output);
   const Tensor loss = vocabulary_parallel_loss(f, model.lower_loss ? logits : f.to(logits, "float32"));

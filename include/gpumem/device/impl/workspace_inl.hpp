@@ -107,6 +107,15 @@ GPUMEM_INLINE WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const
   return {copied + bounded_product({workspace_detail::slices(rule, in, w, wide, whole), w}), 0};
 }
 
+GPUMEM_INLINE std::int64_t grouped_workspace(const GpuProfile& gpu) {
+  constexpr std::int64_t kStreams = 4;
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  constexpr std::size_t kOneDigit = 3;  // "8.0"; "10.0" is longer
+  const std::string& capability = gpu.compute_capability;
+  const bool from_hopper = capability.size() > kOneDigit || capability >= "9";
+  return kStreams * (from_hopper ? 32 : 4) * kMiB;
+}
+
 GPUMEM_INLINE std::int64_t cublas_workspace(const GpuProfile& gpu) {
   constexpr std::int64_t kBeforeHopper = 8519680;  // :4096:2:16:8, PyTorch's default
   return gpu.cublas_workspace_bytes ? gpu.cublas_workspace_bytes->value : kBeforeHopper;

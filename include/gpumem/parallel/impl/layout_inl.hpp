@@ -142,8 +142,8 @@ GPUMEM_INLINE std::int64_t sharing_ranks(const model::Layout& layout) {
   return layout.data_parallel * layout.context_parallel;
 }
 
-GPUMEM_INLINE std::int64_t expert_sharing_ranks(const model::Layout& layout, bool whole) {
-  const std::int64_t ranks = sharing_ranks(layout) * (whole ? layout.tensor_parallel : 1);
+GPUMEM_INLINE std::int64_t expert_sharing_ranks(const model::Layout& layout, std::int64_t tensor_ranks) {
+  const std::int64_t ranks = sharing_ranks(layout) * (layout.tensor_parallel / tensor_ranks);
   return std::max<std::int64_t>(ranks / layout.expert_parallel, 1);
 }
 
@@ -200,7 +200,8 @@ GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::str
                                 "--sharding says how they share the model");
 }
 
-GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method) {
+GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method,
+                                               std::string_view remedy) {
   core::Status possible = check(job);
   if (!possible) return possible;
   std::string split = layout_detail::split_of_model(job.layout);
@@ -209,7 +210,7 @@ GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, st
   }
   if (split.empty() && job.offload == model::Offload::parameters) split = "--offload parameters";
   if (split.empty()) return core::Done{};
-  return layout_detail::refused(std::string(method) + " does not model " + split + "; use --estimator replay");
+  return layout_detail::refused(std::string(method) + " does not model " + split + "; " + std::string(remedy));
 }
 
 GPUMEM_INLINE Communicators communicators(const model::Layout& layout) {

@@ -3,7 +3,10 @@
 #include "gpumem/parallel/pipeline_parallel.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "gpumem/parallel/layout.hpp"
 
@@ -26,6 +29,71 @@ GPUMEM_INLINE std::vector<bool> trained_layers(const connect::WiredGraph& wired)
   return trained;
 }
 
+/// Whether the first and the last stage have other numbers of blocks than those between: as the layers outside of the
+/// blocks say.
+struct UnevenStages {
+  std::optional<std::int64_t> first;  ///< blocks of the first rank
+  std::optional<std::int64_t> last;   ///< and of the last one
+  std::int64_t before = 0;            ///< what stands before all blocks counts as so many
+  std::int64_t behind = 0;
+};
+
+GPUMEM_INLINE UnevenStages uneven_stages(const model::ModelGraph& graph, const std::vector<Range>& blocks) {
+  UnevenStages uneven;
+  const auto layers = graph.layers();
+  for (std::size_t at = 0; at < blocks.front().first; ++at) {
+    const model::Attributes attributes = graph.attributes(layers[at]);
+    if (const auto given = attributes.integer("stage_blocks")) uneven.first = given;
+    if (attributes.flag("counts_as_block", false)) uneven.before = 1;
+  }
+  for (std::size_t at = blocks.back().end; at < layers.size(); ++at) {
+    const model::Attributes attributes = graph.attributes(layers[at]);
+    if (const auto given = attributes.integer("stage_blocks")) uneven.last = given;
+    if (attributes.flag("counts_as_block", false)) uneven.behind = 1;
+  }
+  return uneven;
+}
+
+/// The blocks of each stage where the first or the last rank has a number of its own; none: they cannot be shared so.
+GPUMEM_INLINE std::vector<std::int64_t> blocks_as_said(const UnevenStages& uneven, const model::Layout& layout,
+                                                       std::int64_t all) {
+  const std::int64_t ranks = layout.pipeline_parallel;
+  const std::int64_t chunks = layout.virtual_stages;
+  const std::int64_t others = ranks - (uneven.first ? 1 : 0) - (uneven.last ? 1 : 0);
+  const std::int64_t rest = all - uneven.first.value_or(0) - uneven.last.value_or(0);
+  if (rest < 0 || (others == 0 ? rest != 0 : rest % (others * chunks) != 0)) return {};
+  std::vector<std::int64_t> blocks;
+  for (std::int64_t stage = 0; stage < ranks * chunks; ++stage) {
+    const std::int64_t rank = stage % ranks;
+    const std::optional<std::int64_t> own = rank == 0 ? uneven.first : rank == ranks - 1 ? uneven.last : std::nullopt;
+    if (own && *own % chunks != 0) return {};
+    blocks.push_back(own ? *own / chunks : rest / (others * chunks));
+  }
+  return blocks;
+}
+
+/// The blocks of each stage, of which each rank has every pipeline_parallel-th; none: they cannot be shared.
+/// Source: Megatron-LM core r0.12, core/transformer/transformer_block.py: get_num_layers_to_build().
+GPUMEM_INLINE std::vector<std::int64_t> blocks_of_stages(const UnevenStages& uneven, const model::Layout& layout,
+                                                         std::int64_t all) {
+  if (uneven.first || uneven.last) return blocks_as_said(uneven, layout, all);
+  const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
+  const std::int64_t counted = all + uneven.before + uneven.behind;
+  if (counted % count != 0) return {};
+  std::vector<std::int64_t> blocks(static_cast<std::size_t>(count), counted / count);
+  blocks.front() -= uneven.before;
+  blocks.back() -= uneven.behind;
+  return blocks;
+}
+
+GPUMEM_INLINE core::Error cannot_share(std::int64_t blocks, std::int64_t stages, std::string_view file) {
+  return {core::ErrorCode::invalid_argument,
+          "has " + std::to_string(blocks) + " repeated blocks, which " + std::to_string(stages) +
+              " pipeline stages cannot share evenly; choose a --pipeline-parallel (times "
+              "--virtual-stages) that divides them",
+          {std::string(file), 0, {}}};
+}
+
 /// The runs of layers of the stages on one rank, which has every pipeline_parallel-th of them.
 GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGraph& wired, const model::Layout& layout,
                                                          std::int64_t rank) {
@@ -37,21 +105,20 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
   }
   const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
   const auto all = static_cast<std::int64_t>(blocks.size());
-  if (all % count != 0) {
-    return core::Error{core::ErrorCode::invalid_argument,
-                       "has " + std::to_string(all) + " repeated blocks, which " + std::to_string(count) +
-                           " pipeline stages cannot share evenly; choose a --pipeline-parallel (times "
-                           "--virtual-stages) that divides them",
-                       {wired.graph().file(), 0, {}}};
-  }
-  const auto each = static_cast<std::size_t>(all / count);
+  const std::vector<std::int64_t> shares = blocks_of_stages(uneven_stages(wired.graph(), blocks), layout, all);
+  const bool full = !shares.empty() && std::all_of(shares.begin(), shares.end(), [](auto share) { return share > 0; });
+  if (!full) return cannot_share(all, count, wired.graph().file());
   std::vector<Range> stages;
-  for (std::int64_t stage = rank; stage < count; stage += layout.pipeline_parallel) {
-    const std::size_t first = static_cast<std::size_t>(stage) * each;
-    Range range{blocks[first].first, blocks[first + each - 1].end};
-    if (stage == 0) range.first = 0;
-    if (stage + 1 == count) range.end = static_cast<std::uint32_t>(wired.graph().layers().size());
-    stages.push_back(range);
+  std::int64_t first = 0;
+  for (std::int64_t stage = 0; stage < count; ++stage) {
+    const std::int64_t end = first + shares[static_cast<std::size_t>(stage)];
+    if (stage % layout.pipeline_parallel == rank) {
+      Range range{blocks[static_cast<std::size_t>(first)].first, blocks[static_cast<std::size_t>(end) - 1].end};
+      if (stage == 0) range.first = 0;
+      if (stage + 1 == count) range.end = static_cast<std::uint32_t>(wired.graph().layers().size());
+      stages.push_back(range);
+    }
+    first = end;
   }
   return stages;
 }

@@ -36,7 +36,7 @@ class RankGraph {
         layers_(std::move(layers)),
         copy_(whole, ops),
         experts_of_rank_(experts_of_rank),
-        split_experts_(splits_experts(whole.graph())) {}
+        expert_ranks_(expert_tensor_ranks(whole.graph(), job.layout)) {}
 
   core::Result<connect::WiredGraph> run() {
     const auto all = whole_.graph().layers();
@@ -173,8 +173,7 @@ class RankGraph {
 
   /// The ranks whose tokens an expert gets: those that share the experts, and those that share its weights.
   [[nodiscard]] std::int64_t ranks_of_tokens() const {
-    const bool shared = layout_.sequence_parallel && split_experts_;
-    return layout_.expert_parallel * (shared ? layout_.tensor_parallel : 1);
+    return layout_.expert_parallel * (layout_.sequence_parallel ? expert_ranks_ : 1);
   }
   [[nodiscard]] bool is_gather(const model::Layer& layer) const {
     return whole_.graph().attributes(layer).find("per_token") != nullptr;
@@ -188,7 +187,7 @@ class RankGraph {
   std::vector<bool> sent_;
   std::map<std::pair<std::size_t, LayerIndex>, LayerIndex> received_;
   std::int64_t experts_of_rank_ = 0;
-  bool split_experts_ = false;  ///< tensor parallel ranks share each expert's weights
+  std::int64_t expert_ranks_ = 1;  ///< that share each expert's weights
 };
 
 /// How many experts the largest mixture has.

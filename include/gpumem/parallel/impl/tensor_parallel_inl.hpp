@@ -14,6 +14,12 @@ namespace tensor_parallel_detail {
 
 using model::TensorSplit;
 
+/// All tensor parallel ranks, or as many as the layer says.
+GPUMEM_INLINE std::int64_t ranks_of(const model::Attributes& attributes, const model::Layout& layout) {
+  const std::int64_t all = layout.tensor_parallel;
+  return std::clamp<std::int64_t>(attributes.integer("tensor_ranks").value_or(all), 1, all);
+}
+
 GPUMEM_INLINE core::Error uneven(std::string_view what, std::int64_t size, std::int64_t ranks) {
   return {core::ErrorCode::invalid_argument,
           "has " + std::to_string(size) + " " + std::string(what) + ", which " + std::to_string(ranks) +
@@ -64,18 +70,22 @@ GPUMEM_INLINE bool says_split(const model::ModelGraph& graph, model::TensorSplit
   return std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) { return layer.split == split; });
 }
 
-GPUMEM_INLINE bool splits_experts(const model::ModelGraph& graph) {
-  const auto layers = graph.layers();
-  return std::any_of(layers.begin(), layers.end(), [](const model::Layer& layer) {
-    return layer.expert > 0 && layer.split == model::TensorSplit::columns;
-  });
+GPUMEM_INLINE std::int64_t expert_tensor_ranks(const model::ModelGraph& graph, const model::Layout& layout) {
+  for (const model::Layer& layer : graph.layers()) {
+    if (layer.expert == 0 || layer.split != model::TensorSplit::columns) continue;
+    return tensor_parallel_detail::ranks_of(graph.attributes(layer), layout);
+  }
+  return 1;
 }
 
 GPUMEM_INLINE core::Result<std::optional<std::vector<model::Attribute>>> tensor_parallel_attributes(
     const model::ModelGraph& graph, const model::Layer& layer, const model::Layout& layout) {
   using model::TensorSplit;
-  const std::int64_t ranks = layout.tensor_parallel;
+  const std::int64_t ranks = tensor_parallel_detail::ranks_of(graph.attributes(layer), layout);
   std::optional<std::vector<model::Attribute>> changed;
+  if (layout.tensor_parallel % ranks != 0) {
+    return tensor_parallel_detail::uneven("ranks that share its weights", ranks, layout.tensor_parallel);
+  }
   if (ranks == 1 || layer.split == TensorSplit::whole || layer.split == TensorSplit::sequence) return changed;
   const auto all = graph.attributes(layer).all();
   changed.emplace(all.begin(), all.end());

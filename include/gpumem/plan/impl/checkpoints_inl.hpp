@@ -149,7 +149,8 @@ GPUMEM_INLINE std::vector<std::uint32_t> kept_results(const ops::Tape& tape, con
   int products = 0;
   for (std::uint32_t index = part.first; index < part.end; ++index) {
     const ops::Function& function = tape.functions()[index];
-    const bool product = function.library == ops::Library::gemm && function.parameters.count > 0;
+    const bool multiplies = function.library == ops::Library::gemm || function.library == ops::Library::grouped_gemm;
+    const bool product = multiplies && function.parameters.count > 0;
     const bool attention = function.library == ops::Library::none && function.multiply_adds.elements.value() != 0;
     if (product) ++products;
     if (attention || (product && products % 2 == 1)) kept.push_back(index);

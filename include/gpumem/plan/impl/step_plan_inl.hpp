@@ -70,7 +70,7 @@ class TrainingScript {
         pass_(pass),
         sharing_(sharing),
         held_(held_by_loop(job, pass)),
-        whole_experts_(!parallel::splits_experts(pass.wired.graph())),
+        expert_ranks_(parallel::expert_tensor_ranks(pass.wired.graph(), job.layout)),
         state_(pass, std::move(reused)),
         names_(pass, held_),
         calls_(state_, job.offload == model::Offload::activations),
@@ -197,7 +197,7 @@ class TrainingScript {
     const model::ModelGraph& graph = pass_.wired.graph();
     const bool cut = job_.layout.sharding.kind == model::Shardings::distributed_optimizer;
     if (!cut || graph.layers()[state_.layer(parameter)].expert == 0) return sharing_.state_ranks;
-    return parallel::expert_sharing_ranks(job_.layout, whole_experts_);
+    return parallel::expert_sharing_ranks(job_.layout, expert_ranks_);
   }
 
   void forward_and_backward(const TensorBytes& bytes, bool first) {
@@ -401,7 +401,7 @@ class TrainingScript {
   const ForwardPass& pass_;
   parallel::Sharing sharing_;
   std::vector<ops::TensorId> held_;
-  bool whole_experts_;  ///< tensor parallel ranks do not share an expert's weights
+  std::int64_t expert_ranks_;  ///< tensor parallel ranks that share an expert's weights
   RunState state_;
   NameLifetimes names_;
   ForwardCalls calls_;
