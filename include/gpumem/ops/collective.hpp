@@ -1,9 +1,10 @@
 // What ranks that share a model send each other, as calls of the model's forward: the tokens of a sequence shared out
-// (Megatron's scatter_to_sequence_parallel_region), and what a pipeline stage gets from the stage before and hands to
-// the next. Collectives inside of a linear layer are that layer's (ops/matrix.hpp). Communication buffers are those of
-// PyTorch's allocator; what NCCL takes beside it is not here.
+// (Megatron's scatter_to_sequence_parallel_region) and gathered (torch.distributed.tensor), and what a pipeline stage
+// gets from the stage before and hands to the next. Collectives inside of a linear layer are that layer's
+// (ops/matrix.hpp). Communication buffers are those of PyTorch's allocator; what NCCL takes beside it is not here.
 // Source: Megatron-LM core r0.12, core/tensor_parallel/mappings.py, core/pipeline_parallel/p2p_communication.py,
-// core/pipeline_parallel/schedules.py (deallocate_output_tensor).
+// core/pipeline_parallel/schedules.py (deallocate_output_tensor); PyTorch 2.6, distributed/_functional_collectives.py:
+// all_gather_tensor, whose parts of another axis than the first are copied into order.
 #pragma once
 
 #include <array>
@@ -14,6 +15,7 @@ namespace gpumem::ops {
 
 /// The names of the ops that who splits a model puts in.
 inline constexpr std::string_view kScatterTokens = "scatter_sequence";
+inline constexpr std::string_view kGatherTokens = "gather_sequence";
 inline constexpr std::string_view kReceived = "received_activation";
 inline constexpr std::string_view kSent = "sent_activation";
 
@@ -40,6 +42,28 @@ inline core::Result<TensorId> record_scatter(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size});
 }
 
+/// [N, S, ...] -> [N, S * ranks, ...]
+inline core::Result<core::Shape> gathered_shape(const OpInput& input) {
+  const auto ranks = input.attributes.integer("ranks");
+  if (!ranks || *ranks < 1) return missing("ranks");
+  core::Shape shape = input.inputs[0];
+  const bool known = shape.rank() >= 2 && shape[1].kind == core::Dim::Kind::fixed;
+  const core::Checked tokens = known ? core::Checked(shape[1].size) * core::Checked(*ranks) : core::Checked(0);
+  if (!known || !tokens.valid()) return unfit(shape, "a known number of tokens");
+  shape.set(1, core::Dim::fixed(*tokens.value()));
+  return shape;
+}
+
+/// All parts, one behind the other, and in order; backward sums the ranks' gradients, and keeps its part.
+inline core::Result<TensorId> record_gather(const OpCall& call, Tape& tape) {
+  const core::DType type = tape.tensor(call.tensors[0]).size.dtype;
+  const std::array<TensorSize, 1> parts = {call.size.as(type)};
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .scratch = tape.own_scratch(parts),
+                      .backward_scratch = tape.own_scratch(parts)});
+}
+
 /// What the stage before has sent: a tensor that gradients flow back to, and end at.
 inline core::Result<TensorId> record_received(const OpCall& call, Tape& tape) {
   tape.require_grad(call.tensors[0]);
@@ -55,10 +79,13 @@ inline core::Result<TensorId> record_sent(const OpCall& call, Tape& tape) {
 
 }  // namespace collective_detail
 
-inline constexpr std::array<Op, 3> kCollectiveOps = {{
+inline constexpr std::array<Op, 4> kCollectiveOps = {{
     {.traits = {.name = kScatterTokens, .family = OpFamily::other, .computes = false},
      .output_shape = collective_detail::scattered_shape,
      .record = collective_detail::record_scatter},
+    {.traits = {.name = kGatherTokens, .family = OpFamily::other, .computes = false},
+     .output_shape = collective_detail::gathered_shape,
+     .record = collective_detail::record_gather},
     {.traits = {.name = kReceived, .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = collective_detail::record_received},

@@ -17,10 +17,16 @@
 
 namespace gpumem::parallel {
 
+/// How a layer is split in this layout.
+struct SplitWay {
+  model::TensorSplit split = model::TensorSplit::whole;
+  bool gathers = false;  ///< sequence parallel columns gather their tokens themselves, as Megatron's do
+};
+
 /// The attributes that the rank's layer has; nothing if it has all of the layer. Errors: invalid_argument, without a
 /// place, naming what the ranks cannot share evenly.
 [[nodiscard]] core::Result<std::optional<std::vector<model::Attribute>>> tensor_parallel_attributes(
-    const model::ModelGraph& graph, const model::Layer& layer, const model::Layout& layout);
+    const model::ModelGraph& graph, const model::Layer& layer, const model::Layout& layout, const SplitWay& way);
 
 /// Whether ranks can share the graph's layers at all: somebody has said how.
 [[nodiscard]] bool says_split(const model::ModelGraph& graph, model::TensorSplit split);

@@ -82,6 +82,39 @@ TEST(RankGraph, SequenceParallelRanksShareTokensBetweenTheProducts) {
   EXPECT_EQ(shapes(graph, "output_layer"), std::vector<std::string>(1, "[N, 16, 64]"));
 }
 
+core::Result<connect::WiredGraph> llama_ranked(std::string_view more) {
+  const std::string config = R"({"model_type": "llama", "num_hidden_layers": 2, "hidden_size": 64,
+    "num_attention_heads": 4, "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 128,
+    "hidden_act": "silu")" + std::string(more) +
+                             "}";
+  auto graph = architectures::read_config(config, ops::vocabulary());
+  EXPECT_TRUE(succeeds(graph));
+  model::TrainingJob job(graph ? *std::move(graph) : model::ModelGraph(), 2);
+  job.sequence_length = 16;
+  job.layout.tensor_parallel = 2;
+  job.layout.sequence_parallel = true;
+  const auto wired = connect::connect(job, ops::catalogue());
+  EXPECT_TRUE(succeeds(wired));
+  if (!wired) return wired.error();
+  return rank_graph(*wired, job, ops::catalogue());
+}
+
+TEST(RankGraph, TorchtitansRanksGatherTokensOnceForAllThatReadThem) {
+  const auto graph = llama_ranked("");
+  using Shapes = std::vector<std::string>;
+  EXPECT_EQ(shapes(graph, "embed_tokens"), Shapes{"[N, 16, 64]"});
+  EXPECT_EQ(shapes(graph, "sequence_part"), Shapes{"[N, 8, 64]"});
+  EXPECT_EQ(shapes(graph, "input_layernorm"), Shapes(2, "[N, 8, 64]"));
+  EXPECT_EQ(shapes(graph, "gathered"), Shapes(5, "[N, 16, 64]")) << "two a block, and for the head";
+  EXPECT_EQ(shapes(graph, "q_proj"), Shapes(2, "[N, 16, 32]"));
+  EXPECT_EQ(shapes(graph, "o_proj"), Shapes(2, "[N, 8, 64]"));
+  EXPECT_EQ(shapes(graph, "up_proj"), Shapes(2, "[N, 16, 48]"));
+  EXPECT_EQ(shapes(graph, "lm_head"), Shapes{"[N, 16, 64]"});
+  const std::int64_t block = 64 * 64 / 2 * 2 + 2 * 64 * 32 / 2 + 3 * 64 * 96 / 2 + 2 * 64;
+  EXPECT_EQ(parameters(graph), 128 * 64 / 2 * 2 + 2 * block + 64);
+  EXPECT_EQ(parameters(llama_ranked(R"(, "tie_word_embeddings": true)")), 128 * 64 / 2 + 2 * block + 64);
+}
+
 TEST(RankGraph, ContextParallelRanksHaveAPartOfEverySequence) {
   const auto graph = ranked("", [](Layout& layout) { layout.context_parallel = 4; });
   EXPECT_EQ(shapes(graph, "linear_fc1"), std::vector<std::string>(4, "[N, 4, 256]"));

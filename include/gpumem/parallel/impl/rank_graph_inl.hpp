@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "gpumem/connect/graph_copy.hpp"
+#include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/collective.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
@@ -36,11 +38,13 @@ class RankGraph {
         layers_(std::move(layers)),
         copy_(whole, ops),
         experts_of_rank_(experts_of_rank),
-        expert_ranks_(expert_tensor_ranks(whole.graph(), job.layout)) {}
+        expert_ranks_(expert_tensor_ranks(whole.graph(), job.layout)),
+        gathers_(says_split(whole.graph(), TensorSplit::sequence)) {}
 
   core::Result<connect::WiredGraph> run() {
     const auto all = whole_.graph().layers();
     find_readers();
+    find_vocabulary();
     core::Pace pace;
     for (std::size_t at = 0; at < all.size(); ++at) {
       if (pace.late()) return core::deadline_error();
@@ -85,6 +89,40 @@ class RankGraph {
     }
   }
 
+  /// The layers that share the vocabulary where torch.distributed.tensor makes the layout: those that stand before and
+  /// behind all blocks. Source: torchtitan 0.1, models/llama/parallelize_llama.py: apply_tp().
+  void find_vocabulary() {
+    if (!layout_.sequence_parallel || gathers_) return;
+    const std::vector<connect::Range> blocks = connect::repeated_blocks(whole_.graph());
+    if (blocks.empty()) return;
+    const auto layers = whole_.graph().layers();
+    for (std::size_t at = 0; at < blocks.front().first && !words_; ++at) {
+      if (whole_.graph().op(layers[at]) == "embedding") words_ = at;
+    }
+    for (std::size_t at = blocks.back().end; at < layers.size(); ++at) {
+      if (whole_.graph().op(layers[at]) == "linear") head_ = at;
+    }
+  }
+
+  [[nodiscard]] TensorSplit split_of(std::size_t at) const {
+    if (words_ == at) return TensorSplit::vocabulary;
+    if (head_ == at) return TensorSplit::columns;
+    return whole_.graph().layers()[at].split;
+  }
+
+  /// Where columns do not gather the tokens that they read, one call does it for all of them.
+  void gather_for(std::size_t at) {
+    if (!layout_.sequence_parallel || gathers_ || split_of(at) != TensorSplit::columns) return;
+    const LayerIndex input = whole_.inputs(at).empty() ? LayerIndex{-1} : whole_.inputs(at)[0];
+    if (input < 0 || !gathered_.insert(input).second) return;
+    const auto from = static_cast<std::size_t>(input);
+    copy_.replace(from, copy_.insert({.name = "gathered",
+                                      .op = ops::kGatherTokens,
+                                      .inputs = {copy_.now(input)},
+                                      .output = {},
+                                      .attributes = {{"ranks", layout_.tensor_parallel}}}));
+  }
+
   core::Status add(std::size_t at) {
     const model::Layer& layer = whole_.graph().layers()[at];
     if (!layers_.has[at]) {
@@ -97,10 +135,11 @@ class RankGraph {
       return core::Done{};
     }
     receive_for(at);
-    auto change = changed(layer);
+    gather_for(at);
+    auto change = changed(at);
     if (!change) return change.error();
     const LayerIndex index = copy_.copy(whole_.weights(at), layer.frozen, *change);
-    if (layout_.sequence_parallel && layer.split == TensorSplit::sequence) {
+    if (layout_.sequence_parallel && (layer.split == TensorSplit::sequence || words_ == at)) {
       copy_.replace(at, copy_.insert({.name = "sequence_part",
                                       .op = ops::kScatterTokens,
                                       .inputs = {index},
@@ -150,8 +189,9 @@ class RankGraph {
   }
 
   /// What the rank has in place of the layer; nothing: all of it.
-  core::Result<std::optional<connect::ChangedLayer>> changed(const model::Layer& layer) const {
-    auto attributes = tensor_parallel_attributes(whole_.graph(), layer, layout_);
+  core::Result<std::optional<connect::ChangedLayer>> changed(std::size_t at) const {
+    const model::Layer& layer = whole_.graph().layers()[at];
+    auto attributes = tensor_parallel_attributes(whole_.graph(), layer, layout_, {split_of(at), gathers_});
     if (!attributes) return attributes.error();
     const bool owner_is_here = layers_.stages.front().first == 0;
     const bool untied = layer.tied_parameters > 0 && !owner_is_here;
@@ -188,6 +228,10 @@ class RankGraph {
   std::map<std::pair<std::size_t, LayerIndex>, LayerIndex> received_;
   std::int64_t experts_of_rank_ = 0;
   std::int64_t expert_ranks_ = 1;  ///< that share each expert's weights
+  bool gathers_ = false;           ///< columns gather tokens themselves, as Megatron's do
+  std::optional<std::size_t> words_ = {};
+  std::optional<std::size_t> head_ = {};
+  std::set<LayerIndex> gathered_ = {};
 };
 
 /// How many experts the largest mixture has.
@@ -208,8 +252,9 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
                        "architecture that says so (Llama and its like, Megatron's GPT)",
                        {graph.file(), 0, {}}};
   }
-  if (layout.sequence_parallel && !says_split(graph, TensorSplit::sequence)) {
-    return fault("--sequence-parallel is modelled for Megatron's GPT alone");
+  const bool mixes = most_experts(graph) > 0;
+  if (layout.sequence_parallel && mixes && !says_split(graph, TensorSplit::sequence)) {
+    return fault("--sequence-parallel of a mixture of experts is modelled for Megatron's GPT alone");
   }
   if (layout.context_parallel > 1 && !job.sequence_length) {
     return fault("--context-parallel splits sequences; give their length (--seq 8192)");

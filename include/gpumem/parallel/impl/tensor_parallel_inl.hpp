@@ -79,23 +79,23 @@ GPUMEM_INLINE std::int64_t expert_tensor_ranks(const model::ModelGraph& graph, c
 }
 
 GPUMEM_INLINE core::Result<std::optional<std::vector<model::Attribute>>> tensor_parallel_attributes(
-    const model::ModelGraph& graph, const model::Layer& layer, const model::Layout& layout) {
+    const model::ModelGraph& graph, const model::Layer& layer, const model::Layout& layout, const SplitWay& way) {
   using model::TensorSplit;
   const std::int64_t ranks = tensor_parallel_detail::ranks_of(graph.attributes(layer), layout);
   std::optional<std::vector<model::Attribute>> changed;
   if (layout.tensor_parallel % ranks != 0) {
     return tensor_parallel_detail::uneven("ranks that share its weights", ranks, layout.tensor_parallel);
   }
-  if (ranks == 1 || layer.split == TensorSplit::whole || layer.split == TensorSplit::sequence) return changed;
+  if (ranks == 1 || way.split == TensorSplit::whole || way.split == TensorSplit::sequence) return changed;
   const auto all = graph.attributes(layer).all();
   changed.emplace(all.begin(), all.end());
-  const auto size = tensor_parallel_detail::split_size(layer.split, graph.attributes(layer));
+  const auto size = tensor_parallel_detail::split_size(way.split, graph.attributes(layer));
   if (const core::Status shared = tensor_parallel_detail::divide(*changed, size, ranks); !shared) {
     return shared.error();
   }
   const bool tokens = layout.sequence_parallel && layer.expert == 0;  // experts are sent their tokens
-  if (tokens && layer.split == TensorSplit::columns) changed->push_back({"gathered", ranks});
-  if (tokens && layer.split == TensorSplit::rows) changed->push_back({"scattered", ranks});
+  if (tokens && way.gathers && way.split == TensorSplit::columns) changed->push_back({"gathered", ranks});
+  if (tokens && way.split == TensorSplit::rows) changed->push_back({"scattered", ranks});
   return changed;
 }
 
