@@ -1,4 +1,5 @@
 // The bodies of parallel/, compiled once.
+#include "gpumem/parallel/impl/layer_wise_inl.hpp"
 #include "gpumem/parallel/impl/layout_inl.hpp"
 #include "gpumem/parallel/impl/pipeline_parallel_inl.hpp"
 #include "gpumem/parallel/impl/rank_graph_inl.hpp"

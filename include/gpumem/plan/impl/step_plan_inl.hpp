@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/parallel/layer_wise.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/schedule.hpp"
@@ -178,11 +179,14 @@ class TrainingScript {
   std::vector<TrainedParameter> trained_parameters() {
     std::vector<TrainedParameter> all;
     all.reserve(state_.trained().size());
+    const std::vector<bool> held = held_by_rank();
+    std::size_t number = 0;
     for (const ops::Tape::Parameter& parameter : pass_.tape.parameters()) {
       if (parameter.frozen || parameter.tied) continue;
+      if (!held.empty() && !held[number++]) continue;
       const ops::TensorSize& size = pass_.tape.tensor(parameter.tensor).size;
       const std::int64_t whole = size.elements.value().value_or(0);
-      const std::int64_t ranks = state_ranks_of(parameter.tensor);
+      const std::int64_t ranks = held.empty() ? state_ranks_of(parameter.tensor) : 1;
       const std::int64_t elements = whole / ranks + (whole % ranks == 0 ? 0 : 1);
       const bool wide = sharing_.masters || sharing_.float32_shards;
       const core::DType type = wide ? core::DType::float32 : size.dtype;
@@ -190,6 +194,19 @@ class TrainingScript {
                      state_.layer(parameter.tensor)});
     }
     return all;
+  }
+
+  /// Of which trained parameters the rank has all masters and states; none: it has a part of each.
+  std::vector<bool> held_by_rank() const {
+    if (!parallel::shares_layer_by_layer(job_)) return {};
+    std::vector<parallel::SharedParameter> parameters;
+    for (const ops::Tape::Parameter& parameter : pass_.tape.parameters()) {
+      if (parameter.frozen || parameter.tied) continue;
+      parameters.push_back({pass_.tape.tensor(parameter.tensor).size.elements.value().value_or(0),
+                            pass_.wired.graph().layers()[state_.layer(parameter.tensor)].expert > 0});
+    }
+    return parallel::held_layer_by_layer(parameters, job_.layout,
+                                         parallel::expert_sharing_ranks(job_.layout, expert_ranks_));
   }
 
   /// Ranks that share a parameter's masters and states: of experts, which other ranks do not have, they are fewer.
