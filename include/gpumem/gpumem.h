@@ -309,8 +309,8 @@ typedef struct gpumem_server_gpu {
 #define GPUMEM_SERVER_GPU_INIT \
   { sizeof(gpumem_server_gpu), NULL, 0, 0, 0, 0.0, 0, 0 }
 
-/* What a job asks for. From an estimate: memory_bytes = upper_bytes (or expected_bytes and a margin), alone_bytes =
-   expected_bytes. */
+/* What a job asks for. From an estimate: gpus = gpus, memory_bytes = upper_bytes (or expected_bytes and a margin),
+   alone_bytes = expected_bytes. */
 typedef struct gpumem_request {
   size_t size;          /* sizeof(gpumem_request) */
   const char* id;       /* for messages; NULL: "the job" */

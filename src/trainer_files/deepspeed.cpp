@@ -1,5 +1,9 @@
 #include "deepspeed.hpp"
 
+#include <charconv>
+#include <cstdint>
+#include <string>
+
 #include "gpumem/core/csv.hpp"
 #include "shared_settings.hpp"
 
@@ -26,6 +30,17 @@ constexpr std::string_view kWithoutEffect[] = {"comms_logger",
                                                "zero_allow_untested_optimizer",
                                                "zero_force_ds_cpu_optimizer"};
 
+/// A count that may be written as 2e8.
+void take_elements(TrainerReading& from, std::string_view path, std::string_view option) {
+  constexpr double kMost = 0x1p50;
+  const auto word = from.word(path);
+  if (!word) return;
+  double value = 0.0;
+  const auto [end, code] = std::from_chars(word->data(), word->data() + word->size(), value);
+  const bool count = code == std::errc() && end == word->data() + word->size() && value >= 0.0 && value <= kMost;
+  from.want(option, count ? std::to_string(static_cast<std::int64_t>(value)) : *word, path);
+}
+
 void read_zero(TrainerReading& from) {
   const auto stage = from.word("zero_optimization.stage");
   if (!stage || *stage == "0") return;
@@ -39,10 +54,12 @@ void read_zero(TrainerReading& from) {
   if (weights) from.want("offload", "parameters", "zero_optimization.offload_param.device");
   else if (states) from.want("offload", "optimizer", "zero_optimization.offload_optimizer.device");
   if (weights && states) from.not_modelled("zero_optimization.offload_optimizer.device");
-  for (const std::string_view path :
-       {"reduce_bucket_size", "allgather_bucket_size", "stage3_prefetch_bucket_size",
-        "stage3_param_persistence_threshold", "stage3_max_live_parameters", "stage3_max_reuse_distance",
-        "zero_hpz_partition_size", "zero_quantized_weights", "zero_quantized_gradients", "sub_group_size"}) {
+  take_elements(from, "zero_optimization.reduce_bucket_size", "zero_reduce_bucket");
+  take_elements(from, "zero_optimization.stage3_prefetch_bucket_size", "zero_prefetch_bucket");
+  take_elements(from, "zero_optimization.stage3_param_persistence_threshold", "zero_persistence_threshold");
+  take_elements(from, "zero_optimization.stage3_max_reuse_distance", "zero_reuse_distance");
+  for (const std::string_view path : {"allgather_bucket_size", "stage3_max_live_parameters", "zero_hpz_partition_size",
+                                      "zero_quantized_weights", "zero_quantized_gradients", "sub_group_size"}) {
     from.not_modelled("zero_optimization." + std::string(path));
   }
 }

@@ -21,6 +21,7 @@ Result<MemoryEstimate> estimated(const TrainingJob& job) {
 }
 
 double off(const std::optional<core::Bytes>& recorded, const std::optional<core::Bytes>& planned) {
+  if (!recorded || !planned) return 1.0;
   return std::abs(static_cast<double>(recorded->count()) / static_cast<double>(planned->count()) - 1.0);
 }
 

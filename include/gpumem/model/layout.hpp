@@ -68,6 +68,11 @@ struct Layout {
   std::int64_t context_parallel = 1;
   std::int64_t expert_parallel = 1;  ///< of the ranks above: groups that share the experts
   Rank rank = {};
+  // DeepSpeed's zero_optimization, in elements, with its defaults.
+  std::int64_t zero_reduce_bucket = 500'000'000;      ///< of gradients that are reduced together
+  std::int64_t zero_prefetch_bucket = 50'000'000;     ///< of parameters that are gathered ahead
+  std::int64_t zero_persistence_threshold = 100'000;  ///< parameters that have no more stay whole
+  std::int64_t zero_reuse_distance = 1'000'000'000;   ///< what is called again before so many others' stays gathered
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };

@@ -2,8 +2,7 @@
 // states, always float32, are cut over the ranks. Gradients stay whole until the step (1), or are reduced a bucket at a
 // time, after which each rank keeps its share (2). Updated parameters are gathered. Units: ranks, elements.
 //
-// Source: DeepSpeed 0.15, runtime/zero/stage_1_and_2.py and the defaults of runtime/zero/config.py: reduce_bucket_size
-// and allgather_bucket_size of 5e8 elements, contiguous_gradients, no overlap_comm (whose buffer would be double). The
+// Source: DeepSpeed 0.15, runtime/zero/stage_1_and_2.py and runtime/zero/config.py: reduce_bucket_size, contiguous_gradients, no overlap_comm (whose buffer would be double). The
 // shares of the gradients become float32 in the step (get_flat_partition, .to(fp32)).
 #pragma once
 
@@ -21,11 +20,10 @@ namespace gpumem::parallel {
 }
 
 [[nodiscard]] inline Sharing zero_2(const model::TrainingJob& job) {
-  constexpr std::int64_t kBucket = 500'000'000;
   Sharing sharing = zero_1(job);
   sharing.reduction = Reduction::partitioned;
   sharing.gradient_ranks = sharing.state_ranks;
-  sharing.bucket_elements = kBucket;
+  sharing.bucket_elements = job.layout.zero_reduce_bucket;
   return sharing;
 }
 
@@ -33,16 +31,16 @@ namespace gpumem::parallel {
 /// gradients are made with the optimizer and stand.
 ///
 /// Source: DeepSpeed 0.15, runtime/zero/stage3.py (__ipg_bucket_flat_buffer, grad_partitions_flat_buffer),
-/// partitioned_param_coordinator.py (release_sub_module, __params_to_release: max_reuse_distance) and the defaults of
-/// config.py: stage3_param_persistence_threshold 1e5, stage3_prefetch_bucket_size 5e7, stage3_max_reuse_distance 1e9.
+/// partitioned_param_coordinator.py (release_sub_module, __params_to_release: max_reuse_distance) and config.py:
+/// stage3_param_persistence_threshold, stage3_prefetch_bucket_size, stage3_max_reuse_distance.
 [[nodiscard]] inline Sharing zero_3(const model::TrainingJob& job) {
   Sharing sharing = zero_2(job);
   sharing.gather = Gather::in_place;
   sharing.parameter_ranks = sharing.state_ranks;
   sharing.layer_by_layer = true;
-  sharing.persistent_elements = 100'000;
-  sharing.reuse_elements = 1'000'000'000;
-  sharing.prefetch_elements = 50'000'000;
+  sharing.persistent_elements = job.layout.zero_persistence_threshold;
+  sharing.reuse_elements = job.layout.zero_reuse_distance;
+  sharing.prefetch_elements = job.layout.zero_prefetch_bucket;
   sharing.buffers_stand = true;
   return sharing;
 }

@@ -102,6 +102,8 @@ def estimate(
     tensor_parallel: int = 1, sequence_parallel: bool = False,
     pipeline_parallel: int = 1, virtual_stages: int = 1, schedule: str = "1f1b",
     context_parallel: int = 1, expert_parallel: int = 1, rank: str = "max",
+    zero_reduce_bucket: int = 500_000_000, zero_prefetch_bucket: int = 50_000_000,
+    zero_persistence_threshold: int = 100_000, zero_reuse_distance: int = 1_000_000_000,
     foreach: bool = True,
     fused: bool = False,
     weight_decay: bool = False,
@@ -162,6 +164,8 @@ def fit(
     tensor_parallel: int = 1, sequence_parallel: bool = False,
     pipeline_parallel: int = 1, virtual_stages: int = 1, schedule: str = "1f1b",
     context_parallel: int = 1, expert_parallel: int = 1, rank: str = "max",
+    zero_reduce_bucket: int = 500_000_000, zero_prefetch_bucket: int = 50_000_000,
+    zero_persistence_threshold: int = 100_000, zero_reuse_distance: int = 1_000_000_000,
     foreach: bool = True,
     fused: bool = False,
     weight_decay: bool = False,
@@ -223,6 +227,8 @@ def estimate_module(
     tensor_parallel: int = 1, sequence_parallel: bool = False,
     pipeline_parallel: int = 1, virtual_stages: int = 1, schedule: str = "1f1b",
     context_parallel: int = 1, expert_parallel: int = 1, rank: str = "max",
+    zero_reduce_bucket: int = 500_000_000, zero_prefetch_bucket: int = 50_000_000,
+    zero_persistence_threshold: int = 100_000, zero_reuse_distance: int = 1_000_000_000,
     foreach: bool = True,
     fused: bool = False,
     weight_decay: bool = False,
@@ -403,7 +409,8 @@ _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "pr
 _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "quantize", "base_dtype")
 _LOOPING = ("loop", "transformers", "batch_lengths", "attention", "offload")
 _SEVERAL_GPUS = ("sharding", "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_stages", "schedule",
-                 "context_parallel", "expert_parallel", "rank")
+                 "context_parallel", "expert_parallel", "rank", "zero_reduce_bucket", "zero_prefetch_bucket",
+                 "zero_persistence_threshold", "zero_reuse_distance")
 _NEED_A_GRAPH = ("samples", "validation", "checkpointing", "model", *_LOOPING, *_ADAPTING, *_SEVERAL_GPUS)
 
 

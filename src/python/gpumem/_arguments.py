@@ -37,6 +37,8 @@ OPTIONS_HELP = """
     tensor_parallel, pipeline_parallel, context_parallel, expert_parallel: GPUs that share layers,
         the row of layers, positions, experts; sequence_parallel, virtual_stages, and schedule (one
         of SCHEDULES) go with them. rank: whose memory: "max", "last", or a number as text.
+    zero_reduce_bucket, zero_prefetch_bucket, zero_persistence_threshold, zero_reuse_distance: what
+        DeepSpeed's zero_optimization says, in elements.
     foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
     weight_decay: the optimizer decays the weights.
     prefetch: the next batch is copied to the GPU while a step runs.

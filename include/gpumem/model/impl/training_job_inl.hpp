@@ -50,9 +50,20 @@ GPUMEM_INLINE std::string layout_fault(const Layout& layout) {
       {"the number of pipeline stages", layout.pipeline_parallel},
       {"the number of virtual stages", layout.virtual_stages},
       {"the number of GPUs in context parallel", layout.context_parallel},
-      {"the number of GPUs in expert parallel", layout.expert_parallel}};
+      {"the number of GPUs in expert parallel", layout.expert_parallel},
+      {"ZeRO's reduce bucket", layout.zero_reduce_bucket}};
   for (const auto& [what, value] : counts) {
     if (value < 1) return std::string(what) + " is " + std::to_string(value) + "; it must be at least 1";
+  }
+  constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+  const std::pair<std::string_view, std::int64_t> elements[] = {
+      {"ZeRO's reduce bucket", layout.zero_reduce_bucket},
+      {"ZeRO's prefetch bucket", layout.zero_prefetch_bucket},
+      {"ZeRO's persistence threshold", layout.zero_persistence_threshold},
+      {"ZeRO's reuse distance", layout.zero_reuse_distance}};
+  for (const auto& [what, value] : elements) {
+    if (value >= 0 && value <= kMostElements) continue;
+    return std::string(what) + " is " + std::to_string(value) + " elements; no model has so many, nor fewer than 0";
   }
   return {};
 }
