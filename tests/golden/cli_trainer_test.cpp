@@ -72,8 +72,9 @@ TEST(CliTrainer, WordsOfTheCommandLineCount) {
 TEST(CliTrainer, NamesWhatIsNotModelled) {
   const auto answer = answer_to(
       "estimate examples/trainers/tinyllama/config.json --trainer examples/trainers/ds_config.json --seq 128");
-  EXPECT_NE(notes_of(answer).find("zero_optimization.reduce_bucket_size 200000000"), std::string::npos)
+  EXPECT_NE(notes_of(answer).find("zero_optimization.allgather_bucket_size 200000000"), std::string::npos)
       << notes_of(answer);
+  EXPECT_EQ(answer["job"]["zero_reduce_bucket"], 200000000);
   const auto adapted = answer_to(std::string(kArguments) + " --adapter examples/trainers/adapter");
   EXPECT_NE(notes_of(adapted).find("modules_to_save lm_head"), std::string::npos) << notes_of(adapted);
   if (job::find_option("lora") == nullptr) {

@@ -162,7 +162,7 @@ TEST(TrainerFiles, ReadsDeepSpeed) {
                       {"sharding", "zero-2"},
                       {"offload", "optimizer"},
                       {"zero_reduce_bucket", "200000000"}});
-  EXPECT_TRUE(job.not_modelled.empty());
+  EXPECT_EQ(job.not_modelled, std::vector<std::string>{"zero_optimization.allgather_bucket_size 200000000"});
 }
 
 TEST(TrainerFiles, ReadsTheSizesOfDeepSpeedsBuckets) {
