@@ -132,16 +132,25 @@ inline constexpr const char* kNoEstimator = "none";
 
 struct PlaceOptions {
   std::string job;     ///< a .rad file, or a summary
-  std::string server;  ///< the server as JSON
+  std::string server;  ///< the server as JSON, or "live": this machine
   std::string id;      ///< the job's name in the answer; empty: the file's
   JobRequest request;  ///< its summary is ignored, and its GPU is that of GPUs without a profile
   PlacementOptions placing;
   std::optional<std::int64_t> gpus = {};  ///< nothing: as the layout or the .rad file says, or 1
   std::size_t turn = 0;                   ///< the round-robin's
+  std::string window = "1s";              ///< of a live server, as monitor::parse_window() takes it
   bool exclusive = false;
   bool json = false;
 };
 int run_place(const PlaceOptions& options);
+
+struct ServerOptions {
+  std::string window = "1s";  ///< as monitor::parse_window() takes it
+  bool watch = false;         ///< a line a second for people
+  std::int64_t lines = 0;     ///< of these so many; 0: without end
+  bool json = false;          ///< what is printed without --watch as well
+};
+int run_server(const ServerOptions& options);
 
 struct ReplayTraceOptions {
   std::string trace;                        ///< the recording; "-" is standard input

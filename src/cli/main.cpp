@@ -246,7 +246,11 @@ void add_placement_options(CLI::App& command, PlacementOptions& options) {
 void add_place(CLI::App& command, PlaceOptions& options) {
   command.add_option("job", options.job, "one of CARMA's .rad files, or a model summary; - is standard input")
       ->required();
-  command.add_option("--server", options.server, "the server: its GPUs and the jobs there, as JSON")->required();
+  command
+      .add_option("--server", options.server, "the server: its GPUs and the jobs there, as JSON; live: this machine")
+      ->required();
+  command.add_option("--window", options.window, "how long a live server's SM activity is watched")
+      ->capture_default_str();
   command
       .add_option("--gpus", options.gpus, "GPUs, all or nothing; default: as the layout or the .rad file says, or 1")
       ->transform(whole_number());
@@ -265,6 +269,18 @@ void add_place(CLI::App& command, PlaceOptions& options) {
       "\"a100-40gb\",\n"
       "\"used_mib\": 13312, \"smact\": 0.41, \"jobs\": [{\"id\": \"resnet50\", \"memory_mib\": 12288}]}]}\n"
       "Exit code 5 if the job has to wait, 4 if the server could never hold it.");
+}
+
+void add_server(CLI::App& command, ServerOptions& options) {
+  command.add_option("--window", options.window, "how long SM activity is watched, such as 60s or 500ms")
+      ->capture_default_str();
+  CLI::Option* const watch = command.add_flag("--watch", options.watch, "print a line a second, for people");
+  command.add_option("--lines", options.lines, "with --watch: so many lines")->transform(whole_number())->needs(watch);
+  command.add_flag("--json", options.json, "print one JSON object, as without it")->excludes(watch);
+  command.footer(
+      "Prints what 'gpumem place --server' reads. Needs NVIDIA's driver, or the library named in GPUMEM_NVML.\n"
+      "SM activity is NVML's GPM figure where the GPU has it (Hopper and later), else nvidia-smi's utilisation: the\n"
+      "share of time with any kernel, which is at least as high; \"smact_source\" says which.");
 }
 
 void add_replay_trace(CLI::App& command, ReplayTraceOptions& options) {
@@ -397,6 +413,7 @@ std::vector<Command> commands(const std::vector<std::string>& words) {
       command("gpus", "the GPUs that gpumem knows", add_gpus, run_gpus),
       model_command(words),
       command("place", "which GPUs of a server a job should run on, or why none now", add_place, run_place),
+      command("server", "the GPUs of this machine, for place and for people", add_server, run_server),
       command("replay-trace", "what PyTorch's caching allocator makes of a recorded run", add_replay_trace,
               run_replay_trace),
       command("simulate", "what a placement policy makes of a trace of jobs", add_simulate, run_simulate),

@@ -303,9 +303,7 @@ int run_place(const PlaceOptions& options) {
   if (!job) return report_error(job.error());
   const auto policy = policy_of(*job, options);
   if (!policy) return report_error(policy.error());
-  const auto text = core::read_file(options.server);
-  if (!text) return report_error(text.error());
-  const auto server = place::parse_server(*text, options.server);
+  const auto server = server_from(options.server, options.window);
   if (!server) return report_error(server.error());
   Placing placing = {*job, *server, **policy, *conditions, *margin, {}, {}, {}};
   Evaluator evaluator;

@@ -1,7 +1,12 @@
 #include "placement_options.hpp"
 
 #include <charconv>
+#include <cstdio>
 #include <optional>
+
+#include "gpumem/core/file.hpp"
+#include "gpumem/monitor/live_server.hpp"
+#include "gpumem/place/server_json.hpp"
 
 namespace gpumem::cli {
 
@@ -14,6 +19,24 @@ core::Error invalid(std::string_view option, const std::string& message, const s
 }
 
 }  // namespace
+
+void print_live_warnings(const std::vector<std::string>& warnings) {
+  for (const std::string& warning : warnings) std::fprintf(stderr, "gpumem: warning: %s\n", warning.c_str());
+}
+
+core::Result<place::Server> server_from(const std::string& file, const std::string& window) {
+  if (file == kLiveServer) {
+    const auto length = monitor::parse_window(window);
+    if (!length) return length.error();
+    core::Result<monitor::LiveServer> live = monitor::read_server(*length);
+    if (!live) return std::move(live.error());
+    print_live_warnings(live->warnings);
+    return std::move(live->server);
+  }
+  const auto text = core::read_file(file);
+  if (!text) return text.error();
+  return place::parse_server(*text, file);
+}
 
 core::Result<core::Bytes> bytes_from(const std::string& text, std::string_view option) {
   const std::optional<core::Bytes> bytes = core::parse_bytes(text);

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "gpumem/place/policies.hpp"
 
@@ -16,6 +17,15 @@ struct PlacementOptions {
   std::string free_floor = "5GiB";
   bool idle_first = false;
 };
+
+/// In place of a server's file: the GPUs of this machine.
+inline constexpr const char* kLiveServer = "live";
+
+/// The server of this file, or this machine, with warnings on standard error. Errors: those of parse_server(), of
+/// parse_window() and of read_server().
+[[nodiscard]] core::Result<place::Server> server_from(const std::string& file, const std::string& window);
+/// "gpumem: warning: ..." on standard error, one line a warning.
+void print_live_warnings(const std::vector<std::string>& warnings);
 
 /// As core::parse_bytes() reads them. Errors: invalid_argument, naming the option.
 [[nodiscard]] core::Result<core::Bytes> bytes_from(const std::string& text, std::string_view option);

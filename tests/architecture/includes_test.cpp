@@ -35,6 +35,7 @@ const std::map<std::string, Names> kArrows = {
     {"utilisation", {"core", "model", "ml", "parallel", "plan", "device", "analysis"}},
     {"place", {"core", "model", "device", "estimate", "utilisation"}},
     {"request", {"core", "device", "estimate", "place"}},
+    {"monitor", {"core", "device", "place", "utilisation"}},
     {"job", {"core", "model"}},
 };
 

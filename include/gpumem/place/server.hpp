@@ -59,6 +59,7 @@ struct ServerGpu {
   /// than the window is long puts here what utilisation::combined_smact says of the jobs there, if that is more.
   double smact = 0.0;
   PlacedJobs jobs;
+  std::string smact_source = {};  ///< where `smact` is from: "dcgm", "gpm", "utilisation"; empty: not told
 
   /// What is set aside for the placed jobs together: they may not have grown to it yet.
   [[nodiscard]] core::Bytes set_aside() const { return jobs.memory(); }

@@ -1,4 +1,5 @@
-// Enters: a server as JSON, as a resource manager writes it. Leaves: Server. Strict: an unknown field is an error.
+// Enters: a server as JSON, as a resource manager or `gpumem server` writes it. Leaves: Server, and the same back.
+// Strict: an unknown field is an error.
 //
 //   {"format": "gpumem-server", "version": 1,
 //    "gpus": [{"id": "0", "profile": "a100-40gb", "used_mib": 13312, "smact": 0.41,
@@ -10,6 +11,8 @@
 //   total_mib   what jobs can have of it; needed where there is no profile, and goes before the profile's
 //   used_mib    in use by anybody, as nvidia-smi says; 0 if left out
 //   smact       mean SM activity over the monitoring window, 0 to 1 (DCGM field 1002); 0 if left out
+//   smact_source  where that is from: "dcgm", "gpm" (NVML's), or "utilisation", the share of time in which any kernel
+//               ran, as nvidia-smi prints it, which is at least the SM activity; may be left out
 //   jobs        those that were placed on it: id, and if known the memory that was set aside for it on this GPU, its
 //               expected SM activity, and whether it is to be alone. A job of several GPUs stands at each of them.
 //
@@ -18,6 +21,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 
 #include "gpumem/core/result.hpp"
@@ -33,6 +37,9 @@ using FindProfile = std::function<core::Result<device::GpuProfile>(std::string_v
 /// those of the profile. `file` is for messages.
 [[nodiscard]] core::Result<Server> parse_server(std::string_view json, std::string_view file = {},
                                                 const FindProfile& find_profile = device::find_profile);
+
+/// What parse_server() reads as the same server: a GPU a line, memory in bytes, activity to four digits.
+[[nodiscard]] std::string to_json(const Server& server);
 
 }  // namespace gpumem::place
 

@@ -3,7 +3,9 @@
 #include "gpumem/place/server_json.hpp"
 
 #include <array>
+#include <cmath>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
@@ -27,6 +29,14 @@ GPUMEM_INLINE core::Status read_text(const JsonValue& json, std::string& to) {
 GPUMEM_INLINE core::Status read_flag(const JsonValue& json, bool& to) {
   if (!json.is(Kind::boolean)) return malformed("must be true or false");
   to = json.boolean();
+  return core::Done{};
+}
+
+GPUMEM_INLINE core::Status read_source(const JsonValue& json, std::string& to) {
+  if (!json.is("dcgm") && !json.is("gpm") && !json.is("utilisation")) {
+    return malformed("must be \"dcgm\", \"gpm\" or \"utilisation\"");
+  }
+  to = json.text();
   return core::Done{};
 }
 
@@ -113,10 +123,11 @@ class GpuReader {
     if (item.key() == "id") return read_text(item, gpu.id);
     if (item.key() == "profile") return read_profile(item, gpu);
     if (item.key() == "smact") return read_share(item, gpu.smact);
+    if (item.key() == "smact_source") return read_source(item, gpu.smact_source);
     if (item.key() == "jobs") return read_jobs(item, gpu.jobs);
     if (auto read = total.read(item)) return *std::move(read);
     if (auto read = used.read(item)) return *std::move(read);
-    return malformed("is not a field of a GPU; those are id, profile, total_mib, used_mib, smact, jobs");
+    return malformed("is not a field of a GPU; those are id, profile, total_mib, used_mib, smact, smact_source, jobs");
   }
 
   core::Status read_profile(const JsonValue& item, ServerGpu& gpu) {
@@ -192,7 +203,42 @@ GPUMEM_INLINE core::Result<Server> server_from(const JsonValue& json, const Find
   return server;
 }
 
+using Json = nlohmann::ordered_json;
+
+GPUMEM_INLINE double four_digits(double share) { return std::round(share * 1e4) / 1e4; }
+
+GPUMEM_INLINE Json written(const PlacedJob& job) {
+  return {{"id", job.id},
+          {"memory_bytes", job.memory.count()},
+          {"smact", four_digits(job.smact)},
+          {"exclusive", job.exclusive}};
+}
+
+GPUMEM_INLINE Json written(const ServerGpu& gpu) {
+  Json json = {{"id", gpu.id}};
+  if (!gpu.profile.empty()) json["profile"] = gpu.profile;
+  json["total_bytes"] = gpu.total.count();
+  json["used_bytes"] = gpu.used.count();
+  json["smact"] = four_digits(gpu.smact);
+  if (!gpu.smact_source.empty()) json["smact_source"] = gpu.smact_source;
+  json["jobs"] = Json::array();
+  for (const PlacedJob& job : gpu.jobs) json["jobs"].push_back(written(job));
+  return json;
+}
+
 }  // namespace server_json_detail
+
+GPUMEM_INLINE std::string to_json(const Server& server) {
+  using server_json_detail::Json;
+  std::string text = "{\"format\": \"gpumem-server\", \"version\": 1,\n \"gpus\": [";
+  std::string_view between = "";
+  for (const ServerGpu& gpu : server.gpus) {
+    text += between;
+    text += server_json_detail::written(gpu).dump(-1, ' ', false, Json::error_handler_t::replace);
+    between = ",\n          ";
+  }
+  return text + "]}\n";
+}
 
 GPUMEM_INLINE core::Result<Server> parse_server(std::string_view json, std::string_view file,
                                                 const FindProfile& find_profile) {

@@ -1,0 +1,155 @@
+#pragma once
+
+#include "gpumem/monitor/live_server.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+#include <string_view>
+
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/monitor/nvml.hpp"
+
+namespace gpumem::monitor {
+
+namespace live_server_detail {
+
+/// "NVIDIA A100-SXM4-40GB MIG 1g.5gb" as profiles spell it: "a100-sxm4-40gb-mig-1g.5gb".
+GPUMEM_INLINE std::string as_profiles_spell(std::string_view name) {
+  constexpr std::string_view kMaker = "NVIDIA ";
+  if (name.starts_with(kMaker)) name.remove_prefix(kMaker.size());
+  std::string spelled;
+  for (const char letter : name) {
+    if (letter == '+') break;  // "1g.5gb+me": with media engines
+    spelled += letter == ' ' ? '-' : (letter >= 'A' && letter <= 'Z') ? static_cast<char>(letter - 'A' + 'a') : letter;
+  }
+  return spelled;
+}
+
+/// How far the memory of a GPU is from what its profile says, as a share.
+GPUMEM_INLINE double distance(core::Bytes total, const device::GpuProfile& profile) {
+  const auto capacity = static_cast<double>(profile.capacity().count());
+  return capacity > 0.0 ? std::abs(static_cast<double>(total.count()) / capacity - 1.0) : 1.0;
+}
+
+/// Whether one of the words between the dashes is this one.
+GPUMEM_INLINE bool has_word(std::string_view spelled, std::string_view word) {
+  for (std::size_t at = 0; at <= spelled.size();) {
+    const std::size_t end = std::min(spelled.find('-', at), spelled.size());
+    if (spelled.substr(at, end - at) == word) return true;
+    at = end + 1;
+  }
+  return false;
+}
+
+/// The profile of a whole GPU of the same kind, by memory.
+GPUMEM_INLINE std::string alike(std::string_view spelled, core::Bytes total) {
+  constexpr double kFurthest = 0.04;
+  std::string nearest;
+  double least = kFurthest;
+  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
+    const std::string_view kind = builtin.name.substr(0, builtin.name.find('-'));
+    if (!has_word(spelled, kind)) continue;
+    const auto profile = device::parse_profile(builtin.json);
+    if (!profile || !profile->parent.empty() || distance(total, *profile) > least) continue;
+    least = distance(total, *profile);
+    nearest = builtin.name;
+  }
+  return nearest;
+}
+
+GPUMEM_INLINE core::Result<place::ServerGpu> gpu_of(const LiveGpu& live, const ProfileMatch& match) {
+  place::ServerGpu gpu;
+  gpu.id = live.uuid;
+  gpu.profile = match.name;
+  gpu.total = live.total;
+  gpu.used = live.used;
+  gpu.smact = live.sm_activity.value_or(0.0);
+  if (live.sm_activity) gpu.smact_source = to_string(live.activity_source);
+  if (live.compute_mode == ComputeMode::exclusive_process && !live.processes.empty()) {
+    const GpuProcess& process = live.processes.front();
+    const core::Status added =
+        gpu.jobs.add({"process " + std::to_string(process.pid), process.used.value_or(live.used), gpu.smact, true});
+    if (!added) return added.error();
+  }
+  return gpu;
+}
+
+GPUMEM_INLINE std::string assumed(const LiveGpu& gpu, const ProfileMatch& match) {
+  const std::string name = "GPU " + std::to_string(gpu.index) + " (" + core::quoted(gpu.name) + ")";
+  if (match.name.empty()) return name + " has no profile here: estimates for it need --gpu; see gpumem gpus";
+  return name + " is taken for a " + match.name + ", which is of the same kind and size";
+}
+
+}  // namespace live_server_detail
+
+GPUMEM_INLINE ProfileMatch profile_of(const LiveGpu& gpu) {
+  constexpr double kFurthest = 0.1;
+  const std::string spelled = live_server_detail::as_profiles_spell(gpu.name);
+  // What looks like a path would be read as a file.
+  if (spelled.empty() || spelled.find('/') != std::string::npos || spelled.ends_with(".json")) return {};
+  const auto named = device::find_profile(spelled);
+  if (named && live_server_detail::distance(gpu.total, *named) <= kFurthest) return {named->name, true};
+  if (!gpu.mig_parent.empty()) return {};
+  return {live_server_detail::alike(spelled, gpu.total), false};
+}
+
+GPUMEM_INLINE core::Result<LiveServer> live_server_of(const Machine& machine) {
+  LiveServer live;
+  live.warnings = machine.warnings;
+  for (const LiveGpu& gpu : machine.gpus) {
+    if (gpu.compute_mode == ComputeMode::prohibited) {
+      live.warnings.push_back("GPU " + std::to_string(gpu.index) +
+                              " is left out: its compute mode is prohibited; nvidia-smi -c 0 opens it");
+      continue;
+    }
+    const ProfileMatch match = profile_of(gpu);
+    if (!match.exact) live.warnings.push_back(live_server_detail::assumed(gpu, match));
+    core::Result<place::ServerGpu> placed = live_server_detail::gpu_of(gpu, match);
+    if (!placed) return std::move(placed.error());
+    live.server.gpus.push_back(*std::move(placed));
+  }
+  if (live.server.gpus.empty()) {
+    std::string why = "no GPU of this machine can take a job";
+    for (const std::string& warning : live.warnings) why += "; " + warning;
+    return core::Error{core::ErrorCode::missing_information, std::move(why), {}};
+  }
+  core::Status valid = place::validate(live.server);
+  if (!valid) return std::move(valid.error());
+  return live;
+}
+
+GPUMEM_INLINE core::Result<place::Server> server_of(const Machine& machine) {
+  core::Result<LiveServer> live = live_server_of(machine);
+  if (!live) return std::move(live.error());
+  return std::move(live->server);
+}
+
+GPUMEM_INLINE core::Result<LiveServer> read_server(std::chrono::milliseconds window) {
+  const core::Result<Nvml> nvml = Nvml::open();
+  if (!nvml) return nvml.error();
+  const core::Result<Machine> machine = nvml->read(window);
+  if (!machine) return machine.error();
+  return live_server_of(*machine);
+}
+
+GPUMEM_INLINE core::Result<std::chrono::milliseconds> parse_window(const std::string& text) {
+  constexpr double kLongest = 3'600'000.0;
+  double number = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
+  const double factor = unit == "ms" ? 1.0 : unit == "s" ? 1000.0 : unit == "min" ? 60'000.0 : 0.0;
+  const bool zero = unit.empty() && number == 0.0;
+  const double milliseconds = number * factor;
+  if (fault != std::errc() || (factor == 0.0 && !zero) || !(milliseconds >= 0.0 && milliseconds <= kLongest)) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "a window is a time such as 60s, 500ms or 2min, at most an hour, not " + core::quoted(text),
+                       {}};
+  }
+  return std::chrono::milliseconds(std::llround(milliseconds));
+}
+
+}  // namespace gpumem::monitor

@@ -1,0 +1,38 @@
+// Enters: NVIDIA's driver, through its management library. Leaves: Machine: the GPUs of this machine as they are now,
+// with their processes, and how busy they were over a window. What one GPU or one function does not tell is left out
+// with a warning; only a driver that does not answer at all is an error.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/monitor/machine.hpp"
+#include "gpumem/monitor/nvml_library.hpp"
+
+namespace gpumem::monitor {
+
+/// Copies share the library. Any number of threads may read.
+class Nvml {
+ public:
+  /// Errors: those of nvml::NvmlLibrary::open().
+  [[nodiscard]] static core::Result<Nvml> open(std::string path = {});
+
+  /// Takes as long as the window. Without one, SM activity is what the driver has kept of the last seconds, and a
+  /// slice's is not known. Errors: missing_information where the driver is gone.
+  [[nodiscard]] core::Result<Machine> read(std::chrono::milliseconds window = {}) const;
+
+ private:
+  explicit Nvml(std::shared_ptr<const nvml::NvmlLibrary> library) : library_(std::move(library)) {}
+
+  std::shared_ptr<const nvml::NvmlLibrary> library_;
+};
+
+}  // namespace gpumem::monitor
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/monitor/impl/nvml_inl.hpp"
+#endif

@@ -1,0 +1,7 @@
+// The bodies of monitor/, compiled once.
+#include "gpumem/monitor/impl/activity_inl.hpp"
+#include "gpumem/monitor/impl/live_server_inl.hpp"
+#include "gpumem/monitor/impl/machine_inl.hpp"
+#include "gpumem/monitor/impl/nvml_inl.hpp"
+#include "gpumem/monitor/impl/nvml_library_inl.hpp"
+#include "gpumem/monitor/impl/sharing_inl.hpp"
