@@ -372,6 +372,32 @@ GPUMEM_API gpumem_status gpumem_place(const gpumem_request* request, const gpume
                                       const gpumem_placement* placement, uint64_t* turn, gpumem_decision* decision,
                                       char* message, size_t message_size) GPUMEM_NOTHROW;
 
+/* ---- The GPUs of this machine ----------------------------------------------------------------------------------- */
+
+/* The GPUs that NVIDIA's driver tells; MIG slices count as GPUs. Immutable: threads may share it. */
+typedef struct gpumem_live_server gpumem_live_server;
+
+/*
+ * Asks the driver, whose library is loaded when it is asked. SM activity is watched for `window_ms` milliseconds, at
+ * most an hour, and the call takes as long; 0: it is what the driver has kept of the last seconds.
+ * GPUMEM_UNREADABLE_FILE where there is no driver, GPUMEM_MISSING_INFORMATION where it does not answer or no GPU can
+ * take a job.
+ */
+GPUMEM_API gpumem_status gpumem_live_server_read(int64_t window_ms, gpumem_live_server** server, char* message,
+                                                 size_t message_size) GPUMEM_NOTHROW;
+
+GPUMEM_API void gpumem_live_server_free(gpumem_live_server* server) GPUMEM_NOTHROW;
+
+/* What gpumem_place() takes; `id` is what CUDA_VISIBLE_DEVICES takes. Lives as long as the server. */
+GPUMEM_API const gpumem_server_gpu* gpumem_live_server_gpus(const gpumem_live_server* server,
+                                                            size_t* count) GPUMEM_NOTHROW;
+
+/* The profile of a GPU, as `gpumem gpus` lists it, for estimates; "": none is known; NULL: there is no such GPU. */
+GPUMEM_API const char* gpumem_live_server_profile(const gpumem_live_server* server, size_t index) GPUMEM_NOTHROW;
+
+/* What was left out, or is not known, in words; NULL behind the last. */
+GPUMEM_API const char* gpumem_live_server_warning(const gpumem_live_server* server, size_t index) GPUMEM_NOTHROW;
+
 #ifdef __cplusplus
 }
 #endif

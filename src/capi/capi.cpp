@@ -4,9 +4,6 @@
 #include "gpumem/job/job_from.hpp"
 
 #include <cstring>
-#include <exception>
-#include <new>
-#include <stdexcept>
 
 #include "estimate_result.hpp"
 #include "gpumem/analysis/analyses.hpp"
@@ -14,8 +11,8 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/place/policies.hpp"
+#include "guarded.hpp"
 #include "job_struct.hpp"
-#include "message.hpp"
 #include "residents.hpp"
 #include "sized.hpp"
 
@@ -42,58 +39,9 @@ constexpr std::size_t kFirstRequest = sizeof(gpumem_request);
 constexpr std::size_t kFirstPlacement = sizeof(gpumem_placement);
 constexpr std::size_t kFirstDecision = sizeof(gpumem_decision);
 
-gpumem_status status_of(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::invalid_argument: return GPUMEM_INVALID_ARGUMENT;
-    case ErrorCode::unknown_gpu: return GPUMEM_UNKNOWN_GPU;
-    case ErrorCode::unreadable_file: return GPUMEM_UNREADABLE_FILE;
-    case ErrorCode::unknown_format: return GPUMEM_UNKNOWN_FORMAT;
-    case ErrorCode::malformed_input: return GPUMEM_MALFORMED_INPUT;
-    case ErrorCode::unknown_layer: return GPUMEM_UNKNOWN_LAYER;
-    case ErrorCode::missing_information: return GPUMEM_MISSING_INFORMATION;
-    case ErrorCode::overflow: return GPUMEM_OVERFLOW;
-    case ErrorCode::deadline_exceeded: return GPUMEM_DEADLINE_EXCEEDED;
-  }
-  return GPUMEM_INTERNAL_ERROR;
-}
-
-/// Where the words of a call go.
-struct Message {
-  char* buffer;
-  std::size_t size;
-
-  void write(std::string_view text) const noexcept { write_text(text, buffer, size); }
-};
-
-/// Runs the body of an entry point, which gives a core::Status; nothing gets past it.
-template <typename Body>
-gpumem_status guarded(const Message& message, Body body) noexcept {
-  try {
-    message.write({});
-    const core::Status done = body();
-    if (done) return GPUMEM_OK;
-    message.write(core::to_string(done.error()));
-    return status_of(done.error().code);
-  } catch (const std::bad_alloc&) {
-    message.write("there is not enough memory for the answer");
-    return GPUMEM_OUT_OF_MEMORY;
-  } catch (const std::length_error&) {  // a container beyond what could ever be allocated
-    message.write("there is not enough memory for the answer");
-    return GPUMEM_OUT_OF_MEMORY;
-  } catch (const std::exception& error) {
-    message.write(error.what());
-    return GPUMEM_INTERNAL_ERROR;
-  } catch (...) {
-    message.write("something that is no exception of C++ was thrown");
-    return GPUMEM_INTERNAL_ERROR;
-  }
-}
-
 std::string text_or(const char* text, const char* otherwise) {
   return text == nullptr || *text == '\0' ? otherwise : text;
 }
-
-core::Error null_pointer(const char* name) { return refused(std::string(name) + " is a null pointer"); }
 
 /// Done if a struct that leaves has room for its first version.
 template <typename Struct>

@@ -139,6 +139,7 @@ struct PlaceOptions {
   std::optional<std::int64_t> gpus = {};  ///< nothing: as the layout or the .rad file says, or 1
   std::size_t turn = 0;                   ///< the round-robin's
   std::string window = "1s";              ///< of a live server, as monitor::parse_window() takes it
+  std::string smact = "none";             ///< the job's own SM activity: none (not known), estimate, or a share
   bool exclusive = false;
   bool json = false;
 };

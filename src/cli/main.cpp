@@ -258,6 +258,10 @@ void add_place(CLI::App& command, PlaceOptions& options) {
   command.add_option("--turn", options.turn, "round-robin: the GPU to begin with, counted from 0")
       ->transform(whole_number());
   command.add_option("--id", options.id, "the job's name in the answer; default: the file's");
+  command
+      .add_option("--smact", options.smact,
+                  "the job's own SM activity, which counts with that of the jobs there: none, estimate, or a share")
+      ->capture_default_str();
   add_placement_options(command, options.placing);
   add_job_options(command, options.request);
   name_estimators(command);

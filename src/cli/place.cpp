@@ -9,6 +9,7 @@
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/parallel/layout.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "gpumem_datasets/rad_file.hpp"
 #include "report.hpp"
 
@@ -23,6 +24,9 @@ using place::ServerGpu;
 
 /// Not now, but later: neither done nor an error.
 constexpr int kMustWait = 5;
+
+/// What --smact estimate asks.
+constexpr const char* kSmactEstimator = "utilisation-mlp";
 
 /// What is to be placed, out of a .rad file or out of the options.
 struct Job {
@@ -46,7 +50,8 @@ struct Placing {
   const place::Policy& policy;
   const place::Conditions& conditions;
   const place::Margin& margin;
-  std::vector<Need> needs;  ///< one a kind of GPU, the largest first; none without an estimator
+  std::vector<Need> needs;      ///< one a kind of GPU, the largest first; none without an estimator
+  std::optional<double> smact;  ///< the job's own, where it was asked for
   place::Request request;
   Decision decision;
 };
@@ -142,6 +147,34 @@ std::string beyond_one_server(const Placing& placing) {
          std::to_string(gpus) + ")\n";
 }
 
+/// The job's SM activity alone: on the kind of GPU that it keeps busiest. Nothing: not asked for.
+core::Result<std::optional<double>> smact_of(const Job& job, const place::Server& server, const std::string& asked,
+                                             Evaluator& evaluator) {
+  if (asked == "none") return std::optional<double>();
+  if (asked != "estimate") {
+    const auto share = share_from(asked, "smact", "a share from 0 to 1, estimate, or none");
+    if (!share) return share.error();
+    return std::optional<double>(*share);
+  }
+  const auto estimator = utilisation::make_utilisation_estimator(kSmactEstimator);
+  if (!estimator) return estimator.error();
+  std::optional<double> most;
+  std::map<std::string, bool> seen;
+  for (const ServerGpu& gpu : server.gpus) {
+    JobRequest on_gpu = job.request;
+    on_gpu.gpu = gpu.profile.empty() ? job.request.gpu : gpu.profile;
+    if (!seen.emplace(on_gpu.gpu, true).second) continue;
+    if (on_gpu.training.batch_size == 0) return invalid("--smact estimate needs a batch size: give it with --batch");
+    const auto evaluation = evaluator.read(on_gpu);
+    if (!evaluation) return evaluation.error();
+    analysis::Analysis analysis(evaluation->job);
+    const auto estimate = (*estimator)->estimate(analysis, *evaluation->gpu);
+    if (!estimate) return estimate.error();
+    most = std::max(most.value_or(0.0), std::clamp(estimate->smact.expected, 0.0, 1.0));
+  }
+  return most;
+}
+
 /// An id out of a file, fit for a terminal.
 std::string shown(std::string_view id) {
   const std::string text = core::quoted(id);
@@ -211,13 +244,16 @@ std::string policy_line(const Placing& placing) {
     text = "policy " + std::string(placing.policy.name()) + ": on idle GPUs, alone";
   }
   if (placing.conditions.smact_cap) text += ", SM activity below " + percent(*placing.conditions.smact_cap);
+  if (placing.conditions.smact_together) text += ", together below it while a GPU is left";
   if (placing.conditions.idle_first) text += ", idle GPUs first";
   return text + "\n";
 }
 
 std::string to_text(const Placing& placing) {
   std::string text = placing.needs.empty() ? "" : headline(placing.needs.front().evaluation);
-  text += need_line(placing) + policy_line(placing) + "\n" + server_table(placing) + "\n";
+  text += need_line(placing);
+  if (placing.smact) text += "SM activity " + percent(*placing.smact) + " alone\n";
+  text += policy_line(placing) + "\n" + server_table(placing) + "\n";
   return text + shown(placing.job.id) + ": " +
          place::explain(placing.decision, placing.request, placing.server, placing.conditions) + "\n" +
          beyond_one_server(placing);
@@ -261,6 +297,7 @@ Json to_json(const Placing& placing) {
                      {"memory_bytes", bytes_or_null(placing.request.memory)},
                      {"alone_bytes", bytes_or_null(placing.request.alone)},
                      {"exclusive", placing.request.exclusive}};
+  if (placing.smact) json["request"]["smact"] = rounded(*placing.smact);
   json["policy"] = placing.policy.name();
   json["conditions"] = {{"smact_cap", conditions.smact_cap ? Json(*conditions.smact_cap) : Json(nullptr)},
                         {"free_floor_bytes", conditions.free_floor.count()},
@@ -281,6 +318,7 @@ int answer(Placing& placing, const PlaceOptions& options) {
   if (!gpus) return report_error(gpus.error());
   placing.request.gpus = *gpus;
   placing.request.exclusive = options.exclusive;
+  placing.request.smact = placing.smact.value_or(0.0);
   const core::Status valid = place::validate(placing.request);
   if (!valid) return report_error(valid.error());
   std::size_t turn = options.turn;
@@ -295,7 +333,7 @@ int answer(Placing& placing, const PlaceOptions& options) {
 }  // namespace
 
 int run_place(const PlaceOptions& options) {
-  const auto conditions = conditions_from(options.placing);
+  auto conditions = conditions_from(options.placing);
   if (!conditions) return report_error(conditions.error());
   const auto margin = place::parse_margin(options.placing.margin);
   if (!margin) return report_error(margin.error());
@@ -305,8 +343,11 @@ int run_place(const PlaceOptions& options) {
   if (!policy) return report_error(policy.error());
   const auto server = server_from(options.server, options.window);
   if (!server) return report_error(server.error());
-  Placing placing = {*job, *server, **policy, *conditions, *margin, {}, {}, {}};
   Evaluator evaluator;
+  const auto smact = smact_of(*job, *server, options.smact, evaluator);
+  if (!smact) return report_error(smact.error());
+  conditions->smact_together = smact->has_value();
+  Placing placing = {*job, *server, **policy, *conditions, *margin, {}, *smact, {}, {}};
   if (job->request.estimator != kNoEstimator) {
     auto needs = needs_of(*job, *server, *margin, evaluator);
     if (!needs) return report_error(needs.error());

@@ -44,6 +44,14 @@ core::Result<core::Bytes> bytes_from(const std::string& text, std::string_view o
   return invalid(option, "takes memory such as 2GiB or 512MiB", text);
 }
 
+core::Result<double> share_from(const std::string& text, std::string_view option, std::string_view takes) {
+  double share = 0.0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, share, std::chars_format::fixed);
+  if (error == std::errc() && stop == end && share >= 0.0 && share <= 1.0) return share;
+  return invalid(option, "takes " + std::string(takes), text);
+}
+
 core::Result<place::Conditions> conditions_from(const PlacementOptions& options) {
   place::Conditions conditions;
   const auto floor = bytes_from(options.free_floor, "free-floor");
@@ -54,13 +62,11 @@ core::Result<place::Conditions> conditions_from(const PlacementOptions& options)
     conditions.smact_cap.reset();
     return conditions;
   }
-  double cap = 0.0;
-  const char* end = options.smact_cap.data() + options.smact_cap.size();
-  const auto [stop, error] = std::from_chars(options.smact_cap.data(), end, cap, std::chars_format::fixed);
-  if (error != std::errc() || stop != end || !(cap > 0.0 && cap <= 1.0)) {
-    return invalid("smact-cap", "takes a share above 0 and up to 1, or none", options.smact_cap);
-  }
-  conditions.smact_cap = cap;
+  constexpr std::string_view kTakes = "a share above 0 and up to 1, or none";
+  const auto cap = share_from(options.smact_cap, "smact-cap", kTakes);
+  if (!cap) return cap.error();
+  if (!(*cap > 0.0)) return invalid("smact-cap", "takes " + std::string(kTakes), options.smact_cap);
+  conditions.smact_cap = *cap;
   return conditions;
 }
 

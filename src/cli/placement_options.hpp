@@ -29,6 +29,8 @@ void print_live_warnings(const std::vector<std::string>& warnings);
 
 /// As core::parse_bytes() reads them. Errors: invalid_argument, naming the option.
 [[nodiscard]] core::Result<core::Bytes> bytes_from(const std::string& text, std::string_view option);
+/// "0.38". Errors: invalid_argument, naming the option and what it takes.
+[[nodiscard]] core::Result<double> share_from(const std::string& text, std::string_view option, std::string_view takes);
 /// Errors: invalid_argument, naming the option.
 [[nodiscard]] core::Result<place::Conditions> conditions_from(const PlacementOptions& options);
 

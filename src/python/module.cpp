@@ -305,6 +305,13 @@ py::list estimators() {
   return list;
 }
 
+/// The server as JSON, and its warnings.
+py::tuple read_server(std::int64_t window_ms) {
+  const Running running;
+  const auto live = without_gil(0, [&] { return monitor::read_server(std::chrono::milliseconds(window_ms)); });
+  return py::make_tuple(text(place::to_json(live.server)), texts(live.warnings));
+}
+
 template <typename List>
 py::tuple names_of(const List& list) {
   std::vector<std::string_view> names;
@@ -386,6 +393,7 @@ void define_module(py::module_& module) {
   module.def("estimate", &estimate_job, py::arg("summary"), py::arg("job"), py::arg("deadline_ms"));
   module.def("fit", &fit_job, py::arg("summary"), py::arg("job"), py::arg("deadline_ms"));
   module.def("gpus", &gpus);
+  module.def("read_server", &read_server, py::arg("window_ms"));
   module.def("estimators", &estimators);
   module.def("close", &Running::close);
   module.def("forget", &Running::forget);

@@ -57,6 +57,7 @@ class Draw {
     if (request.memory && one_in(2))
       request.alone = Bytes(std::max<std::int64_t>(0, request.memory->count() - 2 * kGiB));
     request.exclusive = one_in(6);
+    if (one_in(2)) request.smact = share();
     return request;
   }
 
@@ -136,6 +137,39 @@ TEST(Placing, KeepsTheConditions) {
     for (const std::size_t index : decision.gpus)
       EXPECT_TRUE(is_open(server.gpus[index], request, conditions)) << index;
   });
+}
+
+/// Whether a job that is busy itself would pass the cap there, together with who is there.
+bool is_crowded(const ServerGpu& gpu, const Request& request, const Conditions& conditions) {
+  double expected = 0.0;
+  for (const PlacedJob& job : gpu.jobs) expected += job.smact;
+  return request.smact > 0.0 && !gpu.idle() && std::max(expected, gpu.smact) + request.smact > *conditions.smact_cap;
+}
+
+TEST(Placing, CrowdsNoGpuWhileAnotherCouldTakeTheJob) {
+  int crowded = 0;
+  for_every_decision([&](const Policy& policy, const Server& server, const Request& request, const Conditions& apart,
+                         std::size_t begin, const Decision& otherwise) {
+    Conditions conditions = apart;
+    conditions.smact_together = true;
+    std::size_t turn = begin;
+    const Decision decision = policy.decide(request, server, conditions, turn);
+    // Whether a job is placed does not hang on it, only where.
+    EXPECT_EQ(decision.gpus.size(), otherwise.gpus.size());
+    EXPECT_EQ(decision.refusal, otherwise.refusal);
+    if (!conditions.smact_cap || conditions.idle_first) return;
+    const auto here = [&](std::size_t index) { return is_crowded(server.gpus[index], request, conditions); };
+    if (std::none_of(decision.gpus.begin(), decision.gpus.end(), here)) return;
+    ++crowded;
+    const bool any_gpu = !(policy.name().ends_with("-fit") && !request.memory);
+    for (std::size_t index = 0; index < server.gpus.size(); ++index) {
+      const ServerGpu& gpu = server.gpus[index];
+      if (!is_open(gpu, request, conditions) || here(index) || (!any_gpu && !gpu.idle())) continue;
+      // All that are not crowded were taken first.
+      EXPECT_NE(std::find(decision.gpus.begin(), decision.gpus.end(), index), decision.gpus.end()) << index;
+    }
+  });
+  EXPECT_GT(crowded, 100);
 }
 
 TEST(Placing, RefusesNoJobForWhichEnoughGpusAreOpen) {

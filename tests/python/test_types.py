@@ -245,7 +245,8 @@ class TypeChecker(unittest.TestCase):
     def test_package_and_examples(self):
         examples = sorted((SOURCE / "examples" / "python").glob("*.py"))
         done = self.check(
-            *(PACKAGE / name for name in ("__init__.py", "_answers.py", "_api.py", "_arguments.py", "_errors.py")),
+            *(PACKAGE / name for name in ("__init__.py", "_answers.py", "_api.py", "_arguments.py", "_errors.py",
+                                      "_machine.py")),
             *sorted((PACKAGE / "record").glob("*.py")),
             *examples,
         )

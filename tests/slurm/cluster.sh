@@ -6,7 +6,8 @@
 #   cluster_up          writes $work/slurm.conf and starts; SLURM_CONF is exported
 #   cluster_down        ends every job and daemon
 #
-# Set before cluster_up: plugstack (the text of plugstack.conf), job_submit (a job_submit.lua; empty: none).
+# Set before cluster_up: plugstack (the text of plugstack.conf), job_submit (a job_submit.lua; empty: none), and epilog
+# (a script that slurmd runs behind each job; empty: none); auth_info as slurm.conf's AuthInfo.
 
 PATH=$PATH:/usr/sbin:/sbin
 cluster_daemons=()
@@ -62,6 +63,8 @@ SchedulerParameters=sched_interval=1,bf_interval=1,bf_resolution=1,sched_min_int
 MaxJobCount=20000
 GresTypes=gpu,shard
 ${job_submit:+JobSubmitPlugins=lua}
+${epilog:+Epilog=$epilog}
+${auth_info:+AuthInfo=$auth_info}
 NodeName=g1 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 1)) CPUs=64 RealMemory=1000 Gres=gpu:a100:2,shard:${node_mib[g1]}
 NodeName=g2 NodeHostname=$host NodeAddr=127.0.0.1 Port=$((port + 2)) CPUs=64 RealMemory=1000 Gres=gpu:a100:1,gpu:a100x:1,shard:${node_mib[g2]}
 PartitionName=all Nodes=g1,g2 Default=YES DefaultTime=5 MaxTime=60 State=UP

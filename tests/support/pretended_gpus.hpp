@@ -43,6 +43,9 @@ class PretendedGpus {
 
   [[nodiscard]] std::string file() const { return (folder_ / "machine.json").string(); }
 
+  /// Where jobs say what they take.
+  [[nodiscard]] std::string jobs() const { return (folder_ / "jobs").string(); }
+
   nlohmann::json machine;
 
  private:

@@ -62,6 +62,10 @@ struct Conditions {
   /// Nor to one with less free memory than this, unless it is idle: a GPU may be smaller than that.
   core::Bytes free_floor{std::int64_t{5} << 30};
   bool idle_first = false;  ///< idle GPUs, while there are enough of them, before any that has a job
+  /// Where the job's own SM activity is known: GPUs on which it and what is there stay within the cap together come
+  /// before those on which they pass it. What is there is what is monitored, or what the jobs there are expected to
+  /// make, if that is more.
+  bool smact_together = false;
 };
 
 /// Why a GPU did not take the job. The later ones came closer.
@@ -118,6 +122,10 @@ class Policy {
 
   Rules rules_;
 };
+
+/// The SM activity of the GPU with this job on it, if no job slowed another one down: what is there, as
+/// Conditions::smact_together says, and the job's own. It may pass 1.
+[[nodiscard]] double smact_together(const ServerGpu& gpu, const Request& request);
 
 /// The decision in words a person can read: "on GPU 2: 23.1 GiB free, SM activity 41 %", "not now: GPU 1 comes closest
 /// with 9.80 GiB free of the 12.2 GiB that vgg16 asks for", "never: ...".

@@ -61,6 +61,7 @@ if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is no
         read_module,
         read_summary,
     )
+    from ._machine import read_server
 else:
 
     def __getattr__(name: str) -> object:
@@ -104,6 +105,7 @@ __all__ = [
     "fit",
     "gpus",
     "read_module",
+    "read_server",
     "read_summary",
     "record",
 ]

@@ -62,6 +62,41 @@ TEST(Conditions, CanPreferIdleGpus) {
   EXPECT_EQ(decide(request_of(1, 2), server, {.idle_first = true}).gpus, (Gpus{0, 1}));
 }
 
+TEST(Conditions, CanAddUpWhatJobsKeepBusy) {
+  Server server = server_of({{4.0, 0.5}, {20.0, 0.3}, {1.0, 0.1}});
+  // Its job is expected to do more than what the monitor has seen yet.
+  ASSERT_TRUE(succeeds(server.gpus[2].jobs.add({"new", gib(2), 0.6})));
+  Request request = request_of(1);
+  const Conditions together = {.smact_together = true};
+  request.smact = 0.4;
+  EXPECT_DOUBLE_EQ(smact_together(server.gpus[0], request), 0.9);
+  EXPECT_DOUBLE_EQ(smact_together(server.gpus[2], request), 1.0);
+  EXPECT_EQ(decide(request, server).gpus, Gpus{2});
+  EXPECT_EQ(decide(request, server, together).gpus, Gpus{1});
+  EXPECT_EQ(words(request, server, together), "on GPU 1: 20.0 GiB free, SM activity 30 %, 70 % together");
+  request.gpus = 2;
+  EXPECT_EQ(decide(request, server, together).gpus, (Gpus{1, 2}));
+  request.gpus = 1;
+  // Better crowded than waiting: that is what the cap on what is seen is for.
+  request.smact = 0.7;
+  EXPECT_EQ(decide(request, server, together).gpus, Gpus{2});
+  EXPECT_EQ(words(request, server, together),
+            "on GPU 2: 38.0 GiB free, SM activity 10 %, beside 1 other job, 130 % together");
+  // Nothing is added up where the job's own activity is not known, or where there is no cap.
+  request.smact = 0.0;
+  EXPECT_EQ(decide(request, server, together).gpus, Gpus{2});
+  request.smact = 0.4;
+  EXPECT_EQ(decide(request, server, {.smact_cap = std::nullopt, .smact_together = true}).gpus, Gpus{2});
+}
+
+TEST(Conditions, AnIdleGpuIsNeverCrowded) {
+  Request request = request_of(1);
+  request.smact = 0.9;
+  const Server server = server_of({{0.0}, {1.0, 0.3, 80.0}});
+  EXPECT_EQ(decide(request, server).gpus, Gpus{1});
+  EXPECT_EQ(decide(request, server, {.smact_together = true}).gpus, Gpus{0});
+}
+
 TEST(Request, CountsOnWhatIsSetAsideForOthers) {
   Server server = server_of({{2.0}});
   ASSERT_TRUE(succeeds(server.gpus[0].jobs.add({"other", gib(30)})));

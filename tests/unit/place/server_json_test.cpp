@@ -112,6 +112,39 @@ TEST(ServerJson, IsWhatItSays) {
   EXPECT_EQ(parse_server("[]", "s.json").error().place.file, "s.json");
 }
 
+TEST(ServerJson, SaysWhereActivityIsFrom) {
+  const auto server =
+      parse_server(server_with(R"([{"id": "0", "total_mib": 1, "smact": 0.5, "smact_source": "gpm"}])"));
+  ASSERT_TRUE(succeeds(server));
+  EXPECT_EQ(server->gpus[0].smact_source, "gpm");
+  EXPECT_TRUE(refuses(R"([{"id": "0", "total_mib": 1, "smact_source": "guess"}])", "/gpus/0/smact_source",
+                      "must be \"dcgm\", \"gpm\" or \"utilisation\""));
+  EXPECT_TRUE(refuses(R"([{"id": "0", "total_mib": 1, "smact_source": 1}])", "/gpus/0/smact_source", "must be"));
+}
+
+TEST(ServerJson, IsReadBackAsItWasWritten) {
+  Server server = testing::server_of({{13.0, 0.412345}, {0.0}});
+  server.gpus[0].profile = "a100-40gb";
+  server.gpus[0].smact_source = "dcgm";
+  server.gpus[1].id = "node \"3\"\n\xff";
+  ASSERT_TRUE(succeeds(server.gpus[0].jobs.add({"resnet50", gib(12), 0.38, true})));
+  const std::string json = to_json(server);
+  EXPECT_EQ(
+      json,
+      R"({"format": "gpumem-server", "version": 1,
+ "gpus": [{"id":"0","profile":"a100-40gb","total_bytes":42949672960,"used_bytes":13958643712,"smact":0.4123,)"
+      R"("smact_source":"dcgm","jobs":[{"id":"resnet50","memory_bytes":12884901888,"smact":0.38,"exclusive":true}]},
+          {"id":"node \"3\"\n\ufffd","total_bytes":42949672960,"used_bytes":0,"smact":0.0,"jobs":[]}]}
+)");
+  const auto read = parse_server(json);
+  ASSERT_TRUE(succeeds(read));
+  EXPECT_EQ(read->gpus[0].total, server.gpus[0].total);
+  EXPECT_EQ(read->gpus[0].jobs.find("resnet50")->memory, gib(12));
+  EXPECT_TRUE(read->gpus[0].jobs.exclusive());
+  // What was no UTF-8 stays replaced, and so the text stays.
+  EXPECT_EQ(to_json(*read).substr(0, 150), json.substr(0, 150));
+}
+
 TEST(ServerJson, SaysWhichProfileIsUnknown) {
   const auto server = parse_server(server_with(R"([{"id": "0", "profile": "a1000"}])"), "s.json");
   EXPECT_TRUE(fails(server, ErrorCode::unknown_gpu, 0, "there is no GPU profile 'a1000'"));

@@ -5,11 +5,17 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <utility>
+#include <tuple>
 
 #include "gpumem/core/checked.hpp"
 
 namespace gpumem::place {
+
+GPUMEM_INLINE double smact_together(const ServerGpu& gpu, const Request& request) {
+  double expected = 0.0;
+  for (const PlacedJob& job : gpu.jobs) expected += job.smact;
+  return std::max(gpu.smact, expected) + request.smact;
+}
 
 /// One decision in the making.
 class Selection {
@@ -57,7 +63,17 @@ class Selection {
   }
 
  private:
-  using Ranked = std::pair<double, std::size_t>;  ///< and the place behind `begin_`
+  /// Whether it would be crowded there, what the policy says, and the place behind `begin_`.
+  using Ranked = std::tuple<bool, double, std::size_t>;
+
+  [[nodiscard]] bool crowded(const ServerGpu& gpu) const {
+    return conditions_.smact_together && conditions_.smact_cap && request_.smact > 0.0 && !gpu.idle() &&
+           smact_together(gpu, request_) > *conditions_.smact_cap;
+  }
+
+  [[nodiscard]] Ranked ranked(const ServerGpu& gpu, std::size_t place) const {
+    return {crowded(gpu), policy_.rank(gpu), place};
+  }
 
   [[nodiscard]] std::size_t index_at(std::size_t place) const {
     const std::size_t index = begin_ + place;
@@ -88,18 +104,16 @@ class Selection {
   }
 
   [[nodiscard]] std::vector<std::size_t> choose_one(bool idle_only) const {
-    std::size_t best = server_.gpus.size();
-    double least = 0.0;
+    const std::size_t none = server_.gpus.size();
+    Ranked best = {false, 0.0, none};
     for (std::size_t place = 0; place < server_.gpus.size(); ++place) {
       const ServerGpu& gpu = server_.gpus[index_at(place)];
       if (refusal_of(gpu, idle_only) != Refusal::none) continue;
-      const double rank = policy_.rank(gpu);
-      if (best < server_.gpus.size() && rank >= least) continue;
-      best = place;
-      least = rank;
+      const Ranked here = ranked(gpu, place);
+      if (std::get<2>(best) == none || here < best) best = here;
     }
-    if (best == server_.gpus.size()) return {};
-    return {index_at(best)};
+    if (std::get<2>(best) == none) return {};
+    return {index_at(std::get<2>(best))};
   }
 
   [[nodiscard]] std::vector<std::size_t> choose_several(bool idle_only) const {
@@ -107,7 +121,7 @@ class Selection {
     open.reserve(server_.gpus.size());
     for (std::size_t place = 0; place < server_.gpus.size(); ++place) {
       const ServerGpu& gpu = server_.gpus[index_at(place)];
-      if (refusal_of(gpu, idle_only) == Refusal::none) open.emplace_back(policy_.rank(gpu), place);
+      if (refusal_of(gpu, idle_only) == Refusal::none) open.push_back(ranked(gpu, place));
     }
     const auto wanted = static_cast<std::size_t>(request_.gpus);
     if (open.size() < wanted) return {};
@@ -116,7 +130,7 @@ class Selection {
     std::sort(open.begin(), end);
     std::vector<std::size_t> chosen;
     chosen.reserve(wanted);
-    for (auto ranked = open.begin(); ranked != end; ++ranked) chosen.push_back(index_at(ranked->second));
+    for (auto next = open.begin(); next != end; ++next) chosen.push_back(index_at(std::get<2>(*next)));
     return chosen;
   }
 
@@ -230,13 +244,16 @@ GPUMEM_INLINE std::string count_of(std::int64_t count, std::string_view what) {
   return core::with_separators(count) + " " + std::string(what) + (count == 1 ? "" : "s");
 }
 
-GPUMEM_INLINE std::string placed(const Decision& decision, const Server& server) {
+GPUMEM_INLINE std::string placed(const Decision& decision, const Request& request, const Server& server,
+                                 const Conditions& conditions) {
   std::string text;
   for (const std::size_t index : decision.gpus) {
     const ServerGpu& gpu = server.gpus[index];
     text += (text.empty() ? "on " : "; on ") + name_of(gpu) + ": " + core::to_string(gpu.free()) +
             " free, SM activity " + percent(gpu.smact);
     if (!gpu.jobs.empty()) text += ", beside " + count_of(static_cast<std::int64_t>(gpu.jobs.size()), "other job");
+    if (!conditions.smact_together || !(request.smact > 0.0) || gpu.idle()) continue;
+    text += ", " + percent(smact_together(gpu, request)) + " together";
   }
   return text;
 }
@@ -286,7 +303,7 @@ GPUMEM_INLINE std::string obstacle(const Decision& decision, const Request& requ
 GPUMEM_INLINE std::string explain(const Decision& decision, const Request& request, const Server& server,
                                   const Conditions& conditions) {
   using namespace policy_detail;
-  if (decision.placed()) return placed(decision, server);
+  if (decision.placed()) return placed(decision, request, server, conditions);
   if (server.gpus.empty()) return "never: the server has no GPUs";
   if (decision.refusal == Refusal::never) return never(decision, request, server);
   std::string text = "not now: ";

@@ -1,0 +1,68 @@
+// Enters: the body of an entry point, and where its words go. Leaves: a status and a message, whatever comes of it.
+#pragma once
+
+#include <exception>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/gpumem.h"
+#include "message.hpp"
+#include "sized.hpp"
+
+namespace gpumem::capi {
+
+[[nodiscard]] inline gpumem_status status_of(core::ErrorCode code) {
+  switch (code) {
+    case core::ErrorCode::invalid_argument: return GPUMEM_INVALID_ARGUMENT;
+    case core::ErrorCode::unknown_gpu: return GPUMEM_UNKNOWN_GPU;
+    case core::ErrorCode::unreadable_file: return GPUMEM_UNREADABLE_FILE;
+    case core::ErrorCode::unknown_format: return GPUMEM_UNKNOWN_FORMAT;
+    case core::ErrorCode::malformed_input: return GPUMEM_MALFORMED_INPUT;
+    case core::ErrorCode::unknown_layer: return GPUMEM_UNKNOWN_LAYER;
+    case core::ErrorCode::missing_information: return GPUMEM_MISSING_INFORMATION;
+    case core::ErrorCode::overflow: return GPUMEM_OVERFLOW;
+    case core::ErrorCode::deadline_exceeded: return GPUMEM_DEADLINE_EXCEEDED;
+  }
+  return GPUMEM_INTERNAL_ERROR;
+}
+
+/// Where the words of a call go.
+struct Message {
+  char* buffer;
+  std::size_t size;
+
+  void write(std::string_view text) const noexcept { write_text(text, buffer, size); }
+};
+
+/// Runs the body of an entry point, which gives a core::Status; nothing gets past it.
+template <typename Body>
+gpumem_status guarded(const Message& message, Body body) noexcept {
+  try {
+    message.write({});
+    const core::Status done = body();
+    if (done) return GPUMEM_OK;
+    message.write(core::to_string(done.error()));
+    return status_of(done.error().code);
+  } catch (const std::bad_alloc&) {
+    message.write("there is not enough memory for the answer");
+    return GPUMEM_OUT_OF_MEMORY;
+  } catch (const std::length_error&) {  // a container beyond what could ever be allocated
+    message.write("there is not enough memory for the answer");
+    return GPUMEM_OUT_OF_MEMORY;
+  } catch (const std::exception& error) {
+    message.write(error.what());
+    return GPUMEM_INTERNAL_ERROR;
+  } catch (...) {
+    message.write("something that is no exception of C++ was thrown");
+    return GPUMEM_INTERNAL_ERROR;
+  }
+}
+
+[[nodiscard]] inline core::Error null_pointer(const char* name) {
+  return refused(std::string(name) + " is a null pointer");
+}
+
+}  // namespace gpumem::capi
