@@ -33,14 +33,14 @@ contains() { if [[ "$2" != *"$3"* ]]; then fail "$1 is '$2', expected in it: '$3
 # A training step that needs so many MiB of what its shards give it. It says what PyTorch 2.6 says.
 cat > train.sh << 'TRAIN'
 #!/bin/bash
-# train.sh NEED CAPACITY [MESSAGE]
+# train.sh NEED [MESSAGE]
 had=${SLURM_SHARDS_ON_NODE:-0}
 echo "run $((${SLURM_RESTART_COUNT:-0} + 1)) has $had" >> "runs.$SLURM_JOB_ID"
 if [ "$had" -ge "$1" ]; then exit 0; fi
 gib() { awk -v mib="$1" 'BEGIN { printf "%.2f GiB", mib / 1024 }'; }
-echo "a line before it" >&2
-echo "${3:-torch.OutOfMemoryError: CUDA out of memory. Tried to allocate $(gib 512). GPU 0 has a total capacity of $(gib 40506)" \
-  "of which 0 bytes is free. Including non-PyTorch memory, this process has $(gib $((had - 256))) memory in use.}" >&2
+message="torch.OutOfMemoryError: CUDA out of memory. Tried to allocate $(gib 512). GPU 0 has a total capacity of $(gib 40506) \
+of which 0 bytes is free. Including non-PyTorch memory, this process has $(gib $((had - 256))) memory in use."
+printf 'a line before it\n%s\n' "${2:-$message}" >&2
 exit 1
 TRAIN
 chmod +x train.sh
