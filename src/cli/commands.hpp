@@ -185,6 +185,36 @@ struct SimulateOptions {
 };
 int run_simulate(const SimulateOptions& options);
 
+struct RunOptions {
+  std::vector<std::string> command;  ///< the user's program and its arguments; empty: as the .rad file says
+  JobRequest request;          ///< its summary, or a config or recording; its GPU is that of GPUs without a profile
+  std::string rad;             ///< one of CARMA's job descriptions, instead of a summary
+  std::string memory;          ///< what the user says that the job takes, instead of an estimate
+  std::string smact = "none";  ///< its SM activity: a share, "none", or "estimate"
+  PlacementOptions placing;
+  std::optional<std::int64_t> gpus = {};  ///< nothing: as the .rad file says, or 1
+  std::string recovery = "exclusive";     ///< or grow
+  std::int64_t retries = 3;
+  std::string directory;  ///< of the queue; empty: as launcher::queue_directory() finds it
+  std::string name;       ///< of the job; empty: by its command
+  bool exclusive = false;
+  bool quiet = false;
+};
+/// Returns the exit code of the user's program.
+int run_run(const RunOptions& options);
+
+struct QueueOptions {
+  std::string directory;  ///< as of RunOptions
+  bool json = false;
+};
+int run_queue(const QueueOptions& options);
+
+struct CancelOptions {
+  std::string job;        ///< its number, or its name with the number behind "#"
+  std::string directory;  ///< as of RunOptions
+};
+int run_cancel(const CancelOptions& options);
+
 /// "gpumem: error: FILE:LINE: ..." on standard error; returns the exit code of its kind.
 int report_error(const Error& error);
 

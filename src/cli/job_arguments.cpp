@@ -83,6 +83,19 @@ std::vector<std::string> with_switches_joined(std::span<const char* const> argum
   return words;
 }
 
+CutWords cut_command(std::span<const char* const> arguments) {
+  const auto is_word = [](std::string_view word) { return !word.starts_with('-'); };
+  const auto first =
+      arguments.empty() ? arguments.end() : std::find_if(arguments.begin() + 1, arguments.end(), is_word);
+  const bool runs = first != arguments.end() && std::string_view(*first) == "run";
+  const auto is_end = [](std::string_view word) { return word == "--"; };
+  const auto end = runs ? std::find_if(first, arguments.end(), is_end) : arguments.end();
+  CutWords cut;
+  cut.ours = arguments.first(static_cast<std::size_t>(end - arguments.begin()));
+  if (end != arguments.end()) cut.theirs.assign(end + 1, arguments.end());
+  return cut;
+}
+
 void add_job_options(CLI::App& command, JobRequest& request, std::initializer_list<std::string_view> without) {
   for (const JobOption& option : job::job_options()) {
     if (std::find(without.begin(), without.end(), option.name) != without.end()) continue;

@@ -29,6 +29,16 @@ struct OptionRefused : std::runtime_error {
 /// "--checkpointing=every:2". CLI11 takes a flag's value in that form alone.
 [[nodiscard]] std::vector<std::string> with_switches_joined(std::span<const char* const> arguments);
 
+/// The words of a command line, those of the user's own command apart.
+struct CutWords {
+  std::span<const char* const> ours;
+  std::vector<std::string> theirs;
+};
+
+/// "gpumem run --memory 2GiB -- python3 train.py": what stands behind the first "--" of `run` is the user's. Other
+/// commands keep all words.
+[[nodiscard]] CutWords cut_command(std::span<const char* const> arguments);
+
 /// All options but `without`. An on-off option that is on by default is `--no-...`. `request` outlives the parsing,
 /// which throws OptionRefused besides what CLI11 throws.
 void add_job_options(CLI::App& command, job::JobRequest& request, std::initializer_list<std::string_view> without = {});

@@ -16,6 +16,7 @@
 #include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "job_arguments.hpp"
+#include "queue_arguments.hpp"
 #include "trainer_files.hpp"
 
 namespace {
@@ -393,6 +394,19 @@ std::vector<Command> model_commands() {
   };
 }
 
+/// What stands behind "--" is the user's own command, and no word of ours.
+Command run_command(const std::vector<std::string>& theirs) {
+  const auto add = [theirs](CLI::App& parser) -> Run {
+    const auto options = std::make_shared<RunOptions>();
+    add_run(parser, *options);
+    add_placement_options(parser, options->placing);
+    name_estimators(parser);
+    options->command = theirs;
+    return [options] { return run_run(*options); };
+  };
+  return {"run", "run a command on this machine's GPUs when its turn comes", add};
+}
+
 /// The commands about trained models have commands of their own.
 Command model_command(const std::vector<std::string>& words) {
   const auto add = [&words](CLI::App& parser) {
@@ -403,7 +417,7 @@ Command model_command(const std::vector<std::string>& words) {
 }
 
 /// Every command, a row each. They view `words`.
-std::vector<Command> commands(const std::vector<std::string>& words) {
+std::vector<Command> commands(const std::vector<std::string>& words, const std::vector<std::string>& theirs) {
   return {
       command("estimate", "how much memory one training job will take", add_estimate, run_estimate),
       command("fit", "the largest batch that fits on a GPU, or the longest sequence", add_fit, run_fit),
@@ -418,6 +432,9 @@ std::vector<Command> commands(const std::vector<std::string>& words) {
       model_command(words),
       command("place", "which GPUs of a server a job should run on, or why none now", add_place, run_place),
       command("server", "the GPUs of this machine, for place and for people", add_server, run_server),
+      run_command(theirs),
+      command("queue", "who waits for this machine's GPUs, and what runs where", add_queue, run_queue),
+      command("cancel", "take a job out of the queue, or end it", add_cancel, run_cancel),
       command("replay-trace", "what PyTorch's caching allocator makes of a recorded run", add_replay_trace,
               run_replay_trace),
       command("simulate", "what a placement policy makes of a trace of jobs", add_simulate, run_simulate),
@@ -432,8 +449,9 @@ int run(int argc, char** argv) {
   app.footer(
       "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made, 5 a job that has to wait.");
 
-  const std::vector<std::string> words = with_switches_joined({argv, static_cast<std::size_t>(argc)});
-  const Run run_asked = add_commands(app, commands(words), word_at(words, 0));
+  const CutWords cut = cut_command({argv, static_cast<std::size_t>(argc)});
+  const std::vector<std::string> words = with_switches_joined(cut.ours);
+  const Run run_asked = add_commands(app, commands(words, cut.theirs), word_at(words, 0));
   std::vector<const char*> arguments;
   arguments.reserve(words.size());
   for (const std::string& word : words) arguments.push_back(word.c_str());

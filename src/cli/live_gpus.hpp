@@ -1,0 +1,12 @@
+// Enters: nothing. Leaves: a way to read this machine's GPUs again and again through one open driver, as the launcher
+// takes it.
+#pragma once
+
+#include "site.hpp"
+
+namespace gpumem::cli {
+
+/// Errors: those of monitor::Nvml::open(), and of the first look.
+[[nodiscard]] core::Result<launcher::ReadGpus> open_gpus();
+
+}  // namespace gpumem::cli

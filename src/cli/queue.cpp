@@ -1,0 +1,184 @@
+#include <pwd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "attendance.hpp"
+#include "commands.hpp"
+#include "figures.hpp"
+#include "live_gpus.hpp"
+#include "occupancy.hpp"
+#include "report.hpp"
+#include "turn.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using launcher::Entry;
+
+/// A job in the queue as people want to see it.
+struct Row {
+  const Entry* entry = nullptr;
+  std::string state;
+  double seconds = 0.0;  ///< since it has been so
+  std::vector<std::string> gpus;
+  std::optional<Bytes> promised;  ///< on each GPU, the largest; of who waits, what it asks for
+  std::optional<Bytes> seen;
+  std::string why;  ///< of who waits
+};
+
+std::string user_name(std::int64_t user) {
+  const passwd* entry = getpwuid(static_cast<uid_t>(user));
+  return entry == nullptr ? std::to_string(user) : entry->pw_name;
+}
+
+/// A name out of the journal, fit for a terminal.
+std::string shown(const std::string& id) {
+  const std::string text = core::quoted(id);
+  return text.substr(1, text.size() - 2);
+}
+
+std::string duration(double seconds) {
+  constexpr double kMinute = 60.0;
+  constexpr double kHour = 3600.0;
+  if (seconds < 2 * kMinute) return text_of("%.0f s", seconds);
+  if (seconds < 2 * kHour) return text_of("%.0f min", seconds / kMinute);
+  return text_of("%.1f h", seconds / kHour);
+}
+
+/// "GPU 0" of a whole GPU, the UUID of a slice.
+std::string short_name(const std::string& uuid, const Result<launcher::Gpus>& gpus) {
+  if (!gpus) return uuid;
+  for (const monitor::LiveGpu& gpu : gpus->machine.gpus) {
+    if (gpu.uuid == uuid && gpu.mig_parent.empty()) return "GPU " + std::to_string(gpu.index);
+  }
+  return uuid;
+}
+
+Row running_row(const Entry& entry, const Result<launcher::Gpus>& gpus, const launcher::Ledger& ledger, double now) {
+  Row row;
+  row.entry = &entry;
+  row.state = entry.cancelled ? "ends" : launcher::is_alive(entry.launcher) ? "runs" : "runs alone";
+  row.seconds = now - entry.holding->since;
+  const auto use = gpus ? launcher::use_of(gpus->machine, ledger) : std::map<std::string, launcher::GpuUse>();
+  for (const launcher::Promise& promise : entry.holding->promises) {
+    row.gpus.push_back(promise.gpu);
+    row.promised = std::max(row.promised, std::optional(promise.memory));
+    const auto on_gpu = use.find(promise.gpu);
+    if (on_gpu == use.end()) continue;
+    const auto own = on_gpu->second.jobs.find(entry.job);
+    const bool told = own != on_gpu->second.jobs.end() || !on_gpu->second.hidden;
+    const Bytes bytes = own == on_gpu->second.jobs.end() ? Bytes() : own->second;
+    if (told) row.seen = std::max(row.seen, std::optional(bytes));
+  }
+  return row;
+}
+
+std::string why_head_waits(const Entry& entry, const Result<launcher::Gpus>& gpus, const launcher::Ledger& ledger) {
+  if (!gpus) return core::to_string(gpus.error());
+  const auto judgement = launcher::judge(entry, *gpus, ledger);
+  if (!judgement) return core::to_string(judgement.error());
+  return judgement->decision.placed() ? "about to start" : launcher::words_of(*judgement, entry);
+}
+
+std::vector<Row> rows_of(const launcher::Ledger& ledger, const Result<launcher::Gpus>& gpus) {
+  const double now = launcher::seconds_since_boot();
+  std::vector<Row> rows;
+  for (const Entry* entry : ledger.running()) rows.push_back(running_row(*entry, gpus, ledger, now));
+  const Entry* before = nullptr;
+  for (const Entry* entry : ledger.waiting()) {
+    Row row;
+    row.entry = entry;
+    row.state = entry->failures > 0 ? "waits again" : "waits";
+    row.seconds = now - entry->since;
+    row.promised = entry->asked.memory;
+    row.why = before == nullptr ? why_head_waits(*entry, gpus, ledger) : "behind " + shown(before->id());
+    rows.push_back(std::move(row));
+    before = entry;
+  }
+  return rows;
+}
+
+Json bytes_json(const std::optional<Bytes>& bytes) { return bytes ? Json(bytes->count()) : Json(nullptr); }
+
+Json to_json(const Row& row) {
+  const Entry& entry = *row.entry;
+  return {{"job", entry.job},
+          {"name", entry.name},
+          {"user", user_name(entry.user)},
+          {"state", entry.holding ? "running" : "waiting"},
+          {"cancelled", entry.cancelled},
+          {"out_of_memory", entry.failures},
+          {"seconds", rounded(row.seconds)},
+          {"launcher_pid", entry.launcher.pid},
+          {"pid", entry.holding ? Json(entry.holding->leader.pid) : Json(nullptr)},
+          {"gpus_asked", entry.asked.gpus},
+          {"memory_asked_bytes", bytes_json(entry.asked.memory)},
+          {"gpus", row.gpus},
+          {"promised_bytes", entry.holding ? bytes_json(row.promised) : Json(nullptr)},
+          {"seen_bytes", bytes_json(row.seen)},
+          {"why", row.why.empty() ? Json(nullptr) : Json(row.why)}};
+}
+
+std::string memory_text(const std::optional<Bytes>& bytes) { return bytes ? core::to_string(*bytes) : "-"; }
+
+std::string to_text(const std::vector<Row>& rows, const Result<launcher::Gpus>& gpus) {
+  constexpr std::size_t kColumns = 7;
+  using Cells = std::array<std::string, kColumns>;
+  std::vector<Cells> table = {{"job", "user", "state", "for", "GPUs", "promised", "seen"}};
+  for (const Row& row : rows) {
+    std::string names;
+    for (const std::string& gpu : row.gpus) names += (names.empty() ? "" : ", ") + short_name(gpu, gpus);
+    const bool runs = row.entry->holding.has_value();
+    if (!runs) names = "asks for " + std::to_string(row.entry->asked.gpus);
+    table.push_back({shown(row.entry->id()), user_name(row.entry->user), row.state, duration(row.seconds), names,
+                     runs ? memory_text(row.promised) : "(" + memory_text(row.promised) + ")",
+                     runs ? memory_text(row.seen) : ""});
+  }
+  std::array<std::size_t, kColumns> widths{};
+  for (const Cells& cells : table) {
+    for (std::size_t at = 0; at < kColumns; ++at) widths[at] = std::max(widths[at], cells[at].size());
+  }
+  std::string text;
+  for (std::size_t line = 0; line < table.size(); ++line) {
+    std::string shown_line;
+    for (std::size_t at = 0; at < kColumns; ++at) {
+      constexpr std::size_t kNumbers = 5;
+      shown_line += padded(table[line][at], widths[at], at >= kNumbers) + "   ";
+    }
+    if (line > 0) shown_line += rows[line - 1].why;
+    shown_line.erase(shown_line.find_last_not_of(' ') + 1);
+    text += shown_line + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+int run_queue(const QueueOptions& options) {
+  const auto directory = launcher::queue_directory(options.directory);
+  if (!directory) return report_error(directory.error());
+  auto journal = launcher::Journal::open(*directory);
+  if (!journal) return report_error(journal.error());
+  const core::Status taken = launcher::take_back_the_gone(*journal);
+  if (!taken) std::fprintf(stderr, "gpumem: warning: %s\n", core::to_string(taken.error()).c_str());
+  const auto read_gpus = open_gpus();
+  const Result<launcher::Gpus> gpus = read_gpus ? (*read_gpus)() : Result<launcher::Gpus>(read_gpus.error());
+  if (!gpus) std::fprintf(stderr, "gpumem: warning: %s\n", core::to_string(gpus.error()).c_str());
+  const std::vector<Row> rows = rows_of(journal->ledger(), gpus);
+  std::string text;
+  if (options.json) {
+    Json json = {{"schema", 1}, {"directory", *directory}, {"jobs", Json::array()}};
+    for (const Row& row : rows) json["jobs"].push_back(to_json(row));
+    text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  } else {
+    text = rows.empty() ? "nobody waits and nothing runs (" + *directory + ")\n" : to_text(rows, gpus);
+  }
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  return 0;
+}
+
+}  // namespace gpumem::cli

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+
+#include "commands.hpp"
+#include "gpumem/core/file.hpp"
+#include "gpumem/monitor/sharing.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
+#include "gpumem_datasets/rad_file.hpp"
+#include "launch.hpp"
+#include "live_gpus.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+namespace fs = std::filesystem;
+using launcher::Asked;
+
+constexpr const char* kDefaultPolicy = "magm";
+constexpr const char* kUtilisationEstimator = "utilisation-mlp";
+
+Error usage(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
+
+/// The options with what a .rad file says where they say nothing.
+Result<RunOptions> with_rad(RunOptions options) {
+  if (options.rad.empty()) return options;
+  const auto text = core::read_file(options.rad);
+  if (!text) return text.error();
+  const auto rad = datasets::parse_rad(*text, options.rad);
+  if (!rad) return rad.error();
+  const fs::path beside = (fs::path(options.rad).parent_path() / rad->model).lexically_normal();
+  std::error_code ignored;
+  options.request.summary = fs::exists(beside, ignored) ? beside.string() : rad->model;
+  if (options.request.training.batch_size == 0) options.request.training.batch_size = rad->batch_size;
+  if (options.placing.policy.empty()) options.placing.policy = rad->policy;
+  if (!options.gpus) options.gpus = rad->gpus;
+  if (!options.command.empty()) return options;
+  std::string script;
+  for (const std::string& command : rad->commands) script += command + "\n";
+  options.command = {"bash", "-e", "-c", script};
+  if (options.name.empty()) options.name = fs::path(options.rad).stem().string();
+  return options;
+}
+
+/// The SM activity that the job is expected to have alone on this GPU.
+Result<double> estimated_smact(const Evaluation& evaluation) {
+  const auto estimator = utilisation::make_utilisation_estimator(kUtilisationEstimator);
+  if (!estimator) return estimator.error();
+  const auto estimate = (*estimator)->estimate(evaluation.job, *evaluation.gpu);
+  if (!estimate) return estimate.error();
+  return std::clamp(estimate->smact.expected, 0.0, 1.0);
+}
+
+Result<std::optional<double>> given_smact(const std::string& text) {
+  if (text == "none" || text == "estimate") return std::optional<double>();
+  double share = 0.0;
+  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), share);
+  if (fault != std::errc() || end != text.data() + text.size() || !(share >= 0.0 && share <= 1.0)) {
+    return usage("--smact takes estimate, none, or a share from 0 to 1, not " + core::quoted(text));
+  }
+  return std::optional(share);
+}
+
+/// What the job asks for, and what runs.csv is to say of it.
+struct Need {
+  Asked asked;
+  std::optional<Bytes> upper;  ///< of the estimate; what a client of MPS may take
+  launcher::RunCells described;
+};
+
+/// A row's cells: the model, and every option that says how the job is trained.
+launcher::RunCells described(const Evaluation& evaluation, JobRequest request) {
+  request.training.batch_size = evaluation.job.batch_size;
+  std::error_code ignored;
+  const fs::path path = fs::absolute(request.summary, ignored).lexically_normal();
+  launcher::RunCells cells = {{"summary", path.string()}};
+  for (const job::JobOption& option : job::job_options()) {
+    if (!option.place.in_training) continue;
+    const auto value = job::is_default(option, request) ? std::nullopt : option.place.get(request);
+    cells.emplace_back(option.name, value ? job::to_text(*value) : std::string());
+  }
+  return cells;
+}
+
+/// By the estimate on each kind of GPU that is there, the largest of them.
+Result<Need> estimated(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
+  Evaluator evaluator;
+  Need need;
+  std::map<std::string, bool> seen;
+  for (const place::ServerGpu& gpu : server.gpus) {
+    JobRequest request = options.request;
+    if (!gpu.profile.empty()) request.gpu = gpu.profile;
+    if (!seen.emplace(request.gpu, true).second) continue;
+    const auto evaluation = evaluator.evaluate(request);
+    if (!evaluation) return evaluation.error();
+    if (evaluation->answers.size() > 1) return usage("run takes one estimator, not all of them");
+    const auto& estimate = evaluation->answers.front().estimate;
+    if (!estimate) return estimate.error();
+    place::Request asked;
+    if (const auto done = place::ask_for(asked, *estimate, margin); !done) return done.error();
+    need.asked.memory = std::max(need.asked.memory, asked.memory);
+    need.asked.alone = std::max(need.asked.alone, asked.alone);
+    need.upper = std::max(need.upper, std::optional(estimate->upper));
+    need.described = described(*evaluation, request);
+    if (options.smact != "estimate") continue;
+    const auto smact = estimated_smact(*evaluation);
+    if (!smact) return smact.error();
+    need.asked.smact = std::max(need.asked.smact, *smact);
+  }
+  return need;
+}
+
+Result<Need> need_of(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
+  const auto smact = given_smact(options.smact);
+  if (!smact) return smact.error();
+  Result<Need> need = Need();
+  if (!options.memory.empty()) {
+    const auto bytes = bytes_from(options.memory, "memory");
+    if (!bytes) return bytes.error();
+    need->asked.memory = *bytes;
+    need->asked.alone = *bytes;
+    need->upper = *bytes;
+  } else if (!options.request.summary.empty() && options.request.estimator != kNoEstimator) {
+    need = estimated(options, server, margin);
+    if (!need) return need;
+  }
+  if (options.smact == "estimate" && need->described.empty()) {
+    return usage("--smact estimate needs a summary, a config or a recording");
+  }
+  if (*smact) need->asked.smact = **smact;
+  need->asked.gpus = options.gpus.value_or(1);
+  need->asked.exclusive = options.exclusive;
+  return need;
+}
+
+Result<place::RecoveryRule> recovery_of(const RunOptions& options) {
+  place::RecoveryRule rule;
+  rule.retries = options.retries;
+  if (options.recovery == "grow") rule.kind = place::RecoveryKind::growing;
+  else if (options.recovery != "exclusive") {
+    return usage("--recovery is " + core::quoted(options.recovery) + "; write exclusive or grow");
+  }
+  if (rule.retries < 0) return usage("--retries must be 0 or more");
+  return rule;
+}
+
+/// The GPUs by UUID, which no order of devices and no MIG mode changes; and how they are shared, as far as MPS runs.
+launcher::EnvironmentFor environment_of(const Need& need) {
+  const monitor::JobShare share{need.asked.gpus, need.upper,
+                                need.asked.smact > 0.0 ? std::optional(need.asked.smact) : std::nullopt};
+  return [share](const std::vector<launcher::Promise>& promises) {
+    launcher::Environment environment = monitor::plan_sharing(monitor::find_mps_daemon(), share).environment;
+    std::string visible;
+    for (const launcher::Promise& promise : promises) visible += (visible.empty() ? "" : ",") + promise.gpu;
+    environment.emplace_back("CUDA_VISIBLE_DEVICES", visible);
+    return environment;
+  };
+}
+
+Result<launcher::Terms> terms_of(const PlacementOptions& options) {
+  launcher::Terms terms;
+  if (!options.policy.empty()) terms.policy = options.policy;
+  const auto policy = place::make_policy(terms.policy);
+  if (!policy) return policy.error();
+  terms.policy = (*policy)->name();
+  const auto conditions = conditions_from(options);
+  if (!conditions) return conditions.error();
+  terms.conditions = *conditions;
+  return terms;
+}
+
+Result<launcher::Job> job_of(const RunOptions& options, const launcher::ReadGpus& read_gpus) {
+  const auto terms = terms_of(options.placing);
+  if (!terms) return terms.error();
+  const auto margin = place::parse_margin(options.placing.margin);
+  if (!margin) return margin.error();
+  const auto recovery = recovery_of(options);
+  if (!recovery) return recovery.error();
+  const auto gpus = read_gpus();
+  if (!gpus) return gpus.error();
+  Result<Need> need = need_of(options, gpus->server, *margin);
+  if (!need) return need.error();
+  const std::string name = options.name.empty() ? launcher::name_of(options.command) : options.name;
+  const core::Status valid = place::validate(launcher::request_of(need->asked, name));
+  if (!valid) return valid.error();
+  return launcher::Job{.name = name,
+                       .command = options.command,
+                       .asked = need->asked,
+                       .terms = *terms,
+                       .recovery = *recovery,
+                       .environment_for = environment_of(*need),
+                       .described = std::move(need->described)};
+}
+
+Result<int> run_in_turn(const RunOptions& given) {
+  const Result<RunOptions> options = with_rad(given);
+  if (!options) return options.error();
+  if (options->command.empty()) return usage("run needs a command: gpumem run [OPTIONS] -- python3 train.py");
+  const auto read_gpus = open_gpus();
+  if (!read_gpus) return read_gpus.error();
+  const auto job = job_of(*options, *read_gpus);
+  if (!job) return job.error();
+  const auto directory = launcher::queue_directory(options->directory);
+  if (!directory) return directory.error();
+  auto journal = launcher::Journal::open(*directory);
+  if (!journal) return journal.error();
+  auto signals = launcher::Signals::take_over();
+  if (!signals) return signals.error();
+  const auto say = [quiet = options->quiet](const std::string& line) {
+    if (!quiet) std::fprintf(stderr, "gpumem: %s\n", line.c_str());
+  };
+  launcher::Site site{*std::move(journal), *read_gpus, *std::move(signals), say};
+  return launcher::launch(*job, site);
+}
+
+}  // namespace
+
+int run_run(const RunOptions& options) {
+  const Result<int> code = run_in_turn(options);
+  return code ? *code : report_error(code.error());
+}
+
+}  // namespace gpumem::cli

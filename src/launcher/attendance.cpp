@@ -1,0 +1,31 @@
+#include "attendance.hpp"
+
+#include <algorithm>
+
+namespace gpumem::launcher {
+
+bool is_gone(const Entry& entry) {
+  if (entry.boot != boot_id()) return true;
+  if (is_alive(entry.launcher)) return false;
+  if (!entry.holding) return true;
+  return !is_alive(entry.holding->leader) && !group_is_alive(entry.holding->leader);
+}
+
+core::Status take_back_the_gone(Journal& journal, Journal::Locked& locked) {
+  std::vector<Event> events;
+  for (const auto& [job, entry] : journal.ledger().entries()) {
+    if (is_gone(entry)) events.push_back({job, seconds_since_boot(), Ended{Ending::gone, 0}});
+  }
+  return events.empty() ? core::Status(core::Done{}) : locked.append(events);
+}
+
+core::Status take_back_the_gone(Journal& journal) {
+  const auto& entries = journal.ledger().entries();
+  const bool any = std::any_of(entries.begin(), entries.end(), [](const auto& row) { return is_gone(row.second); });
+  if (!any) return core::Done{};
+  core::Result<Journal::Locked> locked = journal.lock();
+  if (!locked) return locked.error();
+  return take_back_the_gone(journal, *locked);
+}
+
+}  // namespace gpumem::launcher

@@ -1,0 +1,94 @@
+#include "held_job.hpp"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <system_error>
+
+namespace gpumem::launcher {
+
+namespace {
+
+core::Error fault(const std::string& what, int code) {
+  return {core::ErrorCode::unreadable_file, what + ": " + std::generic_category().message(code), {}};
+}
+
+/// Both ends, the one to read from first.
+core::Result<std::pair<OpenFile, OpenFile>> make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return fault("a pipe cannot be made", errno);
+  return std::pair(OpenFile(ends[0]), OpenFile(ends[1]));
+}
+
+/// What the new process does. It does not return.
+[[noreturn]] void become(const Command& command, const ErrorStream& errors, const Signals& signals, int gate,
+                         int answer) {
+  (void)setpgid(0, 0);
+  char go = 0;
+  ssize_t count = 0;
+  while ((count = read(gate, &go, 1)) < 0 && errno == EINTR) {
+  }
+  if (count != 1) _exit(0);  // nobody holds it any more
+  for (const auto& [name, value] : command.environment) (void)setenv(name.c_str(), value.c_str(), 1);
+  std::vector<char*> words;
+  words.reserve(command.words.size() + 1);
+  for (const std::string& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  errors.become_standard_error();
+  signals.give_back();
+  execvp(words.front(), words.data());
+  const int code = errno;
+  (void)!write(answer, &code, sizeof code);
+  _exit(kNoProgram);
+}
+
+}  // namespace
+
+core::Result<HeldJob> HeldJob::make(const Command& command, const Signals& signals, Journal::Locked& locked) {
+  core::Result<ErrorStream> errors = ErrorStream::open();
+  if (!errors) return errors.error();
+  auto gate = make_pipe();
+  auto answer = make_pipe();
+  if (!gate) return gate.error();
+  if (!answer) return answer.error();
+  HeldJob job(*std::move(errors));
+  const pid_t pid = fork();
+  if (pid < 0) return fault("no process can be made", errno);
+  if (pid == 0) {
+    locked.forget();
+    gate->second = OpenFile();
+    answer->first = OpenFile();
+    become(command, job.errors_, signals, gate->first.number(), answer->second.number());
+  }
+  (void)setpgid(pid, pid);  // whoever comes first
+  job.leader_ = process_of(pid);
+  job.errors_.close_job_end();
+  job.gate_ = std::move(gate->second);
+  job.answer_ = std::move(answer->first);
+  return job;
+}
+
+HeldJob::~HeldJob() {
+  if (!gate_.is_open()) return;
+  gate_ = OpenFile();
+  (void)waitpid(static_cast<pid_t>(leader_.pid), nullptr, 0);
+}
+
+core::Status HeldJob::release() {
+  const char go = 1;
+  (void)!write(gate_.number(), &go, 1);
+  gate_ = OpenFile();
+  int code = 0;
+  ssize_t count = 0;
+  while ((count = read(answer_.number(), &code, sizeof code)) < 0 && errno == EINTR) {
+  }
+  answer_ = OpenFile();
+  if (count != static_cast<ssize_t>(sizeof code)) return core::Done{};
+  return fault("the program cannot be started", code);
+}
+
+}  // namespace gpumem::launcher

@@ -1,0 +1,188 @@
+#include "launch.hpp"
+
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+
+#include "attendance.hpp"
+
+namespace gpumem::launcher {
+
+namespace {
+
+constexpr double kTryAgain = 1.0;  ///< where the journal cannot be written
+
+/// One job, from joining the queue to its last end.
+class Launch {
+ public:
+  Launch(const Job& job, Site& site) : job_(job), site_(site) {}
+
+  core::Result<int> run();
+
+ private:
+  core::Status join();
+  core::Result<int> leave(const Left& left);
+  core::Status run_once(Turn& turn, JobEnd& end);
+  /// True: it waits again.
+  bool recover(const Turn& turn, const JobEnd& end);
+  bool wait_again(const Recovers& recovers);
+  void finish(const Turn& turn, const JobEnd& end);
+  void measure(const Turn& turn, const JobEnd& end, const Journal::Locked& locked);
+  core::Status tell(const Event& event);
+  [[nodiscard]] std::string id() const { return job_.name + "#" + std::to_string(number_); }
+
+  const Job& job_;
+  Site& site_;
+  std::int64_t number_ = 0;
+  Asked asked_;
+  std::int64_t failures_ = 0;
+};
+
+core::Status Launch::join() {
+  const core::Result<Gpus> gpus = site_.read_gpus();
+  if (!gpus) return gpus.error();
+  Joined joined{job_.name, getuid(), process_of(getpid()), boot_id(), job_.asked, job_.terms, 0};
+  core::Result<Journal::Locked> locked = site_.journal.lock();
+  if (!locked) return locked.error();
+  if (core::Status taken = take_back_the_gone(site_.journal, *locked); !taken) return taken;
+  number_ = site_.journal.ledger().next_job();
+  Entry entry;
+  entry.job = number_;
+  entry.name = job_.name;
+  entry.asked = job_.asked;
+  entry.terms = job_.terms;
+  const core::Result<Judgement> judgement = judge(entry, *gpus, site_.journal.ledger());
+  if (!judgement) return judgement.error();
+  if (judgement->decision.refusal == place::Refusal::never) {
+    return core::Error{core::ErrorCode::missing_information, words_of(*judgement, entry), {}};
+  }
+  return locked->append({{number_, seconds_since_boot(), std::move(joined)}});
+}
+
+core::Status Launch::tell(const Event& event) {
+  core::Result<Journal::Locked> locked = site_.journal.lock();
+  if (!locked) return locked.error();
+  return locked->append({event});
+}
+
+/// Where the queue cannot be told, the next who looks sees that this process is gone.
+core::Result<int> Launch::leave(const Left& left) {
+  const int code = left.signal != 0 ? kSignalled + left.signal : kSignalled + SIGTERM;
+  (void)tell({number_, seconds_since_boot(), Ended{left.ending, left.reason ? 0 : code}});
+  if (left.reason) return *left.reason;
+  site_.say(id() + (left.ending == Ending::cancelled ? " was cancelled while it waited" : " leaves the queue"));
+  return code;
+}
+
+core::Status Launch::run_once(Turn& turn, JobEnd& end) {
+  site_.say(turn.words);
+  const core::Status released = turn.held.release();
+  end = supervise(number_, turn, site_);
+  return released;
+}
+
+bool Launch::wait_again(const Recovers& recovers) {
+  Alarm alarm(site_);
+  bool said = false;
+  while (true) {
+    const core::Status told = tell({number_, seconds_since_boot(), recovers});
+    if (told) return true;
+    if (!said) site_.say(id() + " cannot wait again before the queue can be written: " + core::to_string(told.error()));
+    said = true;
+    alarm.sleep(kTryAgain);
+    while (const auto signal = site_.signals.next()) {
+      if (asks_to_end(*signal)) return false;
+    }
+  }
+}
+
+bool Launch::recover(const Turn& turn, const JobEnd& end) {
+  ++failures_;
+  const core::Result<Gpus> gpus = site_.read_gpus();
+  if (!gpus) {
+    site_.say(id() + " ran out of memory and is given up: " + core::to_string(gpus.error()));
+    return false;
+  }
+  core::Bytes had = end.seen.had;
+  if (end.seen.peaks.empty()) {
+    for (const Promise& promise : turn.promises) had = std::max(had, promise.memory);
+  }
+  const std::string name = id();
+  const place::Retry retry = place::after_out_of_memory(request_of(asked_, name), {failures_, had, end.seen.alone},
+                                                        gpus->server, job_.recovery);
+  site_.say(retry.words);
+  if (!retry.request) return false;
+  asked_ = asked_of(*retry.request);
+  return wait_again({asked_, failures_});
+}
+
+void Launch::measure(const Turn& turn, const JobEnd& end, const Journal::Locked& locked) {
+  const bool fitted = end.exit_code == 0;
+  const bool too_large = end.out_of_memory() && end.seen.alone;
+  core::Bytes most;
+  for (const auto& [gpu, peak] : end.seen.peaks) most = std::max(most, peak);
+  if (job_.described.empty() || end.seen.hidden || most == core::Bytes() || !(fitted || too_large)) return;
+  const core::Result<Gpus> gpus = site_.read_gpus();
+  if (!gpus) return;
+  const auto gpu = std::find_if(gpus->server.gpus.begin(), gpus->server.gpus.end(),
+                                [&](const place::ServerGpu& one) { return one.id == turn.promises.front().gpu; });
+  if (gpu == gpus->server.gpus.end() || gpu->profile.empty()) return;
+  RunCells cells = {{"name", id()}};
+  cells.insert(cells.end(), job_.described.begin(), job_.described.end());
+  cells.emplace_back("gpu", gpu->profile);
+  cells.emplace_back("gpus", std::to_string(turn.promises.size()));
+  cells.emplace_back("figure", "device");
+  cells.emplace_back("status", fitted ? "ok" : "oom");
+  cells.emplace_back("measured_mib", std::to_string(std::llround(most.mib())));
+  const core::Status written = append_run(site_.journal.directory(), cells, locked);
+  if (!written) site_.say(core::to_string(written.error()));
+}
+
+void Launch::finish(const Turn& turn, const JobEnd& end) {
+  core::Result<Journal::Locked> locked = site_.journal.lock();
+  if (!locked) return;  // the next who looks sees that it is gone
+  const Ending ending = end.cancelled         ? Ending::cancelled
+                        : end.out_of_memory() ? Ending::out_of_memory
+                        : end.exit_code == 0  ? Ending::done
+                                              : Ending::failed;
+  (void)locked->append({{number_, seconds_since_boot(), Ended{ending, end.exit_code}}});
+  measure(turn, end, *locked);
+}
+
+core::Result<int> Launch::run() {
+  asked_ = job_.asked;
+  if (core::Status joined = join(); !joined) return joined.error();
+  while (true) {
+    Waited waited = wait_for_turn(number_, job_.command, job_.environment_for, site_);
+    if (!waited.turn) return leave(waited.left);
+    JobEnd end;
+    const core::Status released = run_once(*waited.turn, end);
+    if (released && end.out_of_memory() && recover(*waited.turn, end)) continue;
+    if (end.cancelled) site_.say(id() + " was cancelled");
+    finish(*waited.turn, end);
+    if (!released) site_.say(core::to_string(released.error()));
+    return end.exit_code;
+  }
+}
+
+}  // namespace
+
+core::Result<int> launch(const Job& job, Site& site) {
+  // Orphans of the job come to this process, so that what they take counts as the job's.
+  (void)prctl(PR_SET_CHILD_SUBREAPER, 1);
+  return Launch(job, site).run();
+}
+
+std::string name_of(const std::vector<std::string>& command) {
+  const auto base = [](const std::string& path) { return path.substr(path.rfind('/') + 1); };
+  if (command.empty()) return "job";
+  for (const std::string& word : command) {
+    if (word.ends_with(".py")) return base(word);
+  }
+  return base(command.front());
+}
+
+}  // namespace gpumem::launcher

@@ -1,0 +1,35 @@
+// Enters: a job of a user, and the site. Leaves: the exit code of the job, which has waited its turn, run, and run
+// again where it was out of memory, by the rule of place/recovery.hpp. Anything else that fails is not tried again.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/place/recovery.hpp"
+#include "runs_table.hpp"
+#include "site.hpp"
+#include "supervision.hpp"
+#include "turn.hpp"
+
+namespace gpumem::launcher {
+
+struct Job {
+  std::string name;
+  std::vector<std::string> command;
+  Asked asked;
+  Terms terms;
+  place::RecoveryRule recovery;
+  EnvironmentFor environment_for;
+  /// What runs.csv is to say of the job itself; empty: nothing is written, for nobody said what trains.
+  RunCells described;
+};
+
+/// Errors: those of the queue before the job begins; missing_information where no GPU of this machine could ever hold
+/// it; unreadable_file where there is no such program.
+[[nodiscard]] core::Result<int> launch(const Job& job, Site& site);
+
+/// A job's name by its command: "train.py" of "python3 -u train.py --lr 1".
+[[nodiscard]] std::string name_of(const std::vector<std::string>& command);
+
+}  // namespace gpumem::launcher

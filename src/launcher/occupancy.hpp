@@ -1,0 +1,45 @@
+// Enters: the GPUs as the driver sees them now, and the queue's ledger. Leaves: the server that a policy decides on. A
+// promise counts, or what the job's processes are seen to use, whichever is larger: a job may not have grown to its
+// promise yet, and may have grown beyond it. Whatever others use counts as seen. Units: bytes; shares from 0 to 1.
+//
+// A process belongs to the job whose process group it is in, or which is the nearest among its ancestors: the job's
+// first process, or its launcher, to which orphans of the job fall. Where the driver hides what a process of a job
+// uses, the promise stands for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/monitor/machine.hpp"
+#include "gpumem/place/server.hpp"
+#include "ledger.hpp"
+
+namespace gpumem::launcher {
+
+using FindFacts = std::function<std::optional<ProcessFacts>(std::int64_t pid)>;
+
+/// The job of the ledger that this process belongs to. Nothing: it is somebody else's.
+[[nodiscard]] std::optional<std::int64_t> job_of(std::int64_t pid, const Ledger& ledger,
+                                                 const FindFacts& facts_of = launcher::facts_of);
+
+/// What is seen on one GPU.
+struct GpuUse {
+  std::map<std::int64_t, core::Bytes> jobs;  ///< of the queue; one whose use is hidden counts with what is told
+  core::Bytes others;                        ///< what is used besides, by anybody
+  bool strangers = false;                    ///< a process of no job of the queue is there
+  bool hidden = false;                       ///< the driver does not tell what some process uses
+};
+
+/// By the GPUs' UUIDs.
+[[nodiscard]] std::map<std::string, GpuUse> use_of(const monitor::Machine& machine, const Ledger& ledger,
+                                                   const FindFacts& facts_of = launcher::facts_of);
+
+/// `server` is monitor's for the same machine, its GPUs named by UUID. Errors: those of place::PlacedJobs::add().
+[[nodiscard]] core::Result<place::Server> occupied(place::Server server, const std::map<std::string, GpuUse>& use,
+                                                   const Ledger& ledger);
+
+}  // namespace gpumem::launcher

@@ -1,0 +1,48 @@
+// Enters: process ids. Leaves: whether these processes still live, and which job a process belongs to. A pid alone says
+// nothing, for the kernel gives it out again: with the time at which the process started, and the boot that this time
+// counts from, it names one process for ever. Source: proc(5), /proc/PID/stat, fields 3 (state), 4 (parent), 5 (process
+// group) and 22 (start time); /proc/sys/kernel/random/boot_id. Units: clock ticks since boot.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gpumem::launcher {
+
+/// One process of this boot.
+struct Process {
+  std::int64_t pid = 0;
+  std::int64_t started = 0;  ///< ticks since boot; 0: not known
+
+  friend bool operator==(const Process&, const Process&) = default;
+};
+
+/// What /proc says of a process.
+struct ProcessFacts {
+  char state = 'R';
+  std::int64_t parent = 0;
+  std::int64_t group = 0;
+  std::int64_t started = 0;
+};
+
+/// Reads a line of /proc/PID/stat. Nothing: it is none.
+[[nodiscard]] std::optional<ProcessFacts> parse_stat(std::string_view line);
+/// Nothing: there is no such process, or /proc does not show it.
+[[nodiscard]] std::optional<ProcessFacts> facts_of(std::int64_t pid);
+
+/// The process of this pid as it is now. Its start is 0 where /proc does not show it.
+[[nodiscard]] Process process_of(std::int64_t pid);
+/// Whether this very process still runs; one that has ended and was not waited for does not. Where /proc hides the
+/// processes of others, one whose pid is there counts as alive: a promise is better kept too long than lost.
+[[nodiscard]] bool is_alive(const Process& process);
+/// Whether any process is in the group that this one led; false once another process has its pid.
+[[nodiscard]] bool group_is_alive(const Process& leader);
+
+/// Names this start of the machine; empty where the kernel does not tell.
+[[nodiscard]] const std::string& boot_id();
+/// Seconds since boot, also of those that the machine slept. No clock that people set changes it.
+[[nodiscard]] double seconds_since_boot();
+
+}  // namespace gpumem::launcher

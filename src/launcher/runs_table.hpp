@@ -1,0 +1,24 @@
+// Enters: a run that was measured. Leaves: a row of runs.csv in the queue's directory, in the columns that `gpumem
+// evaluate` and `gpumem calibrate` read (gpumem_datasets/runs_csv.hpp). The first row decides the columns: those of
+// every option that says how a job is trained. Only what ended well is written, and what ran out of memory with a GPU
+// for itself. Units: MiB of the GPU that took most.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "journal.hpp"
+
+namespace gpumem::launcher {
+
+/// Column and cell. Columns that are not named are empty.
+using RunCells = std::vector<std::pair<std::string, std::string>>;
+
+/// The row, appended; the file is made with these columns where it is not there. `locked` keeps others from doing the
+/// same. Errors: unreadable_file; malformed_input where the file lacks a column of a cell that is not empty.
+[[nodiscard]] core::Status append_run(const std::string& directory, const RunCells& cells,
+                                      const Journal::Locked& locked);
+
+}  // namespace gpumem::launcher

@@ -1,0 +1,164 @@
+#include "supervision.hpp"
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "occupancy.hpp"
+
+namespace gpumem::launcher {
+
+namespace {
+
+constexpr double kFirstSample = 0.1;
+constexpr double kLastSample = 1.0;
+constexpr double kGrace = 10.0;  ///< between SIGTERM and SIGKILL of a job that is cancelled
+
+/// One job's run.
+class Running {
+ public:
+  Running(std::int64_t job, Turn& turn, Site& site) : job_(job), turn_(turn), site_(site) {}
+
+  JobEnd run();
+
+ private:
+  void signal_group(int signal) const { (void)kill(static_cast<pid_t>(-turn_.held.leader().pid), signal); }
+  void take_signals();
+  void reap();
+  void stop_with_the_job();
+  void obey_cancelling();
+  void sample();
+  [[nodiscard]] double until_next(double now) const;
+
+  std::int64_t job_;
+  Turn& turn_;
+  Site& site_;
+  Terminal terminal_;
+  MemoryMessages messages_;
+  JobEnd end_;
+  bool ended_ = false;
+  bool errors_open_ = true;
+  double pause_ = kFirstSample;
+  double next_sample_ = 0.0;
+  double kill_at_ = 0.0;  ///< 0: never
+};
+
+/// Orphans of the job come to this program as well: their ends are nobody's concern.
+void Running::reap() {
+  int status = 0;
+  pid_t pid = 0;
+  while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
+    if (pid != turn_.held.leader().pid) continue;
+    if (WIFSTOPPED(status)) {
+      stop_with_the_job();
+      continue;
+    }
+    ended_ = true;
+    end_.exit_code = WIFSIGNALED(status) ? kSignalled + WTERMSIG(status) : WEXITSTATUS(status);
+  }
+}
+
+/// The keyboard stopped the job: the shell is to see that, and whoever continues this program continues the job.
+void Running::stop_with_the_job() {
+  if (!terminal_.is_ours()) return;
+  terminal_.take_back();
+  (void)raise(SIGSTOP);
+  terminal_.give(static_cast<int>(turn_.held.leader().pid));
+  signal_group(SIGCONT);
+}
+
+void Running::take_signals() {
+  while (const auto signal = site_.signals.next()) {
+    if (*signal == SIGCHLD) continue;
+    if (*signal == SIGWINCH) turn_.held.errors().resize();
+    signal_group(*signal);
+  }
+  reap();
+}
+
+void Running::obey_cancelling() {
+  (void)site_.journal.refresh();
+  const Entry* entry = site_.journal.ledger().find(job_);
+  if (end_.cancelled || entry == nullptr || !entry->cancelled) return;
+  end_.cancelled = true;
+  signal_group(SIGTERM);
+  signal_group(SIGCONT);
+  kill_at_ = seconds_since_boot() + kGrace;
+}
+
+void Running::sample() {
+  const core::Result<Gpus> gpus = site_.read_gpus();
+  if (gpus) take_sample(*gpus, site_.journal.ledger(), job_, turn_.promises, end_.seen);
+}
+
+double Running::until_next(double now) const {
+  const double next = kill_at_ > 0.0 ? std::min(next_sample_, kill_at_) : next_sample_;
+  return std::max(0.0, next - now);
+}
+
+JobEnd Running::run() {
+  terminal_.give(static_cast<int>(turn_.held.leader().pid));
+  Alarm alarm(site_);
+  next_sample_ = seconds_since_boot() + pause_;
+  ErrorStream& errors = turn_.held.errors();
+  take_signals();
+  while (!ended_) {
+    alarm.sleep(until_next(seconds_since_boot()), {errors_open_ ? errors.descriptor() : -1});
+    if (errors_open_ && alarm.rang(0)) errors_open_ = errors.pass_on(messages_);
+    take_signals();
+    if (alarm.journal_changed()) obey_cancelling();
+    const double now = seconds_since_boot();
+    if (kill_at_ > 0.0 && now >= kill_at_) {
+      signal_group(SIGKILL);
+      kill_at_ = 0.0;
+    }
+    if (ended_ || now < next_sample_) continue;
+    sample();
+    pause_ = std::min(2.0 * pause_, kLastSample);
+    next_sample_ = seconds_since_boot() + pause_;
+  }
+  terminal_.take_back();
+  if (errors_open_) (void)errors.pass_on(messages_);
+  end_.said_no_memory = messages_.found();
+  if (end_.out_of_memory()) sample();  // what others have now, it could not have
+  return end_;
+}
+
+}  // namespace
+
+void take_sample(const Gpus& gpus, const Ledger& ledger, std::int64_t job, const std::vector<Promise>& promises,
+                 SeenUse& seen) {
+  const std::map<std::string, GpuUse> all = use_of(gpus.machine, ledger);
+  bool first = true;
+  for (const Promise& promise : promises) {
+    const auto found = all.find(promise.gpu);
+    const auto gpu = std::find_if(gpus.server.gpus.begin(), gpus.server.gpus.end(),
+                                  [&](const place::ServerGpu& one) { return one.id == promise.gpu; });
+    if (found == all.end() || gpu == gpus.server.gpus.end()) continue;
+    const GpuUse& use = found->second;
+    core::Bytes own;
+    std::int64_t others = use.others.count();
+    for (const auto& [owner, bytes] : use.jobs) {
+      if (owner == job) own = bytes;
+      else others += bytes.count();
+    }
+    core::Bytes& peak = seen.peaks[promise.gpu];
+    peak = std::max(peak, own);
+    seen.hidden = seen.hidden || use.hidden;
+    const auto is_there = [&](const Promise& other) { return other.gpu == promise.gpu; };
+    for (const Entry* entry : ledger.running()) {
+      const auto& held = entry->holding->promises;
+      if (entry->job != job && std::any_of(held.begin(), held.end(), is_there)) seen.alone = false;
+    }
+    if (use.strangers) seen.alone = false;
+    const core::Bytes had(std::max<std::int64_t>(0, gpu->total.count() - others));
+    seen.had = first ? had : std::min(seen.had, had);
+    first = false;
+  }
+}
+
+JobEnd supervise(std::int64_t job, Turn& turn, Site& site) { return Running(job, turn, site).run(); }
+
+}  // namespace gpumem::launcher

@@ -1,0 +1,43 @@
+// Enters: a job that runs. Leaves: how it ended, whether for want of memory, and what it was seen to take. Meanwhile
+// signals go to the job's process group, what it writes on standard error to this program's, and whoever cancels it
+// is obeyed: SIGTERM to the group, SIGKILL ten seconds later. Memory is looked at every second, sooner at first:
+// what a job takes for less than that may not be seen. Units: bytes, seconds.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "site.hpp"
+#include "turn.hpp"
+
+namespace gpumem::launcher {
+
+/// What the driver showed of a job while it ran.
+struct SeenUse {
+  std::map<std::string, core::Bytes> peaks;  ///< by GPU; none where nothing was seen
+  bool alone = true;                         ///< nobody else was seen on its GPUs
+  bool hidden = false;                       ///< the driver does not tell what processes use
+  core::Bytes had;                           ///< what it could have at the end on the smallest of its GPUs
+};
+
+struct JobEnd {
+  int exit_code = 0;            ///< as shells have it: 128 and the signal's number
+  bool said_no_memory = false;  ///< a message of a GPU that ran out
+  bool cancelled = false;
+  SeenUse seen;
+
+  /// Ended for want of GPU memory. What ends well was not harmed, whatever it printed.
+  [[nodiscard]] bool out_of_memory() const { return exit_code != 0 && said_no_memory && !cancelled; }
+};
+
+/// The job was released. Returns once its first process has ended.
+[[nodiscard]] JobEnd supervise(std::int64_t job, Turn& turn, Site& site);
+
+/// Adds what is seen now to what was seen before; `had` is that of now.
+void take_sample(const Gpus& gpus, const Ledger& ledger, std::int64_t job, const std::vector<Promise>& promises,
+                 SeenUse& seen);
+
+}  // namespace gpumem::launcher

@@ -1,0 +1,208 @@
+#include "turn.hpp"
+
+#include <algorithm>
+
+#include "attendance.hpp"
+#include "gpumem/place/policies.hpp"
+
+namespace gpumem::launcher {
+
+namespace {
+
+constexpr double kFirstLook = 0.01;
+constexpr double kLastLook = 1.0;
+/// Nobody rings where a kernel has no descriptors of processes.
+constexpr double kWithoutBell = 5.0;
+constexpr double kNever = -1.0;
+
+/// One job's wait.
+class Waiting {
+ public:
+  Waiting(std::int64_t job, const std::vector<std::string>& command, const EnvironmentFor& environment_for, Site& site)
+      : job_(job), command_(command), environment_for_(environment_for), site_(site) {}
+
+  Waited run();
+
+ private:
+  [[nodiscard]] const Entry* entry() const { return site_.journal.ledger().find(job_); }
+  /// Looks once; true: the wait is over.
+  bool look(Waited& waited);
+  bool look_as_head(Waited& waited);
+  bool refused(const Judgement& judgement, Waited& waited);
+  core::Result<std::optional<Turn>> start(const Gpus& gpus);
+  core::Result<std::optional<Turn>> promise(const Judgement& judgement, Journal::Locked& locked);
+  void sleep(Alarm& alarm);
+  bool signalled(Waited& waited);
+  bool failed(core::Error error, Waited& waited);
+  void say_once(const std::string& words);
+
+  std::int64_t job_;
+  const std::vector<std::string>& command_;
+  const EnvironmentFor& environment_for_;
+  Site& site_;
+  double pause_ = kFirstLook;  ///< until the head looks again
+  std::int64_t before_ = 0;    ///< the job before this one; 0: this is the head
+  OpenFile end_of_before_;
+  std::string said_;
+};
+
+bool Waiting::failed(core::Error error, Waited& waited) {
+  waited.left = {Ending::failed, 0, std::move(error)};
+  return true;
+}
+
+void Waiting::say_once(const std::string& words) {
+  if (said_ == words) return;
+  said_ = words;
+  site_.say(words);
+}
+
+bool Waiting::signalled(Waited& waited) {
+  while (const auto signal = site_.signals.next()) {
+    if (!asks_to_end(*signal)) continue;
+    waited.left = {Ending::left, *signal, std::nullopt};
+    return true;
+  }
+  return false;
+}
+
+bool Waiting::look(Waited& waited) {
+  if (core::Status read = site_.journal.refresh(); !read) return failed(read.error(), waited);
+  const auto waiting = site_.journal.ledger().waiting();
+  const auto me = std::find_if(waiting.begin(), waiting.end(), [&](const Entry* one) { return one->job == job_; });
+  if (me == waiting.end()) {
+    return failed({core::ErrorCode::unreadable_file,
+                   "the job is not in the queue any more; was its journal removed?",
+                   {site_.journal.directory(), 0, {}}},
+                  waited);
+  }
+  if ((*me)->cancelled) {
+    waited.left = {Ending::cancelled, 0, std::nullopt};
+    return true;
+  }
+  if (me == waiting.begin()) {
+    before_ = 0;
+    return look_as_head(waited);
+  }
+  const Entry& before = **(me - 1);
+  if (said_.empty()) {
+    say_once((*me)->id() + " waits behind " + before.id() + ", as number " + std::to_string(me - waiting.begin() + 1) +
+             " in the queue");
+  }
+  if (before.job == before_ && is_alive(before.launcher)) return false;
+  before_ = before.job;
+  end_of_before_ = end_of(before.launcher);
+  if (end_of_before_.is_open() || is_alive(before.launcher)) return false;
+  const core::Status taken = take_back_the_gone(site_.journal);
+  return taken ? look(waited) : failed(taken.error(), waited);
+}
+
+bool Waiting::look_as_head(Waited& waited) {
+  if (core::Status taken = take_back_the_gone(site_.journal); !taken) {
+    // A disk that is full now need not stay so.
+    say_once(core::to_string(taken.error()));
+    return false;
+  }
+  const core::Result<Gpus> gpus = site_.read_gpus();
+  if (!gpus) {
+    say_once(entry()->id() + " waits: " + core::to_string(gpus.error()));  // a driver may come back
+    return false;
+  }
+  const core::Result<Judgement> judgement = judge(*entry(), *gpus, site_.journal.ledger());
+  if (!judgement) return failed(judgement.error(), waited);
+  if (!judgement->decision.placed()) return refused(*judgement, waited);
+  core::Result<std::optional<Turn>> turn = start(*gpus);
+  if (!turn) {
+    say_once(entry()->id() + " waits: its promise cannot be written, and without it the job is not started: " +
+             core::to_string(turn.error()));
+    return false;
+  }
+  if (!*turn) return false;
+  waited.turn.emplace(*std::move(*turn));
+  return true;
+}
+
+bool Waiting::refused(const Judgement& judgement, Waited& waited) {
+  const Entry& me = *entry();
+  const std::string words = words_of(judgement, me);
+  if (judgement.decision.refusal == place::Refusal::never) {
+    return failed({core::ErrorCode::missing_information, words, {}}, waited);
+  }
+  if (said_.empty()) say_once(me.id() + " waits: " + words);
+  return false;
+}
+
+/// Nothing: it is not this job's turn any more, or the GPUs do not take it.
+core::Result<std::optional<Turn>> Waiting::start(const Gpus& gpus) {
+  core::Result<Journal::Locked> locked = site_.journal.lock();
+  if (!locked) return locked.error();
+  const auto waiting = site_.journal.ledger().waiting();
+  if (waiting.empty() || waiting.front()->job != job_ || waiting.front()->cancelled) return std::optional<Turn>();
+  const core::Result<Judgement> judgement = judge(*waiting.front(), gpus, site_.journal.ledger());
+  if (!judgement) return judgement.error();
+  if (!judgement->decision.placed()) return std::optional<Turn>();
+  return promise(*judgement, *locked);
+}
+
+core::Result<std::optional<Turn>> Waiting::promise(const Judgement& judgement, Journal::Locked& locked) {
+  const Entry& me = *entry();
+  const std::string id = me.id();
+  place::Server server = judgement.server;
+  const core::Status placed = place::place(judgement.decision, me.request(id), server);
+  if (!placed) return placed.error();
+  std::vector<Promise> promises;
+  for (const std::size_t index : judgement.decision.gpus) {
+    const place::ServerGpu& gpu = server.gpus[index];
+    promises.push_back({gpu.id, gpu.jobs.find(id)->memory});
+  }
+  core::Result<HeldJob> held = HeldJob::make({command_, environment_for_(promises)}, site_.signals, locked);
+  if (!held) return held.error();
+  const Started started{held->leader(), promises, static_cast<std::int64_t>(judgement.turn)};
+  const std::string words = id + " runs " + words_of(judgement, me);
+  const core::Status written = locked.append({{job_, seconds_since_boot(), started}}, true);
+  if (!written) return written.error();
+  return std::optional<Turn>(Turn{*std::move(held), std::move(promises), words});
+}
+
+void Waiting::sleep(Alarm& alarm) {
+  const bool head = before_ == 0;
+  const double seconds = head ? pause_ : end_of_before_.is_open() ? kNever : kWithoutBell;
+  alarm.sleep(seconds, {head ? -1 : end_of_before_.number()});
+  const bool changed = alarm.journal_changed();
+  pause_ = changed ? kFirstLook : std::min(2.0 * pause_, kLastLook);
+  if (!head && alarm.rang(0)) before_ = -1;  // look who is before now
+}
+
+Waited Waiting::run() {
+  Waited waited;
+  Alarm alarm(site_);
+  while (!signalled(waited) && !look(waited)) sleep(alarm);
+  return waited;
+}
+
+}  // namespace
+
+core::Result<Judgement> judge(const Entry& entry, const Gpus& gpus, const Ledger& ledger, const FindFacts& facts_of) {
+  const auto policy = place::make_policy(entry.terms.policy);
+  if (!policy) return policy.error();
+  core::Result<place::Server> server = occupied(gpus.server, use_of(gpus.machine, ledger, facts_of), ledger);
+  if (!server) return server.error();
+  Judgement judgement;
+  judgement.server = *std::move(server);
+  judgement.turn = static_cast<std::size_t>(ledger.turn());
+  const std::string id = entry.id();
+  judgement.decision = (*policy)->decide(entry.request(id), judgement.server, entry.terms.conditions, judgement.turn);
+  return judgement;
+}
+
+std::string words_of(const Judgement& judgement, const Entry& entry) {
+  const std::string id = entry.id();
+  return place::explain(judgement.decision, entry.request(id), judgement.server, entry.terms.conditions);
+}
+
+Waited wait_for_turn(std::int64_t job, const std::vector<std::string>& command, const EnvironmentFor& environment_for,
+                     Site& site) {
+  return Waiting(job, command, environment_for, site).run();
+}
+
+}  // namespace gpumem::launcher
