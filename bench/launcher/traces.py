@@ -6,7 +6,7 @@
 
 Each job is handed to `gpumem run` at its arrival, takes its measured memory of the GPUs that it gets, and sleeps for its
 duration; all times are divided by --scale. The simulation gets the same policy, conditions and margin, no window between
-placements, no slowdown (an SM activity of 0: a job that sleeps slows nobody down), and jobs that grow to what they need
+placements (without estimates 30 s, in which `gpumem run` closes the GPUs of a job that has just come), no slowdown (an SM activity of 0: a job that sleeps slows nobody down), and jobs that grow to what they need
 at once. Durations that nobody measured are the median, in both. Traces are read as gpumem/place/trace.hpp says.
 """
 import argparse
@@ -31,6 +31,7 @@ WAYS = [
     ("magm, true need", "magm", "true"),
 ]
 MARGIN_MIB = 2048
+SETTLE = 30  # seconds after which it can be seen what a job without an estimate takes
 
 
 def read_trace(path):
@@ -49,8 +50,8 @@ def read_trace(path):
 
 
 def simulated(options, trace, policy, estimator):
-    command = [options.gpumem, "simulate", trace, "--json", "--policy", policy, "--estimator", estimator, "--window", "0",
-               "--ramp", "0", "--smact", "0", "--free-floor", "5GiB" if estimator == "none" else "0"]
+    command = [options.gpumem, "simulate", trace, "--json", "--policy", policy, "--estimator", estimator, "--window",
+               str(SETTLE) if estimator == "none" and policy != "exclusive" else "0", "--ramp", "0", "--smact", "0", "--free-floor", "5GiB" if estimator == "none" else "0"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
@@ -87,7 +88,8 @@ class Road:
         program = os.path.join(self.options.pretended, "pretended_job")
         seconds = job["duration"] / self.options.scale
         script = f'date +%s.%N >> {mark}; exec {program} {int(job["mib"]) << 20} {seconds}'
-        words = [self.options.gpumem, "run", "--policy", policy, "--gpus", str(job["gpus"]), "--idle-first", "--free-floor",
+        words = [self.options.gpumem, "run", "--policy", policy, "--gpus", str(job["gpus"]), "--idle-first", "--settle",
+                 str(SETTLE / self.options.scale), "--free-floor",
                  "5GiB" if estimator == "none" else "0", *memory, "--", "sh", "-c", script]
         begin = time.time()
         done = subprocess.run(words, env=self.environment, capture_output=True, text=True, stdin=subprocess.DEVNULL)

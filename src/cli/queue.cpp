@@ -81,7 +81,7 @@ std::string why_head_waits(const Entry& entry, const Result<launcher::Gpus>& gpu
   if (!gpus) return core::to_string(gpus.error());
   const auto judgement = launcher::judge(entry, *gpus, ledger);
   if (!judgement) return core::to_string(judgement.error());
-  return judgement->decision.placed() ? "about to start" : launcher::words_of(*judgement, entry);
+  return judgement->decision.placed() ? "about to start" : launcher::words_of(*judgement, entry, ledger);
 }
 
 std::vector<Row> rows_of(const launcher::Ledger& ledger, const Result<launcher::Gpus>& gpus) {

@@ -41,6 +41,9 @@ void add_run(CLI::App& command, RunOptions& options) {
   command.add_option("--retries", options.retries, "how often it runs again for want of memory")
       ->transform(whole_number())
       ->capture_default_str();
+  command.add_option("--settle", options.settle_s, "without an estimate: seconds in which nobody joins it on its GPUs")
+      ->capture_default_str()
+      ->check(CLI::Range(0.0, 86400.0));
   command.add_option("--name", options.name, "what the queue calls it; default: by the command");
   command.add_flag("-q,--quiet", options.quiet, "say nothing but what is wrong");
   add_queue_directory(command, options.directory);

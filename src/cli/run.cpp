@@ -160,8 +160,10 @@ launcher::EnvironmentFor environment_of(const Need& need) {
   };
 }
 
-Result<launcher::Terms> terms_of(const PlacementOptions& options) {
+Result<launcher::Terms> terms_of(const RunOptions& run) {
+  const PlacementOptions& options = run.placing;
   launcher::Terms terms;
+  terms.settle_s = run.settle_s;
   if (!options.policy.empty()) terms.policy = options.policy;
   const auto policy = place::make_policy(terms.policy);
   if (!policy) return policy.error();
@@ -173,7 +175,7 @@ Result<launcher::Terms> terms_of(const PlacementOptions& options) {
 }
 
 Result<launcher::Job> job_of(const RunOptions& options, const launcher::ReadGpus& read_gpus) {
-  const auto terms = terms_of(options.placing);
+  const auto terms = terms_of(options);
   if (!terms) return terms.error();
   const auto margin = place::parse_margin(options.placing.margin);
   if (!margin) return margin.error();

@@ -4,6 +4,16 @@
 
 namespace gpumem::launcher {
 
+namespace {
+
+core::Status take_back_under_lock(Journal& journal) {
+  core::Result<Journal::Locked> locked = journal.lock();
+  if (!locked) return locked.error();
+  return take_back_the_gone(journal, *locked);
+}
+
+}  // namespace
+
 bool is_gone(const Entry& entry) {
   if (entry.boot != boot_id()) return true;
   if (is_alive(entry.launcher)) return false;
@@ -22,10 +32,13 @@ core::Status take_back_the_gone(Journal& journal, Journal::Locked& locked) {
 core::Status take_back_the_gone(Journal& journal) {
   const auto& entries = journal.ledger().entries();
   const bool any = std::any_of(entries.begin(), entries.end(), [](const auto& row) { return is_gone(row.second); });
-  if (!any) return core::Done{};
-  core::Result<Journal::Locked> locked = journal.lock();
-  if (!locked) return locked.error();
-  return take_back_the_gone(journal, *locked);
+  return any ? take_back_under_lock(journal) : core::Status(core::Done{});
+}
+
+core::Status take_back_ended_runs(Journal& journal) {
+  const auto running = journal.ledger().running();
+  const bool any = std::any_of(running.begin(), running.end(), [](const Entry* entry) { return is_gone(*entry); });
+  return any ? take_back_under_lock(journal) : core::Status(core::Done{});
 }
 
 }  // namespace gpumem::launcher

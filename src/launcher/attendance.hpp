@@ -13,6 +13,8 @@ namespace gpumem::launcher {
 
 /// Errors: those of the journal.
 [[nodiscard]] core::Status take_back_the_gone(Journal& journal);
+/// The same of jobs that were started alone: those who wait are watched by the one behind them.
+[[nodiscard]] core::Status take_back_ended_runs(Journal& journal);
 /// The same where the lock is held already.
 [[nodiscard]] core::Status take_back_the_gone(Journal& journal, Journal::Locked& locked);
 

@@ -48,7 +48,8 @@ Json json_of(const Terms& terms) {
   return {{"policy", terms.policy},
           {"smact_cap", conditions.smact_cap ? Json(*conditions.smact_cap) : Json(nullptr)},
           {"free_floor_bytes", conditions.free_floor.count()},
-          {"idle_first", conditions.idle_first}};
+          {"idle_first", conditions.idle_first},
+          {"settle_s", terms.settle_s}};
 }
 
 /// Adds the kind of the event, and the fields of that kind.
@@ -140,6 +141,7 @@ Terms terms_from(Fields& fields) {
     terms.conditions.smact_cap = inner.number_or_null("smact_cap");
     terms.conditions.free_floor = inner.bytes("free_floor_bytes");
     terms.conditions.idle_first = inner.flag("idle_first");
+    terms.settle_s = inner.number("settle_s");
     return terms;
   });
 }

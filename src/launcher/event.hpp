@@ -37,6 +37,8 @@ struct Asked {
 struct Terms {
   std::string policy = "magm";
   place::Conditions conditions;
+  /// Without an estimate: seconds until what it takes can be seen. Nobody joins it on its GPUs before.
+  double settle_s = 30.0;
 };
 
 /// The first line of every journal.

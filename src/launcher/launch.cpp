@@ -25,7 +25,6 @@ class Launch {
  private:
   core::Status join();
   core::Result<int> leave(const Left& left);
-  core::Status run_once(Turn& turn, JobEnd& end);
   /// True: it waits again.
   bool recover(const Turn& turn, const JobEnd& end);
   bool wait_again(const Recovers& recovers);
@@ -57,7 +56,7 @@ core::Status Launch::join() {
   const core::Result<Judgement> judgement = judge(entry, *gpus, site_.journal.ledger());
   if (!judgement) return judgement.error();
   if (judgement->decision.refusal == place::Refusal::never) {
-    return core::Error{core::ErrorCode::missing_information, words_of(*judgement, entry), {}};
+    return core::Error{core::ErrorCode::missing_information, words_of(*judgement, entry, site_.journal.ledger()), {}};
   }
   return locked->append({{number_, seconds_since_boot(), std::move(joined)}});
 }
@@ -75,13 +74,6 @@ core::Result<int> Launch::leave(const Left& left) {
   if (left.reason) return *left.reason;
   site_.say(id() + (left.ending == Ending::cancelled ? " was cancelled while it waited" : " leaves the queue"));
   return code;
-}
-
-core::Status Launch::run_once(Turn& turn, JobEnd& end) {
-  site_.say(turn.words);
-  const core::Status released = turn.held.release();
-  end = supervise(number_, turn, site_);
-  return released;
 }
 
 bool Launch::wait_again(const Recovers& recovers) {
@@ -158,12 +150,12 @@ core::Result<int> Launch::run() {
   while (true) {
     Waited waited = wait_for_turn(number_, job_.command, job_.environment_for, site_);
     if (!waited.turn) return leave(waited.left);
-    JobEnd end;
-    const core::Status released = run_once(*waited.turn, end);
-    if (released && end.out_of_memory() && recover(*waited.turn, end)) continue;
+    site_.say(waited.turn->words);
+    const JobEnd end = supervise(number_, *waited.turn, site_);
+    if (end.out_of_memory() && recover(*waited.turn, end)) continue;
     if (end.cancelled) site_.say(id() + " was cancelled");
     finish(*waited.turn, end);
-    if (!released) site_.say(core::to_string(released.error()));
+    if (end.not_started) site_.say(core::to_string(*end.not_started));
     return end.exit_code;
   }
 }

@@ -38,12 +38,12 @@ GpuUse use_of(const monitor::LiveGpu& gpu, const Ledger& ledger, const FindFacts
   GpuUse use;
   core::Bytes own;
   for (const monitor::GpuProcess& process : gpu.processes) {
-    if (!process.used) use.hidden = true;
     const auto job = job_of(process.pid, ledger, facts_of);
     if (!job) {
       use.strangers = true;
       continue;
     }
+    use.hidden = use.hidden || !process.used;
     core::Bytes& seen = use.jobs[*job];
     seen = sum(seen, process.used.value_or(core::Bytes()));
     own = sum(own, process.used.value_or(core::Bytes()));
@@ -53,11 +53,13 @@ GpuUse use_of(const monitor::LiveGpu& gpu, const Ledger& ledger, const FindFacts
 }
 
 /// A job of the queue as it stands on this GPU. Nothing: nothing is promised to it there.
-std::optional<place::PlacedJob> placed_on(const std::string& gpu, const Entry& entry, const GpuUse& use) {
+std::optional<place::PlacedJob> placed_on(const place::ServerGpu& gpu, const Entry& entry, const GpuUse& use,
+                                          double now) {
   for (const Promise& promise : entry.holding->promises) {
-    if (promise.gpu != gpu) continue;
+    if (promise.gpu != gpu.id) continue;
     const auto seen = use.jobs.find(entry.job);
-    const core::Bytes memory = std::max(promise.memory, seen == use.jobs.end() ? core::Bytes() : seen->second);
+    const core::Bytes known = std::max(promise.memory, seen == use.jobs.end() ? core::Bytes() : seen->second);
+    const core::Bytes memory = settles(entry, now) ? std::max(known, gpu.total) : known;
     return place::PlacedJob{entry.id(), memory, entry.asked.smact, entry.asked.exclusive};
   }
   return std::nullopt;
@@ -69,7 +71,7 @@ core::Bytes taken(const GpuUse& use, core::Bytes of_jobs, core::Bytes seen_of_jo
   return sum(less(use.others, hidden), of_jobs);
 }
 
-core::Status occupy(place::ServerGpu& gpu, const GpuUse& use, const Ledger& ledger) {
+core::Status occupy(place::ServerGpu& gpu, const GpuUse& use, const Ledger& ledger, double now) {
   const place::PlacedJobs before = std::move(gpu.jobs);
   gpu.jobs = place::PlacedJobs();
   std::vector<double> shares;
@@ -77,7 +79,7 @@ core::Status occupy(place::ServerGpu& gpu, const GpuUse& use, const Ledger& ledg
   core::Bytes seen;
   for (const auto& [job, bytes] : use.jobs) seen = sum(seen, bytes);
   for (const Entry* entry : ledger.running()) {
-    auto job = placed_on(gpu.id, *entry, use);
+    auto job = placed_on(gpu, *entry, use, now);
     if (!job) continue;
     // A driver that lets one process at a time on the GPU does so for this one.
     job->exclusive = (job->exclusive || before.exclusive()) && gpu.jobs.empty();
@@ -110,11 +112,15 @@ std::map<std::string, GpuUse> use_of(const monitor::Machine& machine, const Ledg
   return all;
 }
 
+bool settles(const Entry& entry, double now) {
+  return entry.holding && !entry.asked.memory && now - entry.holding->since < entry.terms.settle_s;
+}
+
 core::Result<place::Server> occupied(place::Server server, const std::map<std::string, GpuUse>& use,
-                                     const Ledger& ledger) {
+                                     const Ledger& ledger, double now) {
   for (place::ServerGpu& gpu : server.gpus) {
     const auto found = use.find(gpu.id);
-    const core::Status done = occupy(gpu, found == use.end() ? GpuUse() : found->second, ledger);
+    const core::Status done = occupy(gpu, found == use.end() ? GpuUse() : found->second, ledger, now);
     if (!done) return done.error();
   }
   return server;

@@ -28,6 +28,7 @@ class Running {
   void take_signals();
   void reap();
   void stop_with_the_job();
+  void pass_on_the_keyboard() const;
   void obey_cancelling();
   void sample();
   [[nodiscard]] double until_next(double now) const;
@@ -69,6 +70,13 @@ void Running::stop_with_the_job() {
   signal_group(SIGCONT);
 }
 
+/// A script that runs this program has not heard the keyboard, which the job had.
+void Running::pass_on_the_keyboard() const {
+  const int signal = end_.exit_code - kSignalled;
+  const bool keyboard = signal == SIGINT || signal == SIGQUIT;
+  if (keyboard && terminal_.is_ours() && getpgrp() != getpid()) (void)kill(0, signal);
+}
+
 void Running::take_signals() {
   while (const auto signal = site_.signals.next()) {
     if (*signal == SIGCHLD) continue;
@@ -100,6 +108,7 @@ double Running::until_next(double now) const {
 
 JobEnd Running::run() {
   terminal_.give(static_cast<int>(turn_.held.leader().pid));
+  if (core::Status released = turn_.held.release(); !released) end_.not_started = released.error();
   Alarm alarm(site_);
   next_sample_ = seconds_since_boot() + pause_;
   ErrorStream& errors = turn_.held.errors();
@@ -120,6 +129,7 @@ JobEnd Running::run() {
     next_sample_ = seconds_since_boot() + pause_;
   }
   terminal_.take_back();
+  pass_on_the_keyboard();
   if (errors_open_) (void)errors.pass_on(messages_);
   end_.said_no_memory = messages_.found();
   if (end_.out_of_memory()) sample();  // what others have now, it could not have

@@ -27,13 +27,14 @@ struct JobEnd {
   int exit_code = 0;            ///< as shells have it: 128 and the signal's number
   bool said_no_memory = false;  ///< a message of a GPU that ran out
   bool cancelled = false;
+  std::optional<core::Error> not_started;  ///< there is no such program
   SeenUse seen;
 
   /// Ended for want of GPU memory. What ends well was not harmed, whatever it printed.
-  [[nodiscard]] bool out_of_memory() const { return exit_code != 0 && said_no_memory && !cancelled; }
+  [[nodiscard]] bool out_of_memory() const { return exit_code != 0 && said_no_memory && !cancelled && !not_started; }
 };
 
-/// The job was released. Returns once its first process has ended.
+/// Lets the job begin, and returns once its first process has ended.
 [[nodiscard]] JobEnd supervise(std::int64_t job, Turn& turn, Site& site);
 
 /// Adds what is seen now to what was seen before; `had` is that of now.

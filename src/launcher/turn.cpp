@@ -98,7 +98,7 @@ bool Waiting::look(Waited& waited) {
 }
 
 bool Waiting::look_as_head(Waited& waited) {
-  if (core::Status taken = take_back_the_gone(site_.journal); !taken) {
+  if (core::Status taken = take_back_ended_runs(site_.journal); !taken) {
     // A disk that is full now need not stay so.
     say_once(core::to_string(taken.error()));
     return false;
@@ -124,7 +124,7 @@ bool Waiting::look_as_head(Waited& waited) {
 
 bool Waiting::refused(const Judgement& judgement, Waited& waited) {
   const Entry& me = *entry();
-  const std::string words = words_of(judgement, me);
+  const std::string words = words_of(judgement, me, site_.journal.ledger());
   if (judgement.decision.refusal == place::Refusal::never) {
     return failed({core::ErrorCode::missing_information, words, {}}, waited);
   }
@@ -158,7 +158,7 @@ core::Result<std::optional<Turn>> Waiting::promise(const Judgement& judgement, J
   core::Result<HeldJob> held = HeldJob::make({command_, environment_for_(promises)}, site_.signals, locked);
   if (!held) return held.error();
   const Started started{held->leader(), promises, static_cast<std::int64_t>(judgement.turn)};
-  const std::string words = id + " runs " + words_of(judgement, me);
+  const std::string words = id + " runs " + words_of(judgement, me, site_.journal.ledger());
   const core::Status written = locked.append({{job_, seconds_since_boot(), started}}, true);
   if (!written) return written.error();
   return std::optional<Turn>(Turn{*std::move(held), std::move(promises), words});
@@ -195,9 +195,17 @@ core::Result<Judgement> judge(const Entry& entry, const Gpus& gpus, const Ledger
   return judgement;
 }
 
-std::string words_of(const Judgement& judgement, const Entry& entry) {
+std::string words_of(const Judgement& judgement, const Entry& entry, const Ledger& ledger) {
   const std::string id = entry.id();
-  return place::explain(judgement.decision, entry.request(id), judgement.server, entry.terms.conditions);
+  std::string words = place::explain(judgement.decision, entry.request(id), judgement.server, entry.terms.conditions);
+  if (judgement.decision.refusal != place::Refusal::memory) return words;
+  const place::ServerGpu& nearest = judgement.server.gpus[judgement.decision.nearest];
+  const double now = seconds_since_boot();
+  for (const Entry* other : ledger.running()) {
+    if (nearest.jobs.find(other->id()) == nullptr || !settles(*other, now)) continue;
+    return words + "; " + other->id() + " has just come there, and nobody knows yet what it takes";
+  }
+  return words;
 }
 
 Waited wait_for_turn(std::int64_t job, const std::vector<std::string>& command, const EnvironmentFor& environment_for,

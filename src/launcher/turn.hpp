@@ -58,6 +58,6 @@ struct Judgement {
 [[nodiscard]] core::Result<Judgement> judge(const Entry& entry, const Gpus& gpus, const Ledger& ledger,
                                             const FindFacts& facts_of = launcher::facts_of);
 /// The decision in words.
-[[nodiscard]] std::string words_of(const Judgement& judgement, const Entry& entry);
+[[nodiscard]] std::string words_of(const Judgement& judgement, const Entry& entry, const Ledger& ledger);
 
 }  // namespace gpumem::launcher

@@ -90,5 +90,20 @@ TEST(JobArguments, SayWhatIsWrong) {
   }
 }
 
+TEST(JobArguments, TheUsersOwnCommandStandsBehindItsMark) {
+  const auto cut = [](const std::vector<const char*>& words) {
+    const CutWords parts = cut_command(words);
+    return std::pair(std::vector<std::string>(parts.ours.begin(), parts.ours.end()), parts.theirs);
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(cut({"gpumem", "run", "--gpus", "2", "--", "python3", "--", "-u"}),
+            std::pair(Words({"gpumem", "run", "--gpus", "2"}), Words({"python3", "--", "-u"})));
+  EXPECT_EQ(cut({"gpumem", "run", "--"}), std::pair(Words({"gpumem", "run"}), Words()));
+  EXPECT_EQ(cut({"gpumem", "run"}), std::pair(Words({"gpumem", "run"}), Words()));
+  EXPECT_EQ(cut({"gpumem", "estimate", "--", "x"}), std::pair(Words({"gpumem", "estimate", "--", "x"}), Words()))
+      << "other commands have no command of the user's";
+  EXPECT_EQ(cut({"gpumem"}), std::pair(Words({"gpumem"}), Words()));
+}
+
 }  // namespace
 }  // namespace gpumem::cli

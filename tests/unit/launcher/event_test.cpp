@@ -17,7 +17,7 @@ std::string whole_line(const Event& event) {
 std::vector<Event> one_of_each_kind() {
   Joined joined = testing::joined(12'288, "a \"name\"\n\x01 of \xff bytes");
   joined.asked = {4, std::nullopt, testing::mib(7), 0.25, true};
-  joined.terms = {"round-robin", {std::nullopt, core::Bytes(), true}};
+  joined.terms = {"round-robin", {std::nullopt, core::Bytes(), true}, 2.5};
   joined.failures = 2;
   return {{0, 0.0, Opened{9, 3}},
           {7, 81.5, joined},
@@ -54,6 +54,7 @@ TEST(Event, FieldsKeepTheirValues) {
   EXPECT_EQ(asks.asked.alone, testing::mib(7));
   EXPECT_EQ(asks.terms.conditions.smact_cap, std::nullopt);
   EXPECT_TRUE(asks.terms.conditions.idle_first);
+  EXPECT_EQ(asks.terms.settle_s, 2.5);
   EXPECT_EQ(asks.failures, 2);
 }
 

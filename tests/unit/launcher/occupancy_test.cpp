@@ -101,6 +101,23 @@ TEST(Occupancy, APromiseStandsForAHiddenUse) {
   EXPECT_EQ(grown.free(), mib(28'000));
 }
 
+TEST(Occupancy, AJobThatNobodyKnowsHasItsGpuUntilItHasSettled) {
+  Event joins = join(1, 0);
+  std::get<Joined>(joins.what).launcher = {700, 70};
+  std::get<Joined>(joins.what).asked.memory.reset();
+  const Ledger ledger = ledger_of({joins, start(1, {{"GPU-0", core::Bytes()}}, 500)});
+  monitor::Machine machine;
+  machine.gpus = {gpu("GPU-0", 3000, {{501, mib(3000)}})};
+  const auto free_at = [&](double now) {
+    const auto server = occupied(server_of(machine), use_of(machine, ledger, facts), ledger, now);
+    EXPECT_TRUE(server);
+    return server->gpus.front().free();
+  };
+  EXPECT_EQ(free_at(100.0), core::Bytes()) << "it started at 100";
+  EXPECT_EQ(free_at(129.9), core::Bytes());
+  EXPECT_EQ(free_at(130.1), mib(37'000));
+}
+
 TEST(Occupancy, AnotherGpuIsUntouched) {
   const place::ServerGpu gpu1 = occupied_gpu(gpu("GPU-1", 100, {}), one_job(10'000));
   EXPECT_TRUE(gpu1.idle());
