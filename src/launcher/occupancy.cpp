@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gpumem/core/checked.hpp"
+#include "gpumem/monitor/sharing.hpp"
 #include "gpumem/utilisation/collocation.hpp"
 
 namespace gpumem::launcher {
@@ -49,6 +50,8 @@ GpuUse use_of(const monitor::LiveGpu& gpu, const Ledger& ledger, const FindFacts
     own = sum(own, process.used.value_or(core::Bytes()));
   }
   use.others = less(gpu.used, own);
+  const bool shared = gpu.compute_mode == monitor::ComputeMode::shared;
+  use.one_process = !shared && !monitor::can_be_shared(gpu, monitor::find_mps_daemon());
   return use;
 }
 
@@ -82,7 +85,7 @@ core::Status occupy(place::ServerGpu& gpu, const GpuUse& use, const Ledger& ledg
     auto job = placed_on(gpu, *entry, use, now);
     if (!job) continue;
     // A driver that lets one process at a time on the GPU does so for this one.
-    job->exclusive = (job->exclusive || before.exclusive()) && gpu.jobs.empty();
+    job->exclusive = (job->exclusive || use.one_process) && gpu.jobs.empty();
     of_jobs = sum(of_jobs, job->memory);
     shares.push_back(job->smact);
     if (gpu.jobs.exclusive()) continue;  // started by other rules: what it takes counts, and the GPU is closed

@@ -31,6 +31,7 @@ using FindFacts = std::function<std::optional<ProcessFacts>(std::int64_t pid)>;
 struct GpuUse {
   std::map<std::int64_t, core::Bytes> jobs;  ///< of the queue; one whose use is hidden counts with what is told
   core::Bytes others;                        ///< what is used besides, by anybody
+  bool one_process = false;                  ///< no second process can come to it
   bool strangers = false;                    ///< a process of no job of the queue is there
   bool hidden = false;                       ///< the driver does not tell what a process of a job uses
 };

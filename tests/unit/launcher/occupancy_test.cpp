@@ -131,6 +131,14 @@ TEST(Occupancy, AJobThatIsToBeAloneClosesItsGpu) {
   EXPECT_TRUE(occupied_gpu(gpu("GPU-0", 0, {}), ledger).jobs.exclusive());
 }
 
+TEST(Occupancy, AGpuForOneProcessIsClosedOnceItIsPromised) {
+  monitor::LiveGpu live = gpu("GPU-0", 0, {});
+  live.compute_mode = monitor::ComputeMode::exclusive_process;
+  setenv("CUDA_MPS_PIPE_DIRECTORY", "/nowhere", 1);
+  EXPECT_TRUE(occupied_gpu(live, one_job(1000)).jobs.exclusive());
+  unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+}
+
 TEST(Occupancy, ActivityIsWhatIsSeenOrWhatTheJobsAreExpectedToMake) {
   Event joins = join(1, 1000);
   std::get<Joined>(joins.what).asked.smact = 0.6;
