@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <map>
@@ -56,12 +55,9 @@ Result<double> estimated_smact(const Evaluation& evaluation) {
 
 Result<std::optional<double>> given_smact(const std::string& text) {
   if (text == "none" || text == "estimate") return std::optional<double>();
-  double share = 0.0;
-  const auto [end, fault] = std::from_chars(text.data(), text.data() + text.size(), share);
-  if (fault != std::errc() || end != text.data() + text.size() || !(share >= 0.0 && share <= 1.0)) {
-    return usage("--smact takes estimate, none, or a share from 0 to 1, not " + core::quoted(text));
-  }
-  return std::optional(share);
+  const auto share = share_from(text, "smact", "a share from 0 to 1, estimate, or none");
+  if (!share) return share.error();
+  return std::optional(*share);
 }
 
 /// What the job asks for, and what runs.csv is to say of it.

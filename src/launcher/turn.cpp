@@ -180,6 +180,13 @@ Waited Waiting::run() {
   return waited;
 }
 
+/// Where the job's own SM activity is known, it counts with that of the jobs that are there.
+place::Conditions conditions_of(const Entry& entry) {
+  place::Conditions conditions = entry.terms.conditions;
+  conditions.smact_together = entry.asked.smact > 0.0;
+  return conditions;
+}
+
 }  // namespace
 
 core::Result<Judgement> judge(const Entry& entry, const Gpus& gpus, const Ledger& ledger, const FindFacts& facts_of) {
@@ -191,13 +198,13 @@ core::Result<Judgement> judge(const Entry& entry, const Gpus& gpus, const Ledger
   judgement.server = *std::move(server);
   judgement.turn = static_cast<std::size_t>(ledger.turn());
   const std::string id = entry.id();
-  judgement.decision = (*policy)->decide(entry.request(id), judgement.server, entry.terms.conditions, judgement.turn);
+  judgement.decision = (*policy)->decide(entry.request(id), judgement.server, conditions_of(entry), judgement.turn);
   return judgement;
 }
 
 std::string words_of(const Judgement& judgement, const Entry& entry, const Ledger& ledger) {
   const std::string id = entry.id();
-  std::string words = place::explain(judgement.decision, entry.request(id), judgement.server, entry.terms.conditions);
+  std::string words = place::explain(judgement.decision, entry.request(id), judgement.server, conditions_of(entry));
   if (judgement.decision.refusal != place::Refusal::memory) return words;
   const place::ServerGpu& nearest = judgement.server.gpus[judgement.decision.nearest];
   const double now = seconds_since_boot();
