@@ -81,6 +81,9 @@ struct GpuProfile {
   std::optional<Figure> memory_bandwidth_bytes_per_second;
   std::optional<Figure> peak_fp32_flops;  ///< without tensor cores, a second
   std::optional<Figure> cublas_workspace_bytes;
+  std::optional<Figure> link_bandwidth_bytes_per_second;     ///< to the other GPUs of a node, in one direction
+  std::optional<Figure> network_bandwidth_bytes_per_second;  ///< of one GPU to those of other nodes, in one direction
+  std::optional<Figure> gpus_per_node;                       ///< of the system that the two figures are of
   ConvolutionWorkspaceRule convolution_workspace;
   std::vector<ContextFigure> contexts;  ///< the first is the default
 
