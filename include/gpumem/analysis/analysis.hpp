@@ -167,7 +167,7 @@ class Analysis {
 
   [[nodiscard]] bool same_split(const model::TrainingJob& job) const {
     const bool whole = !parallel::splits_model(job_.layout) && !parallel::splits_model(job.layout);
-    return whole || parallel::rank_key(job_) == parallel::rank_key(job);
+    return whole || parallel::same_rank_graph(job_, job);
   }
 
   model::TrainingJob job_;

@@ -24,6 +24,10 @@ template <typename Job>
 /// Whether the layout splits the model itself.
 [[nodiscard]] bool splits_model(const model::Layout& layout);
 
+/// Whether two jobs of one graph have the same rank_graph(): of a layout count the ways in which it splits the model
+/// and the rank's pipeline stage, not how many ranks are alike.
+[[nodiscard]] bool same_rank_graph(const model::TrainingJob& left, const model::TrainingJob& right);
+
 /// Errors: invalid_argument for a layout that the model cannot have, naming the layer and the rule; missing_information
 /// for a model of which nobody has said how ranks share its layers.
 [[nodiscard]] core::Result<connect::WiredGraph> rank_graph(const connect::WiredGraph& whole,

@@ -7,6 +7,7 @@
 #include "expect.hpp"
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/connect/connect.hpp"
+#include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::parallel {
@@ -159,6 +160,40 @@ TEST(RankGraph, VirtualStagesAreRunsOfBlocksOnOneRank) {
   EXPECT_EQ(graph->stages().size(), 2U);
   EXPECT_EQ(shapes(graph, "received").size(), 2U);
   EXPECT_EQ(shapes(graph, "sent").size(), 1U);
+}
+
+TEST(RankGraph, AStageOfOneBlockShowsThatBlock) {
+  const auto graph = ranked("", [](Layout& layout) {
+    layout.pipeline_parallel = 4;
+    layout.rank = {model::Ranks::one, 1};
+  });
+  ASSERT_TRUE(succeeds(graph));
+  const auto blocks = connect::repeated_blocks(graph->graph());
+  ASSERT_EQ(blocks.size(), 1U) << "what checkpointing wraps, and what is sharded by itself";
+  EXPECT_GT(blocks.front().end - blocks.front().first, 5U);
+}
+
+TEST(RankGraph, IsTheSameWhereTheLayoutSplitsTheModelAlike) {
+  const auto same = [](const std::function<void(Layout&)>& left, const std::function<void(Layout&)>& right) {
+    const model::TrainingJob one = job_with("", left);
+    model::TrainingJob other = one;
+    other.layout = {};
+    right(other.layout);
+    return same_rank_graph(one, other);
+  };
+  const auto pipeline = [](std::int64_t data, model::Rank rank) {
+    return [=](Layout& layout) {
+      layout.pipeline_parallel = 4;
+      layout.data_parallel = data;
+      layout.sharding.kind = data > 1 ? model::Shardings::fsdp2 : model::Shardings::none;
+      layout.rank = rank;
+    };
+  };
+  EXPECT_TRUE(same(pipeline(1, {model::Ranks::one, 1}), pipeline(8, {model::Ranks::one, 8})));
+  EXPECT_TRUE(same(pipeline(2, {model::Ranks::max, 0}), pipeline(2, {model::Ranks::one, 1})));
+  EXPECT_TRUE(same(pipeline(2, {model::Ranks::last, 0}), pipeline(2, {model::Ranks::one, 7})));
+  EXPECT_FALSE(same(pipeline(2, {model::Ranks::one, 0}), pipeline(2, {model::Ranks::one, 2})));
+  EXPECT_FALSE(same([](Layout& layout) { layout.tensor_parallel = 2; }, [](Layout&) {}));
 }
 
 TEST(RankGraph, ExpertsAreSharedOut) {

@@ -18,6 +18,7 @@ struct Container {
   std::uint32_t parent = 0;
   std::string kind = {};      ///< equal for containers of one class; empty: never a block
   std::int64_t products = 0;  ///< layers with weights inside it
+  bool empty = true;          ///< no layer is inside it
 };
 
 struct Containers {
@@ -85,10 +86,25 @@ GPUMEM_INLINE void count_products(const model::ModelGraph& graph, Containers& co
   for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {
     const model::OpTraits* op = graph.op_traits(graph.layers()[layer]);
     if (op != nullptr && op->multiplies) ++containers.all[containers.of[layer]].products;
+    containers.all[containers.of[layer]].empty = false;
   }
   for (std::size_t at = containers.all.size(); at-- > 1;) {
-    containers.all[containers.all[at].parent].products += containers.all[at].products;
+    Container& parent = containers.all[containers.all[at].parent];
+    parent.products += containers.all[at].products;
+    parent.empty = parent.empty && containers.all[at].empty;
   }
+}
+
+/// The kind that stands beside others of it which hold nothing: of a pipeline stage that has one block of many.
+GPUMEM_INLINE std::string_view left_alone(const Containers& containers) {
+  std::map<std::pair<std::uint32_t, std::string_view>, bool> emptied;
+  for (const Container& container : containers.all) {
+    if (container.empty && !container.kind.empty()) emptied[{container.parent, container.kind}] = true;
+  }
+  for (const Container& container : containers.all) {
+    if (container.products >= 2 && emptied.contains({container.parent, container.kind})) return container.kind;
+  }
+  return {};
 }
 
 /// The kind with the most siblings under one parent, the outermost first; empty if nothing repeats.
@@ -104,7 +120,7 @@ GPUMEM_INLINE std::string most_repeated(const Containers& containers) {
     most = count;
     best = container.kind;
   }
-  return std::string(best);
+  return std::string(best.empty() ? left_alone(containers) : best);
 }
 
 /// What no module prints, such as the sum at a block's end, has no container in a name.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "gpumem/estimate/evidence.hpp"
 #include "gpumem/parallel/layout.hpp"
@@ -117,14 +118,16 @@ GPUMEM_INLINE core::Status choose_rank(analysis::Analysis& analysis, const devic
   if (job.layout.rank.kind != model::Ranks::max || job.layout.pipeline_parallel == 1) return core::Done{};
   std::optional<model::Rank> most;
   std::int64_t most_bytes = 0;
-  for (const model::Rank& rank : parallel::ranks_to_compare(job.layout)) {
-    job.layout.rank = rank;
+  // The first stage often takes most: looked at last, it need not be made again. Of equals the first counts.
+  const std::vector<model::Rank> ranks = parallel::ranks_to_compare(job.layout);
+  for (auto rank = ranks.rbegin(); rank != ranks.rend(); ++rank) {
+    job.layout.rank = *rank;
     analysis.set_job(job);
     const core::Result<analysis::JobRun> run = analysis.run(gpu, options);
     if (!run) return run.error();
     const std::int64_t bytes = run->context.expected.count() + run->run.peak_reserved;
-    if (most && bytes <= most_bytes) continue;
-    most = rank;
+    if (most && bytes < most_bytes) continue;
+    most = *rank;
     most_bytes = bytes;
   }
   if (analysis.job().layout.rank != *most) {

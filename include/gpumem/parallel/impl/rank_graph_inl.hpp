@@ -286,6 +286,20 @@ GPUMEM_INLINE bool splits_model(const model::Layout& layout) {
          layout.expert_parallel > 1;
 }
 
+GPUMEM_INLINE bool same_rank_graph(const model::TrainingJob& left, const model::TrainingJob& right) {
+  const auto split_of = [](const model::Layout& layout) {
+    model::Layout split = layout;
+    split.rank = {model::Ranks::one, stage_of_rank(layout)};
+    split.data_parallel = 1;
+    split.sharding = {};
+    split.schedule = {};
+    return split;
+  };
+  return std::tie(left.sequence_length, left.input_shape, left.lora, left.quantize) ==
+             std::tie(right.sequence_length, right.input_shape, right.lora, right.quantize) &&
+         split_of(left.layout) == split_of(right.layout);
+}
+
 GPUMEM_INLINE core::Result<connect::WiredGraph> rank_graph(const connect::WiredGraph& whole,
                                                            const model::TrainingJob& job, const ops::Catalogue& ops) {
   if (auto fault = rank_graph_detail::fault_of(whole, job)) return *std::move(fault);
