@@ -293,6 +293,62 @@ GPUMEM_API gpumem_status gpumem_fit_sequence(const gpumem_summary* summary, cons
                                              gpumem_estimate_result* one_more, char* message,
                                              size_t message_size) GPUMEM_NOTHROW;
 
+/* ---- Layouts over GPUs ---------------------------------------------------------------------------------------- */
+
+/* What a plan is asked for. A number that is 0, and a text that is NULL, is the default. */
+typedef struct gpumem_plan_question {
+  size_t size;           /* sizeof(gpumem_plan_question) */
+  int64_t global_batch;  /* samples a step, of all GPUs; 1 or more */
+  int64_t gpus;          /* 0: the fewest of 1, 2, 4, ... on which a layout fits */
+  int64_t gpus_per_node; /* 0: as the GPU's profile says */
+  double network_gbps;   /* of one GPU to other nodes, in 10^9 bits a second; 0: as the GPU's profile says */
+  const char* framework; /* "fsdp2", "megatron", ..., as `gpumem plan --help` lists them; NULL: "any" */
+} gpumem_plan_question;
+#define GPUMEM_PLAN_QUESTION_INIT \
+  { sizeof(gpumem_plan_question), 0, 0, 0, 0.0, NULL }
+
+/* One way to run a job on several GPUs. Texts are static. */
+typedef struct gpumem_layout {
+  size_t size;               /* sizeof(gpumem_layout), also the stride of an array */
+  const char* framework;     /* "megatron" */
+  const char* sharding;      /* "fsdp2"; of "hsdp:N" the N is sharding_ranks */
+  const char* schedule;      /* of a pipeline's micro-batches */
+  const char* checkpointing; /* "none", "full", ... */
+  int64_t gpus;
+  int64_t data_parallel;
+  int64_t sharding_ranks; /* of groups that shard (hsdp); 0: all ranks in data parallel */
+  int64_t tensor_parallel;
+  int64_t pipeline_parallel;
+  int64_t virtual_stages;
+  int64_t context_parallel;
+  int64_t expert_parallel;
+  int64_t micro_batch;    /* samples */
+  int64_t accumulate;     /* micro-batches a step */
+  int64_t expected_bytes; /* of the rank that takes most */
+  int64_t upper_bytes;
+  int64_t headroom_bytes;           /* of the GPU beyond upper_bytes */
+  double step_seconds;              /* by a roofline, not measured */
+  double tokens_per_second_per_gpu; /* -1: of a model that reads no tokens */
+  int32_t sequence_parallel;
+  int32_t reserved;
+  char* settings; /* in: room for the layout in the framework's own words, lines ended by "\n"; NULL: not wanted */
+  size_t settings_size;    /* in: its bytes */
+  int64_t settings_length; /* of the whole text; where it does not fit, with its NUL, `settings` is empty */
+} gpumem_layout;
+#define GPUMEM_LAYOUT_INIT \
+  { sizeof(gpumem_layout), NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0.0, 0, 0, NULL, 0, 0 }
+
+/*
+ * The fastest layouts that fit, at most `count`, the fastest first; `found` takes how many these are, which may be 0.
+ * The job's batch_size, accumulate, checkpointing and layout are ignored; its estimator is the replay. Large jobs train
+ * with precision "bf16-mixed": name it.
+ * Errors: those of gpumem_estimate(); GPUMEM_MISSING_INFORMATION for a GPU whose profile says too little for a
+ * roofline.
+ */
+GPUMEM_API gpumem_status gpumem_plan(const gpumem_summary* summary, const gpumem_job* job,
+                                     const gpumem_plan_question* question, gpumem_layout* layouts, size_t count,
+                                     size_t* found, char* message, size_t message_size) GPUMEM_NOTHROW;
+
 /* ---- Placement ------------------------------------------------------------------------------------------------ */
 
 /* A GPU of a server as its resource manager knows it; a MIG slice is a GPU of its own. */

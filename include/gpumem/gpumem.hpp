@@ -29,6 +29,8 @@
 #include "gpumem/place/recovery.hpp"
 #include "gpumem/place/server_json.hpp"
 #include "gpumem/request/targets.hpp"
+#include "gpumem/search/find_layouts.hpp"
+#include "gpumem/search/frameworks.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
 #include "gpumem/summary/read.hpp"
 #include "gpumem/utilisation/translate.hpp"

@@ -13,6 +13,7 @@
 #include "gpumem/place/policies.hpp"
 #include "guarded.hpp"
 #include "job_struct.hpp"
+#include "layouts.hpp"
 #include "residents.hpp"
 #include "sized.hpp"
 
@@ -420,6 +421,15 @@ GPUMEM_API gpumem_status gpumem_fit_sequence(const gpumem_summary* summary, cons
                                              size_t message_size) noexcept {
   return guarded({message, message_size}, [&] {
     return gpumem::capi::make_fit(summary, job, gpumem::capi::kFindsSequence, fit, at_length, one_more);
+  });
+}
+
+GPUMEM_API gpumem_status gpumem_plan(const gpumem_summary* summary, const gpumem_job* job,
+                                     const gpumem_plan_question* question, gpumem_layout* layouts, size_t count,
+                                     size_t* found, char* message, size_t message_size) noexcept {
+  return guarded({message, message_size}, [&]() -> gpumem::core::Status {
+    if (summary == nullptr) return gpumem::capi::null_pointer("summary");
+    return gpumem::capi::make_plan(summary->graph, job, question, layouts, count, found);
   });
 }
 

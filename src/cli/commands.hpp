@@ -32,6 +32,19 @@ struct AdviseOptions {
 };
 int run_advise(const AdviseOptions& options);
 
+struct PlanOptions {
+  JobRequest request;                     ///< without a batch size and a layout
+  std::optional<std::int64_t> gpus = {};  ///< nothing: the fewest on which a layout fits
+  std::int64_t global_batch = 1;          ///< samples a step
+  std::string framework = "any";          ///< a name of search::frameworks(), or any
+  std::optional<std::int64_t> gpus_per_node = {};
+  std::optional<double> network_gbps = {};  ///< of one GPU, in 10^9 bits a second
+  std::int64_t show = 10;                   ///< layouts
+  std::int64_t settings = 1;                ///< of how many of them the framework's settings are printed
+  bool json = false;
+};
+int run_plan(const PlanOptions& options);
+
 struct RequestOptions {
   JobRequest request;
   std::string target;            ///< a name of request::targets()

@@ -13,6 +13,7 @@
 #include "commands.hpp"
 #include "gpumem/core/gzip.hpp"
 #include "gpumem/place/policies.hpp"
+#include "gpumem/search/frameworks.hpp"
 #include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "job_arguments.hpp"
@@ -115,6 +116,41 @@ void add_advise(CLI::App& command, AdviseOptions& options) {
   name_estimators(command);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer("Exit code 4 if nothing makes it fit.");
+}
+
+std::string framework_names() {
+  std::string names;
+  for (const auto& framework : gpumem::search::frameworks()) names += std::string(framework.name) + ", ";
+  return names + "any";
+}
+
+/// What a plan chooses is no option of it.
+void add_plan(CLI::App& command, PlanOptions& options) {
+  add_job(command, options.request,
+          {"batch_size", "accumulate", "data_parallel", "sharding", "tensor_parallel", "sequence_parallel",
+           "pipeline_parallel", "virtual_stages", "schedule", "context_parallel", "expert_parallel", "rank",
+           "checkpointing", "estimator", "model"});
+  command.get_option("--precision")->default_str("bf16-mixed");
+  command.get_option("--optimizer")->default_str("adamw");
+  command
+      .add_option("--gpus", options.gpus, "how many GPUs; default: the fewest of 1, 2, 4, ... on which a layout fits")
+      ->transform(whole_number());
+  command.add_option("--global-batch", options.global_batch, "samples a step, of all GPUs")
+      ->required()
+      ->transform(whole_number());
+  command.add_option("--framework", options.framework, framework_names())->capture_default_str();
+  command.add_option("--gpus-per-node", options.gpus_per_node, "default: as the GPU's profile says, or 8")
+      ->transform(whole_number());
+  command.add_option("--network-gbps", options.network_gbps,
+                     "of one GPU to other nodes, in 10^9 bits a second; default: as the GPU's profile says, or 100");
+  command.add_option("--show", options.show, "how many layouts")->transform(whole_number())->capture_default_str();
+  command.add_option("--settings", options.settings, "of how many of them the framework's settings are printed")
+      ->transform(whole_number())
+      ->capture_default_str();
+  command.add_flag("--json", options.json, "print one JSON object");
+  command.footer(
+      "Layouts are ranked by the time of a step, from a roofline of kernels, links and network: it is not measured.\n"
+      "Exit code 4 if no layout fits.");
 }
 
 std::string target_names() {
@@ -422,6 +458,7 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
       command("estimate", "how much memory one training job will take", add_estimate, run_estimate),
       command("fit", "the largest batch that fits on a GPU, or the longest sequence", add_fit, run_fit),
       command("advise", "which changes of a job make it fit, the cheapest first", add_advise, run_advise),
+      command("plan", "which layouts over GPUs fit, the fastest first", add_plan, run_plan),
       command("request", "what to ask a scheduler or launcher for, in its own units", add_request, run_request),
       command("timeline", "a page that shows the memory of a training run, event by event", add_timeline, run_timeline),
       command("batch", "one JSON job a line in, one estimate a line out", add_batch, run_batch),

@@ -31,4 +31,19 @@ class Progress {
   bool shown_;
 };
 
+/// Of work whose length is known only on the way.
+class SteadyProgress {
+ public:
+  SteadyProgress() : shown_(isatty(STDERR_FILENO) != 0) {}
+  void show(std::size_t done, std::size_t all) const {
+    if (shown_) std::fprintf(stderr, "\r\033[K%zu of %zu", done, all);
+  }
+  void clear() const {
+    if (shown_) std::fprintf(stderr, "\r\033[K");
+  }
+
+ private:
+  bool shown_;
+};
+
 }  // namespace gpumem::cli

@@ -17,6 +17,7 @@
 #include "gpumem/gpumem.hpp"
 #include "gpumem/job/job_from.hpp"
 #include "options.hpp"
+#include "plan_report.hpp"
 #include "report.hpp"
 #include "residents.hpp"
 
@@ -265,6 +266,56 @@ py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadli
   return answer;
 }
 
+/// What is asked of a plan, beside the job.
+struct PlanArguments {
+  std::int64_t global_batch = 1;
+  std::optional<std::int64_t> gpus;
+  std::string framework;
+  std::optional<std::int64_t> gpus_per_node;
+  std::optional<double> network_gbps;
+  std::int64_t show = 1;
+};
+
+Result<search::Question> question_of(const PlanArguments& arguments, const JobRequest& request) {
+  auto frameworks = search::frameworks_of(arguments.framework);
+  if (!frameworks) return frameworks.error();
+  const auto allocator = device::parse_allocator_options(request.alloc_conf);
+  if (!allocator) return allocator.error();
+  search::Question question;
+  question.gpus = arguments.gpus;
+  question.global_batch = arguments.global_batch;
+  question.frameworks = *std::move(frameworks);
+  question.show = static_cast<std::size_t>(arguments.show);
+  question.links = {arguments.gpus_per_node, arguments.network_gbps};
+  question.allocator = *allocator;
+  return question;
+}
+
+/// The layouts that fit, as the command line reports them.
+Report plan_layouts(const Summary& summary, const JobRequest& request, const PlanArguments& arguments,
+                    std::int64_t deadline_ms) {
+  const Running running;
+  using Planned = std::pair<search::LayoutPlan, search::Question>;
+  const auto done =
+      timed<Planned>(summary, request, deadline_ms, [&](const Asked& asked, analysis::Analysis&) -> Result<Planned> {
+        Result<search::Question> question = question_of(arguments, request);
+        if (!question) return question.error();
+        Result<search::LayoutPlan> plan = search::find_layouts(asked.evaluation.job, *asked.gpu, *question);
+        if (!plan) return plan.error();
+        return Planned{*std::move(plan), *std::move(question)};
+      });
+  const auto kept = std::make_shared<const Timed<Planned>>(done);
+  return Report{[kept] {
+                  const auto& [plan, question] = kept->answer;
+                  return dumped(cli::to_json(kept->asked->evaluation, plan, question));
+                },
+                [kept] {
+                  const auto& [plan, question] = kept->answer;
+                  if (plan.layouts.empty()) return core::to_string(cli::no_layout(plan, kept->asked->evaluation));
+                  return cli::to_text(plan, *kept->asked->gpu, question.global_batch, 1);
+                }};
+}
+
 // --- What there is ----------------------------------------------------------------------------------------------
 
 py::object figure_or_none(const std::optional<device::Figure>& figure) {
@@ -392,6 +443,16 @@ void define_module(py::module_& module) {
   module.def("read_text", &read_text, py::arg("text"), py::arg("lenient"), py::arg("deadline_ms"));
   module.def("estimate", &estimate_job, py::arg("summary"), py::arg("job"), py::arg("deadline_ms"));
   module.def("fit", &fit_job, py::arg("summary"), py::arg("job"), py::arg("deadline_ms"));
+  module.def(
+      "plan",
+      [](const Summary& summary, const JobRequest& request, std::int64_t global_batch, std::optional<std::int64_t> gpus,
+         std::string framework, std::optional<std::int64_t> gpus_per_node, std::optional<double> network_gbps,
+         std::int64_t show, std::int64_t deadline_ms) {
+        return plan_layouts(summary, request,
+                            {global_batch, gpus, std::move(framework), gpus_per_node, network_gbps, show}, deadline_ms);
+      },
+      py::arg("summary"), py::arg("job"), py::arg("global_batch"), py::arg("gpus"), py::arg("framework"),
+      py::arg("gpus_per_node"), py::arg("network_gbps"), py::arg("show"), py::arg("deadline_ms"));
   module.def("gpus", &gpus);
   module.def("read_server", &read_server, py::arg("window_ms"));
   module.def("estimators", &estimators);
@@ -404,6 +465,7 @@ void define_module(py::module_& module) {
   module.attr("ATTENTIONS") = names_of(model::kAttentionBackends);
   module.attr("OFFLOADS") = names_of(model::kOffloads);
   module.attr("SCHEDULES") = names_of(model::kSchedules);
+  module.attr("FRAMEWORKS") = names_of(search::frameworks());
   module.attr("SHARDINGS") = names_of(model::kShardings);
   module.attr("LOOPS") = names_of(model::kLoops);
   module.attr("TRANSFORMERS") = names_of(model::kTransformers);

@@ -36,6 +36,8 @@ const std::map<std::string, Names> kArrows = {
     {"place", {"core", "model", "device", "estimate", "utilisation"}},
     {"request", {"core", "device", "estimate", "place"}},
     {"monitor", {"core", "device", "place", "utilisation"}},
+    {"search",
+     {"core", "model", "ops", "connect", "adapt", "parallel", "plan", "device", "analysis", "estimate", "utilisation"}},
     {"job", {"core", "model"}},
 };
 
@@ -56,6 +58,7 @@ const std::map<std::string, Names> kShared = {
      {"utilisation_estimate", "utilisation_estimator", "collocation", "step_time", "roofline_estimate", "translate"}},
     {"place", {"policy", "server", "queue", "recovery", "simulation", "simulator", "trace", "server_json"}},
     {"request", {"gpu_request"}},
+    {"search", {"framework", "links", "block_work", "layout_time", "layout_space", "memory_bound", "find_layouts"}},
 };
 
 /// The lists and what reads through them: they include the siblings.
@@ -67,6 +70,7 @@ const std::map<std::string, Names> kLists = {
     {"estimate", {"estimators"}},
     {"place", {"policies"}},
     {"request", {"targets"}},
+    {"search", {"frameworks"}},
     {"utilisation", {"utilisation_estimators"}},
 };
 
@@ -249,6 +253,8 @@ TEST(Lists, HoldEveryEstimatorOfUtilisation) {
 TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("place/impl/policies_inl.hpp", "place"), members("place")); }
 
 TEST(Lists, HoldEveryTarget) { EXPECT_EQ(listed_in("request/impl/targets_inl.hpp", "request"), members("request")); }
+
+TEST(Lists, HoldEveryFramework) { EXPECT_EQ(listed_in("search/impl/frameworks_inl.hpp", "search"), members("search")); }
 
 TEST(Lists, HoldEveryFamilyOfModels) {
   Names wired = listed_in("connect/impl/families_inl.hpp", "connect");

@@ -112,6 +112,63 @@ TEST(CApi, FindsTheSameBatch) {
   EXPECT_EQ(fit.estimates, expected->estimates);
 }
 
+TEST(CApi, FindsTheSameLayouts) {
+  const std::string file = GPUMEM_SOURCE_DIR "/tests/golden/cli/configs/llama_made_up.json";
+  TrainingJob job(*read_summary(file), 1);
+  job.sequence_length = 128;
+  job.precision = Precision::bf16_mixed;
+  search::Question question;
+  question.gpus = 4;
+  question.global_batch = 8;
+  question.show = 3;
+  question.frameworks = *search::frameworks_of("any");
+  const auto expected = search::find_layouts(job, *find_profile("h100-80gb"), question);
+  ASSERT_TRUE(expected);
+  ASSERT_EQ(expected->layouts.size(), 3U);
+
+  Freed held;
+  ASSERT_EQ(gpumem_summary_from_file(file.c_str(), nullptr, &held.summary, nullptr, 0), GPUMEM_OK);
+  gpumem_job asked = GPUMEM_JOB_INIT;
+  asked.gpu = "h100-80gb";
+  asked.seq_length = 128;
+  asked.precision = "bf16-mixed";
+  gpumem_plan_question plan = GPUMEM_PLAN_QUESTION_INIT;
+  plan.gpus = 4;
+  plan.global_batch = 8;
+  std::vector<gpumem_layout> layouts(3, gpumem_layout GPUMEM_LAYOUT_INIT);
+  std::string settings(4096, 'x');
+  layouts[0].settings = settings.data();
+  layouts[0].settings_size = settings.size();
+  std::string little(2, 'x');
+  layouts[1].settings = little.data();
+  layouts[1].settings_size = little.size();
+  std::size_t found = 0;
+  char message[1000];
+  const auto made =
+      gpumem_plan(held.summary, &asked, &plan, layouts.data(), layouts.size(), &found, message, sizeof message);
+  ASSERT_EQ(made, GPUMEM_OK) << message;
+  ASSERT_EQ(found, 3U);
+  for (std::size_t at = 0; at < found; ++at) {
+    const search::PlannedLayout& one = expected->layouts[at];
+    EXPECT_EQ(layouts[at].framework, one.framework->name);
+    EXPECT_EQ(layouts[at].gpus, 4);
+    EXPECT_EQ(layouts[at].data_parallel, one.job.layout.data_parallel);
+    EXPECT_EQ(layouts[at].tensor_parallel, one.job.layout.tensor_parallel);
+    EXPECT_EQ(layouts[at].micro_batch, one.job.batch_size);
+    EXPECT_EQ(layouts[at].accumulate, one.job.gradient_accumulation);
+    EXPECT_EQ(layouts[at].expected_bytes, one.memory.expected.count());
+    EXPECT_EQ(layouts[at].step_seconds, one.step);
+  }
+  const std::string whole = expected->layouts[0].framework->settings_of(expected->layouts[0].job, expected->blocks);
+  EXPECT_EQ(settings.c_str(), whole);
+  EXPECT_EQ(little[0], '\0') << "a text that does not fit is not cut";
+  EXPECT_GT(layouts[1].settings_length, 1);
+  EXPECT_EQ(gpumem_plan(held.summary, &asked, &plan, layouts.data(), 0, &found, message, sizeof message),
+            GPUMEM_INVALID_ARGUMENT);
+  EXPECT_EQ(gpumem_plan(held.summary, &asked, nullptr, layouts.data(), 3, &found, message, sizeof message),
+            GPUMEM_INVALID_ARGUMENT);
+}
+
 TEST(CApi, HasAVersionAndANameForEveryError) {
   EXPECT_STREQ(gpumem_version(), GPUMEM_VERSION_STRING);
   for (std::uint8_t code = 0; code <= static_cast<std::uint8_t>(ErrorCode::deadline_exceeded); ++code) {

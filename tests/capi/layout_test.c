@@ -122,6 +122,39 @@ AT(gpumem_decision, explanation_size, 40);
 AT(gpumem_decision, nearest, 48);
 AT(gpumem_decision, refusal, 56);
 AT(gpumem_decision, open, 60);
+
+SIZE(gpumem_plan_question, 48);
+AT(gpumem_plan_question, global_batch, 8);
+AT(gpumem_plan_question, gpus, 16);
+AT(gpumem_plan_question, gpus_per_node, 24);
+AT(gpumem_plan_question, network_gbps, 32);
+AT(gpumem_plan_question, framework, 40);
+
+SIZE(gpumem_layout, 192);
+AT(gpumem_layout, framework, 8);
+AT(gpumem_layout, sharding, 16);
+AT(gpumem_layout, schedule, 24);
+AT(gpumem_layout, checkpointing, 32);
+AT(gpumem_layout, gpus, 40);
+AT(gpumem_layout, data_parallel, 48);
+AT(gpumem_layout, sharding_ranks, 56);
+AT(gpumem_layout, tensor_parallel, 64);
+AT(gpumem_layout, pipeline_parallel, 72);
+AT(gpumem_layout, virtual_stages, 80);
+AT(gpumem_layout, context_parallel, 88);
+AT(gpumem_layout, expert_parallel, 96);
+AT(gpumem_layout, micro_batch, 104);
+AT(gpumem_layout, accumulate, 112);
+AT(gpumem_layout, expected_bytes, 120);
+AT(gpumem_layout, upper_bytes, 128);
+AT(gpumem_layout, headroom_bytes, 136);
+AT(gpumem_layout, step_seconds, 144);
+AT(gpumem_layout, tokens_per_second_per_gpu, 152);
+AT(gpumem_layout, sequence_parallel, 160);
+AT(gpumem_layout, reserved, 164);
+AT(gpumem_layout, settings, 168);
+AT(gpumem_layout, settings_size, 176);
+AT(gpumem_layout, settings_length, 184);
 #endif
 
 VALUE(GPUMEM_OK, 0);

@@ -62,6 +62,7 @@ if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is no
         read_summary,
     )
     from ._machine import read_server
+    from ._plan import FRAMEWORKS, Layout, Plan, plan
 else:
 
     def __getattr__(name: str) -> object:
@@ -73,6 +74,7 @@ else:
 
 __all__ = [
     "ATTENTIONS",
+    "FRAMEWORKS",
     "LOOPS",
     "LOSSES",
     "OFFLOADS",
@@ -91,8 +93,10 @@ __all__ = [
     "Fit",
     "Gpu",
     "InputError",
+    "Layout",
     "NoEstimateError",
     "Peak",
+    "Plan",
     "RecordError",
     "Summary",
     "UsageError",
@@ -104,6 +108,7 @@ __all__ = [
     "export_module",
     "fit",
     "gpus",
+    "plan",
     "read_module",
     "read_server",
     "read_summary",

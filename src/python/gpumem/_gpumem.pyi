@@ -4,6 +4,7 @@ VERSION: str
 # Name, kind, default and choices of each option of a job.
 OPTIONS: tuple[tuple[str, str, object, tuple[str, ...]], ...]
 ATTENTIONS: tuple[str, ...]
+FRAMEWORKS: tuple[str, ...]
 LOOPS: tuple[str, ...]
 LOSSES: tuple[str, ...]
 OFFLOADS: tuple[str, ...]
@@ -44,6 +45,17 @@ def read_file(path: bytes, lenient: bool, largest_bytes: int, deadline_ms: int) 
 def read_text(text: bytes, lenient: bool, deadline_ms: int) -> Summary: ...
 def estimate(summary: Summary, job: Job, deadline_ms: int) -> dict[str, Any]: ...
 def fit(summary: Summary, job: Job, deadline_ms: int) -> dict[str, Any]: ...
+def plan(
+    summary: Summary,
+    job: Job,
+    global_batch: int,
+    gpus: int | None,
+    framework: str,
+    gpus_per_node: int | None,
+    network_gbps: float | None,
+    show: int,
+    deadline_ms: int,
+) -> Report: ...
 def gpus() -> list[dict[str, Any]]: ...
 def read_server(window_ms: int) -> tuple[str, tuple[str, ...]]: ...
 def estimators() -> list[tuple[str, str]]: ...

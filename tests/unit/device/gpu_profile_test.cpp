@@ -120,7 +120,10 @@ TEST(ParseProfile, ReadsEveryField) {
   const auto profile = parse_profile(profile_of(R"("name": "mine", "title": "Mine", "aliases": ["m"],
     "architecture": "ampere", "compute_capability": "8.0", "parent": "whole",
     "figures": {"memory_bytes": {"value": 100, "source": "a"}, "usable_bytes": {"value": 90, "source": "b"},
-                "sm_count": {"value": 8, "source": "c"}},
+                "sm_count": {"value": 8, "source": "c"},
+                "link_bandwidth_bytes_per_second": {"value": 300, "source": "e"},
+                "network_bandwidth_bytes_per_second": {"value": 20, "source": "f"},
+                "gpus_per_node": {"value": 4, "source": "g"}},
     "contexts": [{"name": "lazy", "software": "PyTorch", "bytes": 7, "convolution_bytes": 3, "source": "d"}])"));
   ASSERT_TRUE(succeeds(profile));
   EXPECT_EQ(profile->title, "Mine");
@@ -128,6 +131,9 @@ TEST(ParseProfile, ReadsEveryField) {
   EXPECT_EQ(profile->parent, "whole");
   EXPECT_EQ(profile->usable_bytes->source, "b");
   EXPECT_EQ(profile->sm_count->value, 8);
+  EXPECT_EQ(profile->link_bandwidth_bytes_per_second->value, 300);
+  EXPECT_EQ(profile->network_bandwidth_bytes_per_second->value, 20);
+  EXPECT_EQ(profile->gpus_per_node->value, 4);
   EXPECT_FALSE(profile->peak_fp32_flops.has_value()) << "what nobody published is absent";
   ASSERT_EQ(profile->contexts.size(), 1U);
   EXPECT_EQ(profile->contexts[0].name, "lazy");

@@ -55,15 +55,16 @@ GPUMEM_INLINE core::Status read_figures(const Json& json, GpuProfile& profile) {
     std::optional<Figure>* figure;
   };
   std::optional<Figure> memory;
-  const std::array<Slot, 9> slots = {{{"memory_bytes", &memory},
-                                      {"usable_bytes", &profile.usable_bytes},
-                                      {"sm_count", &profile.sm_count},
-                                      {"memory_bandwidth_bytes_per_second", &profile.memory_bandwidth_bytes_per_second},
-                                      {"peak_fp32_flops", &profile.peak_fp32_flops},
-                                      {"cublas_workspace_bytes", &profile.cublas_workspace_bytes},
-                                      {"link_bandwidth_bytes_per_second", &profile.link_bandwidth_bytes_per_second},
-                                      {"network_bandwidth_bytes_per_second", &profile.network_bandwidth_bytes_per_second},
-                                      {"gpus_per_node", &profile.gpus_per_node}}};
+  const std::array<Slot, 9> slots = {
+      {{"memory_bytes", &memory},
+       {"usable_bytes", &profile.usable_bytes},
+       {"sm_count", &profile.sm_count},
+       {"memory_bandwidth_bytes_per_second", &profile.memory_bandwidth_bytes_per_second},
+       {"peak_fp32_flops", &profile.peak_fp32_flops},
+       {"cublas_workspace_bytes", &profile.cublas_workspace_bytes},
+       {"link_bandwidth_bytes_per_second", &profile.link_bandwidth_bytes_per_second},
+       {"network_bandwidth_bytes_per_second", &profile.network_bandwidth_bytes_per_second},
+       {"gpus_per_node", &profile.gpus_per_node}}};
   for (const auto& [name, item] : json.items()) {
     std::optional<Figure>* slot = nullptr;
     for (const Slot& candidate : slots) {

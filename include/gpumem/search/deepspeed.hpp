@@ -1,0 +1,18 @@
+// Enters: a job under DeepSpeed's ZeRO. Leaves: Framework's row of it, and the job as its ds_config.json has it.
+// Source: DeepSpeed 0.15, runtime/config.py and runtime/zero/config.py. Its pipelines and its sequence parallelism
+// (Ulysses) are not modelled. Checkpointing is the model's own (gradient_checkpointing_enable()), which the file does
+// not say.
+#pragma once
+
+#include "gpumem/search/framework.hpp"
+
+namespace gpumem::search {
+
+[[nodiscard]] Framework deepspeed();
+
+}  // namespace gpumem::search
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/search/impl/deepspeed_inl.hpp"
+#endif

@@ -1,0 +1,73 @@
+// Enters: a job, a GPU, a number of GPUs (or none: the fewest that do) and a global batch. Leaves: LayoutPlan, the
+// fastest layouts that fit, each with what its worst rank takes, what a step's time is made of, and the framework that
+// runs it. Units: GPUs, samples, seconds; bytes as MemoryEstimate has them.
+//
+// Every layout of layout_space.hpp is looked at in the order of its step's time, until so many fit as are asked for.
+// Whether one fits is said by the replay, as for `gpumem estimate`; memory_bound.hpp saves that for those that cannot,
+// and a micro-batch that is too large rules out larger ones of the same passes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/allocator_options.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
+#include "gpumem/search/layout_space.hpp"
+
+namespace gpumem::search {
+
+struct Question {
+  std::optional<std::int64_t> gpus = {};  ///< nothing: 1, 2, 4, ..., until a layout fits
+  std::int64_t global_batch = 1;          ///< samples a step
+  std::vector<const Framework*> frameworks = {};
+  std::size_t show = 10;  ///< the search ends when so many layouts fit
+  LinkOptions links = {};
+  device::AllocatorOptions allocator = {};
+  bool prune = true;  ///< false: each layout gets an estimate, for tests of what pruning loses
+  /// Told how many of how many layouts are behind; may be empty.
+  std::function<void(std::size_t done, std::size_t all)> progress = {};
+};
+
+struct PlannedLayout {
+  const Framework* framework = nullptr;
+  model::TrainingJob job;           ///< one rank's: its layout, micro-batch, how many of these a step has
+  estimate::MemoryEstimate memory;  ///< of the rank that takes most
+  LayoutTime time;
+  double step = 0.0;     ///< seconds
+  double samples = 0.0;  ///< a second, of all GPUs
+  double tokens = 0.0;   ///< a second, of one GPU; 0 for a model that reads none
+};
+
+struct LayoutPlan {
+  std::int64_t gpus = 0;
+  std::int64_t blocks = 0;                      ///< the model's repeated blocks, which pipelines share
+  std::vector<PlannedLayout> layouts;           ///< by step, ascending; empty: none fits
+  std::int64_t candidates = 0;                  ///< that the rules allow, with all micro-batches
+  std::int64_t too_large = 0;                   ///< of these, by a bound
+  std::int64_t estimated = 0;                   ///< of these, by an estimate, fitting or not
+  std::int64_t slower = 0;                      ///< of these, not looked at: enough fit that are faster
+  std::map<std::string, std::int64_t> refused;  ///< by rule; see LayoutSpace
+  std::vector<estimate::Assumption> assumed;    ///< of the times
+};
+
+/// More GPUs are not tried where none are named.
+inline constexpr std::int64_t kMostGpus = 16384;
+
+/// The job's batch size, accumulation, checkpointing and layout are not looked at. Errors: invalid_argument for a
+/// number that is none; those of connecting, of utilisation::peaks_of() and of links_of(); deadline_exceeded. That
+/// nothing fits is no error.
+[[nodiscard]] core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                                    const Question& question);
+
+}  // namespace gpumem::search
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/search/impl/find_layouts_inl.hpp"
+#endif

@@ -1,0 +1,181 @@
+#pragma once
+
+#include "gpumem/search/block_work.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "gpumem/connect/repeated_blocks.hpp"
+#include "gpumem/core/deadline.hpp"
+#include "gpumem/ops/collective.hpp"
+
+namespace gpumem::search {
+
+namespace block_work_detail {
+
+/// Where parts are told apart: a first rank, one between, a last one.
+inline constexpr std::int64_t kLeastBlocks = 3;
+
+GPUMEM_INLINE double kernels_seconds(const plan::StepWork& work, plan::Phase phase, const model::TrainingJob& job,
+                                     const utilisation::GpuPeaks& peaks, double& launches) {
+  plan::StepWork some;
+  for (const plan::Kernel& kernel : work.kernels) {
+    if (kernel.phase == phase) some.kernels.push_back(kernel);
+  }
+  if (some.kernels.empty()) return 0.0;
+  const utilisation::StepTime time = utilisation::step_time(some, job, peaks);
+  launches += time.launches;
+  return time.kernels;
+}
+
+GPUMEM_INLINE core::Result<PartWork> part_of(analysis::Analysis& analysis, const utilisation::GpuPeaks& peaks) {
+  const auto work = analysis.work();
+  if (!work) return work.error();
+  const auto ranked = analysis.ranked();
+  if (!ranked) return ranked.error();
+  PartWork part;
+  double of_step = 0.0;
+  const model::TrainingJob& job = analysis.job();
+  part.forward = kernels_seconds(**work, plan::Phase::forward, job, peaks, part.launches);
+  part.backward = kernels_seconds(**work, plan::Phase::backward, job, peaks, part.launches);
+  part.optimizer = kernels_seconds(**work, plan::Phase::optimizer, job, peaks, of_step);
+  part.parameters = (*ranked)->graph().parameters();
+  return part;
+}
+
+GPUMEM_INLINE double elements_of(const core::Shape& shape, std::int64_t batch) {
+  const auto elements = shape.elements(batch);
+  return elements ? static_cast<double>(elements->value().value_or(0)) : 0.0;
+}
+
+/// What the tensor that a layer reads as its `input`-th has; 0 if it reads none.
+GPUMEM_INLINE double elements_read(const connect::WiredGraph& wired, std::size_t layer, std::size_t input,
+                                   std::int64_t batch) {
+  const auto inputs = wired.inputs(layer);
+  if (input >= inputs.size()) return 0.0;
+  const model::LayerIndex from = inputs[input];
+  if (from < 0) return 0.0;
+  const auto outputs = wired.outputs(static_cast<std::size_t>(from));
+  return outputs.empty() ? 0.0 : elements_of(outputs[0], batch);
+}
+
+/// Of the rank between, which has one block.
+GPUMEM_INLINE BlockMessages messages_of(const connect::WiredGraph& wired, const model::TrainingJob& job) {
+  const auto bytes = static_cast<double>(core::element_size(model::parameter_dtype(job.precision)));
+  const model::ModelGraph& graph = wired.graph();
+  BlockMessages sent;
+  bool expert_sums = false;
+  double most_received = 0.0;
+  for (std::size_t at = 0; at < graph.layers().size(); ++at) {
+    const model::Layer& layer = graph.layers()[at];
+    const model::OpTraits* op = graph.op_traits(layer);
+    const auto outputs = wired.outputs(at);
+    if (graph.op(layer) == ops::kReceived && !outputs.empty()) {
+      most_received = std::max(most_received, elements_of(outputs[0], job.batch_size));
+    }
+    if (op != nullptr && op->family == model::OpFamily::attention && !op->projects()) {
+      sent.keys_values +=
+          bytes * (elements_read(wired, at, 1, job.batch_size) + elements_read(wired, at, 2, job.batch_size));
+    }
+    const bool gathers = layer.expert > 0 && graph.attributes(layer).find("per_token") != nullptr;
+    if (gathers && !outputs.empty()) sent.routed += bytes * elements_of(outputs[0], job.batch_size);
+    if (layer.split != model::TensorSplit::rows) continue;
+    if (layer.expert == 0) ++sent.sums;
+    expert_sums = expert_sums || layer.expert > 0;
+  }
+  if (expert_sums) ++sent.sums;
+  const std::int64_t parts = job.layout.sequence_parallel ? job.layout.tensor_parallel : 1;
+  sent.hidden = bytes * most_received * static_cast<double>(parts);
+  return sent;
+}
+
+/// Never below 0: kernels of more blocks can be less than the sum.
+GPUMEM_INLINE PartWork less(const PartWork& whole, const PartWork& part) {
+  return {std::max(0.0, whole.forward - part.forward), std::max(0.0, whole.backward - part.backward),
+          std::max(0.0, whole.optimizer - part.optimizer), std::max(0.0, whole.launches - part.launches),
+          std::max<std::int64_t>(0, whole.parameters - part.parameters)};
+}
+
+/// A model of so few blocks that no rank has one alone: each has its share of all.
+GPUMEM_INLINE BlockWork shared_out(const PartWork& whole, std::int64_t blocks) {
+  BlockWork work;
+  work.blocks = std::max<std::int64_t>(blocks, 1);
+  const auto share = static_cast<double>(work.blocks);
+  work.block = {whole.forward / share, whole.backward / share, whole.optimizer / share, whole.launches / share,
+                whole.parameters / work.blocks};
+  return work;
+}
+
+/// One micro-batch of the layout, whose stages have a block each; of a pipeline rank of these.
+GPUMEM_INLINE model::TrainingJob one_pass(model::TrainingJob job, std::int64_t stages) {
+  model::Layout layout;
+  layout.tensor_parallel = job.layout.tensor_parallel;
+  layout.sequence_parallel = job.layout.sequence_parallel;
+  layout.context_parallel = job.layout.context_parallel;
+  layout.expert_parallel = job.layout.expert_parallel;
+  layout.data_parallel = job.layout.expert_parallel;  // so that the experts' ranks are there
+  layout.pipeline_parallel = stages;
+  job.layout = layout;
+  job.gradient_accumulation = 1;
+  return job;
+}
+
+/// The work of one rank for each micro-batch.
+GPUMEM_INLINE core::Result<std::vector<PartWork>> parts_of_rank(analysis::Analysis& analysis, model::TrainingJob job,
+                                                                std::span<const MicroBatch> micro_batches,
+                                                                const utilisation::GpuPeaks& peaks) {
+  std::vector<PartWork> parts;
+  for (const MicroBatch& micro_batch : micro_batches) {
+    job.batch_size = micro_batch.size;
+    job.activation_checkpointing = micro_batch.checkpointing.on;
+    job.checkpoints = micro_batch.checkpointing.policy;
+    analysis.set_job(job);
+    const core::Result<PartWork> part = part_of(analysis, peaks);
+    if (!part) return part.error();
+    parts.push_back(*part);
+  }
+  return parts;
+}
+
+}  // namespace block_work_detail
+
+GPUMEM_INLINE core::Result<std::vector<BlockWork>> block_work(analysis::Analysis& analysis, model::TrainingJob job,
+                                                              std::span<const MicroBatch> micro_batches,
+                                                              const utilisation::GpuPeaks& peaks) {
+  namespace detail = block_work_detail;
+  const auto wired = analysis.adapted();
+  if (!wired) return wired.error();
+  const auto blocks = static_cast<std::int64_t>(connect::repeated_blocks((*wired)->graph()).size());
+  const bool apart = blocks >= detail::kLeastBlocks;
+  job = detail::one_pass(std::move(job), apart ? blocks : 1);
+  const std::int64_t a_stage = job.layout.data_parallel * job.layout.tensor_parallel * job.layout.context_parallel;
+  const std::array<std::int64_t, 3> stages = {blocks / 2, 0, blocks - 1};
+  std::array<std::vector<PartWork>, 3> found;
+  std::vector<BlockMessages> sent;
+  for (std::size_t at = 0; at < (apart ? stages.size() : 1); ++at) {
+    if (core::deadline_passed()) return core::deadline_error();
+    job.layout.rank = {model::Ranks::one, apart ? stages[at] * a_stage : 0};
+    auto parts = detail::parts_of_rank(analysis, job, micro_batches, peaks);
+    if (!parts) return parts.error();
+    found[at] = *std::move(parts);
+    if (at > 0) continue;
+    for (const MicroBatch& micro_batch : micro_batches) {
+      model::TrainingJob one = analysis.job();
+      one.batch_size = micro_batch.size;
+      sent.push_back(detail::messages_of(**analysis.ranked(), one));
+    }
+  }
+  std::vector<BlockWork> all;
+  for (std::size_t at = 0; at < micro_batches.size(); ++at) {
+    if (!apart) {
+      all.push_back(detail::shared_out(found[0][at], blocks));
+      continue;
+    }
+    const PartWork& block = found[0][at];
+    all.push_back({blocks, detail::less(found[1][at], block), block, detail::less(found[2][at], block), sent[at]});
+  }
+  return all;
+}
+
+}  // namespace gpumem::search

@@ -1,0 +1,188 @@
+#pragma once
+
+#include "gpumem/search/find_layouts.hpp"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "gpumem/connect/repeated_blocks.hpp"
+#include "gpumem/core/deadline.hpp"
+#include "gpumem/estimate/replay.hpp"
+#include "gpumem/search/memory_bound.hpp"
+
+namespace gpumem::search {
+
+namespace find_layouts_detail {
+
+GPUMEM_INLINE core::Error refused(std::string message) {
+  return {core::ErrorCode::invalid_argument, std::move(message), {}};
+}
+
+/// Layouts that differ in the size of their micro-batches alone, and run alike: each has as many passes that differ in
+/// memory, so that a larger micro-batch takes more at every moment of the step.
+struct Runs {
+  std::uint32_t family = 0;
+  std::int64_t passes = 0;
+
+  friend bool operator==(const Runs&, const Runs&) = default;
+};
+
+struct RunsHash {
+  std::size_t operator()(const Runs& runs) const {
+    return static_cast<std::size_t>(runs.family) * 65'537U + static_cast<std::size_t>(runs.passes);
+  }
+};
+
+/// plan/step_plan runs three passes at most, and a pipeline those of parallel/schedule.hpp.
+GPUMEM_INLINE Runs runs_of(const Candidate& candidate) {
+  const std::int64_t ranks = candidate.layout.pipeline_parallel;
+  const std::int64_t distinct = ranks == 1 ? 3 : 2 * ranks + 2;
+  return {candidate.family, std::min(candidate.micro_batches, distinct)};
+}
+
+class Search {
+ public:
+  Search(const model::TrainingJob& job, const device::GpuProfile& gpu, const Question& question, LayoutSpace space,
+         analysis::Analysis& analysis, const connect::WiredGraph& whole)
+      : job_(job),
+        gpu_(gpu),
+        question_(question),
+        space_(std::move(space)),
+        analysis_(analysis),
+        estimator_(question.allocator),
+        bound_(whole, gpu) {
+    for (const Candidate& candidate : space_.candidates) {
+      const auto [smallest, fresh] = smallest_.try_emplace(runs_of(candidate), &candidate);
+      if (!fresh && candidate.micro_batch.size < smallest->second->micro_batch.size) smallest->second = &candidate;
+    }
+  }
+
+  core::Result<LayoutPlan> run() {
+    LayoutPlan plan;
+    plan.candidates = static_cast<std::int64_t>(space_.candidates.size());
+    plan.refused = std::move(space_.refused);
+    std::size_t at = 0;
+    for (; at < space_.candidates.size() && plan.layouts.size() < question_.show; ++at) {
+      if (core::deadline_passed()) return core::deadline_error();
+      if (question_.progress) question_.progress(at, space_.candidates.size());
+      const Candidate& candidate = space_.candidates[at];
+      if (question_.prune && too_large(candidate)) {
+        ++plan.too_large;
+        continue;
+      }
+      ++plan.estimated;
+      look_at(candidate, plan);
+    }
+    plan.slower = static_cast<std::int64_t>(space_.candidates.size() - at);
+    return plan;
+  }
+
+ private:
+  /// A size from which on no micro-batch of these runs fits is remembered.
+  bool too_large(const Candidate& candidate) {
+    const Runs runs = runs_of(candidate);
+    const auto known = too_large_from_.find(runs);
+    if (known != too_large_from_.end() && candidate.micro_batch.size >= known->second) return true;
+    const Candidate& smallest = *smallest_.at(runs);
+    if (tested_.try_emplace(runs, true).second && bounded_out(smallest)) {
+      too_large_from_[runs] = smallest.micro_batch.size;
+      return true;
+    }
+    if (&smallest == &candidate || !bounded_out(candidate)) return false;
+    too_large_from_[runs] = candidate.micro_batch.size;
+    return true;
+  }
+
+  bool bounded_out(const Candidate& candidate) {
+    const model::TrainingJob job = job_of(job_, candidate);
+    return bound_.held_too_much(job, space_.work[candidate.work]) || bound_.blocks_too_much(job);
+  }
+
+  /// The estimate decides.
+  void look_at(const Candidate& candidate, LayoutPlan& plan) {
+    const model::TrainingJob job = job_of(job_, candidate);
+    analysis_.set_job(job);
+    core::Result<estimate::MemoryEstimate> memory = estimator_.estimate(analysis_, gpu_);
+    if (!memory) {
+      ++plan.refused[memory.error().message];
+      return;
+    }
+    if (!memory->fits) return note(candidate, *memory);
+    PlannedLayout layout{candidate.framework, job, *std::move(memory), candidate.time, candidate.step, 0.0, 0.0};
+    layout.samples = static_cast<double>(global_batch(job)) / candidate.step;
+    const std::int64_t gpus = layout.job.layout.data_parallel * layout.job.layout.tensor_parallel *
+                              layout.job.layout.pipeline_parallel * layout.job.layout.context_parallel;
+    if (job.sequence_length) {
+      layout.tokens = layout.samples * static_cast<double>(*job.sequence_length) / static_cast<double>(gpus);
+    }
+    plan.layouts.push_back(std::move(layout));
+  }
+
+  /// What tensors hold rules larger micro-batches out; how an allocator's cache falls to pieces does not.
+  void note(const Candidate& candidate, const estimate::MemoryEstimate& memory) {
+    if (!memory.allocated || !bound_.too_much(analysis_, memory.allocated->count())) return;
+    const auto [known, fresh] = too_large_from_.try_emplace(runs_of(candidate), candidate.micro_batch.size);
+    if (!fresh) known->second = std::min(known->second, candidate.micro_batch.size);
+  }
+
+  const model::TrainingJob& job_;
+  const device::GpuProfile& gpu_;
+  const Question& question_;
+  LayoutSpace space_;
+  analysis::Analysis& analysis_;
+  estimate::Replay estimator_;
+  MemoryBound bound_;
+  std::unordered_map<Runs, const Candidate*, RunsHash> smallest_;
+  std::unordered_map<Runs, bool, RunsHash> tested_;  ///< whether the smallest was bounded
+  std::unordered_map<Runs, std::int64_t, RunsHash> too_large_from_;
+};
+
+/// The layouts of so many GPUs.
+GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model::TrainingJob& job,
+                                                  const device::GpuProfile& gpu, const Question& question,
+                                                  const Links& links, const utilisation::GpuPeaks& peaks) {
+  analysis::Analysis analysis(job);
+  const auto adapted = analysis.adapted();
+  if (!adapted) return adapted.error();
+  const connect::WiredGraph whole = **adapted;
+  core::Result<LayoutSpace> space =
+      layout_space(analysis, job, {gpus, question.global_batch, question.frameworks}, links, peaks);
+  if (!space) return space.error();
+  core::Result<LayoutPlan> plan = Search(job, gpu, question, *std::move(space), analysis, whole).run();
+  if (!plan) return plan;
+  plan->gpus = gpus;
+  plan->blocks = static_cast<std::int64_t>(connect::repeated_blocks(whole.graph()).size());
+  plan->assumed = links.assumed;
+  plan->assumed.push_back({"times", "a roofline of kernels and links, not measured: they rank layouts"});
+  return plan;
+}
+
+}  // namespace find_layouts_detail
+
+GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
+                                                    const Question& question) {
+  namespace detail = find_layouts_detail;
+  if (question.global_batch < 1) return detail::refused("--global-batch counts samples from 1");
+  if (question.gpus && (*question.gpus < 1 || *question.gpus > kMostGpus)) {
+    return detail::refused("--gpus counts from 1 to " + std::to_string(kMostGpus));
+  }
+  if (question.frameworks.empty()) return detail::refused("no framework is named");
+  const core::Result<Links> links = links_of(gpu, question.links);
+  if (!links) return links.error();
+  const auto peaks = utilisation::peaks_of(gpu);
+  if (!peaks) return peaks.error();
+  model::TrainingJob plain = job;
+  plain.layout = {};
+  plain.batch_size = 1;
+  plain.gradient_accumulation = 1;
+  plain.activation_checkpointing = false;
+  plain.checkpoints = {};
+  if (question.gpus) return detail::layouts_of(*question.gpus, plain, gpu, question, *links, *peaks);
+  for (std::int64_t gpus = 1;; gpus *= 2) {
+    core::Result<LayoutPlan> plan = detail::layouts_of(gpus, plain, gpu, question, *links, *peaks);
+    if (!plan || !plan->layouts.empty() || gpus == kMostGpus) return plan;
+  }
+}
+
+}  // namespace gpumem::search

@@ -1,0 +1,268 @@
+#pragma once
+
+#include "gpumem/search/layout_space.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "gpumem/core/deadline.hpp"
+#include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
+
+namespace gpumem::search {
+
+namespace layout_space_detail {
+
+/// In rising order.
+GPUMEM_INLINE std::vector<std::int64_t> divisors(std::int64_t number) {
+  std::vector<std::int64_t> below;
+  std::vector<std::int64_t> above;
+  for (std::int64_t at = 1; at <= number / at; ++at) {
+    if (number % at != 0) continue;
+    below.push_back(at);
+    if (at != number / at) above.push_back(number / at);
+  }
+  below.insert(below.end(), above.rbegin(), above.rend());
+  return below;
+}
+
+GPUMEM_INLINE std::int64_t experts_of(const model::ModelGraph& graph) {
+  std::uint32_t most = 0;
+  for (const model::Layer& layer : graph.layers()) most = std::max(most, layer.expert);
+  return most;
+}
+
+/// How the layers of a model are shared.
+struct Split {
+  std::int64_t tensor = 1;
+  std::int64_t context = 1;
+  std::int64_t experts = 1;
+};
+
+/// Stages of a pipeline, and of the model on each.
+struct Pipeline {
+  std::int64_t ranks = 1;
+  std::int64_t virtual_stages = 1;
+};
+
+class Space {
+ public:
+  Space(analysis::Analysis& analysis, const model::TrainingJob& job, const SpaceLimits& limits, const Links& links,
+        const utilisation::GpuPeaks& peaks)
+      : analysis_(analysis), job_(job), limits_(limits), links_(links), peaks_(peaks) {}
+
+  core::Result<LayoutSpace> run() {
+    const auto wired = analysis_.adapted();
+    if (!wired) return wired.error();
+    whole_ = **wired;
+    name_checkpointings();
+    find_pipelines();
+    const std::int64_t experts = std::max<std::int64_t>(experts_of(whole_->graph()), 1);
+    for (const std::int64_t tensor : divisors(limits_.gpus)) {
+      if (tensor > links_.gpus_per_node || links_.gpus_per_node % tensor != 0) continue;
+      for (const std::int64_t context : divisors(limits_.gpus / tensor)) {
+        for (const std::int64_t part : divisors(experts)) {
+          add_split({tensor, context, part});
+          if (core::deadline_passed()) return core::deadline_error();
+        }
+      }
+    }
+    std::stable_sort(space_.candidates.begin(), space_.candidates.end(),
+                     [](const Candidate& left, const Candidate& right) { return left.step < right.step; });
+    return std::move(space_);
+  }
+
+ private:
+  [[nodiscard]] static bool has(const Framework& framework, const Split& split) {
+    return (split.tensor == 1 || framework.tensor_parallel) && (split.context == 1 || framework.context_parallel) &&
+           (split.experts == 1 || framework.expert_parallel);
+  }
+
+  void refuse(const std::string& rule, std::int64_t times = 1) { space_.refused[rule] += times; }
+
+  /// All kinds of the frameworks, each once.
+  void name_checkpointings() {
+    for (const Framework* framework : limits_.frameworks) {
+      for (const Checkpointing& kind : framework->checkpointings()) {
+        if (std::find(kinds_.begin(), kinds_.end(), kind) == kinds_.end()) kinds_.push_back(kind);
+      }
+    }
+  }
+
+  /// Those whose stages share the model's blocks.
+  void find_pipelines() {
+    const bool any = std::any_of(limits_.frameworks.begin(), limits_.frameworks.end(),
+                                 [](const Framework* framework) { return framework->pipeline_parallel; });
+    for (const std::int64_t ranks : divisors(limits_.gpus)) {
+      if (ranks > 1 && !any) break;
+      if (!stages_share({ranks, 1})) continue;
+      if (ranks == 1) continue;
+      const std::int64_t each = blocks() / ranks;
+      for (const std::int64_t stages : divisors(each)) {
+        if (stages > 1) (void)stages_share({ranks, stages});
+      }
+    }
+  }
+
+  [[nodiscard]] std::int64_t blocks() const {
+    return static_cast<std::int64_t>(connect::repeated_blocks(whole_->graph()).size());
+  }
+
+  bool stages_share(const Pipeline& pipeline) {
+    model::Layout layout;
+    layout.pipeline_parallel = pipeline.ranks;
+    layout.virtual_stages = pipeline.virtual_stages;
+    const auto layers = parallel::stage_layers(*whole_, layout, 0);
+    if (layers) pipelines_.push_back(pipeline);
+    else refuse(layers.error().message);
+    return layers.has_value();
+  }
+
+  /// The samples of a micro-batch that some layout of the split can have.
+  [[nodiscard]] std::vector<std::int64_t> sizes_of(const Split& split) const {
+    const std::int64_t rest = limits_.gpus / (split.tensor * split.context);
+    std::vector<std::int64_t> sizes;
+    for (const Pipeline& pipeline : pipelines_) {
+      if (rest % pipeline.ranks != 0 || limits_.global_batch % (rest / pipeline.ranks) != 0) continue;
+      for (const std::int64_t size : divisors(limits_.global_batch / (rest / pipeline.ranks))) {
+        if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+      }
+    }
+    return sizes;
+  }
+
+  /// What the split computes for each micro-batch; the rule that refuses it otherwise. With sequence parallelism, where
+  /// that can be.
+  [[nodiscard]] core::Result<std::vector<BlockWork>> work_of(model::Layout& layout,
+                                                             const std::vector<MicroBatch>& micro_batches) {
+    model::TrainingJob job = job_;
+    layout.sequence_parallel = layout.tensor_parallel > 1;
+    job.layout = layout;
+    auto work = block_work(analysis_, job, micro_batches, peaks_);
+    if (work || !layout.sequence_parallel) return work;
+    layout.sequence_parallel = false;
+    job.layout = layout;
+    return block_work(analysis_, std::move(job), micro_batches, peaks_);
+  }
+
+  void add_split(const Split& split) {
+    const bool any = std::any_of(limits_.frameworks.begin(), limits_.frameworks.end(),
+                                 [&](const Framework* framework) { return has(*framework, split); });
+    if (!any) return;
+    std::vector<MicroBatch> micro_batches;
+    for (const std::int64_t size : sizes_of(split)) {
+      for (const Checkpointing& kind : kinds_) micro_batches.push_back({size, kind});
+    }
+    if (micro_batches.empty()) return refuse("--global-batch is no multiple of the data parallel ranks");
+    model::Layout layout;
+    layout.tensor_parallel = split.tensor;
+    layout.context_parallel = split.context;
+    layout.expert_parallel = split.experts;
+    const auto work = work_of(layout, micro_batches);
+    if (!work) return refuse(work.error().message);
+    first_work_ = space_.work.size();
+    space_.work.insert(space_.work.end(), work->begin(), work->end());
+    for (const Framework* framework : limits_.frameworks) {
+      if (!has(*framework, split)) continue;
+      for (const Pipeline& pipeline : pipelines_) add_layouts(*framework, layout, pipeline, micro_batches);
+    }
+  }
+
+  void add_layouts(const Framework& framework, model::Layout layout, const Pipeline& pipeline,
+                   const std::vector<MicroBatch>& micro_batches) {
+    const std::int64_t rest = limits_.gpus / (layout.tensor_parallel * layout.context_parallel);
+    if (rest % pipeline.ranks != 0 || (pipeline.ranks > 1 && !framework.pipeline_parallel)) return;
+    layout.pipeline_parallel = pipeline.ranks;
+    layout.virtual_stages = pipeline.virtual_stages;
+    layout.schedule = pipeline.virtual_stages > 1 ? model::Schedule::interleaved : layout.schedule;
+    layout.data_parallel = rest / pipeline.ranks;
+    if (limits_.global_batch % layout.data_parallel != 0) {
+      return refuse("--global-batch is no multiple of the data parallel ranks");
+    }
+    const std::int64_t ranks = parallel::sharing_ranks(layout);
+    for (const model::Sharding& sharding : framework.shardings(ranks, layout.tensor_parallel, links_.gpus_per_node)) {
+      // A mesh of groups has whole context parallel groups in each.
+      if (sharding.kind == model::Shardings::hsdp && sharding.count % layout.context_parallel != 0) continue;
+      layout.sharding = sharding;
+      const std::vector<Checkpointing> kinds = framework.checkpointings();
+      for (std::size_t at = 0; at < micro_batches.size(); ++at) {
+        const auto kind = std::find(kinds.begin(), kinds.end(), micro_batches[at].checkpointing);
+        if (kind == kinds.end()) continue;
+        add_candidate(framework, layout, micro_batches[at], first_work_ + at);
+      }
+    }
+  }
+
+  void add_candidate(const Framework& framework, const model::Layout& layout, const MicroBatch& micro_batch,
+                     std::size_t work) {
+    const std::int64_t of_rank = limits_.global_batch / layout.data_parallel;
+    if (of_rank % micro_batch.size != 0) return;
+    Candidate candidate{.framework = &framework,
+                        .layout = layout,
+                        .micro_batch = micro_batch,
+                        .micro_batches = of_rank / micro_batch.size,
+                        .time = {},
+                        .work = work};
+    const model::TrainingJob job = job_of(job_, candidate);
+    if (const core::Status known = parallel::check_modelled(job, "a plan"); !known) {
+      return refuse(known.error().message);
+    }
+    const auto time = layout_time(job, space_.work[work], links_);
+    if (!time) return refuse(time.error().message);
+    candidate.time = *time;
+    candidate.step = time->step();
+    const std::tuple key{&framework,
+                         layout.tensor_parallel,
+                         layout.context_parallel,
+                         layout.expert_parallel,
+                         layout.pipeline_parallel,
+                         layout.virtual_stages,
+                         layout.sharding.kind,
+                         layout.sharding.count,
+                         micro_batch.checkpointing.on,
+                         micro_batch.checkpointing.policy.kind};
+    candidate.family = families_.try_emplace(key, static_cast<std::uint32_t>(families_.size())).first->second;
+    space_.candidates.push_back(candidate);
+  }
+
+  using Family = std::tuple<const Framework*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                            model::Shardings, std::int64_t, bool, model::Checkpoints>;
+
+  analysis::Analysis& analysis_;
+  const model::TrainingJob& job_;
+  const SpaceLimits& limits_;
+  const Links& links_;
+  const utilisation::GpuPeaks& peaks_;
+  std::optional<connect::WiredGraph> whole_;
+  std::vector<Checkpointing> kinds_;
+  std::vector<Pipeline> pipelines_;
+  std::map<Family, std::uint32_t> families_;
+  std::size_t first_work_ = 0;  ///< of the split that is being added
+  LayoutSpace space_;
+};
+
+}  // namespace layout_space_detail
+
+GPUMEM_INLINE model::TrainingJob job_of(const model::TrainingJob& job, const Candidate& candidate) {
+  model::TrainingJob one = job;
+  one.layout = candidate.layout;
+  one.batch_size = candidate.micro_batch.size;
+  one.gradient_accumulation = candidate.micro_batches;
+  one.activation_checkpointing = candidate.micro_batch.checkpointing.on;
+  one.checkpoints = candidate.micro_batch.checkpointing.policy;
+  if (one.loop != model::Loop::script) return one;
+  const bool usual_place = one.zero_grad == model::row_of(model::Loop::script).zero_grad;
+  one.loop = candidate.framework->loop;
+  if (usual_place) one.zero_grad = model::row_of(one.loop).zero_grad;
+  return one;
+}
+
+GPUMEM_INLINE core::Result<LayoutSpace> layout_space(analysis::Analysis& analysis, const model::TrainingJob& job,
+                                                     const SpaceLimits& limits, const Links& links,
+                                                     const utilisation::GpuPeaks& peaks) {
+  return layout_space_detail::Space(analysis, job, limits, links, peaks).run();
+}
+
+}  // namespace gpumem::search

@@ -1,0 +1,60 @@
+// Enters: a model, a number of GPUs, a batch and the frameworks that may run it. Leaves: every layout that can be, each
+// with the time of a step, the fastest first; and the rules that refused others. Units: GPUs, samples, seconds.
+//
+// Tensor parallel ranks are in one node. The numbers of ranks divide the GPUs, a micro-batch and its count the batch.
+// What can be is said by parallel::check_modelled(), parallel::stage_layers() and parallel::rank_graph(), and by
+// nothing here.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "gpumem/analysis/analysis.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/search/framework.hpp"
+#include "gpumem/search/layout_time.hpp"
+#include "gpumem/search/links.hpp"
+
+namespace gpumem::search {
+
+/// One way to run the job.
+struct Candidate {
+  const Framework* framework = nullptr;
+  model::Layout layout;
+  MicroBatch micro_batch;
+  std::int64_t micro_batches = 1;  ///< of a step
+  LayoutTime time;
+  double step = 0.0;         ///< seconds
+  std::uint32_t family = 0;  ///< equal where nothing but the micro-batches differ
+  std::size_t work = 0;      ///< index into LayoutSpace::work
+};
+
+struct LayoutSpace {
+  std::vector<Candidate> candidates;  ///< by step, ascending
+  std::vector<BlockWork> work;
+  std::map<std::string, std::int64_t> refused;  ///< by rule: how many layouts, counted before micro-batches are
+};
+
+struct SpaceLimits {
+  std::int64_t gpus = 1;
+  std::int64_t global_batch = 1;
+  std::vector<const Framework*> frameworks;
+};
+
+/// The job as this candidate runs it.
+[[nodiscard]] model::TrainingJob job_of(const model::TrainingJob& job, const Candidate& candidate);
+
+/// `analysis` is of the job, and is left at another one. Errors: those of connecting; deadline_exceeded. That nothing
+/// can be is no error.
+[[nodiscard]] core::Result<LayoutSpace> layout_space(analysis::Analysis& analysis, const model::TrainingJob& job,
+                                                     const SpaceLimits& limits, const Links& links,
+                                                     const utilisation::GpuPeaks& peaks);
+
+}  // namespace gpumem::search
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/search/impl/layout_space_inl.hpp"
+#endif

@@ -1,0 +1,17 @@
+// Enters: a job under fully_shard(). Leaves: Framework's row of torchtitan, and the job as its TOML file has it.
+// Source: torchtitan 0.1, torchtitan/config_manager.py (names and defaults), distributed/parallel_dims.py (what may
+// stand together), models/llama3/infra/parallelize.py (checkpointing; tensor parallel with sequence parallel).
+#pragma once
+
+#include "gpumem/search/framework.hpp"
+
+namespace gpumem::search {
+
+[[nodiscard]] Framework torchtitan();
+
+}  // namespace gpumem::search
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/search/impl/torchtitan_inl.hpp"
+#endif

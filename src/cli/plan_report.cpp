@@ -1,0 +1,164 @@
+#include "plan_report.hpp"
+
+#include <algorithm>
+
+#include "figures.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "gpumem/parallel/layout.hpp"
+#include "report.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using search::LayoutPlan;
+using search::PlannedLayout;
+
+/// The options of a job that a plan chooses.
+constexpr std::array<std::string_view, 13> kChosen = {"batch_size",
+                                                      "accumulate",
+                                                      "checkpointing",
+                                                      "data_parallel",
+                                                      "sharding",
+                                                      "tensor_parallel",
+                                                      "sequence_parallel",
+                                                      "pipeline_parallel",
+                                                      "virtual_stages",
+                                                      "schedule",
+                                                      "context_parallel",
+                                                      "expert_parallel",
+                                                      "loop"};
+
+Json value_json(const job::OptionValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag;
+  if (const std::int64_t* number = std::get_if<std::int64_t>(&value)) return *number;
+  return job::to_text(value);
+}
+
+Json options_json(const model::TrainingJob& training) {
+  const JobRequest asked = {.training = training};
+  Json options = Json::object();
+  for (const std::string_view name : kChosen) {
+    const job::JobOption* option = job::find_option(name);
+    const auto value = option->place.get(asked);
+    if (value) options[std::string(name)] = value_json(*value);
+  }
+  return options;
+}
+
+core::Bytes headroom(const PlannedLayout& layout, const GpuProfile& gpu) {
+  return core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - layout.memory.upper.count(), 0));
+}
+
+Json layout_json(const PlannedLayout& layout, const LayoutPlan& plan, const GpuProfile& gpu) {
+  const search::LayoutTime& time = layout.time;
+  Json json;
+  json["framework"] = layout.framework->name;
+  json["options"] = options_json(layout.job);
+  json["estimate"] = to_json(layout.memory);
+  json["headroom_bytes"] = headroom(layout, gpu).count();
+  json["step_seconds"] = rounded(layout.step);
+  json["step"] = {{"compute", rounded(time.compute)},    {"tensor", rounded(time.tensor)},
+                  {"context", rounded(time.context)},    {"experts", rounded(time.experts)},
+                  {"sharding", rounded(time.sharding)},  {"pipeline", rounded(time.pipeline)},
+                  {"optimizer", rounded(time.optimizer)}};
+  json["samples_per_second"] = rounded(layout.samples);
+  json["tokens_per_second_per_gpu"] = layout.tokens > 0.0 ? Json(rounded(layout.tokens)) : Json(nullptr);
+  json["settings"] = {{"format", layout.framework->settings},
+                      {"text", layout.framework->settings_of(layout.job, plan.blocks)}};
+  return json;
+}
+
+void add_ranks(std::string& text, std::string_view kind, std::int64_t ranks) {
+  if (ranks > 1) text += (text.empty() ? "" : ", ") + std::string(kind) + " " + std::to_string(ranks);
+}
+
+std::string row(std::size_t number, const PlannedLayout& layout, const GpuProfile& gpu, std::size_t width) {
+  constexpr std::size_t kFigure = 11;
+  std::string text = padded(std::to_string(number), 3, true) + "  " + padded(layout.framework->name, 11, false) +
+                     padded(layout_text(layout.job), width, false);
+  for (const core::Bytes bytes : {layout.memory.expected, layout.memory.upper, headroom(layout, gpu)}) {
+    text += padded(core::to_string(bytes), kFigure, true);
+  }
+  text += padded(text_of("%.3g s", layout.step), kFigure, true);
+  text += padded(layout.tokens > 0.0 ? text_of("%.0f", layout.tokens) : text_of("%.3g", layout.samples), 14, true);
+  return text + "\n";
+}
+
+std::string counts(const LayoutPlan& plan) {
+  const std::int64_t fitting = static_cast<std::int64_t>(plan.layouts.size());
+  std::string text = core::with_separators(plan.candidates) +
+                     " layouts can be: " + core::with_separators(plan.candidates - plan.slower - fitting) +
+                     " that would be as fast or faster do not fit";
+  if (plan.slower > 0) text += ", " + core::with_separators(plan.slower) + " slower ones were not looked at";
+  return text + "\n";
+}
+
+}  // namespace
+
+std::string layout_text(const model::TrainingJob& job) {
+  const model::Layout& layout = job.layout;
+  std::string text;
+  add_ranks(text, "tensor", layout.tensor_parallel);
+  add_ranks(text, "context", layout.context_parallel);
+  add_ranks(text, "pipeline", layout.pipeline_parallel);
+  if (layout.virtual_stages > 1) text += " x " + std::to_string(layout.virtual_stages) + " stages";
+  add_ranks(text, "expert", layout.expert_parallel);
+  text += (text.empty() ? "" : ", ") + std::string("data ") + std::to_string(layout.data_parallel) + " (" +
+          parallel::name_of(layout.sharding) + "), micro-batch " + std::to_string(job.batch_size) + " x " +
+          std::to_string(job.gradient_accumulation);
+  if (!job.activation_checkpointing) return text;
+  return text + ", checkpointing " + std::string(model::name_of(model::kCheckpoints, job.checkpoints.kind));
+}
+
+Json to_json(const Evaluation& evaluation, const LayoutPlan& plan, const search::Question& question) {
+  Json json = head_json(evaluation);
+  for (const std::string_view name : kChosen) json["job"].erase(std::string(name));
+  json["gpus"] = plan.gpus;
+  json["global_batch"] = question.global_batch;
+  json["layouts"] = Json::array();
+  for (const PlannedLayout& layout : plan.layouts) {
+    json["layouts"].push_back(layout_json(layout, plan, *evaluation.gpu));
+  }
+  json["candidates"] = plan.candidates;
+  json["too_large"] = plan.too_large;
+  json["estimated"] = plan.estimated;
+  json["slower"] = plan.slower;
+  json["refused"] = Json::array();
+  for (const auto& [rule, count] : plan.refused) json["refused"].push_back({{"rule", rule}, {"layouts", count}});
+  json["assumed"] = to_json(plan.assumed);
+  return json;
+}
+
+std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, std::int64_t global_batch, std::size_t settings) {
+  std::size_t width = std::string_view("layout").size();
+  for (const PlannedLayout& layout : plan.layouts) width = std::max(width, layout_text(layout.job).size());
+  std::string text = core::with_separators(plan.gpus) + (plan.gpus == 1 ? " GPU" : " GPUs") + ", " +
+                     core::with_separators(global_batch) + " samples a step\n" + counts(plan) + "\n  #  " +
+                     padded("framework", 11, false) + padded("layout", width, false) + padded("memory", 11, true) +
+                     padded("up to", 11, true) + padded("headroom", 11, true) + padded("step", 11, true);
+  const bool tokens = !plan.layouts.empty() && plan.layouts.front().tokens > 0.0;
+  text += padded(tokens ? "tokens/s/GPU" : "samples/s", 14, true) + "\n";
+  for (std::size_t at = 0; at < plan.layouts.size(); ++at) text += row(at + 1, plan.layouts[at], gpu, width);
+  for (std::size_t at = 0; at < std::min(settings, plan.layouts.size()); ++at) {
+    const PlannedLayout& layout = plan.layouts[at];
+    text += "\nlayout " + std::to_string(at + 1) + " as " + std::string(layout.framework->settings) + ":\n" +
+            layout.framework->settings_of(layout.job, plan.blocks);
+  }
+  text += "\n";
+  for (const estimate::Assumption& assumption : plan.assumed) text += "assumed: " + assumption.text + "\n";
+  return text;
+}
+
+Error no_layout(const LayoutPlan& plan, const Evaluation& evaluation) {
+  std::string message = "no layout on " + core::with_separators(plan.gpus) + " of " + evaluation.gpu->name +
+                        " is known to fit: " + core::with_separators(plan.candidates) +
+                        " can be, and none of them fits";
+  const auto most = std::max_element(plan.refused.begin(), plan.refused.end(),
+                                     [](const auto& left, const auto& right) { return left.second < right.second; });
+  if (most != plan.refused.end()) message += "; of the others, most break this rule: " + most->first;
+  return {ErrorCode::missing_information, std::move(message), {evaluation.graph->file(), 0, {}}};
+}
+
+}  // namespace gpumem::cli

@@ -1,0 +1,176 @@
+"""plan(): the layouts over GPUs that fit, the fastest first; `import gpumem` has it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from . import _gpumem
+from ._answers import Assumption
+from ._api import _summary
+from ._arguments import Path as _Path
+from ._arguments import integer, job_of, text_of
+from ._gpumem import Summary
+
+#: The names that `framework` takes, beside "any".
+FRAMEWORKS: tuple[str, ...] = _gpumem.FRAMEWORKS
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """One way to run a job on several GPUs.
+
+    framework: one of FRAMEWORKS.
+    options: the options of estimate() that make it: "data_parallel", "batch_size", ...
+    expected_bytes, upper_bytes: what the rank that takes most takes; headroom_bytes: what is left
+        of the GPU beyond upper_bytes.
+    step_seconds: of a step by a roofline, not measured; step: its parts, in seconds.
+    samples_per_second: of all GPUs. tokens_per_second_per_gpu: None for a model that reads none.
+    settings_format, settings: the same in the framework's own words, ready to paste.
+    """
+
+    framework: str
+    options: dict[str, object]
+    expected_bytes: int
+    upper_bytes: int
+    headroom_bytes: int
+    step_seconds: float
+    step: dict[str, float]
+    samples_per_second: float
+    tokens_per_second_per_gpu: float | None
+    settings_format: str
+    settings: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """The fastest layouts that fit. str(plan) is the table that `gpumem plan` prints.
+
+    gpus: on how many GPUs. layouts: the fastest first; empty where none fits.
+    candidates: layouts that can be; of them too_large and slower ones got no estimate, estimated
+        ones did.
+    refused: how many layouts each rule refused.
+    assumed: what the times take as given.
+    """
+
+    gpus: int
+    global_batch: int
+    layouts: tuple[Layout, ...]
+    candidates: int
+    too_large: int
+    estimated: int
+    slower: int
+    refused: dict[str, int]
+    assumed: tuple[Assumption, ...]
+    report: _gpumem.Report = dataclasses.field(repr=False, compare=False)
+
+    def json(self) -> str:
+        """What `gpumem plan --json` prints."""
+        return self.report.json()
+
+    def __str__(self) -> str:
+        return self.report.text()
+
+
+def plan(
+    summary: Summary | _Path,
+    *,
+    global_batch: int,
+    gpus: int | None = None,
+    framework: str = "any",
+    gpus_per_node: int | None = None,
+    network_gbps: float | None = None,
+    show: int = 10,
+    gpu: _Path = "a100-40gb",
+    optimizer: str = "adamw",
+    precision: str = "bf16-mixed",
+    loss: str = "cross-entropy",
+    input: str | Sequence[int] | None = None,
+    seq_length: int | None = None,
+    samples: int | None = None,
+    loop: str = "script",
+    transformers: str = "4.48",
+    batch_lengths: str = "alike",
+    zero_grad: str = "before-forward",
+    software: str | None = None,
+    alloc_conf: str | None = None,
+    foreach: bool = True,
+    fused: bool = False,
+    weight_decay: bool = False,
+    prefetch: bool = False,
+    cudnn_benchmark: bool = False,
+    validation: bool = False,
+    attention: str = "sdpa",
+    offload: str = "none",
+    freeze: str | None = None,
+    train: str | None = None,
+    lora: int | None = None,
+    lora_targets: str | None = None,
+    lora_dtype: str = "fp32",
+    lora_dropout: float = 0.0,
+    quantize: str = "none",
+    base_dtype: str = "precision",
+    strict: bool = False,
+    deadline_ms: int = 0,
+) -> Plan:
+    """The layouts over GPUs that fit, ranked by the time of a step; the options are those of estimate().
+
+    global_batch: samples a step, of all GPUs.
+    gpus: how many; None: the fewest of 1, 2, 4, ... on which a layout fits.
+    framework: one of FRAMEWORKS, or "any".
+    gpus_per_node, network_gbps: None: as the GPU's profile says.
+    show: how many layouts are looked for.
+
+    Raises UsageError for a value out of range or an unknown name. That no layout fits is an answer:
+    layouts is empty.
+    """
+    options = dict(locals())
+    for name in ("summary", "global_batch", "gpus", "framework", "gpus_per_node", "network_gbps", "show"):
+        del options[name]
+    # Options whose defaults differ from estimate()'s are always given.
+    job = job_of({**options, "batch_size": 1})
+    report = _gpumem.plan(
+        _summary(summary),
+        job,
+        integer("global_batch", global_batch, 1),
+        None if gpus is None else integer("gpus", gpus, 1),
+        text_of("framework", framework),
+        None if gpus_per_node is None else integer("gpus_per_node", gpus_per_node, 1),
+        None if network_gbps is None else float(network_gbps),
+        integer("show", show, 1),
+        integer("deadline_ms", deadline_ms, 0),
+    )
+    return _plan_of(json.loads(report.json()), report)
+
+
+def _plan_of(fields: dict[str, Any], report: _gpumem.Report) -> Plan:
+    return Plan(
+        gpus=fields["gpus"],
+        global_batch=fields["global_batch"],
+        layouts=tuple(_layout_of(layout) for layout in fields["layouts"]),
+        candidates=fields["candidates"],
+        too_large=fields["too_large"],
+        estimated=fields["estimated"],
+        slower=fields["slower"],
+        refused={each["rule"]: each["layouts"] for each in fields["refused"]},
+        assumed=tuple(Assumption(each["about"], each["text"]) for each in fields["assumed"]),
+        report=report,
+    )
+
+
+def _layout_of(fields: dict[str, Any]) -> Layout:
+    return Layout(
+        framework=fields["framework"],
+        options=fields["options"],
+        expected_bytes=fields["estimate"]["expected_bytes"],
+        upper_bytes=fields["estimate"]["upper_bytes"],
+        headroom_bytes=fields["headroom_bytes"],
+        step_seconds=fields["step_seconds"],
+        step=fields["step"],
+        samples_per_second=fields["samples_per_second"],
+        tokens_per_second_per_gpu=fields["tokens_per_second_per_gpu"],
+        settings_format=fields["settings"]["format"],
+        settings=fields["settings"]["text"],
+    )

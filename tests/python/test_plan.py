@@ -1,0 +1,64 @@
+"""plan(): what it gives is what the command line gives."""
+
+import inspect
+import json
+import pickle
+import unittest
+
+import gpumem
+from support import SOURCE, command_line
+
+LLAMA = SOURCE / "tests" / "golden" / "cli" / "configs" / "llama_made_up.json"
+ASKED = {"gpu": "h100-80gb", "gpus": 4, "seq_length": 128, "global_batch": 8}
+WORDS = (LLAMA, "--gpu", "h100-80gb", "--gpus", "4", "--seq", "128", "--global-batch", "8")
+
+
+class Plan(unittest.TestCase):
+    def test_is_the_command_lines(self):
+        plan = gpumem.plan(LLAMA, **ASKED, framework="megatron", show=3)
+        printed = command_line("plan", *WORDS, "--framework", "megatron", "--show", "3", "--json")
+        expected = json.loads(printed.stdout)
+        self.assertEqual(json.loads(plan.json()), expected)
+        self.assertEqual((plan.gpus, plan.global_batch, len(plan.layouts)), (4, 8, 3))
+        for layout, other in zip(plan.layouts, expected["layouts"]):
+            self.assertEqual(layout.framework, "megatron")
+            self.assertEqual(layout.options, other["options"])
+            self.assertEqual(layout.upper_bytes, other["estimate"]["upper_bytes"])
+            self.assertIn("--global-batch-size 8\n", layout.settings)
+        lines = command_line("plan", *WORDS, "--framework", "megatron", "--show", "3").stdout
+        self.assertTrue(lines.endswith(str(plan)), lines)
+        self.assertEqual(pickle.loads(pickle.dumps(plan)).json(), plan.json())
+
+    def test_a_layout_is_an_estimates_options(self):
+        plan = gpumem.plan(LLAMA, **ASKED, show=2)
+        for layout in plan.layouts:
+            options = {name: value for name, value in layout.options.items()}
+            again = gpumem.estimate(
+                LLAMA, gpu="h100-80gb", seq_length=128, precision="bf16-mixed", optimizer="adamw", **options
+            )
+            self.assertEqual(again.expected_bytes, layout.expected_bytes)
+            self.assertTrue(again.fits)
+
+    def test_where_nothing_fits(self):
+        plan = gpumem.plan(LLAMA, gpu="a100-40gb-mig-1g.5gb", gpus=2, seq_length=65536, global_batch=2)
+        self.assertEqual(plan.layouts, ())
+        self.assertIn("no layout on 2 of a100-40gb-mig-1g.5gb", str(plan))
+
+    def test_wrong_words(self):
+        for wrong in ({"framework": "jax"}, {"gpus": 0}, {"global_batch": 0}, {"show": 0}, {"network_gbps": 0.0}):
+            with self.assertRaises(gpumem.UsageError, msg=wrong):
+                gpumem.plan(LLAMA, **{**ASKED, **wrong})
+
+    def test_options_are_those_of_estimate(self):
+        every = inspect.signature(gpumem.estimate).parameters
+        own = {"global_batch", "gpus", "framework", "gpus_per_node", "network_gbps", "show"}
+        for name, parameter in inspect.signature(gpumem.plan).parameters.items():
+            if name in own:
+                continue
+            self.assertEqual(parameter.annotation, every[name].annotation, name)
+            if name not in ("optimizer", "precision"):
+                self.assertEqual(parameter.default, every[name].default, name)
+
+
+if __name__ == "__main__":
+    unittest.main()

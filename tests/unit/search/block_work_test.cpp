@@ -1,0 +1,107 @@
+// What one block costs, against the whole model's kernels.
+#include "gpumem/search/block_work.hpp"
+
+#include <array>
+
+#include "small_transformers.hpp"
+
+namespace gpumem::search {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::small_gpt;
+using testing::small_llama;
+using testing::succeeds;
+
+utilisation::GpuPeaks peaks() {
+  const auto profile = device::find_profile("h100-80gb");
+  EXPECT_TRUE(succeeds(profile));
+  const auto found = utilisation::peaks_of(*profile);
+  EXPECT_TRUE(succeeds(found));
+  return found ? *found : utilisation::GpuPeaks();
+}
+
+core::Result<std::vector<BlockWork>> work_of(const model::TrainingJob& job, std::vector<MicroBatch> micro_batches) {
+  analysis::Analysis analysis(job);
+  return block_work(analysis, job, micro_batches, peaks());
+}
+
+double kernels_of(const model::TrainingJob& job) {
+  analysis::Analysis analysis(job);
+  const auto work = analysis.work();
+  EXPECT_TRUE(succeeds(work));
+  return work ? utilisation::step_time(**work, job, peaks()).kernels : 0.0;
+}
+
+TEST(BlockWork, PartsComeToTheWholeModel) {
+  const model::TrainingJob job = small_llama(5);
+  const auto found = work_of(job, {{1, {}}});
+  ASSERT_TRUE(succeeds(found));
+  ASSERT_EQ(found->size(), 1U);
+  const BlockWork& work = found->front();
+  EXPECT_EQ(work.blocks, 5);
+  const auto sum = [&](auto member) { return work.before.*member + 5 * work.block.*member + work.behind.*member; };
+  EXPECT_EQ(sum(&PartWork::parameters), job.graph->parameters());
+  const double parts = sum(&PartWork::forward) + sum(&PartWork::backward) + sum(&PartWork::optimizer);
+  EXPECT_NEAR(parts, kernels_of(job), 0.05 * kernels_of(job));
+}
+
+TEST(BlockWork, EveryMicroBatchHasItsOwn) {
+  const auto found = work_of(small_llama(4), {{1, {}}, {8, {}}, {8, {true, {model::Checkpoints::full, 0}}}});
+  ASSERT_TRUE(succeeds(found));
+  ASSERT_EQ(found->size(), 3U);
+  EXPECT_GT((*found)[1].block.backward, (*found)[0].block.backward);
+  EXPECT_NEAR((*found)[2].block.backward, (*found)[1].block.backward + (*found)[1].block.forward,
+              0.05 * (*found)[1].block.backward)
+      << "a block's forward runs again";
+  EXPECT_EQ((*found)[2].block.forward, (*found)[1].block.forward);
+}
+
+TEST(BlockWork, TensorParallelRanksShareABlockAndSumTwiceAWay) {
+  model::TrainingJob job = small_llama(4);
+  const auto whole = work_of(job, {{2, {}}});
+  job.layout.tensor_parallel = 4;
+  const auto part = work_of(job, {{2, {}}});
+  ASSERT_TRUE(succeeds(whole));
+  ASSERT_TRUE(succeeds(part));
+  EXPECT_EQ(part->front().sent.sums, 2) << "behind the attention and behind the feed-forward layer";
+  EXPECT_EQ(part->front().sent.hidden, 2.0 * 2 * 128 * 256) << "two samples in bfloat16";
+  const std::int64_t norms = 2 * 256;
+  EXPECT_EQ(part->front().block.parameters, (whole->front().block.parameters - norms) / 4 + norms);
+}
+
+TEST(BlockWork, ContextParallelRanksSendKeysAndValues) {
+  model::TrainingJob job = small_llama(4);
+  job.layout.context_parallel = 2;
+  const auto found = work_of(job, {{1, {}}});
+  ASSERT_TRUE(succeeds(found));
+  EXPECT_GE(found->front().sent.keys_values, 2.0 * 2 * 64 * 128) << "four heads of 32, half of the positions";
+  EXPECT_EQ(found->front().sent.hidden, 2.0 * 64 * 256);
+}
+
+TEST(BlockWork, ExpertsGetTheirTokens) {
+  model::TrainingJob job = small_gpt(4, R"(, "num_experts": 8, "moe_router_topk": 2, "swiglu": true)");
+  job.layout.expert_parallel = 4;
+  const auto found = work_of(job, {{1, {}}});
+  ASSERT_TRUE(succeeds(found));
+  EXPECT_GT(found->front().sent.routed, 0.0);
+}
+
+TEST(BlockWork, AModelOfTwoBlocksIsSharedOut) {
+  const model::TrainingJob job = small_llama(2);
+  const auto found = work_of(job, {{1, {}}});
+  ASSERT_TRUE(succeeds(found));
+  EXPECT_EQ(found->front().blocks, 2);
+  EXPECT_NEAR(2 * (found->front().block.forward + found->front().block.backward + found->front().block.optimizer),
+              kernels_of(job), 1e-9);
+}
+
+TEST(BlockWork, ASplitThatCannotBeIsRefusedByItsRule) {
+  model::TrainingJob job = small_llama(4);
+  job.layout.tensor_parallel = 3;
+  EXPECT_TRUE(fails(work_of(job, {{1, {}}}), ErrorCode::invalid_argument, 0, "tensor parallel ranks cannot share"));
+}
+
+}  // namespace
+}  // namespace gpumem::search

@@ -1,0 +1,98 @@
+// The layouts that fit, on GPUs that are made small.
+#include "gpumem/search/find_layouts.hpp"
+
+#include <algorithm>
+
+#include "gpumem/search/frameworks.hpp"
+#include "small_transformers.hpp"
+
+namespace gpumem::search {
+namespace {
+
+using core::ErrorCode;
+using testing::fails;
+using testing::small_llama;
+using testing::succeeds;
+
+device::GpuProfile gpu_of(std::int64_t mebibytes) {
+  auto profile = device::find_profile("h100-80gb");
+  EXPECT_TRUE(succeeds(profile));
+  profile->memory_bytes.value = mebibytes << 20;
+  profile->usable_bytes.reset();
+  return *profile;
+}
+
+Question question(std::optional<std::int64_t> gpus, std::int64_t batch, std::string_view framework = "fsdp2") {
+  Question asked;
+  asked.gpus = gpus;
+  asked.global_batch = batch;
+  asked.frameworks = *frameworks_of(framework);
+  return asked;
+}
+
+TEST(FindLayouts, GivesTheFastestThatFit) {
+  const auto plan = find_layouts(small_llama(8), gpu_of(80 << 10), question(8, 16));
+  ASSERT_TRUE(succeeds(plan));
+  EXPECT_EQ(plan->gpus, 8);
+  EXPECT_EQ(plan->blocks, 8);
+  ASSERT_EQ(plan->layouts.size(), 10U);
+  EXPECT_TRUE(std::is_sorted(plan->layouts.begin(), plan->layouts.end(),
+                             [](const auto& left, const auto& right) { return left.step < right.step; }));
+  for (const PlannedLayout& layout : plan->layouts) {
+    EXPECT_TRUE(layout.memory.fits);
+    EXPECT_DOUBLE_EQ(layout.tokens, 16.0 * 128 / layout.step / 8);
+  }
+  EXPECT_EQ(plan->candidates, plan->too_large + plan->estimated + plan->slower);
+}
+
+TEST(FindLayouts, FindsTheFewestGpusThatDo) {
+  const model::TrainingJob job = small_llama(8, 2048, 256);
+  const auto plan = find_layouts(job, gpu_of(4608), question({}, 32));
+  ASSERT_TRUE(succeeds(plan));
+  ASSERT_FALSE(plan->layouts.empty());
+  EXPECT_GT(plan->gpus, 1);
+  const auto fewer = find_layouts(job, gpu_of(4608), question(plan->gpus / 2, 32));
+  ASSERT_TRUE(succeeds(fewer));
+  EXPECT_TRUE(fewer->layouts.empty());
+  EXPECT_EQ(fewer->slower, 0) << "each was looked at";
+}
+
+TEST(FindLayouts, EndsWhenAsManyFitAsAreAskedFor) {
+  Question one = question(8, 16);
+  one.show = 1;
+  std::size_t told = 0;
+  one.progress = [&told](std::size_t done, std::size_t all) {
+    EXPECT_LT(done, all);
+    ++told;
+  };
+  const auto plan = find_layouts(small_llama(8), gpu_of(80 << 10), one);
+  ASSERT_TRUE(succeeds(plan));
+  EXPECT_EQ(plan->layouts.size(), 1U);
+  EXPECT_GT(plan->slower, 0);
+  EXPECT_EQ(static_cast<std::int64_t>(told), plan->candidates - plan->slower);
+}
+
+TEST(FindLayouts, RefusesWhatIsNoQuestion) {
+  const model::TrainingJob job = small_llama(4);
+  EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(0, 8)), ErrorCode::invalid_argument, 0, "--gpus"));
+  EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(8, 0)), ErrorCode::invalid_argument, 0, "--global-batch"));
+  Question nobody = question(8, 8);
+  nobody.frameworks.clear();
+  EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), nobody), ErrorCode::invalid_argument, 0, "framework"));
+}
+
+TEST(FindLayouts, IgnoresTheJobsOwnLayout) {
+  model::TrainingJob other = small_llama(8);
+  other.layout.tensor_parallel = 3;
+  other.batch_size = 77;
+  other.activation_checkpointing = true;
+  const auto left = find_layouts(other, gpu_of(80 << 10), question(4, 8));
+  const auto right = find_layouts(small_llama(8), gpu_of(80 << 10), question(4, 8));
+  ASSERT_TRUE(succeeds(left));
+  ASSERT_TRUE(succeeds(right));
+  ASSERT_EQ(left->layouts.size(), right->layouts.size());
+  EXPECT_EQ(left->layouts.front().job.layout, right->layouts.front().job.layout);
+}
+
+}  // namespace
+}  // namespace gpumem::search
