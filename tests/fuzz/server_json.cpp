@@ -43,6 +43,9 @@ bool gpumem::fuzz::fuzz_one(std::string_view input) {
     return false;
   }
   require(place::validate(*server).has_value(), "a server that was read is valid");
+  const std::string written = place::to_json(*server);
+  const auto again = place::parse_server(written, "written.json", find_builtin);
+  require(again && place::to_json(*again) == written, "a server that was written is read back");
   place::Request request;
   request.id = "fuzzed";
   request.memory = Bytes(std::int64_t{8} << 30);

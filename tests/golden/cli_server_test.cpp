@@ -41,7 +41,7 @@ TEST_F(CliServer, PrintsWhatPlaceReads) {
 TEST_F(CliServer, PlaceDecidesOnThisMachine) {
   const std::string vgg = "place models/summaries/vgg16.torchsummary.txt --id vgg16 --server live --window 200ms ";
   expect_golden_run("place_live", vgg + "--batch 64 --policy best-fit");
-  expect_golden_run("place_live_smact", vgg + "--batch 64 --policy magm --smact 0.7");
+  expect_golden_run("place_live_smact", vgg + "--batch 64 --policy mug --smact 0.7");
 }
 
 TEST_F(CliServer, PrintsALineASecondForPeople) {

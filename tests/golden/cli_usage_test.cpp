@@ -114,8 +114,8 @@ TEST(CliErrors, WrongInputNamesThePlace) {
 
 TEST(CliHelp, IsNoError) {
   for (const char* words : {"--help", "estimate --help", "batch --help", "evaluate --help", "calibrate --help",
-                            "gpus --help", "replay-trace --help", "model --help", "model run --help", "fit --help",
-                            "advise --help", "timeline --help", "simulate --help"}) {
+                            "gpus --help", "server --help", "replay-trace --help", "model --help", "model run --help",
+                            "fit --help", "advise --help", "timeline --help", "simulate --help"}) {
     const Outcome result = run(words);
     EXPECT_EQ(result.exit, 0) << words;
     EXPECT_NE(result.out.find("Usage"), std::string::npos) << words;

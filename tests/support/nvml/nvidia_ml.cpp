@@ -281,8 +281,9 @@ int nvmlGpmQueryDeviceSupport(Device device, GpmSupport* support) {
 }
 
 int nvmlGpmSampleAlloc(GpmSample* sample) {
-  *sample = new GpmSampleHandle();  // NOLINT: C's way
-  return Call("nvmlGpmSampleAlloc").code();
+  const Call call("nvmlGpmSampleAlloc");
+  if (!call.failed()) *sample = new GpmSampleHandle();  // NOLINT: C's way
+  return call.code();
 }
 
 int nvmlGpmSampleFree(GpmSample sample) {

@@ -252,7 +252,7 @@ class Reader {
     }
     if (!unknown_activity_.empty()) {
       warn("SM activity is not known of " + unknown_activity_ +
-           ": a MIG slice's needs a window, a Hopper GPU or later, and a driver of version 520 or later");
+           ": no counter of this driver tells it (a MIG slice's needs a window, and a Hopper GPU or later)");
     }
   }
 
