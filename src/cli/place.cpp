@@ -25,7 +25,8 @@ using place::ServerGpu;
 /// Not now, but later: neither done nor an error.
 constexpr int kMustWait = 5;
 
-/// What --smact estimate asks.
+/// In place of a share after --smact, and what that asks.
+constexpr const char* kEstimateSmact = "estimate";
 constexpr const char* kSmactEstimator = "utilisation-mlp";
 
 /// What is to be placed, out of a .rad file or out of the options.
@@ -147,15 +148,16 @@ std::string beyond_one_server(const Placing& placing) {
          std::to_string(gpus) + ")\n";
 }
 
-/// The job's SM activity alone: on the kind of GPU that it keeps busiest. Nothing: not asked for.
-core::Result<std::optional<double>> smact_of(const Job& job, const place::Server& server, const std::string& asked,
-                                             Evaluator& evaluator) {
-  if (asked == "none") return std::optional<double>();
-  if (asked != "estimate") {
-    const auto share = share_from(asked, "smact", "a share from 0 to 1, estimate, or none");
-    if (!share) return share.error();
-    return std::optional<double>(*share);
-  }
+/// The share that was told; nothing: none was, or it is to be estimated.
+core::Result<std::optional<double>> told_smact(const std::string& asked) {
+  if (asked == "none" || asked == kEstimateSmact) return std::optional<double>();
+  const auto share = share_from(asked, "smact", "a share from 0 to 1, estimate, or none");
+  if (!share) return share.error();
+  return std::optional<double>(*share);
+}
+
+/// The job's SM activity alone, on the kind of GPU that it keeps busiest.
+core::Result<std::optional<double>> estimated_smact(const Job& job, const place::Server& server, Evaluator& evaluator) {
   const auto estimator = utilisation::make_utilisation_estimator(kSmactEstimator);
   if (!estimator) return estimator.error();
   std::optional<double> most;
@@ -337,6 +339,8 @@ int run_place(const PlaceOptions& options) {
   if (!conditions) return report_error(conditions.error());
   const auto margin = place::parse_margin(options.placing.margin);
   if (!margin) return report_error(margin.error());
+  auto smact = told_smact(options.smact);
+  if (!smact) return report_error(smact.error());
   const auto job = job_of(options);
   if (!job) return report_error(job.error());
   const auto policy = policy_of(*job, options);
@@ -344,7 +348,7 @@ int run_place(const PlaceOptions& options) {
   const auto server = server_from(options.server, options.window);
   if (!server) return report_error(server.error());
   Evaluator evaluator;
-  const auto smact = smact_of(*job, *server, options.smact, evaluator);
+  if (options.smact == kEstimateSmact) smact = estimated_smact(*job, *server, evaluator);
   if (!smact) return report_error(smact.error());
   conditions->smact_together = smact->has_value();
   Placing placing = {*job, *server, **policy, *conditions, *margin, {}, *smact, {}, {}};

@@ -64,6 +64,27 @@ TEST(CliPlace, ConditionsAreValues) {
   EXPECT_EQ(words("--smact-cap 0.4 --margin 8GiB"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
 }
 
+TEST(CliPlace, TheJobsOwnActivityJoinsIn) {
+  // Without it the job goes to GPU 0, beside another that keeps it 41 % busy.
+  expect_golden_run("place_smact", place_vgg("--batch 64 --smact estimate"));
+  const auto placed = [](std::string_view options) {
+    const Outcome result = run(place_vgg("--batch 64 --json " + std::string(options)));
+    EXPECT_EQ(result.err, "");
+    return nlohmann::json::parse(result.out);
+  };
+  const auto estimated = placed("--smact estimate");
+  const Outcome utilisation = run("utilisation models/summaries/vgg16.torchsummary.txt --batch 64 --json");
+  const auto smact = nlohmann::json::parse(utilisation.out)["utilisation"][0]["smact"]["expected"].get<double>();
+  // On the slices of a GPU the same job keeps more of it busy.
+  EXPECT_GE(estimated["request"]["smact"].get<double>(), smact);
+  EXPECT_LE(estimated["request"]["smact"].get<double>(), 1.0);
+  EXPECT_EQ(estimated["decision"]["gpus"][0], "3-mig-1");
+  EXPECT_EQ(placed("--smact 0.3")["decision"]["gpus"][0], "0");
+  EXPECT_EQ(placed("--smact 0.3")["request"]["smact"], 0.3);
+  EXPECT_EQ(placed("--smact 0.5")["decision"]["gpus"][0], "3-mig-1");
+  EXPECT_FALSE(placed("--smact none")["request"].contains("smact"));
+}
+
 TEST(CliPlace, RefusesWhatCannotBeMeant) {
   const auto refuses = [](const std::string& words, int exit, std::string_view part) {
     const Outcome result = run(words);
@@ -79,6 +100,8 @@ TEST(CliPlace, RefusesWhatCannotBeMeant) {
   refuses(place_rad("--free-floor 99999999999TiB"), 2, "--free-floor");
   refuses(place_rad("--smact-cap 80"), 2, "--smact-cap takes a share");
   refuses(place_rad("--gpus 0"), 2, "asks for 0 GPUs");
+  refuses(place_rad("--smact 2"), 2, "--smact takes a share from 0 to 1, estimate, or none, not '2'");
+  refuses(place_vgg("--estimator none --smact estimate"), 2, "--smact estimate needs a batch size");
   refuses(place_rad("--estimator all"), 2, "place takes one estimator");
   refuses("place tests/golden/cli/place/unknown_policy.rad" + std::string(kPlaceServer), 3,
           "unknown_policy.rad:5: there is no policy 'sometimes'");
