@@ -213,6 +213,18 @@ Ended ended_from(Fields& fields) {
   return ended;
 }
 
+decltype(Event::what) what_from(Fields& fields) {
+  const std::string kind = fields.text("kind");
+  if (kind == "queue") return opened_from(fields);
+  if (kind == "join") return joined_from(fields);
+  if (kind == "start") return started_from(fields);
+  if (kind == "recover") return recovers_from(fields);
+  if (kind == "end") return ended_from(fields);
+  if (kind == "cancel") return Cancelled{fields.whole("user")};
+  fields.refuse("kind", "is " + core::quoted(kind) + ", which is no kind of event");
+  return Opened{};
+}
+
 }  // namespace
 
 std::string_view to_string(Ending ending) { return kEndings.at(static_cast<std::size_t>(ending)); }
@@ -248,17 +260,7 @@ core::Result<Event> parse_event(std::string_view line) {
   const auto document = core::JsonDocument::parse(body);
   if (!document) return document.error();
   Fields fields(document->root());
-  Event event;
-  event.job = fields.whole("job");
-  event.at = fields.number("at");
-  const std::string kind = fields.text("kind");
-  if (kind == "queue") event.what = opened_from(fields);
-  else if (kind == "join") event.what = joined_from(fields);
-  else if (kind == "start") event.what = started_from(fields);
-  else if (kind == "recover") event.what = recovers_from(fields);
-  else if (kind == "end") event.what = ended_from(fields);
-  else if (kind == "cancel") event.what = Cancelled{fields.whole("user")};
-  else fields.refuse("kind", "is " + core::quoted(kind) + ", which is no kind of event");
+  Event event{fields.whole("job"), fields.number("at"), what_from(fields)};
   const core::Status whole = fields.finish();
   if (!whole) return whole.error();
   return event;

@@ -14,7 +14,6 @@ class Sleeper {
  public:
   Sleeper() : pid_(fork()) {
     if (pid_ == 0) {
-      setpgid(0, 0);
       while (true) pause();
     }
     setpgid(pid_, pid_);
