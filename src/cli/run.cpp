@@ -91,6 +91,10 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
     if (!gpu.profile.empty()) request.gpu = gpu.profile;
     if (!seen.emplace(request.gpu, true).second) continue;
     const auto evaluation = evaluator.evaluate(request);
+    const bool unsaid = !evaluation && request.training.batch_size == 0;
+    if (unsaid && evaluation.error().code == ErrorCode::invalid_argument) {
+      return usage("a summary tells no batch size: give it with --batch");
+    }
     if (!evaluation) return evaluation.error();
     if (evaluation->answers.size() > 1) return usage("run takes one estimator, not all of them");
     const auto& estimate = evaluation->answers.front().estimate;
@@ -207,10 +211,11 @@ Result<int> run_in_turn(const RunOptions& given) {
   if (!journal) return journal.error();
   auto signals = launcher::Signals::take_over();
   if (!signals) return signals.error();
-  const auto say = [quiet = options->quiet](const std::string& line) {
-    if (!quiet) std::fprintf(stderr, "gpumem: %s\n", line.c_str());
+  const auto warn = [](const std::string& line) { std::fprintf(stderr, "gpumem: %s\n", line.c_str()); };
+  const auto say = [warn, quiet = options->quiet](const std::string& line) {
+    if (!quiet) warn(line);
   };
-  launcher::Site site{*std::move(journal), *read_gpus, *std::move(signals), say};
+  launcher::Site site{*std::move(journal), *read_gpus, *std::move(signals), say, warn};
   return launcher::launch(*job, site);
 }
 

@@ -55,7 +55,7 @@ core::Result<HeldJob> HeldJob::make(const Command& command, const Signals& signa
   auto answer = make_pipe();
   if (!gate) return gate.error();
   if (!answer) return answer.error();
-  HeldJob job(*std::move(errors));
+  HeldJob job(*std::move(errors), command.words.front());
   const pid_t pid = fork();
   if (pid < 0) return fault("no process can be made", errno);
   if (pid == 0) {
@@ -88,7 +88,7 @@ core::Status HeldJob::release() {
   }
   answer_ = OpenFile();
   if (count != static_cast<ssize_t>(sizeof code)) return core::Done{};
-  return fault("the program cannot be started", code);
+  return fault("the program " + core::quoted(program_) + " cannot be started", code);
 }
 
 }  // namespace gpumem::launcher

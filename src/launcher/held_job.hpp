@@ -18,7 +18,7 @@ namespace gpumem::launcher {
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
 struct Command {
-  std::vector<std::string> words;  ///< the program, found as a shell finds it, and its arguments
+  std::vector<std::string> words;  ///< the program, found as a shell finds it, and its arguments; at least one
   Environment environment;         ///< beside what is there already
 };
 
@@ -39,10 +39,11 @@ class HeldJob {
   [[nodiscard]] core::Status release();
 
  private:
-  explicit HeldJob(ErrorStream errors) : errors_(std::move(errors)) {}
+  HeldJob(ErrorStream errors, std::string program) : errors_(std::move(errors)), program_(std::move(program)) {}
 
   Process leader_;
   ErrorStream errors_;
+  std::string program_;
   OpenFile gate_;    ///< a byte in it lets the job begin
   OpenFile answer_;  ///< closed by the program that begins; else why it could not
 };

@@ -82,7 +82,8 @@ bool Launch::wait_again(const Recovers& recovers) {
   while (true) {
     const core::Status told = tell({number_, seconds_since_boot(), recovers});
     if (told) return true;
-    if (!said) site_.say(id() + " cannot wait again before the queue can be written: " + core::to_string(told.error()));
+    if (!said)
+      site_.warn(id() + " cannot wait again before the queue can be written: " + core::to_string(told.error()));
     said = true;
     alarm.sleep(kTryAgain);
     while (const auto signal = site_.signals.next()) {
@@ -95,7 +96,7 @@ bool Launch::recover(const Turn& turn, const JobEnd& end) {
   ++failures_;
   const core::Result<Gpus> gpus = site_.read_gpus();
   if (!gpus) {
-    site_.say(id() + " ran out of memory and is given up: " + core::to_string(gpus.error()));
+    site_.warn(id() + " ran out of memory and is given up: " + core::to_string(gpus.error()));
     return false;
   }
   core::Bytes had = end.seen.had;
@@ -105,7 +106,7 @@ bool Launch::recover(const Turn& turn, const JobEnd& end) {
   const std::string name = id();
   const place::Retry retry = place::after_out_of_memory(request_of(asked_, name), {failures_, had, end.seen.alone},
                                                         gpus->server, job_.recovery);
-  site_.say(retry.words);
+  site_.warn(retry.words);
   if (!retry.request) return false;
   asked_ = asked_of(*retry.request);
   return wait_again({asked_, failures_});
@@ -130,7 +131,7 @@ void Launch::measure(const Turn& turn, const JobEnd& end, const Journal::Locked&
   cells.emplace_back("status", fitted ? "ok" : "oom");
   cells.emplace_back("measured_mib", std::to_string(std::llround(most.mib())));
   const core::Status written = append_run(site_.journal.directory(), cells, locked);
-  if (!written) site_.say(core::to_string(written.error()));
+  if (!written) site_.warn(core::to_string(written.error()));
 }
 
 void Launch::finish(const Turn& turn, const JobEnd& end) {
@@ -155,7 +156,7 @@ core::Result<int> Launch::run() {
     if (end.out_of_memory() && recover(*waited.turn, end)) continue;
     if (end.cancelled) site_.say(id() + " was cancelled");
     finish(*waited.turn, end);
-    if (end.not_started) site_.say(core::to_string(*end.not_started));
+    if (end.not_started) site_.warn(core::to_string(*end.not_started));
     return end.exit_code;
   }
 }

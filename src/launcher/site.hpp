@@ -27,7 +27,8 @@ struct Site {
   Journal journal;
   ReadGpus read_gpus;
   Signals signals;
-  std::function<void(const std::string& line)> say;  ///< one plain line for people
+  std::function<void(const std::string& line)> say;   ///< one plain line for people: what is done
+  std::function<void(const std::string& line)> warn;  ///< the same of what is wrong
 };
 
 /// Sleeps without a trace of processor time until a descriptor has something to read, or so much time has passed.

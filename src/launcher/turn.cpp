@@ -35,6 +35,7 @@ class Waiting {
   bool signalled(Waited& waited);
   bool failed(core::Error error, Waited& waited);
   void say_once(const std::string& words);
+  void warn_once(const std::string& words);
 
   std::int64_t job_;
   const std::vector<std::string>& command_;
@@ -44,6 +45,7 @@ class Waiting {
   std::int64_t before_ = 0;    ///< the job before this one; 0: this is the head
   OpenFile end_of_before_;
   std::string said_;
+  std::string warned_;
 };
 
 bool Waiting::failed(core::Error error, Waited& waited) {
@@ -55,6 +57,12 @@ void Waiting::say_once(const std::string& words) {
   if (said_ == words) return;
   said_ = words;
   site_.say(words);
+}
+
+void Waiting::warn_once(const std::string& words) {
+  if (warned_ == words) return;
+  warned_ = words;
+  site_.warn(words);
 }
 
 bool Waiting::signalled(Waited& waited) {
@@ -100,12 +108,12 @@ bool Waiting::look(Waited& waited) {
 bool Waiting::look_as_head(Waited& waited) {
   if (core::Status taken = take_back_ended_runs(site_.journal); !taken) {
     // A disk that is full now need not stay so.
-    say_once(core::to_string(taken.error()));
+    warn_once(core::to_string(taken.error()));
     return false;
   }
   const core::Result<Gpus> gpus = site_.read_gpus();
   if (!gpus) {
-    say_once(entry()->id() + " waits: " + core::to_string(gpus.error()));  // a driver may come back
+    warn_once(entry()->id() + " waits: " + core::to_string(gpus.error()));  // a driver may come back
     return false;
   }
   const core::Result<Judgement> judgement = judge(*entry(), *gpus, site_.journal.ledger());
@@ -113,8 +121,8 @@ bool Waiting::look_as_head(Waited& waited) {
   if (!judgement->decision.placed()) return refused(*judgement, waited);
   core::Result<std::optional<Turn>> turn = start(*gpus);
   if (!turn) {
-    say_once(entry()->id() + " waits: its promise cannot be written, and without it the job is not started: " +
-             core::to_string(turn.error()));
+    warn_once(entry()->id() + " waits: its promise cannot be written, and without it the job is not started: " +
+              core::to_string(turn.error()));
     return false;
   }
   if (!*turn) return false;
@@ -158,10 +166,11 @@ core::Result<std::optional<Turn>> Waiting::promise(const Judgement& judgement, J
   core::Result<HeldJob> held = HeldJob::make({command_, environment_for_(promises)}, site_.signals, locked);
   if (!held) return held.error();
   const Started started{held->leader(), promises, static_cast<std::int64_t>(judgement.turn)};
-  const std::string words = id + " runs " + words_of(judgement, me, site_.journal.ledger());
+  std::string words = id + " runs " + words_of(judgement, me, site_.journal.ledger());
+  if (me.asked.memory) words += "; " + core::to_string(promises.front().memory) + " promised";
   const core::Status written = locked.append({{job_, seconds_since_boot(), started}}, true);
   if (!written) return written.error();
-  return std::optional<Turn>(Turn{*std::move(held), std::move(promises), words});
+  return std::optional<Turn>(Turn{*std::move(held), std::move(promises), std::move(words)});
 }
 
 void Waiting::sleep(Alarm& alarm) {

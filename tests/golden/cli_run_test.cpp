@@ -74,7 +74,7 @@ TEST_F(CliRun, RunsACommandOnAGpuAndReturnsItsExitCode) {
       run("run --memory 2GiB --name job -- sh -c 'cat; echo $CUDA_VISIBLE_DEVICES; echo wrong >&2; exit 7'", "in\n");
   EXPECT_EQ(result.exit, 7);
   EXPECT_EQ(result.out, "in\nGPU-0\n");
-  EXPECT_EQ(result.err, "gpumem: job#1 runs on GPU GPU-0: 39.6 GiB free, SM activity 0 %\nwrong\n");
+  EXPECT_EQ(result.err, "gpumem: job#1 runs on GPU GPU-0: 39.6 GiB free, SM activity 0 %; 2.00 GiB promised\nwrong\n");
   EXPECT_TRUE(jobs().empty());
   EXPECT_EQ(run("run --memory 2GiB --gpus 2 -q -- sh -c 'echo $CUDA_VISIBLE_DEVICES'").out, "GPU-0,GPU-1\n");
   EXPECT_EQ(run("run -q --memory 2GiB -- sh -c 'kill -TERM $$'").exit, 128 + SIGTERM);
@@ -169,7 +169,8 @@ TEST_F(CliRun, OtherFailuresAreNotTriedAgain) {
   EXPECT_EQ(harmless.exit, 0) << "it went on with a smaller batch by itself";
   const Outcome missing = run("run --memory 2GiB --name job -- /no/such/program");
   EXPECT_EQ(missing.exit, 127);
-  EXPECT_NE(missing.err.find("the program cannot be started: No such file or directory"), std::string::npos);
+  EXPECT_NE(missing.err.find("the program '/no/such/program' cannot be started: No such file or directory"),
+            std::string::npos);
 }
 
 TEST_F(CliRun, WhatRunsBesideTheQueueCounts) {
@@ -195,6 +196,8 @@ TEST_F(CliRun, SaysWhatIsWrong) {
   refuses("run --memory 1GiB --policy fastest -- true", 2, "there is no policy 'fastest'");
   refuses("run --memory 1GiB --gpus 0 -- true", 2, "asks for 0 GPUs");
   refuses("run --summary nowhere.txt --batch 1 -- true", 3, "nowhere.txt");
+  refuses("run --summary models/summaries/vgg16.torchsummary.txt -- true", 2, "give it with --batch");
+  refuses("run --memory 1GiB --config config.json -- true", 2, "excludes");
   refuses("run --memory 1GiB --directory /proc/queue -- true", 3, "/proc/queue");
   refuses("cancel everything", 2, "is no job");
   setenv("GPUMEM_NVML", "/nowhere/libnvidia-ml.so.1", 1);

@@ -226,7 +226,7 @@ def main():
 
 def wait_for_orphans(site):
     """Jobs whose launcher was killed run to their end; then nobody is left in the queue."""
-    for _ in range(100):
+    for _ in range(300):
         jobs = site.read_queue()
         if not jobs:
             return
