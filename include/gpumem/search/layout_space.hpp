@@ -28,7 +28,9 @@ struct Candidate {
   LayoutTime time;
   double step = 0.0;         ///< seconds
   std::uint32_t family = 0;  ///< equal where nothing but the micro-batches differ
-  std::size_t work = 0;      ///< index into LayoutSpace::work
+  /// Of the same layout, sharded over all ranks and not in groups: it takes no more at any moment of a step.
+  std::uint32_t least_family = 0;
+  std::size_t work = 0;  ///< index into LayoutSpace::work
 };
 
 struct LayoutSpace {

@@ -2,20 +2,24 @@
 // does not fit. A job that fits is never said not to: tests/property/search_test.cpp holds that against every layout of
 // small models. Units: bytes.
 //
-// Two bounds, both of what tensors hold on one pipeline rank, which no allocator manages with less:
+// Three bounds, each of what tensors hold on one pipeline rank, which no allocator manages with less:
 //
-//   held    parameters, masters, states and main gradients, as the sharding cuts them (parallel/sharing.hpp)
-//   blocks  the estimator's own plan of the same layout for a model of fewer blocks: two, and three, a stage. At each
-//           moment of a step, tensors hold a sum that grows by the same with each block; the peak is the largest of
-//           such sums, so that it grows with each further block by no less than from two to three. Where a sharding's
-//           buffers stop growing (buckets of partitioned gradients, units that are kept for reuse), the model of three
-//           blocks is the bound as it is
+//   held         parameters, masters, states and main gradients, as the sharding cuts them (parallel/sharing.hpp), and
+//                of sharded parameters the gathered ones of the root and of one block
+//   activations  what is held, and what the estimator's plan of the same split keeps of a block between forward and
+//                backward, of as many blocks as the schedule has under way; on the rank of the head, the most that a
+//                micro-batch's tensors come to. Both are told by plans of three and four blocks and of one and two
+//                samples: sums of sizes that grow by the same with each block and sample, and the largest of such sums,
+//                which grows by no less
+//   first rank   the plan of the first pipeline stage, without a run through the allocator
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
+#include <utility>
 
 #include "gpumem/analysis/analysis.hpp"
 #include "gpumem/connect/wired_graph.hpp"
@@ -25,31 +29,44 @@
 
 namespace gpumem::search {
 
+/// Bytes of tensors that are no parameters, gradients or states: of a micro-batch of one sample, and more with each
+/// further one.
+struct Activations {
+  double kept = 0.0;  ///< by a block, between its forward and its backward
+  double kept_more = 0.0;
+  double most = 0.0;  ///< at once, by a model of four blocks with its head
+  double most_more = 0.0;
+  double most_block = 0.0;  ///< more of it with each further block
+  double most_block_more = 0.0;
+};
+
 class MemoryBound {
  public:
   /// `whole`: the model's wired graph. Both must outlive it.
   MemoryBound(const connect::WiredGraph& whole, const device::GpuProfile& gpu);
 
-  /// By what the rank holds between steps.
-  [[nodiscard]] bool held_too_much(const model::TrainingJob& job, const BlockWork& work) const;
-  /// By plans of fewer blocks.
-  [[nodiscard]] bool blocks_too_much(const model::TrainingJob& job);
-  /// By the peak that a plan of the whole has.
-  [[nodiscard]] bool too_much(analysis::Analysis& analysis, std::int64_t peak) const;
+  /// By what the rank holds between steps, and by its activations.
+  [[nodiscard]] bool too_large(const model::TrainingJob& job, const BlockWork& work);
+  /// By the plan of the first pipeline rank, or of the only one; `analysis` is left at it.
+  [[nodiscard]] bool first_rank_too_large(analysis::Analysis& analysis, model::TrainingJob job);
+  /// By the peak of a plan.
+  [[nodiscard]] bool too_large(const model::TrainingJob& job, std::int64_t peak);
 
  private:
-  using Graph = std::shared_ptr<const model::ModelGraph>;
+  using Split = std::array<std::int64_t, 6>;
 
-  [[nodiscard]] Graph shortened(std::int64_t blocks);
-  [[nodiscard]] std::optional<std::int64_t> peak_of(const model::TrainingJob& job, const model::Rank& rank,
-                                                    std::int64_t blocks);
+  [[nodiscard]] std::int64_t room_for(const model::TrainingJob& job);
+  [[nodiscard]] const std::optional<Activations>& activations_of(const model::TrainingJob& job);
+  [[nodiscard]] std::optional<Activations> measured(const model::TrainingJob& job);
 
   const connect::WiredGraph& whole_;
   const device::GpuProfile& gpu_;
   std::int64_t blocks_ = 0;
-  bool alike_ = false;  ///< the blocks have as many layers each
-  std::map<std::int64_t, Graph> shortened_;
-  std::map<std::int64_t, std::unique_ptr<analysis::Analysis>> analyses_;  ///< of each shortened graph
+  /// The model with its first three, and four, blocks; null where the blocks are not alike.
+  std::array<std::shared_ptr<const model::ModelGraph>, 2> fewer_;
+  std::array<std::unique_ptr<analysis::Analysis>, 2> analyses_;  ///< of these
+  std::map<Split, std::optional<Activations>> known_;
+  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> rooms_;  ///< by what communicators take
 };
 
 }  // namespace gpumem::search

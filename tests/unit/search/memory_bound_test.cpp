@@ -1,8 +1,6 @@
 // What is known not to fit without a plan of the whole.
 #include "gpumem/search/memory_bound.hpp"
 
-#include <algorithm>
-
 #include "gpumem/estimate/replay.hpp"
 #include "small_transformers.hpp"
 
@@ -46,41 +44,74 @@ model::TrainingJob fsdp(int blocks) {
   return job;
 }
 
-TEST(MemoryBound, PlansOfFewerBlocksComeCloseAndNeverBeyond) {
-  const model::TrainingJob job = fsdp(24);
-  const connect::WiredGraph whole = wired(job);
-  const std::int64_t smallest = smallest_gpu(job);
-  EXPECT_FALSE(MemoryBound(whole, gpu_of(smallest)).blocks_too_much(job));
-  EXPECT_TRUE(MemoryBound(whole, gpu_of(smallest * 9 / 10)).blocks_too_much(job)) << "a tenth less than " << smallest;
+BlockWork work_of(const model::TrainingJob& job) {
+  analysis::Analysis analysis(job);
+  const auto peaks = utilisation::peaks_of(gpu_of(1024));
+  EXPECT_TRUE(succeeds(peaks));
+  const std::vector<MicroBatch> one = {{1, {}}};
+  const auto found = block_work(analysis, job, one, *peaks);
+  EXPECT_TRUE(succeeds(found));
+  return found ? found->front() : BlockWork();
 }
 
-TEST(MemoryBound, OfAPipelinesFirstAndLastStage) {
+/// The job fits the smallest GPU, and is known not to fit one of `share` of it.
+void expect_tight(const model::TrainingJob& job, double share) {
+  const connect::WiredGraph whole = wired(job);
+  const BlockWork work = work_of(job);
+  const std::int64_t smallest = smallest_gpu(job);
+  EXPECT_FALSE(MemoryBound(whole, gpu_of(smallest)).too_large(job, work));
+  const auto less = static_cast<std::int64_t>(static_cast<double>(smallest) * share);
+  EXPECT_TRUE(MemoryBound(whole, gpu_of(less)).too_large(job, work)) << less << " MiB, and it fits " << smallest;
+}
+
+TEST(MemoryBound, ComesCloseAndNeverBeyond) { expect_tight(fsdp(24), 0.9); }
+
+TEST(MemoryBound, OfBlocksThatRunAgain) {
+  model::TrainingJob job = fsdp(24);
+  job.activation_checkpointing = true;
+  expect_tight(job, 0.85);
+}
+
+TEST(MemoryBound, OfAPipelinesStages) {
   model::TrainingJob job = fsdp(16);
   job.layout.pipeline_parallel = 2;
   job.gradient_accumulation = 8;
+  expect_tight(job, 0.85);
+}
+
+TEST(MemoryBound, OfGradientsThatStand) {
+  model::TrainingJob job = fsdp(16);
+  job.layout.sharding = {Shardings::distributed_optimizer, 0};
+  job.loop = model::Loop::megatron;
+  expect_tight(job, 0.85);
+}
+
+TEST(MemoryBound, OfTheFirstRanksPlan) {
+  model::TrainingJob job = fsdp(16);
+  job.layout.pipeline_parallel = 4;
+  job.gradient_accumulation = 16;
   const connect::WiredGraph whole = wired(job);
   const std::int64_t smallest = smallest_gpu(job);
-  EXPECT_FALSE(MemoryBound(whole, gpu_of(smallest)).blocks_too_much(job));
-  EXPECT_TRUE(MemoryBound(whole, gpu_of(smallest * 8 / 10)).blocks_too_much(job));
+  analysis::Analysis analysis(job);
+  EXPECT_FALSE(MemoryBound(whole, gpu_of(smallest)).first_rank_too_large(analysis, job));
+  EXPECT_TRUE(MemoryBound(whole, gpu_of(smallest * 8 / 10)).first_rank_too_large(analysis, job));
 }
 
-TEST(MemoryBound, SaysNothingOfAModelOfAsFewBlocks) {
-  const model::TrainingJob job = fsdp(3);
+TEST(MemoryBound, OfAPeak) {
+  const model::TrainingJob job = fsdp(8);
   const connect::WiredGraph whole = wired(job);
-  EXPECT_FALSE(MemoryBound(whole, gpu_of(64)).blocks_too_much(job));
+  MemoryBound bound(whole, gpu_of(8192));
+  EXPECT_FALSE(bound.too_large(job, std::int64_t{1} << 30));
+  EXPECT_TRUE(bound.too_large(job, std::int64_t{8} << 30)) << "the context stands beside";
 }
 
-TEST(MemoryBound, WhatARankHoldsBetweenSteps) {
+TEST(MemoryBound, WhatIsOnTheHostIsNotCounted) {
   model::TrainingJob job = fsdp(8);
   const connect::WiredGraph whole = wired(job);
-  BlockWork work;
-  work.blocks = 8;
-  work.block.parameters = 10'000'000;
-  // Shards and two states in float32, over four ranks: 3 bytes a parameter.
-  EXPECT_FALSE(MemoryBound(whole, gpu_of(230)).held_too_much(job, work));
-  EXPECT_TRUE(MemoryBound(whole, gpu_of(228)).held_too_much(job, work));
+  const BlockWork work = work_of(job);
+  EXPECT_TRUE(MemoryBound(whole, gpu_of(64)).too_large(job, work));
   job.offload = model::Offload::optimizer;
-  EXPECT_FALSE(MemoryBound(whole, gpu_of(1)).held_too_much(job, work)) << "what is on the host is not counted";
+  EXPECT_FALSE(MemoryBound(whole, gpu_of(64)).too_large(job, work));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ class Search {
       if (core::deadline_passed()) return core::deadline_error();
       if (question_.progress) question_.progress(at, space_.candidates.size());
       const Candidate& candidate = space_.candidates[at];
-      if (question_.prune && too_large(candidate)) {
+      if (question_.prune && (too_large(candidate) || first_rank_too_large(candidate))) {
         ++plan.too_large;
         continue;
       }
@@ -82,8 +82,8 @@ class Search {
   /// A size from which on no micro-batch of these runs fits is remembered.
   bool too_large(const Candidate& candidate) {
     const Runs runs = runs_of(candidate);
-    const auto known = too_large_from_.find(runs);
-    if (known != too_large_from_.end() && candidate.micro_batch.size >= known->second) return true;
+    if (known_too_large(runs, candidate) || known_too_large({candidate.least_family, runs.passes}, candidate))
+      return true;
     const Candidate& smallest = *smallest_.at(runs);
     if (tested_.try_emplace(runs, true).second && bounded_out(smallest)) {
       too_large_from_[runs] = smallest.micro_batch.size;
@@ -94,9 +94,41 @@ class Search {
     return true;
   }
 
+  [[nodiscard]] bool known_too_large(const Runs& runs, const Candidate& candidate) const {
+    const auto known = too_large_from_.find(runs);
+    return known != too_large_from_.end() && candidate.micro_batch.size >= known->second;
+  }
+
   bool bounded_out(const Candidate& candidate) {
-    const model::TrainingJob job = job_of(job_, candidate);
-    return bound_.held_too_much(job, space_.work[candidate.work]) || bound_.blocks_too_much(job);
+    return bound_.too_large(job_of(job_, candidate), space_.work[candidate.work]);
+  }
+
+  /// A pipeline's other ranks need no plan then. Of groups that shard, all ranks' sharding is tried first: it rules out
+  /// groups of every size.
+  bool first_rank_too_large(const Candidate& candidate) {
+    if (candidate.family != candidate.least_family) {
+      Candidate least = candidate;
+      least.layout.sharding = {model::Shardings::fsdp2, 0};
+      least.family = candidate.least_family;
+      if (plan_too_large(least)) return true;
+    }
+    return plan_too_large(candidate);
+  }
+
+  bool plan_too_large(const Candidate& candidate) {
+    const std::pair key(runs_of(candidate), candidate.micro_batch.size);
+    if (std::find(planned_.begin(), planned_.end(), key) != planned_.end()) return false;
+    if (bound_.first_rank_too_large(analysis_, job_of(job_, candidate))) {
+      remember(candidate);
+      return true;
+    }
+    planned_.push_back(key);
+    return false;
+  }
+
+  void remember(const Candidate& candidate) {
+    const auto [known, fresh] = too_large_from_.try_emplace(runs_of(candidate), candidate.micro_batch.size);
+    if (!fresh) known->second = std::min(known->second, candidate.micro_batch.size);
   }
 
   /// The estimate decides.
@@ -121,9 +153,7 @@ class Search {
 
   /// What tensors hold rules larger micro-batches out; how an allocator's cache falls to pieces does not.
   void note(const Candidate& candidate, const estimate::MemoryEstimate& memory) {
-    if (!memory.allocated || !bound_.too_much(analysis_, memory.allocated->count())) return;
-    const auto [known, fresh] = too_large_from_.try_emplace(runs_of(candidate), candidate.micro_batch.size);
-    if (!fresh) known->second = std::min(known->second, candidate.micro_batch.size);
+    if (memory.allocated && bound_.too_large(job_of(job_, candidate), memory.allocated->count())) remember(candidate);
   }
 
   const model::TrainingJob& job_;
@@ -136,6 +166,7 @@ class Search {
   std::unordered_map<Runs, const Candidate*, RunsHash> smallest_;
   std::unordered_map<Runs, bool, RunsHash> tested_;  ///< whether the smallest was bounded
   std::unordered_map<Runs, std::int64_t, RunsHash> too_large_from_;
+  std::vector<std::pair<Runs, std::int64_t>> planned_;  ///< whose first rank is not too large, with its micro-batch
 };
 
 /// The layouts of so many GPUs.

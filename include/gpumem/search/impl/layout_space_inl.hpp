@@ -75,6 +75,9 @@ class Space {
   }
 
  private:
+  using Family = std::tuple<const Framework*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                            model::Shardings, std::int64_t, bool, model::Checkpoints>;
+
   [[nodiscard]] static bool has(const Framework& framework, const Split& split) {
     return (split.tensor == 1 || framework.tensor_parallel) && (split.context == 1 || framework.context_parallel) &&
            (split.experts == 1 || framework.expert_parallel);
@@ -213,22 +216,26 @@ class Space {
     if (!time) return refuse(time.error().message);
     candidate.time = *time;
     candidate.step = time->step();
-    const std::tuple key{&framework,
-                         layout.tensor_parallel,
-                         layout.context_parallel,
-                         layout.expert_parallel,
-                         layout.pipeline_parallel,
-                         layout.virtual_stages,
-                         layout.sharding.kind,
-                         layout.sharding.count,
-                         micro_batch.checkpointing.on,
-                         micro_batch.checkpointing.policy.kind};
-    candidate.family = families_.try_emplace(key, static_cast<std::uint32_t>(families_.size())).first->second;
+    candidate.family = family_of(framework, layout, micro_batch.checkpointing);
+    model::Layout least = layout;
+    if (layout.sharding.kind == model::Shardings::hsdp) least.sharding = {model::Shardings::fsdp2, 0};
+    candidate.least_family = family_of(framework, least, micro_batch.checkpointing);
     space_.candidates.push_back(candidate);
   }
 
-  using Family = std::tuple<const Framework*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
-                            model::Shardings, std::int64_t, bool, model::Checkpoints>;
+  std::uint32_t family_of(const Framework& framework, const model::Layout& layout, const Checkpointing& kind) {
+    const Family key{&framework,
+                     layout.tensor_parallel,
+                     layout.context_parallel,
+                     layout.expert_parallel,
+                     layout.pipeline_parallel,
+                     layout.virtual_stages,
+                     layout.sharding.kind,
+                     layout.sharding.count,
+                     kind.on,
+                     kind.policy.kind};
+    return families_.try_emplace(key, static_cast<std::uint32_t>(families_.size())).first->second;
+  }
 
   analysis::Analysis& analysis_;
   const model::TrainingJob& job_;

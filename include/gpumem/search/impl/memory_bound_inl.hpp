@@ -3,36 +3,34 @@
 #include "gpumem/search/memory_bound.hpp"
 
 #include <algorithm>
-#include <array>
-#include <utility>
+#include <limits>
+#include <span>
 
 #include "gpumem/adapt/adapt.hpp"
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/estimate/evidence.hpp"
 #include "gpumem/parallel/layout.hpp"
-#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::search {
 
 namespace memory_bound_detail {
 
-/// Blocks a stage of the shorter models.
-inline constexpr std::int64_t kShort = 2;
-inline constexpr std::int64_t kLong = 3;
+/// Blocks of the shorter models.
+inline constexpr std::array<std::int64_t, 2> kFewer = {3, 4};
 
 /// The same model with its first blocks alone: what reads a block that is left out reads the last one that is not.
 GPUMEM_INLINE std::shared_ptr<const model::ModelGraph> first_blocks(const connect::WiredGraph& whole,
                                                                     std::span<const connect::Range> blocks,
-                                                                    std::size_t count) {
+                                                                    std::int64_t count) {
   connect::GraphCopy copy(whole, ops::catalogue());
-  const std::size_t layers = whole.graph().layers().size();
-  const connect::Range& last = blocks[count - 1];
+  const auto kept = static_cast<std::size_t>(count);
+  const connect::Range& last = blocks[kept - 1];
   std::size_t block = 0;
-  for (std::size_t at = 0; at < layers; ++at) {
+  for (std::size_t at = 0; at < whole.graph().layers().size(); ++at) {
     while (block < blocks.size() && at >= blocks[block].end) ++block;
-    const bool left_out = block < blocks.size() && block >= count && at >= blocks[block].first;
+    const bool left_out = block < blocks.size() && block >= kept && at >= blocks[block].first;
     if (left_out) {
       copy.omit(copy.now(static_cast<model::LayerIndex>(last.first + (at - blocks[block].first))));
     } else {
@@ -58,11 +56,83 @@ GPUMEM_INLINE double held_bytes(const model::TrainingJob& job, const parallel::S
   return bytes;
 }
 
-/// The first rank keeps the most micro-batches, the last one has the head.
-GPUMEM_INLINE std::vector<model::Rank> ends_of(const model::Layout& layout) {
-  const std::vector<model::Rank> all = parallel::ranks_of_stages(layout);
-  if (all.size() == 1) return all;
-  return {all.front(), all.back()};
+/// Blocks of the first stage whose activations are kept when its first backward begins (parallel/schedule.hpp).
+GPUMEM_INLINE double blocks_under_way(const model::TrainingJob& job, std::int64_t blocks) {
+  const model::Layout& layout = job.layout;
+  const std::int64_t ranks = layout.pipeline_parallel;
+  const std::int64_t stages = layout.virtual_stages;
+  const std::int64_t all = std::min(job.gradient_accumulation, 2 * ranks) * stages;
+  const std::int64_t ahead = stages == 1 ? ranks - 1 : 2 * (ranks - 1) + (stages - 1) * ranks;
+  return static_cast<double>(std::min(all, ahead + 1)) * static_cast<double>(blocks / (ranks * stages));
+}
+
+/// Of a block's parameters, when the first block in backward has made all its gradients: these are whole, and the block
+/// is, or what they are reduced in; and so is the next block, where there is one and it is gathered ahead.
+GPUMEM_INLINE double backward_bytes(const parallel::Sharing& sharing, double gathered, bool has_next) {
+  const double next = sharing.prefetches && has_next ? gathered : 0.0;
+  if (sharing.reduction != parallel::Reduction::scattered) return gathered + next;
+  const double reduced = sharing.reduced_in ? static_cast<double>(core::element_size(*sharing.reduced_in)) : gathered;
+  const double made = gathered + gathered;
+  return next + std::max(made, (sharing.cat_gradients ? made : gathered) + reduced);
+}
+
+/// Of a parameter's gradient, where passes add to the rank's share of it.
+GPUMEM_INLINE double share_bytes(const model::TrainingJob& job, const parallel::Sharing& sharing, double own) {
+  const bool stands = job.gradient_accumulation > 1 && job.layout.pipeline_parallel == 1 && !sharing.on_host;
+  if (!stands || sharing.reduction != parallel::Reduction::scattered) return 0.0;
+  constexpr double kFloat = 4.0;
+  return (sharing.float32_shards ? kFloat : own) / static_cast<double>(sharing.gradient_ranks);
+}
+
+/// What a step's plan has of activations: when backward begins, and at most.
+struct Live {
+  double kept = 0.0;
+  double most = 0.0;
+};
+
+GPUMEM_INLINE bool is_activation(plan::Category category) {
+  using plan::Category;
+  return category == Category::activation || category == Category::activation_gradient || category == Category::input ||
+         category == Category::temporary;
+}
+
+/// Of the second step, in which states stand.
+GPUMEM_INLINE Live live_of(const plan::StepPlan& steps) {
+  constexpr std::int32_t kSecond = 2;
+  std::vector<double> held(steps.slots, 0.0);
+  Live live;
+  double now = 0.0;
+  std::size_t mark = 0;
+  for (std::size_t at = 0; at < steps.events.size(); ++at) {
+    while (mark + 1 < steps.phases.size() && steps.phases[mark + 1].first_event <= at) ++mark;
+    const plan::PhaseMark& phase = steps.phases[mark];
+    const bool counts = phase.step == kSecond;
+    if (counts && phase.phase == plan::Phase::backward && phase.first_event == at) live.kept = now;
+    const plan::Event& event = steps.events[at];
+    if (event.kind == plan::Event::Kind::allocate && is_activation(event.category)) {
+      held[event.slot] = static_cast<double>(event.bytes);
+      now += held[event.slot];
+    } else if (event.kind == plan::Event::Kind::release) {
+      now -= std::exchange(held[event.slot], 0.0);
+    }
+    const bool passes = phase.phase == plan::Phase::forward || phase.phase == plan::Phase::backward;
+    if (counts && passes) live.most = std::max(live.most, now);
+  }
+  return live;
+}
+
+/// The job's split and micro-batch on one GPU of each part, nothing sharded.
+GPUMEM_INLINE model::TrainingJob of_split(const model::TrainingJob& job, std::int64_t samples) {
+  model::TrainingJob one = job;
+  model::Layout layout;
+  layout.tensor_parallel = job.layout.tensor_parallel;
+  layout.sequence_parallel = job.layout.sequence_parallel;
+  layout.context_parallel = job.layout.context_parallel;
+  layout.expert_parallel = job.layout.expert_parallel;
+  one.layout = layout;
+  one.batch_size = samples;
+  one.gradient_accumulation = 1;
+  return one;
 }
 
 }  // namespace memory_bound_detail
@@ -72,82 +142,123 @@ GPUMEM_INLINE MemoryBound::MemoryBound(const connect::WiredGraph& whole, const d
   const auto blocks = connect::repeated_blocks(whole.graph());
   blocks_ = static_cast<std::int64_t>(blocks.size());
   const auto size = [](const connect::Range& range) { return range.end - range.first; };
-  alike_ = !blocks.empty() && !whole.graph().shapes_printed() &&
-           std::all_of(blocks.begin(), blocks.end(),
-                       [&](const connect::Range& range) { return size(range) == size(blocks.front()); });
+  const bool alike = !whole.graph().shapes_printed() &&
+                     std::all_of(blocks.begin(), blocks.end(),
+                                 [&](const connect::Range& range) { return size(range) == size(blocks.front()); });
+  if (!alike || blocks_ < memory_bound_detail::kFewer.back()) return;
+  for (std::size_t at = 0; at < fewer_.size(); ++at) {
+    fewer_[at] = memory_bound_detail::first_blocks(whole, blocks, memory_bound_detail::kFewer[at]);
+  }
 }
 
-GPUMEM_INLINE MemoryBound::Graph MemoryBound::shortened(std::int64_t blocks) {
-  const auto [known, fresh] = shortened_.try_emplace(blocks, nullptr);
-  if (fresh) {
-    known->second = memory_bound_detail::first_blocks(whole_, connect::repeated_blocks(whole_.graph()),
-                                                      static_cast<std::size_t>(blocks));
-  }
+/// What tensors may hold of a job that fits.
+GPUMEM_INLINE std::int64_t MemoryBound::room_for(const model::TrainingJob& job) {
+  const parallel::Communicators more = parallel::communicators(job.layout);
+  const auto [known, fresh] =
+      rooms_.try_emplace({more.expected.count(), more.upper.count()}, std::numeric_limits<std::int64_t>::max());
+  if (!fresh || fewer_[0] == nullptr) return known->second;
+  model::TrainingJob small = job;
+  small.graph = fewer_[0];
+  small.layout.pipeline_parallel = 1;
+  small.layout.virtual_stages = 1;
+  small.layout.schedule = {};
+  analysis::Analysis analysis(std::move(small));
+  const auto source = analysis.source();
+  const auto context = analysis.context(gpu_);
+  if (!source || !context) return known->second;
+  const estimate::Margin margin = estimate::margin_of(job, *source, gpu_);
+  const std::int64_t expected = gpu_.capacity().count() - context->expected.count();
+  const auto upper = static_cast<double>(gpu_.capacity().count() - context->upper.count()) / margin.upper;
+  known->second = margin.coverage ? expected : std::min(expected, static_cast<std::int64_t>(std::max(upper, 0.0)));
   return known->second;
 }
 
-/// The job needs so much room for sure; the context stands beside.
-GPUMEM_INLINE bool MemoryBound::too_much(analysis::Analysis& analysis, std::int64_t peak) const {
-  const auto source = analysis.source();
-  const auto context = analysis.context(gpu_);
-  if (!source || !context) return false;
-  const estimate::Margin margin = estimate::margin_of(analysis.job(), *source, gpu_);
-  if (peak > gpu_.capacity().count() - context->expected.count()) return true;
-  if (margin.coverage) return false;
-  const double needed = static_cast<double>(peak) * margin.upper + static_cast<double>(context->upper.count());
-  return needed > static_cast<double>(gpu_.capacity().count());
+GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, std::int64_t peak) {
+  return peak > room_for(job);
 }
 
-GPUMEM_INLINE bool MemoryBound::held_too_much(const model::TrainingJob& job, const BlockWork& work) const {
-  if (adapt::adapts(job) || job.offload != model::Offload::none) return false;
-  const auto sharing = parallel::sharing_of(job);
-  if (!sharing) return false;
-  const std::int64_t of_blocks = work.blocks / job.layout.pipeline_parallel * work.block.parameters;
-  const bool whole = job.layout.pipeline_parallel == 1;
-  const std::int64_t ends = whole ? work.before.parameters + work.behind.parameters
-                                  : std::max(work.before.parameters, work.behind.parameters);
-  const double held = static_cast<double>(of_blocks + ends) * memory_bound_detail::held_bytes(job, *sharing);
-  return held > static_cast<double>(gpu_.capacity().count());
-}
-
-/// What tensors hold at the peak on this rank of a model with so many blocks a stage.
-GPUMEM_INLINE std::optional<std::int64_t> MemoryBound::peak_of(const model::TrainingJob& job, const model::Rank& rank,
-                                                               std::int64_t blocks) {
-  const std::int64_t count = blocks * job.layout.pipeline_parallel * job.layout.virtual_stages;
-  model::TrainingJob fewer = job;
-  fewer.graph = shortened(count);
-  if (fewer.graph == nullptr) return std::nullopt;
-  fewer.layout.rank = rank;
-  auto& analysis = analyses_[blocks];
-  if (analysis == nullptr) analysis = std::make_unique<analysis::Analysis>(fewer);
-  else analysis->set_job(std::move(fewer));
-  const auto steps = analysis->steps();
-  if (!steps) return std::nullopt;
-  return (*steps)->peak_bytes;
-}
-
-GPUMEM_INLINE bool MemoryBound::blocks_too_much(const model::TrainingJob& job) {
+GPUMEM_INLINE std::optional<Activations> MemoryBound::measured(const model::TrainingJob& job) {
   namespace detail = memory_bound_detail;
-  const std::int64_t stages = job.layout.pipeline_parallel * job.layout.virtual_stages;
-  const std::int64_t each = blocks_ / stages;
-  const bool counted = job.activation_checkpointing && (job.checkpoints.kind == model::Checkpoints::first ||
-                                                        job.checkpoints.kind == model::Checkpoints::every);
-  if (!alike_ || adapt::adapts(job) || counted || each <= detail::kLong) return false;
+  std::array<std::array<detail::Live, 2>, 2> live;  // by model, by samples
+  for (std::size_t model = 0; model < fewer_.size(); ++model) {
+    if (fewer_[model] == nullptr) return std::nullopt;
+    for (std::size_t more = 0; more < 2; ++more) {
+      model::TrainingJob one = detail::of_split(job, static_cast<std::int64_t>(more) + 1);
+      one.graph = fewer_[model];
+      if (analyses_[model] == nullptr) analyses_[model] = std::make_unique<analysis::Analysis>(std::move(one));
+      else analyses_[model]->set_job(std::move(one));
+      const auto steps = analyses_[model]->steps();
+      if (!steps) return std::nullopt;
+      live[model][more] = detail::live_of(**steps);
+    }
+  }
+  const auto of_block = [&](double detail::Live::*figure, std::size_t more) {
+    return std::max(0.0, live[1][more].*figure - live[0][more].*figure);
+  };
+  Activations found;
+  found.kept = of_block(&detail::Live::kept, 0);
+  found.kept_more = of_block(&detail::Live::kept, 1) - found.kept;
+  found.most = live[1][0].most;
+  found.most_more = live[1][1].most - live[1][0].most;
+  found.most_block = of_block(&detail::Live::most, 0);
+  found.most_block_more = of_block(&detail::Live::most, 1) - found.most_block;
+  return found;
+}
+
+GPUMEM_INLINE const std::optional<Activations>& MemoryBound::activations_of(const model::TrainingJob& job) {
+  const model::Layout& layout = job.layout;
+  const std::int64_t kind = job.activation_checkpointing ? 1 + static_cast<std::int64_t>(job.checkpoints.kind) : 0;
+  const Split split = {layout.tensor_parallel,
+                       layout.sequence_parallel ? 1 : 0,
+                       layout.context_parallel,
+                       layout.expert_parallel,
+                       kind,
+                       static_cast<std::int64_t>(job.loop)};
+  const auto [known, fresh] = known_.try_emplace(split);
+  if (fresh) known->second = measured(job);
+  return known->second;
+}
+
+GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const BlockWork& work) {
+  namespace detail = memory_bound_detail;
+  const bool counted = job.activation_checkpointing && job.checkpoints.count > 0;
+  if (adapt::adapts(job) || job.offload != model::Offload::none || counted) return false;
   const auto sharing = parallel::sharing_of(job);
   if (!sharing) return false;
-  const bool grows = sharing->reduction != parallel::Reduction::partitioned && sharing->reuse_elements == 0;
-  for (const model::Rank& rank : detail::ends_of(job.layout)) {
-    const auto more = peak_of(job, rank, detail::kLong);
-    if (!more) return false;
-    std::int64_t bound = *more;
-    if (grows) {
-      const auto less = peak_of(job, rank, detail::kShort);
-      if (!less) return false;
-      bound += (each - detail::kLong) * std::max<std::int64_t>(*more - *less, 0);
-    }
-    if (too_much(*analyses_[detail::kLong], bound)) return true;
-  }
-  return false;
+  const model::Layout& layout = job.layout;
+  const bool whole = layout.pipeline_parallel == 1;
+  const auto of_blocks = static_cast<double>(work.blocks / layout.pipeline_parallel * work.block.parameters);
+  const auto of_block = static_cast<double>(work.block.parameters);
+  const auto before = static_cast<double>(work.before.parameters);
+  const auto behind = static_cast<double>(work.behind.parameters);
+  // What is gathered beside the shards: the root's while a pass runs, a block's while it runs.
+  const bool gathers = sharing->gather != parallel::Gather::never && !sharing->layer_by_layer;
+  const double gathered =
+      gathers ? static_cast<double>(core::element_size(model::parameter_dtype(job.precision))) : 0.0;
+  const double held = detail::held_bytes(job, *sharing) + detail::share_bytes(job, *sharing, gathered);
+  double first = held * of_blocks + (held + gathered) * (before + (whole ? behind : 0.0));
+  double last = held * of_blocks + (held + gathered) * (behind + (whole ? before : 0.0));
+  const auto room = static_cast<double>(room_for(job));
+  if (std::max(first, last) > room) return true;
+  const std::optional<Activations>& activations = activations_of(job);
+  if (!activations) return false;
+  const auto more = static_cast<double>(job.batch_size - 1);
+  const double kept = activations->kept + more * activations->kept_more;
+  first += std::max(kept * detail::blocks_under_way(job, blocks_) + gathered * of_block,
+                    kept * (detail::blocks_under_way(job, blocks_) - 1.0) +
+                        detail::backward_bytes(*sharing, gathered, blocks_ > layout.pipeline_parallel) * of_block);
+  const auto further = static_cast<double>(blocks_ / layout.pipeline_parallel - detail::kFewer.back());
+  const double a_block = activations->most_block + more * activations->most_block_more;
+  // A rank of fewer blocks than the smaller model has: nothing is said of it.
+  if (further >= 0.0) last += activations->most + more * activations->most_more + further * a_block;
+  return std::max(first, last) > room;
+}
+
+GPUMEM_INLINE bool MemoryBound::first_rank_too_large(analysis::Analysis& analysis, model::TrainingJob job) {
+  if (job.layout.pipeline_parallel > 1) job.layout.rank = {model::Ranks::one, 0};
+  analysis.set_job(job);
+  const auto steps = analysis.steps();
+  return steps && too_large(job, (*steps)->peak_bytes);
 }
 
 }  // namespace gpumem::search
