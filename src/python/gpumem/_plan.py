@@ -80,8 +80,7 @@ def plan(
     global_batch: int,
     gpus: int | None = None,
     framework: str = "any",
-    gpus_per_node: int | None = None,
-    network_gbps: float | None = None,
+    gpus_per_node: int | None = None, network_gbps: float | None = None,
     show: int = 10,
     gpu: _Path = "a100-40gb",
     optimizer: str = "adamw",
@@ -106,10 +105,8 @@ def plan(
     offload: str = "none",
     freeze: str | None = None,
     train: str | None = None,
-    lora: int | None = None,
-    lora_targets: str | None = None,
-    lora_dtype: str = "fp32",
-    lora_dropout: float = 0.0,
+    lora: int | None = None, lora_targets: str | None = None,
+    lora_dtype: str = "fp32", lora_dropout: float = 0.0,
     quantize: str = "none",
     base_dtype: str = "precision",
     strict: bool = False,
@@ -126,23 +123,26 @@ def plan(
     Raises UsageError for a value out of range or an unknown name. That no layout fits is an answer:
     layouts is empty.
     """
-    options = dict(locals())
-    for name in ("summary", "global_batch", "gpus", "framework", "gpus_per_node", "network_gbps", "show"):
-        del options[name]
-    # Options whose defaults differ from estimate()'s are always given.
-    job = job_of({**options, "batch_size": 1})
-    report = _gpumem.plan(
-        _summary(summary),
-        job,
-        integer("global_batch", global_batch, 1),
-        None if gpus is None else integer("gpus", gpus, 1),
-        text_of("framework", framework),
-        None if gpus_per_node is None else integer("gpus_per_node", gpus_per_node, 1),
-        None if network_gbps is None else float(network_gbps),
-        integer("show", show, 1),
-        integer("deadline_ms", deadline_ms, 0),
-    )
+    report = _asked(_summary(summary), locals())
     return _plan_of(json.loads(report.json()), report)
+
+
+def _asked(summary: Summary, given: dict[str, Any]) -> _gpumem.Report:
+    def number(name: str) -> int | None:
+        return None if given[name] is None else integer(name, given[name], 1)
+
+    network = given["network_gbps"]
+    return _gpumem.plan(
+        summary,
+        job_of({**given, "batch_size": 1}),
+        integer("global_batch", given["global_batch"], 1),
+        number("gpus"),
+        text_of("framework", given["framework"]),
+        number("gpus_per_node"),
+        None if network is None else float(network),
+        integer("show", given["show"], 1),
+        integer("deadline_ms", given["deadline_ms"], 0),
+    )
 
 
 def _plan_of(fields: dict[str, Any], report: _gpumem.Report) -> Plan:
