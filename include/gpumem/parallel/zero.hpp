@@ -2,8 +2,9 @@
 // states, always float32, are cut over the ranks. Gradients stay whole until the step (1), or are reduced a bucket at a
 // time, after which each rank keeps its share (2). Updated parameters are gathered. Units: ranks, elements.
 //
-// Source: DeepSpeed 0.15, runtime/zero/stage_1_and_2.py and runtime/zero/config.py: reduce_bucket_size, contiguous_gradients, no overlap_comm (whose buffer would be double). The
-// shares of the gradients become float32 in the step (get_flat_partition, .to(fp32)).
+// Source: DeepSpeed 0.15, runtime/zero/stage_1_and_2.py and runtime/zero/config.py: reduce_bucket_size,
+// contiguous_gradients, no overlap_comm (whose buffer would be double). The shares of the gradients become float32 in
+// the step (get_flat_partition, .to(fp32)).
 #pragma once
 
 #include "gpumem/parallel/layout.hpp"
