@@ -82,7 +82,7 @@ class Road:
         estimate = job["estimates"][estimator]
         memory = [] if estimate is None else ["--memory", f"{int(estimate) + MARGIN_MIB}MiB"]
         if estimator == "gpumemnet" and estimate is None:
-            memory = ["--exclusive"]  # the simulation starts such a job on an idle GPU
+            policy = "first-fit"  # the simulation starts such a job on an idle GPU, where others may join it
         if estimator != "none" and estimate is not None and estimate + MARGIN_MIB > CAPACITY >> 20:
             memory = ["--memory", f"{CAPACITY >> 20}MiB"]
         program = os.path.join(self.options.pretended, "pretended_job")

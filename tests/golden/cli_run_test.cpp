@@ -19,7 +19,7 @@ using testing::Outcome;
 using testing::run;
 
 constexpr const char* kJob = GPUMEM_PRETENDED_NVML_FOLDER "/pretended_job ";
-constexpr const char* kNoFloor = " --free-floor 0 --name job ";
+constexpr const char* kNoFloor = " --free-floor 0 ";
 constexpr const char* kVgg = "--summary models/summaries/vgg16.torchsummary.txt --batch 32 ";
 
 std::string gib(long long count) { return std::to_string(count << 30); }
@@ -142,7 +142,7 @@ TEST_F(CliRun, AJobThatWasOutOfMemoryRunsAgainAlone) {
              " 2");
   ASSERT_TRUE(wait_until([](const json& jobs) { return jobs.size() == 1 && jobs[0]["seen_bytes"] == 24LL << 30; }));
   const Outcome result =
-      run("run --memory 8GiB --policy first-fit" + std::string(kNoFloor) + "-- " + (kJob + gib(20)) + " 0");
+      run("run --memory 8GiB --name job --policy first-fit" + std::string(kNoFloor) + "-- " + (kJob + gib(20)) + " 0");
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_NE(result.err.find("torch.OutOfMemoryError: CUDA out of memory."), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("job 'job#2' runs again alone\n"), std::string::npos) << result.err;
