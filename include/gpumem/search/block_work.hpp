@@ -46,6 +46,7 @@ struct BlockMessages {
 
 struct BlockWork {
   std::int64_t blocks = 0;
+  bool apart = true;  ///< false: the parts are shares of all, for nobody says how ranks share the model
   PartWork before;
   PartWork block;
   PartWork behind;
@@ -58,9 +59,10 @@ struct MicroBatch {
   Checkpointing checkpointing = {};
 };
 
-/// One result a micro-batch, in their order. The Analysis is left at another job. Of the job's layout, tensor_parallel,
-/// sequence_parallel, context_parallel and expert_parallel count. Errors: those of connecting and of rank_graph(), so
-/// of a split that the model cannot have; those of plan::step_work().
+/// One result a micro-batch, in their order. A model that ranks cannot share is taken whole, unless the layout splits
+/// it. The Analysis is left at another job. Of the job's layout, tensor_parallel, sequence_parallel, context_parallel
+/// and expert_parallel count. Errors: those of connecting and of rank_graph(), so of a split that the model cannot
+/// have; those of plan::step_work().
 [[nodiscard]] core::Result<std::vector<BlockWork>> block_work(analysis::Analysis& analysis, model::TrainingJob job,
                                                               std::span<const MicroBatch> micro_batches,
                                                               const utilisation::GpuPeaks& peaks);

@@ -98,6 +98,20 @@ TEST(BlockWork, AModelOfTwoBlocksIsSharedOut) {
               kernels_of(job), 1e-9);
 }
 
+TEST(BlockWork, AModelThatRanksCannotShareIsTakenWhole) {
+  auto graph = architectures::read_config(
+      R"({"model_type": "gpt2", "n_layer": 4, "n_embd": 64, "n_head": 2, "vocab_size": 512, "n_positions": 64})",
+      ops::vocabulary());
+  ASSERT_TRUE(succeeds(graph));
+  model::TrainingJob job(*std::move(graph), 1);
+  job.sequence_length = 64;
+  job.lora = 4;
+  const auto found = work_of(job, {{1, {}}});
+  ASSERT_TRUE(succeeds(found));
+  EXPECT_FALSE(found->front().apart) << "adapters are not modelled in a pipeline";
+  EXPECT_EQ(found->front().blocks, 4);
+}
+
 TEST(BlockWork, ASplitThatCannotBeIsRefusedByItsRule) {
   model::TrainingJob job = small_llama(4);
   job.layout.tensor_parallel = 3;

@@ -91,6 +91,21 @@ TEST(LayoutSpace, SaysWhichRulesRefused) {
   EXPECT_TRUE(batch.refused.contains("--global-batch is no multiple of the data parallel ranks"));
 }
 
+TEST(LayoutSpace, OfAModelThatRanksCannotShareHasDataParallelRanksAlone) {
+  model::TrainingJob job = small_llama(4);
+  job.lora = 4;
+  const LayoutSpace space = space_of(job, 4, 8, "any");
+  EXPECT_FALSE(space.candidates.empty());
+  for (const Candidate& candidate : space.candidates) EXPECT_EQ(candidate.layout.data_parallel, 4);
+}
+
+TEST(LayoutSpace, GroupsThatShardAreHeldToAShardingOverAllRanks) {
+  const LayoutSpace space = space_of(small_llama(4), 8, 8, "fsdp2");
+  for (const Candidate& candidate : space.candidates) {
+    EXPECT_EQ(candidate.family == candidate.least_family, candidate.layout.sharding.kind == Shardings::fsdp2);
+  }
+}
+
 TEST(LayoutSpace, MicroBatchesAloneMakeNoOtherFamily) {
   const LayoutSpace space = space_of(small_llama(4), 1, 8, "deepspeed");
   for (const Candidate& left : space.candidates) {

@@ -9,6 +9,7 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/collective.hpp"
+#include "gpumem/parallel/rank_graph.hpp"
 
 namespace gpumem::search {
 
@@ -101,6 +102,7 @@ GPUMEM_INLINE PartWork less(const PartWork& whole, const PartWork& part) {
 GPUMEM_INLINE BlockWork shared_out(const PartWork& whole, std::int64_t blocks) {
   BlockWork work;
   work.blocks = std::max<std::int64_t>(blocks, 1);
+  work.apart = false;
   const auto share = static_cast<double>(work.blocks);
   work.block = {whole.forward / share, whole.backward / share, whole.optimizer / share, whole.launches / share,
                 whole.parameters / work.blocks};
@@ -138,6 +140,37 @@ GPUMEM_INLINE core::Result<std::vector<PartWork>> parts_of_rank(analysis::Analys
   return parts;
 }
 
+/// Of a model of at least three blocks: of a rank between, the first and the last.
+GPUMEM_INLINE core::Result<std::vector<BlockWork>> told_apart(analysis::Analysis& analysis, model::TrainingJob job,
+                                                              std::span<const MicroBatch> micro_batches,
+                                                              const utilisation::GpuPeaks& peaks, std::int64_t blocks) {
+  job = one_pass(std::move(job), blocks);
+  const std::int64_t a_stage = job.layout.data_parallel * job.layout.tensor_parallel * job.layout.context_parallel;
+  const std::array<std::int64_t, 3> stages = {blocks / 2, 0, blocks - 1};
+  std::array<std::vector<PartWork>, 3> found;
+  std::vector<BlockMessages> sent;
+  for (std::size_t at = 0; at < stages.size(); ++at) {
+    if (core::deadline_passed()) return core::deadline_error();
+    job.layout.rank = {model::Ranks::one, stages[at] * a_stage};
+    auto parts = parts_of_rank(analysis, job, micro_batches, peaks);
+    if (!parts) return parts.error();
+    found[at] = *std::move(parts);
+    if (at > 0) continue;
+    const auto block = analysis.ranked();
+    if (!block) return block.error();
+    for (const MicroBatch& micro_batch : micro_batches) {
+      job.batch_size = micro_batch.size;
+      sent.push_back(messages_of(**block, job));
+    }
+  }
+  std::vector<BlockWork> all;
+  for (std::size_t at = 0; at < micro_batches.size(); ++at) {
+    const PartWork& block = found[0][at];
+    all.push_back({blocks, true, less(found[1][at], block), block, less(found[2][at], block), sent[at]});
+  }
+  return all;
+}
+
 }  // namespace block_work_detail
 
 GPUMEM_INLINE core::Result<std::vector<BlockWork>> block_work(analysis::Analysis& analysis, model::TrainingJob job,
@@ -147,34 +180,15 @@ GPUMEM_INLINE core::Result<std::vector<BlockWork>> block_work(analysis::Analysis
   const auto wired = analysis.adapted();
   if (!wired) return wired.error();
   const auto blocks = static_cast<std::int64_t>(connect::repeated_blocks((*wired)->graph()).size());
-  const bool apart = blocks >= detail::kLeastBlocks;
-  job = detail::one_pass(std::move(job), apart ? blocks : 1);
-  const std::int64_t a_stage = job.layout.data_parallel * job.layout.tensor_parallel * job.layout.context_parallel;
-  const std::array<std::int64_t, 3> stages = {blocks / 2, 0, blocks - 1};
-  std::array<std::vector<PartWork>, 3> found;
-  std::vector<BlockMessages> sent;
-  for (std::size_t at = 0; at < (apart ? stages.size() : 1); ++at) {
-    if (core::deadline_passed()) return core::deadline_error();
-    job.layout.rank = {model::Ranks::one, apart ? stages[at] * a_stage : 0};
-    auto parts = detail::parts_of_rank(analysis, job, micro_batches, peaks);
-    if (!parts) return parts.error();
-    found[at] = *std::move(parts);
-    if (at > 0) continue;
-    for (const MicroBatch& micro_batch : micro_batches) {
-      model::TrainingJob one = analysis.job();
-      one.batch_size = micro_batch.size;
-      sent.push_back(detail::messages_of(**analysis.ranked(), one));
-    }
+  if (blocks >= detail::kLeastBlocks) {
+    auto apart = detail::told_apart(analysis, job, micro_batches, peaks, blocks);
+    if (apart || parallel::splits_model(job.layout)) return apart;
   }
+  const auto parts = detail::parts_of_rank(analysis, detail::one_pass(std::move(job), 1), micro_batches, peaks);
+  if (!parts) return parts.error();
   std::vector<BlockWork> all;
-  for (std::size_t at = 0; at < micro_batches.size(); ++at) {
-    if (!apart) {
-      all.push_back(detail::shared_out(found[0][at], blocks));
-      continue;
-    }
-    const PartWork& block = found[0][at];
-    all.push_back({blocks, detail::less(found[1][at], block), block, detail::less(found[2][at], block), sent[at]});
-  }
+  all.reserve(parts->size());
+  for (const PartWork& whole : *parts) all.push_back(detail::shared_out(whole, blocks));
   return all;
 }
 

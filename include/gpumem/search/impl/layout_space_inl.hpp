@@ -150,6 +150,16 @@ class Space {
     return block_work(analysis_, std::move(job), micro_batches, peaks_);
   }
 
+  /// Leaves those kinds that the model has a place for: it may show no blocks, or no attention.
+  void drop_checkpointings(const model::Layout& split, std::vector<MicroBatch>& micro_batches) {
+    for (const Checkpointing& kind : kinds_) {
+      model::Layout layout = split;
+      if (work_of(layout, {{micro_batches.front().size, kind}})) continue;
+      std::erase_if(micro_batches, [&](const MicroBatch& one) { return one.checkpointing == kind; });
+      if (micro_batches.empty()) return;
+    }
+  }
+
   void add_split(const Split& split) {
     const bool any = std::any_of(limits_.frameworks.begin(), limits_.frameworks.end(),
                                  [&](const Framework* framework) { return has(*framework, split); });
@@ -163,13 +173,22 @@ class Space {
     layout.tensor_parallel = split.tensor;
     layout.context_parallel = split.context;
     layout.expert_parallel = split.experts;
-    const auto work = work_of(layout, micro_batches);
-    if (!work) return refuse(work.error().message);
+    auto work = work_of(layout, micro_batches);
+    if (!work) {
+      refuse(work.error().message);
+      drop_checkpointings(layout, micro_batches);
+      if (micro_batches.empty()) return;
+      work = work_of(layout, micro_batches);
+      if (!work) return;
+    }
     first_work_ = space_.work.size();
     space_.work.insert(space_.work.end(), work->begin(), work->end());
     for (const Framework* framework : limits_.frameworks) {
       if (!has(*framework, split)) continue;
-      for (const Pipeline& pipeline : pipelines_) add_layouts(*framework, layout, pipeline, micro_batches);
+      for (const Pipeline& pipeline : pipelines_) {
+        if (pipeline.ranks > 1 && !work->front().apart) continue;
+        add_layouts(*framework, layout, pipeline, micro_batches);
+      }
     }
   }
 

@@ -156,9 +156,9 @@ GPUMEM_INLINE std::int64_t MemoryBound::room_for(const model::TrainingJob& job) 
   const parallel::Communicators more = parallel::communicators(job.layout);
   const auto [known, fresh] =
       rooms_.try_emplace({more.expected.count(), more.upper.count()}, std::numeric_limits<std::int64_t>::max());
-  if (!fresh || fewer_[0] == nullptr) return known->second;
+  if (!fresh) return known->second;
   model::TrainingJob small = job;
-  small.graph = fewer_[0];
+  if (fewer_[0] != nullptr) small.graph = fewer_[0];
   small.layout.pipeline_parallel = 1;
   small.layout.virtual_stages = 1;
   small.layout.schedule = {};
