@@ -209,8 +209,8 @@ struct RunOptions {
   std::string recovery = "exclusive";     ///< or grow
   std::int64_t retries = 3;
   double settle_s = 30.0;  ///< without an estimate: until what it takes can be seen
-  std::string directory;  ///< of the queue; empty: as launcher::queue_directory() finds it
-  std::string name;       ///< of the job; empty: by its command
+  std::string directory;   ///< of the queue; empty: as launcher::queue_directory() finds it
+  std::string name;        ///< of the job; empty: by its command
   bool exclusive = false;
   bool quiet = false;
 };
