@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "gpumem/estimate/estimators.hpp"
 #include "gpumem/summary/text.hpp"
 
 namespace gpumem::cli {
@@ -108,5 +109,13 @@ void add_job_options(CLI::App& command, JobRequest& request, std::initializer_li
     }
   }
 }
+
+std::string estimator_names() {
+  std::string names;
+  for (const auto& entry : estimate::estimators()) names += std::string(entry.name) + ", ";
+  return names + "all";
+}
+
+void name_estimators(CLI::App& command) { command.get_option("--estimator")->description(estimator_names()); }
 
 }  // namespace gpumem::cli

@@ -43,4 +43,9 @@ struct CutWords {
 /// which throws OptionRefused besides what CLI11 throws.
 void add_job_options(CLI::App& command, job::JobRequest& request, std::initializer_list<std::string_view> without = {});
 
+/// The estimators of memory, as words: "replay, ..., all".
+[[nodiscard]] std::string estimator_names();
+/// The option --estimator that is already there takes these.
+void name_estimators(CLI::App& command);
+
 }  // namespace gpumem::cli

@@ -12,11 +12,11 @@
 
 #include "commands.hpp"
 #include "gpumem/core/gzip.hpp"
-#include "gpumem/place/policies.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "job_arguments.hpp"
+#include "placement_arguments.hpp"
 #include "queue_arguments.hpp"
 #include "trainer_files.hpp"
 
@@ -24,12 +24,6 @@ namespace {
 
 using namespace gpumem::cli;
 namespace job = gpumem::job;
-
-std::string estimator_names() {
-  std::string names;
-  for (const auto& entry : gpumem::estimate::estimators()) names += std::string(entry.name) + ", ";
-  return names + "all";
-}
 
 /// Each estimator with what it is, one line each.
 std::string estimator_list() {
@@ -74,9 +68,6 @@ void add_job(CLI::App& command, JobRequest& request, std::initializer_list<std::
     if (may_be_recording(path)) batch->required(false);
   });
 }
-
-/// The option that is already there takes these estimators.
-void name_estimators(CLI::App& command) { command.get_option("--estimator")->description(estimator_names()); }
 
 /// A trainer's file names the model and the batch size, so that neither has to be named.
 void add_trainer(CLI::App& command, EstimateOptions& options) {
@@ -260,70 +251,6 @@ void add_model_import(CLI::App& command, ModelImportOptions& options) {
   command.footer("The checkpoint is read without Python, and none of its code is run.");
 }
 
-std::string policy_names() {
-  std::string names;
-  for (const auto& entry : gpumem::place::policies()) {
-    names += (names.empty() ? "" : ", ") + std::string(entry.name);
-  }
-  return names;
-}
-
-/// Which policy places jobs, and under which conditions.
-void add_placement_options(CLI::App& command, PlacementOptions& options) {
-  command.add_option("--policy", options.policy, policy_names() + "; CARMA's names work too");
-  command.add_option("--margin", options.margin, "memory beyond what is expected, or upper: the estimate's own")
-      ->capture_default_str();
-  command.add_option("--smact-cap", options.smact_cap, "no job to a GPU with this SM activity or more, or none")
-      ->capture_default_str();
-  command.add_option("--free-floor", options.free_floor, "no job beside others where less memory is free")
-      ->capture_default_str();
-  command.add_flag("--idle-first", options.idle_first, "idle GPUs before any that has a job, as CARMA's server does");
-}
-
-void add_place(CLI::App& command, PlaceOptions& options) {
-  command.add_option("job", options.job, "one of CARMA's .rad files, or a model summary; - is standard input")
-      ->required();
-  command
-      .add_option("--server", options.server, "the server: its GPUs and the jobs there, as JSON; live: this machine")
-      ->required();
-  command.add_option("--window", options.window, "how long a live server's SM activity is watched")
-      ->capture_default_str();
-  command
-      .add_option("--gpus", options.gpus, "GPUs, all or nothing; default: as the layout or the .rad file says, or 1")
-      ->transform(whole_number());
-  command.add_flag("--exclusive", options.exclusive, "only idle GPUs");
-  command.add_option("--turn", options.turn, "round-robin: the GPU to begin with, counted from 0")
-      ->transform(whole_number());
-  command.add_option("--id", options.id, "the job's name in the answer; default: the file's");
-  command
-      .add_option("--smact", options.smact,
-                  "the job's own SM activity, which counts with that of the jobs there: none, estimate, or a share")
-      ->capture_default_str();
-  add_placement_options(command, options.placing);
-  add_job_options(command, options.request);
-  name_estimators(command);
-  command.get_option("--batch")->description("the batch size; default: as the .rad file says");
-  command.add_flag("--json", options.json, "print one JSON object");
-  command.footer(
-      "--estimator none places without an estimate; --gpu is the kind of GPUs that the server names no profile of.\n"
-      "A server: {\"format\": \"gpumem-server\", \"version\": 1, \"gpus\": [{\"id\": \"0\", \"profile\": "
-      "\"a100-40gb\",\n"
-      "\"used_mib\": 13312, \"smact\": 0.41, \"jobs\": [{\"id\": \"resnet50\", \"memory_mib\": 12288}]}]}\n"
-      "Exit code 5 if the job has to wait, 4 if the server could never hold it.");
-}
-
-void add_server(CLI::App& command, ServerOptions& options) {
-  command.add_option("--window", options.window, "how long SM activity is watched, such as 60s or 500ms")
-      ->capture_default_str();
-  CLI::Option* const watch = command.add_flag("--watch", options.watch, "print a line a second, for people");
-  command.add_option("--lines", options.lines, "with --watch: so many lines")->transform(whole_number())->needs(watch);
-  command.add_flag("--json", options.json, "print one JSON object, as without it")->excludes(watch);
-  command.footer(
-      "Prints what 'gpumem place --server' reads. Needs NVIDIA's driver, or the library named in GPUMEM_NVML.\n"
-      "SM activity is NVML's GPM figure where the GPU has it (Hopper and later), else nvidia-smi's utilisation: the\n"
-      "share of time with any kernel, which is at least as high; \"smact_source\" says which.");
-}
-
 void add_replay_trace(CLI::App& command, ReplayTraceOptions& options) {
   command.add_option("trace", options.trace, "the recording, as JSON; - is standard input")->required();
   command.add_option("--gpu", options.gpu, "say whether it fits there: a name from 'gpumem gpus', or a profile");
@@ -334,45 +261,6 @@ void add_replay_trace(CLI::App& command, ReplayTraceOptions& options) {
   command.footer(
       "A recording is torch.cuda.memory._snapshot() written with json.dump, or the chrome trace of torch.profiler\n"
       "with profile_memory=True, from a GPU or a CPU; examples/pytorch/record_trace.py makes one.");
-}
-
-void add_simulate(CLI::App& command, SimulateOptions& options) {
-  command.add_option("trace", options.trace, "the jobs (CSV); - is standard input")->required();
-  command.add_option("--gpus", options.gpus, "the server, such as 4xa100-40gb,2xh200")->capture_default_str();
-  command.add_option("--policy", options.policy, policy_names())->capture_default_str();
-  command
-      .add_option("--estimator", options.estimator,
-                  "none, true (what the jobs really need), a column of estimates in the trace (horus, ...), or an "
-                  "estimator of gpumem's where the trace names summaries")
-      ->capture_default_str();
-  command.add_option("--margin", options.margin, "beyond the estimate: 2GiB, 1.15x, or upper (its own upper figure)")
-      ->capture_default_str();
-  command.add_option("--sharing", options.sharing, "mps or streams")->capture_default_str();
-  command.add_option("--recovery", options.recovery, "exclusive or growing")->capture_default_str();
-  command.add_option("--smact-cap", options.smact_cap,
-                     "no job to a GPU at this SM activity (0.8), or none; round-robin: none");
-  command.add_option("--free-floor", options.free_floor,
-                     "nor to one with less free memory; 5GiB without an estimate, else 0; round-robin: 0");
-  command.add_flag("--no-idle-first", options.no_idle_first, "idle GPUs as the policy ranks them, not before others");
-  command.add_option("--window", options.window_s, "seconds from one placement to the next")->capture_default_str();
-  command.add_option("--ramp", options.ramp_s, "seconds in which a job grows to what it needs, on average")
-      ->capture_default_str();
-  command.add_option("--smact", options.smact, "SM activity of jobs for which the trace has none")
-      ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
-  command
-      .add_option("--missing-duration", options.missing_duration,
-                  "of jobs for which the trace has none: median, skip, or seconds")
-      ->capture_default_str();
-  command.add_option("--idle-watts", options.idle_watts, "power of an idle GPU; known for the A100");
-  command.add_option("--peak-watts", options.peak_watts, "power of a GPU at full SM activity");
-  command.add_option("--seed", options.seed, "of what is drawn: how fast each job grows")->capture_default_str();
-  command.add_flag("--json", options.json, "print one JSON object");
-  command.add_option("-o,--out", options.out, "write a picture of it, SVG");
-  command.footer(
-      "A trace: arrival_s,task,gpus,duration_s,measured_mib and one job a row. gpumem/place/trace.hpp says what else "
-      "it\n"
-      "may hold, simulator.hpp what the simulation assumes.");
 }
 
 int run_evaluate_asked(const EvaluateOptions& options) {

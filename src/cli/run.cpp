@@ -18,10 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using launcher::Asked;
 
-constexpr const char* kDefaultPolicy = "magm";
 constexpr const char* kUtilisationEstimator = "utilisation-mlp";
 
-Error usage(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
+Error wrong_usage(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
 
 /// The options with what a .rad file says where they say nothing.
 Result<RunOptions> with_rad(RunOptions options) {
@@ -93,10 +92,10 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
     const auto evaluation = evaluator.evaluate(request);
     const bool unsaid = !evaluation && request.training.batch_size == 0;
     if (unsaid && evaluation.error().code == ErrorCode::invalid_argument) {
-      return usage("a summary tells no batch size: give it with --batch");
+      return wrong_usage("a summary tells no batch size: give it with --batch");
     }
     if (!evaluation) return evaluation.error();
-    if (evaluation->answers.size() > 1) return usage("run takes one estimator, not all of them");
+    if (evaluation->answers.size() > 1) return wrong_usage("run takes one estimator, not all of them");
     const auto& estimate = evaluation->answers.front().estimate;
     if (!estimate) return estimate.error();
     place::Request asked;
@@ -128,7 +127,7 @@ Result<Need> need_of(const RunOptions& options, const place::Server& server, con
     if (!need) return need;
   }
   if (options.smact == "estimate" && need->described.empty()) {
-    return usage("--smact estimate needs a summary, a config or a recording");
+    return wrong_usage("--smact estimate needs a summary, a config or a recording");
   }
   if (*smact) need->asked.smact = **smact;
   need->asked.gpus = options.gpus.value_or(1);
@@ -141,9 +140,9 @@ Result<place::RecoveryRule> recovery_of(const RunOptions& options) {
   rule.retries = options.retries;
   if (options.recovery == "grow") rule.kind = place::RecoveryKind::growing;
   else if (options.recovery != "exclusive") {
-    return usage("--recovery is " + core::quoted(options.recovery) + "; write exclusive or grow");
+    return wrong_usage("--recovery is " + core::quoted(options.recovery) + "; write exclusive or grow");
   }
-  if (rule.retries < 0) return usage("--retries must be 0 or more");
+  if (rule.retries < 0) return wrong_usage("--retries must be 0 or more");
   return rule;
 }
 
@@ -200,7 +199,7 @@ Result<launcher::Job> job_of(const RunOptions& options, const launcher::ReadGpus
 Result<int> run_in_turn(const RunOptions& given) {
   const Result<RunOptions> options = with_rad(given);
   if (!options) return options.error();
-  if (options->command.empty()) return usage("run needs a command: gpumem run [OPTIONS] -- python3 train.py");
+  if (options->command.empty()) return wrong_usage("run needs a command: gpumem run [OPTIONS] -- python3 train.py");
   const auto read_gpus = open_gpus();
   if (!read_gpus) return read_gpus.error();
   const auto job = job_of(*options, *read_gpus);
