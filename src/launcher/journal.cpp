@@ -62,6 +62,16 @@ core::Status make_directory(const std::string& path) {
   }
 }
 
+/// Whether this user may put another file in the place of this one: in a sticky directory its owner alone may, or the
+/// directory's.
+bool may_replace(const std::string& directory, int file) {
+  struct stat folder {};
+  struct stat facts {};
+  if (stat(directory.c_str(), &folder) != 0 || fstat(file, &facts) != 0) return false;
+  const uid_t user = geteuid();
+  return (folder.st_mode & S_ISVTX) == 0 || user == 0 || user == folder.st_uid || user == facts.st_uid;
+}
+
 }  // namespace
 
 OpenFile& OpenFile::operator=(OpenFile&& other) noexcept {
@@ -275,11 +285,12 @@ core::Status Journal::Locked::append(const std::vector<Event>& events, bool dura
 
 /// Under the lock. Where it does not succeed, the journal stays as it is: nothing is lost but space.
 void Journal::shorten() {
+  if (!may_replace(directory_, file_.number())) return;
   std::string text;
   for (const Event& event : ledger_.snapshot()) text += line_of(event);
   if (static_cast<std::int64_t>(text.size()) * kWorthShortening > sound_) return;
   const std::string beside = path() + ".new";
-  (void)unlink(beside.c_str());  // what a crash has left there
+  if (unlink(beside.c_str()) != 0 && errno != ENOENT) return;  // what a crash has left there
   core::Result<OpenFile> made = open_shared(directory_, "journal.new", O_RDWR | O_APPEND);
   if (!made) return;
   const bool written = write_all(made->number(), text) && fdatasync(made->number()) == 0;

@@ -126,6 +126,23 @@ TEST_F(JournalTest, ALongJournalIsWrittenAnew) {
   EXPECT_FALSE(fs::exists(directory_ + "/journal.new"));
 }
 
+TEST_F(JournalTest, InAStickyDirectoryItsOwnerAloneWritesItAnew) {
+  if (geteuid() != 0) GTEST_SKIP() << "takes two users";
+  fs::permissions(directory_, static_cast<fs::perms>(01777));
+  Journal owner = open();
+  append(owner, {join(1)});
+  ASSERT_EQ(seteuid(65534), 0);
+  Journal other = open();
+  for (std::int64_t job = 2; job < 600; ++job) append(other, {join(job), end(job)});
+  ASSERT_EQ(seteuid(0), 0);
+  EXPECT_GT(text().size(), 200'000U);
+  EXPECT_FALSE(fs::exists(directory_ + "/journal.new"));
+  append(owner, {join(600)});
+  EXPECT_LT(text().size(), 10'000U);
+  ASSERT_TRUE(other.refresh());
+  EXPECT_EQ(other.ledger().next_job(), 601);
+}
+
 TEST_F(JournalTest, OfALineThatWasTakenBackNothingIsBelieved) {
   Journal reader = open();
   Journal writer = open();
