@@ -194,7 +194,7 @@ Result<launcher::Job> job_of(const RunOptions& options, const launcher::ReadGpus
                        .recovery = *recovery,
                        .environment_for = environment_of(*need),
                        .described = std::move(need->described)};
-}
+}  // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): the std::function owns what it captures
 
 Result<int> run_in_turn(const RunOptions& given) {
   const Result<RunOptions> options = with_rad(given);
