@@ -1,6 +1,7 @@
 #include "plan_report.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "figures.hpp"
 #include "gpumem/job/job_options.hpp"

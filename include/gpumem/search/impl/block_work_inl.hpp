@@ -128,6 +128,7 @@ GPUMEM_INLINE core::Result<std::vector<PartWork>> parts_of_rank(analysis::Analys
                                                                 std::span<const MicroBatch> micro_batches,
                                                                 const utilisation::GpuPeaks& peaks) {
   std::vector<PartWork> parts;
+  parts.reserve(micro_batches.size());
   for (const MicroBatch& micro_batch : micro_batches) {
     job.batch_size = micro_batch.size;
     job.activation_checkpointing = micro_batch.checkpointing.on;
@@ -149,6 +150,7 @@ GPUMEM_INLINE core::Result<std::vector<BlockWork>> told_apart(analysis::Analysis
   const std::array<std::int64_t, 3> stages = {blocks / 2, 0, blocks - 1};
   std::array<std::vector<PartWork>, 3> found;
   std::vector<BlockMessages> sent;
+  sent.reserve(micro_batches.size());
   for (std::size_t at = 0; at < stages.size(); ++at) {
     if (core::deadline_passed()) return core::deadline_error();
     job.layout.rank = {model::Ranks::one, stages[at] * a_stage};
@@ -164,6 +166,7 @@ GPUMEM_INLINE core::Result<std::vector<BlockWork>> told_apart(analysis::Analysis
     }
   }
   std::vector<BlockWork> all;
+  all.reserve(micro_batches.size());
   for (std::size_t at = 0; at < micro_batches.size(); ++at) {
     const PartWork& block = found[0][at];
     all.push_back({blocks, true, less(found[1][at], block), block, less(found[2][at], block), sent[at]});

@@ -180,16 +180,16 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, std::in
 GPUMEM_INLINE std::optional<Activations> MemoryBound::measured(const model::TrainingJob& job) {
   namespace detail = memory_bound_detail;
   std::array<std::array<detail::Live, 2>, 2> live;  // by model, by samples
-  for (std::size_t model = 0; model < fewer_.size(); ++model) {
-    if (fewer_[model] == nullptr) return std::nullopt;
+  for (std::size_t which = 0; which < fewer_.size(); ++which) {
+    if (fewer_[which] == nullptr) return std::nullopt;
     for (std::size_t more = 0; more < 2; ++more) {
       model::TrainingJob one = detail::of_split(job, static_cast<std::int64_t>(more) + 1);
-      one.graph = fewer_[model];
-      if (analyses_[model] == nullptr) analyses_[model] = std::make_unique<analysis::Analysis>(std::move(one));
-      else analyses_[model]->set_job(std::move(one));
-      const auto steps = analyses_[model]->steps();
+      one.graph = fewer_[which];
+      if (analyses_[which] == nullptr) analyses_[which] = std::make_unique<analysis::Analysis>(std::move(one));
+      else analyses_[which]->set_job(std::move(one));
+      const auto steps = analyses_[which]->steps();
       if (!steps) return std::nullopt;
-      live[model][more] = detail::live_of(**steps);
+      live[which][more] = detail::live_of(**steps);
     }
   }
   const auto of_block = [&](double detail::Live::*figure, std::size_t more) {
