@@ -275,7 +275,7 @@ Json decision_json(const Placing& placing) {
           {"words", place::explain(decision, placing.request, placing.server, placing.conditions)}};
 }
 
-Json to_json(const Placing& placing) {
+Json placing_json(const Placing& placing) {
   Json json = {{"schema", 1}};
   if (!placing.needs.empty()) {
     json = head_json(placing.needs.front().evaluation);
@@ -326,8 +326,9 @@ int answer(Placing& placing, const PlaceOptions& options) {
   std::size_t turn = options.turn;
   placing.decision = placing.policy.decide(placing.request, placing.server, placing.conditions, turn);
   if (!placing.needs.empty()) print_warnings(placing.needs.front().evaluation);
-  const std::string text =
-      options.json ? to_json(placing).dump(2, ' ', false, Json::error_handler_t::replace) + "\n" : to_text(placing);
+  const std::string text = options.json
+                               ? placing_json(placing).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
+                               : to_text(placing);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return exit_code_of(placing.decision);
 }

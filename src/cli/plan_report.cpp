@@ -57,7 +57,7 @@ Json layout_json(const PlannedLayout& layout, const LayoutPlan& plan, const GpuP
   Json json;
   json["framework"] = layout.framework->name;
   json["options"] = options_json(layout.job);
-  json["estimate"] = to_json(layout.memory);
+  json["estimate"] = cli::to_json(layout.memory);
   json["headroom_bytes"] = headroom(layout, gpu).count();
   json["step_seconds"] = rounded(layout.step);
   json["step"] = {{"compute", rounded(time.compute)},    {"tensor", rounded(time.tensor)},
