@@ -21,7 +21,7 @@ monitor::LiveGpu gpu(const std::string& uuid, std::int64_t used_mib, std::vector
   return live;
 }
 
-place::Server server_of(const monitor::Machine& machine) {
+place::Server server_with(const monitor::Machine& machine) {
   place::Server server;
   for (const monitor::LiveGpu& live : machine.gpus) {
     place::ServerGpu gpu;
@@ -65,7 +65,7 @@ Ledger one_job(std::int64_t promised_mib) {
 place::ServerGpu occupied_gpu(const monitor::LiveGpu& live, const Ledger& ledger) {
   monitor::Machine machine;
   machine.gpus = {live};
-  const auto server = occupied(server_of(machine), use_of(machine, ledger, facts), ledger);
+  const auto server = occupied(server_with(machine), use_of(machine, ledger, facts), ledger);
   EXPECT_TRUE(server);
   return server->gpus.front();
 }
@@ -109,7 +109,7 @@ TEST(Occupancy, AJobThatNobodyKnowsHasItsGpuUntilItHasSettled) {
   monitor::Machine machine;
   machine.gpus = {gpu("GPU-0", 3000, {{501, mib(3000)}})};
   const auto free_at = [&](double now) {
-    const auto server = occupied(server_of(machine), use_of(machine, ledger, facts), ledger, now);
+    const auto server = occupied(server_with(machine), use_of(machine, ledger, facts), ledger, now);
     EXPECT_TRUE(server);
     return server->gpus.front().free();
   };
