@@ -44,7 +44,8 @@ TEST(Optimizers, EveryRowIsWhole) {
     EXPECT_TRUE(!row.single_keeps_last || row.single_temporaries > 0);
     EXPECT_GE(row.kernels, 1);
     EXPECT_GE(row.kernel_tensors, 3) << "it reads parameter and gradient, and writes the parameter";
-    const bool bytes = row.state_shape == OptimizerRow::StateShape::blockwise;  // a quarter of a parameter's size
+    const bool bytes = row.state_shape == OptimizerRow::StateShape::blockwise ||  // a quarter of a parameter's size
+                       row.state_shape == OptimizerRow::StateShape::half_bytes;
     EXPECT_GE(row.kernel_tensors, 3 + (bytes ? row.states / 2 : 2 * row.states)) << "it reads and writes each state";
     EXPECT_EQ(row.has_fused, row.fused_kernel_tensors > 0);
     EXPECT_LE(row.fused_kernel_tensors, row.kernel_tensors);

@@ -142,7 +142,7 @@ TEST(Checkpoints, ModulesAreChosenByName) {
   };
   EXPECT_EQ(parts("mlp").size(), 28U);
   EXPECT_EQ(parts("mlp+self_attn").size(), 56U) << "one call of checkpoint() a module";
-  EXPECT_EQ(parts("layers").size(), 1U) << "the outermost module of the name";
+  EXPECT_EQ(parts("model").size(), 1U) << "the outermost module of the name";
   const auto pass = testing::forward(net());
   ASSERT_TRUE(testing::succeeds(pass));
   const auto missing = checkpointed(*pass, {model::Checkpoints::selective_modules, 0, "h+mlp"});
