@@ -94,12 +94,15 @@ run_again() {  # SHARDS WORDS
 }
 
 main() {
-  local settings shards errors text failures seen ask
+  local settings host shards errors text failures seen ask
   settings=$(dirname "${SLURM_CONF:-/etc/slurm/slurm.conf}")/gpumem_epilog.conf
   # shellcheck disable=SC1090
   if [ -r "$settings" ]; then source "$settings"; fi
   [ -n "$SLURM_JOB_ID" ] || return 0
   record=$(timeout 10 scontrol show job "$SLURM_JOB_ID" 2> /dev/null) || return 0
+  # An Epilog runs on every node of the job: that of the batch script does it.
+  host=$(field BatchHost)
+  if [ -n "$host" ] && [ -n "$SLURMD_NODENAME" ] && [ "$host" != "$SLURMD_NODENAME" ]; then return 0; fi
   shards=$(sed -n 's/.*gres[:/]shard:\([0-9]*\).*/\1/p' <<< "$(field TresPerNode)")
   # A job that went well, that somebody ended, or that has no shards.
   case $(field ExitCode) in '' | 0:* | *:[1-9]*) return 0 ;; esac

@@ -1,6 +1,7 @@
 -- gpumem in Slurm, the part in slurmctld: turns what the plugin estimated (GPUMEM_MIB, MiB on one GPU) into shards of a
 -- GPU, one a MiB, and refuses what no GPU holds. A job of several GPUs (GPUMEM_GPUS) gets shards of one GPU on each of
--- its nodes, or whole GPUs where it has several of a node: the shards of a job on a node are of one GPU. Lua 5.1, Slurm 22.05; README.md tells how to set it up.
+-- its nodes, or whole GPUs where it has several of a node: the shards of a job on a node are of one GPU. Lua 5.1, Slurm
+-- 22.05; README.md tells how to set it up.
 --
 -- Jobs that did not ask stay as they are, unless a rule below is switched on. Slurm takes a job whose submission this
 -- script fails on, with the edits made so far: so all of it runs in pcall(), and the edit comes last. slurmctld waits
