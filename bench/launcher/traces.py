@@ -6,8 +6,8 @@
 
 Each job is handed to `gpumem run` at its arrival, takes its measured memory of the GPUs that it gets, and sleeps for its
 duration; all times are divided by --scale. The simulation gets the same policy, conditions and margin, no window between
-placements (without estimates 30 s, in which `gpumem run` closes the GPUs of a job that has just come), no slowdown (an SM activity of 0: a job that sleeps slows nobody down), and jobs that grow to what they need
-at once. Durations that nobody measured are the median, in both. Traces are read as gpumem/place/trace.hpp says.
+placements (without estimates 30 s, in which `gpumem run` closes the GPUs of a job that has just come), no slowdown (an SM
+activity of 0: a job that sleeps slows nobody down), and jobs that grow to what they need at once. Durations that nobody measured are the median, in both. Traces are read as gpumem/place/trace.hpp says.
 """
 import argparse
 import csv
@@ -50,8 +50,10 @@ def read_trace(path):
 
 
 def simulated(options, trace, policy, estimator):
-    command = [options.gpumem, "simulate", trace, "--json", "--policy", policy, "--estimator", estimator, "--window",
-               str(SETTLE) if estimator == "none" and policy != "exclusive" else "0", "--ramp", "0", "--smact", "0", "--free-floor", "5GiB" if estimator == "none" else "0"]
+    window = str(SETTLE) if estimator == "none" and policy != "exclusive" else "0"
+    floor = "5GiB" if estimator == "none" else "0"
+    command = [options.gpumem, "simulate", trace, "--json", "--policy", policy, "--estimator", estimator,
+               "--window", window, "--ramp", "0", "--smact", "0", "--free-floor", floor]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(done.stderr)
