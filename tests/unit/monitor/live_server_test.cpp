@@ -1,11 +1,15 @@
 #include "gpumem/monitor/live_server.hpp"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "gpumem/place/policies.hpp"
 #include "gpumem/place/server_json.hpp"
+#include "own_path.hpp"
 #include "pretended_gpus.hpp"
 
 namespace gpumem::monitor {
@@ -115,6 +119,7 @@ TEST(LiveServer, AnExclusiveProcessKeepsItsGpu) {
   EXPECT_TRUE(free->gpus[0].jobs.empty());
   gpu.used = core::Bytes(600 * kMiB);
   gpu.processes = {{4711, core::Bytes(500 * kMiB)}};
+  setenv("CUDA_MPS_PIPE_DIRECTORY", "/nowhere", 1);
   const auto taken = server_of({"550", {gpu}, {}});
   ASSERT_TRUE(taken);
   ASSERT_TRUE(taken->gpus[0].jobs.exclusive());
@@ -124,6 +129,24 @@ TEST(LiveServer, AnExclusiveProcessKeepsItsGpu) {
   const place::Decision decision =
       (*policy)->decide({.id = "job", .memory = core::Bytes(kMiB)}, *taken, {.free_floor = core::Bytes()}, turn);
   EXPECT_EQ(decision.refusal, place::Refusal::occupied);
+  unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+}
+
+TEST(LiveServer, TheServerOfMpsLeavesItsGpuOpen) {
+  const std::filesystem::path folder = testing::own_path("mps_server");
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "control") << "";
+  std::ofstream(folder / "nvidia-cuda-mps-control.pid") << getpid();
+  setenv("CUDA_MPS_PIPE_DIRECTORY", folder.c_str(), 1);
+  LiveGpu gpu = gpu_named("NVIDIA A10", 22503);
+  gpu.compute_mode = ComputeMode::exclusive_process;
+  gpu.used = core::Bytes(30 * kMiB);
+  gpu.processes = {{4711, core::Bytes(30 * kMiB)}};
+  const auto server = server_of({"550", {gpu}, {}});
+  unsetenv("CUDA_MPS_PIPE_DIRECTORY");
+  std::filesystem::remove_all(folder);
+  ASSERT_TRUE(server);
+  EXPECT_TRUE(server->gpus[0].jobs.empty());
 }
 
 TEST(ReadServer, AsksTheDriverOfThisMachine) {

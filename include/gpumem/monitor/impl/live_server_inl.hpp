@@ -11,6 +11,7 @@
 
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/monitor/nvml.hpp"
+#include "gpumem/monitor/sharing.hpp"
 
 namespace gpumem::monitor {
 
@@ -68,7 +69,8 @@ GPUMEM_INLINE core::Result<place::ServerGpu> gpu_of(const LiveGpu& live, const P
   gpu.used = live.used;
   gpu.smact = live.sm_activity.value_or(0.0);
   if (live.sm_activity) gpu.smact_source = to_string(live.activity_source);
-  if (live.compute_mode == ComputeMode::exclusive_process && !live.processes.empty()) {
+  if (live.compute_mode == ComputeMode::exclusive_process && !live.processes.empty() &&
+      !can_be_shared(live, find_mps_daemon())) {
     const GpuProcess& process = live.processes.front();
     const core::Status added =
         gpu.jobs.add({"process " + std::to_string(process.pid), process.used.value_or(live.used), gpu.smact, true});
