@@ -201,7 +201,7 @@ TEST(Decide, GivesConnectedJobsNoSlices) {
   const Decision decision = decide(request, server);
   ASSERT_TRUE(decision.placed());
   EXPECT_EQ(std::count(decision.gpus.begin(), decision.gpus.end(), 1U), 0);
-  server.gpus[2].profile = server.gpus[1].profile;
+  server.gpus[2].id = "MIG-2";  // a slice that has no profile
   const Decision never = decide(request, server);
   EXPECT_EQ(never.refusal, Refusal::never);
   EXPECT_NE(explain(never, request, server, {}).find("MIG slices apart"), std::string::npos);

@@ -80,9 +80,9 @@ class Selection {
     return index < server_.gpus.size() ? index : index - server_.gpus.size();
   }
 
-  /// A MIG slice, for a job whose GPUs are connected.
+  /// A MIG slice, by its profile or, where that is not known, by its UUID; for a job whose GPUs are connected.
   [[nodiscard]] bool apart(const ServerGpu& gpu) const {
-    return request_.connected && gpu.profile.find("-mig-") != std::string::npos;
+    return request_.connected && (gpu.profile.find("-mig-") != std::string::npos || gpu.id.starts_with("MIG-"));
   }
 
   [[nodiscard]] Refusal refusal_of(const ServerGpu& gpu, bool idle_only) const {
