@@ -35,6 +35,12 @@ std::string first_line(int file) {
   return std::string(read.substr(0, std::min(read.find('\n'), read.size())));
 }
 
+/// Whether the last line has its end. A crash, or an editor, may leave it without.
+bool ends_with_a_line(int file, off_t size) {
+  char last = '\n';
+  return size == 0 || (pread(file, &last, 1, size - 1) == 1 && last == '\n');
+}
+
 core::Result<std::string> row_of(const RunCells& cells, const std::string& header, const std::string& directory) {
   const core::Result<core::CsvTable> table = core::parse_csv(header, kName);
   if (!table) return table.error();
@@ -63,7 +69,8 @@ core::Status append_run(const std::string& directory, const RunCells& cells, con
   const std::string header = facts.st_size == 0 ? header_of(cells) : first_line(file->number()) + "\n";
   const core::Result<std::string> row = row_of(cells, header, directory);
   if (!row) return row.error();
-  const std::string text = facts.st_size == 0 ? header + *row : *row;
+  const std::string end = ends_with_a_line(file->number(), facts.st_size) ? "" : "\n";
+  const std::string text = facts.st_size == 0 ? header + *row : end + *row;
   if (write(file->number(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return core::Done{};
   core::Error error = fault(directory, core::ErrorCode::unreadable_file,
                             "cannot be written: " + std::generic_category().message(errno));

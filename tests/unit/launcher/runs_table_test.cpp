@@ -44,6 +44,13 @@ TEST_F(RunsTableTest, TheFirstRowMakesTheColumns) {
   EXPECT_EQ(text(), "name,measured_mib\n\"a, b\",12\nc,13\ne,\n");
 }
 
+TEST_F(RunsTableTest, ARowBeginsALineOfItsOwn) {
+  ASSERT_TRUE(append({{"name", "a"}, {"measured_mib", "12"}}));
+  std::ofstream(directory_ + "/runs.csv", std::ios::app) << "b,1";  // without its end
+  ASSERT_TRUE(append({{"name", "c"}, {"measured_mib", "13"}}));
+  EXPECT_EQ(text(), "name,measured_mib\na,12\nb,1\nc,13\n");
+}
+
 TEST_F(RunsTableTest, IsReadAsATableOfRuns) {
   const std::string summary = std::string(GPUMEM_SOURCE_DIR) + "/models/summaries/vgg16.torchsummary.txt";
   ASSERT_TRUE(append({{"name", "vgg16"},
