@@ -128,16 +128,12 @@ core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& se
   return needs;
 }
 
-/// What the layout takes, or a recording ran on; of a job on one GPU as many as somebody said, each with a need like
-/// that.
+/// What the layout takes, or a recording ran on, or somebody said.
 core::Result<std::int64_t> gpus_of(const Job& job, const std::vector<Need>& needs) {
   const auto layout = needs.empty() ? parallel::world_size(job.request.training.layout)
                                     : core::Result<std::int64_t>(needs.front().request.gpus);
   if (!layout) return layout.error();
-  if (*layout == 1) return job.gpus.value_or(1);
-  if (!job.gpus || *job.gpus == *layout) return *layout;
-  return invalid("the job is to get " + std::to_string(*job.gpus) + " GPUs, and its layout has " +
-                 std::to_string(*layout) + "; leave --gpus out, or change --data-parallel");
+  return gpus_to_place(*layout, job.gpus);
 }
 
 /// What to do with a job of more GPUs than one server has; empty: it has as many.

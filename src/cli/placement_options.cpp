@@ -52,6 +52,15 @@ core::Result<double> share_from(const std::string& text, std::string_view option
   return invalid(option, "takes " + std::string(takes), text);
 }
 
+core::Result<std::int64_t> gpus_to_place(std::int64_t layout, const std::optional<std::int64_t>& said) {
+  if (layout == 1) return said.value_or(1);
+  if (!said || *said == layout) return layout;
+  return core::Error{core::ErrorCode::invalid_argument,
+                     "the job is to get " + std::to_string(*said) + " GPUs, and its layout has " +
+                         std::to_string(layout) + "; leave --gpus out, or change --data-parallel",
+                     {}};
+}
+
 core::Result<place::Conditions> conditions_from(const PlacementOptions& options) {
   place::Conditions conditions;
   const auto floor = bytes_from(options.free_floor, "free-floor");

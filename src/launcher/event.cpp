@@ -36,11 +36,8 @@ Json json_of(const std::optional<core::Bytes>& bytes) { return bytes ? Json(byte
 Json json_of(const Process& process) { return {{"pid", process.pid}, {"started", process.started}}; }
 
 Json json_of(const Asked& asked) {
-  return {{"gpus", asked.gpus},
-          {"memory_bytes", json_of(asked.memory)},
-          {"alone_bytes", json_of(asked.alone)},
-          {"smact", asked.smact},
-          {"exclusive", asked.exclusive}};
+  return {{"gpus", asked.gpus},   {"memory_bytes", json_of(asked.memory)}, {"alone_bytes", json_of(asked.alone)},
+          {"smact", asked.smact}, {"exclusive", asked.exclusive},          {"connected", asked.connected}};
 }
 
 Json json_of(const Terms& terms) {
@@ -130,6 +127,7 @@ Asked asked_from(Fields& fields) {
     asked.smact = inner.number("smact");
     if (asked.smact > 1.0) inner.refuse("smact", "must be a share from 0 to 1");
     asked.exclusive = inner.flag("exclusive");
+    asked.connected = inner.flag("connected");
     return asked;
   });
 }
@@ -230,11 +228,11 @@ decltype(Event::what) what_from(Fields& fields) {
 std::string_view to_string(Ending ending) { return kEndings.at(static_cast<std::size_t>(ending)); }
 
 place::Request request_of(const Asked& asked, std::string_view id) {
-  return {id, asked.gpus, asked.memory, asked.alone, asked.smact, asked.exclusive};
+  return {id, asked.gpus, asked.memory, asked.alone, asked.smact, asked.exclusive, asked.connected};
 }
 
 Asked asked_of(const place::Request& request) {
-  return {request.gpus, request.memory, request.alone, request.smact, request.exclusive};
+  return {request.gpus, request.memory, request.alone, request.smact, request.exclusive, request.connected};
 }
 
 std::string line_of(const Event& event) {

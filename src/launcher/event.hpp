@@ -27,6 +27,7 @@ struct Asked {
   std::optional<core::Bytes> alone;
   double smact = 0.0;
   bool exclusive = false;
+  bool connected = false;
 
   friend bool operator==(const Asked&, const Asked&) = default;
 };

@@ -16,13 +16,13 @@ std::string whole_line(const Event& event) {
 
 std::vector<Event> one_of_each_kind() {
   Joined joined = testing::joined(12'288, "a \"name\"\n\x01 of \xff bytes");
-  joined.asked = {4, std::nullopt, testing::mib(7), 0.25, true};
+  joined.asked = {4, std::nullopt, testing::mib(7), 0.25, true, true};
   joined.terms = {"round-robin", {std::nullopt, core::Bytes(), true}, 2.5};
   joined.failures = 2;
   return {{0, 0.0, Opened{9, 3}},
           {7, 81.5, joined},
           {7, 82.0, Started{{4711, 99}, {{"GPU-1", testing::mib(3)}, {"MIG-2", core::Bytes()}}, 5}},
-          {7, 83.0, Recovers{{1, testing::mib(9), std::nullopt, 0.0, false}, 1}},
+          {7, 83.0, Recovers{{1, testing::mib(9), std::nullopt, 0.0, false, false}, 1}},
           {7, 84.0, Ended{Ending::out_of_memory, 1}},
           {7, 85.0, Cancelled{1000}}};
 }
@@ -52,6 +52,7 @@ TEST(Event, FieldsKeepTheirValues) {
   const auto& asks = std::get<Joined>(joined->what);
   EXPECT_EQ(asks.asked.memory, std::nullopt);
   EXPECT_EQ(asks.asked.alone, testing::mib(7));
+  EXPECT_TRUE(asks.asked.connected);
   EXPECT_EQ(asks.terms.conditions.smact_cap, std::nullopt);
   EXPECT_TRUE(asks.terms.conditions.idle_first);
   EXPECT_EQ(asks.terms.settle_s, 2.5);
@@ -98,7 +99,7 @@ TEST(Event, AnotherVersionIsRefused) {
 }
 
 TEST(Event, ARequestSurvives) {
-  const Asked asked = {2, testing::mib(5), testing::mib(4), 0.5, true};
+  const Asked asked = {2, testing::mib(5), testing::mib(4), 0.5, true, true};
   EXPECT_EQ(asked_of(request_of(asked, "job")), asked);
   EXPECT_EQ(request_of(asked, "job").id, "job");
 }
