@@ -6,6 +6,7 @@
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/monitor/sharing.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "gpumem_datasets/rad_file.hpp"
 #include "launch.hpp"
@@ -102,6 +103,7 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
     if (const auto done = place::ask_for(asked, *estimate, margin); !done) return done.error();
     need.asked.memory = std::max(need.asked.memory, asked.memory);
     need.asked.alone = std::max(need.asked.alone, asked.alone);
+    need.asked.gpus = asked.gpus;
     need.upper = std::max(need.upper, std::optional(estimate->upper));
     need.described = described(*evaluation, request);
     if (options.smact != "estimate") continue;
@@ -130,7 +132,14 @@ Result<Need> need_of(const RunOptions& options, const place::Server& server, con
     return wrong_usage("--smact estimate needs a summary, a config or a recording");
   }
   if (*smact) need->asked.smact = **smact;
-  need->asked.gpus = options.gpus.value_or(1);
+  const bool counted = need->asked.gpus > 1;  // by the estimate
+  const Result<std::int64_t> layout =
+      counted ? Result<std::int64_t>(need->asked.gpus) : parallel::world_size(options.request.training.layout);
+  if (!layout) return layout.error();
+  const auto gpus = gpus_to_place(*layout, options.gpus);
+  if (!gpus) return gpus.error();
+  need->asked.gpus = *gpus;
+  need->asked.connected = *layout > 1;
   need->asked.exclusive = options.exclusive;
   return need;
 }
@@ -147,10 +156,12 @@ Result<place::RecoveryRule> recovery_of(const RunOptions& options) {
 }
 
 /// The GPUs by UUID, which no order of devices and no MIG mode changes; and how they are shared, as far as MPS runs.
+/// What runs alone is held to nothing, and what ran out of memory not to what it had.
 launcher::EnvironmentFor environment_of(const Need& need) {
-  const monitor::JobShare share{need.asked.gpus, need.upper,
-                                need.asked.smact > 0.0 ? std::optional(need.asked.smact) : std::nullopt};
-  return [share](const std::vector<launcher::Promise>& promises) {
+  return [upper = need.upper](const Asked& asked, const std::vector<launcher::Promise>& promises) {
+    monitor::JobShare share{asked.gpus, upper, asked.smact > 0.0 ? std::optional(asked.smact) : std::nullopt};
+    if (asked.exclusive) share = {asked.gpus, std::nullopt, std::nullopt};
+    if (share.memory && asked.memory) share.memory = std::max(*share.memory, *asked.memory);
     launcher::Environment environment = monitor::plan_sharing(monitor::find_mps_daemon(), share).environment;
     std::string visible;
     for (const launcher::Promise& promise : promises) visible += (visible.empty() ? "" : ",") + promise.gpu;

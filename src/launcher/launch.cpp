@@ -13,8 +13,6 @@ namespace gpumem::launcher {
 
 namespace {
 
-constexpr double kTryAgain = 1.0;  ///< where the journal cannot be written
-
 /// One job, from joining the queue to its last end.
 class Launch {
  public:
@@ -29,7 +27,7 @@ class Launch {
   bool recover(const Turn& turn, const JobEnd& end);
   bool wait_again(const Recovers& recovers);
   void finish(const Turn& turn, const JobEnd& end);
-  void measure(const Turn& turn, const JobEnd& end, const Journal::Locked& locked);
+  [[nodiscard]] RunCells measured(const Turn& turn, const JobEnd& end) const;
   core::Status tell(const Event& event);
   [[nodiscard]] std::string id() const { return job_.name + "#" + std::to_string(number_); }
 
@@ -77,18 +75,15 @@ core::Result<int> Launch::leave(const Left& left) {
 }
 
 bool Launch::wait_again(const Recovers& recovers) {
-  Alarm alarm(site_);
   bool said = false;
   while (true) {
     const core::Status told = tell({number_, seconds_since_boot(), recovers});
     if (told) return true;
-    if (!said)
+    if (!said) {
       site_.warn(id() + " cannot wait again before the queue can be written: " + core::to_string(told.error()));
-    said = true;
-    alarm.sleep(kTryAgain);
-    while (const auto signal = site_.signals.next()) {
-      if (asks_to_end(*signal)) return false;
     }
+    said = true;
+    if (pause_before_another_try(site_)) return false;
   }
 }
 
@@ -112,17 +107,18 @@ bool Launch::recover(const Turn& turn, const JobEnd& end) {
   return wait_again({asked_, failures_});
 }
 
-void Launch::measure(const Turn& turn, const JobEnd& end, const Journal::Locked& locked) {
+/// The row of runs.csv; empty: nothing is known that belongs there.
+RunCells Launch::measured(const Turn& turn, const JobEnd& end) const {
   const bool fitted = end.exit_code == 0;
   const bool too_large = end.out_of_memory() && end.seen.alone;
   core::Bytes most;
   for (const auto& [gpu, peak] : end.seen.peaks) most = std::max(most, peak);
-  if (job_.described.empty() || end.seen.hidden || most == core::Bytes() || !(fitted || too_large)) return;
+  if (job_.described.empty() || end.seen.hidden || most == core::Bytes() || !(fitted || too_large)) return {};
   const core::Result<Gpus> gpus = site_.read_gpus();
-  if (!gpus) return;
+  if (!gpus) return {};
   const auto gpu = std::find_if(gpus->server.gpus.begin(), gpus->server.gpus.end(),
                                 [&](const place::ServerGpu& one) { return one.id == turn.promises.front().gpu; });
-  if (gpu == gpus->server.gpus.end() || gpu->profile.empty()) return;
+  if (gpu == gpus->server.gpus.end() || gpu->profile.empty()) return {};
   RunCells cells = {{"name", id()}};
   cells.insert(cells.end(), job_.described.begin(), job_.described.end());
   cells.emplace_back("gpu", gpu->profile);
@@ -130,11 +126,11 @@ void Launch::measure(const Turn& turn, const JobEnd& end, const Journal::Locked&
   cells.emplace_back("figure", "device");
   cells.emplace_back("status", fitted ? "ok" : "oom");
   cells.emplace_back("measured_mib", std::to_string(std::llround(most.mib())));
-  const core::Status written = append_run(site_.journal.directory(), cells, locked);
-  if (!written) site_.warn(core::to_string(written.error()));
+  return cells;
 }
 
 void Launch::finish(const Turn& turn, const JobEnd& end) {
+  const RunCells row = measured(turn, end);  // a driver may take its time: not while others wait for the lock
   core::Result<Journal::Locked> locked = site_.journal.lock();
   if (!locked) return;  // the next who looks sees that it is gone
   const Ending ending = end.cancelled         ? Ending::cancelled
@@ -142,7 +138,9 @@ void Launch::finish(const Turn& turn, const JobEnd& end) {
                         : end.exit_code == 0  ? Ending::done
                                               : Ending::failed;
   (void)locked->append({{number_, seconds_since_boot(), Ended{ending, end.exit_code}}});
-  measure(turn, end, *locked);
+  if (row.empty()) return;
+  const core::Status written = append_run(site_.journal.directory(), row, *locked);
+  if (!written) site_.warn(core::to_string(written.error()));
 }
 
 core::Result<int> Launch::run() {

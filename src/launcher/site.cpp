@@ -44,6 +44,20 @@ bool Alarm::rang(std::size_t other) const {
   return kOwn + other < heard_.size() && heard_[kOwn + other].revents != 0;
 }
 
+std::optional<int> pause_before_another_try(Site& site) {
+  constexpr double kSeconds = 1.0;
+  constexpr double kMilliseconds = 1000.0;
+  const double until = seconds_since_boot() + kSeconds;
+  for (double now = until - kSeconds; now < until; now = seconds_since_boot()) {
+    pollfd signals = {site.signals.descriptor(), POLLIN, 0};
+    (void)poll(&signals, 1, static_cast<int>(std::ceil(kMilliseconds * (until - now))));
+    while (const auto signal = site.signals.next()) {
+      if (asks_to_end(*signal)) return signal;
+    }
+  }
+  return std::nullopt;
+}
+
 OpenFile end_of(const Process& process) {
 #ifdef SYS_pidfd_open
   OpenFile end(static_cast<int>(syscall(SYS_pidfd_open, static_cast<pid_t>(process.pid), 0)));

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +51,10 @@ class Alarm {
   int signals_;
   std::vector<pollfd> heard_;
 };
+
+/// Sleeps so long, whatever the journal says: for who tries again what changes the journal by itself when it fails. A
+/// signal that asks to end cuts it short, and is the answer.
+[[nodiscard]] std::optional<int> pause_before_another_try(Site& site);
 
 /// A descriptor that can be read once this process has ended. Not open where the kernel has none (before Linux 5.3), or
 /// the process is gone.

@@ -112,6 +112,7 @@ JobEnd Running::run() {
   Alarm alarm(site_);
   next_sample_ = seconds_since_boot() + pause_;
   ErrorStream& errors = turn_.held.errors();
+  obey_cancelling();  // of what was said before the alarm heard
   take_signals();
   while (!ended_) {
     alarm.sleep(until_next(seconds_since_boot()), {errors_open_ ? errors.descriptor() : -1});

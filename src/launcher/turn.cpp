@@ -1,6 +1,7 @@
 #include "turn.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "attendance.hpp"
 #include "gpumem/place/policies.hpp"
@@ -36,6 +37,7 @@ class Waiting {
   bool failed(core::Error error, Waited& waited);
   void say_once(const std::string& words);
   void warn_once(const std::string& words);
+  bool failed_for_now(const std::string& words);
 
   std::int64_t job_;
   const std::vector<std::string>& command_;
@@ -46,6 +48,7 @@ class Waiting {
   OpenFile end_of_before_;
   std::string said_;
   std::string warned_;
+  bool try_again_ = false;  ///< what was tried failed, and may succeed later
 };
 
 bool Waiting::failed(core::Error error, Waited& waited) {
@@ -63,6 +66,12 @@ void Waiting::warn_once(const std::string& words) {
   if (warned_ == words) return;
   warned_ = words;
   site_.warn(words);
+}
+
+bool Waiting::failed_for_now(const std::string& words) {
+  warn_once(words);
+  try_again_ = true;
+  return false;
 }
 
 bool Waiting::signalled(Waited& waited) {
@@ -102,14 +111,12 @@ bool Waiting::look(Waited& waited) {
   end_of_before_ = end_of(before.launcher);
   if (end_of_before_.is_open() || is_alive(before.launcher)) return false;
   const core::Status taken = take_back_the_gone(site_.journal);
-  return taken ? look(waited) : failed(taken.error(), waited);
+  return taken ? look(waited) : failed_for_now(core::to_string(taken.error()));
 }
 
 bool Waiting::look_as_head(Waited& waited) {
   if (core::Status taken = take_back_ended_runs(site_.journal); !taken) {
-    // A disk that is full now need not stay so.
-    warn_once(core::to_string(taken.error()));
-    return false;
+    return failed_for_now(core::to_string(taken.error()));  // a disk that is full now need not stay so
   }
   const core::Result<Gpus> gpus = site_.read_gpus();
   if (!gpus) {
@@ -121,9 +128,9 @@ bool Waiting::look_as_head(Waited& waited) {
   if (!judgement->decision.placed()) return refused(*judgement, waited);
   core::Result<std::optional<Turn>> turn = start(*gpus);
   if (!turn) {
-    warn_once(entry()->id() + " waits: its promise cannot be written, and without it the job is not started: " +
-              core::to_string(turn.error()));
-    return false;
+    return failed_for_now(entry()->id() +
+                          " waits: its promise cannot be written, and without it the job is not started: " +
+                          core::to_string(turn.error()));
   }
   if (!*turn) return false;
   waited.turn.emplace(*std::move(*turn));
@@ -163,7 +170,7 @@ core::Result<std::optional<Turn>> Waiting::promise(const Judgement& judgement, J
     const place::ServerGpu& gpu = server.gpus[index];
     promises.push_back({gpu.id, gpu.jobs.find(id)->memory});
   }
-  core::Result<HeldJob> held = HeldJob::make({command_, environment_for_(promises)}, site_.signals, locked);
+  core::Result<HeldJob> held = HeldJob::make({command_, environment_for_(me.asked, promises)}, site_.signals, locked);
   if (!held) return held.error();
   const Started started{held->leader(), promises, static_cast<std::int64_t>(judgement.turn)};
   std::string words = id + " runs " + words_of(judgement, me, site_.journal.ledger());
@@ -185,7 +192,14 @@ void Waiting::sleep(Alarm& alarm) {
 Waited Waiting::run() {
   Waited waited;
   Alarm alarm(site_);
-  while (!signalled(waited) && !look(waited)) sleep(alarm);
+  while (!signalled(waited) && !look(waited)) {
+    if (!std::exchange(try_again_, false)) {
+      sleep(alarm);
+    } else if (const auto signal = pause_before_another_try(site_)) {
+      waited.left = {Ending::left, *signal, std::nullopt};
+      return waited;
+    }
+  }
   return waited;
 }
 

@@ -22,8 +22,9 @@
 
 namespace gpumem::launcher {
 
-/// What a job's environment says of its GPUs: their UUIDs, and what is promised on each.
-using EnvironmentFor = std::function<Environment(const std::vector<Promise>& promises)>;
+/// What a job's environment says of its GPUs: their UUIDs, and how it shares them. `asked`: what it asks for this time,
+/// which grows where it ran out of memory.
+using EnvironmentFor = std::function<Environment(const Asked& asked, const std::vector<Promise>& promises)>;
 
 /// A job that may begin.
 struct Turn {
