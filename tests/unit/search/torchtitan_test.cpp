@@ -46,10 +46,26 @@ TEST(Torchtitan, PartsALocalBatchIntoMicroBatchesUnderAPipeline) {
   const std::string text = torchtitan().settings_of(job, 8);
   EXPECT_NE(text.find("local_batch_size = 8\nglobal_batch_size = 64\n"), std::string::npos) << text;
   EXPECT_NE(text.find("pipeline_parallel_schedule = \"Interleaved1F1B\"\npipeline_parallel_microbatch_size = 2\n"
-                      "pipeline_parallel_layers_per_stage = 2\n"),
+                      "pipeline_parallel_layers_per_stage = 2\npipeline_parallel_first_stage_less_layers = 0\n"
+                      "pipeline_parallel_last_stage_less_layers = 0\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("mode = \"full\"\n"), std::string::npos) << text;
+}
+
+TEST(Torchtitan, NamesTheTypes) {
+  model::TrainingJob job = job_of();
+  const auto says = [&](model::Precision precision, std::string_view lines) {
+    job.precision = precision;
+    const std::string text = torchtitan().settings_of(job, 8);
+    EXPECT_NE(text.find("seq_len = 128\n" + std::string(lines) + "\n[parallelism]"), std::string::npos) << text;
+  };
+  says(model::Precision::fp32, "mixed_precision_param = \"float32\"\nmixed_precision_reduce = \"float32\"\n");
+  says(model::Precision::bf16,
+       "dtype = \"bfloat16\"\nmixed_precision_param = \"bfloat16\"\nmixed_precision_reduce = \"float32\"\n");
+  says(model::Precision::fp16_mixed,
+       "# torchtitan has no float16; bfloat16 takes as much\nmixed_precision_param = \"bfloat16\"\n"
+       "mixed_precision_reduce = \"float32\"\n");
 }
 
 TEST(Torchtitan, ReplicatesGroupsOfShards) {

@@ -30,6 +30,18 @@ GPUMEM_INLINE std::string text_line(std::string_view name, std::string_view valu
   return std::string(name) + " = \"" + std::string(value) + "\"\n";
 }
 
+/// It defaults to bfloat16, and has no float16.
+GPUMEM_INLINE std::string types(model::Precision precision) {
+  using model::Precision;
+  std::string text = precision == Precision::bf16 ? text_line("dtype", "bfloat16") : "";
+  if (precision == Precision::fp16_mixed || precision == Precision::amp_fp16) {
+    text += "# torchtitan has no float16; bfloat16 takes as much\n";
+  }
+  const bool single = precision == Precision::fp32 || precision == Precision::fp32_strict;
+  return text + text_line("mixed_precision_param", single ? "float32" : "bfloat16") +
+         text_line("mixed_precision_reduce", "float32");
+}
+
 /// What a micro-batch is under a pipeline is a part of the local batch.
 GPUMEM_INLINE std::string training(const model::TrainingJob& job) {
   const bool pipelined = job.layout.pipeline_parallel > 1;
@@ -37,11 +49,7 @@ GPUMEM_INLINE std::string training(const model::TrainingJob& job) {
   text += line("local_batch_size", job.batch_size * (pipelined ? job.gradient_accumulation : 1));
   text += line("global_batch_size", global_batch(job));
   if (job.sequence_length) text += line("seq_len", *job.sequence_length);
-  if (model::has_masters(job.precision)) {
-    text += text_line("mixed_precision_param", job.precision == model::Precision::bf16_mixed ? "bfloat16" : "float16");
-    text += text_line("mixed_precision_reduce", "float32");
-  }
-  return text;
+  return text + types(job.precision);
 }
 
 GPUMEM_INLINE std::string parallelism(const model::TrainingJob& job, std::int64_t blocks) {
@@ -60,7 +68,9 @@ GPUMEM_INLINE std::string parallelism(const model::TrainingJob& job, std::int64_
   text += text_line("pipeline_parallel_schedule", interleaved ? "Interleaved1F1B" : "1F1B");
   text += line("pipeline_parallel_microbatch_size", job.batch_size);
   text += line("pipeline_parallel_layers_per_stage", blocks / (layout.pipeline_parallel * layout.virtual_stages));
-  return text;
+  // Both default to 1: with the embedding and the head counted as layers, stages would not come out even.
+  text += line("pipeline_parallel_first_stage_less_layers", 0);
+  return text + line("pipeline_parallel_last_stage_less_layers", 0);
 }
 
 GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks) {
