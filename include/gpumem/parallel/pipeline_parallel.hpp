@@ -28,6 +28,9 @@ struct StageLayers {
 [[nodiscard]] core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,
                                                      std::int64_t stage);
 
+/// Whether all stages have as many blocks: nothing in the graph gives the first or the last one another number.
+[[nodiscard]] bool stages_are_alike(const connect::WiredGraph& wired);
+
 /// Ranks are numbered so that those of one stage follow each other. Of a job that asks for the rank that takes most:
 /// the first one. The layout passed check().
 [[nodiscard]] std::int64_t stage_of_rank(const model::Layout& layout);

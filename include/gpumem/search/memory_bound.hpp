@@ -19,7 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <utility>
+#include <tuple>
 
 #include "gpumem/analysis/analysis.hpp"
 #include "gpumem/connect/wired_graph.hpp"
@@ -62,11 +62,13 @@ class MemoryBound {
   const connect::WiredGraph& whole_;
   const device::GpuProfile& gpu_;
   std::int64_t blocks_ = 0;
+  bool stages_alike_ = true;
   /// The model with its first three, and four, blocks; null where the blocks are not alike.
   std::array<std::shared_ptr<const model::ModelGraph>, 2> fewer_;
   std::array<std::unique_ptr<analysis::Analysis>, 2> analyses_;  ///< of these
   std::map<Split, std::optional<Activations>> known_;
-  std::map<std::pair<std::int64_t, std::int64_t>, std::int64_t> rooms_;  ///< by what communicators take
+  /// By what communicators take, and what of a layout widens an estimate's range: sharding and checkpointing.
+  std::map<std::tuple<core::Bytes, core::Bytes, model::Shardings, bool>, std::int64_t> rooms_;
 };
 
 }  // namespace gpumem::search

@@ -61,7 +61,7 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_as_said(const UnevenStages& uneve
   const std::int64_t chunks = layout.virtual_stages;
   const std::int64_t others = ranks - (uneven.first ? 1 : 0) - (uneven.last ? 1 : 0);
   const std::int64_t rest = all - uneven.first.value_or(0) - uneven.last.value_or(0);
-  if (rest < 0 || (others == 0 ? rest != 0 : rest % (others * chunks) != 0)) return {};
+  if (rest < 0 || (others == 0 ? rest != 0 : rest == 0 || rest % (others * chunks) != 0)) return {};
   std::vector<std::int64_t> blocks;
   for (std::int64_t stage = 0; stage < ranks * chunks; ++stage) {
     const std::int64_t rank = stage % ranks;
@@ -76,7 +76,7 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_as_said(const UnevenStages& uneve
 /// Source: Megatron-LM core r0.12, core/transformer/transformer_block.py: get_num_layers_to_build().
 GPUMEM_INLINE std::vector<std::int64_t> blocks_of_stages(const UnevenStages& uneven, const model::Layout& layout,
                                                          std::int64_t all) {
-  if (uneven.first || uneven.last) return blocks_as_said(uneven, layout, all);
+  if (layout.pipeline_parallel > 1 && (uneven.first || uneven.last)) return blocks_as_said(uneven, layout, all);
   const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
   const std::int64_t counted = all + uneven.before + uneven.behind;
   if (counted % count != 0) return {};
@@ -124,6 +124,13 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
 }
 
 }  // namespace pipeline_parallel_detail
+
+GPUMEM_INLINE bool stages_are_alike(const connect::WiredGraph& wired) {
+  const auto blocks = connect::repeated_blocks(wired.graph());
+  if (blocks.empty()) return true;
+  const auto uneven = pipeline_parallel_detail::uneven_stages(wired.graph(), blocks);
+  return !uneven.first && !uneven.last && uneven.before == 0 && uneven.behind == 0;
+}
 
 GPUMEM_INLINE core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,
                                                      std::int64_t stage) {

@@ -11,6 +11,7 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/estimate/evidence.hpp"
 #include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::search {
@@ -141,6 +142,7 @@ GPUMEM_INLINE MemoryBound::MemoryBound(const connect::WiredGraph& whole, const d
     : whole_(whole), gpu_(gpu) {
   const auto blocks = connect::repeated_blocks(whole.graph());
   blocks_ = static_cast<std::int64_t>(blocks.size());
+  stages_alike_ = parallel::stages_are_alike(whole);
   const auto size = [](const connect::Range& range) { return range.end - range.first; };
   const bool alike = !whole.graph().shapes_printed() &&
                      std::all_of(blocks.begin(), blocks.end(),
@@ -155,7 +157,8 @@ GPUMEM_INLINE MemoryBound::MemoryBound(const connect::WiredGraph& whole, const d
 GPUMEM_INLINE std::int64_t MemoryBound::room_for(const model::TrainingJob& job) {
   const parallel::Communicators more = parallel::communicators(job.layout);
   const auto [known, fresh] =
-      rooms_.try_emplace({more.expected.count(), more.upper.count()}, std::numeric_limits<std::int64_t>::max());
+      rooms_.try_emplace({more.expected, more.upper, job.layout.sharding.kind, job.activation_checkpointing},
+                         std::numeric_limits<std::int64_t>::max());
   if (!fresh) return known->second;
   model::TrainingJob small = job;
   if (fewer_[0] != nullptr) small.graph = fewer_[0];
@@ -167,8 +170,11 @@ GPUMEM_INLINE std::int64_t MemoryBound::room_for(const model::TrainingJob& job) 
   const auto context = analysis.context(gpu_);
   if (!source || !context) return known->second;
   const estimate::Margin margin = estimate::margin_of(job, *source, gpu_);
-  const std::int64_t expected = gpu_.capacity().count() - context->expected.count();
-  const auto upper = static_cast<double>(gpu_.capacity().count() - context->upper.count()) / margin.upper;
+  const auto beside = [&](core::Bytes of_cuda, core::Bytes of_ranks) {
+    return gpu_.capacity().count() - of_cuda.count() - of_ranks.count();
+  };
+  const std::int64_t expected = beside(context->expected, more.expected);
+  const double upper = static_cast<double>(beside(context->upper, more.upper)) / margin.upper;
   known->second = margin.coverage ? expected : std::min(expected, static_cast<std::int64_t>(std::max(upper, 0.0)));
   return known->second;
 }
@@ -223,6 +229,7 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   namespace detail = memory_bound_detail;
   const bool counted = job.activation_checkpointing && job.checkpoints.count > 0;
   if (adapt::adapts(job) || job.offload != model::Offload::none || counted) return false;
+  if (job.layout.pipeline_parallel > 1 && !stages_alike_) return false;
   const auto sharing = parallel::sharing_of(job);
   if (!sharing) return false;
   const model::Layout& layout = job.layout;
