@@ -59,6 +59,9 @@ struct LayoutPlan {
 /// More GPUs are not tried where none are named.
 inline constexpr std::int64_t kMostGpus = 16384;
 
+/// No step has more.
+inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 24;
+
 /// The job's batch size, accumulation, checkpointing and layout are not looked at. Errors: invalid_argument for a
 /// number that is none; those of connecting, of utilisation::peaks_of() and of links_of(); deadline_exceeded. That
 /// nothing fits is no error.

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/analysis/analysis.hpp"
@@ -32,6 +33,9 @@ struct Candidate {
   std::uint32_t least_family = 0;
   std::size_t work = 0;  ///< index into LayoutSpace::work
 };
+
+/// Of a layout whose data parallel ranks cannot share the batch evenly.
+inline constexpr std::string_view kBatchRule = "--global-batch is no multiple of the data parallel ranks";
 
 struct LayoutSpace {
   std::vector<Candidate> candidates;  ///< by step, ascending

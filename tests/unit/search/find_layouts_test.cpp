@@ -76,9 +76,18 @@ TEST(FindLayouts, RefusesWhatIsNoQuestion) {
   const model::TrainingJob job = small_llama(4);
   EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(0, 8)), ErrorCode::invalid_argument, 0, "--gpus"));
   EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(8, 0)), ErrorCode::invalid_argument, 0, "--global-batch"));
+  EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(8, std::int64_t{1} << 62)), ErrorCode::invalid_argument, 0,
+                    "--global-batch"))
+      << "its divisors are not looked for";
   Question nobody = question(8, 8);
   nobody.frameworks.clear();
   EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), nobody), ErrorCode::invalid_argument, 0, "framework"));
+}
+
+TEST(FindLayouts, LeavesOutMicroBatchesThatCannotBeCounted) {
+  const auto plan = find_layouts(small_llama(4, 512, 1 << 20), gpu_of(80 << 10), question(1, kMostSamples));
+  ASSERT_TRUE(succeeds(plan));
+  EXPECT_GT(plan->candidates, 0) << "one sample at a time can be, though all of them at once cannot be counted";
 }
 
 TEST(FindLayouts, IgnoresTheJobsOwnLayout) {

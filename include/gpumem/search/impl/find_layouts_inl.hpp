@@ -3,6 +3,8 @@
 #include "gpumem/search/find_layouts.hpp"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -116,13 +118,14 @@ class Search {
   }
 
   bool plan_too_large(const Candidate& candidate) {
-    const std::pair key(runs_of(candidate), candidate.micro_batch.size);
-    if (std::find(planned_.begin(), planned_.end(), key) != planned_.end()) return false;
+    const Runs runs = runs_of(candidate);
+    const std::tuple key(runs.family, runs.passes, candidate.micro_batch.size);
+    if (planned_.contains(key)) return false;
     if (bound_.first_rank_too_large(analysis_, job_of(job_, candidate))) {
       remember(candidate);
       return true;
     }
-    planned_.push_back(key);
+    planned_.insert(key);
     return false;
   }
 
@@ -166,7 +169,8 @@ class Search {
   std::unordered_map<Runs, const Candidate*, RunsHash> smallest_;
   std::unordered_map<Runs, bool, RunsHash> tested_;  ///< whether the smallest was bounded
   std::unordered_map<Runs, std::int64_t, RunsHash> too_large_from_;
-  std::vector<std::pair<Runs, std::int64_t>> planned_;  ///< whose first rank is not too large, with its micro-batch
+  /// Whose first rank is not too large: runs with their micro-batch.
+  std::set<std::tuple<std::uint32_t, std::int64_t, std::int64_t>> planned_;
 };
 
 /// The layouts of so many GPUs.
@@ -194,7 +198,9 @@ GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model
 GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                     const Question& question) {
   namespace detail = find_layouts_detail;
-  if (question.global_batch < 1) return detail::refused("--global-batch counts samples from 1");
+  if (question.global_batch < 1 || question.global_batch > kMostSamples) {
+    return detail::refused("--global-batch counts samples from 1 to " + std::to_string(kMostSamples));
+  }
   if (question.gpus && (*question.gpus < 1 || *question.gpus > kMostGpus)) {
     return detail::refused("--gpus counts from 1 to " + std::to_string(kMostGpus));
   }

@@ -123,16 +123,18 @@ class Space {
     return layers.has_value();
   }
 
-  /// The samples of a micro-batch that some layout of the split can have.
+  /// The samples of a micro-batch that some layout of the split can have, in rising order.
   [[nodiscard]] std::vector<std::int64_t> sizes_of(const Split& split) const {
     const std::int64_t rest = limits_.gpus / (split.tensor * split.context);
     std::vector<std::int64_t> sizes;
     for (const Pipeline& pipeline : pipelines_) {
       if (rest % pipeline.ranks != 0 || limits_.global_batch % (rest / pipeline.ranks) != 0) continue;
       for (const std::int64_t size : divisors(limits_.global_batch / (rest / pipeline.ranks))) {
-        if (std::find(sizes.begin(), sizes.end(), size) == sizes.end()) sizes.push_back(size);
+        sizes.push_back(size);
       }
     }
+    std::sort(sizes.begin(), sizes.end());
+    sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
     return sizes;
   }
 
@@ -160,6 +162,16 @@ class Space {
     }
   }
 
+  /// Leaves the sizes whose work can be counted, which stand before those that are too large for that.
+  void drop_uncountable(const model::Layout& split, std::vector<MicroBatch>& micro_batches) {
+    const auto can_be_counted = [&](const MicroBatch& one) {
+      model::Layout layout = split;
+      return static_cast<bool>(work_of(layout, {one}));
+    };
+    micro_batches.erase(std::partition_point(micro_batches.begin(), micro_batches.end(), can_be_counted),
+                        micro_batches.end());
+  }
+
   void add_split(const Split& split) {
     const bool any = std::any_of(limits_.frameworks.begin(), limits_.frameworks.end(),
                                  [&](const Framework* framework) { return has(*framework, split); });
@@ -168,7 +180,7 @@ class Space {
     for (const std::int64_t size : sizes_of(split)) {
       for (const Checkpointing& kind : kinds_) micro_batches.push_back({size, kind});
     }
-    if (micro_batches.empty()) return refuse("--global-batch is no multiple of the data parallel ranks");
+    if (micro_batches.empty()) return refuse(std::string(kBatchRule));
     model::Layout layout;
     layout.tensor_parallel = split.tensor;
     layout.context_parallel = split.context;
@@ -177,6 +189,7 @@ class Space {
     if (!work) {
       refuse(work.error().message);
       drop_checkpointings(layout, micro_batches);
+      drop_uncountable(layout, micro_batches);
       if (micro_batches.empty()) return;
       work = work_of(layout, micro_batches);
       if (!work) return;
@@ -201,7 +214,7 @@ class Space {
     layout.schedule = pipeline.virtual_stages > 1 ? model::Schedule::interleaved : layout.schedule;
     layout.data_parallel = rest / pipeline.ranks;
     if (limits_.global_batch % layout.data_parallel != 0) {
-      return refuse("--global-batch is no multiple of the data parallel ranks");
+      return refuse(std::string(kBatchRule));
     }
     const std::int64_t ranks = parallel::sharing_ranks(layout);
     for (const model::Sharding& sharding : framework.shardings(ranks, layout.tensor_parallel, links_.gpus_per_node)) {
