@@ -89,9 +89,10 @@ std::string row(std::size_t number, const PlannedLayout& layout, const GpuProfil
 
 std::string counts(const LayoutPlan& plan) {
   const std::int64_t fitting = static_cast<std::int64_t>(plan.layouts.size());
-  std::string text = core::with_separators(plan.candidates) +
-                     " layouts can be: " + core::with_separators(plan.candidates - plan.slower - fitting) +
-                     " that would be as fast or faster do not fit";
+  const std::int64_t too_large = plan.candidates - plan.slower - fitting;
+  std::string text = core::with_separators(plan.candidates) + " layouts can be: ";
+  text += too_large == 0 ? "all of the fastest fit"
+                         : core::with_separators(too_large) + " that would be as fast or faster do not fit";
   if (plan.slower > 0) text += ", " + core::with_separators(plan.slower) + " slower ones were not looked at";
   return text + "\n";
 }
@@ -136,9 +137,10 @@ std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, std::int64_t 
   std::size_t width = std::string_view("layout").size();
   for (const PlannedLayout& layout : plan.layouts) width = std::max(width, layout_text(layout.job).size());
   std::string text = core::with_separators(plan.gpus) + (plan.gpus == 1 ? " GPU" : " GPUs") + ", " +
-                     core::with_separators(global_batch) + " samples a step\n" + counts(plan) + "\n  #  " +
-                     padded("framework", 11, false) + padded("layout", width, false) + padded("memory", 11, true) +
-                     padded("up to", 11, true) + padded("headroom", 11, true) + padded("step", 11, true);
+                     core::with_separators(global_batch) + (global_batch == 1 ? " sample" : " samples") + " a step\n" +
+                     counts(plan) + "\n  #  " + padded("framework", 11, false) + padded("layout", width, false) +
+                     padded("memory", 11, true) + padded("up to", 11, true) + padded("headroom", 11, true) +
+                     padded("step", 11, true);
   const bool tokens = !plan.layouts.empty() && plan.layouts.front().tokens > 0.0;
   text += padded(tokens ? "tokens/s/GPU" : "samples/s", 14, true) + "\n";
   for (std::size_t at = 0; at < plan.layouts.size(); ++at) text += row(at + 1, plan.layouts[at], gpu, width);
@@ -153,12 +155,19 @@ std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, std::int64_t 
 }
 
 Error no_layout(const LayoutPlan& plan, const Evaluation& evaluation) {
-  std::string message = "no layout on " + core::with_separators(plan.gpus) + " of " + evaluation.gpu->name +
-                        " is known to fit: " + core::with_separators(plan.candidates) +
-                        " can be, and none of them fits";
+  const std::string gpus = core::with_separators(plan.gpus) + " of " + evaluation.gpu->name;
+  std::string message = plan.candidates == 0
+                            ? "there is no layout on " + gpus
+                            : "no layout on " + gpus + " is known to fit: " + core::with_separators(plan.candidates) +
+                                  " can be, and none of them fits";
   const auto most = std::max_element(plan.refused.begin(), plan.refused.end(),
                                      [](const auto& left, const auto& right) { return left.second < right.second; });
-  if (most != plan.refused.end()) message += "; of the others, most break this rule: " + most->first;
+  if (most == plan.refused.end()) return {ErrorCode::missing_information, message, {evaluation.graph->file(), 0, {}}};
+  message += plan.candidates == 0 ? "; most break this rule: " : "; of the others, most break this rule: ";
+  message += most->first;
+  // A layout is refused by this rule before others are looked at, so that it counts few.
+  const std::string batch(search::kBatchRule);
+  if (most->first != batch && plan.refused.contains(batch)) message += "; and of some, " + batch;
   return {ErrorCode::missing_information, std::move(message), {evaluation.graph->file(), 0, {}}};
 }
 
