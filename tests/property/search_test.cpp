@@ -98,12 +98,6 @@ INSTANTIATE_TEST_SUITE_P(
                               return job;
                             },
                             4},
-                      World{"GptWithAShortFirstStageOnFour",
-                            [] {
-                              return testing::small_gpt(
-                                  14, R"(, "swiglu": true, "decoder_first_pipeline_num_layers": 2)", 512, 256);
-                            },
-                            4},
                       World{"ExpertsOnFour",
                             [] {
                               return testing::small_gpt(

@@ -84,6 +84,14 @@ TEST(FindLayouts, RefusesWhatIsNoQuestion) {
   EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), nobody), ErrorCode::invalid_argument, 0, "framework"));
 }
 
+TEST(FindLayouts, RefusesStagesThatAreGiven) {
+  for (const char* const given :
+       {R"(, "decoder_first_pipeline_num_layers": 2)", R"(, "account_for_loss_in_pipeline_split": true)"}) {
+    const auto plan = find_layouts(testing::small_gpt(14, given), gpu_of(80 << 10), question(4, 8, "megatron"));
+    EXPECT_TRUE(fails(plan, ErrorCode::invalid_argument, 0, "leave these arguments out"));
+  }
+}
+
 TEST(FindLayouts, LeavesOutMicroBatchesThatCannotBeCounted) {
   const auto plan = find_layouts(small_llama(4, 512, 1 << 20), gpu_of(80 << 10), question(1, kMostSamples));
   ASSERT_TRUE(succeeds(plan));

@@ -11,6 +11,7 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/estimate/replay.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/search/memory_bound.hpp"
 
 namespace gpumem::search {
@@ -19,6 +20,14 @@ namespace find_layouts_detail {
 
 GPUMEM_INLINE core::Error refused(std::string message) {
   return {core::ErrorCode::invalid_argument, std::move(message), {}};
+}
+
+GPUMEM_INLINE core::Error stages_given(std::string_view file) {
+  return {core::ErrorCode::invalid_argument,
+          "gives the first or the last pipeline stage a number of blocks of its own, and a plan chooses the stages "
+          "itself; leave these arguments out (decoder_first_pipeline_num_layers, "
+          "account_for_embedding_in_pipeline_split and their like)",
+          {std::string(file), 0, {}}};
 }
 
 /// Layouts that differ in the size of their micro-batches alone, and run alike: each has as many passes that differ in
@@ -181,6 +190,7 @@ GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model
   const auto adapted = analysis.adapted();
   if (!adapted) return adapted.error();
   const connect::WiredGraph whole = **adapted;
+  if (!parallel::stages_are_alike(whole)) return stages_given(whole.graph().file());
   core::Result<LayoutSpace> space =
       layout_space(analysis, job, {gpus, question.global_batch, question.frameworks}, links, peaks);
   if (!space) return space.error();

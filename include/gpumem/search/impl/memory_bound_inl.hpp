@@ -11,7 +11,6 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/estimate/evidence.hpp"
 #include "gpumem/parallel/layout.hpp"
-#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::search {
@@ -142,7 +141,6 @@ GPUMEM_INLINE MemoryBound::MemoryBound(const connect::WiredGraph& whole, const d
     : whole_(whole), gpu_(gpu) {
   const auto blocks = connect::repeated_blocks(whole.graph());
   blocks_ = static_cast<std::int64_t>(blocks.size());
-  stages_alike_ = parallel::stages_are_alike(whole);
   const auto size = [](const connect::Range& range) { return range.end - range.first; };
   const bool alike = !whole.graph().shapes_printed() &&
                      std::all_of(blocks.begin(), blocks.end(),
@@ -229,7 +227,6 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   namespace detail = memory_bound_detail;
   const bool counted = job.activation_checkpointing && job.checkpoints.count > 0;
   if (adapt::adapts(job) || job.offload != model::Offload::none || counted) return false;
-  if (job.layout.pipeline_parallel > 1 && !stages_alike_) return false;
   const auto sharing = parallel::sharing_of(job);
   if (!sharing) return false;
   const model::Layout& layout = job.layout;
