@@ -49,6 +49,8 @@ class Plan(unittest.TestCase):
         for wrong in ({"framework": "jax"}, {"gpus": 0}, {"global_batch": 0}, {"show": 0}, {"network_gbps": 0.0}):
             with self.assertRaises(gpumem.UsageError, msg=wrong):
                 gpumem.plan(LLAMA, **{**ASKED, **wrong})
+        with self.assertRaises(TypeError):
+            gpumem.plan(LLAMA, **ASKED, network_gbps="400")
 
     def test_options_are_those_of_estimate(self):
         every = inspect.signature(gpumem.estimate).parameters

@@ -82,7 +82,7 @@ def integer(name: str, value: int, least: int | None = None) -> int:
     return number
 
 
-def _fraction(name: str, value: float) -> float:
+def number_of(name: str, value: float) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise TypeError(f"{name} must be a float, not {type(value).__name__}")
     return float(value)
@@ -112,7 +112,7 @@ def _shape(name: str, shape: str | Sequence[int]) -> str:
 _TAKE: dict[str, Callable[[str, Any], object]] = {
     "flag": lambda name, value: bool(value),
     "whole_number": integer,
-    "fraction": _fraction,
+    "fraction": number_of,
     "text": text_of,
     "choice": text_of,
     "switch_or_choice": lambda name, value: text_of(name, value) if isinstance(value, str) else bool(value),

@@ -11,7 +11,7 @@ from . import _gpumem
 from ._answers import Assumption
 from ._api import _summary
 from ._arguments import Path as _Path
-from ._arguments import integer, job_of, text_of
+from ._arguments import integer, job_of, number_of, text_of
 from ._gpumem import Summary
 
 #: The names that `framework` takes, beside "any".
@@ -142,7 +142,7 @@ def _asked(summary: Summary, given: dict[str, Any]) -> _gpumem.Report:
         number("gpus"),
         text_of("framework", given["framework"]),
         number("gpus_per_node"),
-        None if network is None else float(network),
+        None if network is None else number_of("network_gbps", network),
         integer("show", given["show"], 1),
         integer("deadline_ms", given["deadline_ms"], 0),
     )
