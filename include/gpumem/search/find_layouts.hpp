@@ -62,9 +62,10 @@ inline constexpr std::int64_t kMostGpus = 16384;
 /// No step has more.
 inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 24;
 
-/// The job's batch size, accumulation, checkpointing and layout are not looked at. Errors: invalid_argument for a
-/// number that is none, and for a model that says how many blocks the first or the last pipeline stage has; those of
-/// connecting, of utilisation::peaks_of() and of links_of(); deadline_exceeded. That nothing fits is no error.
+/// The job's batch size, accumulation, checkpointing and layout, but for ZeRO's buckets, are not looked at. Errors:
+/// invalid_argument for a number that is none, and for a model that says how many blocks the first or the last pipeline
+/// stage has; those of connecting, of utilisation::peaks_of() and of links_of(); deadline_exceeded. That nothing fits
+/// is no error.
 [[nodiscard]] core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                     const Question& question);
 

@@ -52,8 +52,8 @@ struct SpaceLimits {
 /// The job as this candidate runs it.
 [[nodiscard]] model::TrainingJob job_of(const model::TrainingJob& job, const Candidate& candidate);
 
-/// `analysis` is of the job, and is left at another one. Errors: those of connecting; deadline_exceeded. That nothing
-/// can be is no error.
+/// `analysis` is of the job, and is left at another one. The job's layout is that of one GPU: ZeRO's buckets count.
+/// Errors: those of connecting; deadline_exceeded. That nothing can be is no error.
 [[nodiscard]] core::Result<LayoutSpace> layout_space(analysis::Analysis& analysis, const model::TrainingJob& job,
                                                      const SpaceLimits& limits, const Links& links,
                                                      const utilisation::GpuPeaks& peaks);

@@ -32,6 +32,16 @@ TEST(Deepspeed, WritesItsJson) {
 )");
 }
 
+TEST(Deepspeed, NamesBucketsThatTheJobHas) {
+  model::TrainingJob job = job_of(Shardings::zero_3);
+  job.layout.zero_reduce_bucket = 200'000'000;
+  job.layout.zero_reuse_distance = 0;
+  const std::string text = deepspeed().settings_of(job, 8);
+  EXPECT_NE(text.find("\"stage\": 3,\n    \"reduce_bucket_size\": 200000000,\n    \"stage3_max_reuse_distance\": 0\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(Deepspeed, ZeroThreeHasItsDefaults) {
   const std::string text = deepspeed().settings_of(job_of(Shardings::zero_3), 8);
   EXPECT_NE(text.find("\"stage\": 3\n"), std::string::npos) << text;

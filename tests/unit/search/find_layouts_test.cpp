@@ -84,6 +84,15 @@ TEST(FindLayouts, RefusesWhatIsNoQuestion) {
   EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), nobody), ErrorCode::invalid_argument, 0, "framework"));
 }
 
+TEST(FindLayouts, KeepsTheBucketsOfZero) {
+  model::TrainingJob job = small_llama(8);
+  job.layout.zero_reduce_bucket = 1'000'000;
+  const auto plan = find_layouts(job, gpu_of(80 << 10), question(4, 8, "deepspeed"));
+  ASSERT_TRUE(succeeds(plan));
+  ASSERT_FALSE(plan->layouts.empty());
+  for (const PlannedLayout& layout : plan->layouts) EXPECT_EQ(layout.job.layout.zero_reduce_bucket, 1'000'000);
+}
+
 TEST(FindLayouts, RefusesStagesThatAreGiven) {
   for (const char* const given :
        {R"(, "decoder_first_pipeline_num_layers": 2)", R"(, "account_for_loss_in_pipeline_split": true)"}) {

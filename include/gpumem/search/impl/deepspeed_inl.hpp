@@ -21,11 +21,21 @@ GPUMEM_INLINE int stage_of(Shardings sharding) {
   return sharding == Shardings::zero_2 ? 2 : 1;
 }
 
-/// What the estimate takes, where a default of a later release may differ.
-GPUMEM_INLINE std::string zero(Shardings sharding) {
-  const int stage = stage_of(sharding);
+/// What the estimate takes, where a default of a later release may differ or the job says another figure.
+GPUMEM_INLINE std::string zero(const model::Layout& layout) {
+  const int stage = stage_of(layout.sharding.kind);
+  const model::Layout usual;
   std::string text = "  \"zero_optimization\": {\n    \"stage\": " + std::to_string(stage);
-  if (stage == 2) text += ",\n    \"reduce_bucket_size\": 500000000";
+  const auto add = [&](std::string_view name, std::int64_t model::Layout::*figure, bool always) {
+    if (!always && layout.*figure == usual.*figure) return;
+    text += ",\n    \"" + std::string(name) + "\": " + std::to_string(layout.*figure);
+  };
+  if (stage > 1) add("reduce_bucket_size", &model::Layout::zero_reduce_bucket, stage == 2);
+  if (stage == 3) {
+    add("stage3_prefetch_bucket_size", &model::Layout::zero_prefetch_bucket, false);
+    add("stage3_param_persistence_threshold", &model::Layout::zero_persistence_threshold, false);
+    add("stage3_max_reuse_distance", &model::Layout::zero_reuse_distance, false);
+  }
   if (stage < 3) text += ",\n    \"overlap_comm\": false,\n    \"contiguous_gradients\": true";
   return text + "\n  }\n";
 }
@@ -39,7 +49,7 @@ GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_
                      field("gradient_accumulation_steps", job.gradient_accumulation);
   if (job.precision == model::Precision::bf16_mixed) text += "  \"bf16\": { \"enabled\": true },\n";
   if (job.precision == model::Precision::fp16_mixed) text += "  \"fp16\": { \"enabled\": true },\n";
-  return text + zero(job.layout.sharding.kind) + "}\n";
+  return text + zero(job.layout) + "}\n";
 }
 
 }  // namespace deepspeed_detail

@@ -220,7 +220,10 @@ GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& jo
   const auto peaks = utilisation::peaks_of(gpu);
   if (!peaks) return peaks.error();
   model::TrainingJob plain = job;
-  plain.layout = {};
+  plain.layout = {.zero_reduce_bucket = job.layout.zero_reduce_bucket,
+                  .zero_prefetch_bucket = job.layout.zero_prefetch_bucket,
+                  .zero_persistence_threshold = job.layout.zero_persistence_threshold,
+                  .zero_reuse_distance = job.layout.zero_reuse_distance};
   plain.batch_size = 1;
   plain.gradient_accumulation = 1;
   plain.activation_checkpointing = false;

@@ -181,7 +181,7 @@ class Space {
       for (const Checkpointing& kind : kinds_) micro_batches.push_back({size, kind});
     }
     if (micro_batches.empty()) return refuse(std::string(kBatchRule));
-    model::Layout layout;
+    model::Layout layout = job_.layout;
     layout.tensor_parallel = split.tensor;
     layout.context_parallel = split.context;
     layout.expert_parallel = split.experts;
