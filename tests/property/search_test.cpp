@@ -91,13 +91,6 @@ INSTANTIATE_TEST_SUITE_P(
     ::testing::Values(World{"LlamaOnOne", [] { return testing::small_llama(8, 512, 512); }, 1},
                       World{"LlamaOnFour", [] { return testing::small_llama(12, 512, 512); }, 4},
                       World{"GptOnEight", [] { return testing::small_gpt(8, R"(, "swiglu": true)", 512, 256); }, 8},
-                      World{"LlamaOfTheTrainerOnFour",
-                            [] {
-                              model::TrainingJob job = testing::small_llama(12, 512, 512);
-                              job.loop = model::Loop::hf_trainer;
-                              return job;
-                            },
-                            4},
                       World{"ExpertsOnFour",
                             [] {
                               return testing::small_gpt(

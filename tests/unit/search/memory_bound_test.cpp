@@ -72,6 +72,19 @@ TEST(MemoryBound, OfBlocksThatRunAgain) {
   expect_tight(job, 0.85);
 }
 
+TEST(MemoryBound, OfOneLayoutsRangeIsNotThatOfAnother) {
+  model::TrainingJob job = fsdp(24);
+  job.loop = model::Loop::hf_trainer;
+  model::TrainingJob again = job;
+  again.activation_checkpointing = true;  // whose range is wider, for the Trainer's is reentrant
+  const connect::WiredGraph whole = wired(job);
+  const BlockWork work = work_of(job);
+  const device::GpuProfile gpu = gpu_of(smallest_gpu(job));
+  MemoryBound bound(whole, gpu);
+  (void)bound.too_large(again, work);
+  EXPECT_FALSE(bound.too_large(job, work));
+}
+
 TEST(MemoryBound, OfAPipelinesStages) {
   model::TrainingJob job = fsdp(16);
   job.layout.pipeline_parallel = 2;
