@@ -69,6 +69,18 @@ class CliRun : public ::testing::Test {
   std::vector<std::thread> behind_;
 };
 
+TEST_F(CliRun, ALayoutGetsAllOfItsGpus) {
+  const std::string job =
+      "run --config tests/golden/cli/configs/llama_made_up.json --batch 1 --seq 128 --precision bf16 --data-parallel 2 "
+      "--sharding fsdp2 ";
+  const Outcome both = run(job + "-- sh -c 'echo $CUDA_VISIBLE_DEVICES'");
+  EXPECT_EQ(both.exit, 0) << both.err;
+  EXPECT_EQ(both.out, "GPU-0,GPU-1\n");
+  const Outcome other = run(job + "--gpus 1 -- true");
+  EXPECT_EQ(other.exit, 2);
+  EXPECT_NE(other.err.find("its layout has 2"), std::string::npos) << other.err;
+}
+
 TEST_F(CliRun, RunsACommandOnAGpuAndReturnsItsExitCode) {
   const Outcome result =
       run("run --memory 2GiB --name job -- sh -c 'cat; echo $CUDA_VISIBLE_DEVICES; echo wrong >&2; exit 7'", "in\n");
