@@ -56,7 +56,8 @@ struct LayoutPlan {
   std::vector<estimate::Assumption> assumed;    ///< of the times
 };
 
-/// More GPUs are not tried where none are named.
+/// More GPUs are not tried where none are named. Where no layout fits, the plan is that of the most GPUs on which there
+/// are layouts.
 inline constexpr std::int64_t kMostGpus = 16384;
 
 /// No step has more.

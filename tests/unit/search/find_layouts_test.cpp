@@ -57,6 +57,14 @@ TEST(FindLayouts, FindsTheFewestGpusThatDo) {
   EXPECT_EQ(fewer->slower, 0) << "each was looked at";
 }
 
+TEST(FindLayouts, SaysOnHowManyGpusThereWereLayouts) {
+  const auto plan = find_layouts(small_llama(8, 512, 31), gpu_of(600), question({}, 2));
+  ASSERT_TRUE(succeeds(plan));
+  EXPECT_TRUE(plan->layouts.empty());
+  EXPECT_GT(plan->candidates, 0) << "two samples are too few for the most GPUs";
+  EXPECT_LT(plan->gpus, kMostGpus);
+}
+
 TEST(FindLayouts, EndsWhenAsManyFitAsAreAskedFor) {
   Question one = question(8, 16);
   one.show = 1;

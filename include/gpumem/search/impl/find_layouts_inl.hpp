@@ -229,9 +229,12 @@ GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& jo
   plain.activation_checkpointing = false;
   plain.checkpoints = {};
   if (question.gpus) return detail::layouts_of(*question.gpus, plain, gpu, question, *links, *peaks);
+  LayoutPlan most;  // on the most GPUs on which there are layouts
   for (std::int64_t gpus = 1;; gpus *= 2) {
     core::Result<LayoutPlan> plan = detail::layouts_of(gpus, plain, gpu, question, *links, *peaks);
-    if (!plan || !plan->layouts.empty() || gpus == kMostGpus) return plan;
+    if (!plan || !plan->layouts.empty()) return plan;
+    if (plan->candidates > 0 || gpus == 1) most = *std::move(plan);
+    if (gpus == kMostGpus) return most;
   }
 }
 
