@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "evaluation.hpp"
+#include "estimated_jobs.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/ml/builtin_models.hpp"
 #include "progress.hpp"
@@ -103,8 +103,8 @@ int run_accuracy(const AccuracyOptions& options) {
   }
   const auto data = read_data(files, options.summaries);
   if (!data) return report_error(data.error());
-  cli::Evaluator evaluator;
-  const auto estimators = evaluator.estimators_of(options.estimator);
+  cli::EstimatedJobs estimated_jobs;
+  const auto estimators = estimated_jobs.estimators_of(options.estimator);
   if (!estimators) return report_error(estimators.error());
   std::size_t runs = 0;
   for (const DataSet& set : data->sets) runs += set.runs.size();

@@ -72,8 +72,8 @@ Json effect_json(const ChangeEffect& effect) {
   return json;
 }
 
-Json advice_json(const Evaluation& evaluation, std::string_view estimator, const Advice& advice) {
-  Json json = head_json(evaluation);
+Json advice_json(const EstimatedJob& estimated_job, std::string_view estimator, const Advice& advice) {
+  Json json = head_json(estimated_job);
   json["estimator"] = estimator;
   json["estimate"] = to_json(advice.now);
   json["changes"] = Json::array();
@@ -85,33 +85,33 @@ Json advice_json(const Evaluation& evaluation, std::string_view estimator, const
 }  // namespace
 
 int run_advise(const AdviseOptions& options) {
-  Evaluator evaluator;
+  EstimatedJobs estimated_jobs;
   const auto estimators =
-      evaluator.estimators_of(options.request.estimator, options.request.alloc_conf, options.request.model);
+      estimated_jobs.estimators_of(options.request.estimator, options.request.alloc_conf, options.request.model);
   if (!estimators) return report_error(estimators.error());
   if (estimators->size() > 1) {
     return report_error({ErrorCode::invalid_argument, "advise takes one estimator, not all of them", {}});
   }
-  Result<Evaluation> evaluation = evaluator.read(options.request);
-  if (!evaluation) return report_error(evaluation.error());
+  Result<EstimatedJob> estimated_job = estimated_jobs.read(options.request);
+  if (!estimated_job) return report_error(estimated_job.error());
   const Estimator& estimator = *estimators->front();
-  const Result<Advice> advice = estimate::advise(evaluation->job, *evaluation->gpu, estimator);
+  const Result<Advice> advice = estimate::advise(estimated_job->job, *estimated_job->gpu, estimator);
   if (!advice) return report_error(advice.error());
   if (!advice->now.coverage.edges.empty()) {
-    analysis::Analysis analysis(evaluation->job);
-    evaluation->guesses = guesses_of(analysis);
+    analysis::Analysis analysis(estimated_job->job);
+    estimated_job->guesses = guesses_of(analysis);
   }
-  print_warnings(*evaluation);
+  print_warnings(*estimated_job);
   if (options.json) {
-    const Json json = advice_json(*evaluation, estimator.name(), *advice);
+    const Json json = advice_json(*estimated_job, estimator.name(), *advice);
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%s%s", headline(*evaluation).c_str(), to_text(*advice, *evaluation->gpu).c_str());
+    std::printf("%s%s", headline(*estimated_job).c_str(), to_text(*advice, *estimated_job->gpu).c_str());
   }
   if (helps(*advice)) return 0;
   return report_error({ErrorCode::missing_information,
-                       "none of these changes makes the job fit on " + evaluation->gpu->name,
-                       {evaluation->graph->file(), 0, {}}});
+                       "none of these changes makes the job fit on " + estimated_job->gpu->name,
+                       {estimated_job->graph->file(), 0, {}}});
 }
 
 }  // namespace gpumem::cli

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "evaluation.hpp"
+#include "estimated_jobs.hpp"
 #include "gpumem_datasets/measured_run.hpp"
 
 namespace gpumem::cli {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "evaluation.hpp"
+#include "estimated_jobs.hpp"
 #include "placement_options.hpp"
 
 namespace gpumem::cli {
@@ -76,7 +76,7 @@ class BatchAnswers {
 
  private:
   JobRequest defaults_;
-  Evaluator evaluator_;
+  EstimatedJobs estimated_jobs_;
 };
 
 struct GpusOptions {

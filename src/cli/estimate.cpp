@@ -41,8 +41,8 @@ Result<JobRequest> with_trainer(const EstimateOptions& options, std::vector<std:
 }
 
 /// What nothing models of the trainer's file belongs to what every estimate assumes.
-void assume(const std::vector<std::string>& notes, Evaluation& evaluation) {
-  for (Answer& answer : evaluation.answers) {
+void assume(const std::vector<std::string>& notes, EstimatedJob& estimated_job) {
+  for (Answer& answer : estimated_job.answers) {
     if (!answer.estimate) continue;
     for (const std::string& note : notes) {
       answer.estimate->assumed.push_back({"trainer", "trainer's file: " + note});
@@ -56,10 +56,10 @@ void write_out(const nlohmann::ordered_json& json) {
 }
 
 /// One line of the table of ranks.
-std::string rank_line(const Evaluation& evaluation) {
+std::string rank_line(const EstimatedJob& estimated_job) {
   constexpr std::size_t kFigure = 12;
-  const MemoryEstimate& estimate = *evaluation.answers[0].estimate;
-  const std::string rank = parallel::rank_text(evaluation.job.layout);
+  const MemoryEstimate& estimate = *estimated_job.answers[0].estimate;
+  const std::string rank = parallel::rank_text(estimated_job.job.layout);
   std::string line = "  " + padded(rank.empty() ? "every rank" : rank, 44, false);
   for (const core::Bytes figure : {estimate.expected, estimate.lower, estimate.upper}) {
     line += padded(core::to_string(figure), kFigure, true);
@@ -69,7 +69,7 @@ std::string rank_line(const Evaluation& evaluation) {
 
 /// --rank all: a line, or an object of a list, for the first rank of each pipeline stage; those of a stage are alike.
 int run_ranks(const EstimateOptions& options, JobRequest request, const std::vector<std::string>& notes,
-              Evaluator& evaluator) {
+              EstimatedJobs& estimated_jobs) {
   if (const core::Status possible = parallel::check(request.training); !possible) return report_error(possible.error());
   if (request.estimator == "all") {
     return report_error(
@@ -79,17 +79,17 @@ int run_ranks(const EstimateOptions& options, JobRequest request, const std::vec
   std::string table;
   for (const model::Rank& rank : parallel::ranks_of_stages(request.training.layout)) {
     request.training.layout.rank = rank;
-    Result<Evaluation> evaluation = evaluator.evaluate(request);
-    if (!evaluation) return report_error(evaluation.error());
-    assume(notes, *evaluation);
-    if (!evaluation->answers[0].estimate) return report_error(evaluation->answers[0].estimate.error());
+    Result<EstimatedJob> estimated_job = estimated_jobs.estimate(request);
+    if (!estimated_job) return report_error(estimated_job.error());
+    assume(notes, *estimated_job);
+    if (!estimated_job->answers[0].estimate) return report_error(estimated_job->answers[0].estimate.error());
     if (table.empty()) {
-      print_warnings(*evaluation);
-      table = headline(*evaluation) + "\n  " + padded("rank", 44, false) + padded("expected", 12, true) +
+      print_warnings(*estimated_job);
+      table = headline(*estimated_job) + "\n  " + padded("rank", 44, false) + padded("expected", 12, true) +
               padded("lower", 12, true) + padded("upper", 12, true) + padded("fits", 6, true) + "\n";
     }
-    table += rank_line(*evaluation);
-    list.push_back(to_json(*evaluation));
+    table += rank_line(*estimated_job);
+    list.push_back(to_json(*estimated_job));
   }
   if (options.json) write_out(list);
   else std::fwrite(table.data(), 1, table.size(), stdout);
@@ -102,18 +102,20 @@ int run_estimate(const EstimateOptions& options) {
   std::vector<std::string> notes;
   const Result<JobRequest> request = with_trainer(options, notes);
   if (!request) return report_error(request.error());
-  Evaluator evaluator;
-  if (request->training.layout.rank.kind == model::Ranks::all) return run_ranks(options, *request, notes, evaluator);
-  Result<Evaluation> evaluation = evaluator.evaluate(*request);
-  if (!evaluation) return report_error(evaluation.error());
-  assume(notes, *evaluation);
+  EstimatedJobs estimated_jobs;
+  if (request->training.layout.rank.kind == model::Ranks::all)
+    return run_ranks(options, *request, notes, estimated_jobs);
+  Result<EstimatedJob> estimated_job = estimated_jobs.estimate(*request);
+  if (!estimated_job) return report_error(estimated_job.error());
+  assume(notes, *estimated_job);
   // Asked for one estimator, its failure is the answer; asked for all, each stands for itself.
-  const auto& answers = evaluation->answers;
+  const auto& answers = estimated_job->answers;
   if (answers.size() == 1 && !answers[0].estimate) return report_error(answers[0].estimate.error());
-  print_warnings(*evaluation);
+  print_warnings(*estimated_job);
   const std::string text =
-      options.json ? to_json(*evaluation).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
-                   : to_table(*evaluation, isatty(STDOUT_FILENO) != 0);
+      options.json
+          ? to_json(*estimated_job).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
+          : to_table(*estimated_job, isatty(STDOUT_FILENO) != 0);
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }

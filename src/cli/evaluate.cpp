@@ -48,10 +48,11 @@ Selection select(const std::vector<MeasuredRun>& all, const std::string& filter)
   return selection;
 }
 
-Result<const GpuProfile*> gpu_of(const MeasuredRun& run, Evaluator& evaluator, const std::string& gpu_for_all) {
+Result<const GpuProfile*> gpu_of(const MeasuredRun& run, EstimatedJobs& estimated_jobs,
+                                 const std::string& gpu_for_all) {
   const std::string& name = gpu_for_all.empty() ? run.gpu : gpu_for_all;
   if (name.empty()) return Error{ErrorCode::missing_information, "the run names no GPU; name one with --gpu", {}};
-  return evaluator.gpu_of(name);
+  return estimated_jobs.gpu_of(name);
 }
 
 void judge(Verdict& verdict) {
@@ -71,10 +72,10 @@ void judge(Verdict& verdict) {
 }
 
 std::vector<Verdict> judge_all(const Selection& selection, const std::vector<const Estimator*>& estimators,
-                               Evaluator& evaluator, const std::string& gpu) {
+                               EstimatedJobs& estimated_jobs, const std::string& gpu) {
   std::vector<PredictionTask> tasks;
   for (const MeasuredRun* run : selection.runs) {
-    tasks.push_back({.run = run, .figure = run->figure, .gpu = gpu_of(*run, evaluator, gpu)});
+    tasks.push_back({.run = run, .figure = run->figure, .gpu = gpu_of(*run, estimated_jobs, gpu)});
   }
   constexpr std::size_t kEvery = 100;
   Progress progress(tasks.size(), kEvery);
@@ -265,16 +266,16 @@ bool has_answer(const Verdict& verdict) { return verdict.failed.size() < verdict
 }  // namespace
 
 int run_evaluate(const EvaluateOptions& options) {
-  Evaluator evaluator;
-  const auto estimators = evaluator.estimators_of(options.estimator, {}, options.model);
+  EstimatedJobs estimated_jobs;
+  const auto estimators = estimated_jobs.estimators_of(options.estimator, {}, options.model);
   if (!estimators) return report_error(estimators.error());
   if (!options.gpu.empty()) {
-    if (const auto gpu = evaluator.gpu_of(options.gpu); !gpu) return report_error(gpu.error());
+    if (const auto gpu = estimated_jobs.gpu_of(options.gpu); !gpu) return report_error(gpu.error());
   }
   const auto all = datasets::read_runs(options.runs, options.summaries);
   if (!all) return report_error(all.error());
   const Selection selection = select(all->runs, options.filter);
-  const std::vector<Verdict> verdicts = judge_all(selection, *estimators, evaluator, options.gpu);
+  const std::vector<Verdict> verdicts = judge_all(selection, *estimators, estimated_jobs, options.gpu);
   if (!options.out.empty()) {
     if (const auto written = core::write_file(options.out, to_csv(verdicts)); !written) {
       return report_error(written.error());

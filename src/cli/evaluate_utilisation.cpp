@@ -57,13 +57,13 @@ bool is_counted(const MeasuredRun& run) {
 }
 
 Said ask(const UtilisationEstimator& estimator, const MeasuredRun& run, analysis::Analysis& analysis,
-         Evaluator& evaluator, const std::string& gpu) {
+         EstimatedJobs& estimated_jobs, const std::string& gpu) {
   if (run.error) return {&run, *run.error};
   const std::string& name = gpu.empty() ? run.gpu : gpu;
   if (name.empty()) {
     return {&run, Error{ErrorCode::missing_information, "the run names no GPU; name one with --gpu", {}}};
   }
-  const auto profile = evaluator.gpu_of(name);
+  const auto profile = estimated_jobs.gpu_of(name);
   if (!profile) return {&run, profile.error()};
   return {&run, estimator.estimate(analysis, **profile)};
 }
@@ -185,12 +185,12 @@ Result<std::vector<UtilisationVerdict>> judge_all(const EvaluateOptions& options
     verdicts.emplace_back().estimator = entry.name;
   }
   if (verdicts.empty()) return utilisation::make_utilisation_estimator(options.estimator).error();
-  Evaluator evaluator;
+  EstimatedJobs estimated_jobs;
   analysis::Analyses analyses;
   for (const MeasuredRun* run : chosen) {
     const auto analysis = analyses.take(run->job);
     for (std::size_t index = 0; index < estimators.size(); ++index) {
-      verdicts[index].said.push_back(ask(*estimators[index], *run, *analysis, evaluator, options.gpu));
+      verdicts[index].said.push_back(ask(*estimators[index], *run, *analysis, estimated_jobs, options.gpu));
     }
   }
   for (UtilisationVerdict& verdict : verdicts) judge(verdict);

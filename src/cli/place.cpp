@@ -41,7 +41,7 @@ struct Job {
 /// The estimate on one of the server's kinds of GPUs.
 struct Need {
   std::string profile;
-  Evaluation evaluation;
+  EstimatedJob estimated_job;
   place::Request request;
 };
 
@@ -104,7 +104,7 @@ core::Result<std::unique_ptr<place::Policy>> policy_of(const Job& job, const Pla
 
 /// The job's need on every kind of GPU that the server has; `gpu` is the kind of those that tell none.
 core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& server, const place::Margin& margin,
-                                         Evaluator& evaluator) {
+                                         EstimatedJobs& estimated_jobs) {
   std::vector<Need> needs;
   std::map<std::string, bool> seen;
   for (const ServerGpu& gpu : server.gpus) {
@@ -112,15 +112,15 @@ core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& se
     if (!seen.emplace(profile, true).second) continue;
     JobRequest on_gpu = job.request;
     on_gpu.gpu = profile;
-    auto evaluation = evaluator.evaluate(on_gpu);
-    if (!evaluation) return evaluation.error();
-    if (evaluation->answers.size() > 1) return invalid("place takes one estimator, not all of them");
-    const auto& estimate = evaluation->answers.front().estimate;
+    auto estimated_job = estimated_jobs.estimate(on_gpu);
+    if (!estimated_job) return estimated_job.error();
+    if (estimated_job->answers.size() > 1) return invalid("place takes one estimator, not all of them");
+    const auto& estimate = estimated_job->answers.front().estimate;
     if (!estimate) return estimate.error();
     place::Request request;
     const core::Status asked = place::ask_for(request, *estimate, margin);
     if (!asked) return asked.error();
-    needs.push_back({profile, *std::move(evaluation), request});
+    needs.push_back({profile, *std::move(estimated_job), request});
   }
   std::stable_sort(needs.begin(), needs.end(), [](const Need& left, const Need& right) {
     return left.request.memory.value_or(Bytes()) > right.request.memory.value_or(Bytes());
@@ -153,7 +153,8 @@ core::Result<std::optional<double>> told_smact(const std::string& asked) {
 }
 
 /// The job's SM activity alone, on the kind of GPU that it keeps busiest.
-core::Result<std::optional<double>> estimated_smact(const Job& job, const place::Server& server, Evaluator& evaluator) {
+core::Result<std::optional<double>> estimated_smact(const Job& job, const place::Server& server,
+                                                    EstimatedJobs& estimated_jobs) {
   const auto estimator = utilisation::make_utilisation_estimator(kSmactEstimator);
   if (!estimator) return estimator.error();
   std::optional<double> most;
@@ -163,10 +164,10 @@ core::Result<std::optional<double>> estimated_smact(const Job& job, const place:
     on_gpu.gpu = gpu.profile.empty() ? job.request.gpu : gpu.profile;
     if (!seen.emplace(on_gpu.gpu, true).second) continue;
     if (on_gpu.training.batch_size == 0) return invalid("--smact estimate needs a batch size: give it with --batch");
-    const auto evaluation = evaluator.read(on_gpu);
-    if (!evaluation) return evaluation.error();
-    analysis::Analysis analysis(evaluation->job);
-    const auto estimate = (*estimator)->estimate(analysis, *evaluation->gpu);
+    const auto estimated_job = estimated_jobs.read(on_gpu);
+    if (!estimated_job) return estimated_job.error();
+    analysis::Analysis analysis(estimated_job->job);
+    const auto estimate = (*estimator)->estimate(analysis, *estimated_job->gpu);
     if (!estimate) return estimate.error();
     most = std::max(most.value_or(0.0), std::clamp(estimate->smact.expected, 0.0, 1.0));
   }
@@ -222,7 +223,7 @@ std::string server_table(const Placing& placing) {
 std::string need_line(const Placing& placing) {
   if (placing.needs.empty()) return "no estimate\n";
   const Need& need = placing.needs.front();
-  const Answer& answer = need.evaluation.answers.front();
+  const Answer& answer = need.estimated_job.answers.front();
   std::string text = std::string(answer.estimator) + ": " + core::to_string(answer.estimate->expected) + " expected, ";
   text += core::to_string(*placing.request.memory) + " with ";
   text += placing.margin.upper ? "its upper bound" : "a margin of " + core::to_string(placing.margin.bytes);
@@ -248,7 +249,7 @@ std::string policy_line(const Placing& placing) {
 }
 
 std::string to_text(const Placing& placing) {
-  std::string text = placing.needs.empty() ? "" : headline(placing.needs.front().evaluation);
+  std::string text = placing.needs.empty() ? "" : headline(placing.needs.front().estimated_job);
   text += need_line(placing);
   if (placing.smact) text += "SM activity " + percent(*placing.smact) + " alone\n";
   text += policy_line(placing) + "\n" + server_table(placing) + "\n";
@@ -274,13 +275,13 @@ Json decision_json(const Placing& placing) {
 Json placing_json(const Placing& placing) {
   Json json = {{"schema", 1}};
   if (!placing.needs.empty()) {
-    json = head_json(placing.needs.front().evaluation);
+    json = head_json(placing.needs.front().estimated_job);
     json.erase("gpu");
     json.erase("capacity_bytes");
     json["estimates"] = Json::array();
   }
   for (const Need& need : placing.needs) {
-    const Answer& answer = need.evaluation.answers.front();
+    const Answer& answer = need.estimated_job.answers.front();
     Json estimate = {{"gpu", need.profile}, {"estimator", answer.estimator}};
     estimate.update(cli::to_json(*answer.estimate));
     estimate["seconds"] = answer.seconds;
@@ -321,7 +322,7 @@ int answer(Placing& placing, const PlaceOptions& options) {
   if (!valid) return report_error(valid.error());
   std::size_t turn = options.turn;
   placing.decision = placing.policy.decide(placing.request, placing.server, placing.conditions, turn);
-  if (!placing.needs.empty()) print_warnings(placing.needs.front().evaluation);
+  if (!placing.needs.empty()) print_warnings(placing.needs.front().estimated_job);
   const std::string text = options.json
                                ? placing_json(placing).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
                                : to_text(placing);
@@ -344,13 +345,13 @@ int run_place(const PlaceOptions& options) {
   if (!policy) return report_error(policy.error());
   const auto server = server_from(options.server, options.window);
   if (!server) return report_error(server.error());
-  Evaluator evaluator;
-  if (options.smact == kEstimateSmact) smact = estimated_smact(*job, *server, evaluator);
+  EstimatedJobs estimated_jobs;
+  if (options.smact == kEstimateSmact) smact = estimated_smact(*job, *server, estimated_jobs);
   if (!smact) return report_error(smact.error());
   conditions->smact_together = smact->has_value();
   Placing placing = {*job, *server, **policy, *conditions, *margin, {}, *smact, {}, {}};
   if (job->request.estimator != kNoEstimator) {
-    auto needs = needs_of(*job, *server, *margin, evaluator);
+    auto needs = needs_of(*job, *server, *margin, estimated_jobs);
     if (!needs) return report_error(needs.error());
     placing.needs = *std::move(needs);
   }

@@ -42,24 +42,24 @@ int run_plan(const PlanOptions& options) {
   if (!question) return report_error(question.error());
   JobRequest request = options.request;
   take_usual(request);
-  Evaluator evaluator;
-  const Result<Evaluation> evaluation = evaluator.read(request);
-  if (!evaluation) return report_error(evaluation.error());
+  EstimatedJobs estimated_jobs;
+  const Result<EstimatedJob> estimated_job = estimated_jobs.read(request);
+  if (!estimated_job) return report_error(estimated_job.error());
   const SteadyProgress progress;
   question->progress = [&progress](std::size_t done, std::size_t all) { progress.show(done, all); };
-  const auto plan = search::find_layouts(evaluation->job, *evaluation->gpu, *question);
+  const auto plan = search::find_layouts(estimated_job->job, *estimated_job->gpu, *question);
   progress.clear();
   if (!plan) return report_error(plan.error());
-  print_warnings(*evaluation);
+  print_warnings(*estimated_job);
   if (options.json) {
-    const nlohmann::ordered_json json = to_json(*evaluation, *plan, *question);
+    const nlohmann::ordered_json json = to_json(*estimated_job, *plan, *question);
     std::printf("%s\n", json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
   }
-  if (plan->layouts.empty()) return report_error(no_layout(*plan, *evaluation));
+  if (plan->layouts.empty()) return report_error(no_layout(*plan, *estimated_job));
   if (!options.json) {
-    std::printf(
-        "%s%s", headline(*evaluation, false).c_str(),
-        to_text(*plan, *evaluation->gpu, question->global_batch, static_cast<std::size_t>(options.settings)).c_str());
+    std::printf("%s%s", headline(*estimated_job, false).c_str(),
+                to_text(*plan, *estimated_job->gpu, question->global_batch, static_cast<std::size_t>(options.settings))
+                    .c_str());
   }
   return 0;
 }

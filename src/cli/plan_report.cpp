@@ -114,14 +114,14 @@ std::string layout_text(const model::TrainingJob& job) {
   return text + ", checkpointing " + std::string(model::name_of(model::kCheckpoints, job.checkpoints.kind));
 }
 
-Json to_json(const Evaluation& evaluation, const LayoutPlan& plan, const search::Question& question) {
-  Json json = head_json(evaluation);
+Json to_json(const EstimatedJob& estimated_job, const LayoutPlan& plan, const search::Question& question) {
+  Json json = head_json(estimated_job);
   for (const std::string_view name : kChosen) json["job"].erase(std::string(name));
   json["gpus"] = plan.gpus;
   json["global_batch"] = question.global_batch;
   json["layouts"] = Json::array();
   for (const PlannedLayout& layout : plan.layouts) {
-    json["layouts"].push_back(layout_json(layout, plan, *evaluation.gpu));
+    json["layouts"].push_back(layout_json(layout, plan, *estimated_job.gpu));
   }
   json["candidates"] = plan.candidates;
   json["too_large"] = plan.too_large;
@@ -154,21 +154,22 @@ std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, std::int64_t 
   return text;
 }
 
-Error no_layout(const LayoutPlan& plan, const Evaluation& evaluation) {
-  const std::string gpus = core::with_separators(plan.gpus) + " of " + evaluation.gpu->name;
+Error no_layout(const LayoutPlan& plan, const EstimatedJob& estimated_job) {
+  const std::string gpus = core::with_separators(plan.gpus) + " of " + estimated_job.gpu->name;
   std::string message = plan.candidates == 0
                             ? "there is no layout on " + gpus
                             : "no layout on " + gpus + " is known to fit: " + core::with_separators(plan.candidates) +
                                   " can be, and none of them fits";
   const auto most = std::max_element(plan.refused.begin(), plan.refused.end(),
                                      [](const auto& left, const auto& right) { return left.second < right.second; });
-  if (most == plan.refused.end()) return {ErrorCode::missing_information, message, {evaluation.graph->file(), 0, {}}};
+  if (most == plan.refused.end())
+    return {ErrorCode::missing_information, message, {estimated_job.graph->file(), 0, {}}};
   message += plan.candidates == 0 ? "; most break this rule: " : "; of the others, most break this rule: ";
   message += most->first;
   // A layout is refused by this rule before others are looked at, so that it counts few.
   const std::string batch(search::kBatchRule);
   if (most->first != batch && plan.refused.contains(batch)) message += "; and of some, " + batch;
-  return {ErrorCode::missing_information, std::move(message), {evaluation.graph->file(), 0, {}}};
+  return {ErrorCode::missing_information, std::move(message), {estimated_job.graph->file(), 0, {}}};
 }
 
 }  // namespace gpumem::cli

@@ -4,13 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "evaluation.hpp"
+#include "estimated_jobs.hpp"
 #include "gpumem/search/find_layouts.hpp"
 
 namespace gpumem::cli {
 
 /// {"schema": 1, "summary": ..., "gpus": ..., "layouts": [...], ...}
-[[nodiscard]] nlohmann::ordered_json to_json(const Evaluation& evaluation, const search::LayoutPlan& plan,
+[[nodiscard]] nlohmann::ordered_json to_json(const EstimatedJob& estimated_job, const search::LayoutPlan& plan,
                                              const search::Question& question);
 
 /// "tensor 8, data 8 (fsdp2), micro-batch 1 x 64, checkpointing full".
@@ -21,6 +21,6 @@ namespace gpumem::cli {
                                   std::size_t settings);
 
 /// What is said where no layout fits.
-[[nodiscard]] Error no_layout(const search::LayoutPlan& plan, const Evaluation& evaluation);
+[[nodiscard]] Error no_layout(const search::LayoutPlan& plan, const EstimatedJob& estimated_job);
 
 }  // namespace gpumem::cli

@@ -46,24 +46,24 @@ Json summary_json(const ModelGraph& graph) {
   return json;
 }
 
-JobRequest asked_of(const Evaluation& evaluation) {
-  return {.training = evaluation.job, .alloc_conf = evaluation.alloc_conf};
+JobRequest asked_of(const EstimatedJob& estimated_job) {
+  return {.training = estimated_job.job, .alloc_conf = estimated_job.alloc_conf};
 }
 
 /// How the job is trained, every option of it.
-Json training_json(const Evaluation& evaluation) {
-  const JobRequest asked = asked_of(evaluation);
+Json training_json(const EstimatedJob& estimated_job) {
+  const JobRequest asked = asked_of(estimated_job);
   Json json = Json::object();
   for (const job::JobOption& option : job::job_options()) {
     if (option.trains) json[std::string(option.name)] = job_json::to_json(option.place.get(asked));
   }
-  json["alloc_conf"] = evaluation.alloc_conf;
+  json["alloc_conf"] = estimated_job.alloc_conf;
   return json;
 }
 
 /// What of the job is not as a user has it who gives no options.
-std::string unusual(const Evaluation& evaluation) {
-  const JobRequest asked = asked_of(evaluation);
+std::string unusual(const EstimatedJob& estimated_job) {
+  const JobRequest asked = asked_of(estimated_job);
   std::string text;
   for (const job::JobOption& option : job::job_options()) {
     const std::string remark = job::remark_on(option, asked);
@@ -84,14 +84,14 @@ std::string peak_line(const MemoryEstimate& estimate) {
 }
 
 /// One line an estimator. An estimator without a published range shows none.
-std::string figures(const Evaluation& evaluation) {
+std::string figures(const EstimatedJob& estimated_job) {
   constexpr std::size_t kName = 24;
   constexpr std::size_t kFigure = 12;
   std::string text = padded("estimator", kName, false);
   for (const char* title : {"expected", "lower", "upper", "allocated", "reserved", "device"})
     text += padded(title, kFigure, true);
   text += "   fits\n";
-  for (const Answer& answer : evaluation.answers) {
+  for (const Answer& answer : estimated_job.answers) {
     text += padded(answer.estimator, kName, false);
     if (!answer.estimate) {
       text += "   " + core::to_string(answer.estimate.error()) + "\n";
@@ -107,7 +107,7 @@ std::string figures(const Evaluation& evaluation) {
     figure(estimate.allocated);
     figure(estimate.reserved);
     figure(estimate.device);
-    const bool unknown = estimate.lower_bound && estimate.upper <= evaluation.gpu->capacity();
+    const bool unknown = estimate.lower_bound && estimate.upper <= estimated_job.gpu->capacity();
     text += estimate.fits ? "   yes\n" : unknown ? "   unknown\n" : "   no\n";
   }
   return text;
@@ -163,9 +163,9 @@ std::string breakdown(const Answer& answer, bool terminal) {
   return text + assumed_text(estimate);
 }
 
-std::string notes(const Evaluation& evaluation) {
+std::string notes(const EstimatedJob& estimated_job) {
   std::string text;
-  const ModelGraph& graph = *evaluation.graph;
+  const ModelGraph& graph = *estimated_job.graph;
   if (graph.unknown_layers() > 0) {
     text += "\n" + core::with_separators(graph.unknown_layers()) + " of " +
             core::with_separators(static_cast<std::int64_t>(graph.layers().size())) +
@@ -243,25 +243,25 @@ Json to_json(const MemoryEstimate& estimate) {
   return json;
 }
 
-Json head_json(const Evaluation& evaluation) {
+Json head_json(const EstimatedJob& estimated_job) {
   Json json;
   json["schema"] = 1;
-  json["summary"] = summary_json(*evaluation.graph);
-  json["job"] = training_json(evaluation);
-  json["gpu"] = evaluation.gpu->name;
-  json["capacity_bytes"] = evaluation.gpu->capacity().count();
+  json["summary"] = summary_json(*estimated_job.graph);
+  json["job"] = training_json(estimated_job);
+  json["gpu"] = estimated_job.gpu->name;
+  json["capacity_bytes"] = estimated_job.gpu->capacity().count();
   return json;
 }
 
-Json to_json(const Evaluation& evaluation) {
-  Json json = head_json(evaluation);
+Json to_json(const EstimatedJob& estimated_job) {
+  Json json = head_json(estimated_job);
   json["estimates"] = Json::array();
-  for (const Answer& answer : evaluation.answers) json["estimates"].push_back(to_json(answer));
+  for (const Answer& answer : estimated_job.answers) json["estimates"].push_back(to_json(answer));
   return json;
 }
 
-Json to_json(const Evaluation& evaluation, std::string_view estimator, const Fit& fit, double seconds) {
-  Json json = head_json(evaluation);
+Json to_json(const EstimatedJob& estimated_job, std::string_view estimator, const Fit& fit, double seconds) {
+  Json json = head_json(estimated_job);
   json["job"].erase(fit.of_sequence ? "seq_length" : "batch_size");
   json["estimator"] = estimator;
   json[fit.of_sequence ? "longest_sequence" : "largest_batch"] = fit.of_sequence ? fit.sequence_length : fit.batch_size;
@@ -282,9 +282,9 @@ Json to_json(const Error& error) {
   return json;
 }
 
-std::string headline(const Evaluation& evaluation, bool with_batch) {
-  const ModelGraph& graph = *evaluation.graph;
-  const TrainingJob& job = evaluation.job;
+std::string headline(const EstimatedJob& estimated_job, bool with_batch) {
+  const ModelGraph& graph = *estimated_job.graph;
+  const TrainingJob& job = estimated_job.job;
   std::string text = graph.file() + ": " + graph.format() + ", " +
                      core::with_separators(static_cast<std::int64_t>(graph.layers().size())) + " layers, " +
                      core::with_separators(graph.parameters()) + " parameters";
@@ -293,9 +293,9 @@ std::string headline(const Evaluation& evaluation, bool with_batch) {
   if (with_batch) text += "batch " + core::with_separators(job.batch_size) + ", ";
   if (job.sequence_length) text += "sequence " + core::with_separators(*job.sequence_length) + ", ";
   text += std::string(model::name_of(model::kPrecisions, job.precision)) + ", " +
-          std::string(model::name_of(model::kOptimizers, job.optimizer)) + unusual(evaluation) + ", on " +
-          evaluation.gpu->name + " (" + evaluation.gpu->title + ", " + core::to_string(evaluation.gpu->capacity()) +
-          ")\n";
+          std::string(model::name_of(model::kOptimizers, job.optimizer)) + unusual(estimated_job) + ", on " +
+          estimated_job.gpu->name + " (" + estimated_job.gpu->title + ", " +
+          core::to_string(estimated_job.gpu->capacity()) + ")\n";
   return text;
 }
 
@@ -319,12 +319,12 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step) {
   return text + assumed_text(*fit.estimate);
 }
 
-Error does_not_fit(const Fit& fit, const Evaluation& evaluation) {
+Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job) {
   return {ErrorCode::missing_information,
           std::string(fit.of_sequence ? "not even one token a sample" : "not even batch 1") + " fits: it would need " +
-              need_of(fit.next, *evaluation.gpu) + " of " + core::to_string(evaluation.gpu->capacity()) + " on " +
-              evaluation.gpu->name,
-          {evaluation.graph->file(), 0, {}}};
+              need_of(fit.next, *estimated_job.gpu) + " of " + core::to_string(estimated_job.gpu->capacity()) + " on " +
+              estimated_job.gpu->name,
+          {estimated_job.graph->file(), 0, {}}};
 }
 
 std::string assumed_text(const MemoryEstimate& estimate) {
@@ -345,21 +345,21 @@ void print_warnings(const ModelGraph& graph) {
   }
 }
 
-void print_warnings(const Evaluation& evaluation) {
-  print_warnings(*evaluation.graph);
-  for (const model::Warning& guess : evaluation.guesses) {
+void print_warnings(const EstimatedJob& estimated_job) {
+  print_warnings(*estimated_job.graph);
+  for (const model::Warning& guess : estimated_job.guesses) {
     std::fprintf(stderr, "gpumem: warning: %s\n", to_text(guess).c_str());
   }
 }
 
-std::string to_table(const Evaluation& evaluation, bool terminal) {
-  std::string text = headline(evaluation) + "\n" + figures(evaluation);
-  for (const Answer& answer : evaluation.answers) {
+std::string to_table(const EstimatedJob& estimated_job, bool terminal) {
+  std::string text = headline(estimated_job) + "\n" + figures(estimated_job);
+  for (const Answer& answer : estimated_job.answers) {
     if (!answer.estimate) continue;
     text += answer.estimate->bins.empty() ? breakdown(answer, terminal) : bins(answer);
     text += out_of_domain(answer);
   }
-  return text + notes(evaluation);
+  return text + notes(estimated_job);
 }
 
 }  // namespace gpumem::cli

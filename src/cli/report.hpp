@@ -1,18 +1,18 @@
-// Enters: an Evaluation or an Error. Leaves: what people read (a table) and what programs read (JSON, schema 1).
+// Enters: an EstimatedJob or an Error. Leaves: what people read (a table) and what programs read (JSON, schema 1).
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "evaluation.hpp"
+#include "estimated_jobs.hpp"
 
 namespace gpumem::cli {
 
 /// {"schema": 1, "summary": ..., "job": ..., "gpu": ..., "estimates": [...]}
-[[nodiscard]] nlohmann::ordered_json to_json(const Evaluation& evaluation);
+[[nodiscard]] nlohmann::ordered_json to_json(const EstimatedJob& estimated_job);
 
 /// The same without "estimates".
-[[nodiscard]] nlohmann::ordered_json head_json(const Evaluation& evaluation);
+[[nodiscard]] nlohmann::ordered_json head_json(const EstimatedJob& estimated_job);
 
 /// One object of "estimates", without the estimator's name and time.
 [[nodiscard]] nlohmann::ordered_json to_json(const MemoryEstimate& estimate);
@@ -25,18 +25,18 @@ namespace gpumem::cli {
 [[nodiscard]] nlohmann::ordered_json to_json(const Error& error);
 
 /// The same with the largest batch; the job has no "batch_size".
-[[nodiscard]] nlohmann::ordered_json to_json(const Evaluation& evaluation, std::string_view estimator, const Fit& fit,
-                                             double seconds);
+[[nodiscard]] nlohmann::ordered_json to_json(const EstimatedJob& estimated_job, std::string_view estimator,
+                                             const Fit& fit, double seconds);
 
 /// Two lines: what was read, and what the job is (for any batch size, if that is left out).
-[[nodiscard]] std::string headline(const Evaluation& evaluation, bool with_batch = true);
+[[nodiscard]] std::string headline(const EstimatedJob& estimated_job, bool with_batch = true);
 
 /// "largest batch 14: 22.7 GiB of 23.6 GiB; batch 15 would need 24.3 GiB", and a second line where it is a tight fit.
 /// Of a sequence alike. At least one sample or token must fit. `step`: from one size that was tried to the next.
 [[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step);
 
 /// What is said where not even one sample, or one token, fits.
-[[nodiscard]] Error does_not_fit(const Fit& fit, const Evaluation& evaluation);
+[[nodiscard]] Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job);
 
 /// The text with spaces up to a width, in front of it with `right`.
 [[nodiscard]] std::string padded(std::string_view text, std::size_t width, bool right);
@@ -47,9 +47,9 @@ namespace gpumem::cli {
 /// "gpumem: warning: ..." on standard error, one line a warning.
 void print_warnings(const ModelGraph& graph);
 /// The same, and what the answers guess of the model.
-void print_warnings(const Evaluation& evaluation);
+void print_warnings(const EstimatedJob& estimated_job);
 
 /// The table, with bars of the breakdown if it goes to a terminal.
-[[nodiscard]] std::string to_table(const Evaluation& evaluation, bool terminal);
+[[nodiscard]] std::string to_table(const EstimatedJob& estimated_job, bool terminal);
 
 }  // namespace gpumem::cli

@@ -17,10 +17,10 @@ Json map_of(const std::vector<Setting>& settings) {
   return json;
 }
 
-Json to_json(const Evaluation& evaluation, const GpuRequest& asked, const std::string& margin) {
-  const MemoryEstimate& estimate = *evaluation.answers.front().estimate;
-  Json json = head_json(evaluation);
-  json["estimator"] = evaluation.answers.front().estimator;
+Json to_json(const EstimatedJob& estimated_job, const GpuRequest& asked, const std::string& margin) {
+  const MemoryEstimate& estimate = *estimated_job.answers.front().estimate;
+  Json json = head_json(estimated_job);
+  json["estimator"] = estimated_job.answers.front().estimator;
   json["expected_bytes"] = estimate.expected.count();
   json["upper_bytes"] = estimate.upper.count();
   json["assumed"] = cli::to_json(estimate.assumed);
@@ -47,12 +47,12 @@ std::string gpus_text(const GpuRequest& asked) {
 }
 
 /// To standard error, so that standard output can be given to another command.
-void print_headline(const Evaluation& evaluation, const GpuRequest& asked) {
-  const MemoryEstimate& estimate = *evaluation.answers.front().estimate;
+void print_headline(const EstimatedJob& estimated_job, const GpuRequest& asked) {
+  const MemoryEstimate& estimate = *estimated_job.answers.front().estimate;
   std::fprintf(stderr, "gpumem: %s at batch %s needs %s on %s, asking for %s MiB%s\n",
-               core::shortened(evaluation.graph->file(), 200).c_str(),
-               core::with_separators(evaluation.job.batch_size).c_str(), core::to_string(estimate.expected).c_str(),
-               evaluation.gpu->name.c_str(), core::with_separators(request::mebibytes(asked.memory)).c_str(),
+               core::shortened(estimated_job.graph->file(), 200).c_str(),
+               core::with_separators(estimated_job.job.batch_size).c_str(), core::to_string(estimate.expected).c_str(),
+               estimated_job.gpu->name.c_str(), core::with_separators(request::mebibytes(asked.memory)).c_str(),
                gpus_text(asked).c_str());
   for (const estimate::Assumption& assumption : estimate.assumed) {
     std::fprintf(stderr, "gpumem: assumed: %s\n", assumption.text.c_str());
@@ -70,21 +70,21 @@ int run_request(const RequestOptions& options) {
   if (options.request.estimator == "all") {
     return report_error({ErrorCode::invalid_argument, "request takes one estimator, not all of them", {}});
   }
-  Evaluator evaluator;
-  const Result<Evaluation> evaluation = evaluator.evaluate(options.request);
-  if (!evaluation) return report_error(evaluation.error());
-  const Answer& answer = evaluation->answers.front();
+  EstimatedJobs estimated_jobs;
+  const Result<EstimatedJob> estimated_job = estimated_jobs.estimate(options.request);
+  if (!estimated_job) return report_error(estimated_job.error());
+  const Answer& answer = estimated_job->answers.front();
   if (!answer.estimate) return report_error(answer.estimate.error());
-  print_warnings(*evaluation);
+  print_warnings(*estimated_job);
   const Result<GpuRequest> asked =
-      request::make_request(options.target, *answer.estimate, *evaluation->gpu, *margin, options.site);
-  if (!asked) return report_error(Error(asked.error()).in_file(evaluation->graph->file()));
+      request::make_request(options.target, *answer.estimate, *estimated_job->gpu, *margin, options.site);
+  if (!asked) return report_error(Error(asked.error()).in_file(estimated_job->graph->file()));
   if (options.json) {
-    const Json json = to_json(*evaluation, *asked, options.margin);
+    const Json json = to_json(*estimated_job, *asked, options.margin);
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
     return 0;
   }
-  print_headline(*evaluation, *asked);
+  print_headline(*estimated_job, *asked);
   std::printf("%s", request::to_text(*asked).c_str());
   return 0;
 }

@@ -45,10 +45,10 @@ Result<RunOptions> with_rad(RunOptions options) {
 }
 
 /// The SM activity that the job is expected to have alone on this GPU.
-Result<double> estimated_smact(const Evaluation& evaluation) {
+Result<double> estimated_smact(const EstimatedJob& estimated_job) {
   const auto estimator = utilisation::make_utilisation_estimator(kUtilisationEstimator);
   if (!estimator) return estimator.error();
-  const auto estimate = (*estimator)->estimate(evaluation.job, *evaluation.gpu);
+  const auto estimate = (*estimator)->estimate(estimated_job.job, *estimated_job.gpu);
   if (!estimate) return estimate.error();
   return std::clamp(estimate->smact.expected, 0.0, 1.0);
 }
@@ -68,8 +68,8 @@ struct Need {
 };
 
 /// A row's cells: the model, and every option that says how the job is trained.
-launcher::RunCells described(const Evaluation& evaluation, JobRequest request) {
-  request.training.batch_size = evaluation.job.batch_size;
+launcher::RunCells described(const EstimatedJob& estimated_job, JobRequest request) {
+  request.training.batch_size = estimated_job.job.batch_size;
   std::error_code ignored;
   const fs::path path = fs::absolute(request.summary, ignored).lexically_normal();
   launcher::RunCells cells = {{"summary", path.string()}};
@@ -83,21 +83,21 @@ launcher::RunCells described(const Evaluation& evaluation, JobRequest request) {
 
 /// By the estimate on each kind of GPU that is there, the largest of them.
 Result<Need> estimated(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
-  Evaluator evaluator;
+  EstimatedJobs estimated_jobs;
   Need need;
   std::map<std::string, bool> seen;
   for (const place::ServerGpu& gpu : server.gpus) {
     JobRequest request = options.request;
     if (!gpu.profile.empty()) request.gpu = gpu.profile;
     if (!seen.emplace(request.gpu, true).second) continue;
-    const auto evaluation = evaluator.evaluate(request);
-    const bool unsaid = !evaluation && request.training.batch_size == 0;
-    if (unsaid && evaluation.error().code == ErrorCode::invalid_argument) {
+    const auto estimated_job = estimated_jobs.estimate(request);
+    const bool unsaid = !estimated_job && request.training.batch_size == 0;
+    if (unsaid && estimated_job.error().code == ErrorCode::invalid_argument) {
       return wrong_usage("a summary tells no batch size: give it with --batch");
     }
-    if (!evaluation) return evaluation.error();
-    if (evaluation->answers.size() > 1) return wrong_usage("run takes one estimator, not all of them");
-    const auto& estimate = evaluation->answers.front().estimate;
+    if (!estimated_job) return estimated_job.error();
+    if (estimated_job->answers.size() > 1) return wrong_usage("run takes one estimator, not all of them");
+    const auto& estimate = estimated_job->answers.front().estimate;
     if (!estimate) return estimate.error();
     place::Request asked;
     if (const auto done = place::ask_for(asked, *estimate, margin); !done) return done.error();
@@ -105,9 +105,9 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
     need.asked.alone = std::max(need.asked.alone, asked.alone);
     need.asked.gpus = asked.gpus;
     need.upper = std::max(need.upper, std::optional(estimate->upper));
-    need.described = described(*evaluation, request);
+    need.described = described(*estimated_job, request);
     if (options.smact != "estimate") continue;
-    const auto smact = estimated_smact(*evaluation);
+    const auto smact = estimated_smact(*estimated_job);
     if (!smact) return smact.error();
     need.asked.smact = std::max(need.asked.smact, *smact);
   }

@@ -107,9 +107,9 @@ class OwnEstimates {
     if (!request) return request.error();
     const std::string key = key_of(*request);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    const Result<Evaluation> evaluation = evaluator_.evaluate(*request);
-    if (!evaluation) return Error(evaluation.error()).in_file(table_.file);
-    const Answer& answer = evaluation->answers.front();
+    const Result<EstimatedJob> estimated_job = estimated_jobs_.estimate(*request);
+    if (!estimated_job) return Error(estimated_job.error()).in_file(table_.file);
+    const Answer& answer = estimated_job->answers.front();
     std::optional<MemoryEstimate> estimate;
     if (answer.estimate) estimate = *answer.estimate;
     known_.emplace(key, estimate);
@@ -139,7 +139,7 @@ class OwnEstimates {
     return key;
   }
 
-  Evaluator evaluator_;  // first: it is aligned to whole cache lines
+  EstimatedJobs estimated_jobs_;  // first: it is aligned to whole cache lines
   const core::CsvTable& table_;
   std::string estimator_;
   std::string gpu_;

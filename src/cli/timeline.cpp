@@ -22,15 +22,15 @@ std::string to_text(const Timeline& timeline, const std::string& out, std::size_
 int run_timeline(const TimelineOptions& options) {
   const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(options.request.alloc_conf);
   if (!allocator) return report_error(allocator.error());
-  Evaluator evaluator;
-  Result<Evaluation> evaluation = evaluator.read(options.request);
-  if (!evaluation) return report_error(evaluation.error());
-  analysis::Analysis analysis(evaluation->job);
-  const Result<Timeline> timeline = make_timeline(analysis, *evaluation->gpu, {.allocator = *allocator});
+  EstimatedJobs estimated_jobs;
+  Result<EstimatedJob> estimated_job = estimated_jobs.read(options.request);
+  if (!estimated_job) return report_error(estimated_job.error());
+  analysis::Analysis analysis(estimated_job->job);
+  const Result<Timeline> timeline = make_timeline(analysis, *estimated_job->gpu, {.allocator = *allocator});
   if (!timeline) return report_error(timeline.error());
-  evaluation->guesses = guesses_of(analysis);
-  print_warnings(*evaluation);
-  const std::string page = timeline_page(*evaluation, *timeline);
+  estimated_job->guesses = guesses_of(analysis);
+  print_warnings(*estimated_job);
+  const std::string page = timeline_page(*estimated_job, *timeline);
   const core::Status written = core::write_file(options.out, page);
   if (!written) return report_error(written.error());
   std::fputs(to_text(*timeline, options.out, page.size()).c_str(), stdout);

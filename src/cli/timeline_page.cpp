@@ -63,11 +63,12 @@ Json peak_json(const Timeline& timeline) {
           {"step", phase->step}};
 }
 
-Json data_of(const Evaluation& evaluation, const Timeline& timeline) {
-  Json data = head_json(evaluation);
+Json data_of(const EstimatedJob& estimated_job, const Timeline& timeline) {
+  Json data = head_json(estimated_job);
   data["version"] = GPUMEM_VERSION_STRING;
-  data["gpu"] = {
-      {"name", evaluation.gpu->name}, {"title", evaluation.gpu->title}, {"capacity_bytes", timeline.capacity.count()}};
+  data["gpu"] = {{"name", estimated_job.gpu->name},
+                 {"title", estimated_job.gpu->title},
+                 {"capacity_bytes", timeline.capacity.count()}};
   data.erase("capacity_bytes");
   data["context_bytes"] = timeline.context.count();
   data["fits"] = timeline.fits;
@@ -125,11 +126,11 @@ void put(std::string& page, std::string_view mark, const std::string& text) {
 
 }  // namespace
 
-std::string timeline_page(const Evaluation& evaluation, const Timeline& timeline) {
+std::string timeline_page(const EstimatedJob& estimated_job, const Timeline& timeline) {
   std::string page(kTimelineHtml);
   // The data first: it comes after the title, whose text could otherwise hold its mark.
-  put(page, "@DATA@", script_json(data_of(evaluation, timeline)));
-  put(page, "@TITLE@", html_text("gpumem timeline: " + core::quoted(evaluation.graph->file())));
+  put(page, "@DATA@", script_json(data_of(estimated_job, timeline)));
+  put(page, "@TITLE@", html_text("gpumem timeline: " + core::quoted(estimated_job.graph->file())));
   return page;
 }
 

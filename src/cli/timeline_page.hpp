@@ -4,10 +4,10 @@
 
 #include <string>
 
-#include "evaluation.hpp"
+#include "estimated_jobs.hpp"
 
 namespace gpumem::cli {
 
-[[nodiscard]] std::string timeline_page(const Evaluation& evaluation, const Timeline& timeline);
+[[nodiscard]] std::string timeline_page(const EstimatedJob& estimated_job, const Timeline& timeline);
 
 }  // namespace gpumem::cli

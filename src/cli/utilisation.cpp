@@ -105,20 +105,20 @@ std::string to_text(const UtilisationAnswer& answer) {
 }  // namespace
 
 int run_utilisation(const UtilisationOptions& options) {
-  Evaluator evaluator;
-  Result<Evaluation> evaluation = evaluator.read(options.request);
-  if (!evaluation) return report_error(evaluation.error());
-  analysis::Analysis analysis(evaluation->job);
-  const auto answers = answers_of(options, *evaluation->gpu, analysis);
+  EstimatedJobs estimated_jobs;
+  Result<EstimatedJob> estimated_job = estimated_jobs.read(options.request);
+  if (!estimated_job) return report_error(estimated_job.error());
+  analysis::Analysis analysis(estimated_job->job);
+  const auto answers = answers_of(options, *estimated_job->gpu, analysis);
   if (!answers) return report_error(answers.error());
   // Asked for one estimator, its failure is the answer; asked for all, each stands for itself.
   if (answers->size() == 1 && !answers->front().estimate) return report_error(answers->front().estimate.error());
-  evaluation->guesses = guesses_of(analysis);
-  print_warnings(*evaluation);
-  std::string text = headline(*evaluation);
+  estimated_job->guesses = guesses_of(analysis);
+  print_warnings(*estimated_job);
+  std::string text = headline(*estimated_job);
   for (const UtilisationAnswer& answer : *answers) text += to_text(answer);
   if (options.json) {
-    Json json = head_json(*evaluation);
+    Json json = head_json(*estimated_job);
     json["utilisation"] = Json::array();
     for (const UtilisationAnswer& answer : *answers) json["utilisation"].push_back(to_json(answer));
     text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -88,14 +88,14 @@ std::string dumped(const nlohmann::ordered_json& json) {
 /// A job on its GPU, with the estimator that it asks for; its reports may outlive the summary, and then the estimator
 /// is only asked for its name.
 struct Asked {
-  cli::Evaluation evaluation;  ///< its GPU is `gpu`
+  cli::EstimatedJob estimated_job;  ///< its GPU is `gpu`
   capi::Lent<GpuProfile> gpu;
   capi::Lent<Estimator> estimator;
 
   /// With another batch size and this answer.
-  [[nodiscard]] cli::Evaluation answered(std::int64_t batch_size, const MemoryEstimate& estimate,
-                                         double seconds) const {
-    cli::Evaluation copy = evaluation;
+  [[nodiscard]] cli::EstimatedJob answered(std::int64_t batch_size, const MemoryEstimate& estimate,
+                                           double seconds) const {
+    cli::EstimatedJob copy = estimated_job;
     copy.job.batch_size = batch_size;
     copy.answers.push_back({estimator->name(), estimate, seconds});
     return copy;
@@ -173,7 +173,7 @@ py::dict fields_of(const std::shared_ptr<const Asked>& asked, std::int64_t batch
   fields["bins"] = bins_of(estimate);
   fields["assumed"] = assumed_of(estimate);
   fields["out_of_domain"] = texts(estimate.out_of_domain);
-  fields["warnings"] = warnings_of(*asked->evaluation.graph);
+  fields["warnings"] = warnings_of(*asked->estimated_job.graph);
   fields["layers"] = estimate.coverage.layers_total;
   fields["unknown_layers"] = estimate.coverage.layers_unknown;
   fields["batch_size"] = batch_size;
@@ -210,7 +210,7 @@ Timed<Answer> timed(const Summary& summary, const JobRequest& request, std::int6
     Result<std::shared_ptr<const Asked>> asked = asked_of(summary, request);
     if (!asked) return asked.error();
     const Stopwatch stopwatch;
-    const auto analysis = summary.analyses.take((*asked)->evaluation.job);
+    const auto analysis = summary.analyses.take((*asked)->estimated_job.job);
     Result<Answer> answer = work(**asked, *analysis);
     if (!answer) return answer.error();
     return Timed<Answer>{*std::move(asked), *std::move(answer), stopwatch.seconds()};
@@ -226,8 +226,8 @@ py::dict estimate_job(const Summary& summary, const JobRequest& request, std::in
 }
 
 std::string text_of(const Fit& fit, const Asked& asked) {
-  if (!fit.estimate) return core::to_string(cli::does_not_fit(fit, asked.evaluation));
-  const std::int64_t step = fit.of_sequence ? parallel::tokens_multiple(asked.evaluation.job.layout) : 1;
+  if (!fit.estimate) return core::to_string(cli::does_not_fit(fit, asked.estimated_job));
+  const std::int64_t step = fit.of_sequence ? parallel::tokens_multiple(asked.estimated_job.job.layout) : 1;
   std::string lines = cli::to_text(fit, *asked.gpu, step);
   lines.pop_back();
   return lines;
@@ -260,7 +260,7 @@ py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadli
   answer["report"] =
       Report{[kept] {
                const Asked& asked = *kept->asked;
-               return dumped(cli::to_json(asked.evaluation, asked.estimator->name(), kept->answer, kept->seconds));
+               return dumped(cli::to_json(asked.estimated_job, asked.estimator->name(), kept->answer, kept->seconds));
              },
              [kept] { return text_of(kept->answer, *kept->asked); }};
   return answer;
@@ -300,18 +300,18 @@ Report plan_layouts(const Summary& summary, const JobRequest& request, const Pla
       timed<Planned>(summary, request, deadline_ms, [&](const Asked& asked, analysis::Analysis&) -> Result<Planned> {
         Result<search::Question> question = question_of(arguments, request);
         if (!question) return question.error();
-        Result<search::LayoutPlan> plan = search::find_layouts(asked.evaluation.job, *asked.gpu, *question);
+        Result<search::LayoutPlan> plan = search::find_layouts(asked.estimated_job.job, *asked.gpu, *question);
         if (!plan) return plan.error();
         return Planned{*std::move(plan), *std::move(question)};
       });
   const auto kept = std::make_shared<const Timed<Planned>>(done);
   return Report{[kept] {
                   const auto& [plan, question] = kept->answer;
-                  return dumped(cli::to_json(kept->asked->evaluation, plan, question));
+                  return dumped(cli::to_json(kept->asked->estimated_job, plan, question));
                 },
                 [kept] {
                   const auto& [plan, question] = kept->answer;
-                  if (plan.layouts.empty()) return core::to_string(cli::no_layout(plan, kept->asked->evaluation));
+                  if (plan.layouts.empty()) return core::to_string(cli::no_layout(plan, kept->asked->estimated_job));
                   return cli::to_text(plan, *kept->asked->gpu, question.global_batch, 1);
                 }};
 }

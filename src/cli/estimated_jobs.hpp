@@ -27,10 +27,10 @@ struct Answer {
   double seconds = 0.0;
 };
 
-struct Evaluation {
+struct EstimatedJob {
   std::shared_ptr<const ModelGraph> graph;
   TrainingJob job;
-  const GpuProfile* gpu = nullptr;  ///< views the evaluator that made it
+  const GpuProfile* gpu = nullptr;  ///< views the EstimatedJobs that made it
   std::string alloc_conf;           ///< as PYTORCH_CUDA_ALLOC_CONF
   std::vector<Answer> answers;
   std::vector<model::Warning> guesses;  ///< what the answers guess of the model, each with its line
@@ -39,21 +39,21 @@ struct Evaluation {
 /// What connecting the model guessed, where an answer was made with it; none where nothing had to be guessed.
 [[nodiscard]] std::vector<model::Warning> guesses_of(analysis::Analysis& analysis);
 
-class Evaluator {
+class EstimatedJobs {
  public:
   /// Errors: those of reading the summary, of the profile, and of the request; an estimator's own error stands
   /// in its answer.
-  [[nodiscard]] Result<Evaluation> evaluate(const JobRequest& request);
+  [[nodiscard]] Result<EstimatedJob> estimate(const JobRequest& request);
 
-  /// The profile of this name or path, which views the evaluator.
+  /// The profile of this name or path, which views this object.
   [[nodiscard]] Result<const GpuProfile*> gpu_of(const std::string& name);
   /// The estimator of this name, or with "all" every one; at least one. `alloc_conf` is the job's
-  /// PYTORCH_CUDA_ALLOC_CONF, `model` what learned estimators use instead of their own. They view the evaluator.
+  /// PYTORCH_CUDA_ALLOC_CONF, `model` what learned estimators use instead of their own. They view this object.
   [[nodiscard]] Result<std::vector<const Estimator*>> estimators_of(const std::string& name,
                                                                     const std::string& alloc_conf = {},
                                                                     const std::string& model = {});
   /// The summary, the job and the GPU of a request, without any answers.
-  [[nodiscard]] Result<Evaluation> read(const JobRequest& request);
+  [[nodiscard]] Result<EstimatedJob> read(const JobRequest& request);
 
  private:
   [[nodiscard]] Result<std::shared_ptr<const ModelGraph>> graph_of(const JobRequest& request);

@@ -1,4 +1,4 @@
-#include "evaluation.hpp"
+#include "estimated_jobs.hpp"
 
 #include <chrono>
 
@@ -11,7 +11,7 @@ std::vector<model::Warning> guesses_of(analysis::Analysis& analysis) {
   return {warnings.begin(), warnings.end()};
 }
 
-Result<std::shared_ptr<const ModelGraph>> Evaluator::graph_of(const JobRequest& request) {
+Result<std::shared_ptr<const ModelGraph>> EstimatedJobs::graph_of(const JobRequest& request) {
   const std::string key = (request.lenient ? "lenient:" : "strict:") + request.summary;
   {
     const std::lock_guard lock(mutex_);
@@ -26,7 +26,7 @@ Result<std::shared_ptr<const ModelGraph>> Evaluator::graph_of(const JobRequest& 
   return graphs_.emplace(key, std::move(shared)).first->second;
 }
 
-Result<const GpuProfile*> Evaluator::gpu_of(const std::string& name) {
+Result<const GpuProfile*> EstimatedJobs::gpu_of(const std::string& name) {
   const std::lock_guard lock(mutex_);
   auto known = gpus_.find(name);
   if (known == gpus_.end()) {
@@ -38,8 +38,9 @@ Result<const GpuProfile*> Evaluator::gpu_of(const std::string& name) {
   return &*known->second;
 }
 
-Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string& name, const std::string& alloc_conf,
-                                                               const std::string& model) {
+Result<std::vector<const Estimator*>> EstimatedJobs::estimators_of(const std::string& name,
+                                                                   const std::string& alloc_conf,
+                                                                   const std::string& model) {
   const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(alloc_conf);
   if (!allocator) return allocator.error();
   std::vector<const Estimator*> chosen;
@@ -60,31 +61,31 @@ Result<std::vector<const Estimator*>> Evaluator::estimators_of(const std::string
   return chosen;
 }
 
-Result<Evaluation> Evaluator::read(const JobRequest& request) {
+Result<EstimatedJob> EstimatedJobs::read(const JobRequest& request) {
   const auto gpu = gpu_of(request.gpu);
   if (!gpu) return gpu.error();
   const auto graph = graph_of(request);
   if (!graph) return graph.error();
   auto job = job_from(request, *graph);
   if (!job) return job.error();
-  return Evaluation{*graph, *std::move(job), *gpu, request.alloc_conf, {}, {}};
+  return EstimatedJob{*graph, *std::move(job), *gpu, request.alloc_conf, {}, {}};
 }
 
-Result<Evaluation> Evaluator::evaluate(const JobRequest& request) {
+Result<EstimatedJob> EstimatedJobs::estimate(const JobRequest& request) {
   const auto estimators = estimators_of(request.estimator, request.alloc_conf, request.model);
   if (!estimators) return estimators.error();
-  Result<Evaluation> evaluation = read(request);
-  if (!evaluation) return evaluation.error();
-  const auto analysis = analyses_.take(evaluation->job);
+  Result<EstimatedJob> estimated_job = read(request);
+  if (!estimated_job) return estimated_job.error();
+  const auto analysis = analyses_.take(estimated_job->job);
   for (const Estimator* estimator : *estimators) {
     const auto begin = std::chrono::steady_clock::now();
-    auto estimate = estimator->estimate(*analysis, *evaluation->gpu);
+    auto estimate = estimator->estimate(*analysis, *estimated_job->gpu);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
     const bool wired = estimate && !estimate->coverage.edges.empty();
-    if (wired && evaluation->guesses.empty()) evaluation->guesses = guesses_of(*analysis);
-    evaluation->answers.push_back({estimator->name(), std::move(estimate), seconds.count()});
+    if (wired && estimated_job->guesses.empty()) estimated_job->guesses = guesses_of(*analysis);
+    estimated_job->answers.push_back({estimator->name(), std::move(estimate), seconds.count()});
   }
-  return evaluation;
+  return estimated_job;
 }
 
 }  // namespace gpumem::cli
