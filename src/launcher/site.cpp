@@ -48,12 +48,14 @@ std::optional<int> pause_before_another_try(Site& site) {
   constexpr double kSeconds = 1.0;
   constexpr double kMilliseconds = 1000.0;
   const double until = seconds_since_boot() + kSeconds;
-  for (double now = until - kSeconds; now < until; now = seconds_since_boot()) {
+  double left = kSeconds;
+  while (left > 0.0) {
     pollfd signals = {site.signals.descriptor(), POLLIN, 0};
-    (void)poll(&signals, 1, static_cast<int>(std::ceil(kMilliseconds * (until - now))));
+    (void)poll(&signals, 1, static_cast<int>(std::ceil(kMilliseconds * left)));
     while (const auto signal = site.signals.next()) {
       if (asks_to_end(*signal)) return signal;
     }
+    left = until - seconds_since_boot();
   }
   return std::nullopt;
 }
