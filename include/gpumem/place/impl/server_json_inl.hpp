@@ -231,7 +231,7 @@ GPUMEM_INLINE Json written(const ServerGpu& gpu) {
 GPUMEM_INLINE std::string to_json(const Server& server) {
   using server_json_detail::Json;
   std::string text = "{\"format\": \"gpumem-server\", \"version\": 1,\n \"gpus\": [";
-  std::string_view between = "";
+  std::string_view between;
   for (const ServerGpu& gpu : server.gpus) {
     text += between;
     text += server_json_detail::written(gpu).dump(-1, ' ', false, Json::error_handler_t::replace);

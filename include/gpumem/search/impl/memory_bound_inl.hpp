@@ -63,7 +63,8 @@ GPUMEM_INLINE double blocks_under_way(const model::TrainingJob& job, std::int64_
   const std::int64_t stages = layout.virtual_stages;
   const std::int64_t all = std::min(job.gradient_accumulation, 2 * ranks) * stages;
   const std::int64_t ahead = stages == 1 ? ranks - 1 : 2 * (ranks - 1) + (stages - 1) * ranks;
-  return static_cast<double>(std::min(all, ahead + 1)) * static_cast<double>(blocks / (ranks * stages));
+  const std::int64_t each = blocks / (ranks * stages);
+  return static_cast<double>(std::min(all, ahead + 1)) * static_cast<double>(each);
 }
 
 /// Of a block's parameters, when the first block in backward has made all its gradients: these are whole, and the block
@@ -231,7 +232,8 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   if (!sharing) return false;
   const model::Layout& layout = job.layout;
   const bool whole = layout.pipeline_parallel == 1;
-  const auto of_blocks = static_cast<double>(work.blocks / layout.pipeline_parallel * work.block.parameters);
+  const std::int64_t each = work.blocks / layout.pipeline_parallel;
+  const auto of_blocks = static_cast<double>(each * work.block.parameters);
   const auto of_block = static_cast<double>(work.block.parameters);
   const auto before = static_cast<double>(work.before.parameters);
   const auto behind = static_cast<double>(work.behind.parameters);
@@ -251,7 +253,8 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   first += std::max(kept * detail::blocks_under_way(job, blocks_) + gathered * of_block,
                     kept * (detail::blocks_under_way(job, blocks_) - 1.0) +
                         detail::backward_bytes(*sharing, gathered, blocks_ > layout.pipeline_parallel) * of_block);
-  const auto further = static_cast<double>(blocks_ / layout.pipeline_parallel - detail::kFewer.back());
+  const std::int64_t beyond = blocks_ / layout.pipeline_parallel - detail::kFewer.back();
+  const auto further = static_cast<double>(beyond);
   const double a_block = activations->most_block + more * activations->most_block_more;
   // A rank of fewer blocks than the smaller model has: nothing is said of it.
   if (further >= 0.0) last += activations->most + more * activations->most_more + further * a_block;
