@@ -119,15 +119,16 @@ GPUMEM_INLINE core::Status choose_rank(analysis::Analysis& analysis, const devic
   std::optional<model::Rank> most;
   std::int64_t most_bytes = 0;
   // The first stage often takes most: looked at last, it need not be made again. Of equals the first counts.
-  const std::vector<model::Rank> ranks = parallel::ranks_to_compare(job.layout);
-  for (auto rank = ranks.rbegin(); rank != ranks.rend(); ++rank) {
-    job.layout.rank = *rank;
+  std::vector<model::Rank> ranks = parallel::ranks_to_compare(job.layout);
+  std::reverse(ranks.begin(), ranks.end());
+  for (const model::Rank& rank : ranks) {
+    job.layout.rank = rank;
     analysis.set_job(job);
     const core::Result<analysis::JobRun> run = analysis.run(gpu, options);
     if (!run) return run.error();
     const std::int64_t bytes = run->context.expected.count() + run->run.peak_reserved;
     if (most && bytes < most_bytes) continue;
-    most = *rank;
+    most = rank;
     most_bytes = bytes;
   }
   if (analysis.job().layout.rank != *most) {
