@@ -113,7 +113,8 @@ TEST(MemoryBound, OfTheFirstRanksPlan) {
 TEST(MemoryBound, OfAPeak) {
   const model::TrainingJob job = fsdp(8);
   const connect::WiredGraph whole = wired(job);
-  MemoryBound bound(whole, gpu_of(8192));
+  const device::GpuProfile gpu = gpu_of(8192);
+  MemoryBound bound(whole, gpu);
   EXPECT_FALSE(bound.too_large(job, std::int64_t{1} << 30));
   EXPECT_TRUE(bound.too_large(job, std::int64_t{8} << 30)) << "the context stands beside";
 }
