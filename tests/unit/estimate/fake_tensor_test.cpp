@@ -2,6 +2,7 @@
 
 #include "gpumem/estimate/estimators.hpp"
 #include "plans.hpp"
+#include "recordings.hpp"
 
 namespace gpumem::estimate {
 namespace {
@@ -55,6 +56,32 @@ TEST(FakeTensor, TheOptimizerCountsInItsSecondStepOnly) {
   const auto adam = estimated(job, FakeTensor::Step::with_optimizer);
   EXPECT_EQ(adam->breakdown.optimizer.count(), 2 * 232 + 4 * 4) << "two states and a count of steps a parameter";
   EXPECT_EQ(adam->breakdown.total().value(), adam->expected.count());
+}
+
+TEST(FakeTensor, OfARecordingIsTheMostThatWasLiveWhenItWasMade) {
+  auto graph = parse_summary(testing::kSmallRecording);
+  ASSERT_TRUE(succeeds(graph));
+  const auto estimate = estimated({*std::move(graph), 10}, FakeTensor::Step::forward_backward);
+  ASSERT_TRUE(succeeds(estimate));
+  // At batch 10: a parameter of 48 B, its gradient, a batch of 120 B and an output of 160 B.
+  EXPECT_EQ(estimate->expected.count(), 48 + 48 + 120 + 160);
+  EXPECT_EQ(estimate->breakdown.gradients.count(), 48);
+  EXPECT_EQ(estimate->coverage.edges, "recorded");
+  EXPECT_EQ(estimate->coverage.layers_unknown, 0);
+}
+
+/// Recorded with an optimizer; the first step is counted without one.
+TEST(FakeTensor, OfARecordingTheOptimizerCountsInTheSecondStepOnly) {
+  auto graph = read_summary(testing::golden_recording("resnet18"));
+  ASSERT_TRUE(succeeds(graph));
+  const TrainingJob job(*std::move(graph), 32);
+  const auto first = estimated(job, FakeTensor::Step::forward_backward);
+  const auto second = estimated(job, FakeTensor::Step::with_optimizer);
+  ASSERT_TRUE(succeeds(first));
+  ASSERT_TRUE(succeeds(second));
+  EXPECT_EQ(first->breakdown.optimizer.count(), 0);
+  EXPECT_GT(second->breakdown.optimizer.count(), 0);
+  EXPECT_GT(second->expected, first->expected);
 }
 
 TEST(FakeTensor, KnowsNoPrecisionButTheJobs) {

@@ -158,15 +158,18 @@ GPUMEM_INLINE core::Result<PlanSource> Analysis::source() {
 GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend backend, Steps which) {
   auto& stage = plans_[static_cast<std::size_t>(backend)][static_cast<std::size_t>(which)];
   return made(stage, [&]() -> core::Result<plan::StepPlan> {
-    if (job_.graph->recording() != nullptr) {
-      if (backend != ops::Backend::cuda || which != Steps::whole) return analysis_detail::no_layers();
-      return record::recorded_steps(job_, std::exchange(memory_.plan, {}));
+    const bool recorded = job_.graph->recording() != nullptr;
+    if (recorded && backend != ops::Backend::cuda) return analysis_detail::no_layers();
+    if (recorded && which == Steps::whole) return record::recorded_steps(job_, std::exchange(memory_.plan, {}));
+    model::TrainingJob job = job_;
+    if (which == Steps::without_optimizer) {
+      job.optimizer = model::Optimizer::sgd;
+      job.replaces_optimizer = recorded;
     }
+    if (recorded) return record::recorded_steps(job);
     const auto forward = forward_pass(backend);
     if (!forward) return forward.error();
     if (which == Steps::whole) return plan::make_step_plan(job_, **forward, std::exchange(memory_.plan, {}));
-    model::TrainingJob job = job_;
-    job.optimizer = model::Optimizer::sgd;
     return plan::make_step_plan(job, **forward);
   });
 }

@@ -60,13 +60,28 @@ GPUMEM_INLINE Breakdown breakdown_of(const LiveBytes& live) {
   return parts;
 }
 
+GPUMEM_INLINE core::Status add_coverage(analysis::Analysis& analysis, Coverage& coverage) {
+  if (analysis.job().graph->recording() != nullptr) {
+    coverage.edges = "recorded";
+    return core::Done{};
+  }
+  const auto wired = analysis.adapted();
+  if (!wired) return wired.error();
+  const auto pass = analysis.forward_pass(ops::Backend::cpu);
+  if (!pass) return pass.error();
+  coverage.edges = (*wired)->edges();
+  coverage.layers_unknown = analysis.job().graph->unknown_layers() + (*pass)->skipped_layers;
+  return core::Done{};
+}
+
 }  // namespace fake_tensor_detail
 
 GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(analysis::Analysis& analysis,
                                                                    const device::GpuProfile&) const {
   const bool first = step_ == Step::forward_backward;
   const auto which = first ? analysis::Steps::without_optimizer : analysis::Steps::whole;
-  const auto steps = analysis.steps(ops::Backend::cpu, which);
+  const bool recorded = analysis.job().graph->recording() != nullptr;
+  const auto steps = analysis.steps(recorded ? ops::Backend::cuda : ops::Backend::cpu, which);
   if (!steps) return steps.error();
   const auto peak = fake_tensor_detail::peak_of(**steps, first ? 1 : 2);
   if (!peak) {
@@ -74,13 +89,9 @@ GPUMEM_INLINE core::Result<MemoryEstimate> FakeTensor::do_estimate(analysis::Ana
                        "the live tensors at batch " + std::to_string(analysis.job().batch_size) + " do not fit 64 bits",
                        {}};
   }
-  const auto wired = analysis.adapted();
-  if (!wired) return wired.error();
-  const auto pass = analysis.forward_pass(ops::Backend::cpu);
-  if (!pass) return pass.error();
   MemoryEstimate estimate;
-  estimate.coverage.edges = (*wired)->edges();
-  estimate.coverage.layers_unknown = analysis.job().graph->unknown_layers() + (*pass)->skipped_layers;
+  const core::Status covered = fake_tensor_detail::add_coverage(analysis, estimate.coverage);
+  if (!covered) return covered.error();
   estimate.expected = core::Bytes(peak->bytes);
   estimate.lower = estimate.expected;
   estimate.upper = estimate.expected;
