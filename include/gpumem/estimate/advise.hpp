@@ -33,6 +33,7 @@ struct Change {
   std::string_view cost;  ///< in a few words, for people: "a second forward pass"
   /// The job with it, the mildest form first; empty where it would change nothing, or cannot be had on this GPU.
   std::vector<ChangedJob> (*forms)(const model::TrainingJob& job, const device::GpuProfile& gpu);
+  bool after_recording = false;  ///< a recorded step can be changed so: another optimizer, or another form of it
 };
 
 /// All of them, cheapest first.
@@ -43,7 +44,7 @@ struct Change {
 struct ChangeEffect {
   std::string_view cost;
   std::vector<Setting> settings;
-  core::Result<MemoryEstimate> estimate;  ///< errors: the estimator's, as where a recording cannot be changed so
+  core::Result<MemoryEstimate> estimate;  ///< errors: the estimator's; invalid_argument for a recording that fixes it
 };
 
 struct Advice {

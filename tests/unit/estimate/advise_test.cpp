@@ -5,6 +5,7 @@
 #include "golden.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "graphs.hpp"
+#include "recordings.hpp"
 
 namespace gpumem::estimate {
 namespace {
@@ -162,6 +163,32 @@ TEST(Advise, KeepsAnErrorOfOneChange) {
   ASSERT_TRUE(testing::succeeds(advice));
   EXPECT_EQ(words_of(advice->single[3].settings), "checkpointing=true");
   EXPECT_FALSE(advice->single[3].estimate.has_value());
+}
+
+/// A recorded step has one optimizer's calls, which another form or another optimizer can take the place of; all else
+/// is as it ran.
+TEST(Advise, OfARecordingChangesTheOptimizerAlone) {
+  auto graph = read_summary(testing::golden_recording("gpt"));
+  ASSERT_TRUE(testing::succeeds(graph));
+  TrainingJob job(*std::move(graph), 16);
+  job.optimizer = model::Optimizer::adamw;
+  const auto replay = make_estimator("replay");
+  ASSERT_TRUE(testing::succeeds(replay));
+  const auto advice = advise(job, *find_profile("t4-16gb"), **replay);
+  ASSERT_TRUE(testing::succeeds(advice));
+  const auto states = [](const MemoryEstimate& estimate) { return estimate.breakdown.optimizer.count(); };
+  std::vector<std::string> possible;
+  for (const ChangeEffect& effect : advice->single) {
+    if (!effect.estimate) {
+      EXPECT_TRUE(testing::fails(effect.estimate, core::ErrorCode::invalid_argument, 0, "record again with it"));
+      continue;
+    }
+    possible.push_back(words_of(effect.settings));
+    const bool smaller = possible.back() == "optimizer=adamw-8bit";
+    EXPECT_EQ(states(*effect.estimate) < states(advice->now), smaller) << possible.back();
+  }
+  EXPECT_EQ(possible, (std::vector<std::string>{"fused=true", "foreach=false", "optimizer=adamw-8bit"}));
+  EXPECT_GT(advice->single.size(), possible.size());
 }
 
 TEST(Advise, IsAnErrorWhereTheJobHasNoEstimate) {

@@ -5,6 +5,7 @@
 #include "expect.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/model/graph_builder.hpp"
+#include "recordings.hpp"
 
 namespace gpumem::job {
 namespace {
@@ -50,6 +51,26 @@ TEST(JobRequest, ACountIsOneOrMore) {
   request.training.loss_form = {model::LossForms::fused, 0};
   request.training.loss = model::Loss::mse;
   EXPECT_TRUE(testing::fails(job_from(request, small_model()), core::ErrorCode::invalid_argument, 0, "cross entropy"));
+}
+
+/// What optimizer a recorded step ran is written down, in which form is not.
+TEST(JobRequest, OfARecordingAnotherOptimizerOrAFormOfItTakesThePlaceOfTheRecordedOne) {
+  auto read = parse_summary(testing::kSmallRecording);
+  ASSERT_TRUE(testing::succeeds(read));
+  const auto graph = std::make_shared<const model::ModelGraph>(*std::move(read));
+  const auto replaces = [&](std::string_view option, std::string_view value) {
+    JobRequest request;
+    EXPECT_TRUE(testing::succeeds(set_option_text(*find_option(option), request, value)));
+    const auto job = job_from(request, graph);
+    EXPECT_TRUE(testing::succeeds(job));
+    return job && job->replaces_optimizer;
+  };
+  EXPECT_FALSE(job_from({}, graph)->replaces_optimizer);
+  EXPECT_EQ(job_from({}, graph)->optimizer, model::Optimizer::sgd) << "as it was recorded";
+  EXPECT_FALSE(replaces("optimizer", "sgd"));
+  EXPECT_TRUE(replaces("optimizer", "adam"));
+  EXPECT_TRUE(replaces("fused", "true"));
+  EXPECT_TRUE(replaces("foreach", "false"));
 }
 
 TEST(JobRequest, IsCheckedAsAJob) {

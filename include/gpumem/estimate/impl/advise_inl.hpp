@@ -117,15 +117,15 @@ GPUMEM_INLINE Forms adapters_on_four_bits(const TrainingJob& job, const device::
 }
 
 inline constexpr std::array<Change, 12> kChanges = {{
-    {"nothing: the same result in one kernel", fused},
+    {"nothing: the same result in one kernel", fused, true},
     {"nothing: last step's gradients are freed before the forward pass", gradients_to_none},
     {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
     {"time: the step waits for its batch", no_prefetch},
-    {"time: an optimizer step of one tensor at a time", one_tensor_at_a_time},
+    {"time: an optimizer step of one tensor at a time", one_tensor_at_a_time, true},
     {"time: smaller passes, so a GPU less busy; batch norms see fewer samples", more_passes},
     {"digits: matrix products and convolutions in half precision; mostly faster", autocast},
     {"time: every forward pass a second time, about a third more", checkpointing},
-    {"a library and digits: bitsandbytes' optimizer states of eight bits", eight_bit_states},
+    {"a library and digits: bitsandbytes' optimizer states of eight bits", eight_bit_states, true},
     {"digits: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
     {"what learns: adapters alone (LoRA, by PEFT), the model is frozen", adapters},
     {"what learns, and digits: adapters on a model of four bits (QLoRA, by bitsandbytes)", adapters_on_four_bits},
@@ -139,11 +139,25 @@ GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::R
   return one->expected < other->expected;
 }
 
+/// What a recording says of a change that its step does not have. Settings name options as their flags do.
+GPUMEM_INLINE core::Error fixed_by_recording(const ChangedJob& form) {
+  std::string flag(form.settings.back().option);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return {core::ErrorCode::invalid_argument,
+          "a recording holds how its step ran, and --" + flag + " cannot be changed afterwards; record again with it",
+          {form.job.graph->file(), 0, {}}};
+}
+
 /// The mildest form that fits, else the one that takes least. `forms` holds one or more. The analysis keeps the stages
 /// that the forms share, and is left at the last one that was tried.
-GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(Forms forms, analysis::Analysis& analysis,
+GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(const Change& change, Forms forms,
+                                                                          analysis::Analysis& analysis,
                                                                           const device::GpuProfile& gpu,
                                                                           const Estimator& estimator) {
+  if (forms.front().job.graph->recording() != nullptr) {
+    if (!change.after_recording) return {forms.front(), fixed_by_recording(forms.front())};
+    for (ChangedJob& form : forms) form.job.replaces_optimizer = true;
+  }
   std::optional<core::Result<MemoryEstimate>> best;
   std::size_t chosen = 0;
   for (std::size_t at = 0; at < forms.size(); ++at) {
@@ -179,7 +193,7 @@ GPUMEM_INLINE std::optional<ChangeEffect> added_up(TrainingJob job, MemoryEstima
   for (const Change& change : kChanges) {
     Forms forms = change.forms(job, gpu);
     if (forms.empty()) continue;
-    auto [changed, estimate] = best_of(std::move(forms), analysis, gpu, estimator);
+    auto [changed, estimate] = best_of(change, std::move(forms), analysis, gpu, estimator);
     if (!estimate || estimate->expected >= takes.expected) continue;
     add_settings(settings, std::move(changed.settings));
     job = std::move(changed.job);
@@ -203,7 +217,7 @@ GPUMEM_INLINE core::Result<Advice> advise(const model::TrainingJob& job, const d
   for (const Change& change : advise_detail::kChanges) {
     std::vector<ChangedJob> forms = change.forms(job, gpu);
     if (forms.empty()) continue;
-    auto [changed, estimate] = advise_detail::best_of(std::move(forms), analysis, gpu, estimator);
+    auto [changed, estimate] = advise_detail::best_of(change, std::move(forms), analysis, gpu, estimator);
     if (!estimate && estimate.error().code == core::ErrorCode::missing_information) continue;
     fits = fits || (estimate && estimate->fits);
     advice.single.push_back({change.cost, std::move(changed.settings), std::move(estimate)});

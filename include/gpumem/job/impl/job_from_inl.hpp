@@ -33,10 +33,13 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   } else if (training.batch_size == 0) {
     training.batch_size = recording.recorded(0).value_or(0);
   }
-  if (const auto named = model::value_of(model::kPrecisions, recording.precision)) training.precision = *named;
+  if (const auto precision = model::value_of(model::kPrecisions, recording.precision)) training.precision = *precision;
   const auto optimizer = model::value_of(model::kOptimizers, recording.optimizer);
-  training.replaces_optimizer = is_given(*find_option("optimizer"), request) && optimizer != training.optimizer;
-  if (!training.replaces_optimizer && optimizer) training.optimizer = *optimizer;
+  const bool named = is_given(*find_option("optimizer"), request);
+  if (!named && optimizer) training.optimizer = *optimizer;
+  // Its form is not written down: one that is asked for is made anew.
+  const bool formed = is_given(*find_option("foreach"), request) || is_given(*find_option("fused"), request);
+  training.replaces_optimizer = formed || (named && optimizer != training.optimizer);
   return core::Done{};
 }
 

@@ -107,7 +107,8 @@ class Writer {
     if (graph_.class_name(layer) != graph_.op(layer)) json["class"] = graph_.class_name(layer);
     if (layer.scope != 0) json["scope"] = scope(layer);
     for (const model::LayerIndex edge : graph_.inputs(layer)) json["inputs"].push_back(name_of(edge));
-    for (const model::Attribute& attribute : graph_.attributes(layer).all()) {
+    const auto attributes = graph_.attributes(layer);
+    for (const model::Attribute& attribute : attributes.all()) {
       const auto* real = std::get_if<double>(&attribute.value);
       if (real != nullptr && !std::isfinite(*real)) continue;
       json["attrs"][attribute.name] = to_json(attribute.value);
