@@ -7,6 +7,7 @@
 #include "gpumem/core/error.hpp"
 #include "gpumem/job/job_from.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/model/optimizers.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"
 
 namespace gpumem::datasets {
@@ -122,13 +123,19 @@ bool is_usual(const OptionColumn& row, std::string_view cell) {
   return cell.empty() || std::find(row.usual.begin(), row.usual.end(), cell) != row.usual.end();
 }
 
+/// Whether "fused" says nothing more of this optimizer: one of few bits is a kernel of its own, and has no other form;
+/// of Megatron's Muon, which works matrix by matrix, it is the Adam of the other parameters that is fused.
+bool is_fused_anyway(std::string_view optimizer) {
+  const auto known = model::value_of(model::kOptimizers, optimizer);
+  return known && !model::row_of(*known).has_fused;
+}
+
 /// Takes one cell by its option. Errors: malformed_input for a number that is none.
 core::Status take_option(const core::CsvCells& cells, const OptionColumn& row, job::JobRequest& request,
                          NotModelled& missing) {
   const std::string_view cell = cells.text(row.column);
   if (is_usual(row, cell)) return core::Done{};
-  // Megatron's Muon works matrix by matrix; what is fused there is the Adam of its other parameters.
-  if (row.column == "fused" && cells.text("optimizer") == "muon") return core::Done{};
+  if (row.column == "fused" && is_fused_anyway(cells.text("optimizer"))) return core::Done{};
   const std::string shown = std::string(row.option) + " " + core::shortened(cell, 60);
   const job::JobOption* const option = job::find_option(row.option);
   if (option == nullptr) {

@@ -270,6 +270,21 @@ class File(unittest.TestCase):
             write_recording(packed, "{}\n")
             self.assertEqual(packed.read_bytes(), before)
 
+    def test_what_was_there_stays_until_all_is_written(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder, "run.json")
+            path.write_text("the last one")
+            with unittest.mock.patch("pathlib.Path.write_bytes", side_effect=OSError("the disk is full")):
+                with self.assertRaises(OSError):
+                    write_recording(path, "{}\n")
+            self.assertEqual(path.read_text(), "the last one")
+            self.assertEqual([each.name for each in pathlib.Path(folder).iterdir()], ["run.json"])
+
+    def test_a_program_that_stays_on_the_processor_is_refused(self):
+        on_the_processor = run_of(8, events=[Marked(Mark.FORWARD, 1, 2)])
+        with self.assertRaisesRegex(gpumem.RecordError, 'puts nothing on the GPU.*"cuda"'):
+            recorded(on_the_processor, points=((8,),))
+
 
 class RunsThatDiffer(unittest.TestCase):
     def refused(self, *runs):

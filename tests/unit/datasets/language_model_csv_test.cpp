@@ -74,6 +74,13 @@ TEST(LanguageModelCsv, CellsThatSayWhatAJobIsAnywayNeedNoOption) {
   EXPECT_FALSE(run.error) << core::to_string(*run.error);
 }
 
+TEST(LanguageModelCsv, AnOptimizerWithoutAFusedFormIsWhatItIsWhateverTheCellSays) {
+  const MeasuredRun run = read_one("optimizer,fused", "adamw-8bit,yes");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.job.optimizer, model::Optimizer::adamw_8bit);
+  EXPECT_FALSE(run.job.fused);
+}
+
 TEST(LanguageModelCsv, AnOptionThatGpumemLacksIsNamed) {
   expect_option("lora_rank", "16", "lora");
   expect_option("quantization", "nf4", "quantize");

@@ -110,8 +110,6 @@ def _run_script(script: str, arguments: list[str], options: argparse.Namespace) 
         except SystemExit as leaving:
             if leaving.code not in (None, 0):
                 raise record_error(f"the script ends with exit code {leaving.code}", "see what it printed") from leaving
-    if not recorder.run.calls:
-        raise record_error("the script runs nothing on the GPU", 'let it train on the device "cuda"')
     return recorder.run
 
 

@@ -301,7 +301,9 @@ class _Writer:
 
 def recording_text(runs: Sequence[Run], points: Sequence[Point], title: str) -> str:
     """The recording of these runs, of which each had the sizes of its point. That of one run has numbers for sizes, and no
-    axes; its point, where it is known, says at which sizes it was."""
+    axes; its point, where it is known, says at which sizes it was. Raises RecordError where nothing is on the GPU."""
+    if not any(isinstance(event, Allocate) for run in runs for event in run.events):
+        raise record_error("the program puts nothing on the GPU", 'build its model and its batches on the device "cuda"')
     one = len(runs) == 1
     document = _Writer(runs, [()] if one else points).document(title)
     if one:
@@ -310,8 +312,18 @@ def recording_text(runs: Sequence[Run], points: Sequence[Point], title: str) -> 
 
 
 def write_recording(path: str | os.PathLike[str], text: str) -> None:
-    """To a file; compressed if its name ends in .gz. The same text always gives the same bytes."""
+    """To a file; compressed if its name ends in .gz. The same text always gives the same bytes. What the path names is as
+    it was until all is written."""
     content = text.encode("utf-8", "replace")
     if str(path).endswith(".gz"):
         content = gzip.compress(content, 9, mtime=0)
-    pathlib.Path(path).write_bytes(content)
+    target = pathlib.Path(path)
+    if target.exists() and not target.is_file():  # a pipe, or /dev/stdout
+        target.write_bytes(content)
+        return
+    unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
