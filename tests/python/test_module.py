@@ -227,6 +227,35 @@ class WithoutAGraph(unittest.TestCase):
             self.assertIn("it would be recorded instead", str(caught.exception))
 
 
+@unittest.skipUnless(RECORDS, "only PyTorch 2.1 and later record")
+class EstimateStep(unittest.TestCase):
+    """A program's own step, from the recording to the figures."""
+
+    def make_step(self, batch_size, device="cuda"):
+        model = nn.Sequential(nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 10)).to(device)
+        optimizer = torch.optim.AdamW(model.parameters())
+
+        def step():
+            labels = torch.zeros(batch_size, dtype=torch.long, device=device)
+            nn.functional.cross_entropy(model(torch.empty(batch_size, 512, device=device)), labels).backward()
+            optimizer.step()
+            optimizer.zero_grad()
+
+        return step
+
+    def test_a_step_is_estimated_as_its_module_is(self):
+        step = gpumem.estimate_step(self.make_step, batch_size=64)
+        module = nn.Sequential(nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 10))
+        graph = gpumem.estimate_module(module, torch.empty(64, 512), optimizer="adamw", zero_grad="step-end")
+        self.assertEqual(step.made_from, "recording")
+        self.assertEqual(step.breakdown["optimizer"], graph.breakdown["optimizer"])
+        self.assertAlmostEqual(step.allocated_bytes / graph.allocated_bytes, 1.0, delta=0.01)
+
+    def test_a_step_on_the_processor_is_refused(self):
+        with self.assertRaisesRegex(gpumem.RecordError, "puts nothing on the GPU"):
+            gpumem.estimate_step(lambda batch_size: self.make_step(batch_size, "cpu"), batch_size=4)
+
+
 class Errors(unittest.TestCase):
     def test_branch_on_values(self):
         class Branch(nn.Module):
