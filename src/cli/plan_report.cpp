@@ -48,10 +48,6 @@ Json options_json(const model::TrainingJob& training) {
   return options;
 }
 
-core::Bytes headroom(const PlannedLayout& layout, const GpuProfile& gpu) {
-  return core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - layout.memory.upper.count(), 0));
-}
-
 Json layout_json(const PlannedLayout& layout, const LayoutPlan& plan, const GpuProfile& gpu) {
   const search::LayoutTime& time = layout.time;
   Json json;

@@ -67,6 +67,9 @@ struct MicroBatch {
                                                               std::span<const MicroBatch> micro_batches,
                                                               const utilisation::GpuPeaks& peaks);
 
+/// What of a layout splits the model's layers and positions, on as few ranks as that takes.
+[[nodiscard]] model::Layout split_of(const model::Layout& layout);
+
 }  // namespace gpumem::search
 
 #include "gpumem/core/config.hpp"

@@ -7,6 +7,7 @@
 // and a micro-batch that is too large rules out larger ones of the same passes.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -43,6 +44,11 @@ struct PlannedLayout {
   double samples = 0.0;  ///< a second, of all GPUs
   double tokens = 0.0;   ///< a second, of one GPU; 0 for a model that reads none
 };
+
+/// What is left of a GPU beside the most that the layout may take; 0: nothing.
+[[nodiscard]] inline core::Bytes headroom(const PlannedLayout& layout, const device::GpuProfile& gpu) {
+  return core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - layout.memory.upper.count(), 0));
+}
 
 struct LayoutPlan {
   std::int64_t gpus = 0;

@@ -111,14 +111,9 @@ GPUMEM_INLINE BlockWork shared_out(const PartWork& whole, std::int64_t blocks) {
 
 /// One micro-batch of the layout, whose stages have a block each; of a pipeline rank of these.
 GPUMEM_INLINE model::TrainingJob one_pass(model::TrainingJob job, std::int64_t stages) {
-  model::Layout layout;
-  layout.tensor_parallel = job.layout.tensor_parallel;
-  layout.sequence_parallel = job.layout.sequence_parallel;
-  layout.context_parallel = job.layout.context_parallel;
-  layout.expert_parallel = job.layout.expert_parallel;
-  layout.data_parallel = job.layout.expert_parallel;  // so that the experts' ranks are there
-  layout.pipeline_parallel = stages;
-  job.layout = layout;
+  job.layout = split_of(job.layout);
+  job.layout.data_parallel = job.layout.expert_parallel;  // so that the experts' ranks are there
+  job.layout.pipeline_parallel = stages;
   job.gradient_accumulation = 1;
   return job;
 }
@@ -175,6 +170,15 @@ GPUMEM_INLINE core::Result<std::vector<BlockWork>> told_apart(analysis::Analysis
 }
 
 }  // namespace block_work_detail
+
+GPUMEM_INLINE model::Layout split_of(const model::Layout& layout) {
+  model::Layout split;
+  split.tensor_parallel = layout.tensor_parallel;
+  split.sequence_parallel = layout.sequence_parallel;
+  split.context_parallel = layout.context_parallel;
+  split.expert_parallel = layout.expert_parallel;
+  return split;
+}
 
 GPUMEM_INLINE core::Result<std::vector<BlockWork>> block_work(analysis::Analysis& analysis, model::TrainingJob job,
                                                               std::span<const MicroBatch> micro_batches,

@@ -155,10 +155,9 @@ class Search {
     if (!memory->fits) return note(candidate, *memory);
     PlannedLayout layout{candidate.framework, job, *std::move(memory), candidate.time, candidate.step, 0.0, 0.0};
     layout.samples = static_cast<double>(global_batch(job)) / candidate.step;
-    const std::int64_t gpus = layout.job.layout.data_parallel * layout.job.layout.tensor_parallel *
-                              layout.job.layout.pipeline_parallel * layout.job.layout.context_parallel;
-    if (job.sequence_length) {
-      layout.tokens = layout.samples * static_cast<double>(*job.sequence_length) / static_cast<double>(gpus);
+    const core::Result<std::int64_t> gpus = parallel::world_size(job.layout);
+    if (gpus && job.sequence_length) {
+      layout.tokens = layout.samples * static_cast<double>(*job.sequence_length) / static_cast<double>(*gpus);
     }
     plan.layouts.push_back(std::move(layout));
   }

@@ -125,12 +125,7 @@ GPUMEM_INLINE Live live_of(const plan::StepPlan& steps) {
 /// The job's split and micro-batch on one GPU of each part, nothing sharded.
 GPUMEM_INLINE model::TrainingJob of_split(const model::TrainingJob& job, std::int64_t samples) {
   model::TrainingJob one = job;
-  model::Layout layout;
-  layout.tensor_parallel = job.layout.tensor_parallel;
-  layout.sequence_parallel = job.layout.sequence_parallel;
-  layout.context_parallel = job.layout.context_parallel;
-  layout.expert_parallel = job.layout.expert_parallel;
-  one.layout = layout;
+  one.layout = split_of(job.layout);
   one.batch_size = samples;
   one.gradient_accumulation = 1;
   return one;
