@@ -9,15 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <system_error>
 
 namespace gpumem::launcher {
 
 namespace {
-
-core::Error fault(const char* what) {
-  return {core::ErrorCode::unreadable_file, std::string(what) + ": " + std::generic_category().message(errno), {}};
-}
 
 void write_out(std::string_view text) {
   while (!text.empty()) {
@@ -60,13 +55,14 @@ core::Result<ErrorStream> ErrorStream::open() {
     }
   }
   if (!stream.terminal_) {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) return fault("a pipe cannot be made");
-    stream.ours_ = OpenFile(ends[0]);
-    stream.theirs_ = OpenFile(ends[1]);
+    auto ends = make_pipe();
+    if (!ends) return ends.error();
+    stream.ours_ = std::move(ends->first);
+    stream.theirs_ = std::move(ends->second);
   }
   const int flags = fcntl(stream.ours_.number(), F_GETFL);
-  if (flags < 0 || fcntl(stream.ours_.number(), F_SETFL, flags | O_NONBLOCK) != 0) return fault("a pipe cannot be set");
+  if (flags < 0 || fcntl(stream.ours_.number(), F_SETFL, flags | O_NONBLOCK) != 0)
+    return system_error("a pipe cannot be set");
   return stream;
 }
 

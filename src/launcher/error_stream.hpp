@@ -5,8 +5,8 @@
 #pragma once
 
 #include "gpumem/core/result.hpp"
-#include "journal.hpp"
 #include "memory_messages.hpp"
+#include "open_file.hpp"
 
 namespace gpumem::launcher {
 

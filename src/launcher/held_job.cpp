@@ -4,25 +4,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <system_error>
 
 namespace gpumem::launcher {
 
 namespace {
-
-core::Error fault(const std::string& what, int code) {
-  return {core::ErrorCode::unreadable_file, what + ": " + std::generic_category().message(code), {}};
-}
-
-/// Both ends, the one to read from first.
-core::Result<std::pair<OpenFile, OpenFile>> make_pipe() {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return fault("a pipe cannot be made", errno);
-  return std::pair(OpenFile(ends[0]), OpenFile(ends[1]));
-}
 
 /// What the new process does. It does not return.
 [[noreturn]] void become(const Command& command, const ErrorStream& errors, const Signals& signals, int gate,
@@ -57,7 +44,7 @@ core::Result<HeldJob> HeldJob::make(const Command& command, const Signals& signa
   if (!answer) return answer.error();
   HeldJob job(*std::move(errors), command.words.front());
   const pid_t pid = fork();
-  if (pid < 0) return fault("no process can be made", errno);
+  if (pid < 0) return system_error("no process can be made");
   if (pid == 0) {
     locked.forget();
     gate->second = OpenFile();
@@ -88,7 +75,7 @@ core::Status HeldJob::release() {
   }
   answer_ = OpenFile();
   if (count != static_cast<ssize_t>(sizeof code)) return core::Done{};
-  return fault("the program " + core::quoted(program_) + " cannot be started", code);
+  return system_error("the program " + core::quoted(program_) + " cannot be started", {}, code);
 }
 
 }  // namespace gpumem::launcher

@@ -7,7 +7,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <system_error>
 
 namespace gpumem::launcher {
 
@@ -18,12 +17,8 @@ constexpr std::int64_t kLongestJournal = std::int64_t{256} << 20;
 constexpr std::int64_t kShortJournal = std::int64_t{64} << 10;
 constexpr std::int64_t kWorthShortening = 4;
 
-core::Error fault(const std::string& path, const std::string& what) {
-  return {core::ErrorCode::unreadable_file, what, {path, 0, {}}};
-}
-
 core::Error system_fault(const std::string& path, const char* doing) {
-  return fault(path, std::string("cannot ") + doing + ": " + std::generic_category().message(errno));
+  return system_error(std::string("cannot ") + doing, path);
 }
 
 /// All of the text from `at` to the end. Nothing: it cannot be read.
@@ -73,15 +68,6 @@ bool may_replace(const std::string& directory, int file) {
 }
 
 }  // namespace
-
-OpenFile& OpenFile::operator=(OpenFile&& other) noexcept {
-  std::swap(number_, other.number_);
-  return *this;
-}
-
-OpenFile::~OpenFile() {
-  if (number_ >= 0) close(number_);
-}
 
 core::Result<ParsedJournal> parse_journal(std::string_view text) {
   ParsedJournal parsed;

@@ -23,6 +23,7 @@
 
 #include "gpumem/core/result.hpp"
 #include "ledger.hpp"
+#include "open_file.hpp"
 
 namespace gpumem::launcher {
 
@@ -34,24 +35,6 @@ struct ParsedJournal {
 };
 /// Errors: malformed_input with the line: a broken line that whole ones follow, or an event of another form.
 [[nodiscard]] core::Result<ParsedJournal> parse_journal(std::string_view text);
-
-/// An open file that closes itself, and can be moved.
-class OpenFile {
- public:
-  OpenFile() = default;
-  explicit OpenFile(int number) : number_(number) {}
-  OpenFile(OpenFile&& other) noexcept : number_(other.number_) { other.number_ = -1; }
-  OpenFile& operator=(OpenFile&& other) noexcept;
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  ~OpenFile();
-
-  [[nodiscard]] int number() const { return number_; }
-  [[nodiscard]] bool is_open() const { return number_ >= 0; }
-
- private:
-  int number_ = -1;
-};
 
 /// The directory of the queue: `named`; else the variable GPUMEM_QUEUE; else /var/lib/gpumem/queue where this user can
 /// write it; else gpumem/queue in XDG_RUNTIME_DIR, this user's own. It is made where it is not there. Errors:

@@ -6,8 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <system_error>
 
 #include "gpumem/core/csv.hpp"
 
@@ -72,8 +70,7 @@ core::Status append_run(const std::string& directory, const RunCells& cells, con
   const std::string end = ends_with_a_line(file->number(), facts.st_size) ? "" : "\n";
   const std::string text = facts.st_size == 0 ? header + *row : end + *row;
   if (write(file->number(), text.data(), text.size()) == static_cast<ssize_t>(text.size())) return core::Done{};
-  core::Error error = fault(directory, core::ErrorCode::unreadable_file,
-                            "cannot be written: " + std::generic_category().message(errno));
+  core::Error error = system_error("cannot be written", directory + "/" + kName);
   (void)!ftruncate(file->number(), facts.st_size);
   return error;
 }

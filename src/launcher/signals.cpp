@@ -4,8 +4,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
-#include <system_error>
 
 namespace gpumem::launcher {
 
@@ -41,8 +39,7 @@ core::Result<Signals> Signals::take_over() {
   sigaction(SIGXFSZ, &ignore, &signals.size_before_);
   signals.descriptor_ = OpenFile(signalfd(-1, &taken, SFD_CLOEXEC | SFD_NONBLOCK));
   if (signals.descriptor_.is_open()) return signals;
-  return core::Error{
-      core::ErrorCode::unreadable_file, "signals cannot be read: " + std::generic_category().message(errno), {}};
+  return system_error("signals cannot be read");
 }
 
 std::optional<int> Signals::next() {

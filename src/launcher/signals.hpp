@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "gpumem/core/result.hpp"
-#include "journal.hpp"
+#include "open_file.hpp"
 
 namespace gpumem::launcher {
 

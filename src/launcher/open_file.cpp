@@ -1,0 +1,30 @@
+#include "open_file.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <system_error>
+
+namespace gpumem::launcher {
+
+OpenFile& OpenFile::operator=(OpenFile&& other) noexcept {
+  std::swap(number_, other.number_);
+  return *this;
+}
+
+OpenFile::~OpenFile() {
+  if (number_ >= 0) close(number_);
+}
+
+core::Result<std::pair<OpenFile, OpenFile>> make_pipe() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return system_error("a pipe cannot be made");
+  return std::pair(OpenFile(ends[0]), OpenFile(ends[1]));
+}
+
+core::Error system_error(const std::string& what, const std::string& path, int code) {
+  return {core::ErrorCode::unreadable_file, what + ": " + std::generic_category().message(code), {path, 0, {}}};
+}
+
+}  // namespace gpumem::launcher
