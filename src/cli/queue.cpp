@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <map>
 
 #include "attendance.hpp"
 #include "commands.hpp"
@@ -58,12 +59,12 @@ std::string short_name(const std::string& uuid, const Result<launcher::Gpus>& gp
   return uuid;
 }
 
-Row running_row(const Entry& entry, const Result<launcher::Gpus>& gpus, const launcher::Ledger& ledger, double now) {
+/// `use`: of each GPU, by its UUID.
+Row running_row(const Entry& entry, const std::map<std::string, launcher::GpuUse>& use, double now) {
   Row row;
   row.entry = &entry;
   row.state = entry.cancelled ? "ends" : launcher::is_alive(entry.launcher) ? "runs" : "runs alone";
   row.seconds = now - entry.holding->since;
-  const auto use = gpus ? launcher::use_of(gpus->machine, ledger) : std::map<std::string, launcher::GpuUse>();
   for (const launcher::Promise& promise : entry.holding->promises) {
     row.gpus.push_back(promise.gpu);
     row.promised = std::max(row.promised, std::optional(promise.memory));
@@ -87,7 +88,8 @@ std::string why_head_waits(const Entry& entry, const Result<launcher::Gpus>& gpu
 std::vector<Row> rows_of(const launcher::Ledger& ledger, const Result<launcher::Gpus>& gpus) {
   const double now = launcher::seconds_since_boot();
   std::vector<Row> rows;
-  for (const Entry* entry : ledger.running()) rows.push_back(running_row(*entry, gpus, ledger, now));
+  const auto use = gpus ? launcher::use_of(gpus->machine, ledger) : std::map<std::string, launcher::GpuUse>();
+  for (const Entry* entry : ledger.running()) rows.push_back(running_row(*entry, use, now));
   const Entry* before = nullptr;
   for (const Entry* entry : ledger.waiting()) {
     Row row;
