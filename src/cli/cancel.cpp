@@ -12,8 +12,6 @@ namespace gpumem::cli {
 
 namespace {
 
-Error invalid(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 /// "12", or "train.py#12".
 std::optional<std::int64_t> number_of(const std::string& text) {
   const std::string digits = text.substr(text.rfind('#') + 1);
@@ -26,7 +24,7 @@ std::optional<std::int64_t> number_of(const std::string& text) {
 /// What was done, in words. A launcher obeys by itself; where it is gone, its job gets the signal from here.
 Result<std::string> cancel(const CancelOptions& options) {
   const auto number = number_of(options.job);
-  if (!number) return invalid(core::quoted(options.job) + " is no job; name its number, as gpumem queue shows it");
+  if (!number) return wrong_usage(core::quoted(options.job) + " is no job; name its number, as gpumem queue shows it");
   const auto directory = launcher::queue_directory(options.directory);
   if (!directory) return directory.error();
   auto journal = launcher::Journal::open(*directory);
@@ -35,9 +33,9 @@ Result<std::string> cancel(const CancelOptions& options) {
   if (!locked) return locked.error();
   if (const auto taken = launcher::take_back_the_gone(*journal, *locked); !taken) return taken.error();
   const launcher::Entry* entry = journal->ledger().find(*number);
-  if (entry == nullptr) return invalid("job " + std::to_string(*number) + " is not in the queue");
+  if (entry == nullptr) return wrong_usage("job " + std::to_string(*number) + " is not in the queue");
   const auto user = static_cast<std::int64_t>(getuid());
-  if (user != 0 && user != entry->user) return invalid(core::quoted(entry->id()) + " is another user's job");
+  if (user != 0 && user != entry->user) return wrong_usage(core::quoted(entry->id()) + " is another user's job");
   const std::string id = entry->id();
   const bool runs = entry->holding.has_value();
   if (runs && !launcher::is_alive(entry->launcher)) {

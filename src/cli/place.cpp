@@ -2,15 +2,12 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 
 #include "commands.hpp"
 #include "figures.hpp"
 #include "gpumem/core/csv.hpp"
-#include "gpumem/core/file.hpp"
 #include "gpumem/parallel/layout.hpp"
-#include "gpumem/utilisation/utilisation_estimators.hpp"
-#include "gpumem_datasets/rad_file.hpp"
+#include "placed_job.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -24,10 +21,6 @@ using place::ServerGpu;
 
 /// Not now, but later: neither done nor an error.
 constexpr int kMustWait = 5;
-
-/// In place of a share after --smact, and what that asks.
-constexpr const char* kEstimateSmact = "estimate";
-constexpr const char* kSmactEstimator = "utilisation-mlp";
 
 /// What is to be placed, out of a .rad file or out of the options.
 struct Job {
@@ -57,15 +50,6 @@ struct Placing {
   Decision decision;
 };
 
-Error invalid(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
-/// A model's file as CARMA's users name it: from the folder of the .rad file, or from where they are.
-std::string model_path(const std::string& rad, const std::string& model) {
-  const fs::path beside = (fs::path(rad).parent_path() / model).lexically_normal();
-  std::error_code ignored;
-  return fs::exists(beside, ignored) || !fs::exists(model, ignored) ? beside.string() : model;
-}
-
 core::Result<Job> job_of(const PlaceOptions& options) {
   Job job;
   job.request = options.request;
@@ -74,19 +58,13 @@ core::Result<Job> job_of(const PlaceOptions& options) {
   job.policy = options.placing.policy;
   job.gpus = options.gpus;
   if (core::lower_case(options.job).ends_with(".rad")) {
-    const auto text = core::read_file(options.job);
-    if (!text) return text.error();
-    auto rad = datasets::parse_rad(*text, options.job);
+    auto rad = take_rad(options.job, {job.request, job.policy, job.gpus});
     if (!rad) return rad.error();
-    job.request.summary = model_path(options.job, rad->model);
-    if (job.request.training.batch_size == 0) job.request.training.batch_size = rad->batch_size;
-    if (job.policy.empty()) job.policy = rad->policy;
-    if (!job.gpus) job.gpus = rad->gpus;
     job.rad = *std::move(rad);
   } else {
     job.request.summary = options.job;
     if (job.request.training.batch_size == 0 && options.request.estimator != kNoEstimator) {
-      return invalid("a summary tells no batch size: give it with --batch");
+      return wrong_usage("a summary tells no batch size: give it with --batch");
     }
   }
   if (job.policy.empty()) job.policy = "magm";
@@ -106,21 +84,18 @@ core::Result<std::unique_ptr<place::Policy>> policy_of(const Job& job, const Pla
 core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& server, const place::Margin& margin,
                                          EstimatedJobs& estimated_jobs) {
   std::vector<Need> needs;
-  std::map<std::string, bool> seen;
-  for (const ServerGpu& gpu : server.gpus) {
-    const std::string& profile = gpu.profile.empty() ? job.request.gpu : gpu.profile;
-    if (!seen.emplace(profile, true).second) continue;
+  for (const std::string& kind : kinds_of(server, job.request.gpu)) {
     JobRequest on_gpu = job.request;
-    on_gpu.gpu = profile;
+    on_gpu.gpu = kind;
     auto estimated_job = estimated_jobs.estimate(on_gpu);
     if (!estimated_job) return estimated_job.error();
-    if (estimated_job->answers.size() > 1) return invalid("place takes one estimator, not all of them");
+    if (estimated_job->answers.size() > 1) return wrong_usage("place takes one estimator, not all of them");
     const auto& estimate = estimated_job->answers.front().estimate;
     if (!estimate) return estimate.error();
     place::Request request;
     const core::Status asked = place::ask_for(request, *estimate, margin);
     if (!asked) return asked.error();
-    needs.push_back({profile, *std::move(estimated_job), request});
+    needs.push_back({kind, *std::move(estimated_job), request});
   }
   std::stable_sort(needs.begin(), needs.end(), [](const Need& left, const Need& right) {
     return left.request.memory.value_or(Bytes()) > right.request.memory.value_or(Bytes());
@@ -144,32 +119,20 @@ std::string beyond_one_server(const Placing& placing) {
          std::to_string(gpus) + ")\n";
 }
 
-/// The share that was told; nothing: none was, or it is to be estimated.
-core::Result<std::optional<double>> told_smact(const std::string& asked) {
-  if (asked == "none" || asked == kEstimateSmact) return std::optional<double>();
-  const auto share = share_from(asked, "smact", "a share from 0 to 1, estimate, or none");
-  if (!share) return share.error();
-  return std::optional<double>(*share);
-}
-
 /// The job's SM activity alone, on the kind of GPU that it keeps busiest.
-core::Result<std::optional<double>> estimated_smact(const Job& job, const place::Server& server,
-                                                    EstimatedJobs& estimated_jobs) {
-  const auto estimator = utilisation::make_utilisation_estimator(kSmactEstimator);
-  if (!estimator) return estimator.error();
+core::Result<std::optional<double>> most_smact(const Job& job, const place::Server& server,
+                                               EstimatedJobs& estimated_jobs) {
   std::optional<double> most;
-  std::map<std::string, bool> seen;
-  for (const ServerGpu& gpu : server.gpus) {
+  for (const std::string& kind : kinds_of(server, job.request.gpu)) {
     JobRequest on_gpu = job.request;
-    on_gpu.gpu = gpu.profile.empty() ? job.request.gpu : gpu.profile;
-    if (!seen.emplace(on_gpu.gpu, true).second) continue;
-    if (on_gpu.training.batch_size == 0) return invalid("--smact estimate needs a batch size: give it with --batch");
+    on_gpu.gpu = kind;
+    if (on_gpu.training.batch_size == 0)
+      return wrong_usage("--smact estimate needs a batch size: give it with --batch");
     const auto estimated_job = estimated_jobs.read(on_gpu);
     if (!estimated_job) return estimated_job.error();
-    analysis::Analysis analysis(estimated_job->job);
-    const auto estimate = (*estimator)->estimate(analysis, *estimated_job->gpu);
-    if (!estimate) return estimate.error();
-    most = std::max(most.value_or(0.0), std::clamp(estimate->smact.expected, 0.0, 1.0));
+    const auto smact = estimated_smact(*estimated_job);
+    if (!smact) return smact.error();
+    most = std::max(most.value_or(0.0), *smact);
   }
   return most;
 }
@@ -346,7 +309,7 @@ int run_place(const PlaceOptions& options) {
   const auto server = server_from(options.server, options.window);
   if (!server) return report_error(server.error());
   EstimatedJobs estimated_jobs;
-  if (options.smact == kEstimateSmact) smact = estimated_smact(*job, *server, estimated_jobs);
+  if (options.smact == kEstimateSmact) smact = most_smact(*job, *server, estimated_jobs);
   if (!smact) return report_error(smact.error());
   conditions->smact_together = smact->has_value();
   Placing placing = {*job, *server, **policy, *conditions, *margin, {}, *smact, {}, {}};

@@ -13,12 +13,12 @@ namespace gpumem::cli {
 namespace {
 
 core::Error invalid(std::string_view option, const std::string& message, const std::string& text) {
-  return {core::ErrorCode::invalid_argument,
-          "--" + std::string(option) + " " + message + ", not " + core::quoted(text),
-          {}};
+  return wrong_usage("--" + std::string(option) + " " + message + ", not " + core::quoted(text));
 }
 
 }  // namespace
+
+core::Error wrong_usage(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
 
 void print_live_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) std::fprintf(stderr, "gpumem: warning: %s\n", warning.c_str());
@@ -55,10 +55,8 @@ core::Result<double> share_from(const std::string& text, std::string_view option
 core::Result<std::int64_t> gpus_to_place(std::int64_t layout, const std::optional<std::int64_t>& said) {
   if (layout == 1) return said.value_or(1);
   if (!said || *said == layout) return layout;
-  return core::Error{core::ErrorCode::invalid_argument,
-                     "the job is to get " + std::to_string(*said) + " GPUs, and its layout has " +
-                         std::to_string(layout) + "; leave --gpus out, or change --data-parallel",
-                     {}};
+  return wrong_usage("the job is to get " + std::to_string(*said) + " GPUs, and its layout has " +
+                     std::to_string(layout) + "; leave --gpus out, or change --data-parallel");
 }
 
 core::Result<place::Conditions> conditions_from(const PlacementOptions& options) {

@@ -29,6 +29,8 @@ inline constexpr const char* kLiveServer = "live";
 /// "gpumem: warning: ..." on standard error, one line a warning.
 void print_live_warnings(const std::vector<std::string>& warnings);
 
+/// A command that was called otherwise than it can be: an invalid_argument.
+[[nodiscard]] core::Error wrong_usage(std::string message);
 /// As core::parse_bytes() reads them. Errors: invalid_argument, naming the option.
 [[nodiscard]] core::Result<core::Bytes> bytes_from(const std::string& text, std::string_view option);
 /// "0.38". Errors: invalid_argument, naming the option and what it takes.

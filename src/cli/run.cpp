@@ -1,16 +1,13 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 
 #include "commands.hpp"
-#include "gpumem/core/file.hpp"
 #include "gpumem/monitor/sharing.hpp"
 #include "gpumem/parallel/layout.hpp"
-#include "gpumem/utilisation/utilisation_estimators.hpp"
-#include "gpumem_datasets/rad_file.hpp"
 #include "launch.hpp"
 #include "live_gpus.hpp"
+#include "placed_job.hpp"
 
 namespace gpumem::cli {
 
@@ -19,45 +16,17 @@ namespace {
 namespace fs = std::filesystem;
 using launcher::Asked;
 
-constexpr const char* kUtilisationEstimator = "utilisation-mlp";
-
-Error wrong_usage(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 /// The options with what a .rad file says where they say nothing.
 Result<RunOptions> with_rad(RunOptions options) {
   if (options.rad.empty()) return options;
-  const auto text = core::read_file(options.rad);
-  if (!text) return text.error();
-  const auto rad = datasets::parse_rad(*text, options.rad);
+  const auto rad = take_rad(options.rad, {options.request, options.placing.policy, options.gpus});
   if (!rad) return rad.error();
-  const fs::path beside = (fs::path(options.rad).parent_path() / rad->model).lexically_normal();
-  std::error_code ignored;
-  options.request.summary = fs::exists(beside, ignored) ? beside.string() : rad->model;
-  if (options.request.training.batch_size == 0) options.request.training.batch_size = rad->batch_size;
-  if (options.placing.policy.empty()) options.placing.policy = rad->policy;
-  if (!options.gpus) options.gpus = rad->gpus;
   if (!options.command.empty()) return options;
   std::string script;
   for (const std::string& command : rad->commands) script += command + "\n";
   options.command = {"bash", "-e", "-c", script};
   if (options.name.empty()) options.name = fs::path(options.rad).stem().string();
   return options;
-}
-
-/// The SM activity that the job is expected to have alone on this GPU.
-Result<double> estimated_smact(const EstimatedJob& estimated_job) {
-  const auto estimator = utilisation::make_utilisation_estimator(kUtilisationEstimator);
-  if (!estimator) return estimator.error();
-  const auto estimate = (*estimator)->estimate(estimated_job.job, *estimated_job.gpu);
-  if (!estimate) return estimate.error();
-  return std::clamp(estimate->smact.expected, 0.0, 1.0);
-}
-
-Result<std::optional<double>> given_smact(const std::string& text) {
-  if (text == "none" || text == "estimate") return std::optional<double>();
-  const auto share = share_from(text, "smact", "a share from 0 to 1, estimate, or none");
-  if (!share) return share.error();
-  return std::optional(*share);
 }
 
 /// What the job asks for, and what runs.csv is to say of it.
@@ -85,11 +54,9 @@ launcher::RunCells described(const EstimatedJob& estimated_job, JobRequest reque
 Result<Need> estimated(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
   EstimatedJobs estimated_jobs;
   Need need;
-  std::map<std::string, bool> seen;
-  for (const place::ServerGpu& gpu : server.gpus) {
+  for (const std::string& kind : kinds_of(server, options.request.gpu)) {
     JobRequest request = options.request;
-    if (!gpu.profile.empty()) request.gpu = gpu.profile;
-    if (!seen.emplace(request.gpu, true).second) continue;
+    request.gpu = kind;
     const auto estimated_job = estimated_jobs.estimate(request);
     const bool unsaid = !estimated_job && request.training.batch_size == 0;
     if (unsaid && estimated_job.error().code == ErrorCode::invalid_argument) {
@@ -106,7 +73,7 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
     need.asked.gpus = asked.gpus;
     need.upper = std::max(need.upper, std::optional(estimate->upper));
     need.described = described(*estimated_job, request);
-    if (options.smact != "estimate") continue;
+    if (options.smact != kEstimateSmact) continue;
     const auto smact = estimated_smact(*estimated_job);
     if (!smact) return smact.error();
     need.asked.smact = std::max(need.asked.smact, *smact);
@@ -115,7 +82,7 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
 }
 
 Result<Need> need_of(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
-  const auto smact = given_smact(options.smact);
+  const auto smact = told_smact(options.smact);
   if (!smact) return smact.error();
   Result<Need> need = Need();
   if (!options.memory.empty()) {
@@ -128,7 +95,7 @@ Result<Need> need_of(const RunOptions& options, const place::Server& server, con
     need = estimated(options, server, margin);
     if (!need) return need;
   }
-  if (options.smact == "estimate" && need->described.empty()) {
+  if (options.smact == kEstimateSmact && need->described.empty()) {
     return wrong_usage("--smact estimate needs a summary, a config or a recording");
   }
   if (*smact) need->asked.smact = **smact;

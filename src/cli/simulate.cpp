@@ -18,8 +18,6 @@ namespace gpumem::cli {
 
 namespace {
 
-Error usage(std::string message) { return {ErrorCode::invalid_argument, std::move(message), {}}; }
-
 /// A decimal number that is all of the text, finite and not negative.
 std::optional<double> number_of(std::string_view text) {
   double value = 0.0;
@@ -42,7 +40,8 @@ Result<place::Server> server_of(const std::string& list) {
     const auto digits = static_cast<std::size_t>(after - name.data());
     if (code == std::errc() && digits > 0 && digits < name.size() && name[digits] == 'x') name.erase(0, digits + 1);
     else count = 1;
-    if (count < 1 || count > kMostGpus) return usage("--gpus asks for " + std::to_string(count) + " GPUs of a kind");
+    if (count < 1 || count > kMostGpus)
+      return wrong_usage("--gpus asks for " + std::to_string(count) + " GPUs of a kind");
     const Result<GpuProfile> profile = find_profile(name);
     if (!profile) return profile.error();
     for (std::int64_t copy = 0; copy < count; ++copy) {
@@ -75,7 +74,7 @@ Result<MarginRule> margin_of(const std::string& text) {
   const std::string times = text.ends_with('x') ? text.substr(0, text.size() - 1) : std::string();
   const std::optional<double> factor = number_of(times);
   if (!factor || *factor <= 0.0 || *factor > kMostTimes) {
-    return usage("--margin is " + core::quoted(text) + "; write it as 2GiB, 1.15x or upper");
+    return wrong_usage("--margin is " + core::quoted(text) + "; write it as 2GiB, 1.15x or upper");
   }
   rule.factor = *factor;
   rule.words = "x " + times;
@@ -169,13 +168,13 @@ core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::T
   const auto column = trace.find(options.estimator);
   const bool figure = options.estimator == "true" || column;
   if (figure && margin->margin.upper) {
-    return usage("--margin upper needs an estimator with a range; " + options.estimator + " has one figure");
+    return wrong_usage("--margin upper needs an estimator with a range; " + options.estimator + " has one figure");
   }
   if (!figure) {
     const auto own_names = estimate::estimators();
     const bool ours = std::any_of(own_names.begin(), own_names.end(),
                                   [&](const auto& entry) { return entry.name == options.estimator; });
-    if (!ours || !table.has("summary")) return usage(unknown_estimator(trace, table, options.estimator));
+    if (!ours || !table.has("summary")) return wrong_usage(unknown_estimator(trace, table, options.estimator));
   }
   OwnEstimates own(table, options.estimator, gpu);
   for (std::size_t index = 0; index < jobs.size(); ++index) {
@@ -198,7 +197,7 @@ Result<place::MissingDuration> missing_of(const std::string& text) {
   if (text == "skip") return place::MissingDuration{Rule::skip, 0.0};
   const std::optional<double> seconds = number_of(text);
   if (seconds && *seconds > 0.0) return place::MissingDuration{Rule::given, *seconds};
-  return usage("--missing-duration is " + core::quoted(text) + "; write median, skip or a number of seconds");
+  return wrong_usage("--missing-duration is " + core::quoted(text) + "; write median, skip or a number of seconds");
 }
 
 /// CARMA's conditions: none for round-robin, no floor where there is an estimate.
@@ -213,7 +212,8 @@ Result<place::Conditions> conditions_of(const SimulateOptions& options, std::str
   else if (!options.smact_cap.empty()) {
     const std::optional<double> cap = number_of(options.smact_cap);
     if (!cap || *cap <= 0.0 || *cap > 1.0) {
-      return usage("--smact-cap is " + core::quoted(options.smact_cap) + "; write a share above 0, up to 1, or none");
+      return wrong_usage("--smact-cap is " + core::quoted(options.smact_cap) +
+                         "; write a share above 0, up to 1, or none");
     }
     conditions.smact_cap = *cap;
   }
@@ -228,7 +228,7 @@ Result<place::RecoveryRule> recovery_of(const std::string& text) {
   place::RecoveryRule rule;
   if (text == "exclusive") rule.kind = place::RecoveryKind::exclusive;
   else if (text == "growing") rule.kind = place::RecoveryKind::growing;
-  else return usage("--recovery is " + core::quoted(text) + "; write exclusive or growing");
+  else return wrong_usage("--recovery is " + core::quoted(text) + "; write exclusive or growing");
   return rule;
 }
 
@@ -236,14 +236,14 @@ Result<utilisation::Sharing> sharing_of(const std::string& text) {
   for (const auto sharing : {utilisation::Sharing::streams, utilisation::Sharing::mps}) {
     if (text == utilisation::to_string(sharing)) return sharing;
   }
-  return usage("--sharing is " + core::quoted(text) + "; write streams or mps");
+  return wrong_usage("--sharing is " + core::quoted(text) + "; write streams or mps");
 }
 
 /// The power of a GPU, where it is known: only of the A100. Peak: NVIDIA's data sheet of the A100 SXM (400 W). Idle:
 /// nobody publishes it; 50 W is what simulations of others assume (GitHub: filrg/distributed_cluster_GPUs).
 Result<std::optional<place::PowerModel>> power_of(const SimulateOptions& options, const place::Server& server) {
   if (options.idle_watts.has_value() != options.peak_watts.has_value()) {
-    return usage("--idle-watts and --peak-watts go together");
+    return wrong_usage("--idle-watts and --peak-watts go together");
   }
   if (options.idle_watts) return std::optional(place::PowerModel{*options.idle_watts, *options.peak_watts});
   const bool known = std::all_of(server.gpus.begin(), server.gpus.end(),
