@@ -6,6 +6,9 @@
 #   cluster_up          writes $work/slurm.conf and starts; SLURM_CONF is exported
 #   cluster_down        ends every job and daemon
 #
+# A test instead begins with `cluster_test FOLDER`: it is in $work then, $failures counts what fail, expect and contains
+# found, and the cluster goes down with it.
+#
 # Set before cluster_up: plugstack (the text of plugstack.conf), job_submit (a job_submit.lua; empty: none), and epilog
 # (a script that slurmd runs behind each job; empty: none); auth_info as slurm.conf's AuthInfo.
 
@@ -144,3 +147,30 @@ cluster_down() {
   # Without a slurmctld they would try for ever to tell it that their job has ended.
   for daemon in $(cluster_stepds); do kill -KILL "$daemon" 2> /dev/null || true; done
 }
+
+# Skips (77) where there is no Slurm. FOLDER: a new one, to keep configuration and logs; empty: one that is removed.
+cluster_test() {
+  local obstacle
+  obstacle=$(cluster_obstacle)
+  if [ -n "$obstacle" ]; then
+    echo "skipped: $obstacle" >&2
+    exit 77
+  fi
+  if [ -n "$1" ]; then
+    mkdir "$1"
+    work=$(realpath "$1")
+    trap cluster_down EXIT
+  else
+    work=$(mktemp -d)
+    trap 'cluster_down; rm -rf "$work"' EXIT
+  fi
+  trap 'exit 1' INT TERM HUP
+  cd "$work"
+  failures=0
+  step=
+}
+
+say() { step=$1; echo "== $1"; }
+fail() { failures=$((failures + 1)); echo "FAILED: $step: $1" >&2; }
+expect() { if [ "$2" != "$3" ]; then fail "$1 is '$2', expected '$3'"; fi; }
+contains() { if [[ "$2" != *"$3"* ]]; then fail "$1 is '$2', expected in it: '$3'"; fi; }

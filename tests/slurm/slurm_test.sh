@@ -6,29 +6,7 @@ set -euo pipefail
 plugin=$(realpath "$1")
 root=$(cd "$(dirname "$0")/../.." && pwd)
 source "$root/tests/slurm/cluster.sh"
-obstacle=$(cluster_obstacle)
-if [ -n "$obstacle" ]; then
-  echo "skipped: $obstacle" >&2
-  exit 77
-fi
-
-if [ $# -ge 2 ]; then
-  mkdir "$2"
-  work=$(realpath "$2")
-  trap cluster_down EXIT
-else
-  work=$(mktemp -d)
-  trap 'cluster_down; rm -rf "$work"' EXIT
-fi
-trap 'exit 1' INT TERM HUP
-cd "$work"
-failures=0
-step=
-
-say() { step=$1; echo "== $1"; }
-fail() { failures=$((failures + 1)); echo "FAILED: $step: $1" >&2; }
-expect() { if [ "$2" != "$3" ]; then fail "$1 is '$2', expected '$3'"; fi; }
-contains() { if [[ "$2" != *"$3"* ]]; then fail "$1 is '$2', expected in it: '$3'"; fi; }
+cluster_test "${2:-}"
 lacks() { if [[ "$2" == *"$3"* ]]; then fail "$1 is '$2', not expected in it: '$3'"; fi; }
 wait_until() {  # SECONDS COMMAND...
   local tries=$(($1 * 10))
