@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <csignal>
 #include <cstdio>
 
 #include "attendance.hpp"
@@ -21,8 +20,15 @@ std::optional<std::int64_t> number_of(const std::string& text) {
   return number;
 }
 
-/// What was done, in words. A launcher obeys by itself; where it is gone, its job gets the signal from here.
-Result<std::string> cancel(const CancelOptions& options) {
+/// What was done.
+struct Cancelling {
+  std::string id;
+  bool runs = false;
+  std::optional<launcher::Process> alone;  ///< a job whose launcher is gone: nobody else ends it
+};
+
+/// Tells the queue. A launcher that is there obeys by itself.
+Result<Cancelling> cancel(const CancelOptions& options) {
   const auto number = number_of(options.job);
   if (!number) return wrong_usage(core::quoted(options.job) + " is no job; name its number, as gpumem queue shows it");
   const auto directory = launcher::queue_directory(options.directory);
@@ -36,23 +42,25 @@ Result<std::string> cancel(const CancelOptions& options) {
   if (entry == nullptr) return wrong_usage("job " + std::to_string(*number) + " is not in the queue");
   const auto user = static_cast<std::int64_t>(getuid());
   if (user != 0 && user != entry->user) return wrong_usage(core::quoted(entry->id()) + " is another user's job");
-  const std::string id = entry->id();
-  const bool runs = entry->holding.has_value();
-  if (runs && !launcher::is_alive(entry->launcher)) {
-    (void)kill(static_cast<pid_t>(-entry->holding->leader.pid), SIGTERM);
-  }
+  Cancelling done{entry->shown_id(), entry->holding.has_value(), std::nullopt};
+  if (done.runs && !launcher::is_alive(entry->launcher)) done.alone = entry->holding->leader;
   const auto written = locked->append({{*number, launcher::seconds_since_boot(), launcher::Cancelled{user}}});
   if (!written) return written.error();
-  return id + (runs ? " is told to end" : " leaves the queue");
+  return done;
 }
 
 }  // namespace
 
 int run_cancel(const CancelOptions& options) {
-  const Result<std::string> words = cancel(options);
-  if (!words) return report_error(words.error());
-  std::printf("%s\n", words->c_str());
-  return 0;
+  const Result<Cancelling> done = cancel(options);
+  if (!done) return report_error(done.error());
+  std::printf("%s%s\n", done->id.c_str(), done->runs ? " is told to end" : " leaves the queue");
+  std::fflush(stdout);
+  if (!done->alone) return 0;
+  const bool killed = launcher::end_group(*done->alone);
+  if (killed) std::printf("%s was killed, for it did not end by itself\n", done->id.c_str());
+  if (!launcher::group_is_alive(*done->alone)) return 0;
+  return report_error({ErrorCode::unreadable_file, done->id + " lives on: a process of it waits for a device", {}});
 }
 
 }  // namespace gpumem::cli

@@ -28,18 +28,13 @@ struct Row {
   std::vector<std::string> gpus;
   std::optional<Bytes> promised;  ///< on each GPU, the largest; of who waits, what it asks for
   std::optional<Bytes> seen;
-  std::string why;  ///< of who waits
+  std::string why;       ///< of who waits
+  bool stopped = false;  ///< the same: its launcher does not go on
 };
 
 std::string user_name(std::int64_t user) {
   const passwd* entry = getpwuid(static_cast<uid_t>(user));
   return entry == nullptr ? std::to_string(user) : entry->pw_name;
-}
-
-/// A name out of the journal, fit for a terminal.
-std::string shown(const std::string& id) {
-  const std::string text = core::quoted(id);
-  return text.substr(1, text.size() - 2);
 }
 
 std::string duration(double seconds) {
@@ -85,6 +80,11 @@ std::string why_head_waits(const Entry& entry, const Result<launcher::Gpus>& gpu
   return judgement->decision.placed() ? "about to start" : launcher::words_of(*judgement, entry, ledger);
 }
 
+std::string why_stopped(const Entry& entry) {
+  return "its launcher is stopped; it keeps its place, and others go past it until kill -CONT " +
+         std::to_string(entry.launcher.pid);
+}
+
 std::vector<Row> rows_of(const launcher::Ledger& ledger, const Result<launcher::Gpus>& gpus) {
   const double now = launcher::seconds_since_boot();
   std::vector<Row> rows;
@@ -94,12 +94,15 @@ std::vector<Row> rows_of(const launcher::Ledger& ledger, const Result<launcher::
   for (const Entry* entry : ledger.waiting()) {
     Row row;
     row.entry = entry;
-    row.state = entry->failures > 0 ? "waits again" : "waits";
+    row.stopped = launcher::is_stopped(*entry);
+    row.state = row.stopped ? "stopped" : entry->failures > 0 ? "waits again" : "waits";
     row.seconds = now - entry->since;
     row.promised = entry->asked.memory;
-    row.why = before == nullptr ? why_head_waits(*entry, gpus, ledger) : "behind " + shown(before->id());
+    row.why = row.stopped         ? why_stopped(*entry)
+              : before == nullptr ? why_head_waits(*entry, gpus, ledger)
+                                  : "behind " + before->shown_id();
+    if (!row.stopped) before = entry;
     rows.push_back(std::move(row));
-    before = entry;
   }
   return rows;
 }
@@ -112,6 +115,7 @@ Json to_json(const Row& row) {
           {"name", entry.name},
           {"user", user_name(entry.user)},
           {"state", entry.holding ? "running" : "waiting"},
+          {"stopped", row.stopped},
           {"cancelled", entry.cancelled},
           {"out_of_memory", entry.failures},
           {"seconds", rounded(row.seconds)},
@@ -136,7 +140,7 @@ std::string to_text(const std::vector<Row>& rows, const Result<launcher::Gpus>& 
     for (const std::string& gpu : row.gpus) names += (names.empty() ? "" : ", ") + short_name(gpu, gpus);
     const bool runs = row.entry->holding.has_value();
     if (!runs) names = "asks for " + std::to_string(row.entry->asked.gpus);
-    table.push_back({shown(row.entry->id()), user_name(row.entry->user), row.state, duration(row.seconds), names,
+    table.push_back({row.entry->shown_id(), user_name(row.entry->user), row.state, duration(row.seconds), names,
                      runs ? memory_text(row.promised) : "(" + memory_text(row.promised) + ")",
                      runs ? memory_text(row.seen) : ""});
   }

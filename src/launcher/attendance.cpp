@@ -14,6 +14,31 @@ core::Status take_back_under_lock(Journal& journal) {
 
 }  // namespace
 
+bool is_stopped(const Entry& entry, const FindFacts& facts_of) {
+  const auto facts = facts_of(entry.launcher.pid);
+  return facts && is_same(*facts, entry.launcher) && is_stopped(*facts);
+}
+
+const Entry* StoppedWaiters::nearest_before(const std::vector<const Entry*>& waiting, std::int64_t job, double now,
+                                            const FindFacts& facts_of) {
+  soon_ = false;
+  std::map<std::int64_t, double> since;
+  const Entry* found = nullptr;
+  const auto me = std::find_if(waiting.begin(), waiting.end(), [&](const Entry* one) { return one->job == job; });
+  for (auto before = me; before != waiting.begin() && found == nullptr;) {
+    const Entry& entry = **--before;
+    const bool stopped = is_stopped(entry, facts_of);
+    const auto known = since_.find(entry.job);
+    const double first = known == since_.end() ? now : known->second;
+    if (stopped) since.emplace(entry.job, first);
+    if (stopped && now - first >= kPatience) continue;
+    found = &entry;
+    soon_ = stopped;
+  }
+  since_ = std::move(since);
+  return found;
+}
+
 bool is_gone(const Entry& entry) {
   if (entry.boot != boot_id()) return true;
   if (is_alive(entry.launcher)) return false;

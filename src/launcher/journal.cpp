@@ -203,6 +203,12 @@ core::Status Journal::refresh() {
   return locked ? core::Status(core::Done{}) : core::Status(locked.error());
 }
 
+/// Whether every job in it ended with an earlier start of the machine: a journal that cannot be read may hold promises.
+bool Journal::is_of_another_boot() const {
+  const auto text = text_from(file_.number(), 0, kLongestJournal);
+  return text && !boot_id().empty() && text->find(boot_id()) == std::string::npos;
+}
+
 core::Result<Journal::Locked> Journal::lock() {
   while (flock(lock_.number(), LOCK_EX) != 0) {
     if (errno != EINTR) return system_fault(directory_ + "/lock", "lock");
@@ -211,13 +217,24 @@ core::Result<Journal::Locked> Journal::lock() {
   core::Status read = read_on();
   if (!read) {
     if (core::Status begun = begin_again(); !begun) return begun.error();
-    if (read = read_on(); !read) return read.error();
+    read = read_on();
   }
+  if (!read && is_of_another_boot() && ftruncate(file_.number(), 0) == 0) read = begin_again();
+  if (!read) return read.error();
   return locked;
 }
 
+Journal::Locked::Locked(Journal& journal) : journal_(&journal) {
+  sigset_t stops;
+  sigemptyset(&stops);
+  sigaddset(&stops, SIGTSTP);
+  (void)pthread_sigmask(SIG_BLOCK, &stops, &before_);
+}
+
 Journal::Locked::~Locked() {
-  if (journal_ != nullptr) flock(journal_->lock_.number(), LOCK_UN);
+  if (journal_ == nullptr) return;
+  flock(journal_->lock_.number(), LOCK_UN);
+  (void)pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 void Journal::Locked::forget() {
@@ -239,14 +256,14 @@ core::Status Journal::prepare_to_append() {
 }
 
 /// All of the text at the end, or nothing of it.
-core::Status Journal::write(std::string_view text, bool durable) {
-  if (write_all(file_.number(), text) && (!durable || fdatasync(file_.number()) == 0)) return core::Done{};
+core::Status Journal::write(std::string_view text) {
+  if (write_all(file_.number(), text)) return core::Done{};
   core::Error error = system_fault(path(), "write");
   (void)!ftruncate(file_.number(), sound_);
   return error;
 }
 
-core::Status Journal::Locked::append(const std::vector<Event>& events, bool durable) {
+core::Status Journal::Locked::append(const std::vector<Event>& events) {
   Journal& journal = *journal_;
   if (core::Status ready = journal.prepare_to_append(); !ready) return ready;
   std::vector<Event> all;
@@ -260,7 +277,7 @@ core::Status Journal::Locked::append(const std::vector<Event>& events, bool dura
     last = line_of(event);
     text += last;
   }
-  if (core::Status written = journal.write(text, durable); !written) return written;
+  if (core::Status written = journal.write(text); !written) return written;
   journal.ledger_ = std::move(after);
   journal.sound_ += static_cast<std::int64_t>(text.size());
   journal.lines_ += static_cast<std::int64_t>(all.size());
@@ -279,13 +296,9 @@ void Journal::shorten() {
   if (unlink(beside.c_str()) != 0 && errno != ENOENT) return;  // what a crash has left there
   core::Result<OpenFile> made = open_shared(directory_, "journal.new", O_RDWR | O_APPEND);
   if (!made) return;
-  const bool written = write_all(made->number(), text) && fdatasync(made->number()) == 0;
-  if (!written || rename(beside.c_str(), path().c_str()) != 0) {
+  if (!write_all(made->number(), text) || rename(beside.c_str(), path().c_str()) != 0) {
     (void)unlink(beside.c_str());
     return;
-  }
-  if (const OpenFile folder(::open(directory_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); folder.is_open()) {
-    (void)fsync(folder.number());
   }
   (void)read_on();  // it is another file now
 }

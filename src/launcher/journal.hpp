@@ -5,17 +5,22 @@
 //   DIRECTORY/journal    one event a line (event.hpp), the first of them Opened
 //   DIRECTORY/runs.csv   what jobs really took (runs_table.hpp)
 //
-// What holds after a crash at any moment: a line that was not written to its end, or was lost from the disk's cache, is
-// the end of the file; readers leave it out, and the next who appends cuts it off. A whole line is never half true. A
-// broken line with whole ones behind it is no crash: that is an error, which names the line. A long journal is written
-// anew without the jobs that have ended, beside it and renamed (where the directory is sticky, by the journal's owner
-// alone; it grows until then).
+// What holds after a crash of programs at any moment: a line that was not written to its end is the end of the file;
+// readers leave it out, and the next who appends cuts it off. A whole line is never half true. A broken line with whole
+// ones behind it is no crash: that is an error, which names the line. A long journal is written anew without the jobs
+// that have ended, beside it and renamed (where the directory is sticky, by the journal's owner alone; it grows until
+// then).
+//
+// Nothing waits for the disk. What a crash of the machine could lose are events of jobs that it has ended as well: what
+// is written all programs see at once, and the next start of the machine begins with no process of the queue. A journal
+// that such a crash has broken holds no line of this start (Joined says which), and is begun anew.
 //
 // Who takes part is who can write the directory, and these trust each other: files there get its mode without the right
 // to execute. `install -d -m 2770 -g GROUP DIRECTORY` makes a queue of a group, mode 1777 one of everybody. The
 // directory must be on this machine: locks and inotify do not reach across a network.
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -58,23 +63,24 @@ class Journal {
   /// Holds the lock; the ledger is that of this moment, and nobody else changes it.
   class Locked {
    public:
-    Locked(Locked&& other) noexcept : journal_(other.journal_) { other.journal_ = nullptr; }
+    Locked(Locked&& other) noexcept : journal_(other.journal_), before_(other.before_) { other.journal_ = nullptr; }
     Locked& operator=(Locked&&) = delete;
     Locked(const Locked&) = delete;
     Locked& operator=(const Locked&) = delete;
     ~Locked();
 
-    /// All of the events or none. `durable`: they are on the disk before this returns. Errors: unreadable_file where
-    /// the disk is full, the journal and the ledger are as before then; malformed_input for an event that cannot be.
-    [[nodiscard]] core::Status append(const std::vector<Event>& events, bool durable = false);
+    /// All of the events or none. Errors: unreadable_file where the disk is full, the journal and the ledger are as
+    /// before then; malformed_input for an event that cannot be.
+    [[nodiscard]] core::Status append(const std::vector<Event>& events);
     /// For a process that was forked with it: closes its part of the lock, which the other still holds.
     void forget();
 
    private:
     friend class Journal;
-    explicit Locked(Journal& journal) : journal_(&journal) {}
+    explicit Locked(Journal& journal);
 
     Journal* journal_;
+    sigset_t before_{};  ///< the signals that were blocked: until the end Ctrl-Z is, so that nobody stops with the lock
   };
   /// Errors: as of open().
   [[nodiscard]] core::Result<Locked> lock();
@@ -87,7 +93,8 @@ class Journal {
   [[nodiscard]] core::Status begin_again();
   [[nodiscard]] bool is_where_it_was() const;
   [[nodiscard]] core::Status prepare_to_append();
-  [[nodiscard]] core::Status write(std::string_view text, bool durable);
+  [[nodiscard]] core::Status write(std::string_view text);
+  [[nodiscard]] bool is_of_another_boot() const;
   void shorten();
 
   std::string directory_;

@@ -30,6 +30,7 @@ class Launch {
   [[nodiscard]] RunCells measured(const Turn& turn, const JobEnd& end) const;
   core::Status tell(const Event& event);
   [[nodiscard]] std::string id() const { return job_.name + "#" + std::to_string(number_); }
+  [[nodiscard]] std::string shown_id() const { return shown(job_.name) + "#" + std::to_string(number_); }
 
   const Job& job_;
   Site& site_;
@@ -70,7 +71,7 @@ core::Result<int> Launch::leave(const Left& left) {
   const int code = left.signal != 0 ? kSignalled + left.signal : kSignalled + SIGTERM;
   (void)tell({number_, seconds_since_boot(), Ended{left.ending, left.reason ? 0 : code}});
   if (left.reason) return *left.reason;
-  site_.say(id() + (left.ending == Ending::cancelled ? " was cancelled while it waited" : " leaves the queue"));
+  site_.say(shown_id() + (left.ending == Ending::cancelled ? " was cancelled while it waited" : " leaves the queue"));
   return code;
 }
 
@@ -80,7 +81,7 @@ bool Launch::wait_again(const Recovers& recovers) {
     const core::Status told = tell({number_, seconds_since_boot(), recovers});
     if (told) return true;
     if (!said) {
-      site_.warn(id() + " cannot wait again before the queue can be written: " + core::to_string(told.error()));
+      site_.warn(shown_id() + " cannot wait again before the queue can be written: " + core::to_string(told.error()));
     }
     said = true;
     if (pause_before_another_try(site_)) return false;
@@ -91,7 +92,7 @@ bool Launch::recover(const Turn& turn, const JobEnd& end) {
   ++failures_;
   const core::Result<Gpus> gpus = site_.read_gpus();
   if (!gpus) {
-    site_.warn(id() + " ran out of memory and is given up: " + core::to_string(gpus.error()));
+    site_.warn(shown_id() + " ran out of memory and is given up: " + core::to_string(gpus.error()));
     return false;
   }
   core::Bytes had = end.seen.had;
@@ -129,17 +130,17 @@ RunCells Launch::measured(const Turn& turn, const JobEnd& end) const {
   return cells;
 }
 
+/// The queue is told first: who waits for this memory waits for nothing else.
 void Launch::finish(const Turn& turn, const JobEnd& end) {
-  const RunCells row = measured(turn, end);  // a driver may take its time: not while others wait for the lock
-  core::Result<Journal::Locked> locked = site_.journal.lock();
-  if (!locked) return;  // the next who looks sees that it is gone
   const Ending ending = end.cancelled         ? Ending::cancelled
                         : end.out_of_memory() ? Ending::out_of_memory
                         : end.exit_code == 0  ? Ending::done
                                               : Ending::failed;
-  (void)locked->append({{number_, seconds_since_boot(), Ended{ending, end.exit_code}}});
+  // Where the queue cannot be told, the next who looks sees that it is gone.
+  (void)tell({number_, seconds_since_boot(), Ended{ending, end.exit_code}});
+  const RunCells row = measured(turn, end);
   if (row.empty()) return;
-  const core::Status written = append_run(site_.journal.directory(), row, *locked);
+  const core::Status written = append_run(site_.journal.directory(), row);
   if (!written) site_.warn(core::to_string(written.error()));
 }
 
@@ -152,7 +153,7 @@ core::Result<int> Launch::run() {
     site_.say(waited.turn->words);
     const JobEnd end = supervise(number_, *waited.turn, site_);
     if (end.out_of_memory() && recover(*waited.turn, end)) continue;
-    if (end.cancelled) site_.say(id() + " was cancelled");
+    if (end.cancelled) site_.say(shown_id() + " was cancelled");
     finish(*waited.turn, end);
     if (end.not_started) site_.warn(core::to_string(*end.not_started));
     return end.exit_code;

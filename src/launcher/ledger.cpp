@@ -29,6 +29,11 @@ Joined joined_of(const Entry& entry) {
 
 }  // namespace
 
+std::string shown(std::string_view name) {
+  const std::string text = core::quoted(name);
+  return text.substr(1, text.size() - 2);
+}
+
 core::Status Ledger::apply(const Event& event) {
   return std::visit([&](const auto& what) { return take(event, what); }, event.what);
 }

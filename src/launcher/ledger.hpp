@@ -19,6 +19,9 @@ struct Holding {
   double since = 0.0;
 };
 
+/// A name fit for a terminal: without control characters, a long one shortened. A user may call a job anything.
+[[nodiscard]] std::string shown(std::string_view name);
+
 /// A job in the queue, waiting or running.
 struct Entry {
   std::int64_t job = 0;
@@ -36,6 +39,8 @@ struct Entry {
 
   /// "train.py#12": what people and policies call it.
   [[nodiscard]] std::string id() const { return name + "#" + std::to_string(job); }
+  /// The same, fit for a terminal.
+  [[nodiscard]] std::string shown_id() const { return shown(name) + "#" + std::to_string(job); }
   [[nodiscard]] place::Request request(const std::string& id) const { return request_of(asked, id); }
 };
 

@@ -27,9 +27,9 @@ core::Bytes less(core::Bytes from, core::Bytes what) {
 std::optional<std::int64_t> owner_of(std::int64_t pid, const ProcessFacts& facts, const Ledger& ledger) {
   for (const Entry* entry : ledger.running()) {
     const Process& leader = entry->holding->leader;
-    const bool is_leader = pid == leader.pid && (leader.started == 0 || facts.started == leader.started);
+    const bool is_leader = pid == leader.pid && is_same(facts, leader);
     const Process& launcher = entry->launcher;
-    const bool is_launcher = pid == launcher.pid && (launcher.started == 0 || facts.started == launcher.started);
+    const bool is_launcher = pid == launcher.pid && is_same(facts, launcher);
     if (is_leader || is_launcher || facts.group == leader.pid) return entry->job;
   }
   return std::nullopt;

@@ -9,7 +9,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -20,8 +19,6 @@
 #include "ledger.hpp"
 
 namespace gpumem::launcher {
-
-using FindFacts = std::function<std::optional<ProcessFacts>(std::int64_t pid)>;
 
 /// The job of the ledger that this process belongs to. Nothing: it is somebody else's.
 [[nodiscard]] std::optional<std::int64_t> job_of(std::int64_t pid, const Ledger& ledger,

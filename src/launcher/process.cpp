@@ -34,6 +34,9 @@ std::optional<std::int64_t> number_of(std::string_view word) {
   return value;
 }
 
+/// Whether the kernel has a process of this pid, or of this group if it is negative. Who may not signal it is told so.
+bool is_there(std::int64_t pid) { return kill(static_cast<pid_t>(pid), 0) == 0 || errno == EPERM; }
+
 bool has_ended(const ProcessFacts& facts) { return facts.state == 'Z' || facts.state == 'X'; }
 
 }  // namespace
@@ -63,7 +66,15 @@ std::optional<ProcessFacts> parse_stat(std::string_view line) {
 }
 
 std::optional<ProcessFacts> facts_of(std::int64_t pid) {
-  return parse_stat(text_of(("/proc/" + std::to_string(pid) + "/stat").c_str()));
+  if (pid <= 0) return std::nullopt;
+  if (auto shown = parse_stat(text_of(("/proc/" + std::to_string(pid) + "/stat").c_str()))) return shown;
+  if (!is_there(pid)) return std::nullopt;
+  const pid_t group = getpgid(static_cast<pid_t>(pid));
+  return ProcessFacts{'R', 0, group < 0 ? 0 : group, 0};
+}
+
+bool is_same(const ProcessFacts& facts, const Process& process) {
+  return process.started == 0 || facts.started == 0 || facts.started == process.started;
 }
 
 Process process_of(std::int64_t pid) {
@@ -72,26 +83,50 @@ Process process_of(std::int64_t pid) {
 }
 
 bool is_alive(const Process& process) {
-  if (process.pid <= 0) return false;
-  if (const auto facts = facts_of(process.pid)) {
-    return !has_ended(*facts) && (process.started == 0 || facts->started == process.started);
-  }
-  return kill(static_cast<pid_t>(process.pid), 0) == 0 || errno == EPERM;
+  const auto facts = facts_of(process.pid);
+  return facts && !has_ended(*facts) && is_same(*facts, process);
 }
 
 bool group_is_alive(const Process& leader) {
   if (leader.pid <= 1) return false;
   const auto now = facts_of(leader.pid);
-  if (now && leader.started != 0 && now->started != leader.started) return false;
+  if (now && !is_same(*now, leader)) return false;
+  if (!is_there(-leader.pid)) return false;
+  // One that has ended is there until it is waited for: whether another lives, /proc says.
   const std::unique_ptr<DIR, int (*)(DIR*)> folder(opendir("/proc"), &closedir);
-  if (folder == nullptr) return kill(static_cast<pid_t>(-leader.pid), 0) == 0 || errno == EPERM;
-  while (const dirent* entry = readdir(folder.get())) {
+  bool any_shown = false;
+  while (const dirent* entry = folder == nullptr ? nullptr : readdir(folder.get())) {
     const auto pid = number_of(entry->d_name);
     if (!pid) continue;
     const auto facts = facts_of(*pid);
-    if (facts && facts->group == leader.pid && !has_ended(*facts)) return true;
+    if (!facts || facts->group != leader.pid) continue;
+    if (!has_ended(*facts)) return true;
+    any_shown = true;
   }
-  return false;
+  return !any_shown;
+}
+
+bool is_stopped(const ProcessFacts& facts) { return facts.state == 'T' || facts.state == 't'; }
+
+bool end_group(const Process& leader, double grace) {
+  constexpr double kUnkillable = 2.0;
+  const auto signal_group = [&](int signal) { (void)kill(static_cast<pid_t>(-leader.pid), signal); };
+  const auto is_gone_after = [&](double seconds) {
+    const double until = seconds_since_boot() + seconds;
+    while (group_is_alive(leader)) {
+      if (seconds_since_boot() >= until) return false;
+      constexpr useconds_t kMicroseconds = 50'000;
+      (void)usleep(kMicroseconds);
+    }
+    return true;
+  };
+  if (!group_is_alive(leader)) return false;
+  signal_group(SIGTERM);
+  signal_group(SIGCONT);
+  if (is_gone_after(grace)) return false;
+  signal_group(SIGKILL);
+  (void)is_gone_after(kUnkillable);
+  return true;
 }
 
 const std::string& boot_id() {

@@ -1,13 +1,16 @@
 #include "runs_table.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 
 #include "gpumem/core/csv.hpp"
+#include "journal.hpp"
 
 namespace gpumem::launcher {
 
@@ -59,9 +62,12 @@ core::Result<std::string> row_of(const RunCells& cells, const std::string& heade
 
 }  // namespace
 
-core::Status append_run(const std::string& directory, const RunCells& cells, const Journal::Locked& /*locked*/) {
+core::Status append_run(const std::string& directory, const RunCells& cells) {
   const core::Result<OpenFile> file = open_shared(directory, kName, O_RDWR | O_APPEND);
   if (!file) return file.error();
+  while (flock(file->number(), LOCK_EX) != 0) {  // until the file is closed
+    if (errno != EINTR) return system_error("cannot be locked", directory + "/" + kName);
+  }
   struct stat facts {};
   if (fstat(file->number(), &facts) != 0) return fault(directory, core::ErrorCode::unreadable_file, "cannot be read");
   const std::string header = facts.st_size == 0 ? header_of(cells) : first_line(file->number()) + "\n";

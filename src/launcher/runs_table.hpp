@@ -9,16 +9,15 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
-#include "journal.hpp"
 
 namespace gpumem::launcher {
 
 /// Column and cell. Columns that are not named are empty.
 using RunCells = std::vector<std::pair<std::string, std::string>>;
 
-/// The row, appended; the file is made with these columns where it is not there. `locked` keeps others from doing the
-/// same. Errors: unreadable_file; malformed_input where the file lacks a column of a cell that is not empty.
-[[nodiscard]] core::Status append_run(const std::string& directory, const RunCells& cells,
-                                      const Journal::Locked& locked);
+/// The row, appended; the file is made with these columns where it is not there. The table has a lock of its own, so
+/// that nobody whose turn has come waits for it. Errors: unreadable_file; malformed_input where the file lacks a column
+/// of a cell that is not empty.
+[[nodiscard]] core::Status append_run(const std::string& directory, const RunCells& cells);
 
 }  // namespace gpumem::launcher

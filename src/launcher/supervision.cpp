@@ -14,7 +14,6 @@ namespace {
 
 constexpr double kFirstSample = 0.1;
 constexpr double kLastSample = 1.0;
-constexpr double kGrace = 10.0;  ///< between SIGTERM and SIGKILL of a job that is cancelled
 
 /// One job's run.
 class Running {

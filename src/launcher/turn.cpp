@@ -12,9 +12,8 @@ namespace {
 
 constexpr double kFirstLook = 0.01;
 constexpr double kLastLook = 1.0;
-/// Nobody rings where a kernel has no descriptors of processes.
+/// That a launcher is stopped nobody rings; nor its end, where a kernel has no descriptors of processes.
 constexpr double kWithoutBell = 5.0;
-constexpr double kNever = -1.0;
 
 /// One job's wait.
 class Waiting {
@@ -46,6 +45,7 @@ class Waiting {
   double pause_ = kFirstLook;  ///< until the head looks again
   std::int64_t before_ = 0;    ///< the job before this one; 0: this is the head
   OpenFile end_of_before_;
+  StoppedWaiters stopped_;
   std::string said_;
   std::string warned_;
   bool try_again_ = false;  ///< what was tried failed, and may succeed later
@@ -97,14 +97,15 @@ bool Waiting::look(Waited& waited) {
     waited.left = {Ending::cancelled, 0, std::nullopt};
     return true;
   }
-  if (me == waiting.begin()) {
+  const Entry* const nearest = stopped_.nearest_before(waiting, job_);
+  if (nearest == nullptr) {
     before_ = 0;
     return look_as_head(waited);
   }
-  const Entry& before = **(me - 1);
+  const Entry& before = *nearest;
   if (said_.empty()) {
-    say_once((*me)->id() + " waits behind " + before.id() + ", as number " + std::to_string(me - waiting.begin() + 1) +
-             " in the queue");
+    say_once((*me)->shown_id() + " waits behind " + before.shown_id() + ", as number " +
+             std::to_string(me - waiting.begin() + 1) + " in the queue");
   }
   if (before.job == before_ && is_alive(before.launcher)) return false;
   before_ = before.job;
@@ -120,7 +121,7 @@ bool Waiting::look_as_head(Waited& waited) {
   }
   const core::Result<Gpus> gpus = site_.read_gpus();
   if (!gpus) {
-    warn_once(entry()->id() + " waits: " + core::to_string(gpus.error()));  // a driver may come back
+    warn_once(entry()->shown_id() + " waits: " + core::to_string(gpus.error()));  // a driver may come back
     return false;
   }
   const core::Result<Judgement> judgement = judge(*entry(), *gpus, site_.journal.ledger());
@@ -128,7 +129,7 @@ bool Waiting::look_as_head(Waited& waited) {
   if (!judgement->decision.placed()) return refused(*judgement, waited);
   core::Result<std::optional<Turn>> turn = start(*gpus);
   if (!turn) {
-    return failed_for_now(entry()->id() +
+    return failed_for_now(entry()->shown_id() +
                           " waits: its promise cannot be written, and without it the job is not started: " +
                           core::to_string(turn.error()));
   }
@@ -143,7 +144,7 @@ bool Waiting::refused(const Judgement& judgement, Waited& waited) {
   if (judgement.decision.refusal == place::Refusal::never) {
     return failed({core::ErrorCode::missing_information, words, {}}, waited);
   }
-  if (said_.empty()) say_once(me.id() + " waits: " + words);
+  if (said_.empty()) say_once(me.shown_id() + " waits: " + words);
   return false;
 }
 
@@ -151,9 +152,10 @@ bool Waiting::refused(const Judgement& judgement, Waited& waited) {
 core::Result<std::optional<Turn>> Waiting::start(const Gpus& gpus) {
   core::Result<Journal::Locked> locked = site_.journal.lock();
   if (!locked) return locked.error();
-  const auto waiting = site_.journal.ledger().waiting();
-  if (waiting.empty() || waiting.front()->job != job_ || waiting.front()->cancelled) return std::optional<Turn>();
-  const core::Result<Judgement> judgement = judge(*waiting.front(), gpus, site_.journal.ledger());
+  const Entry* const me = entry();
+  if (me == nullptr || me->holding || me->cancelled) return std::optional<Turn>();
+  if (stopped_.nearest_before(site_.journal.ledger().waiting(), job_) != nullptr) return std::optional<Turn>();
+  const core::Result<Judgement> judgement = judge(*me, gpus, site_.journal.ledger());
   if (!judgement) return judgement.error();
   if (!judgement->decision.placed()) return std::optional<Turn>();
   return promise(*judgement, *locked);
@@ -173,16 +175,16 @@ core::Result<std::optional<Turn>> Waiting::promise(const Judgement& judgement, J
   core::Result<HeldJob> held = HeldJob::make({command_, environment_for_(me.asked, promises)}, site_.signals, locked);
   if (!held) return held.error();
   const Started started{held->leader(), promises, static_cast<std::int64_t>(judgement.turn)};
-  std::string words = id + " runs " + words_of(judgement, me, site_.journal.ledger());
+  std::string words = me.shown_id() + " runs " + words_of(judgement, me, site_.journal.ledger());
   if (me.asked.memory) words += "; " + core::to_string(promises.front().memory) + " promised";
-  const core::Status written = locked.append({{job_, seconds_since_boot(), started}}, true);
+  const core::Status written = locked.append({{job_, seconds_since_boot(), started}});
   if (!written) return written.error();
   return std::optional<Turn>(Turn{*std::move(held), std::move(promises), std::move(words)});
 }
 
 void Waiting::sleep(Alarm& alarm) {
   const bool head = before_ == 0;
-  const double seconds = head ? pause_ : end_of_before_.is_open() ? kNever : kWithoutBell;
+  const double seconds = head ? pause_ : stopped_.may_be_passed_soon() ? StoppedWaiters::kPatience : kWithoutBell;
   alarm.sleep(seconds, {head ? -1 : end_of_before_.number()});
   const bool changed = alarm.journal_changed();
   pause_ = changed ? kFirstLook : std::min(2.0 * pause_, kLastLook);
@@ -233,7 +235,7 @@ std::string words_of(const Judgement& judgement, const Entry& entry, const Ledge
   const double now = seconds_since_boot();
   for (const Entry* other : ledger.running()) {
     if (nearest.jobs.find(other->id()) == nullptr || !settles(*other, now)) continue;
-    return words + "; " + other->id() + " has just come there, and nobody knows yet what it takes";
+    return words + "; " + other->shown_id() + " has just come there, and nobody knows yet what it takes";
   }
   return words;
 }

@@ -1,11 +1,11 @@
 // Enters: a job that stands in the queue. Leaves: the process that is to run it, once its turn has come and its memory
-// is promised to it in the journal, on the disk; or why it never comes. Decisions are place/'s, on what the driver sees
+// is promised to it in the journal; or why it never comes. Decisions are place/'s, on what the driver sees
 // less what is promised to others.
 //
 // Only the head of the queue looks at the GPUs. It looks at every event of the queue, which inotify tells it at once;
 // then after 10 ms, 20 ms and so on up to every second, for a driver frees the memory of a process some time after it
 // has ended, and what others free nobody tells. All others sleep until the journal changes, or the launcher before them
-// in the queue ends.
+// in the queue ends; every five seconds they look whether that one is stopped. The head is the first that is not.
 #pragma once
 
 #include <functional>

@@ -35,10 +35,10 @@ class JournalTest : public ::testing::Test {
     EXPECT_TRUE(journal) << core::to_string(journal.error());
     return *std::move(journal);
   }
-  static void append(Journal& journal, const std::vector<Event>& events, bool durable = false) {
+  static void append(Journal& journal, const std::vector<Event>& events) {
     auto locked = journal.lock();
     ASSERT_TRUE(locked) << core::to_string(locked.error());
-    const core::Status done = locked->append(events, durable);
+    const core::Status done = locked->append(events);
     ASSERT_TRUE(done) << core::to_string(done.error());
   }
   [[nodiscard]] std::string text() const {
@@ -58,7 +58,7 @@ TEST_F(JournalTest, WhatOneWritesAnotherReads) {
   EXPECT_TRUE(other.ledger().entries().empty());
   ASSERT_TRUE(other.refresh());
   EXPECT_EQ(other.ledger().entries().size(), 2U);
-  append(other, {start(1, {{"GPU-0", mib(4)}})}, true);
+  append(other, {start(1, {{"GPU-0", mib(4)}})});
   ASSERT_TRUE(mine.refresh());
   EXPECT_TRUE(mine.ledger().find(1)->holding);
   EXPECT_EQ(open().ledger().entries().size(), 2U);
@@ -91,6 +91,17 @@ TEST_F(JournalTest, ABrokenLineBeforeWholeOnesIsAnErrorWithItsLine) {
   EXPECT_EQ(read.error().code, core::ErrorCode::malformed_input);
   EXPECT_EQ(read.error().place.line, 3);
   EXPECT_NE(read.error().message.find("remove the file"), std::string::npos);
+}
+
+TEST_F(JournalTest, ABrokenOneOfAnotherStartOfTheMachineIsBegunAnew) {
+  Event joins = join(1);
+  std::get<Joined>(joins.what).boot = "11111111-2222-3333-4444-555555555555";
+  const std::string first = line_of({0, 0.0, Opened{}}) + line_of(joins);
+  set_text(first + std::string(40, '\0') + "\n" + line_of(end(1)));
+  Journal journal = open();
+  EXPECT_TRUE(journal.ledger().entries().empty());
+  append(journal, {join(1)});
+  EXPECT_EQ(text(), line_of({0, 0.0, Opened{}}) + line_of(join(1)));
 }
 
 TEST_F(JournalTest, AnEventThatCannotFollowIsAnErrorWithItsLine) {
@@ -172,7 +183,7 @@ TEST_F(JournalTest, AFullDiskChangesNothing) {
   {
     auto locked = journal.lock();
     ASSERT_TRUE(locked);
-    const core::Status done = locked->append({start(1, {{"GPU-0", mib(4)}})}, true);
+    const core::Status done = locked->append({start(1, {{"GPU-0", mib(4)}})});
     setrlimit(RLIMIT_FSIZE, &limit);
     sigaction(SIGXFSZ, &old, nullptr);
     ASSERT_FALSE(done);
@@ -180,7 +191,7 @@ TEST_F(JournalTest, AFullDiskChangesNothing) {
   }
   EXPECT_EQ(text(), before);
   EXPECT_FALSE(journal.ledger().find(1)->holding);
-  append(journal, {start(1, {{"GPU-0", mib(4)}})}, true);
+  append(journal, {start(1, {{"GPU-0", mib(4)}})});
   EXPECT_TRUE(open().ledger().find(1)->holding);
 }
 

@@ -31,6 +31,14 @@ std::vector<std::int64_t> numbers(const std::vector<const Entry*>& entries) {
 
 using Numbers = std::vector<std::int64_t>;
 
+TEST(Ledger, ANameDoesNotSpeakToTheTerminal) {
+  Event hostile = join(7);
+  std::get<Joined>(hostile.what).name = "a\033[2Jb\nc";
+  const Ledger ledger = ledger_of({hostile});
+  EXPECT_EQ(ledger.find(7)->shown_id(), "a?[2Jb?c#7");
+  EXPECT_EQ(ledger.find(7)->id(), "a\033[2Jb\nc#7");
+}
+
 TEST(Ledger, FirstComeFirstServed) {
   const Ledger ledger = ledger_of({join(1), join(2), join(3), end(2)});
   EXPECT_EQ(numbers(ledger.waiting()), (Numbers{1, 3}));

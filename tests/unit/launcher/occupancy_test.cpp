@@ -76,6 +76,16 @@ TEST(Occupancy, AProcessBelongsToTheJobItCameFrom) {
   for (const std::int64_t pid : {600, 1, 999}) EXPECT_EQ(job_of(pid, ledger, facts), std::nullopt) << pid;
 }
 
+TEST(Occupancy, WhatProcHidesBelongsToTheJobOfItsGroup) {
+  const Ledger ledger = one_job(1000);
+  const auto hidden = [](std::int64_t pid) -> std::optional<ProcessFacts> {
+    if (pid == 500 || pid == 503) return ProcessFacts{'R', 0, 500, 0};
+    return pid == 600 ? std::optional(ProcessFacts{'R', 0, 600, 0}) : std::nullopt;
+  };
+  for (const std::int64_t pid : {500, 503}) EXPECT_EQ(job_of(pid, ledger, hidden), 1) << pid;
+  EXPECT_EQ(job_of(600, ledger, hidden), std::nullopt);
+}
+
 TEST(Occupancy, APromiseCountsBeforeTheJobHasGrownToIt) {
   const place::ServerGpu gpu0 = occupied_gpu(gpu("GPU-0", 3000, {{501, mib(3000)}}), one_job(10'000));
   EXPECT_EQ(gpu0.free(), mib(30'000));

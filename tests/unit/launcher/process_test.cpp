@@ -1,6 +1,9 @@
 #include "process.hpp"
 
+#include <grp.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +15,11 @@ namespace {
 /// A child that sleeps until it is killed.
 class Sleeper {
  public:
-  Sleeper() : pid_(fork()) {
+  /// `ignores`: a signal that does not end it; 0: all do.
+  explicit Sleeper(int ignores = 0) : pid_(fork()) {
     if (pid_ == 0) {
+      if (ignores != 0) signal(ignores, SIG_IGN);
+      setpgid(0, 0);
       while (true) pause();
     }
     setpgid(pid_, pid_);
@@ -82,6 +88,65 @@ TEST(Process, AGroupLivesOnWithoutItsLeader) {
   EXPECT_TRUE(group_is_alive(process));
   member.reap();
   EXPECT_FALSE(group_is_alive(process));
+}
+
+TEST(Process, OneThatIsStoppedIsAlive) {
+  const Sleeper sleeper;
+  const auto stopped = [&] {
+    const auto facts = facts_of(sleeper.pid());
+    return facts && is_stopped(*facts);
+  };
+  EXPECT_FALSE(stopped());
+  kill(sleeper.pid(), SIGSTOP);
+  ASSERT_EQ(waitpid(sleeper.pid(), nullptr, WUNTRACED), sleeper.pid());
+  EXPECT_TRUE(stopped());
+  EXPECT_TRUE(is_alive(process_of(sleeper.pid())));
+  kill(sleeper.pid(), SIGCONT);
+  ASSERT_EQ(waitpid(sleeper.pid(), nullptr, WCONTINUED), sleeper.pid());
+  EXPECT_FALSE(stopped());
+}
+
+TEST(Process, AGroupIsAskedToEndBeforeItIsKilled) {
+  const Sleeper obedient;
+  EXPECT_FALSE(end_group(process_of(obedient.pid()))) << "SIGTERM was enough";
+  EXPECT_FALSE(is_alive(process_of(obedient.pid())));
+  const Sleeper stubborn(SIGTERM);
+  const double begin = seconds_since_boot();
+  EXPECT_TRUE(end_group(process_of(stubborn.pid()), 0.3));
+  EXPECT_FALSE(is_alive(process_of(stubborn.pid())));
+  EXPECT_GE(seconds_since_boot() - begin, 0.3);
+  EXPECT_FALSE(end_group(process_of(stubborn.pid()), 0.3)) << "nobody is there";
+}
+
+/// In a process of another user, whose /proc hides those of others: 0 if all is as it is to be, or which check failed.
+/// 77: this system does not allow to make one.
+int checks_where_proc_is_hidden(const Process& shown, const Process& gone) {
+  if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 77;
+  if (mount("proc", "/proc", "proc", 0, "hidepid=2") != 0 || setgroups(0, nullptr) != 0) return 77;
+  if (setgid(65534) != 0 || setuid(65534) != 0) return 77;
+  const auto facts = facts_of(shown.pid);
+  if (!facts || facts->group != shown.pid || facts->started != 0) return 1;
+  if (process_of(shown.pid).started != 0) return 2;
+  if (!is_alive(shown)) return 3;
+  if (!group_is_alive(shown)) return 4;
+  if (is_stopped(*facts)) return 5;
+  if (is_alive(gone) || group_is_alive(gone) || facts_of(gone.pid)) return 6;
+  return is_alive(process_of(getpid())) ? 0 : 7;
+}
+
+TEST(Process, OneThatProcHidesIsNotGone) {
+  if (geteuid() != 0) GTEST_SKIP() << "takes two users";
+  const Sleeper sleeper;
+  Sleeper ended;
+  const Process gone = process_of(ended.pid());
+  ended.reap();
+  const Process shown = process_of(sleeper.pid());
+  const pid_t child = fork();
+  if (child == 0) _exit(checks_where_proc_is_hidden(shown, gone));
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "/proc cannot be mounted here";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 }  // namespace

@@ -18,13 +18,7 @@ class RunsTableTest : public ::testing::Test {
   RunsTableTest() : directory_(testing::own_path("runs").string()) { fs::create_directory(directory_); }
   ~RunsTableTest() override { fs::remove_all(directory_); }
 
-  [[nodiscard]] core::Status append(const RunCells& cells) const {
-    auto journal = Journal::open(directory_);
-    EXPECT_TRUE(journal);
-    const auto locked = journal->lock();
-    EXPECT_TRUE(locked);
-    return append_run(directory_, cells, *locked);
-  }
+  [[nodiscard]] core::Status append(const RunCells& cells) const { return append_run(directory_, cells); }
   [[nodiscard]] std::string text() const {
     std::ifstream file(directory_ + "/runs.csv");
     return {std::istreambuf_iterator<char>(file), {}};
