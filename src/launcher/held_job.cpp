@@ -12,7 +12,7 @@ namespace gpumem::launcher {
 namespace {
 
 /// What the new process does. It does not return.
-[[noreturn]] void become(const Command& command, const ErrorStream& errors, const Signals& signals, int gate,
+[[noreturn]] void become(const Command& command, const JobOutput& output, const Signals& signals, int gate,
                          int answer) {
   (void)setpgid(0, 0);
   char go = 0;
@@ -25,7 +25,7 @@ namespace {
   words.reserve(command.words.size() + 1);
   for (const std::string& word : command.words) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
-  errors.become_standard_error();
+  output.take_places();
   signals.give_back();
   execvp(words.front(), words.data());
   const int code = errno;
@@ -36,24 +36,24 @@ namespace {
 }  // namespace
 
 core::Result<HeldJob> HeldJob::make(const Command& command, const Signals& signals, Journal::Locked& locked) {
-  core::Result<ErrorStream> errors = ErrorStream::open();
-  if (!errors) return errors.error();
+  core::Result<JobOutput> output = JobOutput::open();
+  if (!output) return output.error();
   auto gate = make_pipe();
   auto answer = make_pipe();
   if (!gate) return gate.error();
   if (!answer) return answer.error();
-  HeldJob job(*std::move(errors), command.words.front());
+  HeldJob job(*std::move(output), command.words.front());
   const pid_t pid = fork();
   if (pid < 0) return system_error("no process can be made");
   if (pid == 0) {
     locked.forget();
     gate->second = OpenFile();
     answer->first = OpenFile();
-    become(command, job.errors_, signals, gate->first.number(), answer->second.number());
+    become(command, job.output_, signals, gate->first.number(), answer->second.number());
   }
   (void)setpgid(pid, pid);  // whoever comes first
   job.leader_ = process_of(pid);
-  job.errors_.close_job_end();
+  job.output_.close_job_ends();
   job.gate_ = std::move(gate->second);
   job.answer_ = std::move(answer->first);
   return job;

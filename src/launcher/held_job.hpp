@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "error_stream.hpp"
 #include "gpumem/core/result.hpp"
+#include "job_output.hpp"
 #include "journal.hpp"
 #include "process.hpp"
 #include "signals.hpp"
@@ -34,15 +34,15 @@ class HeldJob {
   ~HeldJob();
 
   [[nodiscard]] const Process& leader() const { return leader_; }
-  [[nodiscard]] ErrorStream& errors() { return errors_; }
+  [[nodiscard]] JobOutput& output() { return output_; }
   /// It begins. Errors: unreadable_file where there is no such program; it has ended then, with kNoProgram.
   [[nodiscard]] core::Status release();
 
  private:
-  HeldJob(ErrorStream errors, std::string program) : errors_(std::move(errors)), program_(std::move(program)) {}
+  HeldJob(JobOutput output, std::string program) : output_(std::move(output)), program_(std::move(program)) {}
 
   Process leader_;
-  ErrorStream errors_;
+  JobOutput output_;
   std::string program_;
   OpenFile gate_;    ///< a byte in it lets the job begin
   OpenFile answer_;  ///< closed by the program that begins; else why it could not

@@ -111,7 +111,7 @@ bool Launch::recover(const Turn& turn, const JobEnd& end) {
 /// The row of runs.csv; empty: nothing is known that belongs there.
 RunCells Launch::measured(const Turn& turn, const JobEnd& end) const {
   const bool fitted = end.exit_code == 0;
-  const bool too_large = end.out_of_memory() && end.seen.alone;
+  const bool too_large = end.said_no_memory && end.out_of_memory() && end.seen.alone;
   core::Bytes most;
   for (const auto& [gpu, peak] : end.seen.peaks) most = std::max(most, peak);
   if (job_.described.empty() || end.seen.hidden || most == core::Bytes() || !(fitted || too_large)) return {};
@@ -152,9 +152,16 @@ core::Result<int> Launch::run() {
     if (!waited.turn) return leave(waited.left);
     site_.say(waited.turn->words);
     const JobEnd end = supervise(number_, *waited.turn, site_);
+    if (end.filled_gpu) {
+      site_.warn(shown_id() + " failed with exit code " + std::to_string(end.exit_code) +
+                 " when it had outgrown its promise and its GPU was full: that counts as out of memory");
+    }
+    JobOutput& output = waited.turn->held.output();
+    if (end.out_of_memory()) output.flush();  // before it waits again: who waits must not wait for a reader
     if (end.out_of_memory() && recover(*waited.turn, end)) continue;
     if (end.cancelled) site_.say(shown_id() + " was cancelled");
     finish(*waited.turn, end);
+    output.flush();  // who reads it may take its time: the queue does not wait for that
     if (end.not_started) site_.warn(core::to_string(*end.not_started));
     return end.exit_code;
   }

@@ -18,14 +18,14 @@ Alarm::Alarm(const Site& site)
   if (watch < 0) journal_ = OpenFile();
 }
 
-void Alarm::sleep(double seconds, const std::vector<int>& others) {
+void Alarm::sleep(double seconds, const std::vector<pollfd>& others) {
   heard_ = {{journal_.number(), POLLIN, 0}, {signals_, POLLIN, 0}};
-  for (const int other : others) heard_.push_back({other, POLLIN, 0});
+  heard_.insert(heard_.end(), others.begin(), others.end());
   constexpr double kMilliseconds = 1000.0;
   constexpr double kLongest = 3600.0;
   constexpr double kUnwatched = 1.0;
-  if (!journal_.is_open()) seconds = seconds < 0.0 ? kUnwatched : std::min(seconds, kUnwatched);
-  const int timeout = seconds < 0.0 ? -1 : static_cast<int>(std::ceil(kMilliseconds * std::min(seconds, kLongest)));
+  if (!journal_.is_open()) seconds = std::min(seconds, kUnwatched);
+  const int timeout = static_cast<int>(std::ceil(kMilliseconds * std::clamp(seconds, 0.0, kLongest)));
   if (poll(heard_.data(), heard_.size(), timeout) <= 0) {
     for (pollfd& one : heard_) one.revents = 0;
   }

@@ -39,11 +39,11 @@ class Alarm {
   /// every second instead.
   explicit Alarm(const Site& site);
 
-  /// `seconds` below 0: as long as it takes. `others`: further descriptors; one below 0 is left out.
-  void sleep(double seconds, const std::vector<int>& others = {});
+  /// `others`: further descriptors, with what is waited for; one below 0 is left out.
+  void sleep(double seconds, const std::vector<pollfd>& others = {});
   /// Whether the journal may have changed since the last sleep; forgets it.
   [[nodiscard]] bool journal_changed();
-  /// Of `others`, whether this one has something to read, or its end.
+  /// Of `others`, whether this one has what was waited for, or its end.
   [[nodiscard]] bool rang(std::size_t other) const;
 
  private:

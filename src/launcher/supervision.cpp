@@ -14,6 +14,7 @@ namespace {
 
 constexpr double kFirstSample = 0.1;
 constexpr double kLastSample = 1.0;
+constexpr int kCannotExecute = 126;  ///< from here on shells say what is no exit code of a program
 
 /// One job's run.
 class Running {
@@ -36,12 +37,11 @@ class Running {
   Turn& turn_;
   Site& site_;
   Terminal terminal_;
-  MemoryMessages messages_;
   JobEnd end_;
   bool ended_ = false;
-  bool errors_open_ = true;
   double pause_ = kFirstSample;
   double next_sample_ = 0.0;
+  double last_sample_ = 0.0;
   double kill_at_ = 0.0;  ///< 0: never
 };
 
@@ -79,7 +79,7 @@ void Running::pass_on_the_keyboard() const {
 void Running::take_signals() {
   while (const auto signal = site_.signals.next()) {
     if (*signal == SIGCHLD) continue;
-    if (*signal == SIGWINCH) turn_.held.errors().resize();
+    if (*signal == SIGWINCH) turn_.held.output().resize();
     signal_group(*signal);
   }
   reap();
@@ -97,7 +97,9 @@ void Running::obey_cancelling() {
 
 void Running::sample() {
   const core::Result<Gpus> gpus = site_.read_gpus();
-  if (gpus) take_sample(*gpus, site_.journal.ledger(), job_, turn_.promises, end_.seen);
+  if (!gpus) return;
+  take_sample(*gpus, site_.journal.ledger(), job_, turn_.promises, end_.seen);
+  last_sample_ = seconds_since_boot();
 }
 
 double Running::until_next(double now) const {
@@ -110,12 +112,12 @@ JobEnd Running::run() {
   if (core::Status released = turn_.held.release(); !released) end_.not_started = released.error();
   Alarm alarm(site_);
   next_sample_ = seconds_since_boot() + pause_;
-  ErrorStream& errors = turn_.held.errors();
+  JobOutput& output = turn_.held.output();
   obey_cancelling();  // of what was said before the alarm heard
   take_signals();
   while (!ended_) {
-    alarm.sleep(until_next(seconds_since_boot()), {errors_open_ ? errors.descriptor() : -1});
-    if (errors_open_ && alarm.rang(0)) errors_open_ = errors.pass_on(messages_);
+    alarm.sleep(until_next(seconds_since_boot()), output.waits_for());
+    output.pass_on();
     take_signals();
     if (alarm.journal_changed()) obey_cancelling();
     const double now = seconds_since_boot();
@@ -130,18 +132,27 @@ JobEnd Running::run() {
   }
   terminal_.take_back();
   pass_on_the_keyboard();
-  if (errors_open_) (void)errors.pass_on(messages_);
-  end_.said_no_memory = messages_.found();
+  output.read_rest();
+  output.pass_on();
+  constexpr double kWindow = 2.0;
+  const bool just_seen = seconds_since_boot() - last_sample_ <= kWindow;
+  end_.said_no_memory = end_.exit_code != 0 && output.said_no_memory();
+  end_.filled_gpu = !end_.said_no_memory && just_seen && end_.seen.filled && failed_by_itself(end_.exit_code);
   if (end_.out_of_memory()) sample();  // what others have now, it could not have
   return end_;
 }
 
 }  // namespace
 
+bool failed_by_itself(int exit_code) {
+  return (exit_code > 0 && exit_code < kCannotExecute) || exit_code == kSignalled + SIGABRT;
+}
+
 void take_sample(const Gpus& gpus, const Ledger& ledger, std::int64_t job, const std::vector<Promise>& promises,
                  SeenUse& seen) {
   const std::map<std::string, GpuUse> all = use_of(gpus.machine, ledger);
   bool first = true;
+  seen.filled = false;
   for (const Promise& promise : promises) {
     const auto found = all.find(promise.gpu);
     const auto gpu = std::find_if(gpus.server.gpus.begin(), gpus.server.gpus.end(),
@@ -157,6 +168,9 @@ void take_sample(const Gpus& gpus, const Ledger& ledger, std::int64_t job, const
     core::Bytes& peak = seen.peaks[promise.gpu];
     peak = std::max(peak, own);
     seen.hidden = seen.hidden || use.hidden;
+    constexpr std::int64_t kFull = 50;  // less than 2 % is left
+    const std::int64_t left = gpu->total.count() - others - own.count();
+    seen.filled = seen.filled || (own > promise.memory && left < gpu->total.count() / kFull);
     const auto is_there = [&](const Promise& other) { return other.gpu == promise.gpu; };
     for (const Entry* entry : ledger.running()) {
       const auto& held = entry->holding->promises;

@@ -1,7 +1,12 @@
 // Enters: a job that runs. Leaves: how it ended, whether for want of memory, and what it was seen to take. Meanwhile
-// signals go to the job's process group, what it writes on standard error to this program's, and whoever cancels it
-// is obeyed: SIGTERM to the group, SIGKILL ten seconds later. Memory is looked at every second, sooner at first:
-// what a job takes for less than that may not be seen. Units: bytes, seconds.
+// signals go to the job's process group, what it writes to this program's outputs, and whoever cancels it is obeyed:
+// SIGTERM to the group, SIGKILL ten seconds later. Memory is looked at every second, sooner at first: what a job takes
+// for less than that may not be seen. Units: bytes, seconds.
+//
+// A job that fails was out of memory if it has said so. Some say it elsewhere (torchrun --redirects, a log file of
+// their own): then what was seen tells, where it leaves little doubt. It exits with an error or aborts, no signal from
+// outside ends it; and at the last look before, at most two seconds ago, it had outgrown its promise on a GPU that was
+// full.
 #pragma once
 
 #include <map>
@@ -21,21 +26,28 @@ struct SeenUse {
   bool alone = true;                         ///< nobody else was seen on its GPUs
   bool hidden = false;                       ///< the driver does not tell what processes use
   core::Bytes had;                           ///< what it could have at the end on the smallest of its GPUs
+  bool filled = false;                       ///< at the last look it had outgrown its promise on a GPU that was full
 };
 
 struct JobEnd {
   int exit_code = 0;            ///< as shells have it: 128 and the signal's number
   bool said_no_memory = false;  ///< a message of a GPU that ran out
+  bool filled_gpu = false;      ///< no message, and what was seen tells the same
   bool cancelled = false;
   std::optional<core::Error> not_started;  ///< there is no such program
   SeenUse seen;
 
   /// Ended for want of GPU memory. What ends well was not harmed, whatever it printed.
-  [[nodiscard]] bool out_of_memory() const { return exit_code != 0 && said_no_memory && !cancelled && !not_started; }
+  [[nodiscard]] bool out_of_memory() const {
+    return exit_code != 0 && (said_no_memory || filled_gpu) && !cancelled && !not_started;
+  }
 };
 
 /// Lets the job begin, and returns once its first process has ended.
 [[nodiscard]] JobEnd supervise(std::int64_t job, Turn& turn, Site& site);
+
+/// Whether a program that ends so has failed by itself: with an error, or by abort().
+[[nodiscard]] bool failed_by_itself(int exit_code);
 
 /// Adds what is seen now to what was seen before; `had` is that of now.
 void take_sample(const Gpus& gpus, const Ledger& ledger, std::int64_t job, const std::vector<Promise>& promises,

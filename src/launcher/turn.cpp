@@ -185,7 +185,7 @@ core::Result<std::optional<Turn>> Waiting::promise(const Judgement& judgement, J
 void Waiting::sleep(Alarm& alarm) {
   const bool head = before_ == 0;
   const double seconds = head ? pause_ : stopped_.may_be_passed_soon() ? StoppedWaiters::kPatience : kWithoutBell;
-  alarm.sleep(seconds, {head ? -1 : end_of_before_.number()});
+  alarm.sleep(seconds, {{head ? -1 : end_of_before_.number(), POLLIN, 0}});
   const bool changed = alarm.journal_changed();
   pause_ = changed ? kFirstLook : std::min(2.0 * pause_, kLastLook);
   if (!head && alarm.rang(0)) before_ = -1;  // look who is before now

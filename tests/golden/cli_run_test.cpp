@@ -148,6 +148,81 @@ TEST_F(CliRun, CancelsWhoWaitsAndWhoRuns) {
   EXPECT_NE(testing::text_of(queue_ / "runs").find("runs#1 was cancelled"), std::string::npos);
 }
 
+TEST_F(CliRun, GoesPastAWaiterThatIsStopped) {
+  run_behind("--memory 30GiB --name runs --gpus 2 -- sleep 12", "runs");
+  ASSERT_TRUE(are_there(1));
+  run_behind("--memory 30GiB --name stopped -- true", "stopped");
+  ASSERT_TRUE(are_there(2));
+  const pid_t launcher = jobs()[1]["launcher_pid"].get<pid_t>();
+  ASSERT_EQ(kill(launcher, SIGSTOP), 0);
+  run_behind("--memory 5GiB --name behind -- true", "behind");
+  ASSERT_TRUE(wait_until([](const json& jobs) { return jobs.size() == 3 && jobs[1]["stopped"] == true; }));
+  const json all = jobs();
+  EXPECT_EQ(all[1]["why"], "its launcher is stopped; it keeps its place, and others go past it until kill -CONT " +
+                               std::to_string(launcher));
+  EXPECT_EQ(all[2]["why"], "about to start") << "nobody is before it, and it fits";
+  EXPECT_NE(run("queue").out.find("stopped#2"), std::string::npos);
+  ASSERT_TRUE(wait_until([](const json& jobs) { return jobs.size() == 2; })) << "the third has gone past";
+  EXPECT_EQ(jobs()[1]["name"], "stopped");
+  EXPECT_EQ(jobs()[1]["promised_bytes"], nullptr);
+  ASSERT_EQ(kill(launcher, SIGCONT), 0);
+  EXPECT_TRUE(nobody_is_there());
+  EXPECT_NE(testing::text_of(queue_ / "stopped").find("stopped#2 runs on"), std::string::npos);
+}
+
+TEST_F(CliRun, KillsAJobThatRunsAloneAndDoesNotEnd) {
+  run_behind("--memory 30GiB --name deaf -- sh -c 'trap \"\" TERM; while :; do sleep 1; done'", "deaf");
+  ASSERT_TRUE(wait_until([](const json& jobs) { return jobs.size() == 1 && jobs[0]["state"] == "running"; }));
+  ASSERT_EQ(kill(jobs()[0]["launcher_pid"].get<pid_t>(), SIGKILL), 0);
+  ASSERT_TRUE(wait_until([](const json& jobs) { return jobs.size() == 1; })) << "it runs on";
+  const Outcome result = run("cancel 1");
+  EXPECT_EQ(result.exit, 0) << result.err;
+  EXPECT_EQ(result.out, "deaf#1 is told to end\ndeaf#1 was killed, for it did not end by itself\n");
+  EXPECT_TRUE(jobs().empty());
+}
+
+TEST_F(CliRun, NamesDoNotSpeakToTheTerminal) {
+  run_behind("--memory 30GiB --name \"$(printf 'a\\033[2J')\" --gpus 2 -- sleep 2", "runs");
+  ASSERT_TRUE(are_there(1));
+  run_behind("--memory 30GiB --name \"$(printf 'b\\nc')\" -- true", "waits");
+  ASSERT_TRUE(are_there(2));
+  run_behind("--memory 30GiB --name third -- true", "third");
+  ASSERT_TRUE(are_there(3));
+  EXPECT_EQ(run("queue").out.find('\033'), std::string::npos);
+  EXPECT_EQ(run("cancel 2").out, "b?c#2 leaves the queue\n");
+  EXPECT_TRUE(nobody_is_there());
+  EXPECT_NE(testing::text_of(queue_ / "runs").find("a?[2J#1 runs on"), std::string::npos);
+  EXPECT_NE(testing::text_of(queue_ / "waits").find("b?c#2 was cancelled"), std::string::npos);
+  EXPECT_NE(testing::text_of(queue_ / "third").find("third#3 waits behind b?c#2"), std::string::npos);
+}
+
+TEST_F(CliRun, AMessageOnStandardOutputCountsToo) {
+  const std::string fails = "run --memory 2GiB --name job -- sh -c 'echo CUDA out of memory; exit 3'";
+  const Outcome to_file = run(fails);
+  EXPECT_EQ(to_file.exit, 3);
+  EXPECT_EQ(to_file.out, "CUDA out of memory\n");
+  EXPECT_NE(to_file.err.find("it ran out of memory once"), std::string::npos) << to_file.err;
+  const Outcome to_pipe = run(fails + " 2>'" + (queue_ / "pipe").string() + "' | cat");
+  EXPECT_EQ(to_pipe.out, "CUDA out of memory\n");
+  EXPECT_NE(testing::text_of(queue_ / "pipe").find("it ran out of memory once"), std::string::npos);
+  const Outcome harmless = run("run -q --memory 2GiB -- sh -c 'echo CUDA out of memory'");
+  EXPECT_EQ(harmless.exit, 0);
+  EXPECT_EQ(harmless.out, "CUDA out of memory\n");
+}
+
+TEST_F(CliRun, AJobThatFailsOnAFullGpuWasOutOfMemory) {
+  const std::string grown = kJob + std::string("42500000000 1.5 --exit 5");
+  const Outcome result = run("run --memory 8GiB --name job --retries 1 -- " + grown);
+  EXPECT_EQ(result.exit, 5);
+  EXPECT_NE(result.err.find("job#1 failed with exit code 5 when it had outgrown its promise and its GPU was full"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("is given up"), std::string::npos) << result.err;
+  const Outcome promised = run("run --memory 39GiB --name job -- " + (kJob + gib(39)) + " 0.5 --exit 5");
+  EXPECT_EQ(promised.exit, 5);
+  EXPECT_EQ(promised.err.find("again"), std::string::npos) << promised.err;
+}
+
 TEST_F(CliRun, AJobThatWasOutOfMemoryRunsAgainAlone) {
   // Beside the first job 16 GiB are left, and the second takes 20 where 8 were promised.
   run_behind("--memory 24GiB --name first --policy first-fit" + std::string(kNoFloor) + "-- " + (kJob + gib(24)) +
