@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Many short jobs from many shells through `gpumem run` on GPUs that are made up, while launchers and jobs are killed,
-disks are full and clocks jump.
+launchers are stopped for a while, disks are full and clocks jump.
 
     soak.py GPUMEM FOLDER [--jobs 300] [--shells 64] [--seed 1] [--seconds 0.05] [--clock LIBRARY]
 
@@ -137,6 +137,17 @@ def starve(site, job):
         pass
 
 
+def stop(site, job, seconds):
+    """Its launcher stops, and goes on later: others go past it meanwhile."""
+    with site.lock:
+        process = site.launchers.get(job["name"])
+        if process is None or process.pid != job["launcher_pid"]:
+            return
+        process.send_signal(signal.SIGSTOP)
+        site.counts["stopped for a while"] += 1
+    threading.Timer(seconds, process.send_signal, (signal.SIGCONT,)).start()
+
+
 def chaos(site, seed):
     random_ = random.Random(seed)
     while site.shells_done < site.arguments.shells:
@@ -146,10 +157,13 @@ def chaos(site, seed):
         if not jobs:
             continue
         job = random_.choice(jobs)
-        what = random_.choice(["launcher", "job", "both", "disk", "head"])
+        what = random_.choice(["launcher", "job", "both", "disk", "head", "stop"])
         if what == "head":
             waiting = [one for one in jobs if one["state"] == "waiting"]
             job, what = (waiting[0] if waiting else job), "launcher"
+        if what == "stop":
+            stop(site, job, random_.uniform(0, 5))
+            continue
         if what == "disk":
             starve(site, job)
             continue
