@@ -44,7 +44,8 @@ def gap(options, environment, folder, in_queue):
     else:
         one = subprocess.Popen(["sh", "-c", script, "sh", *first], env=environment)
     time.sleep(0.3)
-    two = launch(options, environment, "sh", "-c", f"date +%s.%N > {marks[1]}")
+    # The time first: to make a file may take longer than all that is measured.
+    two = launch(options, environment, "sh", "-c", f"now=$(date +%s.%N); echo $now > {marks[1]}")
     one.wait()
     two.wait()
     times = []
