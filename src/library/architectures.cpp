@@ -19,6 +19,7 @@
 #include "gpumem/architectures/impl/gpt_neo_inl.hpp"
 #include "gpumem/architectures/impl/gpt_neox_inl.hpp"
 #include "gpumem/architectures/impl/gptj_inl.hpp"
+#include "gpumem/architectures/impl/granitemoe_inl.hpp"
 #include "gpumem/architectures/impl/latent_attention_inl.hpp"
 #include "gpumem/architectures/impl/llama_inl.hpp"
 #include "gpumem/architectures/impl/megatron_inl.hpp"
@@ -36,3 +37,4 @@
 #include "gpumem/architectures/impl/t5_inl.hpp"
 #include "gpumem/architectures/impl/vit_inl.hpp"
 #include "gpumem/architectures/impl/whisper_inl.hpp"
+#include "gpumem/architectures/impl/xlnet_inl.hpp"

@@ -90,7 +90,8 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
     const auto graph = parse_summary(golden["config"].dump());
     ASSERT_TRUE(testing::succeeds(graph)) << file;
     EXPECT_EQ(graph->parameters(), golden["parameters"].get<std::int64_t>()) << file;
-    EXPECT_TRUE(graph->warnings().empty()) << file;
+    const bool mixes = golden["config"].contains("num_local_experts");  // which it says of the routing
+    EXPECT_EQ(graph->warnings().size(), mixes ? 1U : 0U) << file;
     const auto shared = std::make_shared<const ModelGraph>(*graph);
     for (const nlohmann::json& run : golden["runs"]) {
       analysis::Analysis analysis(job_of(shared, run));
@@ -103,7 +104,7 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
       if (std::abs(error) <= kTolerance) ++close;
     }
   }
-  EXPECT_GE(compared, 540U);
+  EXPECT_GE(compared, 576U);
   EXPECT_GE(close, compared * 17 / 20) << "within half a per cent";
 }
 

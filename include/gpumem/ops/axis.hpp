@@ -37,4 +37,11 @@ inline std::optional<std::vector<core::Dim>> wanted_dims(const model::Attributes
   return dims;
 }
 
+/// The dimensions of a shape.
+inline std::vector<core::Dim> dims_of(const core::Shape& shape) {
+  std::vector<core::Dim> dims;
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) dims.push_back(shape[axis]);
+  return dims;
+}
+
 }  // namespace gpumem::ops

@@ -1,6 +1,6 @@
 // Tokens [N, S, width] that go to experts, as rows [R N, width] (mixtures of experts as transformers loops over them):
-// what one expert gets, the sum that its results are added to. Which tokens an expert gets depends on the data; here
-// each gets as many.
+// what one expert gets, the sum that its results are added to; and rows in the order of their experts, of which each
+// takes a share. Which tokens an expert gets depends on the data; here each gets as many.
 #pragma once
 
 #include <algorithm>
@@ -41,10 +41,39 @@ inline core::Result<TensorId> record_gather(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size, .extras = indices, .extras_first = true});
 }
 
-/// Tensor.index_add_ on the first input.
+/// Tensor.index_add_ on the first input; with "copies" Tensor.index_add.
 inline core::Result<TensorId> record_scatter(const OpCall& call, Tape& tape) {
   if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
-  return tape.record({.inputs = call.tensors, .output = call.size, .kind = Output::in_place});
+  const bool copies = call.attributes.flag("copies", false);
+  return tape.record({.inputs = call.tensors, .output = call.size, .kind = copies ? Output::fresh : Output::in_place});
+}
+
+/// A share of the rows for each of so many "experts".
+inline core::Result<core::Shape> share_shape(const OpInput& input) {
+  core::Shape shape = input.inputs[0];
+  const std::int64_t experts = input.attributes.integer("experts").value_or(0);
+  if (experts < 1 || shape.rank() == 0 || shape[0].kind == core::Dim::Kind::unknown || shape[0].size % experts != 0)
+    return unfit(shape, "rows that the experts can share evenly");
+  shape.set(0, {shape[0].size / experts, shape[0].kind});
+  return shape;
+}
+
+/// Tensor.split over the rows: views, whose gradients are copied together.
+inline core::Result<TensorId> record_rows(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = tape.tensor(call.tensors[0]).size,
+                      .kind = Output::view,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .gradient = Gradient::joined});
+}
+
+/// One of the views: rows that lie together.
+inline core::Result<TensorId> record_share(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
+                      .kind = Output::view,
+                      .layout = tape.tensor(call.tensors[0]).layout,
+                      .gradient = Gradient::passed});
 }
 
 /// torch.zeros_like.
@@ -54,13 +83,19 @@ inline core::Result<TensorId> record_zeros(const OpCall& call, Tape& tape) {
 
 }  // namespace experts_detail
 
-inline constexpr std::array<Op, 3> kExpertsOps = {{
+inline constexpr std::array<Op, 5> kExpertsOps = {{
     {.traits = {.name = "gather_tokens", .family = OpFamily::other, .computes = false},
      .output_shape = experts_detail::gathered_shape,
      .record = experts_detail::record_gather},
     {.traits = {.name = "scatter_tokens", .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = experts_detail::record_scatter},
+    {.traits = {.name = "expert_rows", .family = OpFamily::view, .computes = false},
+     .output_shape = same_shape,
+     .record = experts_detail::record_rows},
+    {.traits = {.name = "expert_share", .family = OpFamily::view, .computes = false},
+     .output_shape = experts_detail::share_shape,
+     .record = experts_detail::record_share},
     {.traits = {.name = "token_zeros", .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = experts_detail::record_zeros},

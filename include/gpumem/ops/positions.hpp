@@ -1,6 +1,6 @@
 // What follows from where tokens stand, not from what they are: their positions (torch.arange), the tables of rotary
-// embeddings, additive causal masks; and what distances choose of scores. Each reads a tensor [N, S, ...] for its
-// number of tokens alone.
+// embeddings and of distances, additive causal masks, pairs of segments; and what distances choose of scores. Each
+// reads a tensor [N, S, ...] for its number of tokens alone.
 #pragma once
 
 #include <array>
@@ -72,6 +72,30 @@ inline core::Result<core::Shape> distances_shape(const OpInput& input) {
   return shape;
 }
 
+/// [2 S, N, width]: of each distance between two tokens, with a copy for each sample.
+inline core::Result<core::Shape> distance_table_shape(const OpInput& input) {
+  const core::Result<core::Dim> tokens = tokens_of(input);
+  if (!tokens) return tokens.error();
+  const auto width = input.attributes.integer("width");
+  if (!width) return missing("width");
+  const core::Checked distances = core::Checked(tokens->size) * 2;
+  if (!distances.valid()) return core::Error{core::ErrorCode::overflow, "has too many tokens", {}};
+  core::Shape shape;
+  for (const core::Dim dim : {core::Dim::fixed(*distances.value()), input.inputs[0][0], core::Dim::fixed(*width)}) {
+    shape.push_back(dim);
+  }
+  return shape;
+}
+
+/// [S, S, N, 2]: whether two tokens are of one segment, as one of two figures that is 1.
+inline core::Result<core::Shape> segment_pairs_shape(const OpInput& input) {
+  const core::Result<core::Dim> tokens = tokens_of(input);
+  if (!tokens) return tokens.error();
+  core::Shape shape;
+  for (const core::Dim dim : {*tokens, *tokens, input.inputs[0][0], core::Dim::fixed(2)}) shape.push_back(dim);
+  return shape;
+}
+
 /// [1, heads, S, S]: a bias of zeros.
 inline core::Result<core::Shape> zeros_shape(const OpInput& input) {
   const core::Result<core::Dim> tokens = tokens_of(input);
@@ -115,9 +139,40 @@ inline core::Result<TensorId> record_gather(const OpCall& call, Tape& tape) {
                       .no_gradient = 2});
 }
 
+/// torch.nn.functional.one_hot of integers, cast to the type of the model's activations.
+inline core::Result<TensorId> record_segment_pairs(const OpCall& call, Tape& tape) {
+  const TensorSize chosen = call.size.as(core::DType::int64);
+  return tape.record({.output = call.size, .scratch = {&chosen, 1}, .differentiable = false});
+}
+
+/// [.., S, 2 S] -> [.., S, S]: of each row the S distances that its token sees, one step further each row.
+inline core::Result<core::Shape> shifted_shape(const OpInput& input) {
+  core::Shape shape = input.inputs[0];
+  const std::size_t last = shape.rank() - 1;
+  const bool fits = shape.rank() >= 2 && shape[last].kind == core::Dim::Kind::fixed &&
+                    shape[last - 1].kind == core::Dim::Kind::fixed && shape[last].size / 2 == shape[last - 1].size &&
+                    shape[last].size % 2 == 0;
+  if (!fits) return unfit(shape, "rows of twice as many columns as there are rows");
+  shape.set(last, shape[last - 1]);
+  return shape;
+}
+
+/// XLNet's rel_shift_bnij: the rows seen one step aside, views, and aten::index_select of the first S columns, which
+/// keeps its indices. Backward adds into zeros of what it selected from, and copies these into zeros of the whole.
+inline core::Result<TensorId> record_shifted(const OpCall& call, Tape& tape) {
+  const auto tokens = static_cast<std::size_t>(call.output.rank() - 1);
+  const TensorSize columns = {call.output[tokens].size, 0, core::DType::int64};
+  const TensorSize whole = tape.tensor(call.tensors[0]).size;
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size,
+                      .extras = {&columns, 1},
+                      .extras_first = true,
+                      .backward_scratch = {&whole, 1}});
+}
+
 }  // namespace positions_detail
 
-inline constexpr std::array<Op, 6> kPositionsOps = {{
+inline constexpr std::array<Op, 9> kPositionsOps = {{
     {.traits = {.name = "positions", .family = OpFamily::other, .computes = false},
      .output_shape = positions_detail::positions_shape,
      .record = positions_detail::record_positions},
@@ -133,6 +188,15 @@ inline constexpr std::array<Op, 6> kPositionsOps = {{
     {.traits = {.name = "gather_distances", .family = OpFamily::other, .computes = false},
      .output_shape = positions_detail::gathered_shape,
      .record = positions_detail::record_gather},
+    {.traits = {.name = "distance_table", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::distance_table_shape,
+     .record = positions_detail::record_table},
+    {.traits = {.name = "segment_pairs", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::segment_pairs_shape,
+     .record = positions_detail::record_segment_pairs},
+    {.traits = {.name = "relative_shift", .family = OpFamily::other, .computes = false},
+     .output_shape = positions_detail::shifted_shape,
+     .record = positions_detail::record_shifted},
     {.traits = {.name = "causal_mask", .family = OpFamily::other, .computes = false},
      .output_shape = positions_detail::mask_shape,
      .record = positions_detail::record_table},

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
 #include "gpumem/ops/axis.hpp"
 
@@ -192,15 +193,22 @@ inline core::Result<core::Shape> unsqueeze_shape(const OpInput& input) {
 }
 
 /// Axis "dim" becomes axes of "sizes"; one -1 stands for what is left, and for the batch if the axis grows with it.
+/// With a second input there is one more in front, of that one's first size.
 inline core::Result<core::Shape> unflatten_shape(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
-  const auto* sizes = list_of(input.attributes, "sizes");
+  const auto* given_sizes = list_of(input.attributes, "sizes");
   const auto axis = axis_of(shape, input.attributes.integer("dim").value_or(0));
-  if (sizes == nullptr) return missing("sizes");
+  if (given_sizes == nullptr) return missing("sizes");
   if (!axis || shape[*axis].kind == core::Dim::Kind::unknown) return unfit(shape, "a known size on axis dim");
+  std::vector<std::int64_t> sizes = *given_sizes;
+  if (input.inputs.size() > 1) {
+    const core::Shape& like = input.inputs[1];
+    if (like.rank() == 0 || like[0].kind != core::Dim::Kind::fixed) return unfit(like, "a known first size");
+    sizes.insert(sizes.begin(), like[0].size);
+  }
   core::Checked product = 1;
   std::size_t open = 0;
-  for (const std::int64_t size : *sizes) {
+  for (const std::int64_t size : sizes) {
     if (size != -1) product *= size;
     if (size == -1) ++open;
     if (size == 0 || size < -1) return core::Error{core::ErrorCode::malformed_input, "has sizes below 1", {}};
@@ -214,18 +222,19 @@ inline core::Result<core::Shape> unflatten_shape(const OpInput& input) {
   bool fits = true;
   for (std::size_t at = 0; at < shape.rank(); ++at) {
     if (at != *axis) fits = result.push_back(shape[at]) && fits;
-    for (std::size_t part = 0; at == *axis && part < sizes->size(); ++part) {
-      const std::int64_t size = (*sizes)[part];
+    for (std::size_t part = 0; at == *axis && part < sizes.size(); ++part) {
+      const std::int64_t size = sizes[part];
       fits = result.push_back(size == -1 ? core::Dim{whole.size / given, whole.kind} : core::Dim::fixed(size)) && fits;
     }
   }
   return fits ? core::Result<core::Shape>(result) : unfit(shape, "fewer sizes");
 }
 
-/// Axes of size 1, and new ones in front, stretch to "shape"; -1 keeps an axis.
+/// Axes of size 1, and new ones in front, stretch to "shape", in which -1 keeps an axis; or to that of a second input.
 inline core::Result<core::Shape> expand_shape(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
-  const auto wanted = wanted_dims(input.attributes);
+  auto wanted = wanted_dims(input.attributes);
+  if (input.inputs.size() > 1) wanted = dims_of(input.inputs[1]);
   if (!wanted) return missing("shape");
   if (wanted->size() < shape.rank()) return unfit(shape, "a shape of as many axes");
   const std::size_t added = wanted->size() - shape.rank();

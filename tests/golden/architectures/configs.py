@@ -58,6 +58,19 @@ T5 = {
     "dropout_rate": 0.1,
 }
 
+XLNET = {
+    "model_type": "xlnet",
+    "d_model": 256,
+    "n_layer": 4,
+    "n_head": 8,
+    "d_head": 32,
+    "d_inner": 1024,
+    "vocab_size": 1000,
+    "ff_activation": "gelu",
+    "dropout": 0.1,
+    "summary_last_dropout": 0.1,
+}
+
 CONFIGS: dict[str, dict[str, Any]] = {
     "llama": {"model_type": "llama", **GATED, "num_key_value_heads": 2},
     "mistral": {"model_type": "mistral", **GATED, "num_key_value_heads": 8, "head_dim": 64},
@@ -66,6 +79,18 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "granite": {
         "model_type": "granite",
         **GATED,
+        "tie_word_embeddings": True,
+        "embedding_multiplier": 12.0,
+        "residual_multiplier": 0.2,
+        "logits_scaling": 9.0,
+    },
+    "granitemoe": {
+        "model_type": "granitemoe",
+        **GATED,
+        "intermediate_size": 128,
+        "num_key_value_heads": 2,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
         "tie_word_embeddings": True,
         "embedding_multiplier": 12.0,
         "residual_multiplier": 0.2,
@@ -245,6 +270,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "share_att_key": True,
         "pos_att_type": ["p2c", "c2p"],
     },
+    "xlnet": {**XLNET, "architectures": ["XLNetForSequenceClassification"]},
+    "xlnet_lm": {**XLNET, "architectures": ["XLNetLMHeadModel"]},
     "modernbert": {
         "model_type": "modernbert",
         "architectures": ["ModernBertForMaskedLM"],

@@ -49,7 +49,8 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, batch: int, tokens: int
     if "num_mel_bins" in config:
         frames = 2 * config["max_source_positions"]
         return [torch.zeros(batch, config["num_mel_bins"], frames, dtype=dtype, device="cuda"), *ids]
-    return [*ids, torch.zeros(batch, tokens, dtype=torch.int64, device="cuda")]
+    further = 2 if config["model_type"] == "xlnet" else 1  # with the segments' ids
+    return [*ids, *(torch.zeros(batch, tokens, dtype=torch.int64, device="cuda") for _ in range(further))]
 
 
 def adapt_model(model: torch.nn.Module, adapting: dict[str, Any], precision: str, checkpointing: bool) -> None:

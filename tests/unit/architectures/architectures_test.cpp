@@ -196,6 +196,16 @@ constexpr Published kPublished[] =
          R"({"model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"], "d_model": 768, "encoder_layers": 12, "decoder_layers": 12, "encoder_attention_heads": 12, "decoder_attention_heads": 12, "encoder_ffn_dim": 3072, "decoder_ffn_dim": 3072, "num_mel_bins": 80, "max_source_positions": 1500, "max_target_positions": 448, "vocab_size": 51865})"},
         {"whisper-large-v3", 1'543'490'560,
          R"({"model_type": "whisper", "architectures": ["WhisperForConditionalGeneration"], "d_model": 1280, "encoder_layers": 32, "decoder_layers": 32, "encoder_attention_heads": 20, "decoder_attention_heads": 20, "encoder_ffn_dim": 5120, "decoder_ffn_dim": 5120, "num_mel_bins": 128, "max_source_positions": 1500, "max_target_positions": 448, "vocab_size": 51866})"},
+        {"xlnet-base-cased", 116'718'336,
+         R"({"model_type": "xlnet", "architectures": ["XLNetModel"], "attn_type": "bi", "bi_data": false, "clamp_len": -1, "d_head": 64, "d_inner": 3072, "d_model": 768, "dropout": 0.1, "ff_activation": "gelu", "mem_len": null, "n_head": 12, "n_layer": 12, "reuse_len": null, "same_length": false, "summary_activation": "tanh", "summary_last_dropout": 0.1, "summary_type": "last", "summary_use_proj": true, "untie_r": true, "vocab_size": 32000})"},
+        {"xlnet-base-cased-lm", 116'750'336,
+         R"({"model_type": "xlnet", "architectures": ["XLNetLMHeadModel"], "attn_type": "bi", "bi_data": false, "clamp_len": -1, "d_head": 64, "d_inner": 3072, "d_model": 768, "dropout": 0.1, "ff_activation": "gelu", "mem_len": null, "n_head": 12, "n_layer": 12, "reuse_len": null, "same_length": false, "summary_activation": "tanh", "summary_last_dropout": 0.1, "summary_type": "last", "summary_use_proj": true, "untie_r": true, "vocab_size": 32000})"},
+        {"xlnet-large-cased", 360'268'800,
+         R"({"model_type": "xlnet", "architectures": ["XLNetModel"], "attn_type": "bi", "bi_data": false, "clamp_len": -1, "d_head": 64, "d_inner": 4096, "d_model": 1024, "dropout": 0.1, "ff_activation": "gelu", "mem_len": null, "n_head": 16, "n_layer": 24, "reuse_len": null, "same_length": false, "summary_activation": "tanh", "summary_last_dropout": 0.1, "summary_type": "last", "summary_use_proj": true, "untie_r": true, "vocab_size": 32000})"},
+        {"granite-3.0-1b-a400m", 1'334'628'352,
+         R"({"model_type": "granitemoe", "architectures": ["GraniteMoeForCausalLM"], "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 16, "num_key_value_heads": 8, "intermediate_size": 512, "num_local_experts": 32, "num_experts_per_tok": 8, "vocab_size": 49155, "attention_multiplier": 0.015625, "embedding_multiplier": 12.0, "logits_scaling": 6.0, "residual_multiplier": 0.22, "tie_word_embeddings": true})"},
+        {"powermoe-3b", 3'298'788'864,
+         R"({"model_type": "granitemoe", "architectures": ["GraniteMoeForCausalLM"], "hidden_size": 1536, "num_hidden_layers": 32, "num_attention_heads": 24, "num_key_value_heads": 8, "intermediate_size": 512, "num_local_experts": 40, "num_experts_per_tok": 8, "vocab_size": 49152, "attention_multiplier": 0.015625, "embedding_multiplier": 12.0, "logits_scaling": 6.0, "residual_multiplier": 0.22, "tie_word_embeddings": true})"},
         {"megatron-gpt3-345m", 354'871'296,
          R"({"model_type": "megatron_gpt", "num_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "padded_vocab_size": 50304, "max_position_embeddings": 1024})"},
 };
@@ -250,6 +260,37 @@ TEST(ReadConfig, TellsTheHeadByTheClass) {
   EXPECT_EQ(parameters("LlamaForTokenClassification"), body + 64 * 2 + 2);
   EXPECT_EQ(parameters("LlamaForQuestionAnswering"), body + 64 * 2 + 2);
   EXPECT_EQ(parameters("LlamaForSomethingElse"), body + 64 * 100) << "what it usually is";
+}
+
+TEST(ReadConfig, GivesXLNetTheHeadOfItsClass) {
+  const auto parameters = [](std::string_view name, std::string_view more = "") {
+    const auto graph = read(R"({"model_type": "xlnet", "d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128,
+      "vocab_size": 100, "architectures": [")" +
+                            std::string(name) + "\"]" + std::string(more) + "}");
+    EXPECT_TRUE(succeeds(graph)) << name;
+    return graph ? graph->parameters() : 0;
+  };
+  const std::int64_t body = parameters("XLNetModel");
+  constexpr std::int64_t kSquare = 64 * 64 + 64;
+  EXPECT_EQ(parameters("XLNetLMHeadModel"), body + 100) << "the weight is the embedding's";
+  EXPECT_EQ(parameters("XLNetForTokenClassification"), body + 64 * 2 + 2);
+  EXPECT_EQ(parameters("XLNetForSequenceClassification"), body + kSquare + 64 * 2 + 2);
+  EXPECT_EQ(parameters("XLNetForSequenceClassification", R"(, "summary_use_proj": false)"), body + 64 * 2 + 2);
+  EXPECT_EQ(parameters("XLNetForQuestionAnsweringSimple"), body + 64 * 2 + 2);
+  constexpr std::int64_t kTwice = 2 * 64 * 64 + 64;
+  EXPECT_EQ(parameters("XLNetForQuestionAnswering"), body + 65 + (kTwice + 2 * 64 + 65) + (kTwice + 64))
+      << "logits of the start, of the end, of whether there is an answer";
+}
+
+TEST(ReadConfig, RefusesAnXLNetThatIsNotFineTunedSo) {
+  const auto xlnet = [](std::string_view more) {
+    return read(R"({"model_type": "xlnet", "d_model": 64, "n_layer": 2, "n_head": 4, "d_inner": 128,
+      "vocab_size": 100, )" +
+                std::string(more) + "}");
+  };
+  EXPECT_TRUE(fails(xlnet(R"("d_head": 32)"), ErrorCode::malformed_input, 0, "d_model / n_head"));
+  EXPECT_TRUE(fails(xlnet(R"("attn_type": "uni")"), ErrorCode::malformed_input, 0, "both directions"));
+  EXPECT_TRUE(fails(xlnet(R"("summary_type": "attn")"), ErrorCode::malformed_input, 0, "last, first, mean"));
 }
 
 TEST(ReadConfig, ReadsAnEncoderAlone) {

@@ -45,5 +45,33 @@ TEST(Experts, AddTheirResultsIntoOneTensor) {
   EXPECT_TRUE(tape.tensor(*sum).requires_grad);
 }
 
+TEST(Experts, ShareRowsThatLieInTheirOrder) {
+  const core::Shape rows = shape({core::Dim::batch(24), 64});
+  EXPECT_EQ(output_text("expert_rows", "", {rows}), "[24N, 64]");
+  EXPECT_EQ(output_text("expert_share", "experts=8", {rows}), "[3N, 64]");
+  EXPECT_EQ(output_text("gather_tokens", "experts=8, per_token=2, ranks=8", {shape({N, 12, 64})}), "[24N, 64]")
+      << "all rows";
+  EXPECT_FALSE(output("expert_share", "experts=5", {rows}));
+  EXPECT_FALSE(output("expert_share", "experts=0", {rows}));
+}
+
+TEST(Experts, AddIntoACopyWhereTheSumMustStand) {
+  Tape tape;
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  const TensorId made = tape.record({.output = {50, 1}, .parameters = {&parameter, 1}});
+  const TensorId zeros = tape.record({.output = {200, 1}, .differentiable = false});
+  const std::array<TensorId, 2> both = {zeros, made};
+  const std::array<model::Attribute, 1> copies = {{{"copies", true}}};
+  OpCall call;
+  call.tensors = both;
+  call.size = {200, 1};
+  call.attributes = model::Attributes(copies);
+  const auto sum = testing::op("scatter_tokens").record(call, tape);
+  ASSERT_TRUE(sum);
+  EXPECT_EQ(tape.tensor(*sum).storage, *sum);
+  EXPECT_TRUE(tape.tensor(*sum).requires_grad);
+}
+
 }  // namespace
 }  // namespace gpumem::ops

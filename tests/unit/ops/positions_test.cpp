@@ -21,10 +21,14 @@ TEST(Positions, FollowTheNumberOfTokens) {
   EXPECT_EQ(output_text("causal_mask", "padded=True", ids), "[N, 1, 7, 7]");
   EXPECT_EQ(output_text("relative_positions", "", ids), "[7, 7]");
   EXPECT_EQ(output_text("relative_zeros", "heads=8", ids), "[1, 8, 7, 7]");
+  EXPECT_EQ(output_text("distance_table", "width=64", ids), "[14, N, 64]");
+  EXPECT_EQ(output_text("segment_pairs", "", ids), "[7, 7, N, 2]");
 }
 
-/// What is made of the number of tokens alone; the other op gathers from scores.
-bool reads_sizes_alone(const Op& op) { return op.traits.name != "gather_distances"; }
+/// What is made of the number of tokens alone; the other ops choose from scores.
+bool reads_sizes_alone(const Op& op) {
+  return op.traits.name != "gather_distances" && op.traits.name != "relative_shift";
+}
 
 TEST(Positions, AskForALength) {
   for (const Op& op : kPositionsOps) {
@@ -33,6 +37,32 @@ TEST(Positions, AskForALength) {
                       ErrorCode::missing_information, 0, "--seq"))
         << op.traits.name;
   }
+}
+
+TEST(RelativeShift, TakesHalfOfTheDistances) {
+  EXPECT_EQ(output_text("relative_shift", "", {shape({N, 8, 7, 14})}), "[N, 8, 7, 7]");
+  EXPECT_FALSE(output("relative_shift", "", {shape({N, 8, 7, 13})}));
+  EXPECT_FALSE(output("relative_shift", "", {shape({N, 8, 7, 15})}));
+  EXPECT_FALSE(output("relative_shift", "", {shape({N, 8, 14, 14})}));
+  EXPECT_FALSE(output("relative_shift", "", {shape({14})}));
+}
+
+TEST(RelativeShift, KeepsItsColumnsAndNotTheScores) {
+  Tape tape;
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  const TensorId scores = tape.record({.output = {98, 1}, .parameters = {&parameter, 1}});
+  OpCall call;
+  call.tensors = {&scores, 1};
+  call.output = shape({N, 7, 7});
+  call.size = {49, 1};
+  const auto shifted = testing::op("relative_shift").record(call, tape);
+  ASSERT_TRUE(shifted);
+  const Function& function = tape.functions().back();
+  ASSERT_EQ(function.saved.count, 1U);
+  EXPECT_EQ(tape.tensor(tape.list(function.saved)[0]).size.bytes(1).value(), 7 * 8) << "numbers of columns";
+  ASSERT_EQ(function.backward_scratch.count, 1U);
+  EXPECT_EQ(tape.tensor(tape.list(function.backward_scratch)[0]).size.bytes(1).value(), 98 * 4);
 }
 
 TEST(Positions, EndWhereTheTableDoes) {

@@ -119,6 +119,18 @@ TEST(Unflatten, TakesAnAxisApart) {
   EXPECT_FALSE(output("unflatten", "dim=1, sizes=(1, 1, 1, 1, 1, 1, 1, 116)", {shape({N, 116, 7})}));
 }
 
+TEST(Unflatten, TakesItsFirstSizeFromAnotherTensor) {
+  const core::Shape rows = shape({Dim::batch(7), 5});
+  EXPECT_EQ(output_text("unflatten", "dim=0, sizes=(-1,)", {rows, shape({7, 7, N})}), "[7, N, 5]");
+  EXPECT_FALSE(output("unflatten", "dim=0, sizes=(-1,)", {rows, shape({6, N})})) << "does not divide";
+  EXPECT_FALSE(output("unflatten", "dim=0, sizes=(-1,)", {rows, shape({N, 7})})) << "the batch";
+}
+
+TEST(Expand, StretchesToAnotherTensorsShape) {
+  EXPECT_EQ(output_text("expand", "", {shape({N, 1, 7}), shape({N, 5, 7})}), "[N, 5, 7]");
+  EXPECT_FALSE(output("expand", "", {shape({N, 2, 7}), shape({N, 5, 7})}));
+}
+
 TEST(Squeeze, DropsAnAxisOfOne) {
   EXPECT_EQ(output_text("squeeze", "dim=1", {shape({N, 1, 7})}), "[N, 7]");
   EXPECT_EQ(output_text("squeeze", "dim=-1", {shape({N, 7, 1})}), "[N, 7]");

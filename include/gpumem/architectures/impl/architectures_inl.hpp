@@ -22,6 +22,7 @@
 #include "gpumem/architectures/gpt_neo.hpp"
 #include "gpumem/architectures/gpt_neox.hpp"
 #include "gpumem/architectures/gptj.hpp"
+#include "gpumem/architectures/granitemoe.hpp"
 #include "gpumem/architectures/llama.hpp"
 #include "gpumem/architectures/megatron.hpp"
 #include "gpumem/architectures/mixtral.hpp"
@@ -37,6 +38,7 @@
 #include "gpumem/architectures/t5.hpp"
 #include "gpumem/architectures/vit.hpp"
 #include "gpumem/architectures/whisper.hpp"
+#include "gpumem/architectures/xlnet.hpp"
 #include "gpumem/core/json_document.hpp"
 
 namespace gpumem::architectures {
@@ -144,11 +146,12 @@ GPUMEM_INLINE void warn_of_unread(const ConfigFields& config, model::GraphBuilde
 }  // namespace architectures_detail
 
 GPUMEM_INLINE const Architectures& architectures() {
-  static const Architectures kAll = {
-      &albert(), &bart(),     &bert(),       &bloom(),      &clip(),        &deberta(), &deepseek(), &distilbert(),
-      &falcon(), &gemma(),    &glm(),        &gpt2(),       &gpt_bigcode(), &gpt_neo(), &gpt_neox(), &gptj(),
-      &llama(),  &megatron(), &mixtral(),    &modernbert(), &mpt(),         &olmo(),    &opt(),      &phi(),
-      &phi3(),   &stablelm(), &starcoder2(), &swin(),       &t5(),          &vit(),     &whisper()};
+  static const Architectures kAll = {&albert(),      &bart(),       &bert(),       &bloom(), &clip(),  &deberta(),
+                                     &deepseek(),    &distilbert(), &falcon(),     &gemma(), &glm(),   &gpt2(),
+                                     &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),   &gptj(),  &llama(), &megatron(),
+                                     &mixtral(),     &modernbert(), &mpt(),        &olmo(),  &opt(),   &phi(),
+                                     &phi3(),        &stablelm(),   &starcoder2(), &swin(),  &t5(),    &vit(),
+                                     &whisper(),     &granitemoe(), &xlnet()};
   return kAll;
 }
 

@@ -8,10 +8,11 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, decoders, encoder_decoders, encoders, gemma, latest_decoders, latest_encoders, llama, more_decoders, towers
+from . import bloom, decoders, encoder_decoders, encoders, gemma, granitemoe, latest_decoders, latest_encoders, llama, more_decoders, towers, xlnet
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
+    **granitemoe.BUILDERS,
     **gemma.BUILDERS,
     **decoders.BUILDERS,
     **more_decoders.BUILDERS,
@@ -19,6 +20,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **latest_decoders.BUILDERS,
     **encoders.BUILDERS,
     **latest_encoders.BUILDERS,
+    **xlnet.BUILDERS,
     **towers.BUILDERS,
     **encoder_decoders.BUILDERS,
 }
