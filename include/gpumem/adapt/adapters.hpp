@@ -1,9 +1,9 @@
-// Enters: a linear layer of the frozen base and what its adapter is like. Leaves: the adapter's layers, wired as PEFT
-// calls them. Units: the rank in features.
+// Enters: a linear layer or an embedding of the frozen base and what its adapter is like. Leaves: the adapter's layers,
+// wired as PEFT calls them. Units: the rank in features.
 //
-// Source: PEFT 0.14, tuners/lora: layer.py (Linear.forward), bnb.py (Linear4bit, which copies the base's output;
-// Linear8bitLt), gptq.py (which adds to it in place). x is cast to the adapter's type; over a quantised base it is not
-// under autocast, and what B leaves is cast back in place of the sum.
+// Source: PEFT 0.14, tuners/lora: layer.py (Linear.forward, Embedding.forward), bnb.py (Linear4bit, which copies the
+// base's output; Linear8bitLt), gptq.py (which adds to it in place). x is cast to the adapter's type; over a quantised
+// base it is not under autocast, and what B leaves is cast back in place of the sum.
 #pragma once
 
 #include "gpumem/adapt/base_linears.hpp"
@@ -15,6 +15,10 @@ namespace gpumem::adapt {
 /// Puts the adapter of a layer of the source behind it, which was copied last; who reads the layer reads their sum.
 void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
                  const model::TrainingJob& job, model::Quantization quantization);
+
+/// The same of an embedding: F.embedding of A's transpose, times B's. There is no dropout.
+void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseEmbedding& base,
+                 const model::TrainingJob& job);
 
 }  // namespace gpumem::adapt
 

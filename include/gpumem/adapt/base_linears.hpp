@@ -1,5 +1,6 @@
 // Enters: a wired graph. Leaves: its linear layers, by what adapters and quantised weights ask of them: their names,
-// their sides, and which of them is the model's output. Units: features.
+// their sides, and which of them is the model's output; and its embeddings, which adapters may stand on too. Units:
+// features; rows of a table.
 //
 // Source: transformers 4.46 integrations/bitsandbytes.py, get_keys_to_not_convert: the output embedding, what is tied,
 // and the last module stay as they are. PEFT 0.14 tuners/tuners_utils.py, _maybe_include_all_linear_layers: all-linear
@@ -29,6 +30,15 @@ struct BaseLinear {
   }
 };
 
+struct BaseEmbedding {
+  std::uint32_t layer = 0;
+  std::int64_t rows = 0;
+  std::int64_t width = 0;
+  std::string path = {};  ///< "model.embed_tokens"
+};
+
+/// In the order of the layers.
+[[nodiscard]] std::vector<BaseEmbedding> base_embeddings(const connect::WiredGraph& wired);
 /// In the order of the layers. Modules that are called again are there again.
 [[nodiscard]] std::vector<BaseLinear> base_linears(const connect::WiredGraph& wired);
 

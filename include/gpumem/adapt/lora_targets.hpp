@@ -1,6 +1,6 @@
-// Enters: a model's linear layers and the names of an adapter's targets. Leaves: which of the layers get adapters.
-// Source: PEFT 0.14: utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (the usual targets of a
-// model), tuners/tuners_utils.py, check_target_module_exists (a module's whole name, or its last parts).
+// Enters: a model's linear layers and embeddings, and the names of an adapter's targets. Leaves: which of the layers
+// get adapters. Source: PEFT 0.14: utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (the usual
+// targets of a model), tuners/tuners_utils.py, check_target_module_exists (a module's whole name, or its last parts).
 #pragma once
 
 #include <string>
@@ -14,12 +14,15 @@ namespace gpumem::adapt {
 
 struct LoraTargets {
   std::vector<bool> chosen;          ///< by place in the list of linear layers: whether it gets an adapter
-  std::vector<std::string> unknown;  ///< names that no linear layer has: PEFT takes them, if another name is known
+  std::vector<bool> embeddings;      ///< the same of the list of embeddings
+  std::vector<std::string> unknown;  ///< names that no such layer has: PEFT takes them, if another name is known
 };
 
 /// `targets`: "q_proj+v_proj", "all-linear", "all-linear+lm_head"; empty: the usual ones of the model, by the names
-/// that its layers have. Errors: invalid_argument where no name is known; missing_information where no usual ones are.
-[[nodiscard]] core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets);
+/// that its layers have. An embedding gets an adapter where a name says it. Errors: invalid_argument where no name is
+/// known; missing_information where no usual ones are.
+[[nodiscard]] core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets,
+                                                     const std::vector<BaseEmbedding>& embeddings = {});
 
 }  // namespace gpumem::adapt
 

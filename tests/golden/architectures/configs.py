@@ -356,18 +356,31 @@ ADAPTED: dict[str, str] = {
 }
 
 
+#: The same with adapters on embeddings: of a model whose head is tied to them, and of one whose head is not.
+ADAPTED_EMBEDDINGS = ("llama_embeddings", "qwen2_embeddings")
+
+
+def run(targets: str, dtype: str = "fp32", dropout: float = 0.0, quantize: str = "none") -> dict[str, Any]:
+    """Adapters by the names that gpumem has for what they are like."""
+    return {
+        "lora": 16,
+        "lora_targets": targets,
+        "lora_dtype": dtype,
+        "lora_dropout": dropout,
+        "quantize": quantize,
+    }
+
+
+def embedding_runs(precision: str) -> list[dict[str, Any]]:
+    """Adapters on the embedding beside the usual targets, and on the head too."""
+    runs = [run("q_proj+v_proj+embed_tokens"), run("all-linear+embed_tokens+lm_head", dropout=0.05)]
+    if precision != "fp32":
+        runs.append(run("q_proj+v_proj+embed_tokens", quantize="nf4"))
+    return runs
+
+
 def adapting_runs(usual: str, precision: str) -> list[dict[str, Any]]:
     """Adapters of a model in one precision: on the usual targets and on all, with dropout, in bf16, over four bits."""
-
-    def run(targets: str, dtype: str = "fp32", dropout: float = 0.0, quantize: str = "none") -> dict[str, Any]:
-        return {
-            "lora": 16,
-            "lora_targets": targets,
-            "lora_dtype": dtype,
-            "lora_dropout": dropout,
-            "quantize": quantize,
-        }
-
     runs = [run(usual), run("all-linear", dropout=0.05)]
     if precision != "fp32":
         runs += [run("all-linear", quantize="nf4-double"), run(usual, dropout=0.1, quantize="nf4")]

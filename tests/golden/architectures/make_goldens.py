@@ -23,11 +23,11 @@ sys.path[:0] = [str(HERE.parents[2] / "src" / "python"), str(HERE)]
 sys.dont_write_bytecode = True
 
 import torch  # noqa: E402
-from configs import ADAPTED, CONFIGS, adapting_runs, sizes_of  # noqa: E402
+from configs import ADAPTED, ADAPTED_EMBEDDINGS, CONFIGS, adapting_runs, embedding_runs, sizes_of  # noqa: E402
 from gpumem.record.recorder import recording  # noqa: E402
 from gpumem.record.run import Allocate, Free, Run  # noqa: E402
 from models import BUILDERS  # noqa: E402
-from models.adapters import adapt, require_input_gradients  # noqa: E402
+from models.adapters import LoraEmbedding, adapt, require_input_gradients  # noqa: E402
 
 #: The precisions as gpumem names them: the type of the weights, and autocast's.
 PRECISIONS: dict[str, tuple[torch.dtype, Any]] = {
@@ -57,7 +57,8 @@ def adapt_model(model: torch.nn.Module, adapting: dict[str, Any], precision: str
     dtype, autocast = PRECISIONS[precision]
     adapt(model, adapting, dtype, autocast or dtype)
     if checkpointing:
-        require_input_gradients(next(each for each in model.modules() if isinstance(each, torch.nn.Embedding)))
+        tables = (torch.nn.Embedding, LoraEmbedding)
+        require_input_gradients(next(each for each in model.modules() if isinstance(each, tables)))
 
 
 def program(
@@ -131,12 +132,13 @@ def write(path: pathlib.Path, config: dict[str, Any], runs: list[dict[str, Any]]
 
 
 def write_adapted(name: str) -> None:
-    config = CONFIGS[name]
+    model, _, embeddings = name.partition("_")
+    config = CONFIGS[model]
     runs = [
         measure(config, precision, checkpointing, *sizes_of(config)[0], adapting=adapting)
         for precision in PRECISIONS
         for checkpointing in (False, True)
-        for adapting in adapting_runs(ADAPTED[name], precision)
+        for adapting in (embedding_runs(precision) if embeddings else adapting_runs(ADAPTED[model], precision))
     ]
     write(HERE / "adapted" / f"{name}.json", config, runs)
 
@@ -144,7 +146,7 @@ def write_adapted(name: str) -> None:
 def main() -> None:
     warnings.simplefilter("ignore")
     if "--adapted" in sys.argv:
-        for name in sys.argv[2:] or ADAPTED:
+        for name in sys.argv[2:] or [*ADAPTED, *ADAPTED_EMBEDDINGS]:
             write_adapted(name)
         return
     for name in sys.argv[1:] or CONFIGS:

@@ -42,6 +42,22 @@ TEST(Adapters, StandBesideALinearLayer) {
   EXPECT_EQ(adapter(with_adapter(model::Quantization::none, 0.1)), wanted);
 }
 
+TEST(Adapters, OfAnEmbeddingLookTheirRowsUp) {
+  TrainingJob job = testing::small_model();
+  job.lora = 2;
+  job.lora_targets = "embed";
+  const Lines lines = adapted_lines(job);
+  ASSERT_GT(lines.size(), 5U);
+  EXPECT_EQ(lines[0], "0 embedding model.embed [N, 4, 16] <- -1 frozen");
+  EXPECT_EQ(lines[1], "1 embedding model.embed.lora_embedding_A.default [N, 4, 2] <- -1");
+  EXPECT_EQ(lines[2], "2 linear model.embed.lora_embedding_B.default [N, 4, 16] <- 1");
+  EXPECT_EQ(lines[3], "3 mul model.embed.mul [N, 4, 16] <- 2");
+  EXPECT_EQ(lines[4], "4 adapter_sum model.embed.adapter_sum [N, 4, 16] <- 0 <- 3 <- -1");
+  EXPECT_EQ(lines[5], "5 linear model.layers.0.q_proj [N, 4, 16] <- 4 frozen");
+  job.activation_checkpointing = true;
+  EXPECT_EQ(adapted_lines(job)[1], lines[1]) << "it needs gradients by itself";
+}
+
 TEST(Adapters, OverFourBitsCopyTheBasesOutput) {
   const Lines wanted = {"4 clone clone [N, 4, 16] <- 3",
                         "5 cast cast [N, 4, 16] <- 2",

@@ -51,6 +51,22 @@ TEST(LoraTargets, AreWholeNamesOrTheirLastParts) {
   EXPECT_EQ(chosen(linears, "a.up"), "a.up");
 }
 
+TEST(LoraTargets, MayBeEmbeddings) {
+  const auto linears = layers({"model.layers.0.up", "lm_head"});
+  const std::vector<BaseEmbedding> embeddings = {{0, 100, 8, "model.embed_tokens"}, {1, 50, 8, "model.positions"}};
+  const auto found = lora_targets(linears, "up+embed_tokens", embeddings);
+  ASSERT_TRUE(testing::succeeds(found));
+  EXPECT_EQ(found->chosen, (std::vector<bool>{true, false}));
+  EXPECT_EQ(found->embeddings, (std::vector<bool>{true, false}));
+  EXPECT_TRUE(found->unknown.empty());
+  const auto alone = lora_targets(linears, "embed_tokens", embeddings);
+  ASSERT_TRUE(testing::succeeds(alone));
+  EXPECT_EQ(alone->chosen, (std::vector<bool>{false, false}));
+  const auto all = lora_targets(linears, "all-linear", embeddings);
+  ASSERT_TRUE(testing::succeeds(all));
+  EXPECT_EQ(all->embeddings, (std::vector<bool>{false, false})) << "where a name says it";
+}
+
 TEST(LoraTargets, OfWhichSomeAreKnownAreTaken) {
   const auto found = lora_targets(layers({"a.up", "a.down"}), "up+c_attn");
   ASSERT_TRUE(testing::succeeds(found));

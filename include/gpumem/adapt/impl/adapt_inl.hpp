@@ -60,10 +60,11 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   core::Result<std::vector<model::WeightStorage>> storage = weight_storage(wired, linears, job);
   if (!storage) return storage.error();
   const bool own = is_litgpt_model(wired.graph(), job);
-  LoraTargets targets{std::vector<bool>(linears.size(), false), {}};
+  const std::vector<BaseEmbedding> embeddings = own ? std::vector<BaseEmbedding>() : base_embeddings(wired);
+  LoraTargets targets{std::vector<bool>(linears.size(), false), std::vector<bool>(embeddings.size(), false), {}};
   if (job.lora) {
     const std::string named = own ? litgpt_targets(linears, job.lora_targets) : job.lora_targets;
-    core::Result<LoraTargets> found = lora_targets(linears, named);
+    core::Result<LoraTargets> found = lora_targets(linears, named, embeddings);
     if (!found) return core::Error(found.error()).in_file(wired.graph().file());
     targets = *std::move(found);
   }
@@ -72,6 +73,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   std::optional<LitgptModel> litgpt;
   if (own) litgpt.emplace(wired, linears, *storage, targets.chosen, job);
   std::size_t linear = 0;
+  std::size_t embedding = 0;
   core::Pace pace;
   for (std::uint32_t index = 0; index < wired.graph().layers().size(); ++index) {
     if (pace.late()) return core::deadline_error();
@@ -79,7 +81,11 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     if (litgpt && litgpt->take(copy, index)) continue;
     copy.copy(weights, wholly_frozen(wired, wired.graph().layers()[index], weights), {}, !own);
     if (own) continue;
-    if (inputs_need_gradients(job)) inputs.behind(copy, index);
+    const bool table = embedding < embeddings.size() && embeddings[embedding].layer == index;
+    const bool adapted = table && targets.embeddings[embedding];
+    if (adapted) add_adapter(copy, wired, embeddings[embedding], job);
+    if (inputs_need_gradients(job) && !adapted) inputs.behind(copy, index);
+    if (table) ++embedding;
     if (linear == linears.size() || linears[linear].layer != index) continue;
     if (targets.chosen[linear]) add_adapter(copy, wired, linears[linear], job, weights.quantization);
     ++linear;
@@ -88,7 +94,8 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     copy.remark("the adapter of " + litgpt->leaves_out() + ", which a chunked loss calls, is not counted");
   }
   for (const std::string& name : targets.unknown) {
-    copy.remark("no linear layer is called " + name + ", which --lora-targets names; the others have adapters");
+    copy.remark("no linear layer or embedding is called " + name +
+                ", which --lora-targets names; the others have adapters");
   }
   return std::move(copy).finish();
 }

@@ -36,6 +36,16 @@ class AdapterCalls {
                          .attributes = {{"in_features", in}, {"out_features", out}, {"bias", false}},
                          .weights = {.dtype = type_}});
   }
+  /// "lora_embedding_A".
+  LayerIndex table(LayerIndex ids, std::int64_t rows, core::Shape shape, std::int64_t rank) {
+    shape.set(shape.rank() - 1, core::Dim::fixed(rank));
+    return copy_.insert({.name = name_ + ".lora_embedding_A.default",
+                         .op = "embedding",
+                         .inputs = {ids},
+                         .output = shape,
+                         .attributes = {{"num_embeddings", rows}, {"embedding_dim", rank}},
+                         .weights = {.dtype = type_}});
+  }
   LayerIndex cast_to_own(LayerIndex input, const core::Shape& shape) {
     return call("cast", {input}, shape, {{"dtype", std::string(core::to_string(type_))}});
   }
@@ -84,6 +94,20 @@ GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGra
     sum = calls.call("adapter_sum", {whole, b, x}, out);
   }
   copy.replace(base.layer, sum);
+}
+
+GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseEmbedding& base,
+                               const model::TrainingJob& job) {
+  using adapters_detail::LayerIndex;
+  const core::Shape out = source.outputs(base.layer)[0];
+  const std::string name(source.graph().name(source.graph().layers()[base.layer]));
+  const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
+  const LayerIndex ids = copy.now(source.inputs(base.layer)[0]);
+  adapters_detail::AdapterCalls calls(copy, name, job.lora_dtype);
+  const LayerIndex a = calls.table(ids, base.rows, out, *job.lora);
+  LayerIndex b = calls.weight("lora_embedding_B", a, *job.lora, out, base.width);
+  b = calls.call("mul", {b}, out);
+  copy.replace(base.layer, calls.call("adapter_sum", {layer, b, ids}, out));
 }
 
 }  // namespace gpumem::adapt

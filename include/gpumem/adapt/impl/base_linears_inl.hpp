@@ -46,4 +46,19 @@ GPUMEM_INLINE std::vector<BaseLinear> base_linears(const connect::WiredGraph& wi
   return all;
 }
 
+GPUMEM_INLINE std::vector<BaseEmbedding> base_embeddings(const connect::WiredGraph& wired) {
+  const model::ModelGraph& graph = wired.graph();
+  std::vector<BaseEmbedding> all;
+  for (std::uint32_t index = 0; index < graph.layers().size(); ++index) {
+    const model::Layer& layer = graph.layers()[index];
+    const ops::Op* op = wired.op(layer);
+    if (op == nullptr || op->traits.family != model::OpFamily::embedding) continue;
+    const auto rows = graph.attributes(layer).integer("num_embeddings");
+    const auto width = graph.attributes(layer).integer("embedding_dim");
+    if (!rows || !width || wired.outputs(index).empty() || wired.inputs(index).size() != 1) continue;
+    all.push_back({index, *rows, *width, graph.path(layer)});
+  }
+  return all;
+}
+
 }  // namespace gpumem::adapt

@@ -45,8 +45,7 @@ GPUMEM_INLINE std::vector<std::string_view> parted(std::string_view targets) {
   }
 }
 
-GPUMEM_INLINE bool is_named(const BaseLinear& linear, std::string_view target) {
-  const std::string_view path = linear.path;
+GPUMEM_INLINE bool is_named(std::string_view path, std::string_view target) {
   if (path == target) return true;
   return path.size() > target.size() && path.ends_with(target) && path[path.size() - target.size() - 1] == '.';
 }
@@ -81,7 +80,8 @@ GPUMEM_INLINE std::string names_of(const std::vector<BaseLinear>& linears) {
 
 }  // namespace lora_targets_detail
 
-GPUMEM_INLINE core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets) {
+GPUMEM_INLINE core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets,
+                                                     const std::vector<BaseEmbedding>& embeddings) {
   namespace detail = lora_targets_detail;
   if (targets.empty()) targets = detail::usual_targets(linears);
   if (targets.empty()) {
@@ -91,18 +91,25 @@ GPUMEM_INLINE core::Result<LoraTargets> lora_targets(const std::vector<BaseLinea
                            detail::names_of(linears),
                        {}};
   }
-  LoraTargets found{std::vector<bool>(linears.size(), false), {}};
+  LoraTargets found{std::vector<bool>(linears.size(), false), std::vector<bool>(embeddings.size(), false), {}};
+  bool one = false;
   for (const std::string_view target : detail::parted(targets)) {
     bool any = false;
     for (std::size_t at = 0; at < linears.size(); ++at) {
       const bool all = target == detail::kAllLinear && !linears[at].output;
-      if (!all && !detail::is_named(linears[at], target)) continue;
+      if (!all && !detail::is_named(linears[at].path, target)) continue;
       found.chosen[at] = true;
       any = true;
     }
+    for (std::size_t at = 0; at < embeddings.size(); ++at) {
+      if (!detail::is_named(embeddings[at].path, target)) continue;
+      found.embeddings[at] = true;
+      any = true;
+    }
     if (!any) found.unknown.push_back(core::quoted(target));
+    one = one || any;
   }
-  if (std::ranges::find(found.chosen, true) != found.chosen.end()) return found;
+  if (one) return found;
   return core::Error{core::ErrorCode::invalid_argument,
                      "no linear layer is called " + core::quoted(targets) +
                          ", where adapters are asked for; they are "

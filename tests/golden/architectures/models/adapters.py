@@ -79,6 +79,25 @@ class LoraLinear(Adapter):
         return result
 
 
+class LoraEmbedding(nn.Module):
+    def __init__(self, base: nn.Embedding, rank: int) -> None:
+        super().__init__()
+        self.base_layer = base
+        self.lora_embedding_A = nn.ParameterDict({"default": torch.zeros(rank, base.num_embeddings)})
+        self.lora_embedding_B = nn.ParameterDict({"default": torch.zeros(base.embedding_dim, rank)})
+        self.scaling = 2.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        result = self.base_layer(x)
+        torch_result_dtype = result.dtype
+        embedding_A = self.lora_embedding_A["default"].T
+        embedding_B = self.lora_embedding_B["default"].T
+        after_A = F.embedding(x, embedding_A)
+        result = result + (after_A @ embedding_B) * self.scaling
+        result = result.to(torch_result_dtype)
+        return result
+
+
 class LoraLinear4bit(Adapter):
     def forward(self, x: Tensor) -> Tensor:
         result = self.base_layer(x)
@@ -109,13 +128,21 @@ def adapt(model: nn.Module, run: dict[str, Any], dtype: torch.dtype, compute: to
         if quantised:
             base = Linear4bit(linear, run["quantize"] == "nf4-double").to("cuda")
             base.compute_dtype = compute
-        if leaf in targets or (run["lora_targets"] == "all-linear" and leaf != "lm_head"):
+        if leaf in targets or ("all-linear" in targets and leaf != "lm_head"):
             made = LoraLinear4bit if quantised else LoraLinear
             adapter = made(base, sides, run["lora"], run["lora_dropout"])
             adapter.lora_A.to("cuda", adapter_type)
             adapter.lora_B.to("cuda", adapter_type)
             base = adapter
         setattr(parent, leaf, base)
+    tables = [each for each in model.named_modules() if isinstance(each[1], nn.Embedding)]
+    for name, table in tables:
+        leaf = name.rpartition(".")[2]
+        if leaf in targets:
+            made = LoraEmbedding(table, run["lora"])
+            made.lora_embedding_A.to("cuda", adapter_type)
+            made.lora_embedding_B.to("cuda", adapter_type)
+            setattr(model.get_submodule(name.rpartition(".")[0]), leaf, made)
 
 
 def require_input_gradients(embedding: nn.Module) -> None:
