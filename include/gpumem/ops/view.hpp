@@ -291,10 +291,19 @@ inline core::Result<TensorId> record_clone(const OpCall& call, Tape& tape) {
 }
 
 /// Tensor.requires_grad_() on what a layer leaves, as transformers' enable_input_require_grads() has it: the tensor
-/// itself, to which gradients now flow.
+/// itself, to which gradients now flow. It is a leaf: AccumulateGrad holds it, and with it its gradient, as long as the
+/// graph stands (torch/csrc/autograd/functions/accumulate_grad.h: variable).
 inline core::Result<TensorId> record_requires_grad(const OpCall& call, Tape& tape) {
-  tape.require_grad(call.tensors[0]);
-  return call.tensors[0];
+  const TapeTensor& from = tape.tensor(call.tensors[0]);
+  const TensorId leaf = tape.record({.inputs = call.tensors.first(1),
+                                     .output = from.size,
+                                     .kind = Output::unsafe_view,
+                                     .layout = from.layout,
+                                     .saved_inputs = 1,
+                                     .gradient = Gradient::none,
+                                     .keeps_until_graph_ends = true});
+  tape.require_grad(leaf);
+  return leaf;
 }
 
 /// Tensor.permute: the same memory with its axes renamed.

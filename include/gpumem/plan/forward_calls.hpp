@@ -39,6 +39,8 @@ class ForwardCalls {
     }
     copies_.drop_kept(function);
   }
+  /// A gradient that stays with its leaf, which the graph holds.
+  void keep_of_graph(Slot gradient) { kept_of_graph_.push_back(gradient); }
   /// What functions whose backward has run still hold, until the graph ends. Whoever takes it drops it.
   [[nodiscard]] std::vector<Slot> take_kept_of_graph() { return std::exchange(kept_of_graph_, {}); }
   /// Its backward begins: copies of what is kept on the host, which end with it.

@@ -131,6 +131,21 @@ TEST(Expand, StretchesToAnotherTensorsShape) {
   EXPECT_FALSE(output("expand", "", {shape({N, 2, 7}), shape({N, 5, 7})}));
 }
 
+TEST(RequiresGrad, MakesALeafThatStandsAsLongAsTheGraph) {
+  Tape tape;
+  const TensorId ids = tape.add_input({7, 1});
+  OpCall call;
+  call.tensors = {&ids, 1};
+  call.size = {7, 1};
+  const auto leaf = testing::op("requires_grad").record(call, tape);
+  ASSERT_TRUE(leaf);
+  EXPECT_TRUE(tape.tensor(*leaf).requires_grad);
+  EXPECT_FALSE(tape.tensor(ids).requires_grad);
+  EXPECT_EQ(tape.tensor(*leaf).storage, ids) << "the same memory";
+  EXPECT_TRUE(tape.functions().back().keeps_until_graph_ends);
+  EXPECT_EQ(tape.functions().back().gradient, Gradient::none) << "gradients end here";
+}
+
 TEST(Squeeze, DropsAnAxisOfOne) {
   EXPECT_EQ(output_text("squeeze", "dim=1", {shape({N, 1, 7})}), "[N, 7]");
   EXPECT_EQ(output_text("squeeze", "dim=-1", {shape({N, 7, 1})}), "[N, 7]");

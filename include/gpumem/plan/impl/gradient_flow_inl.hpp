@@ -110,6 +110,8 @@ GPUMEM_INLINE void GradientFlow::make_gradients(const ops::Function& function, c
   make_parameter_gradients(function);
   state_.let_go(scratch);
   log_.drop(copy);
+  const bool leaf = function.keeps_until_graph_ends && function.gradient == ops::Gradient::none;
+  if (leaf) return calls_.keep_of_graph(own_gradient(function.output, output));
   log_.drop(output.slot);
 }
 

@@ -269,6 +269,7 @@ class TrainingScript {
   void stage_backward(const StagePart& part, const TensorBytes& bytes) {
     begin(Phase::backward, step_, bytes);
     gradients_.backward(part, scaler_.scale_loss());
+    hold_graph(false);
     end_outputs_of(part, true);
     state_.let_go(part.loss);
     state_.slot(part.loss) = kNoSlot;
