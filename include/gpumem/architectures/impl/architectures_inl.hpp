@@ -146,12 +146,12 @@ GPUMEM_INLINE void warn_of_unread(const ConfigFields& config, model::GraphBuilde
 }  // namespace architectures_detail
 
 GPUMEM_INLINE const Architectures& architectures() {
-  static const Architectures kAll = {&albert(),      &bart(),       &bert(),       &bloom(), &clip(),  &deberta(),
-                                     &deepseek(),    &distilbert(), &falcon(),     &gemma(), &glm(),   &gpt2(),
-                                     &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),   &gptj(),  &llama(), &megatron(),
-                                     &mixtral(),     &modernbert(), &mpt(),        &olmo(),  &opt(),   &phi(),
-                                     &phi3(),        &stablelm(),   &starcoder2(), &swin(),  &t5(),    &vit(),
-                                     &whisper(),     &granitemoe(), &xlnet()};
+  static const Architectures kAll = {
+      &albert(),     &bart(),   &bert(),       &bloom(),   &clip(),     &deberta(),     &deepseek(),
+      &distilbert(), &falcon(), &gemma(),      &glm(),     &gpt2(),     &gpt_bigcode(), &gpt_neo(),
+      &gpt_neox(),   &gptj(),   &granitemoe(), &llama(),   &megatron(), &mixtral(),     &modernbert(),
+      &mpt(),        &olmo(),   &opt(),        &phi(),     &phi3(),     &stablelm(),    &starcoder2(),
+      &swin(),       &t5(),     &vit(),        &whisper(), &xlnet()};
   return kAll;
 }
 
