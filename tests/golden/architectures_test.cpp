@@ -19,7 +19,8 @@ constexpr double kTolerance = 0.005;
 /// of products of mixed types are made in float32 and cast (gelu_new), and copies of weights end in another order: that
 /// shows in models as small as these. Attention written out has names that end with its function, of which not all are
 /// told (T5, BLOOM, Swin). Parameters that many layers share (ALBERT) get their gradients in another
-/// order. A mask beside the queries (Falcon's ALiBi) is cast by autocast for each layer.
+/// order. A mask beside the queries (Falcon's ALiBi) is cast by autocast for each layer. Products of einsums (XLNet) and
+/// of parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later calls.
 struct Known {
   std::string_view model_type;
   double autocast;
@@ -42,13 +43,15 @@ constexpr Known kKnown[] = {{"gpt2", 0.025, kTolerance},
                             {"albert", 0.03, kTolerance},
                             {"swin", 0.09, 0.006},
                             {"deberta-v2", 0.015, kTolerance},
+                            {"xlnet", 0.055, kTolerance},
+                            {"granitemoe", 0.03, kTolerance},
                             {"t5", 0.07, 0.06},
                             {"bloom", 0.05, 0.05}};
 
 /// Of any one run with adapters. Under checkpointing the second run of a block holds more in PyTorch than the plan
 /// says.
 constexpr double kWithAdapters = 0.03;
-constexpr double kWithAdaptersAndCheckpointing = 0.08;
+constexpr double kWithAdaptersAndCheckpointing = 0.06;
 
 std::vector<fs::path> goldens(const fs::path& folder) {
   std::vector<fs::path> files;
@@ -130,8 +133,8 @@ TEST(Architectures, HoldWhatPyTorchHoldsWithAdapters) {
       if (std::abs(error) <= kTolerance) ++close;
     }
   }
-  EXPECT_GE(compared, 150U);
-  EXPECT_GE(close, compared * 11 / 20) << "within half a per cent";
+  EXPECT_GE(compared, 186U);
+  EXPECT_GE(close, compared * 4 / 5) << "within half a per cent";
 }
 
 }  // namespace

@@ -41,11 +41,14 @@ inline core::Result<TensorId> record_gather(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size, .extras = indices, .extras_first = true});
 }
 
-/// Tensor.index_add_ on the first input; with "copies" Tensor.index_add.
+/// Tensor.index_add_ on the first input; with "copies" Tensor.index_add, which keeps what it adds.
 inline core::Result<TensorId> record_scatter(const OpCall& call, Tape& tape) {
   if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
   const bool copies = call.attributes.flag("copies", false);
-  return tape.record({.inputs = call.tensors, .output = call.size, .kind = copies ? Output::fresh : Output::in_place});
+  return tape.record({.inputs = call.tensors,
+                      .output = call.size,
+                      .kind = copies ? Output::fresh : Output::in_place,
+                      .saved_inputs = copies ? 2U : 0U});
 }
 
 /// A share of the rows for each of so many "experts".

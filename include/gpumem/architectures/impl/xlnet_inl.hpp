@@ -98,8 +98,8 @@ GPUMEM_INLINE Tensor products(Forward& f, Tensor query, Tensor bias, Tensor key)
 GPUMEM_INLINE Tensor segment_scores(Forward& f, Tensor query, Tensor bias, Tensor embedding, const Shared& shared) {
   const Tensor rows = f.flatten(f.permute(f.add(query, bias), {2, 0, 1, 3}), 1, 2);  // [heads, S N, d]
   const Tensor each = f.call("matmul", {rows, f.permute(embedding, {1, 2, 0})});     // [heads, S N, 2]
-  const Tensor table = f.flatten(f.permute(shared.segments, {0, 2, 1, 3}), 0, 1);    // [S N, S, 2]
-  const Tensor made = f.call("matmul", {table, f.permute(each, {1, 2, 0})});         // [S N, S, heads]
+  const Tensor table = f.flatten(f.permute(f.as_type_of(shared.segments, each), {0, 2, 1, 3}), 0, 1);  // [S N, S, 2]
+  const Tensor made = f.call("matmul", {table, f.permute(each, {1, 2, 0})});  // [S N, S, heads]
   const Tensor parted = f.call("unflatten", {made, shared.segments}, {{"dim", std::int64_t{0}}, {"sizes", Sizes{-1}}});
   return f.permute(parted, {1, 3, 0, 2});
 }
@@ -122,7 +122,8 @@ GPUMEM_INLINE Tensor core(Forward& f, const Model& model, const Scored& of, cons
   const Tensor place = f.call("relative_shift", {products(f, of.query, of_places, of.places)});
   const Tensor segment = segment_scores(f, of.query, of_segments, embedding, shared);
   const Tensor scaled = f.scale(f.add(f.add(content, place), segment));
-  const Tensor scores = f.call("sub", {scaled, f.scale(shared.mask)});
+  const Tensor mask = f.scale(f.as_type_of(shared.mask, content));  // autocast lowers what an einsum reads
+  const Tensor scores = f.call("sub", {scaled, mask});
   const Tensor weights = f.dropout("dropout", f.call("softmax", {scores}), model.dropout);
   const Tensor mixed = f.call("matmul", {weights, f.permute(of.value, {1, 2, 0, 3})});
   return f.leave_function(f.permute(mixed, {2, 0, 1, 3}), {content, place, segment, scores});
