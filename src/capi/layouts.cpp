@@ -81,7 +81,7 @@ void give_layout(const search::PlannedLayout& found, const search::LayoutPlan& p
   layout.tokens_per_second_per_gpu = found.tokens > 0.0 ? found.tokens : -1.0;
   layout.sequence_parallel = of.sequence_parallel ? 1 : 0;
   layout.reserved = 0;
-  give_settings(found.framework->settings_of(found.job, plan.blocks), layout);
+  give_settings(search::settings_of(plan, found), layout);
   give(layout, to);
 }
 

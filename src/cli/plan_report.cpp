@@ -62,8 +62,7 @@ Json layout_json(const PlannedLayout& layout, const LayoutPlan& plan, const GpuP
                   {"optimizer", rounded(time.optimizer)}};
   json["samples_per_second"] = rounded(layout.samples);
   json["tokens_per_second_per_gpu"] = layout.tokens > 0.0 ? Json(rounded(layout.tokens)) : Json(nullptr);
-  json["settings"] = {{"format", layout.framework->settings},
-                      {"text", layout.framework->settings_of(layout.job, plan.blocks)}};
+  json["settings"] = {{"format", layout.framework->settings}, {"text", search::settings_of(plan, layout)}};
   return json;
 }
 
@@ -143,7 +142,7 @@ std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, std::int64_t 
   for (std::size_t at = 0; at < std::min(settings, plan.layouts.size()); ++at) {
     const PlannedLayout& layout = plan.layouts[at];
     text += "\nlayout " + std::to_string(at + 1) + " as " + std::string(layout.framework->settings) + ":\n" +
-            layout.framework->settings_of(layout.job, plan.blocks);
+            search::settings_of(plan, layout);
   }
   text += "\n";
   for (const estimate::Assumption& assumption : plan.assumed) text += "assumed: " + assumption.text + "\n";

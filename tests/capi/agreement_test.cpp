@@ -159,7 +159,7 @@ TEST(CApi, FindsTheSameLayouts) {
     EXPECT_EQ(layouts[at].expected_bytes, one.memory.expected.count());
     EXPECT_EQ(layouts[at].step_seconds, one.step);
   }
-  const std::string whole = expected->layouts[0].framework->settings_of(expected->layouts[0].job, expected->blocks);
+  const std::string whole = search::settings_of(*expected, expected->layouts[0]);
   EXPECT_EQ(settings.c_str(), whole);
   EXPECT_EQ(little[0], '\0') << "a text that does not fit is not cut";
   EXPECT_GT(layouts[1].settings_length, 1);

@@ -53,6 +53,7 @@ struct PlannedLayout {
 struct LayoutPlan {
   std::int64_t gpus = 0;
   std::int64_t blocks = 0;                      ///< the model's repeated blocks, which pipelines share
+  std::int64_t gpus_per_node = 1;               ///< as the user or the profile says
   std::vector<PlannedLayout> layouts;           ///< by step, ascending; empty: none fits
   std::int64_t candidates = 0;                  ///< that the rules allow, with all micro-batches
   std::int64_t too_large = 0;                   ///< of these, by a bound
@@ -69,10 +70,15 @@ inline constexpr std::int64_t kMostGpus = 16384;
 /// No step has more.
 inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 24;
 
+/// A layout of the plan in its framework's own settings.
+[[nodiscard]] inline std::string settings_of(const LayoutPlan& plan, const PlannedLayout& layout) {
+  return layout.framework->settings_of(layout.job, plan.blocks, plan.gpus_per_node);
+}
+
 /// The job's batch size, accumulation, checkpointing and layout, but for ZeRO's buckets, are not looked at. Errors:
-/// invalid_argument for a number that is none, and for a model that says how many blocks the first or the last pipeline
-/// stage has; those of connecting, of utilisation::peaks_of() and of links_of(); deadline_exceeded. That nothing fits
-/// is no error.
+/// invalid_argument for a number that is none, for frameworks of which none trains such a model, and for a model that
+/// says how many blocks the first or the last pipeline stage has; those of connecting, of utilisation::peaks_of() and
+/// of links_of(); deadline_exceeded. That nothing fits is no error.
 [[nodiscard]] core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                     const Question& question);
 

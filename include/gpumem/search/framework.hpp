@@ -25,8 +25,9 @@ struct Framework {
   /// node.
   std::vector<model::Sharding> (*shardings)(std::int64_t ranks, std::int64_t apart, std::int64_t node) = nullptr;
   std::vector<Checkpointing> (*checkpointings)() = nullptr;
-  /// The job in the framework's own words, ready to paste. `blocks`: how many the model has.
-  std::string (*settings_of)(const model::TrainingJob& job, std::int64_t blocks) = nullptr;
+  bool tokens_alone = false;  ///< it trains models that read tokens, and no others
+  /// The job in the framework's own words, ready to paste. `blocks`: how many the model has; `node`: GPUs in a node.
+  std::string (*settings_of)(const model::TrainingJob& job, std::int64_t blocks, std::int64_t node) = nullptr;
 };
 
 /// Samples that a step trains on.

@@ -14,9 +14,10 @@ TEST(Accelerate, WritesItsYaml) {
   job.gradient_accumulation = 4;
   job.activation_checkpointing = true;
   job.layout = {.data_parallel = 8, .sharding = {Shardings::fsdp1, 0}};
-  EXPECT_EQ(accelerate().settings_of(job, 8), R"(compute_environment: LOCAL_MACHINE
+  EXPECT_EQ(accelerate().settings_of(job, 8, 8), R"(compute_environment: LOCAL_MACHINE
 distributed_type: FSDP
 mixed_precision: bf16
+num_machines: 1
 num_processes: 8
 fsdp_config:
   fsdp_version: 1
@@ -26,6 +27,18 @@ fsdp_config:
   fsdp_use_orig_params: true
 # the program's own: --per_device_train_batch_size 2 --gradient_accumulation_steps 4 --gradient_checkpointing
 )");
+}
+
+TEST(Accelerate, CountsTheMachines) {
+  model::TrainingJob job = small_llama(8);
+  job.layout = {.data_parallel = 20, .sharding = {Shardings::fsdp1, 0}};
+  const auto says = [&](std::int64_t node, std::string_view line) {
+    return accelerate().settings_of(job, 8, node).find("\n" + std::string(line) + "\n") != std::string::npos;
+  };
+  EXPECT_TRUE(says(8, "num_machines: 3")) << "the last one is not full";
+  EXPECT_TRUE(says(4, "num_machines: 5"));
+  EXPECT_TRUE(says(32, "num_machines: 1"));
+  EXPECT_TRUE(says(8, "num_processes: 20")) << "of all machines";
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ model::TrainingJob job_of(Shardings sharding) {
 }
 
 TEST(Deepspeed, WritesItsJson) {
-  EXPECT_EQ(deepspeed().settings_of(job_of(Shardings::zero_2), 8), R"({
+  EXPECT_EQ(deepspeed().settings_of(job_of(Shardings::zero_2), 8, 8), R"({
   "train_batch_size": 64,
   "train_micro_batch_size_per_gpu": 2,
   "gradient_accumulation_steps": 4,
@@ -36,14 +36,14 @@ TEST(Deepspeed, NamesBucketsThatTheJobHas) {
   model::TrainingJob job = job_of(Shardings::zero_3);
   job.layout.zero_reduce_bucket = 200'000'000;
   job.layout.zero_reuse_distance = 0;
-  const std::string text = deepspeed().settings_of(job, 8);
+  const std::string text = deepspeed().settings_of(job, 8, 8);
   EXPECT_NE(text.find("\"stage\": 3,\n    \"reduce_bucket_size\": 200000000,\n    \"stage3_max_reuse_distance\": 0\n"),
             std::string::npos)
       << text;
 }
 
 TEST(Deepspeed, ZeroThreeHasItsDefaults) {
-  const std::string text = deepspeed().settings_of(job_of(Shardings::zero_3), 8);
+  const std::string text = deepspeed().settings_of(job_of(Shardings::zero_3), 8, 8);
   EXPECT_NE(text.find("\"stage\": 3\n"), std::string::npos) << text;
 }
 

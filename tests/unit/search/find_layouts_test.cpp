@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "gpumem/gpumem.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "small_transformers.hpp"
 
@@ -90,6 +91,26 @@ TEST(FindLayouts, RefusesWhatIsNoQuestion) {
   Question nobody = question(8, 8);
   nobody.frameworks.clear();
   EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), nobody), ErrorCode::invalid_argument, 0, "framework"));
+}
+
+TEST(FindLayouts, AsksNoFrameworkOfLanguageModelsAboutOthers) {
+  const auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/graphs/resnet50.json");
+  ASSERT_TRUE(succeeds(graph));
+  const model::TrainingJob job(*graph, 8);
+  EXPECT_TRUE(fails(find_layouts(job, gpu_of(80 << 10), question(8, 16, "megatron")), ErrorCode::invalid_argument, 0,
+                    "trains models that read tokens"));
+  const auto plan = find_layouts(job, gpu_of(80 << 10), question(8, 16, "any"));
+  ASSERT_TRUE(succeeds(plan));
+  ASSERT_FALSE(plan->layouts.empty());
+  for (const PlannedLayout& layout : plan->layouts) EXPECT_NE(layout.framework->name, "megatron");
+}
+
+TEST(FindLayouts, SaysHowManyGpusANodeHas) {
+  Question asked = question(8, 16);
+  asked.links.gpus_per_node = 4;
+  const auto plan = find_layouts(small_llama(8), gpu_of(80 << 10), asked);
+  ASSERT_TRUE(succeeds(plan));
+  EXPECT_EQ(plan->gpus_per_node, 4);
 }
 
 TEST(FindLayouts, KeepsTheBucketsOfZero) {

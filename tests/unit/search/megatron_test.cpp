@@ -25,7 +25,7 @@ model::TrainingJob job_of() {
 TEST(Megatron, WritesItsArguments) {
   model::TrainingJob job = job_of();
   job.activation_checkpointing = true;
-  EXPECT_EQ(megatron().settings_of(job, 8), R"(--tensor-model-parallel-size 2
+  EXPECT_EQ(megatron().settings_of(job, 8, 8), R"(--tensor-model-parallel-size 2
 --sequence-parallel
 --pipeline-model-parallel-size 2
 --num-layers-per-virtual-pipeline-stage 2
@@ -49,7 +49,7 @@ TEST(Megatron, NamesExpertsAndSelectiveRecomputation) {
   job.layout.sharding = {Shardings::ddp, 0};
   job.activation_checkpointing = true;
   job.checkpoints = {Checkpoints::selective_attention, 0};
-  const std::string text = megatron().settings_of(job, 8);
+  const std::string text = megatron().settings_of(job, 8, 8);
   EXPECT_NE(text.find("--expert-model-parallel-size 4\n"), std::string::npos) << text;
   EXPECT_NE(text.find("--recompute-granularity selective\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("--use-distributed-optimizer"), std::string::npos) << text;

@@ -18,7 +18,7 @@ model::TrainingJob job_of() {
 }
 
 TEST(Torchtitan, WritesItsToml) {
-  EXPECT_EQ(torchtitan().settings_of(job_of(), 8), R"([training]
+  EXPECT_EQ(torchtitan().settings_of(job_of(), 8, 8), R"([training]
 local_batch_size = 2
 global_batch_size = 64
 seq_len = 128
@@ -43,7 +43,7 @@ TEST(Torchtitan, PartsALocalBatchIntoMicroBatchesUnderAPipeline) {
   job.layout.virtual_stages = 2;
   job.layout.schedule = model::Schedule::interleaved;
   job.activation_checkpointing = true;
-  const std::string text = torchtitan().settings_of(job, 8);
+  const std::string text = torchtitan().settings_of(job, 8, 8);
   EXPECT_NE(text.find("local_batch_size = 8\nglobal_batch_size = 64\n"), std::string::npos) << text;
   EXPECT_NE(text.find("pipeline_parallel_schedule = \"Interleaved1F1B\"\npipeline_parallel_microbatch_size = 2\n"
                       "pipeline_parallel_layers_per_stage = 2\npipeline_parallel_first_stage_less_layers = 0\n"
@@ -57,7 +57,7 @@ TEST(Torchtitan, NamesTheTypes) {
   model::TrainingJob job = job_of();
   const auto says = [&](model::Precision precision, std::string_view lines) {
     job.precision = precision;
-    const std::string text = torchtitan().settings_of(job, 8);
+    const std::string text = torchtitan().settings_of(job, 8, 8);
     EXPECT_NE(text.find("seq_len = 128\n" + std::string(lines) + "\n[parallelism]"), std::string::npos) << text;
   };
   says(model::Precision::fp32, "mixed_precision_param = \"float32\"\nmixed_precision_reduce = \"float32\"\n");
@@ -74,7 +74,7 @@ TEST(Torchtitan, ReplicatesGroupsOfShards) {
   job.layout.sharding = {Shardings::hsdp, 4};
   job.activation_checkpointing = true;
   job.checkpoints = {Checkpoints::selective_op, 0};
-  const std::string text = torchtitan().settings_of(job, 8);
+  const std::string text = torchtitan().settings_of(job, 8, 8);
   EXPECT_NE(text.find("data_parallel_replicate_degree = 4\ndata_parallel_shard_degree = 2\n"), std::string::npos)
       << "two context parallel ranks are part of each group of four\n"
       << text;

@@ -22,9 +22,12 @@ GPUMEM_INLINE std::string mixed_precision(model::Precision precision) {
 }
 
 /// Batch and sequence are the program's arguments; they stand behind it as a comment.
-GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t /*blocks*/) {
+GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t /*blocks*/, std::int64_t node) {
+  // All processes of all machines, and how many machines these are; the launcher gives each its rank and the address.
+  const std::int64_t machines = (job.layout.data_parallel + node - 1) / node;
   return "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: " +
-         mixed_precision(job.precision) + "\nnum_processes: " + std::to_string(job.layout.data_parallel) +
+         mixed_precision(job.precision) + "\nnum_machines: " + std::to_string(machines) +
+         "\nnum_processes: " + std::to_string(job.layout.data_parallel) +
          "\nfsdp_config:\n  fsdp_version: 1\n  fsdp_sharding_strategy: FULL_SHARD\n"
          "  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n  fsdp_backward_prefetch: BACKWARD_PRE\n"
          "  fsdp_use_orig_params: true\n"

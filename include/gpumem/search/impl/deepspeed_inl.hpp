@@ -40,7 +40,7 @@ GPUMEM_INLINE std::string zero(const model::Layout& layout) {
   return text + "\n  }\n";
 }
 
-GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t /*blocks*/) {
+GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t /*blocks*/, std::int64_t /*node*/) {
   const auto field = [](std::string_view name, std::int64_t value) {
     return "  \"" + std::string(name) + "\": " + std::to_string(value) + ",\n";
   };

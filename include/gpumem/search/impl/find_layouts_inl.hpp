@@ -181,6 +181,16 @@ class Search {
   std::set<std::tuple<std::uint32_t, std::int64_t, std::int64_t>> planned_;
 };
 
+/// The question of those of its frameworks that train such a model.
+GPUMEM_INLINE core::Result<Question> of_model(const Question& question, const model::TrainingJob& job) {
+  Question asked = question;
+  if (job.graph == nullptr || job.graph->reads_tokens()) return asked;
+  std::erase_if(asked.frameworks, [](const Framework* framework) { return framework->tokens_alone; });
+  if (!asked.frameworks.empty()) return asked;
+  return refused(std::string(question.frameworks.front()->name) +
+                 " trains models that read tokens, and this one reads none; say --framework any");
+}
+
 /// The layouts of so many GPUs.
 GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model::TrainingJob& job,
                                                   const device::GpuProfile& gpu, const Question& question,
@@ -197,6 +207,7 @@ GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model
   if (!plan) return plan;
   plan->gpus = gpus;
   plan->blocks = static_cast<std::int64_t>(connect::repeated_blocks(whole.graph()).size());
+  plan->gpus_per_node = links.gpus_per_node;
   plan->assumed = links.assumed;
   plan->assumed.push_back({"times", "a roofline of kernels and links, not measured: they rank layouts"});
   return plan;
@@ -214,6 +225,8 @@ GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& jo
     return detail::refused("--gpus counts from 1 to " + std::to_string(kMostGpus));
   }
   if (question.frameworks.empty()) return detail::refused("no framework is named");
+  const core::Result<Question> asked = detail::of_model(question, job);
+  if (!asked) return asked.error();
   const core::Result<Links> links = links_of(gpu, question.links);
   if (!links) return links.error();
   const auto peaks = utilisation::peaks_of(gpu);
@@ -227,10 +240,10 @@ GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& jo
   plain.gradient_accumulation = 1;
   plain.activation_checkpointing = false;
   plain.checkpoints = {};
-  if (question.gpus) return detail::layouts_of(*question.gpus, plain, gpu, question, *links, *peaks);
+  if (question.gpus) return detail::layouts_of(*question.gpus, plain, gpu, *asked, *links, *peaks);
   LayoutPlan most;  // on the most GPUs on which there are layouts
   for (std::int64_t gpus = 1;; gpus *= 2) {
-    core::Result<LayoutPlan> plan = detail::layouts_of(gpus, plain, gpu, question, *links, *peaks);
+    core::Result<LayoutPlan> plan = detail::layouts_of(gpus, plain, gpu, *asked, *links, *peaks);
     if (!plan || !plan->layouts.empty()) return plan;
     if (plan->candidates > 0 || gpus == 1) most = *std::move(plan);
     if (gpus == kMostGpus) return most;

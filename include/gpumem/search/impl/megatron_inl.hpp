@@ -38,7 +38,7 @@ GPUMEM_INLINE std::string layout_arguments(const model::Layout& layout, std::int
   return text + "--overlap-grad-reduce\n";
 }
 
-GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks) {
+GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks, std::int64_t /*node*/) {
   std::string text = layout_arguments(job.layout, blocks);
   text += argument("micro-batch-size", job.batch_size) + argument("global-batch-size", global_batch(job));
   if (job.sequence_length) text += argument("seq-length", *job.sequence_length);
@@ -64,6 +64,7 @@ GPUMEM_INLINE Framework megatron() {
           .expert_parallel = true,
           .shardings = detail::shardings,
           .checkpointings = detail::checkpointings,
+          .tokens_alone = true,
           .settings_of = detail::settings_of};
 }
 

@@ -73,7 +73,7 @@ GPUMEM_INLINE std::string parallelism(const model::TrainingJob& job, std::int64_
   return text + line("pipeline_parallel_last_stage_less_layers", 0);
 }
 
-GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks) {
+GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t blocks, std::int64_t /*node*/) {
   std::string text = training(job) + parallelism(job, blocks) + "\n[activation_checkpoint]\n";
   const bool selective = job.checkpoints.kind == Checkpoints::selective_op;
   text += text_line("mode", !job.activation_checkpointing ? "none" : selective ? "selective" : "full");
