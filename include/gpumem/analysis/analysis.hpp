@@ -165,10 +165,21 @@ class Analysis {
            adapt::inputs_need_gradients(job_) == adapt::inputs_need_gradients(job);
   }
 
-  [[nodiscard]] bool same_split(const model::TrainingJob& job) const {
-    const bool whole = !parallel::splits_model(job_.layout) && !parallel::splits_model(job.layout);
-    return whole || parallel::same_rank_graph(job_, job);
+  [[nodiscard]] bool same_split(const model::TrainingJob& job) const { return same_split(job_, job); }
+  [[nodiscard]] static bool same_split(const model::TrainingJob& left, const model::TrainingJob& right) {
+    const bool whole = !parallel::splits_model(left.layout) && !parallel::splits_model(right.layout);
+    return whole || parallel::same_rank_graph(left, right);
   }
+
+  /// What was made of another part of the same model. A pipeline's ranks are compared again and again while a batch
+  /// size is looked for, so the parts of the last few are kept.
+  struct OtherPart {
+    model::TrainingJob job;
+    Stage<connect::WiredGraph> ranked;
+    std::array<Stage<plan::ForwardPass>, kBackends> forward_passes;
+  };
+  static constexpr std::size_t kMostOtherParts = 3;
+  void change_part(const model::TrainingJob& job);
 
   model::TrainingJob job_;
   const ops::Catalogue* ops_;
@@ -176,6 +187,7 @@ class Analysis {
   Stage<connect::WiredGraph> adapted_;  ///< of a job that adapts its graph
   Stage<connect::WiredGraph> ranked_;   ///< of a job whose layout splits the model
   std::array<Stage<plan::ForwardPass>, kBackends> forward_passes_;
+  std::vector<OtherPart> other_parts_;  ///< the one that was left last stands last
   std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
   Stage<plan::StepWork> work_;
   std::vector<KnownRun> runs_;

@@ -6,6 +6,7 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/gpumem.hpp"
 #include "graphs.hpp"
+#include "small_transformers.hpp"
 
 namespace gpumem::analysis {
 namespace {
@@ -159,6 +160,34 @@ TEST(Analysis, MovedToAnotherJobGivesWhatAFreshOneDoes) {
     moved.set_job(job);
     EXPECT_EQ(told(moved), alone) << at;
   }
+}
+
+TEST(Analysis, APipelinesRanksAreMadeOnce) {
+  TrainingJob job = testing::small_llama(8);
+  job.layout.pipeline_parallel = 4;
+  job.gradient_accumulation = 4;
+  Analysis analysis(job);
+  std::vector<const void*> tensors;
+  std::vector<std::string> figures;
+  const auto look_at = [&](std::int64_t rank) {
+    TrainingJob of_rank = job;
+    of_rank.layout.rank = {model::Ranks::one, rank};
+    analysis.set_job(of_rank);
+    const auto pass = analysis.forward_pass();
+    ASSERT_TRUE(succeeds(pass));
+    tensors.push_back((*pass)->tape.tensors().data());
+    figures.push_back(told(analysis));
+  };
+  for (const std::int64_t rank : {0, 2, 3, 0, 2, 3}) look_at(rank);
+  for (std::size_t at = 0; at < 3; ++at) {
+    EXPECT_EQ(tensors[at], tensors[at + 3]) << "known from the first time";
+    EXPECT_EQ(figures[at], figures[at + 3]);
+  }
+  EXPECT_NE(figures[0], figures[1]);
+  job.attention = model::AttentionBackend::eager;
+  look_at(2);
+  Analysis fresh(analysis.job());
+  EXPECT_EQ(told(analysis), told(fresh)) << "of another forward pass nothing is kept";
 }
 
 TEST(Analysis, AnAdaptedGraphIsTheWiredOneWhereNothingIsAdapted) {

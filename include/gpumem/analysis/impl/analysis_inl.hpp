@@ -54,15 +54,34 @@ GPUMEM_INLINE Analysis::~Analysis() {
 GPUMEM_INLINE void Analysis::set_job(model::TrainingJob job) {
   if (job == job_) return;
   forget_plans();
-  if (!forward_alike(job)) {
-    for (Stage<plan::ForwardPass>& pass : forward_passes_) pass.reset();
-  }
   const bool rewired = wiring_key(std::as_const(job)) != wiring_key(std::as_const(job_));
   const bool readapted = rewired || !same_adaptation(job);
+  const bool recorded_anew = readapted || forward_pass_key(std::as_const(job)) != forward_pass_key(std::as_const(job_));
+  if (recorded_anew) {
+    other_parts_.clear();
+    for (Stage<plan::ForwardPass>& pass : forward_passes_) pass.reset();
+    if (readapted || !same_split(job)) ranked_.reset();
+  } else if (!same_split(job)) {
+    change_part(job);
+  }
   if (readapted) adapted_.reset();
-  if (readapted || !same_split(job)) ranked_.reset();
   if (rewired) wired_.reset();
   job_ = std::move(job);
+}
+
+/// The job is of another rank, or its layout splits the model otherwise: what is known of this part gives place to what
+/// is known of that one.
+GPUMEM_INLINE void Analysis::change_part(const model::TrainingJob& job) {
+  OtherPart left = {job_, std::exchange(ranked_, {}), std::exchange(forward_passes_, {})};
+  const auto known = std::find_if(other_parts_.begin(), other_parts_.end(),
+                                  [&](const OtherPart& part) { return same_split(part.job, job); });
+  if (known != other_parts_.end()) {
+    ranked_ = std::move(known->ranked);
+    forward_passes_ = std::move(known->forward_passes);
+    other_parts_.erase(known);
+  }
+  other_parts_.push_back(std::move(left));
+  if (other_parts_.size() > kMostOtherParts) other_parts_.erase(other_parts_.begin());
 }
 
 GPUMEM_INLINE void Analysis::set_batch_size(std::int64_t batch_size) {
@@ -241,11 +260,15 @@ GPUMEM_INLINE core::Result<JobRun> Analysis::run_anew(const device::GpuProfile& 
 
 GPUMEM_INLINE std::size_t Analysis::bytes() const {
   std::size_t sum = memory_.bytes();
-  for (const Stage<plan::ForwardPass>& pass : forward_passes_) {
-    if (!pass || !*pass) continue;
-    const ops::Tape& tape = (*pass)->tape;
-    sum += tape.functions().size() * sizeof(ops::Function) + tape.tensors().size() * sizeof(ops::TapeTensor);
-  }
+  const auto add_passes = [&sum](const std::array<Stage<plan::ForwardPass>, kBackends>& passes) {
+    for (const Stage<plan::ForwardPass>& pass : passes) {
+      if (!pass || !*pass) continue;
+      const ops::Tape& tape = (*pass)->tape;
+      sum += tape.functions().size() * sizeof(ops::Function) + tape.tensors().size() * sizeof(ops::TapeTensor);
+    }
+  };
+  add_passes(forward_passes_);
+  for (const OtherPart& part : other_parts_) add_passes(part.forward_passes);
   for (const auto& of_backend : plans_) {
     for (const Stage<plan::StepPlan>& steps : of_backend) {
       if (!steps || !*steps) continue;
