@@ -273,7 +273,7 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
     return fault("--expert-parallel " + std::to_string(layout.expert_parallel) + " must divide the model's " +
                  std::to_string(experts) + " experts");
   }
-  if (job.lora || job.quantize != model::Quantization::none) {
+  if (job.lora || model::holds_in_fewer_bits(job.quantize)) {
     return fault("a layout that splits the model is modelled without adapters and quantised weights");
   }
   return std::nullopt;
