@@ -214,6 +214,16 @@ void take_told_options(const core::CsvCells& cells, bool one_gpu, job::JobReques
   }
 }
 
+/// torchtitan compiles the loss wherever it compiles the model, since its PR 808 of March 2025; that month its AdamW
+/// became fused, which its rows tell. aot_eager fuses nothing.
+void take_compiled_loss(const core::CsvCells& cells, job::JobRequest& request) {
+  const model::TrainingJob& job = request.training;
+  const bool titan =
+      cells.text("source").starts_with("pytorch/") && job.layout.sharding.kind == model::Shardings::fsdp2;
+  const bool inductor = job.compile && cells.text("notes").find("aot_eager") == std::string_view::npos;
+  if (titan && inductor && job.fused) request.training.loss_form = {model::LossForms::compiled, 0};
+}
+
 /// Before PyTorch 2.0, zero_grad() filled the gradients with zeros and left them standing.
 void take_older_pytorch(const core::CsvCells& cells, job::JobRequest& request) {
   if (cells.text("software").starts_with("transformers of 2022")) request.training.zero_grad_to_none = false;
@@ -258,6 +268,7 @@ core::Status take_job(const core::CsvCells& cells, MeasuredRun& run, job::JobReq
   }
   take_source_options(run.source, request);
   take_told_options(cells, run.gpus == 1, request);
+  take_compiled_loss(cells, request);
   take_older_pytorch(cells, request);
   if (missing.kinds.empty()) return core::Done{};
   run.refusal = "not modelled: " + missing.kinds;

@@ -52,12 +52,14 @@ enum class LossForms : std::uint8_t {
   chunked,   ///< the head runs on N positions at a time; their logits live until backward (litgpt, torchtune)
   fused,     ///< head and loss are one function, and the logits are never whole (Liger)
   fused_ce,  ///< the loss is one kernel, which leaves its gradient in the logits' place (Liger, unsloth)
+  compiled,  ///< torch.compile of the loss: one kernel each way, which reads the logits in their own type (torchtitan)
 };
 using LossForm = Counted<LossForms>;
-inline constexpr std::array<Named<LossForms>, 4> kLossForms = {{{LossForms::standard, "standard"},
+inline constexpr std::array<Named<LossForms>, 5> kLossForms = {{{LossForms::standard, "standard"},
                                                                 {LossForms::chunked, "chunked:N"},
                                                                 {LossForms::fused, "fused"},
-                                                                {LossForms::fused_ce, "fused-ce"}}};
+                                                                {LossForms::fused_ce, "fused-ce"},
+                                                                {LossForms::compiled, "compiled"}}};
 
 /// Which kernels compute scaled-dot-product attention.
 enum class AttentionBackend : std::uint8_t {

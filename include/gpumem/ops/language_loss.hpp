@@ -1,8 +1,8 @@
 // Enters: what a language model's head reads, and its parameters on the tape. Leaves: head and cross entropy recorded
 // in the forms that take less memory than whole logits. Units: elements.
 // Source: Liger-Kernel 0.5, ops/fused_linear_cross_entropy.py and ops/cross_entropy.py; unsloth,
-// kernels/cross_entropy_loss.py; litgpt, model.py (lm_head_chunk_size) and utils.py (chunked_cross_entropy); torchtune
-// 0.4, modules/loss/ce_chunked_output_loss.py.
+// kernels/cross_entropy_loss.py; PyTorch 2.6, _functorch/partitioners.py (torch.compile); litgpt, model.py
+// (lm_head_chunk_size) and utils.py (chunked_cross_entropy); torchtune 0.4, modules/loss/ce_chunked_output_loss.py.
 #pragma once
 
 #include <algorithm>
@@ -57,6 +57,17 @@ inline TensorId record_fused_cross_entropy(Tape& tape, TensorId logits, const Te
                       .saved_inputs = 1,
                       .extras = figures,
                       .gradient = Gradient::over_input});
+}
+
+/// torch.compile of the loss function: the cast to float32, the shift and log_softmax are fused with the reductions
+/// that read them, and backward computes them again. Kept are the logits, as an input, and of each row its maximum and
+/// the logarithm of its sum. All that has the size of the logits is their gradient, of their type and in memory of its
+/// own: an input is not written to. Source: PyTorch 2.6, _functorch/partitioners.py (solve_min_cut: reductions are
+/// kept, elementwise calls that only fused ones read are computed again); torchtitan 2025-06, components/loss.py.
+inline TensorId record_compiled_cross_entropy(Tape& tape, TensorId logits, const TensorSize& rows) {
+  const std::array<TensorSize, 2> figures = {rows.as(core::DType::float32), rows.as(core::DType::float32)};
+  return tape.record(
+      {.inputs = {&logits, 1}, .output = language_loss_detail::kScalar, .saved_inputs = 1, .extras = figures});
 }
 
 /// The flag of a cross entropy that is Megatron's.

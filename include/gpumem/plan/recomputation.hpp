@@ -23,7 +23,7 @@ namespace gpumem::plan {
 class Recomputation {
  public:
   Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names, std::span<const Range> blocks,
-                const model::CheckpointPolicy& policy = {});
+                const model::TrainingJob& job);
 
   /// Whether the function is in a checkpointed block: then autograd keeps nothing of it in forward.
   [[nodiscard]] bool covers(std::size_t function) const { return block_of(function) != nullptr; }

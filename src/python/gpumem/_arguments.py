@@ -21,7 +21,7 @@ OPTIONS_HELP = """
     gpu: a name of gpus(), or a path (with a '/', or ending in .json) to a profile of your own.
     estimator: a name of estimators().
     optimizer, precision, loss, zero_grad: one of OPTIMIZERS, PRECISIONS, LOSSES, ZERO_GRADS; the
-        cross entropy of a language model also "chunked:128", "fused" or "fused-ce".
+        cross entropy of a language model also "chunked:128", "fused", "fused-ce" or "compiled".
     transformers: one of TRANSFORMERS: of HuggingFace's models, the release that computes the loss.
     batch_lengths: "alike"; "longest-first": the first batch is the longest, as litgpt has it.
     loop: one of LOOPS, the program that trains; zero_grad is then where that one has it.

@@ -248,6 +248,59 @@ TEST(Checkpoints, SelectiveKindsKeepWhatIsDearToCompute) {
   EXPECT_TRUE(kept_results(pass->tape, blocks[0], {}).empty());
 }
 
+TEST(Checkpoints, ACompiledGraphKeepsWhatStandsAlone) {
+  TrainingJob job = net();
+  job.activation_checkpointing = false;
+  const auto pass = testing::forward(job);
+  ASSERT_TRUE(testing::succeeds(pass));
+  const auto none = recomputed_parts(*pass, job);
+  ASSERT_TRUE(testing::succeeds(none));
+  EXPECT_TRUE(none->empty());
+  job.compile = true;
+  const auto parts = recomputed_parts(*pass, job);
+  ASSERT_TRUE(testing::succeeds(parts));
+  ASSERT_EQ(parts->size(), 2U) << "its blocks, though nothing is checkpointed";
+  const Range block = (*parts)[0];
+  const std::uint32_t first = block.first;
+  EXPECT_EQ(compiled_results(pass->tape, block), std::vector<std::uint32_t>({first, first + 1, first + 2}))
+      << "two products, and the tanh that the second one reads again";
+  EXPECT_EQ(kept_of_part(pass->tape, block, job), std::vector<std::uint32_t>({first + 1}))
+      << "backward reads the tanh's result alone: of the first product it needs nothing else";
+}
+
+TEST(Checkpoints, ACompiledGraphComputesElementwiseChainsAgain) {
+  const std::string nodes = linear("first", "x") + "," + linear("h.0.a", "first") + "," + tanh("h.0.t", "h.0.a") + "," +
+                            tanh("h.0.u", "h.0.t") + "," + linear("h.0.b", "h.0.u") + "," + linear("h.1.a", "h.0.b") +
+                            "," + tanh("h.1.t", "h.1.a") + "," + tanh("h.1.u", "h.1.t") + "," +
+                            linear("h.1.b", "h.1.u") + "," + linear("last", "h.1.b");
+  TrainingJob job = job_of(kRows, nodes, 2);
+  job.loss = model::Loss::mse;
+  const std::int64_t eager = bytes_of(planned(job).plan, 2).left;
+  const auto count = [](const Events& all, std::string_view event) {
+    return std::count(all.begin(), all.end(), event);
+  };
+  job.compile = true;
+  const auto plan = planned(job).plan;
+  EXPECT_EQ(bytes_of(plan, 2).left, eager);
+  EXPECT_EQ(count(events(job, plan, Phase::forward), "-32 h.0.t activation"), 1) << "it ends in forward";
+  EXPECT_EQ(count(events(job, plan, Phase::forward), "-32 h.0.u activation"), 0) << "the product reads it again";
+  EXPECT_EQ(count(events(job, plan, Phase::backward), "+32 h.0.t activation"), 1);
+  EXPECT_EQ(count(events(job, plan, Phase::backward), "+32 h.0.a activation"), 0) << "no product runs again";
+}
+
+TEST(Checkpoints, WhatBackwardDoesNotReadACompiledGraphDoesNotKeep) {
+  TrainingJob job = net();
+  job.checkpoints = {model::Checkpoints::selective_op, 0};
+  const auto pass = testing::forward(job);
+  ASSERT_TRUE(testing::succeeds(pass));
+  const Range block = (*checkpointed(*pass, job.checkpoints))[0];
+  const std::uint32_t first = block.first;
+  EXPECT_EQ(asked_for(pass->tape, block, {first, first + 2}), std::vector<std::uint32_t>({first}))
+      << "the last product's result is the next block's input";
+  job.compile = true;
+  EXPECT_EQ(kept_of_part(pass->tape, block, job), std::vector<std::uint32_t>({first}));
+}
+
 TEST(Checkpoints, AKeptResultStandsUntilTheSecondRunTakesIt) {
   TrainingJob job = net();
   job.checkpoints = {model::Checkpoints::selective_op, 0};

@@ -93,6 +93,33 @@ TEST(LanguageLoss, AFusedCrossEntropyWritesItsGradientOverTheLogits) {
   EXPECT_EQ(count(events(job, plan, Phase::backward), "+192 loss flow"), 0);
 }
 
+TEST(LanguageLoss, ACompiledOneMakesNothingOfTheLogitsSizeButTheirGradient) {
+  TrainingJob job = job_of(kTokens,
+                           language(R"({"name": "float", "op": "cast", "inputs": ["head"],
+    "attrs": {"dtype": "float32"}},)",
+                                    "float"),
+                           2);
+  job.loss_form = {model::LossForms::compiled, 0};
+  job.precision = Precision::bf16;
+  const auto plan = planned(job).plan;
+  const Events forward = events(job, plan, Phase::forward);
+  EXPECT_EQ(count(forward, "+120 head activation"), 1) << "in two bytes";
+  EXPECT_EQ(count(forward, "+240 float activation"), 0) << "the cast is fused";
+  EXPECT_EQ(count(forward, "+192 shifted activation") + count(forward, "+96 shifted activation"), 0);
+  EXPECT_EQ(count(forward, "+192 loss activation"), 0) << "no log_softmax";
+  EXPECT_EQ(count(forward, "+32 loss activation"), 2) << "a maximum and a log-sum a row";
+  const Events backward = events(job, plan, Phase::backward);
+  EXPECT_EQ(count(backward, "+120 loss flow"), 1) << "beside the logits, which are not written to";
+  EXPECT_EQ(count(backward, "+240 loss flow") + count(backward, "+240 float flow"), 0);
+}
+
+TEST(LanguageLoss, ACompiledOneStandsBehindAModelWithoutOne) {
+  TrainingJob job = testing::net();
+  job.loss_form = {model::LossForms::compiled, 0};
+  job.loss = model::Loss::cross_entropy;
+  EXPECT_TRUE(succeeds(forward(job))) << "the loop compiles it by itself";
+}
+
 TEST(LanguageLoss, InChunksTheHeadRunsOnSomePositionsAtATime) {
   const TrainingJob job = job_with({model::LossForms::chunked, 2});
   const auto plan = planned(job).plan;
@@ -122,8 +149,8 @@ TEST(LanguageLoss, TorchtuneComputesTheLossOfChunksInFloat32) {
 }
 
 TEST(LanguageLoss, WhatEveryFormLeavesIsTheSame) {
-  for (const model::LossForms form :
-       {model::LossForms::standard, model::LossForms::chunked, model::LossForms::fused, model::LossForms::fused_ce}) {
+  for (const model::LossForms form : {model::LossForms::standard, model::LossForms::chunked, model::LossForms::fused,
+                                      model::LossForms::fused_ce, model::LossForms::compiled}) {
     TrainingJob job = job_with({form, form == model::LossForms::chunked ? 2 : 0});
     job.loop = model::Loop::hf_trainer;
     job.zero_grad = model::ZeroGrad::step_end;

@@ -87,7 +87,7 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
     return not_positive("the number of positions of a chunk", job.loss_form.count);
   }
   if (job.loss_form.kind != LossForms::standard && job.loss != Loss::cross_entropy) {
-    return refuse("only cross entropy can be chunked or fused");
+    return refuse("only cross entropy can be chunked, fused or compiled");
   }
   if (std::string fault = training_job_detail::layout_fault(job.layout); !fault.empty())
     return refuse(std::move(fault));

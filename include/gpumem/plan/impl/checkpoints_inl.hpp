@@ -158,4 +158,78 @@ GPUMEM_INLINE std::vector<std::uint32_t> kept_results(const ops::Tape& tape, con
   return kept;
 }
 
+namespace checkpoints_detail {
+
+/// A kernel of a library, or attention: nothing is fused with it.
+GPUMEM_INLINE bool stands_alone(const ops::Function& function) {
+  return function.library != ops::Library::none || function.multiply_adds.elements.value() != 0;
+}
+
+/// By tensor: whether it is read by one of the part's backward functions for which `asks` holds, or is the memory of a
+/// view that is.
+template <typename Asks>
+std::vector<bool> saved_in(const ops::Tape& tape, const Range& part, Asks asks) {
+  std::vector<bool> saved(tape.tensors().size(), false);
+  for (const ops::Function& function : tape.functions().subspan(part.first, part.end - part.first)) {
+    if (!asks(function)) continue;
+    for (const ops::TensorId id : tape.list(function.saved)) {
+      saved[static_cast<std::size_t>(tape.tensor(id).storage)] = true;
+    }
+  }
+  return saved;
+}
+
+}  // namespace checkpoints_detail
+
+GPUMEM_INLINE std::vector<std::uint32_t> compiled_results(const ops::Tape& tape, const Range& part) {
+  namespace detail = checkpoints_detail;
+  const std::vector<bool> read_again = detail::saved_in(tape, part, detail::stands_alone);
+  std::vector<std::uint32_t> kept;
+  for (std::uint32_t index = part.first; index < part.end; ++index) {
+    const ops::Function& function = tape.functions()[index];
+    const bool fresh = function.kind == ops::Output::fresh;
+    const bool read = fresh && read_again[static_cast<std::size_t>(function.output)];
+    if (detail::stands_alone(function) || read) kept.push_back(index);
+  }
+  return kept;
+}
+
+GPUMEM_INLINE std::vector<std::uint32_t> asked_for(const ops::Tape& tape, const Range& part,
+                                                   const std::vector<std::uint32_t>& kept) {
+  std::vector<bool> needed = checkpoints_detail::saved_in(tape, part, [](const ops::Function&) { return true; });
+  std::vector<std::uint32_t> asked;
+  for (std::uint32_t index = part.end; index-- > part.first;) {
+    const ops::Function& function = tape.functions()[index];
+    const auto memory = static_cast<std::size_t>(tape.tensor(function.output).storage);
+    const auto extras = tape.list(function.extras);
+    const bool reads = needed[memory] || std::any_of(extras.begin(), extras.end(), [&](ops::TensorId id) {
+                         return needed[static_cast<std::size_t>(id)];
+                       });
+    if (!reads) continue;
+    if (std::binary_search(kept.begin(), kept.end(), index)) {
+      asked.push_back(index);
+      continue;
+    }
+    for (const ops::TensorId input : tape.list(function.inputs)) {
+      needed[static_cast<std::size_t>(tape.tensor(input).storage)] = true;
+    }
+  }
+  std::reverse(asked.begin(), asked.end());
+  return asked;
+}
+
+GPUMEM_INLINE core::Result<std::vector<Range>> recomputed_parts(const ForwardPass& pass,
+                                                                const model::TrainingJob& job) {
+  if (job.activation_checkpointing) return checkpointed(pass, job.checkpoints);
+  if (!job.compile || repeated_blocks(pass.wired.graph()).empty()) return std::vector<Range>();
+  return checkpointed(pass);
+}
+
+GPUMEM_INLINE std::vector<std::uint32_t> kept_of_part(const ops::Tape& tape, const Range& part,
+                                                      const model::TrainingJob& job) {
+  std::vector<std::uint32_t> kept =
+      job.activation_checkpointing ? kept_results(tape, part, job.checkpoints) : compiled_results(tape, part);
+  return job.compile ? asked_for(tape, part, kept) : kept;
+}
+
 }  // namespace gpumem::plan

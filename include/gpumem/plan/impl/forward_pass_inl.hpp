@@ -120,15 +120,18 @@ class ForwardPassBuilder {
     }
   }
 
-  /// Chunked and fused losses replace a head with all that stands between it and its cross entropy.
+  /// Chunked and fused losses replace a head with all that stands between it and its cross entropy; compiled ones what
+  /// stands between them alone.
   std::optional<core::Error> find_language_loss() {
     const model::LossForms form = job_.loss_form.kind;
-    if (form != model::LossForms::chunked && form != model::LossForms::fused) return std::nullopt;
+    const bool compiled = form == model::LossForms::compiled;
+    if (form != model::LossForms::chunked && form != model::LossForms::fused && !compiled) return std::nullopt;
     core::Result<HeadAndLoss> found = find_head_and_loss(wired_);
-    // A pipeline stage that hands on what it makes has neither head nor loss.
-    if (!found && sends_on()) return std::nullopt;
+    // A pipeline stage that hands on what it makes has neither head nor loss; a compiled loss may stand alone.
+    if (!found && (compiled || sends_on())) return std::nullopt;
     if (!found) return found.error();
     language_ = *std::move(found);
+    if (compiled) language_.replaced[static_cast<std::size_t>(language_.head)] = false;
     // The model returns chunks of logits, and the loop computes their loss: the model's names have ended by then.
     in_loop_ = form == model::LossForms::chunked && language_.end >= 0;
     if (in_loop_) language_.replaced[static_cast<std::size_t>(language_.end)] = true;
@@ -145,8 +148,9 @@ class ForwardPassBuilder {
     tape().begin_layer(static_cast<std::uint32_t>(index));
     if (auto fault = gather_inputs(index)) return fault;
     tensors_[index] = read_tensors_[0];
-    if (static_cast<model::LayerIndex>(index) != language_.head) return std::nullopt;
     const model::Layer& layer = graph_.layers()[index];
+    if (layer.returned && job_.loss_form.kind == model::LossForms::compiled) hold(tensors_[index]);
+    if (static_cast<model::LayerIndex>(index) != language_.head) return std::nullopt;
     ops::OpCall call;
     call.attributes = graph_.attributes(layer);
     call.parameters = layer.parameters;
@@ -192,6 +196,9 @@ class ForwardPassBuilder {
     }
     if (fused && rows) {
       return ops::record_fused_cross_entropy(tape(), call.tensors[0], *rows);
+    }
+    if (job_.loss_form.kind == model::LossForms::compiled && rows) {
+      return ops::record_compiled_cross_entropy(tape(), call.tensors[0], *rows);
     }
     if (!replaced) return std::nullopt;
     const bool known = head_.shape.rank() == 3 && head_.shape[1].kind == core::Dim::Kind::fixed;

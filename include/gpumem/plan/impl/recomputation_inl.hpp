@@ -7,14 +7,14 @@
 namespace gpumem::plan {
 
 GPUMEM_INLINE Recomputation::Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names,
-                                           std::span<const Range> blocks, const model::CheckpointPolicy& policy)
+                                           std::span<const Range> blocks, const model::TrainingJob& job)
     : state_(state), calls_(calls), names_(names) {
   if (blocks.empty()) return;
   block_at_.assign(state.tape().functions().size(), kNoBlock);
   const std::vector<std::uint32_t> name_ends = find_makers();
   for (const Range& run : blocks) find_block(run, name_ends);
   for (Block& block : blocks_) {
-    block.kept = kept_results(state.tape(), block.run, policy);
+    block.kept = kept_of_part(state.tape(), block.run, job);
     block.results.resize(block.kept.size());
   }
 }

@@ -3,6 +3,7 @@
 #include "gpumem/plan/step_plan.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -61,6 +62,12 @@ GPUMEM_INLINE Masters masters_of(const model::TrainingJob& job, const parallel::
   return {sharing.masters, sharing.gradients_copied, sharing.on_host || job.offload == model::Offload::optimizer};
 }
 
+/// What goes into a pipeline stage and comes out of it.
+struct StageEnds {
+  std::vector<ops::TensorId> inputs;   ///< of the batch and of the stage before
+  std::vector<ops::TensorId> outputs;  ///< under the loop's names, beside the loss
+};
+
 /// The script that trains: its loop, and what its names hold from one iteration to the next.
 class TrainingScript {
  public:
@@ -75,7 +82,7 @@ class TrainingScript {
         state_(pass, std::move(reused)),
         names_(pass, held_),
         calls_(state_, job.offload == model::Offload::activations),
-        blocks_(state_, calls_, names_, blocks, job.checkpoints),
+        blocks_(state_, calls_, names_, blocks, job),
         shards_(state_, sharing),
         gradients_(state_, calls_, blocks_, shards_),
         optimizer_(state_.log(), state_.pace(), job, state_.backend(), masters_of(job, sharing)),
@@ -247,33 +254,35 @@ class TrainingScript {
       if (state_.pace().was_late()) return;
       if (pass.micro_batch >= held.size()) held.resize(pass.micro_batch + 1, state_.nothing_held());
       state_.exchange(held[pass.micro_batch]);
-      if (pass.backward) stage_backward(pass_.stages[pass.stage], bytes);
-      else stage_forward(pass_.stages[pass.stage], bytes);
+      if (pass.backward) stage_backward(pass.stage, bytes);
+      else stage_forward(pass.stage, bytes);
       state_.exchange(held[pass.micro_batch]);
     }
     if (!state_.pace().was_late()) update(bytes);
   }
 
-  void stage_forward(const StagePart& part, const TensorBytes& bytes) {
+  void stage_forward(std::size_t stage, const TensorBytes& bytes) {
+    const StagePart& part = pass_.stages[stage];
     begin(Phase::batch, step_, bytes);
-    for (const ops::TensorId input : inputs_of(part)) {
+    for (const ops::TensorId input : ends_of(stage).inputs) {
       if (state_.slot(input) == kNoSlot) state_.add_input(input);
     }
     begin(Phase::forward, step_, bytes);
     shards_.begin_forward();
     run_forward(part.functions.first, part.functions.end, true);
-    end_outputs_of(part, false);
+    end_outputs_of(stage, false);
     calls_.end_autocast();
   }
 
-  void stage_backward(const StagePart& part, const TensorBytes& bytes) {
+  void stage_backward(std::size_t stage, const TensorBytes& bytes) {
+    const StagePart& part = pass_.stages[stage];
     begin(Phase::backward, step_, bytes);
     gradients_.backward(part, scaler_.scale_loss());
     hold_graph(false);
-    end_outputs_of(part, true);
+    end_outputs_of(stage, true);
     state_.let_go(part.loss);
     state_.slot(part.loss) = kNoSlot;
-    for (const ops::TensorId input : inputs_of(part)) {
+    for (const ops::TensorId input : ends_of(stage).inputs) {
       if (state_.slot(input) == kNoSlot) continue;
       state_.let_go(input);
       state_.slot(input) = kNoSlot;
@@ -282,28 +291,37 @@ class TrainingScript {
 
   /// The names of what the stage hands out beside its loss end: when it has run, or, of what outlives the loss, when
   /// its backward has.
-  void end_outputs_of(const StagePart& part, bool backward_ran) {
-    const auto functions =
-        pass_.tape.functions().subspan(part.functions.first, part.functions.end - part.functions.first);
-    for (const ops::TensorId held : held_) {
-      if (is_loss(held) || outlives_loss(held) != backward_ran || state_.slot(held) == kNoSlot) continue;
-      const bool of_stage = std::any_of(functions.begin(), functions.end(),
-                                        [&](const ops::Function& function) { return function.output == held; });
-      if (of_stage) state_.let_go(held);
+  void end_outputs_of(std::size_t stage, bool backward_ran) {
+    for (const ops::TensorId held : ends_of(stage).outputs) {
+      if (outlives_loss(held) == backward_ran && state_.slot(held) != kNoSlot) state_.let_go(held);
     }
   }
 
-  /// What the stage reads of the batch and of the stage before.
-  [[nodiscard]] std::vector<ops::TensorId> inputs_of(const StagePart& part) const {
-    std::vector<ops::TensorId> read;
+  /// A stage's ends, found when the first micro-batch comes to it.
+  const StageEnds& ends_of(std::size_t stage) {
+    if (ends_.empty()) ends_.resize(pass_.stages.size());
+    std::optional<StageEnds>& ends = ends_[stage];
+    if (!ends) ends = find_ends(pass_.stages[stage]);
+    return *ends;
+  }
+
+  [[nodiscard]] StageEnds find_ends(const StagePart& part) const {
+    StageEnds ends;
     const auto all = pass_.tape.inputs();
+    std::vector<bool> made(pass_.tape.tensors().size(), false);
     for (std::uint32_t index = part.functions.first; index < part.functions.end; ++index) {
-      for (const ops::TensorId input : pass_.tape.list(pass_.tape.functions()[index].inputs)) {
+      const ops::Function& function = pass_.tape.functions()[index];
+      made[static_cast<std::size_t>(function.output)] = true;
+      for (const ops::TensorId input : pass_.tape.list(function.inputs)) {
         const bool given = std::find(all.begin(), all.end(), input) != all.end();
-        if (given && std::find(read.begin(), read.end(), input) == read.end()) read.push_back(input);
+        const bool known = std::find(ends.inputs.begin(), ends.inputs.end(), input) != ends.inputs.end();
+        if (given && !known) ends.inputs.push_back(input);
       }
     }
-    return read;
+    for (const ops::TensorId held : held_) {
+      if (made[static_cast<std::size_t>(held)] && !is_loss(held)) ends.outputs.push_back(held);
+    }
+    return ends;
   }
   [[nodiscard]] bool is_loss(ops::TensorId tensor) const {
     return std::any_of(pass_.stages.begin(), pass_.stages.end(),
@@ -429,6 +447,7 @@ class TrainingScript {
   OptimizerStep optimizer_;
   GradientScaler scaler_;
   BatchLoader loader_;
+  std::vector<std::optional<StageEnds>> ends_;  ///< by stage
   std::vector<Slot> held_outputs_;
   std::vector<Slot> held_loss_;
   std::int32_t step_ = 0;
@@ -448,15 +467,11 @@ GPUMEM_INLINE core::Result<StepPlan> make_step_plan(const model::TrainingJob& jo
   const auto bytes_at = [&](std::int64_t batch_size) { return TensorBytes::at(batch_size, pass); };
   const core::Result<TensorBytes> full = bytes_at(job.batch_size);
   if (!full) return full.error();
-  std::vector<Range> blocks;
-  if (job.activation_checkpointing) {
-    core::Result<std::vector<Range>> found = checkpointed(pass, job.checkpoints);
-    if (!found) return found.error();
-    blocks = *std::move(found);
-  }
+  const core::Result<std::vector<Range>> blocks = recomputed_parts(pass, job);
+  if (!blocks) return blocks.error();
   const core::Result<parallel::Sharing> sharing = parallel::sharing_of(job);
   if (!sharing) return sharing.error();
-  step_plan_detail::TrainingScript script(job, pass, *sharing, blocks, std::move(reused));
+  step_plan_detail::TrainingScript script(job, pass, *sharing, *blocks, std::move(reused));
   script.construct(*full);
   if (job.summary_pass) {
     const core::Result<TensorBytes> summary = bytes_at(kSummaryBatch);
