@@ -23,6 +23,7 @@
 #include "gpumem/architectures/impl/latent_attention_inl.hpp"
 #include "gpumem/architectures/impl/llama_inl.hpp"
 #include "gpumem/architectures/impl/megatron_inl.hpp"
+#include "gpumem/architectures/impl/megatron_t5_inl.hpp"
 #include "gpumem/architectures/impl/mixtral_inl.hpp"
 #include "gpumem/architectures/impl/mixture_inl.hpp"
 #include "gpumem/architectures/impl/modernbert_inl.hpp"

@@ -51,6 +51,8 @@ class Forward {
 
   /// Integers [N, tokens], one of the batch's tensors.
   Tensor token_input(std::string_view name);
+  /// The same of this many tokens, whatever the job says.
+  Tensor fixed_token_input(std::string_view name, std::int64_t tokens);
   /// Numbers [N, ...], one of the batch's tensors.
   Tensor sample_input(std::string_view name, const Sizes& sample);
 

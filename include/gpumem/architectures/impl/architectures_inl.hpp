@@ -25,6 +25,7 @@
 #include "gpumem/architectures/granitemoe.hpp"
 #include "gpumem/architectures/llama.hpp"
 #include "gpumem/architectures/megatron.hpp"
+#include "gpumem/architectures/megatron_t5.hpp"
 #include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/modernbert.hpp"
 #include "gpumem/architectures/mpt.hpp"
@@ -118,7 +119,8 @@ GPUMEM_INLINE bool is_megatron(const ConfigFields& config) {
 /// The architecture that answers for the model type; a warning where another's has to.
 GPUMEM_INLINE core::Result<const Architecture*> choose(ConfigFields& config, model::GraphBuilder& builder) {
   const std::string_view type = config.text({"model_type"}, "");
-  if (const Architecture* known = find(is_megatron(config) ? "megatron_gpt" : type)) return known;
+  const std::string_view of_megatron = config.has("encoder_num_layers") ? "megatron_t5" : "megatron_gpt";
+  if (const Architecture* known = find(is_megatron(config) ? of_megatron : type)) return known;
   const Architecture* like = find("llama");
   if (!is_like_llama(config) || like == nullptr) {
     return core::Error{core::ErrorCode::missing_information,
@@ -147,11 +149,11 @@ GPUMEM_INLINE void warn_of_unread(const ConfigFields& config, model::GraphBuilde
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
-      &albert(),     &bart(),   &bert(),       &bloom(),   &clip(),     &deberta(),     &deepseek(),
-      &distilbert(), &falcon(), &gemma(),      &glm(),     &gpt2(),     &gpt_bigcode(), &gpt_neo(),
-      &gpt_neox(),   &gptj(),   &granitemoe(), &llama(),   &megatron(), &mixtral(),     &modernbert(),
-      &mpt(),        &olmo(),   &opt(),        &phi(),     &phi3(),     &stablelm(),    &starcoder2(),
-      &swin(),       &t5(),     &vit(),        &whisper(), &xlnet()};
+      &albert(),     &bart(),   &bert(),       &bloom(), &clip(),     &deberta(),     &deepseek(),
+      &distilbert(), &falcon(), &gemma(),      &glm(),   &gpt2(),     &gpt_bigcode(), &gpt_neo(),
+      &gpt_neox(),   &gptj(),   &granitemoe(), &llama(), &megatron(), &megatron_t5(), &mixtral(),
+      &modernbert(), &mpt(),    &olmo(),       &opt(),   &phi(),      &phi3(),        &stablelm(),
+      &starcoder2(), &swin(),   &t5(),         &vit(),   &whisper(),  &xlnet()};
   return kAll;
 }
 

@@ -8,6 +8,7 @@
 
 #include "gpumem/architectures/decoder.hpp"
 #include "gpumem/architectures/latent_attention.hpp"
+#include "gpumem/architectures/megatron_arguments.hpp"
 #include "gpumem/architectures/mixture.hpp"
 
 namespace gpumem::architectures {
@@ -40,89 +41,6 @@ struct Model {
   bool fused_gradients = false;   ///< products add a weight's gradient to the main one themselves
   bool lower_loss = false;        ///< TransformerEngine's cross entropy, of logits that are not cast
 };
-
-/// Arguments of the run, its layout and its kernels, which change nothing in the model.
-inline constexpr std::array<std::string_view, 81> kRun = {"micro_batch_size",
-                                                          "global_batch_size",
-                                                          "seq_length",
-                                                          "encoder_seq_length",
-                                                          "decoder_seq_length",
-                                                          "max_position_embeddings",
-                                                          "transformer_impl",
-                                                          "use_mcore_models",
-                                                          "bf16",
-                                                          "fp16",
-                                                          "optimizer",
-                                                          "tensor_model_parallel_size",
-                                                          "pipeline_model_parallel_size",
-                                                          "context_parallel_size",
-                                                          "expert_model_parallel_size",
-                                                          "expert_tensor_parallel_size",
-                                                          "sequence_parallel",
-                                                          "num_layers_per_virtual_pipeline_stage",
-                                                          "num_virtual_stages_per_pipeline_rank",
-                                                          "use_distributed_optimizer",
-                                                          "overlap_grad_reduce",
-                                                          "overlap_param_gather",
-                                                          "overlap_param_gather_with_optimizer_step",
-                                                          "num_distributed_optimizer_instances",
-                                                          "accumulate_allreduce_grads_in_fp32",
-                                                          "grad_reduce_in_bf16",
-                                                          "ddp_average_in_collective",
-                                                          "gradient_accumulation_fusion",
-                                                          "deterministic_mode",
-                                                          "attention_softmax_in_fp32",
-                                                          "attention_backend",
-                                                          "use_flash_attn",
-                                                          "apply_query_key_layer_scaling",
-                                                          "apply_rope_fusion",
-                                                          "bias_gelu_fusion",
-                                                          "bias_dropout_fusion",
-                                                          "bias_swiglu_fusion",
-                                                          "masked_softmax_fusion",
-                                                          "cross_entropy_loss_fusion",
-                                                          "cross_entropy_fusion_impl",
-                                                          "calculate_per_token_loss",
-                                                          "recompute_granularity",
-                                                          "recompute_method",
-                                                          "recompute_num_layers",
-                                                          "recompute_modules",
-                                                          "make_vocab_size_divisible_by",
-                                                          "norm_epsilon",
-                                                          "rotary_base",
-                                                          "rotary_interleaved",
-                                                          "rotary_scaling_factor",
-                                                          "mscale",
-                                                          "mscale_all_dim",
-                                                          "tp_comm_overlap",
-                                                          "te_rng_tracker",
-                                                          "mock_data",
-                                                          "cp_comm_type",
-                                                          "microbatch_group_size_per_virtual_pipeline_stage",
-                                                          "overlap_p2p_communication_warmup_flush",
-                                                          "decoder_first_pipeline_num_layers",
-                                                          "decoder_last_pipeline_num_layers",
-                                                          "account_for_embedding_in_pipeline_split",
-                                                          "account_for_loss_in_pipeline_split",
-                                                          "defer_embedding_wgrad_compute",
-                                                          "wgrad_deferral_limit",
-                                                          "create_attention_mask_in_dataloader",
-                                                          "moe_grouped_gemm",
-                                                          "moe_permute_fusion",
-                                                          "moe_router_dtype",
-                                                          "moe_router_bias_update_rate",
-                                                          "moe_router_fusion",
-                                                          "moe_router_group_topk",
-                                                          "moe_router_num_groups",
-                                                          "moe_router_pre_softmax",
-                                                          "moe_router_topk_scaling_factor",
-                                                          "overlap_moe_expert_parallel_comm",
-                                                          "persist_layer_norm",
-                                                          "vocab_size",
-                                                          "position_embedding_type",
-                                                          "use_rotary_position_embeddings",
-                                                          "use_megatron_fsdp",
-                                                          "group_query_attention"};
 
 /// "([0]*3+[1]*12)": one figure a layer. Nothing if it is written otherwise.
 GPUMEM_INLINE std::vector<bool> layer_pattern(std::string_view text, std::int64_t layers) {
@@ -236,9 +154,9 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   Model model;
   DecoderSizes& s = model.sizes;
   const std::string_view family = config.text({"_model_family"}, "gpt");
-  for (const std::string_view other : {"hybrid_layer_pattern", "hybrid_override_pattern", "encoder_num_layers"}) {
+  for (const std::string_view other : {"hybrid_layer_pattern", "hybrid_override_pattern"}) {
     if (!config.has(other) && family != "bert") continue;
-    config.fail("only GPT is known of Megatron's models, with experts or without",
+    config.fail("only GPT, with experts or without, and T5 are known of Megatron's models",
                 config.has(other) ? other : std::string_view("_model_family"));
     return model;
   }
@@ -268,8 +186,11 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
   model.first_stage =
       stage_attributes(config, "decoder_first_pipeline_num_layers", "account_for_embedding_in_pipeline_split");
+  if (const std::int64_t instances = config.size_or({"num_distributed_optimizer_instances"}, 1); instances > 1) {
+    model.first_stage.push_back({"optimizer_instances", instances});
+  }
   model.last_stage = stage_attributes(config, "decoder_last_pipeline_num_layers", "account_for_loss_in_pipeline_split");
-  for (const std::string_view name : kRun) config.ignore({name});
+  ignore_megatron_run(config);
   return model;
 }
 
