@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "expect.hpp"
+#include "small_transformers.hpp"
 
 namespace gpumem::parallel {
 namespace {
@@ -90,6 +91,21 @@ TEST(Sharing, IsToldInWords) {
   EXPECT_EQ(sharing_text(job_on(8, {Shardings::zero_2, 0})), "cut: gradients over 8 ranks, states over 8 ranks");
   EXPECT_EQ(sharing_text(job_on(8, {Shardings::ddp, 0})), "nothing is cut");
   EXPECT_EQ(sharing_text(job_on(1, {Shardings::none, 0})), "");
+}
+
+TEST(Sharing, SeveralDistributedOptimizersCutTheirStatesOverFewerRanks) {
+  const auto state_ranks = [](std::string_view more, std::int64_t data_parallel) {
+    model::TrainingJob job = testing::small_gpt(2, more);
+    job.loop = model::Loop::megatron;
+    job.layout = {.data_parallel = data_parallel, .sharding = {model::Shardings::distributed_optimizer, 0}};
+    const auto sharing = sharing_of(job);
+    EXPECT_TRUE(testing::succeeds(sharing));
+    return sharing ? sharing->state_ranks : 0;
+  };
+  EXPECT_EQ(state_ranks("", 8), 8);
+  EXPECT_EQ(state_ranks(R"(, "num_distributed_optimizer_instances": 2)", 8), 4);
+  EXPECT_EQ(state_ranks(R"(, "num_distributed_optimizer_instances": 2)", 2), 1);
+  EXPECT_EQ(state_ranks(R"(, "num_distributed_optimizer_instances": 4)", 2), 1) << "each rank has all of its own";
 }
 
 }  // namespace

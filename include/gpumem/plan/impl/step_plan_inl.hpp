@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/parallel/distributed_optimizer.hpp"
 #include "gpumem/parallel/layer_wise.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
@@ -221,7 +222,7 @@ class TrainingScript {
     const model::ModelGraph& graph = pass_.wired.graph();
     const bool cut = job_.layout.sharding.kind == model::Shardings::distributed_optimizer;
     if (!cut || graph.layers()[state_.layer(parameter)].expert == 0) return sharing_.state_ranks;
-    return parallel::expert_sharing_ranks(job_.layout, expert_ranks_);
+    return parallel::ranks_of_instance(job_, parallel::expert_sharing_ranks(job_.layout, expert_ranks_));
   }
 
   void forward_and_backward(const TensorBytes& bytes, bool first) {
