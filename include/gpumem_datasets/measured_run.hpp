@@ -57,9 +57,10 @@ struct MeasuredRun {
   std::vector<PublishedEstimate> published = {};
   std::int64_t line = 0;             ///< 1-based line in the file
   std::optional<core::Error> error;  ///< why there is no job; the run is reported, not dropped
-  std::string refusal = {};   ///< of an error: its kind, in words that many runs share; empty: the table has none
-  std::string source = {};    ///< who published the run, where a table holds several sources; else empty
-  std::string training = {};  ///< what learns: "full", "LoRA", "QLoRA"; empty: the table does not say
+  std::string refusal = {};     ///< of an error: its kind, in words that many runs share; empty: the table has none
+  std::string source = {};      ///< who published the run, where a table holds several sources; else empty
+  std::string training = {};    ///< what learns: "full", "LoRA", "QLoRA"; empty: the table does not say
+  std::string alloc_conf = {};  ///< as PYTORCH_CUDA_ALLOC_CONF; empty: as PyTorch has it
 };
 
 struct MeasuredRuns {

@@ -7,6 +7,8 @@
 #include <unordered_map>
 
 #include "gpumem/analysis/analyses.hpp"
+#include "gpumem/device/allocator_options.hpp"
+#include "gpumem/estimate/replay.hpp"
 
 namespace gpumem::cli {
 
@@ -75,11 +77,21 @@ std::vector<PredictionTask*> by_summary(std::vector<PredictionTask>& tasks) {
   return order;
 }
 
+/// The replay with the settings that the run gave the allocator. Other estimators know none.
+Result<Prediction> predict_as_set(const PredictionTask& task, const Estimator& estimator,
+                                  analysis::Analysis& analysis) {
+  const bool as_usual = task.run->alloc_conf.empty() || estimator.name() != estimate::Replay::kName;
+  if (as_usual) return predict(*task.run, task.figure, estimator, **task.gpu, analysis);
+  const auto options = device::parse_allocator_options(task.run->alloc_conf);
+  if (!options) return options.error();
+  return predict(*task.run, task.figure, estimate::Replay(*options), **task.gpu, analysis);
+}
+
 Prediction predicted(const PredictionTask& task, const Estimator& estimator, analysis::Analysis& analysis) {
   const auto failure = [&](Error error) { return Prediction{.run = task.run, .error = std::move(error)}; };
   if (task.run->error) return failure(*task.run->error);
   if (!task.gpu) return failure(task.gpu.error());
-  auto prediction = predict(*task.run, task.figure, estimator, **task.gpu, analysis);
+  auto prediction = predict_as_set(task, estimator, analysis);
   return prediction ? *std::move(prediction) : failure(prediction.error());
 }
 

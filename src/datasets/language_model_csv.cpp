@@ -214,14 +214,20 @@ void take_told_options(const core::CsvCells& cells, bool one_gpu, job::JobReques
   }
 }
 
-/// torchtitan compiles the loss wherever it compiles the model, since its PR 808 of March 2025; that month its AdamW
-/// became fused, which its rows tell. aot_eager fuses nothing.
-void take_compiled_loss(const core::CsvCells& cells, job::JobRequest& request) {
+/// What torchtitan's launcher and trainer do, of rows that torchao tells too. run_train.sh asks for expandable segments
+/// since October 2024 (commit a5e57e4a9). Where the model is compiled, so is the loss since April 2025
+/// (components/loss.py, commit bbb1b616e), by which time its AdamW was fused; aot_eager fuses nothing.
+void take_torchtitan(const core::CsvCells& cells, job::JobRequest& request) {
   const model::TrainingJob& job = request.training;
   const bool titan =
       cells.text("source").starts_with("pytorch/") && job.layout.sharding.kind == model::Shardings::fsdp2;
-  const bool inductor = job.compile && cells.text("notes").find("aot_eager") == std::string_view::npos;
-  if (titan && inductor && job.fused) request.training.loss_form = {model::LossForms::compiled, 0};
+  const auto says = [&](std::string_view column, std::string_view clause) {
+    return cells.text(column).find(clause) != std::string_view::npos;
+  };
+  if (!titan) return;
+  if (!says("software", "2024-06")) request.alloc_conf = "expandable_segments:True";
+  const bool fuses = job.compile && job.fused && !says("notes", "aot_eager");
+  if (fuses) request.training.loss_form = {model::LossForms::compiled, 0};
 }
 
 /// Before PyTorch 2.0, zero_grad() filled the gradients with zeros and left them standing.
@@ -268,7 +274,7 @@ core::Status take_job(const core::CsvCells& cells, MeasuredRun& run, job::JobReq
   }
   take_source_options(run.source, request);
   take_told_options(cells, run.gpus == 1, request);
-  take_compiled_loss(cells, request);
+  take_torchtitan(cells, request);
   take_older_pytorch(cells, request);
   if (missing.kinds.empty()) return core::Done{};
   run.refusal = "not modelled: " + missing.kinds;
@@ -286,6 +292,7 @@ core::Status take_model(const core::CsvCells& cells, const std::filesystem::path
   auto job = job::job_from(request, *std::move(graph));
   if (!job) return cells.malformed(job.error().message);
   run.job = *std::move(job);
+  run.alloc_conf = request.alloc_conf;
   return core::Done{};
 }
 

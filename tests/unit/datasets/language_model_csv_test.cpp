@@ -205,5 +205,20 @@ TEST(LanguageModelCsv, AColumnThatIsMissingIsNamed) {
   EXPECT_NE(all.error().message.find("has no column 'gpu'"), std::string::npos) << all.error().message;
 }
 
+TEST(LanguageModelCsv, TorchtitansRunsAreAsItsLauncherAndTrainerHaveThem) {
+  const std::string columns = "source,sharding,data_parallel,compile,fused,software,notes";
+  const auto read_titan = [&](std::string_view cells) {
+    return read_one(columns, "pytorch/torchtitan:x@1,fsdp2,8," + std::string(cells));
+  };
+  const MeasuredRun eager = read_titan("no,no,torch nightly 2025-02,");
+  EXPECT_EQ(eager.alloc_conf, "expandable_segments:True");
+  EXPECT_EQ(eager.job.loss_form, model::LossForm());
+  EXPECT_EQ(read_titan("no,no,torch nightly 2024-06-05,").alloc_conf, "") << "before its launcher asked for them";
+  EXPECT_EQ(read_titan("yes,no,torch nightly 2025-02,").job.loss_form, model::LossForm()) << "the model alone";
+  EXPECT_EQ(read_titan("yes,yes,torch 2.8,").job.loss_form.kind, model::LossForms::compiled);
+  EXPECT_EQ(read_titan("yes,yes,torch 2.8,SimpleFSDP under torch.compile aot_eager").job.loss_form, model::LossForm());
+  EXPECT_EQ(read_one(columns, "NVIDIA/Megatron-LM:x@1,ddp,8,no,no,,").alloc_conf, "");
+}
+
 }  // namespace
 }  // namespace gpumem::datasets
