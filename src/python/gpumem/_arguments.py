@@ -43,7 +43,8 @@ OPTIONS_HELP = """
     weight_decay: the optimizer decays the weights.
     prefetch: the next batch is copied to the GPU while a step runs.
     cudnn_benchmark: torch.backends.cudnn.benchmark, with which the range is wider.
-    compile: torch.compile; what it saves is not known, so the range reaches further down.
+    compile: torch.compile of the blocks: backward computes again what is elementwise; the range reaches
+        further down. A loss that is compiled too is loss="compiled".
     validation: a pass without gradients after each epoch.
     checkpointing: activation checkpointing; or its kind: "full:4", "every:2", "selective-op",
         "selective-attention", "selective:mlp+self_attn" (modules by name).
