@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/gpumem.hpp"
 #include "job_json.hpp"
 #include "sized.hpp"
 

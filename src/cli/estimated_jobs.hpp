@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpumem/analysis/analyses.hpp"
+#include "gpumem/gpumem.hpp"
 #include "gpumem/job/job_from.hpp"
 #include "job_json.hpp"
 

@@ -6,6 +6,9 @@ namespace gpumem::job_json {
 
 namespace {
 
+using core::Error;
+using core::ErrorCode;
+using core::Result;
 using job::JobOption;
 using job::JobRequest;
 using job::OptionType;
