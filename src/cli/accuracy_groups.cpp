@@ -55,7 +55,7 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
-std::string row(std::string_view title, std::initializer_list<std::string> cells) {
+std::string runs_row(std::string_view title, std::initializer_list<std::string> cells) {
   constexpr std::size_t kTitle = 44;
   constexpr std::size_t kCell = 10;
   std::string text = "  " + printable(core::shortened(title, kTitle - 4));
@@ -67,11 +67,11 @@ std::string row(std::string_view title, std::initializer_list<std::string> cells
 std::string group_row(const AccuracyGroup& group) {
   const datasets::Accuracy& accuracy = group.accuracy;
   const std::string runs = core::with_separators(group.runs);
-  if (accuracy.fitted == 0) return row(group.name, {runs, "0"});
+  if (accuracy.fitted == 0) return runs_row(group.name, {runs, "0"});
   const auto share = [](double value) { return percent(value, "%.2f %%"); };
-  return row(group.name, {runs, core::with_separators(accuracy.fitted), share(accuracy.relative_error.median),
-                          share(accuracy.relative_error.p90), share(accuracy.signed_relative_error),
-                          share(accuracy.covered), text_of("%.3f", accuracy.upper_ratio)});
+  return runs_row(group.name, {runs, core::with_separators(accuracy.fitted), share(accuracy.relative_error.median),
+                               share(accuracy.relative_error.p90), share(accuracy.signed_relative_error),
+                               share(accuracy.covered), text_of("%.3f", accuracy.upper_ratio)});
 }
 
 std::string refusals_table(const std::vector<Prediction>& predictions) {
@@ -130,8 +130,8 @@ std::vector<Refusal> refusals_of(const std::vector<Prediction>& predictions) {
 std::string groups_table(const std::vector<Prediction>& predictions) {
   std::string text;
   for (const AccuracyGroups& grouping : groups_of(predictions)) {
-    text +=
-        row("by " + std::string(grouping.by), {"runs", "answered", "median", "p90", "signed", "covered", "upper/m."});
+    text += runs_row("by " + std::string(grouping.by),
+                     {"runs", "answered", "median", "p90", "signed", "covered", "upper/m."});
     for (const AccuracyGroup& group : grouping.groups) text += group_row(group);
   }
   return text + refusals_table(predictions);

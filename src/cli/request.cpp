@@ -9,11 +9,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using request::GpuRequest;
-using request::Setting;
 
-Json map_of(const std::vector<Setting>& settings) {
+Json map_of(const std::vector<request::Setting>& settings) {
   Json json = Json::object();
-  for (const Setting& setting : settings) json[setting.name] = setting.value;
+  for (const request::Setting& setting : settings) json[setting.name] = setting.value;
   return json;
 }
 

@@ -13,6 +13,7 @@
 namespace gpumem::datasets {
 
 namespace {
+namespace language_model_csv_detail {
 
 constexpr std::array<std::string_view, 7> kColumns = {"name",       "config", "gpu",         "batch_size",
                                                       "seq_length", "figure", "measured_mib"};
@@ -333,12 +334,13 @@ core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& 
   return all;
 }
 
+}  // namespace language_model_csv_detail
 }  // namespace
 
 const RunsFormat& language_model_csv() {
   static constexpr RunsFormat kFormat = {
-      "language-models", "runs of language models, whose configs stand in configs/ (name,config,...,figure)", &sniff,
-      &read};
+      "language-models", "runs of language models, whose configs stand in configs/ (name,config,...,figure)",
+      &language_model_csv_detail::sniff, &language_model_csv_detail::read};
   return kFormat;
 }
 

@@ -9,6 +9,7 @@
 namespace gpumem::datasets {
 
 namespace {
+namespace runs_csv_detail {
 
 constexpr std::array<std::string_view, 8> kColumns = {"summary",   "batch_size", "input", "seq_length",
                                                       "optimizer", "precision",  "gpu",   "measured_mib"};
@@ -164,11 +165,12 @@ core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& 
   return all;
 }
 
+}  // namespace runs_csv_detail
 }  // namespace
 
 const RunsFormat& runs_csv() {
-  static constexpr RunsFormat kFormat = {"runs", "a table that names a summary a row (summary,batch_size,...)", &sniff,
-                                         &read};
+  static constexpr RunsFormat kFormat = {"runs", "a table that names a summary a row (summary,batch_size,...)",
+                                         &runs_csv_detail::sniff, &runs_csv_detail::read};
   return kFormat;
 }
 

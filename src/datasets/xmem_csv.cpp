@@ -7,6 +7,7 @@
 namespace gpumem::datasets {
 
 namespace {
+namespace xmem_csv_detail {
 
 constexpr double kMib = 1024.0 * 1024.0;
 
@@ -140,11 +141,12 @@ core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& 
   return all;
 }
 
+}  // namespace xmem_csv_detail
 }  // namespace
 
 const RunsFormat& xmem_csv() {
   static constexpr RunsFormat kFormat = {"xmem", "xMem's published runs (model,optimizer,...,ground_truth_peak_bytes)",
-                                         &sniff, &read};
+                                         &xmem_csv_detail::sniff, &xmem_csv_detail::read};
   return kFormat;
 }
 

@@ -7,6 +7,7 @@
 namespace gpumem::trainer_files {
 
 namespace {
+namespace axolotl_detail {
 
 constexpr std::string_view kWithoutEffect[] = {"base_model_*",
                                                "bfloat16",
@@ -128,10 +129,11 @@ void read(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
+}  // namespace axolotl_detail
 }  // namespace
 
 const TrainerFormat& axolotl() {
-  static constexpr TrainerFormat kFormat = {"axolotl", "axolotl's YAML", &sniff, &read};
+  static constexpr TrainerFormat kFormat = {"axolotl", "axolotl's YAML", &axolotl_detail::sniff, &axolotl_detail::read};
   return kFormat;
 }
 

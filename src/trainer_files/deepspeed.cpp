@@ -10,6 +10,7 @@
 namespace gpumem::trainer_files {
 
 namespace {
+namespace deepspeed_detail {
 
 constexpr std::string_view kWithoutEffect[] = {"comms_logger",
                                                "csv_monitor",
@@ -95,10 +96,12 @@ void read(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
+}  // namespace deepspeed_detail
 }  // namespace
 
 const TrainerFormat& deepspeed() {
-  static constexpr TrainerFormat kFormat = {"deepspeed", "DeepSpeed's ds_config.json", &sniff, &read};
+  static constexpr TrainerFormat kFormat = {"deepspeed", "DeepSpeed's ds_config.json", &deepspeed_detail::sniff,
+                                            &deepspeed_detail::read};
   return kFormat;
 }
 

@@ -5,6 +5,7 @@
 namespace gpumem::trainer_files {
 
 namespace {
+namespace llama_factory_detail {
 
 constexpr std::string_view kWithoutEffect[] = {"adapter_name_or_path",
                                                "buffer_size",
@@ -122,10 +123,12 @@ void read(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
+}  // namespace llama_factory_detail
 }  // namespace
 
 const TrainerFormat& llama_factory() {
-  static constexpr TrainerFormat kFormat = {"llama-factory", "LLaMA-Factory's YAML", &sniff, &read};
+  static constexpr TrainerFormat kFormat = {"llama-factory", "LLaMA-Factory's YAML", &llama_factory_detail::sniff,
+                                            &llama_factory_detail::read};
   return kFormat;
 }
 

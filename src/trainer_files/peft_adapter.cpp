@@ -5,6 +5,7 @@
 namespace gpumem::trainer_files {
 
 namespace {
+namespace peft_adapter_detail {
 
 constexpr std::string_view kWithoutEffect[] = {"alpha_pattern",     "base_model_name_or_path",
                                                "layers_pattern",    "auto_mapping",
@@ -35,10 +36,12 @@ void read(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
+}  // namespace peft_adapter_detail
 }  // namespace
 
 const TrainerFormat& peft_adapter() {
-  static constexpr TrainerFormat kFormat = {"peft-adapter", "PEFT's adapter_config.json", &sniff, &read};
+  static constexpr TrainerFormat kFormat = {"peft-adapter", "PEFT's adapter_config.json", &peft_adapter_detail::sniff,
+                                            &peft_adapter_detail::read};
   return kFormat;
 }
 

@@ -7,6 +7,7 @@
 namespace gpumem::trainer_files {
 
 namespace {
+namespace torchtune_detail {
 
 constexpr std::string_view kWithoutEffect[] = {"batch_size_val",
                                                "checkpointer",
@@ -104,10 +105,12 @@ void read(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
+}  // namespace torchtune_detail
 }  // namespace
 
 const TrainerFormat& torchtune() {
-  static constexpr TrainerFormat kFormat = {"torchtune", "torchtune's YAML", &sniff, &read};
+  static constexpr TrainerFormat kFormat = {"torchtune", "torchtune's YAML", &torchtune_detail::sniff,
+                                            &torchtune_detail::read};
   return kFormat;
 }
 

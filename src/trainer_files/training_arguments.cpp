@@ -5,6 +5,7 @@
 namespace gpumem::trainer_files {
 
 namespace {
+namespace training_arguments_detail {
 
 constexpr std::string_view kWithoutEffect[] = {
     "attn_implementation", "dataset*",           "eos_token",      "lora_*",  "bnb_4bit_*", "use_bnb_nested_quant",
@@ -50,11 +51,12 @@ void read(TrainerReading& from) {
   from.without_effect(kWithoutEffect);
 }
 
+}  // namespace training_arguments_detail
 }  // namespace
 
 const TrainerFormat& training_arguments() {
-  static constexpr TrainerFormat kFormat = {"hf-training-arguments", "HuggingFace's TrainingArguments as JSON", &sniff,
-                                            &read};
+  static constexpr TrainerFormat kFormat = {"hf-training-arguments", "HuggingFace's TrainingArguments as JSON",
+                                            &training_arguments_detail::sniff, &training_arguments_detail::read};
   return kFormat;
 }
 
