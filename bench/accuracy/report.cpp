@@ -66,7 +66,7 @@ std::string errors_table(const std::vector<Verdict>& verdicts) {
 }
 
 /// "11.2 GiB (28 %)"
-std::string conserved(const CappedAccuracy& capped) {
+std::string conserved_with_share(const CappedAccuracy& capped) {
   constexpr double kMibInGib = 1024.0;
   return decimal(capped.conserved_mib / kMibInGib, 2) + " GiB (" + percent(capped.conserved_share, 0) + ")";
 }
@@ -77,8 +77,8 @@ std::string capped_row(const Verdict& verdict) {
   const bool two = verdict.ranged;
   return row({name_of(verdict), whole(static_cast<double>(expected.runs)), percent(expected.median_error),
               percent(expected.failure, 1), two ? percent(upper.failure, 1) : "",
-              expected.failure_when_repeated ? percent(*expected.failure_when_repeated, 1) : "", conserved(expected),
-              two ? conserved(upper) : ""});
+              expected.failure_when_repeated ? percent(*expected.failure_when_repeated, 1) : "",
+              conserved_with_share(expected), two ? conserved_with_share(upper) : ""});
 }
 
 std::string capped_table(const std::vector<Verdict>& verdicts) {
