@@ -99,8 +99,8 @@ if [ "$all" = yes ]; then
     ./bench/slurm.sh build/all/examples/slurm/spank_gpumem.so 5 50 50
   fi
 
-  say "The README's tables of accuracy are what the models and the runs at hand say"
-  PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme README.md --check
+  say "The tables of docs/accuracy.md are what the models and the runs at hand say"
+  PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme docs/accuracy.md --check
   build_and_test all
 else
   build_and_test tests

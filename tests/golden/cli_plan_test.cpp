@@ -12,16 +12,16 @@ using testing::Outcome;
 using testing::run;
 
 constexpr const char* kSmall = "plan tests/golden/cli/configs/llama_made_up.json --gpu h100-80gb --seq 128 ";
-constexpr const char* kReadme =
+constexpr const char* kShown =
     "plan tests/golden/cli/configs/llama3_70b.json --gpu h100-80gb --gpus 64 --seq 8192 --global-batch 512 --show 3";
 
-TEST(CliPlan, Table) { expect_golden_run("plan_table", kReadme); }
+TEST(CliPlan, Table) { expect_golden_run("plan_table", kShown); }
 
-TEST(CliPlan, TheReadmeShowsTheTable) {
-  const std::string readme = testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / "README.md");
-  const Outcome result = run(kReadme);
+TEST(CliPlan, ThePageShowsTheTable) {
+  const std::string page = testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / "docs/many-gpus.md");
+  const Outcome result = run(kShown);
   EXPECT_EQ(result.exit, 0) << result.err;
-  EXPECT_NE(readme.find("$ gpumem " + std::string(kReadme) + "\n" + result.out), std::string::npos) << result.out;
+  EXPECT_NE(page.find("$ gpumem " + std::string(kShown) + "\n" + result.out), std::string::npos) << result.out;
 }
 
 TEST(CliPlan, NoLayoutFits) {

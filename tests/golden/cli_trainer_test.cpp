@@ -100,14 +100,14 @@ TEST(CliTrainer, SaysWhatIsWrong) {
   }
 }
 
-/// The commands that the README shows.
-TEST(CliTrainer, TheReadmesExamplesRun) {
-  const std::string readme = testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / "README.md");
+/// The commands that the page on language models shows.
+TEST(CliTrainer, ThePagesExamplesRun) {
+  const std::string page = testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / "docs/language-models.md");
   constexpr std::string_view kBegin = "\ngpumem estimate --trainer ";
   int found = 0;
-  for (std::size_t at = readme.find(kBegin); at != std::string::npos; at = readme.find(kBegin, at + 1)) {
+  for (std::size_t at = page.find(kBegin); at != std::string::npos; at = page.find(kBegin, at + 1)) {
     const std::size_t begin = at + std::string_view("\ngpumem ").size();
-    std::string words = readme.substr(begin, readme.find('\n', begin) - begin);
+    std::string words = page.substr(begin, page.find('\n', begin) - begin);
     words.resize(std::min(words.find('#'), words.size()));
     ++found;
     if (words.find(".yaml") != std::string::npos && !trainer_files::reads_yaml()) continue;

@@ -201,15 +201,15 @@ TEST(JobOptions, AreRemarkedOnWhereTheyAreNotTheDefault) {
   EXPECT_EQ(remarks, "expandable_segments:True; 4,096 passes a step; no foreach; ");
 }
 
-TEST(JobOptions, AreToldInTheReadme) {
+TEST(JobOptions, AreOnThePageOfTheCommandLine) {
   std::ostringstream text;
-  text << std::ifstream(std::string(GPUMEM_SOURCE_DIR) + "/README.md").rdbuf();
-  const std::string readme = text.str();
+  text << std::ifstream(std::string(GPUMEM_SOURCE_DIR) + "/docs/command-line.md").rdbuf();
+  const std::string page = text.str();
   for (const JobOption& each : job_options()) {
     const bool switched_off = default_text(each) == "true";
     const std::string flag = (switched_off ? "`--no-" : "`--") + std::string(each.flag);
-    EXPECT_NE(readme.find(flag), std::string::npos) << flag;
-    EXPECT_TRUE(!each.trains || readme.find("\"" + std::string(each.name) + "\"") != std::string::npos) << each.name;
+    EXPECT_NE(page.find(flag), std::string::npos) << flag;
+    EXPECT_TRUE(!each.trains || page.find("\"" + std::string(each.name) + "\"") != std::string::npos) << each.name;
   }
 }
 

@@ -48,12 +48,12 @@ TEST(Recipe, IsAModelAndHowItIsTrained) {
   EXPECT_EQ(training.class_bias, 0.75);
 }
 
-TEST(Recipe, TheReadmesIsOne) {
-  const auto readme = core::read_file(GPUMEM_SOURCE_DIR "/README.md");
-  ASSERT_TRUE(testing::succeeds(readme));
-  const std::size_t begin = readme->find("{\"format\": \"gpumem-recipe\"");
+TEST(Recipe, ThePagesIsOne) {
+  const auto page = core::read_file(GPUMEM_SOURCE_DIR "/docs/training.md");
+  ASSERT_TRUE(testing::succeeds(page));
+  const std::size_t begin = page->find("{\"format\": \"gpumem-recipe\"");
   ASSERT_NE(begin, std::string::npos);
-  const Recipe recipe = recipe_of(readme->substr(begin, readme->find("```", begin) - begin));
+  const Recipe recipe = recipe_of(page->substr(begin, page->find("```", begin) - begin));
   EXPECT_TRUE(testing::succeeds(ml::check_features(recipe.model)));
 }
 
