@@ -54,7 +54,7 @@ int main(void) {
   for (calls = 0; calls < settled; calls += calls_each) call_all();
   before = in_use();
   for (calls = 0; calls < 100 * 1000; calls += calls_each) call_all();
-  /* The heap may round; a byte a call would be 100,000. */
-  CHECK(in_use() <= before + 4096);
+  /* The heap keeps some of what is freed in caches of its own; a byte a call would be 100,000. */
+  CHECK(in_use() <= before + 16384);
   return failures == 0 ? 0 : 1;
 }

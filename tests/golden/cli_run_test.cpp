@@ -202,16 +202,18 @@ TEST_F(CliRun, AMessageOnStandardOutputCountsToo) {
   EXPECT_EQ(to_file.exit, 3);
   EXPECT_EQ(to_file.out, "CUDA out of memory\n");
   EXPECT_NE(to_file.err.find("it ran out of memory once"), std::string::npos) << to_file.err;
-  const Outcome to_pipe = run(fails + " 2>'" + (queue_ / "pipe").string() + "' | cat");
-  EXPECT_EQ(to_pipe.out, "CUDA out of memory\n");
-  EXPECT_NE(testing::text_of(queue_ / "pipe").find("it ran out of memory once"), std::string::npos);
+  const std::string to_pipe =
+      "'" GPUMEM_CLI "' " + fails + " 2>'" + (queue_ / "err").string() + "' | cat >'" + (queue_ / "out").string() + "'";
+  EXPECT_EQ(std::system(to_pipe.c_str()), 0);
+  EXPECT_EQ(testing::text_of(queue_ / "out"), "CUDA out of memory\n");
+  EXPECT_NE(testing::text_of(queue_ / "err").find("it ran out of memory once"), std::string::npos);
   const Outcome harmless = run("run -q --memory 2GiB -- sh -c 'echo CUDA out of memory'");
   EXPECT_EQ(harmless.exit, 0);
   EXPECT_EQ(harmless.out, "CUDA out of memory\n");
 }
 
 TEST_F(CliRun, AJobThatFailsOnAFullGpuWasOutOfMemory) {
-  const std::string grown = kJob + std::string("42500000000 1.5 --exit 5");
+  const std::string grown = kJob + std::string("42400000000 1.5 --exit 5");  // of 42.47 GB
   const Outcome result = run("run --memory 8GiB --name job --retries 1 -- " + grown);
   EXPECT_EQ(result.exit, 5);
   EXPECT_NE(result.err.find("job#1 failed with exit code 5 when it had outgrown its promise and its GPU was full"),

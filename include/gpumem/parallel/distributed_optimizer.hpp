@@ -6,33 +6,13 @@
 // distrib_optimizer.py: the shard of the main gradient is a view of the buffer, so a step copies none. The weights'
 // products add to main gradients themselves (gradient_accumulation_fusion), so a gradient in the lower type is not
 // kept.
-// With several instances of it (num_distributed_optimizer_instances) each cuts them over its part of these ranks:
-// core r0.12, core/parallel_state.py (intra_partial_data_parallel_group).
 #pragma once
 
-#include <algorithm>
-#include <string_view>
-
 #include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/optimizer_instances.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {
-
-/// What Megatron's arguments say of it, on the layer that embeds words.
-inline constexpr std::string_view kOptimizerInstances = "optimizer_instances";
-
-[[nodiscard]] inline std::int64_t optimizer_instances(const model::ModelGraph& graph) {
-  for (const model::Layer& layer : graph.layers()) {
-    if (graph.op(layer) != "embedding") continue;
-    return std::max<std::int64_t>(graph.attributes(layer).integer(kOptimizerInstances).value_or(1), 1);
-  }
-  return 1;
-}
-
-/// Of so many ranks, those that share the states within one instance.
-[[nodiscard]] inline std::int64_t ranks_of_instance(const model::TrainingJob& job, std::int64_t ranks) {
-  return job.graph == nullptr ? ranks : std::max<std::int64_t>(ranks / optimizer_instances(*job.graph), 1);
-}
 
 [[nodiscard]] inline Sharing distributed_optimizer(const model::TrainingJob& job) {
   Sharing sharing;

@@ -208,6 +208,9 @@ constexpr Published kPublished[] =
          R"({"model_type": "granitemoe", "architectures": ["GraniteMoeForCausalLM"], "hidden_size": 1536, "num_hidden_layers": 32, "num_attention_heads": 24, "num_key_value_heads": 8, "intermediate_size": 512, "num_local_experts": 40, "num_experts_per_tok": 8, "vocab_size": 49152, "attention_multiplier": 0.015625, "embedding_multiplier": 12.0, "logits_scaling": 6.0, "residual_multiplier": 0.22, "tie_word_embeddings": true})"},
         {"megatron-gpt3-345m", 354'871'296,
          R"({"model_type": "megatron_gpt", "num_layers": 24, "hidden_size": 1024, "num_attention_heads": 16, "padded_vocab_size": 50304, "max_position_embeddings": 1024})"},
+        // 12 x (12 h² + 13 h) + 12 x (16 h² + 19 h) + 2 x 2 h, the words and their bias, 512 positions: "t5_220m"
+        {"megatron-t5-220m", 222'397'312,
+         R"({"model_type": "megatron_t5", "encoder_num_layers": 12, "decoder_num_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "ffn_hidden_size": 3072, "padded_vocab_size": 30592, "max_position_embeddings": 512, "decoder_seq_length": 128})"},
 };
 
 TEST(Architectures, HaveThePublishedParameters) {

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <csignal>
 
 namespace gpumem::launcher {
@@ -15,14 +16,21 @@ namespace {
 /// A child that sleeps until it is killed.
 class Sleeper {
  public:
-  /// `ignores`: a signal that does not end it; 0: all do.
-  explicit Sleeper(int ignores = 0) : pid_(fork()) {
+  /// `ignores`: a signal that does not end it; 0: all do. It leads a group and ignores the signal from here on.
+  explicit Sleeper(int ignores = 0) {
+    std::array<int, 2> ready{};
+    if (pipe(ready.data()) != 0) return;
+    pid_ = fork();
     if (pid_ == 0) {
       if (ignores != 0) signal(ignores, SIG_IGN);
       setpgid(0, 0);
+      close(ready[1]);
       while (true) pause();
     }
-    setpgid(pid_, pid_);
+    close(ready[1]);
+    char none = 0;
+    (void)!read(ready[0], &none, 1);  // returns when the child has closed its end
+    close(ready[0]);
   }
   Sleeper(const Sleeper&) = delete;
   Sleeper& operator=(const Sleeper&) = delete;
@@ -38,7 +46,7 @@ class Sleeper {
   }
 
  private:
-  pid_t pid_;
+  pid_t pid_ = 0;
 };
 
 TEST(Process, AStatLineIsReadWhateverTheProgramIsCalled) {

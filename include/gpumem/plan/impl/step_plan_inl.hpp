@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/parallel/distributed_optimizer.hpp"
+#include "gpumem/parallel/optimizer_instances.hpp"
 #include "gpumem/parallel/layer_wise.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
