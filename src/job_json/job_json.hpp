@@ -20,10 +20,12 @@ namespace gpumem::job_json {
 /// name or an alias (job/job_options.hpp), and "id", which is the caller's own. Errors: malformed_input for an unknown
 /// field or a wrong type, naming it; invalid_argument for a value that the option does not take; malformed_input if
 /// there is no summary or no batch size.
-[[nodiscard]] core::Result<job::JobRequest> request_from(const nlohmann::ordered_json& json, const job::JobRequest& defaults);
+[[nodiscard]] core::Result<job::JobRequest> request_from(const nlohmann::ordered_json& json,
+                                                         const job::JobRequest& defaults);
 
 /// The same of an object that may leave out the summary and the batch size, where the caller has them from elsewhere.
-[[nodiscard]] core::Result<job::JobRequest> fields_from(const nlohmann::ordered_json& json, const job::JobRequest& defaults);
+[[nodiscard]] core::Result<job::JobRequest> fields_from(const nlohmann::ordered_json& json,
+                                                        const job::JobRequest& defaults);
 
 /// A value as JSON; null for none.
 [[nodiscard]] nlohmann::ordered_json to_json(const std::optional<job::OptionValue>& value);

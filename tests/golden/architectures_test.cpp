@@ -19,8 +19,8 @@ constexpr double kTolerance = 0.005;
 /// of products of mixed types are made in float32 and cast (gelu_new), and copies of weights end in another order: that
 /// shows in models as small as these. Attention written out has names that end with its function, of which not all are
 /// told (T5, BLOOM, Swin). Parameters that many layers share (ALBERT) get their gradients in another
-/// order. A mask beside the queries (Falcon's ALiBi) is cast by autocast for each layer. Products of einsums (XLNet) and
-/// of parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later calls.
+/// order. A mask beside the queries (Falcon's ALiBi) is cast by autocast for each layer. Products of einsums (XLNet)
+/// and of parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later calls.
 struct Known {
   std::string_view model_type;
   double autocast;

@@ -5,8 +5,8 @@
 // It says what the tensors need and not what a GPU gives for them: CPU kernels keep more for dropout, less for
 // attention. Its worth is that it can be checked anywhere to the byte, against the peaks in tests/golden/fake_tensor.
 //
-// Of a recording it is the peak under the PyTorch that recorded the step, with a GPU's kernels: fused attention, masks of
-// bytes. That is how to have the figure of PyTorch 2.x's attention.
+// Of a recording it is the peak under the PyTorch that recorded the step, with a GPU's kernels: fused attention, masks
+// of bytes. That is how to have the figure of PyTorch 2.x's attention.
 #pragma once
 
 #include "gpumem/estimate/estimator.hpp"
