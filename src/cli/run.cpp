@@ -7,6 +7,7 @@
 #include "gpumem/parallel/layout.hpp"
 #include "launch.hpp"
 #include "live_gpus.hpp"
+#include "open_file.hpp"
 #include "placed_job.hpp"
 
 namespace gpumem::cli {
@@ -199,6 +200,7 @@ Result<int> run_in_turn(const RunOptions& given) {
 }  // namespace
 
 int run_run(const RunOptions& options) {
+  launcher::take_standard_places();  // before anything is opened
   const Result<int> code = run_in_turn(options);
   return code ? *code : report_error(code.error());
 }

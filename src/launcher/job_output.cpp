@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <tuple>
 
 namespace gpumem::launcher {
 
@@ -30,9 +31,19 @@ bool is_one_place(const struct stat& left, const struct stat& right) {
   return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
 }
 
+bool is_written(int place) {
+  const int flags = fcntl(place, F_GETFL);
+  return flags >= 0 && (flags & O_ACCMODE) != O_RDONLY;
+}
+
+/// What is open at a standard place, by itself. Not open: this user may not.
+OpenFile open_again(int place, int flags) {
+  return OpenFile(::open(("/proc/self/fd/" + std::to_string(place)).c_str(), flags | O_NOCTTY | O_CLOEXEC));
+}
+
 /// Another descriptor of standard output's file, to read it. Not open: it may not be read.
 OpenFile reader_of_output(const struct stat& output) {
-  OpenFile file(::open("/proc/self/fd/1", O_RDONLY | O_CLOEXEC));
+  OpenFile file = open_again(STDOUT_FILENO, O_RDONLY);
   struct stat facts {};
   const bool same = file.is_open() && fstat(file.number(), &facts) == 0 && is_one_place(facts, output);
   return same ? std::move(file) : OpenFile();
@@ -49,6 +60,8 @@ bool OutputChannel::become_terminal() {
   if (!theirs.is_open() || !make_plain(theirs.number())) return false;
   ours_ = std::move(ours);
   theirs_ = std::move(theirs);
+  // A terminal that says it has room may have little of it, and a write waits for all that it needs.
+  screen_ = open_again(places_.front(), O_WRONLY | O_NONBLOCK);
   terminal_ = true;
   resize();
   return true;
@@ -95,19 +108,19 @@ bool OutputChannel::read_piece() {
   return true;
 }
 
-bool OutputChannel::write_piece(int timeout_ms) {
+bool OutputChannel::write_piece() {
   pollfd room = {target(), POLLOUT, 0};
-  if (poll(&room, 1, timeout_ms) == 0) return false;
+  if (poll(&room, 1, 0) == 0) return false;
   // So much a pipe with room takes without waiting (pipe(7)).
   const ssize_t count = write(target(), pending_.data(), std::min<std::size_t>(pending_.size(), PIPE_BUF));
-  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return timeout_ms != 0;
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (count > 0) {
     pending_.erase(0, static_cast<std::size_t>(count));
     return true;
   }
   pending_.clear();
   // What is wrong with standard error alone does not end a job.
-  if (target() == STDOUT_FILENO) ours_ = OpenFile();
+  if (places_.front() == STDOUT_FILENO) ours_ = OpenFile();
   return true;
 }
 
@@ -115,7 +128,7 @@ void OutputChannel::pass_on() {
   for (int piece = 0; piece < kPieces; ++piece) {
     if (pending_.empty() && !read_piece()) return;
     while (!pending_.empty()) {
-      if (!write_piece(0)) return;
+      if (!write_piece()) return;
     }
   }
 }
@@ -125,20 +138,33 @@ void OutputChannel::read_rest() {
   }
 }
 
-void OutputChannel::flush() {
-  while (!pending_.empty()) (void)write_piece(-1);
+bool OutputChannel::flush(int bell, const std::function<bool()>& is_enough) {
+  while (!pending_.empty()) {
+    if (write_piece()) continue;
+    std::array<pollfd, 2> waits = {pollfd{target(), POLLOUT, 0}, pollfd{bell, POLLIN, 0}};
+    (void)poll(waits.data(), waits.size(), -1);
+    if (waits[1].revents != 0 && is_enough()) return false;
+  }
+  return true;
 }
 
-void OutputChannel::resize() {
+bool OutputChannel::resize() {
   winsize size{};
-  if (terminal_ && ioctl(target(), TIOCGWINSZ, &size) == 0) (void)ioctl(ours_.number(), TIOCSWINSZ, &size);
+  winsize theirs{};
+  if (!terminal_ || ioctl(target(), TIOCGWINSZ, &size) != 0) return false;
+  if (ioctl(ours_.number(), TIOCGWINSZ, &theirs) != 0) return false;
+  if (std::tie(size.ws_row, size.ws_col, size.ws_xpixel, size.ws_ypixel) ==
+      std::tie(theirs.ws_row, theirs.ws_col, theirs.ws_xpixel, theirs.ws_ypixel)) {
+    return false;
+  }
+  return ioctl(ours_.number(), TIOCSWINSZ, &size) == 0;
 }
 
 core::Result<JobOutput> JobOutput::open() {
   JobOutput job;
   struct stat output {};
   struct stat errors {};
-  const bool has_output = fstat(STDOUT_FILENO, &output) == 0;
+  const bool has_output = is_written(STDOUT_FILENO) && fstat(STDOUT_FILENO, &output) == 0;
   const bool one_place = has_output && fstat(STDERR_FILENO, &errors) == 0 && is_one_place(output, errors);
   std::vector<std::vector<int>> ways;
   if (one_place) {
@@ -182,12 +208,15 @@ void JobOutput::read_rest() {
   for (OutputChannel& channel : channels_) channel.read_rest();
 }
 
-void JobOutput::flush() {
-  for (OutputChannel& channel : channels_) channel.flush();
+bool JobOutput::flush(int bell, const std::function<bool()>& is_enough) {
+  return std::all_of(channels_.begin(), channels_.end(),
+                     [&](OutputChannel& channel) { return channel.flush(bell, is_enough); });
 }
 
-void JobOutput::resize() {
-  for (OutputChannel& channel : channels_) channel.resize();
+bool JobOutput::resize() {
+  bool changed = false;
+  for (OutputChannel& channel : channels_) changed = channel.resize() || changed;
+  return changed;
 }
 
 bool JobOutput::said_no_memory() const {
@@ -207,14 +236,16 @@ bool JobOutput::said_no_memory() const {
   return messages.found();
 }
 
-Terminal::Terminal() : ours_(isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp()) {}
+int Terminal::foreground() { return tcgetpgrp(STDIN_FILENO); }
 
-void Terminal::give(int group) const {
-  if (ours_) (void)tcsetpgrp(STDIN_FILENO, group);
+void Terminal::give(int group) {
+  if (foreground() == getpgrp()) (void)tcsetpgrp(STDIN_FILENO, group);
 }
 
-void Terminal::take_back() const {
-  if (ours_) (void)tcsetpgrp(STDIN_FILENO, getpgrp());
+bool Terminal::take_back(int group) {
+  if (foreground() != group) return false;
+  (void)tcsetpgrp(STDIN_FILENO, getpgrp());
+  return true;
 }
 
 }  // namespace gpumem::launcher

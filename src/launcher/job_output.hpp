@@ -4,16 +4,18 @@
 // - Where both go to one place (a terminal, `> log 2>&1`), the job gets one end for both, and their order stays.
 // - A terminal is a terminal for the job too, of the same size, so that progress bars and colours stay; it is not the
 //   job's controlling one, which remains that of its standard input. To leave it alone would mean not to see the
-//   message of who tries a job at the keyboard.
+//   message of who tries a job at the keyboard. Where that one gets another size, so does the job's, soon after. What
+//   the job sets there (a program that takes the whole screen: no echo, keys one by one) does not reach that one.
 // - Standard output that goes to a file of its own is data, and the job's alone: it goes there without this program,
 //   which reads what was written there once the job has failed.
 // - Everything else is a pipe. Where nobody reads standard output any more, the job is told so, as without this
-// program.
+//   program. Where it is closed, it is closed for the job.
 #pragma once
 
 #include <poll.h>
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -39,24 +41,25 @@ class OutputChannel {
   void pass_on();
   /// Takes what is there now, though it cannot be passed on yet.
   void read_rest();
-  /// Passes on what was taken, however long who reads takes for it.
-  void flush();
+  /// As JobOutput's.
+  [[nodiscard]] bool flush(int bell, const std::function<bool()>& is_enough);
   [[nodiscard]] bool said_no_memory() const { return messages_.found(); }
-  /// This program's terminal has another size.
-  void resize();
+  bool resize();
 
  private:
   explicit OutputChannel(std::vector<int> places) : places_(std::move(places)) {}
-  [[nodiscard]] int target() const { return places_.front(); }
+  [[nodiscard]] int target() const { return screen_.is_open() ? screen_.number() : places_.front(); }
   bool become_terminal();
   /// False: nothing is there now.
   bool read_piece();
   /// False: no room is there now.
-  bool write_piece(int timeout_ms);
+  bool write_piece();
 
   std::vector<int> places_;
   OpenFile ours_;
   OpenFile theirs_;
+  OpenFile
+      screen_;  ///< this program's terminal once more, never waited for; not open: `theirs_` is none, or it cannot be
   bool terminal_ = false;
   std::string pending_;  ///< read, and not written yet
   MemoryMessages messages_;
@@ -72,8 +75,11 @@ class JobOutput {
   [[nodiscard]] std::vector<pollfd> waits_for() const;
   void pass_on();
   void read_rest();
-  void flush();
-  void resize();
+  /// Passes on what was taken, however long who reads takes for it. False: not all, for `is_enough`, which is asked
+  /// when `bell` has something to read, said so.
+  [[nodiscard]] bool flush(int bell, const std::function<bool()>& is_enough);
+  /// The job's terminals get the size of this program's. True: one of them had another.
+  bool resize();
   /// Of all that was taken, and of what stands in the file.
   [[nodiscard]] bool said_no_memory() const;
 
@@ -85,17 +91,16 @@ class JobOutput {
   off_t from_ = 0;
 };
 
-/// The terminal that this program and its job read from: one process group at a time may. Does nothing where standard
-/// input is no terminal, or another group has it.
+/// The terminal that this program and its job read from: one process group at a time may, the one in the foreground. It
+/// changes hands between these two alone: in the background a shell has it, and keeps it.
 class Terminal {
  public:
-  Terminal();
-  void give(int group) const;
-  void take_back() const;
-  [[nodiscard]] bool is_ours() const { return ours_; }
-
- private:
-  bool ours_ = false;
+  /// The group in the foreground. Not positive: standard input is no terminal of this session.
+  [[nodiscard]] static int foreground();
+  /// Where this program's group has it.
+  static void give(int group);
+  /// True: `group` had it.
+  static bool take_back(int group);
 };
 
 }  // namespace gpumem::launcher

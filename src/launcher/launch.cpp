@@ -157,13 +157,21 @@ core::Result<int> Launch::run() {
                  " when it had outgrown its promise and its GPU was full: that counts as out of memory");
     }
     JobOutput& output = waited.turn->held.output();
-    if (end.out_of_memory()) output.flush();  // before it waits again: who waits must not wait for a reader
-    if (end.out_of_memory() && recover(*waited.turn, end)) continue;
+    int asked = 0;  // by a signal to end, which ends the wait for who reads
+    const auto is_asked_to_end = [&] {
+      while (const auto signal = site_.signals.next()) {
+        if (asks_to_end(*signal)) asked = *signal;
+      }
+      return asked != 0;
+    };
+    const auto flush = [&] { return output.flush(site_.signals.descriptor(), is_asked_to_end); };
+    // Before it waits again: who waits must not wait for a reader.
+    if (end.out_of_memory() && flush() && recover(*waited.turn, end)) continue;
     if (end.cancelled) site_.say(shown_id() + " was cancelled");
     finish(*waited.turn, end);
-    output.flush();  // who reads it may take its time: the queue does not wait for that
+    if (asked == 0) (void)flush();  // who reads it may take its time: the queue does not wait for that
     if (end.not_started) site_.warn(core::to_string(*end.not_started));
-    return end.exit_code;
+    return asked == 0 ? end.exit_code : kSignalled + asked;
   }
 }
 

@@ -23,6 +23,12 @@ core::Result<std::pair<OpenFile, OpenFile>> make_pipe() {
   return std::pair(OpenFile(ends[0]), OpenFile(ends[1]));
 }
 
+void take_standard_places() {
+  for (const int place : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(place, F_GETFD) < 0) (void)open("/dev/null", place == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
+}
+
 core::Error system_error(const std::string& what, const std::string& path, int code) {
   return {core::ErrorCode::unreadable_file, what + ": " + std::generic_category().message(code), {path, 0, {}}};
 }

@@ -31,6 +31,10 @@ class OpenFile {
 /// Both ends, the one to read from first; a program that is started does not get them. Errors: unreadable_file.
 [[nodiscard]] core::Result<std::pair<OpenFile, OpenFile>> make_pipe();
 
+/// What is closed of the three standard descriptors is taken, so that no file that is opened later stands there: to
+/// read or to write there stays an error (EBADF), for who is started too.
+void take_standard_places();
+
 /// "cannot open: No such file or directory", of the file at `path`, if it is one.
 [[nodiscard]] core::Error system_error(const std::string& what, const std::string& path = {}, int code = errno);
 

@@ -24,11 +24,13 @@ class Running {
   JobEnd run();
 
  private:
-  void signal_group(int signal) const { (void)kill(static_cast<pid_t>(-turn_.held.leader().pid), signal); }
+  [[nodiscard]] int group() const { return static_cast<int>(turn_.held.leader().pid); }
+  void signal_group(int signal) const { (void)kill(-group(), signal); }
   void take_signals();
   void reap();
-  void stop_with_the_job();
-  void pass_on_the_keyboard() const;
+  void stop_with_the_job(int stop) const;
+  void pass_on_the_keyboard();
+  void follow_the_terminal();
   void obey_cancelling();
   void sample();
   [[nodiscard]] double until_next(double now) const;
@@ -36,7 +38,6 @@ class Running {
   std::int64_t job_;
   Turn& turn_;
   Site& site_;
-  Terminal terminal_;
   JobEnd end_;
   bool ended_ = false;
   double pause_ = kFirstSample;
@@ -52,7 +53,7 @@ void Running::reap() {
   while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) > 0) {
     if (pid != turn_.held.leader().pid) continue;
     if (WIFSTOPPED(status)) {
-      stop_with_the_job();
+      stop_with_the_job(WSTOPSIG(status));
       continue;
     }
     ended_ = true;
@@ -60,27 +61,41 @@ void Running::reap() {
   }
 }
 
-/// The keyboard stopped the job: the shell is to see that, and whoever continues this program continues the job.
-void Running::stop_with_the_job() {
-  if (!terminal_.is_ours()) return;
-  terminal_.take_back();
-  (void)raise(SIGSTOP);
-  terminal_.give(static_cast<int>(turn_.held.leader().pid));
+/// The terminal stopped the job: the shell is to see that, of all that it started together, and whoever continues this
+/// program continues the job. One that was stopped because it wanted the terminal goes on at once where it may have it.
+void Running::stop_with_the_job(int stop) const {
+  const int foreground = Terminal::foreground();
+  if (foreground <= 0 || (stop == SIGSTOP && foreground != group())) return;
+  const bool may_read = (stop == SIGTTIN || stop == SIGTTOU) && foreground == getpgrp();
+  if (!may_read) {
+    (void)Terminal::take_back(group());
+    (void)(stop == SIGTSTP ? kill(0, SIGTSTP) : raise(SIGSTOP));
+  }
+  Terminal::give(group());
   signal_group(SIGCONT);
 }
 
+/// A shell may have brought this program to the foreground (fg); and of another size the terminal tells the job alone.
+void Running::follow_the_terminal() {
+  Terminal::give(group());
+  if (turn_.held.output().resize()) signal_group(SIGWINCH);
+}
+
 /// A script that runs this program has not heard the keyboard, which the job had.
-void Running::pass_on_the_keyboard() const {
+void Running::pass_on_the_keyboard() {
   const int signal = end_.exit_code - kSignalled;
-  const bool keyboard = signal == SIGINT || signal == SIGQUIT;
-  if (keyboard && terminal_.is_ours() && getpgrp() != getpid()) (void)kill(0, signal);
+  if (signal != SIGINT && signal != SIGQUIT) return;
+  end_.asked_to_end = true;
+  if (getpgrp() == getpid()) return;
+  (void)kill(0, signal);
+  (void)site_.signals.next();  // its own
 }
 
 void Running::take_signals() {
   while (const auto signal = site_.signals.next()) {
-    if (*signal == SIGCHLD) continue;
-    if (*signal == SIGWINCH) turn_.held.output().resize();
-    signal_group(*signal);
+    if (*signal == SIGWINCH) (void)turn_.held.output().resize();
+    if (*signal != SIGCHLD) signal_group(*signal);
+    end_.asked_to_end = end_.asked_to_end || asks_to_end(*signal);
   }
   reap();
 }
@@ -108,7 +123,7 @@ double Running::until_next(double now) const {
 }
 
 JobEnd Running::run() {
-  terminal_.give(static_cast<int>(turn_.held.leader().pid));
+  Terminal::give(group());
   if (core::Status released = turn_.held.release(); !released) end_.not_started = released.error();
   Alarm alarm(site_);
   next_sample_ = seconds_since_boot() + pause_;
@@ -119,6 +134,7 @@ JobEnd Running::run() {
     alarm.sleep(until_next(seconds_since_boot()), output.waits_for());
     output.pass_on();
     take_signals();
+    if (!ended_) follow_the_terminal();
     if (alarm.journal_changed()) obey_cancelling();
     const double now = seconds_since_boot();
     if (kill_at_ > 0.0 && now >= kill_at_) {
@@ -130,8 +146,7 @@ JobEnd Running::run() {
     pause_ = std::min(2.0 * pause_, kLastSample);
     next_sample_ = seconds_since_boot() + pause_;
   }
-  terminal_.take_back();
-  pass_on_the_keyboard();
+  if (Terminal::take_back(group())) pass_on_the_keyboard();
   output.read_rest();
   output.pass_on();
   constexpr double kWindow = 2.0;

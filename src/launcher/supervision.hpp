@@ -34,12 +34,13 @@ struct JobEnd {
   bool said_no_memory = false;  ///< a message of a GPU that ran out
   bool filled_gpu = false;      ///< no message, and what was seen tells the same
   bool cancelled = false;
+  bool asked_to_end = false;               ///< by the keyboard, or by a signal to this program
   std::optional<core::Error> not_started;  ///< there is no such program
   SeenUse seen;
 
-  /// Ended for want of GPU memory. What ends well was not harmed, whatever it printed.
+  /// Ended for want of GPU memory. What ends well was not harmed, whatever it printed; nor what somebody ended.
   [[nodiscard]] bool out_of_memory() const {
-    return exit_code != 0 && (said_no_memory || filled_gpu) && !cancelled && !not_started;
+    return exit_code != 0 && (said_no_memory || filled_gpu) && !cancelled && !asked_to_end && !not_started;
   }
 };
 

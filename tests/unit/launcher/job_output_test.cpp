@@ -48,6 +48,12 @@ class JobOutputTest : public ::testing::Test {
   }
   /// A job that does this, with these outputs in the place of this program's. What is left is passed on.
   static JobOutput after(int output, int errors, const std::function<void()>& job) {
+    JobOutput made = ended(output, errors, job);
+    EXPECT_TRUE(made.flush(-1, [] { return false; }));
+    return made;
+  }
+  /// The same, with what is left.
+  static JobOutput ended(int output, int errors, const std::function<void()>& job) {
     (void)dup2(output, STDOUT_FILENO);
     (void)dup2(errors, STDERR_FILENO);
     auto made = JobOutput::open();
@@ -67,8 +73,18 @@ class JobOutputTest : public ::testing::Test {
       made->pass_on();
     }
     made->read_rest();
-    made->flush();
     return *std::move(made);
+  }
+  struct TwoEnds {
+    OpenFile ours;
+    OpenFile theirs;
+  };
+  static TwoEnds terminal(const winsize& size) {
+    TwoEnds ends{OpenFile(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)), {}};
+    EXPECT_TRUE(ends.ours.is_open() && grantpt(ends.ours.number()) == 0 && unlockpt(ends.ours.number()) == 0);
+    ends.theirs = OpenFile(open(ptsname(ends.ours.number()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    EXPECT_EQ(ioctl(ends.theirs.number(), TIOCSWINSZ, &size), 0);
+    return ends;
   }
   static void say(int place, std::string_view text) { (void)!write(place, text.data(), text.size()); }
 
@@ -168,12 +184,7 @@ TEST_F(JobOutputTest, WhereNobodyReadsTheJobIsTold) {
 }
 
 TEST_F(JobOutputTest, ATerminalIsOneForTheJobOfTheSameSize) {
-  const OpenFile ours(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
-  ASSERT_TRUE(ours.is_open() && grantpt(ours.number()) == 0 && unlockpt(ours.number()) == 0);
-  const OpenFile theirs(open(ptsname(ours.number()), O_RDWR | O_NOCTTY | O_CLOEXEC));
-  ASSERT_TRUE(theirs.is_open());
-  const winsize size = {33, 111, 0, 0};
-  ASSERT_EQ(ioctl(theirs.number(), TIOCSWINSZ, &size), 0);
+  const auto [ours, theirs] = terminal({33, 111, 0, 0});
   const JobOutput done = after(theirs.number(), theirs.number(), [] {
     winsize seen{};
     const bool same = isatty(STDOUT_FILENO) == 1 && isatty(STDERR_FILENO) == 1 &&
@@ -187,6 +198,47 @@ TEST_F(JobOutputTest, ATerminalIsOneForTheJobOfTheSameSize) {
   ASSERT_GT(count, 0);
   EXPECT_EQ(std::string(shown.data(), static_cast<std::size_t>(count)), "as it is\r\nthen CUDA out of memory\r\n");
   EXPECT_TRUE(done.said_no_memory());
+}
+
+TEST_F(JobOutputTest, ATerminalFollowsTheSizeOfTheOther) {
+  const auto [ours, theirs] = terminal({33, 111, 0, 0});
+  (void)dup2(theirs.number(), STDOUT_FILENO);
+  (void)dup2(theirs.number(), STDERR_FILENO);
+  auto made = JobOutput::open();
+  const bool at_first = made->resize();
+  const winsize size = {20, 77, 0, 0};
+  (void)ioctl(theirs.number(), TIOCSWINSZ, &size);
+  const bool then = made->resize();
+  made->take_places();
+  winsize seen{};
+  (void)ioctl(STDOUT_FILENO, TIOCGWINSZ, &seen);
+  restore();
+  EXPECT_FALSE(at_first);
+  EXPECT_TRUE(then);
+  EXPECT_EQ(seen.ws_row, 20);
+  EXPECT_EQ(seen.ws_col, 77);
+}
+
+TEST_F(JobOutputTest, ATerminalThatNobodyReadsIsNotWaitedFor) {
+  const auto [ours, theirs] = terminal({33, 111, 0, 0});
+  constexpr std::size_t kSize = 30'000;  // more than a terminal holds, less than two do
+  JobOutput left = ended(theirs.number(), theirs.number(), [] { say(STDOUT_FILENO, std::string(kSize, 'x')); });
+  const OpenFile bell(open("/dev/zero", O_RDONLY | O_CLOEXEC));
+  const bool all = left.flush(bell.number(), [] { return true; });
+  restore();
+  EXPECT_FALSE(all);
+}
+
+TEST_F(JobOutputTest, WhatIsClosedIsClosedForTheJob) {
+  const OpenFile err = file("err");
+  (void)close(STDOUT_FILENO);
+  take_standard_places();
+  const OpenFile closed(dup(STDOUT_FILENO));
+  const JobOutput done = after(closed.number(), err.number(), [] {
+    say(STDERR_FILENO, write(STDOUT_FILENO, "x", 1) < 0 && errno == EBADF ? "closed\n" : "open\n");
+  });
+  restore();
+  EXPECT_EQ(text("err"), "closed\n");
 }
 
 }  // namespace

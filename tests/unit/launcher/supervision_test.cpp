@@ -57,6 +57,9 @@ TEST(Supervision, OutOfMemoryTakesAFailureAndAReason) {
   EXPECT_TRUE(end.out_of_memory());
   end.cancelled = true;
   EXPECT_FALSE(end.out_of_memory());
+  end.cancelled = false;
+  end.asked_to_end = true;
+  EXPECT_FALSE(end.out_of_memory()) << "somebody ended it";
   end = {};
   end.exit_code = 1;
   EXPECT_FALSE(end.out_of_memory());
