@@ -280,6 +280,31 @@ class File(unittest.TestCase):
             self.assertEqual(path.read_text(), "the last one")
             self.assertEqual([each.name for each in pathlib.Path(folder).iterdir()], ["run.json"])
 
+    def test_a_link_stays_one_and_a_file_keeps_its_mode(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, link = pathlib.Path(folder, "run.json"), pathlib.Path(folder, "latest.json")
+            path.write_text("the last one")
+            path.chmod(0o640)
+            link.symlink_to(path.name)
+            write_recording(link, "{}\n")
+            self.assertTrue(link.is_symlink())
+            self.assertEqual(path.read_text(), "{}\n")
+            self.assertEqual(path.stat().st_mode & 0o777, 0o640)
+            self.assertEqual(len(list(pathlib.Path(folder).iterdir())), 2)
+
+    def test_a_new_file_has_the_mode_of_any_other(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path, other = pathlib.Path(folder, "run.json"), pathlib.Path(folder, "other")
+            other.write_text("")
+            write_recording(path, "{}\n")
+            self.assertEqual(path.stat().st_mode, other.stat().st_mode)
+
+    def test_standard_output_is_written_and_not_replaced(self):
+        with tempfile.TemporaryFile() as file:
+            write_recording(f"/dev/fd/{file.fileno()}", "{}\n")
+            file.seek(0)
+            self.assertEqual(file.read(), b"{}\n")
+
     def test_a_program_that_stays_on_the_processor_is_refused(self):
         on_the_processor = run_of(8, events=[Marked(Mark.FORWARD, 1, 2)])
         with self.assertRaisesRegex(gpumem.RecordError, 'puts nothing on the GPU.*"cuda"'):

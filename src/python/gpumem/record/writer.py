@@ -38,6 +38,7 @@ import gzip
 import json
 import os
 import pathlib
+import shutil
 from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
@@ -312,18 +313,22 @@ def recording_text(runs: Sequence[Run], points: Sequence[Point], title: str) -> 
 
 
 def write_recording(path: str | os.PathLike[str], text: str) -> None:
-    """To a file; compressed if its name ends in .gz. The same text always gives the same bytes. What the path names is as
-    it was until all is written."""
+    """To a file; compressed if its name ends in .gz. The same text always gives the same bytes. What the path names, or
+    what a link there names, is as it was until all is written, and keeps its mode."""
     content = text.encode("utf-8", "replace")
     if str(path).endswith(".gz"):
         content = gzip.compress(content, 9, mtime=0)
-    target = pathlib.Path(path)
-    if target.exists() and not target.is_file():  # a pipe, or /dev/stdout
-        target.write_bytes(content)
+    there = pathlib.Path(path)
+    is_open = os.path.abspath(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))  # whatever stands behind it
+    if is_open or (there.exists() and not there.is_file()):  # a pipe, a device
+        there.write_bytes(content)
         return
+    target = pathlib.Path(os.path.realpath(path))
     unfinished = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         unfinished.write_bytes(content)
+        if target.exists():
+            shutil.copymode(target, unfinished)
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
