@@ -47,7 +47,7 @@ std::string reason_of(const Prediction& prediction) {
 }
 
 /// Untrusted text, cut, and without control bytes.
-std::string printable(std::string_view text) {
+std::string short_printable(std::string_view text) {
   constexpr std::size_t kLongest = 160;
   std::string shown = core::shortened(text, kLongest);
   std::replace_if(
@@ -58,7 +58,7 @@ std::string printable(std::string_view text) {
 std::string runs_row(std::string_view title, std::initializer_list<std::string> cells) {
   constexpr std::size_t kTitle = 44;
   constexpr std::size_t kCell = 10;
-  std::string text = "  " + printable(core::shortened(title, kTitle - 4));
+  std::string text = "  " + short_printable(core::shortened(title, kTitle - 4));
   text.resize(std::max(text.size(), kTitle), ' ');
   for (const std::string& cell : cells) text += std::string(cell.size() < kCell ? kCell - cell.size() : 1, ' ') + cell;
   return text + "\n";
@@ -80,9 +80,9 @@ std::string refusals_table(const std::vector<Prediction>& predictions) {
   std::string text = "  not answered:\n";
   for (const Refusal& refusal : refusals) {
     const MeasuredRun& run = *refusal.first->run;
-    text += "  " + std::string(4, ' ') + core::with_separators(refusal.runs) + " " + printable(refusal.reason) + " (" +
-            printable(run.name) + ", line " + std::to_string(run.line) + ": " + core::to_string(*refusal.first->error) +
-            ")\n";
+    text += "  " + std::string(4, ' ') + core::with_separators(refusal.runs) + " " + short_printable(refusal.reason) +
+            " (" + short_printable(run.name) + ", line " + std::to_string(run.line) + ": " +
+            core::to_string(*refusal.first->error) + ")\n";
   }
   return text;
 }
