@@ -150,10 +150,9 @@ def table_of(runs, answers, ours, times, warm):
     text = "| formula | runs of both | its error: median, 90 %, too low | gpumem's | process: its, gpumem's |\n"
     text += "|---|---|---|---|---|\n"
     for name, theirs in answers.items():
-        for kind, (left, right) in errors_by_kind(runs, theirs, ours).items():
-            first = kind == "all" or name == "accelerate"
+        for row, (kind, (left, right)) in enumerate(errors_by_kind(runs, theirs, ours).items()):
             title = f"{TITLES[name]}, {kind}" if kind != "all" else TITLES[name]
-            took = f"{seconds(times[name])} (again {seconds(warm[name])}), {seconds(times['gpumem'])}" if first else ""
+            took = f"{seconds(times[name])} (again {seconds(warm[name])}), {seconds(times['gpumem'])}" if row == 0 else ""
             text += f"| {title} | {len(left.signed)} | {left} | {right} | {took} |\n"
     return text
 
