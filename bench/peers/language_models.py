@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Published formulas and gpumem on the same measured runs of language models, in one run on one machine.
 
-  language_models.py --gpumem build/release/src/cli/gpumem RUNS.csv [--rounds 3] [--times 20] [--readme README.md]
+  language_models.py --gpumem build/release/src/cli/gpumem RUNS.csv [--rounds 3] [--times 20] [--readme docs/peers.md]
 
 RUNS.csv is a table that `gpumem evaluate` reads, its configs in `configs` beside it. formulas.py says what each formula
 is, and what it has no term for: such a run it does not answer. A formula and gpumem are compared on the runs that both
