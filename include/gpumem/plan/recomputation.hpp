@@ -54,6 +54,20 @@ class Recomputation {
     for (Block& block : blocks_) end(block);
   }
 
+  /// What a pipeline's micro-batch holds between its stages' passes: its tensors, and what its blocks keep for their
+  /// second run: of each block, what each of its kept functions made.
+  struct MicroBatch {
+    std::vector<Slot> tensors;
+    std::vector<std::vector<ForwardCalls::Results>> results;
+  };
+  /// Another micro-batch's turn: what this one holds gives place to what that one does.
+  void exchange(MicroBatch& other) {
+    state_.exchange(other.tensors);
+    results_.swap(other.results);
+  }
+  /// One that has not begun.
+  [[nodiscard]] MicroBatch nothing_held() const;
+
  private:
   struct Block {
     Range run;
@@ -62,9 +76,8 @@ class Recomputation {
     std::vector<ops::TensorId> outputs;  ///< made in it, read behind it
     int held = 0;                        ///< by so many micro-batches
     bool recomputed = false;
-    bool fetched = false;                        ///< its arguments have come back from the host
-    std::vector<std::uint32_t> kept;             ///< the functions that do not run again
-    std::vector<ForwardCalls::Results> results;  ///< what each of these made
+    bool fetched = false;             ///< its arguments have come back from the host
+    std::vector<std::uint32_t> kept;  ///< the functions that do not run again
     /// What is still held of the first run when the second begins.
     std::vector<std::pair<ops::TensorId, Slot>> first_run;
   };
@@ -85,7 +98,10 @@ class Recomputation {
   void forget_names(Block& block);
   void fetch_inputs(Block& block);
   void call_again(Block& block, std::uint32_t function, bool recorded);
-  [[nodiscard]] static ForwardCalls::Results* results_in(Block& block, std::size_t function);
+  [[nodiscard]] std::vector<ForwardCalls::Results>& results_of_block(const Block& block) {
+    return results_[static_cast<std::size_t>(&block - blocks_.data())];
+  }
+  [[nodiscard]] ForwardCalls::Results* results_in(const Block& block, std::size_t function);
   void end_names(const Block& block, std::uint32_t function, std::uint32_t end);
   [[nodiscard]] bool saves(const ops::Function& function) const;
   [[nodiscard]] bool makes_what_it_saves(const ops::Function& function) const;
@@ -99,8 +115,9 @@ class Recomputation {
   ForwardCalls& calls_;
   const NameLifetimes& names_;
   std::vector<Block> blocks_;
-  std::vector<std::uint32_t> block_at_;  ///< by function; empty: there are no blocks
-  std::vector<std::uint32_t> maker_of_;  ///< by tensor: the function that it is the output of
+  std::vector<std::vector<ForwardCalls::Results>> results_;  ///< of the micro-batch whose turn it is
+  std::vector<std::uint32_t> block_at_;                      ///< by function; empty: there are no blocks
+  std::vector<std::uint32_t> maker_of_;                      ///< by tensor: the function that it is the output of
 };
 
 }  // namespace gpumem::plan

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "expect.hpp"
@@ -83,9 +84,10 @@ std::vector<std::int64_t> live_at(const StepPlan& plan, Phase phase) {
 TEST(Pipeline, LeavesNothingBehind) {
   for (const std::int64_t stages : {1, 2}) {
     for (std::int64_t rank = 0; rank < 4; ++rank) {
-      for (const bool checkpoints : {false, true}) {
+      for (const auto& [checkpoints, compiled] : {std::pair(false, false), {true, false}, {false, true}}) {
         model::TrainingJob job = job_of(8, rank, stages);
         job.activation_checkpointing = checkpoints;
+        job.compile = compiled;
         job.fused = false;  // which counts steps on the GPU
         const std::vector<std::int64_t> live = live_at(plan_of(job), Phase::optimizer);
         ASSERT_EQ(live.size(), 2U);
@@ -114,6 +116,20 @@ std::int64_t most_gradients(const StepPlan& plan) {
     }
   }
   return most;
+}
+
+/// Each keeps the results that its own backward takes, and no other's.
+TEST(Pipeline, CompiledBlocksKeepTheResultsOfEachMicroBatch) {
+  const auto most = [](std::int64_t micro_batches, bool compiled) {
+    model::TrainingJob job = job_of(micro_batches, 0);
+    job.compile = compiled;
+    return plan_of(job).peak_bytes;
+  };
+  const std::int64_t one = most(3, true) - most(2, true);
+  EXPECT_GT(one, 0);
+  EXPECT_EQ(most(4, true) - most(3, true), one);
+  EXPECT_EQ(most(32, true), most(4, true));
+  EXPECT_LE(one, most(4, false) - most(3, false)) << "a compiled block keeps no more than another";
 }
 
 TEST(Pipeline, ShardedStagesHaveTheirOwnGradientsAlone) {

@@ -13,10 +13,14 @@ GPUMEM_INLINE Recomputation::Recomputation(RunState& state, ForwardCalls& calls,
   block_at_.assign(state.tape().functions().size(), kNoBlock);
   const std::vector<std::uint32_t> name_ends = find_makers();
   for (const Range& run : blocks) find_block(run, name_ends);
-  for (Block& block : blocks_) {
-    block.kept = kept_of_part(state.tape(), block.run, job);
-    block.results.resize(block.kept.size());
-  }
+  for (Block& block : blocks_) block.kept = kept_of_part(state.tape(), block.run, job);
+  results_ = nothing_held().results;
+}
+
+GPUMEM_INLINE Recomputation::MicroBatch Recomputation::nothing_held() const {
+  MicroBatch begun{state_.nothing_held(), {}};
+  for (const Block& block : blocks_) begun.results.emplace_back(block.kept.size());
+  return begun;
 }
 
 /// Sets `maker_of_`. Leaves: by tensor, the function behind which its name ends.
@@ -117,14 +121,14 @@ GPUMEM_INLINE void Recomputation::end_names(const Block& block, std::uint32_t fu
   }
 }
 
-GPUMEM_INLINE ForwardCalls::Results* Recomputation::results_in(Block& block, std::size_t function) {
+GPUMEM_INLINE ForwardCalls::Results* Recomputation::results_in(const Block& block, std::size_t function) {
   const auto found = std::lower_bound(block.kept.begin(), block.kept.end(), function);
   if (found == block.kept.end() || *found != function) return nullptr;
-  return &block.results[static_cast<std::size_t>(found - block.kept.begin())];
+  return &results_of_block(block)[static_cast<std::size_t>(found - block.kept.begin())];
 }
 
 GPUMEM_INLINE ForwardCalls::Results* Recomputation::results_of(std::size_t function) {
-  Block* block = block_of(function);
+  const Block* block = block_of(function);
   return block == nullptr ? nullptr : results_in(*block, function);
 }
 
@@ -170,7 +174,8 @@ GPUMEM_INLINE void Recomputation::put_aside(Block& block, ops::TensorId id) {
 GPUMEM_INLINE void Recomputation::end(Block& block) {
   for (const auto& [id, slot] : block.first_run) state_.slot(id) = slot;
   block.first_run.clear();
-  for (ForwardCalls::Results& results : block.results) {  // of calls behind the last one that backward asks for
+  // Of calls behind the last one that backward asks for.
+  for (ForwardCalls::Results& results : results_of_block(block)) {
     for (const Slot slot : results) state_.log().drop(slot);
     results.clear();
   }

@@ -250,14 +250,14 @@ class TrainingScript {
       zero_grad_at(place);
     }
     const std::int64_t rank = parallel::stage_of_rank(job_.layout);
-    std::vector<std::vector<Slot>> held;
+    std::vector<Recomputation::MicroBatch> held;
     for (const parallel::StagePass& pass : parallel::schedule_of(job_.layout, rank, job_.gradient_accumulation)) {
       if (state_.pace().was_late()) return;
-      if (pass.micro_batch >= held.size()) held.resize(pass.micro_batch + 1, state_.nothing_held());
-      state_.exchange(held[pass.micro_batch]);
+      if (pass.micro_batch >= held.size()) held.resize(pass.micro_batch + 1, blocks_.nothing_held());
+      blocks_.exchange(held[pass.micro_batch]);
       if (pass.backward) stage_backward(pass.stage, bytes);
       else stage_forward(pass.stage, bytes);
-      state_.exchange(held[pass.micro_batch]);
+      blocks_.exchange(held[pass.micro_batch]);
     }
     if (!state_.pace().was_late()) update(bytes);
   }
