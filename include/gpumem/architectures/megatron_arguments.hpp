@@ -1,11 +1,15 @@
 // Enters: the arguments of Megatron's launcher. Leaves: those of the run, its layout and its kernels, which change
-// nothing in the model, counted as read. Source: Megatron-LM core r0.12, megatron/training/arguments.py.
+// nothing in the model, counted as read; and what the layer that embeds words says of the optimizer. Source:
+// Megatron-LM core r0.12, megatron/training/arguments.py.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "gpumem/architectures/config_fields.hpp"
+#include "gpumem/model/attribute.hpp"
 
 namespace gpumem::architectures {
 
@@ -94,6 +98,13 @@ inline constexpr auto kMegatronRun =
 
 inline void ignore_megatron_run(ConfigFields& config) {
   for (const std::string_view name : kMegatronRun) config.ignore({name});
+}
+
+/// How many distributed optimizers there are, where there are several: parallel::kOptimizerInstances.
+inline std::vector<model::Attribute> optimizer_attributes(ConfigFields& config) {
+  const std::int64_t instances = config.size_or({"num_distributed_optimizer_instances"}, 1);
+  if (instances == 1) return {};
+  return {{"optimizer_instances", instances}};
 }
 
 }  // namespace gpumem::architectures

@@ -5,6 +5,7 @@
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "gpumem/parallel/distributed_optimizer.hpp"
 
 namespace gpumem::architectures {
 namespace {
@@ -58,6 +59,15 @@ TEST(MegatronT5, TheDecoderReadsAsManyTokensAsItsArgumentsSay) {
   EXPECT_EQ(shape_of("decoder.layers.1.mlp.linear_fc2"), "[N, 8, 64]");
   EXPECT_EQ(shape_of("decoder.layers.1.cross_attention.linear_kv"), "[N, 16, 128]") << "of what the encoder made";
   EXPECT_EQ(shape_of("lm_head"), "[N, 8, 128]");
+}
+
+TEST(MegatronT5, SaysHowManyOptimizersThereAre) {
+  const auto one = read(with(""));
+  const auto two = read(with(R"(, "num_distributed_optimizer_instances": 2)"));
+  ASSERT_TRUE(succeeds(one));
+  ASSERT_TRUE(succeeds(two));
+  EXPECT_EQ(parallel::optimizer_instances(*one), 1);
+  EXPECT_EQ(parallel::optimizer_instances(*two), 2);
 }
 
 TEST(MegatronT5, RefusesFormsThatAreNotModelled) {

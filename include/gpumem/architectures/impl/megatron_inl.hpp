@@ -186,8 +186,8 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
   model.first_stage =
       stage_attributes(config, "decoder_first_pipeline_num_layers", "account_for_embedding_in_pipeline_split");
-  if (const std::int64_t instances = config.size_or({"num_distributed_optimizer_instances"}, 1); instances > 1) {
-    model.first_stage.push_back({"optimizer_instances", instances});
+  for (model::Attribute& of_optimizer : optimizer_attributes(config)) {
+    model.first_stage.push_back(std::move(of_optimizer));
   }
   model.last_stage = stage_attributes(config, "decoder_last_pipeline_num_layers", "account_for_loss_in_pipeline_split");
   ignore_megatron_run(config);

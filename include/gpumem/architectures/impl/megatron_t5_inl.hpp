@@ -31,6 +31,7 @@ struct Model {
   bool tied = true;
   bool bias = true;
   bool fused_gradients = false;  ///< products add a weight's gradient to the main one themselves
+  std::vector<model::Attribute> of_optimizer;
 
   [[nodiscard]] std::int64_t head_widths() const { return heads * head_width; }
   [[nodiscard]] Linear columns() const {
@@ -69,6 +70,7 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   model.bias = config.flag("add_bias_linear", true);
   model.fused_gradients = config.flag("gradient_accumulation_fusion", true) &&
                           config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
+  model.of_optimizer = optimizer_attributes(config);
   check_forms(config);
   ignore_megatron_run(config);
   if (config.size_or({"num_query_groups"}, model.heads) != model.heads) {
@@ -135,8 +137,8 @@ GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const T
 /// Encoder and decoder call the same embedding.
 GPUMEM_INLINE Tensor embedded(Forward& f, const Model& model, Tensor ids) {
   const InModule inside(f, "embedding", "LanguageModelEmbedding");
-  const Tensor words =
-      f.embedding("word_embeddings", ids, model.vocabulary, model.width, "Embedding", Split::vocabulary);
+  const Tensor words = f.embedding("word_embeddings", ids, model.vocabulary, model.width, "Embedding",
+                                   Split::vocabulary, model.of_optimizer);
   const Tensor numbers = f.positions(ids, model.positions);
   const Tensor sum = f.add(words, f.embedding("position_embeddings", numbers, model.positions, model.width));
   return f.dropout("embedding_dropout", f.enter_sequence(sum), model.dropout);

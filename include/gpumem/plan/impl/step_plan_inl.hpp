@@ -79,7 +79,9 @@ class TrainingScript {
         pass_(pass),
         sharing_(sharing),
         held_(held_by_loop(job, pass)),
-        expert_ranks_(parallel::expert_tensor_ranks(pass.wired.graph(), job.layout)),
+        expert_ranks_(
+            parallel::expert_sharing_ranks(job.layout, parallel::expert_tensor_ranks(pass.wired.graph(), job.layout))),
+        expert_state_ranks_(parallel::ranks_of_instance(job, expert_ranks_)),
         state_(pass, std::move(reused)),
         names_(pass, held_),
         calls_(state_, job.offload == model::Offload::activations),
@@ -213,8 +215,7 @@ class TrainingScript {
       parameters.push_back({pass_.tape.tensor(parameter.tensor).size.elements.value().value_or(0),
                             pass_.wired.graph().layers()[state_.layer(parameter.tensor)].expert > 0});
     }
-    return parallel::held_layer_by_layer(parameters, job_.layout,
-                                         parallel::expert_sharing_ranks(job_.layout, expert_ranks_));
+    return parallel::held_layer_by_layer(parameters, job_.layout, expert_ranks_);
   }
 
   /// Ranks that share a parameter's masters and states: of experts, which other ranks do not have, they are fewer.
@@ -222,7 +223,7 @@ class TrainingScript {
     const model::ModelGraph& graph = pass_.wired.graph();
     const bool cut = job_.layout.sharding.kind == model::Shardings::distributed_optimizer;
     if (!cut || graph.layers()[state_.layer(parameter)].expert == 0) return sharing_.state_ranks;
-    return parallel::ranks_of_instance(job_, parallel::expert_sharing_ranks(job_.layout, expert_ranks_));
+    return expert_state_ranks_;
   }
 
   void forward_and_backward(const TensorBytes& bytes, bool first) {
@@ -438,7 +439,8 @@ class TrainingScript {
   const ForwardPass& pass_;
   parallel::Sharing sharing_;
   std::vector<ops::TensorId> held_;
-  std::int64_t expert_ranks_;  ///< tensor parallel ranks that share an expert's weights
+  std::int64_t expert_ranks_;        ///< that have the same experts
+  std::int64_t expert_state_ranks_;  ///< of these, those that share their states
   RunState state_;
   NameLifetimes names_;
   ForwardCalls calls_;
