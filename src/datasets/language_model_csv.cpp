@@ -218,17 +218,16 @@ void take_told_options(const core::CsvCells& cells, bool one_gpu, job::JobReques
 /// What torchtitan's launcher and trainer do, of rows that torchao tells too. run_train.sh asks for expandable segments
 /// since October 2024 (commit a5e57e4a9). Where the model is compiled, so is the loss since April 2025
 /// (components/loss.py, commit bbb1b616e), by which time its AdamW was fused; aot_eager fuses nothing.
-void take_torchtitan(const core::CsvCells& cells, job::JobRequest& request) {
-  const model::TrainingJob& job = request.training;
-  const bool titan =
-      cells.text("source").starts_with("pytorch/") && job.layout.sharding.kind == model::Shardings::fsdp2;
+void take_torchtitan(std::string_view source, const core::CsvCells& cells, job::JobRequest& request) {
   const auto says = [&](std::string_view column, std::string_view clause) {
     return cells.text(column).find(clause) != std::string_view::npos;
   };
+  const bool titan = source == "pytorch/torchtitan" || (source == "pytorch/ao" && says("software", "torchtitan"));
   if (!titan) return;
   if (!says("software", "2024-06")) request.alloc_conf = "expandable_segments:True";
+  model::TrainingJob& job = request.training;
   const bool fuses = job.compile && job.fused && !says("notes", "aot_eager");
-  if (fuses) request.training.loss_form = {model::LossForms::compiled, 0};
+  if (fuses && job.loss_form == model::LossForm()) job.loss_form = {model::LossForms::compiled, 0};
 }
 
 /// Before PyTorch 2.0, zero_grad() filled the gradients with zeros and left them standing.
@@ -275,7 +274,7 @@ core::Status take_job(const core::CsvCells& cells, MeasuredRun& run, job::JobReq
   }
   take_source_options(run.source, request);
   take_told_options(cells, run.gpus == 1, request);
-  take_torchtitan(cells, request);
+  take_torchtitan(run.source, cells, request);
   take_older_pytorch(cells, request);
   if (missing.kinds.empty()) return core::Done{};
   run.refusal = "not modelled: " + missing.kinds;

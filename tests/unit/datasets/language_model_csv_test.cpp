@@ -218,6 +218,18 @@ TEST(LanguageModelCsv, TorchtitansRunsAreAsItsLauncherAndTrainerHaveThem) {
   EXPECT_EQ(read_titan("yes,yes,torch 2.8,").job.loss_form.kind, model::LossForms::compiled);
   EXPECT_EQ(read_titan("yes,yes,torch 2.8,SimpleFSDP under torch.compile aot_eager").job.loss_form, model::LossForm());
   EXPECT_EQ(read_one(columns, "NVIDIA/Megatron-LM:x@1,ddp,8,no,no,,").alloc_conf, "");
+  EXPECT_EQ(read_one(columns, "pytorch/ao:x@1,fsdp2,8,yes,yes,torchtitan 2025-06,").job.loss_form.kind,
+            model::LossForms::compiled);
+  const MeasuredRun tune = read_one(columns, "pytorch/torchtune:x@1,fsdp2,8,yes,yes,torch 2.8,");
+  EXPECT_EQ(tune.alloc_conf, "") << "another trainer of the same house";
+  EXPECT_EQ(tune.job.loss_form, model::LossForm());
+}
+
+TEST(LanguageModelCsv, ALossThatARowNamesStaysWhereTheModelIsCompiled) {
+  const MeasuredRun run = read_one("source,sharding,data_parallel,compile,fused,loss",
+                                   "pytorch/torchtitan:x@1,fsdp2,8,yes,yes,chunked:1024");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.job.loss_form.kind, model::LossForms::chunked);
 }
 
 }  // namespace
