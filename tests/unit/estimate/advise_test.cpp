@@ -191,6 +191,19 @@ TEST(Advise, OfARecordingChangesTheOptimizerAlone) {
   EXPECT_GT(advice->single.size(), possible.size());
 }
 
+TEST(Advise, OfARecordedOptimizerThatIsNotKnownNothingChanges) {
+  auto graph =
+      parse_summary(testing::with(testing::kSmallRecording, R"("optimizer": "sgd")", R"("optimizer": "sophia")"));
+  ASSERT_TRUE(testing::succeeds(graph));
+  const TrainingJob job(*std::move(graph), 2);
+  const auto replay = make_estimator("replay");
+  ASSERT_TRUE(testing::succeeds(replay));
+  const auto advice = advise(job, *find_profile("t4-16gb"), **replay);
+  ASSERT_TRUE(testing::succeeds(advice));
+  EXPECT_FALSE(advice->single.empty());
+  for (const ChangeEffect& effect : advice->single) EXPECT_FALSE(effect.estimate) << words_of(effect.settings);
+}
+
 TEST(Advise, IsAnErrorWhereTheJobHasNoEstimate) {
   const ToldByJob told([](const TrainingJob&) {
     return core::Error{core::ErrorCode::missing_information, "no edges", {}};

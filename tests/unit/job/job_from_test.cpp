@@ -73,6 +73,20 @@ TEST(JobRequest, OfARecordingAnotherOptimizerOrAFormOfItTakesThePlaceOfTheRecord
   EXPECT_TRUE(replaces("foreach", "false"));
 }
 
+TEST(JobRequest, OfAnUnknownRecordedOptimizerThereIsNoOtherForm) {
+  auto read =
+      parse_summary(testing::with(testing::kSmallRecording, R"("optimizer": "sgd")", R"("optimizer": "sophia")"));
+  ASSERT_TRUE(testing::succeeds(read));
+  const auto graph = std::make_shared<const model::ModelGraph>(*std::move(read));
+  JobRequest request;
+  EXPECT_TRUE(testing::succeeds(set_option_text(*find_option("fused"), request, "true")));
+  EXPECT_TRUE(testing::fails(job_from(request, graph), core::ErrorCode::invalid_argument, 0, "--optimizer"));
+  EXPECT_TRUE(testing::succeeds(set_option_text(*find_option("optimizer"), request, "adamw")));
+  const auto job = job_from(request, graph);
+  ASSERT_TRUE(testing::succeeds(job));
+  EXPECT_TRUE(job->replaces_optimizer);
+}
+
 TEST(JobRequest, IsCheckedAsAJob) {
   EXPECT_TRUE(testing::fails(job_from({}, small_model()), core::ErrorCode::invalid_argument, 0, "the batch size is 0"));
   EXPECT_TRUE(testing::fails(job_from({}, nullptr), core::ErrorCode::invalid_argument, 0, "the job has no model"));

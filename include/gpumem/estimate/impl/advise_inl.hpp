@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpumem/model/optimizers.hpp"
+#include "gpumem/model/step_recording.hpp"
 
 namespace gpumem::estimate {
 
@@ -139,6 +140,13 @@ GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::R
   return one->expected < other->expected;
 }
 
+/// Whether a recorded step can be changed so: of an optimizer that is not known no other form is.
+GPUMEM_INLINE bool after_recording(const Change& change, const TrainingJob& job) {
+  const bool known =
+      job.replaces_optimizer || model::value_of(model::kOptimizers, job.graph->recording()->optimizer).has_value();
+  return change.after_recording && known;
+}
+
 /// What a recording says of a change that its step does not have. Settings name options as their flags do.
 GPUMEM_INLINE core::Error fixed_by_recording(const ChangedJob& form) {
   std::string flag(form.settings.back().option);
@@ -155,7 +163,7 @@ GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(const 
                                                                           const device::GpuProfile& gpu,
                                                                           const Estimator& estimator) {
   if (forms.front().job.graph->recording() != nullptr) {
-    if (!change.after_recording) return {forms.front(), fixed_by_recording(forms.front())};
+    if (!after_recording(change, forms.front().job)) return {forms.front(), fixed_by_recording(forms.front())};
     for (ChangedJob& form : forms) form.job.replaces_optimizer = true;
   }
   std::optional<core::Result<MemoryEstimate>> best;

@@ -39,6 +39,11 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   if (!named && optimizer) training.optimizer = *optimizer;
   // Its form is not written down: one that is asked for is made anew.
   const bool formed = is_given(*find_option("foreach"), request) || is_given(*find_option("fused"), request);
+  if (formed && !named && !optimizer) {
+    return refused(graph,
+                   "the recorded optimizer is not known, so neither is what another form of it takes; name one "
+                   "with --optimizer, which then takes its place");
+  }
   training.replaces_optimizer = formed || (named && optimizer != training.optimizer);
   return core::Done{};
 }
