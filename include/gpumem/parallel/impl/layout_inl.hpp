@@ -111,7 +111,7 @@ GPUMEM_INLINE std::string split_of_model(const Layout& layout) {
 GPUMEM_INLINE std::string not_modelled(const TrainingJob& job) {
   const Layout& layout = job.layout;
   if (layout.pipeline_parallel > 1) {
-    // What such checkpointing keeps is not held a micro-batch.
+    // No published run has both, so nobody has held a plan to one.
     const bool keeps = job.activation_checkpointing && job.checkpoints.kind == model::Checkpoints::selective_op;
     if (keeps) return "--checkpointing selective-op in a pipeline; say full, or none";
     if (job.prefetch) return "--prefetch in a pipeline";
