@@ -133,5 +133,34 @@ TEST(RecordedSteps, AnotherOptimizerTakesThePlaceOfTheRecordedOne) {
   EXPECT_EQ(temporaries, 2 * parameters) << "two steps, each with one copy of all";
 }
 
+/// States that follow a parameter's elements, or a matrix's rows and columns, and not its bytes.
+TEST(RecordedSteps, AnotherOptimizersStatesAreOfTheParametersSizes) {
+  const auto states_of = [](model::Optimizer optimizer) {
+    auto graph = read_summary(testing::golden_recording("mlp"));
+    EXPECT_TRUE(succeeds(graph));
+    TrainingJob job(*std::move(graph), 8);
+    job.optimizer = optimizer;
+    job.replaces_optimizer = true;
+    const auto steps = recorded_steps(job);
+    EXPECT_TRUE(succeeds(steps));
+    std::map<std::int64_t, int> states;  // how many have so many bytes
+    for (const plan::Event& event : steps->events) {
+      const bool of_optimizer = event.category == plan::Category::optimizer;
+      if (event.kind != plan::Event::Kind::allocate || !of_optimizer) continue;
+      ++states[event.bytes];
+      EXPECT_NE(event.layer, plan::kNoLayer) << "of the parameter's layer";
+    }
+    return states;
+  };
+  using States = std::map<std::int64_t, int>;
+  const std::int64_t block = 256;  // elements that share a float32 figure
+  const auto bytes = [&](std::int64_t elements) { return elements + elements / block * 4; };
+  // 784 to 1024, 1024 to 1024, 1024 to 10; biases are too small to be kept in eight bits.
+  EXPECT_EQ(states_of(model::Optimizer::adamw_8bit),
+            (States{{4 * 10, 2}, {4 * 1024, 4}, {bytes(10240), 2}, {bytes(784 * 1024), 2}, {bytes(1024 * 1024), 2}}));
+  EXPECT_EQ(states_of(model::Optimizer::adafactor),
+            (States{{4 * 10, 1}, {4 * 1024, 2}, {4 * (1024 + 10), 1}, {4 * (784 + 1024), 1}, {4 * (1024 + 1024), 1}}));
+}
+
 }  // namespace
 }  // namespace gpumem::record

@@ -67,7 +67,8 @@ class Writer {
         const std::int64_t matrix = core::bounded_product({rows, columns, tensor.element_bytes});
         if (matrix > 0) factored = core::bounded_product({tensor.bytes() / matrix, core::bounded_sum({rows, columns})});
       }
-      all.push_back({tensor.bytes(), factored, parameter.layer});
+      const std::int64_t elements = tensor.bytes() / std::max<std::int64_t>(tensor.element_bytes, 1);
+      all.push_back({.bytes = tensor.bytes(), .elements = elements, .factored = factored, .layer = parameter.layer});
     }
     return all;
   }
