@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
 #include <utility>
 
 #include "gpumem/model/optimizers.hpp"
@@ -140,20 +141,20 @@ GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::R
   return one->expected < other->expected;
 }
 
-/// Whether a recorded step can be changed so: of an optimizer that is not known no other form is.
-GPUMEM_INLINE bool after_recording(const Change& change, const TrainingJob& job) {
+/// What a recording says of a change that its step does not have; nothing: it can be changed so. Settings name options
+/// as their flags do.
+GPUMEM_INLINE std::optional<core::Error> fixed_by_recording(const Change& change, const ChangedJob& form) {
+  const TrainingJob& job = form.job;
   const bool known =
       job.replaces_optimizer || model::value_of(model::kOptimizers, job.graph->recording()->optimizer).has_value();
-  return change.after_recording && known;
-}
-
-/// What a recording says of a change that its step does not have. Settings name options as their flags do.
-GPUMEM_INLINE core::Error fixed_by_recording(const ChangedJob& form) {
+  if (change.after_recording && known) return std::nullopt;
   std::string flag(form.settings.back().option);
   std::replace(flag.begin(), flag.end(), '_', '-');
-  return {core::ErrorCode::invalid_argument,
-          "a recording holds how its step ran, and --" + flag + " cannot be changed afterwards; record again with it",
-          {form.job.graph->file(), 0, {}}};
+  std::string message =
+      change.after_recording
+          ? "the recorded optimizer is not known, so neither is another form of it; name one with --optimizer"
+          : "a recording holds how its step ran, and --" + flag + " cannot be changed afterwards; record again with it";
+  return core::Error{core::ErrorCode::invalid_argument, std::move(message), {job.graph->file(), 0, {}}};
 }
 
 /// The mildest form that fits, else the one that takes least. `forms` holds one or more. The analysis keeps the stages
@@ -163,7 +164,7 @@ GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(const 
                                                                           const device::GpuProfile& gpu,
                                                                           const Estimator& estimator) {
   if (forms.front().job.graph->recording() != nullptr) {
-    if (!after_recording(change, forms.front().job)) return {forms.front(), fixed_by_recording(forms.front())};
+    if (auto fixed = fixed_by_recording(change, forms.front())) return {forms.front(), *std::move(fixed)};
     for (ChangedJob& form : forms) form.job.replaces_optimizer = true;
   }
   std::optional<core::Result<MemoryEstimate>> best;

@@ -41,8 +41,7 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   const bool formed = is_given(*find_option("foreach"), request) || is_given(*find_option("fused"), request);
   if (formed && !named && !optimizer) {
     return refused(graph,
-                   "the recorded optimizer is not known, so neither is what another form of it takes; name one "
-                   "with --optimizer, which then takes its place");
+                   "the recorded optimizer is not known, so neither is another form of it; name one with --optimizer");
   }
   training.replaces_optimizer = formed || (named && optimizer != training.optimizer);
   return core::Done{};
