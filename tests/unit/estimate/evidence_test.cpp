@@ -173,6 +173,24 @@ TEST(Evidence, CompilingReachesFurtherDown) {
   EXPECT_EQ(subjects(compiled), "compile ");
 }
 
+TEST(Evidence, SaysWhatIsPlannedOfACompiledModel) {
+  const auto said = [](const std::string& text) {
+    TrainingJob job = job_of(text);
+    job.compile = true;
+    if (job.graph->recording() == nullptr) job.sequence_length = 16;
+    for (const Assumption& assumption : estimated(job, "a100-40gb").assumed) {
+      if (assumption.about == "compile") return assumption.text;
+    }
+    return std::string();
+  };
+  constexpr const char* kBlocks =
+      R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128,
+          "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu"})";
+  EXPECT_TRUE(said(kBlocks).starts_with("backward computes again what is elementwise"));
+  EXPECT_TRUE(said(std::string(testing::kSmallGraph)).ends_with("the model shows no repeated blocks"));
+  EXPECT_TRUE(said(testing::kSmallRecording).starts_with("as much as was recorded"));
+}
+
 TEST(Evidence, WhereNothingWasMeasuredTheUpperBoundDecidesWhetherItFits) {
   const TrainingJob job = job_of(std::string(testing::kSmallGraph));
   for (const char* name : {"a100-40gb", "h100-80gb"}) {
