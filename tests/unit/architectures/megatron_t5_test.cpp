@@ -5,7 +5,7 @@
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "gpumem/parallel/distributed_optimizer.hpp"
+#include "gpumem/parallel/optimizer_instances.hpp"
 
 namespace gpumem::architectures {
 namespace {
