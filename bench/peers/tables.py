@@ -51,7 +51,7 @@ def ratios(runs, theirs, ours, field):
 
 
 def seconds(value):
-    return f"{value * 1e3:,.0f} ms" if value >= 0.1 else f"{value * 1e3:.2g} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
+    return f"{value * 1e3:,.0f} ms" if value >= 0.0995 else f"{value * 1e3:.2g} ms" if value >= 1e-3 else f"{value * 1e6:.0f} µs"
 
 
 def percent(share):
