@@ -192,7 +192,7 @@ GPUMEM_INLINE Tensor summarised(Forward& f, const Model& model, Tensor hidden) {
 }
 
 /// The rows, each beside the one where the answer starts.
-GPUMEM_INLINE Tensor beside_start(Forward& f, const Model& model, Tensor hidden) {
+GPUMEM_INLINE Tensor beside_start(Forward& f, Tensor hidden) {
   const Tensor start = f.call("unsqueeze", {f.select(hidden, 1, 0)}, {{"dim", std::int64_t{1}}});
   return f.concatenate({f.call("expand", {start, hidden}), hidden}, 2);
 }
@@ -210,7 +210,7 @@ GPUMEM_INLINE void search_answers(Forward& f, const Model& model, Tensor hidden)
   }
   {
     const InModule inside(f, "end_logits", "PoolerEndLogits");
-    const Tensor dense = f.linear("dense_0", beside_start(f, model, hidden), 2 * width, width);
+    const Tensor dense = f.linear("dense_0", beside_start(f, hidden), 2 * width, width);
     const Tensor normed = f.layer_norm("LayerNorm", f.activation("activation", dense, "tanh"), width);
     (void)logits(normed, "dense_1", true);
   }
