@@ -171,8 +171,12 @@ TEST_F(CliRun, GoesPastAWaiterThatIsStopped) {
 }
 
 TEST_F(CliRun, KillsAJobThatRunsAloneAndDoesNotEnd) {
-  run_behind("--memory 30GiB --name deaf -- sh -c 'trap \"\" TERM; while :; do sleep 1; done'", "deaf");
-  ASSERT_TRUE(wait_until([](const json& jobs) { return jobs.size() == 1 && jobs[0]["state"] == "running"; }));
+  const fs::path ready = queue_ / "ready";  // made when the job ignores the signal
+  run_behind("--memory 30GiB --name deaf -- sh -c 'trap \"\" TERM; touch \"$0\"; while :; do sleep 1; done' '" +
+                 ready.string() + "'",
+             "deaf");
+  ASSERT_TRUE(wait_until(
+      [&](const json& jobs) { return jobs.size() == 1 && jobs[0]["state"] == "running" && fs::exists(ready); }));
   ASSERT_EQ(kill(jobs()[0]["launcher_pid"].get<pid_t>(), SIGKILL), 0);
   ASSERT_TRUE(wait_until([](const json& jobs) { return jobs.size() == 1; })) << "it runs on";
   const Outcome result = run("cancel 1");
