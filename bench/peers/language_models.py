@@ -33,7 +33,7 @@ sys.path.insert(0, str(HERE))
 
 import formulas  # noqa: E402
 from processes import ENVIRONMENT, wait_for  # noqa: E402
-from tables import seconds  # noqa: E402
+from tables import put_into, seconds  # noqa: E402
 
 MARKS = ("<!-- bench/peers/language_models: begin -->", "<!-- bench/peers/language_models: end -->")
 TITLES = {
@@ -162,15 +162,6 @@ def foot(runs, answers, ours):
     return f"\nOf {len(runs)} runs gpumem answers {len(ours)}, {said}.\n"
 
 
-def put_into(readme, table):
-    text = readme.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
-    if not begin or not end:
-        sys.exit(f"language_models.py: {readme} has no lines {MARKS[0]} and {MARKS[1]} to put the table between")
-    readme.write_text(f"{before}{begin}\n{table}{end}{after}", encoding="utf-8")
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=pathlib.Path, metavar="RUNS.csv")
@@ -197,7 +188,7 @@ def main():
     table = table_of(runs, answers, ours, process_times(options, runs), warm) + foot(runs, answers, ours)
     print(table, end="")
     if options.readme:
-        put_into(options.readme, table)
+        put_into(options.readme, table, MARKS)
     return 0
 
 

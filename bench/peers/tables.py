@@ -156,10 +156,12 @@ def tell(runs, absent, how, options, where):
         (options.out / "peers.json").write_text(as_json(runs, absent, how, where))
 
 
-def put_into(readme, table):
-    text = readme.read_text()
-    before, begin, rest = text.partition(MARKS[0])
-    _, end, after = rest.partition(MARKS[1])
+def put_into(page, table, marks=MARKS):
+    """The table takes the place of what stands between the two marks of the page."""
+    text = page.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(marks[0])
+    _, end, after = rest.partition(marks[1])
     if not begin or not end:
-        sys.exit(f"peers.py: {readme} has no lines {MARKS[0]} and {MARKS[1]} to put the table between")
-    readme.write_text(f"{before}{begin}\n{table}{end}{after}")
+        name = pathlib.Path(sys.argv[0]).name
+        sys.exit(f"{name}: {page} has no lines {marks[0]} and {marks[1]} to put the table between")
+    page.write_text(f"{before}{begin}\n{table}{end}{after}", encoding="utf-8")

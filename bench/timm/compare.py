@@ -18,8 +18,8 @@ import pathlib
 import statistics
 import subprocess
 
-JOB = ["--optimizer", "sgd-momentum", "--software", "eager-loading", "--gpu", "a100-40gb"]
-JOB += ["--zero-grad", "step-end", "--weight-decay", "--prefetch"]
+from accuracy import JOB, OF_THE_STEP
+
 NEAR = 0.2
 
 
@@ -31,7 +31,7 @@ class Answer:
 
 def answer(program: pathlib.Path, tree: pathlib.Path, shape: str, batch: int) -> Answer | None:
     """None: gpumem refuses it."""
-    command = [str(program), "estimate", str(tree), "--json", "--batch", str(batch), "--input", shape, *JOB]
+    command = [str(program), "estimate", str(tree), "--json", "--batch", str(batch), "--input", shape, *JOB, *OF_THE_STEP]
     ran = subprocess.run(command, capture_output=True, text=True)
     if ran.returncode != 0:
         return None

@@ -211,9 +211,7 @@ bool Journal::is_of_another_boot() const {
 
 core::Result<Journal::Locked> Journal::lock() {
   Locked locked(*this);  // nobody is to stop just behind it
-  while (flock(lock_.number(), LOCK_EX) != 0) {
-    if (errno != EINTR) return system_fault(directory_ + "/lock", "lock");
-  }
+  if (!wait_for_lock(lock_)) return system_fault(directory_ + "/lock", "lock");
   core::Status read = read_on();
   if (!read) {
     if (core::Status begun = begin_again(); !begun) return begun.error();

@@ -1,6 +1,7 @@
 #include "open_file.hpp"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <array>
@@ -15,6 +16,13 @@ OpenFile& OpenFile::operator=(OpenFile&& other) noexcept {
 
 OpenFile::~OpenFile() {
   if (number_ >= 0) close(number_);
+}
+
+bool wait_for_lock(const OpenFile& file) {
+  while (flock(file.number(), LOCK_EX) != 0) {
+    if (errno != EINTR) return false;
+  }
+  return true;
 }
 
 core::Result<std::pair<OpenFile, OpenFile>> make_pipe() {

@@ -28,6 +28,9 @@ class OpenFile {
   int number_ = -1;
 };
 
+/// Waits for the lock on the whole file; closing it gives the lock back. False: there can be none, errno says why.
+[[nodiscard]] bool wait_for_lock(const OpenFile& file);
+
 /// Both ends, the one to read from first; a program that is started does not get them. Errors: unreadable_file.
 [[nodiscard]] core::Result<std::pair<OpenFile, OpenFile>> make_pipe();
 

@@ -1,13 +1,11 @@
 #include "runs_table.hpp"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 
 #include "gpumem/core/csv.hpp"
 #include "journal.hpp"
@@ -65,9 +63,7 @@ core::Result<std::string> row_of(const RunCells& cells, const std::string& heade
 core::Status append_run(const std::string& directory, const RunCells& cells) {
   const core::Result<OpenFile> file = open_shared(directory, kName, O_RDWR | O_APPEND);
   if (!file) return file.error();
-  while (flock(file->number(), LOCK_EX) != 0) {  // until the file is closed
-    if (errno != EINTR) return system_error("cannot be locked", directory + "/" + kName);
-  }
+  if (!wait_for_lock(*file)) return system_error("cannot be locked", directory + "/" + kName);
   struct stat facts {};
   if (fstat(file->number(), &facts) != 0) return fault(directory, core::ErrorCode::unreadable_file, "cannot be read");
   const std::string header = facts.st_size == 0 ? header_of(cells) : first_line(file->number()) + "\n";

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/core/dtype.hpp"
@@ -141,6 +142,15 @@ struct StepRecording {
   [[nodiscard]] bool follows_batch() const { return !axes.empty(); }
   [[nodiscard]] bool follows_sequence() const { return axes.size() > 1; }
 };
+
+/// What is said of an option, named by its flag, that a recorded step has as it ran.
+[[nodiscard]] inline std::string fixed_by_recording(std::string_view flag) {
+  return "a recording holds how its step ran, and --" + std::string(flag) +
+         " cannot be changed afterwards; record again with it";
+}
+/// What is said of another form of an optimizer that is not among model::kOptimizers.
+inline constexpr std::string_view kUnknownRecordedOptimizer =
+    "the recorded optimizer is not known, so neither is another form of it; name one with --optimizer";
 
 }  // namespace gpumem::model
 

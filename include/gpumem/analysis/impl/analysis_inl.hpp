@@ -179,17 +179,18 @@ GPUMEM_INLINE core::Result<const plan::StepPlan*> Analysis::steps(ops::Backend b
   return made(stage, [&]() -> core::Result<plan::StepPlan> {
     const bool recorded = job_.graph->recording() != nullptr;
     if (recorded && backend != ops::Backend::cuda) return analysis_detail::no_layers();
-    if (recorded && which == Steps::whole) return record::recorded_steps(job_, std::exchange(memory_.plan, {}));
-    model::TrainingJob job = job_;
+    std::optional<model::TrainingJob> plain;
     if (which == Steps::without_optimizer) {
-      job.optimizer = model::Optimizer::sgd;
-      job.replaces_optimizer = recorded;
+      plain = job_;
+      plain->optimizer = model::Optimizer::sgd;
+      plain->replaces_optimizer = recorded;
     }
-    if (recorded) return record::recorded_steps(job);
+    const model::TrainingJob& job = plain ? *plain : job_;
+    const auto memory = [&] { return plain ? plan::StepPlan() : std::exchange(memory_.plan, {}); };
+    if (recorded) return record::recorded_steps(job, memory());
     const auto forward = forward_pass(backend);
     if (!forward) return forward.error();
-    if (which == Steps::whole) return plan::make_step_plan(job_, **forward, std::exchange(memory_.plan, {}));
-    return plan::make_step_plan(job, **forward);
+    return plan::make_step_plan(job, **forward, memory());
   });
 }
 

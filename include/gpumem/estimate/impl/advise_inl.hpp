@@ -151,9 +151,7 @@ GPUMEM_INLINE std::optional<core::Error> fixed_by_recording(const Change& change
   std::string flag(form.settings.back().option);
   std::replace(flag.begin(), flag.end(), '_', '-');
   std::string message =
-      change.after_recording
-          ? "the recorded optimizer is not known, so neither is another form of it; name one with --optimizer"
-          : "a recording holds how its step ran, and --" + flag + " cannot be changed afterwards; record again with it";
+      change.after_recording ? std::string(model::kUnknownRecordedOptimizer) : model::fixed_by_recording(flag);
   return core::Error{core::ErrorCode::invalid_argument, std::move(message), {job.graph->file(), 0, {}}};
 }
 

@@ -21,8 +21,7 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   for (const JobOption& option : job_options()) {
     if (!option.place.in_training || option.after_recording || !is_given(option, request)) continue;
     if (option.name == "precision" && option.place.get(request) == OptionValue(recording.precision)) continue;
-    return refused(graph, "a recording holds how its step ran, and --" + std::string(option.flag) +
-                              " cannot be changed afterwards; record again with it");
+    return refused(graph, model::fixed_by_recording(option.flag));
   }
   if (!recording.follows_batch()) {
     const std::int64_t recorded = recording.recorded(0).value_or(1);
@@ -40,8 +39,7 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   // Its form is not written down: one that is asked for is made anew.
   const bool formed = is_given(*find_option("foreach"), request) || is_given(*find_option("fused"), request);
   if (formed && !named && !optimizer) {
-    return refused(graph,
-                   "the recorded optimizer is not known, so neither is another form of it; name one with --optimizer");
+    return refused(graph, std::string(model::kUnknownRecordedOptimizer));
   }
   training.replaces_optimizer = formed || (named && optimizer != training.optimizer);
   return core::Done{};
