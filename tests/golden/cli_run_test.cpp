@@ -177,8 +177,9 @@ TEST_F(CliRun, KillsAJobThatRunsAloneAndDoesNotEnd) {
              "deaf");
   ASSERT_TRUE(wait_until(
       [&](const json& jobs) { return jobs.size() == 1 && jobs[0]["state"] == "running" && fs::exists(ready); }));
-  ASSERT_EQ(kill(jobs()[0]["launcher_pid"].get<pid_t>(), SIGKILL), 0);
-  ASSERT_TRUE(wait_until([](const json& jobs) { return jobs.size() == 1; })) << "it runs on";
+  const auto launcher = jobs()[0]["launcher_pid"].get<pid_t>();
+  ASSERT_EQ(kill(launcher, SIGKILL), 0);
+  ASSERT_TRUE(wait_until([&](const json& jobs) { return kill(launcher, 0) != 0 && jobs.size() == 1; })) << "it runs on";
   const Outcome result = run("cancel 1");
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(result.out, "deaf#1 is told to end\ndeaf#1 was killed, for it did not end by itself\n");
