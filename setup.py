@@ -1,0 +1,95 @@
+"""Builds the Python package for `pip install .`: CMake compiles and installs it, setuptools packs it.
+
+Input: CMakeLists.txt, which says the version, and the environment:
+  CMAKE_ARGS                    more arguments for CMake
+  GPUMEM_SELF_CONTAINED_WHEEL   1: zlib, yaml-cpp and the C++ library are linked in, and the wheel's tag says which glibc it
+                                needs at least (packaging/wheel.sh sets it)
+Output: the extension, the Python files, and the program gpumem, as the CMake component `python` installs them.
+"""
+
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+
+try:
+    from setuptools.command.bdist_wheel import bdist_wheel  # setuptools 70.1 and later
+except ImportError:
+    from wheel.bdist_wheel import bdist_wheel
+
+ROOT = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT / "packaging"))
+import elf_needs  # noqa: E402 (packaging/elf_needs.py)
+
+(ROOT / "build").mkdir(exist_ok=True)  # where setuptools puts its notes
+SELF_CONTAINED = os.environ.get("GPUMEM_SELF_CONTAINED_WHEEL") == "1"
+
+
+def version():
+    return re.search(r"^project\(gpumem VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(), re.MULTILINE)[1]
+
+
+def cmake_settings():
+    settings = {
+        "CMAKE_BUILD_TYPE": "Release",
+        "GPUMEM_BUILD_CAPI": "OFF",
+        "GPUMEM_BUILD_PYTHON": "ON",
+        "GPUMEM_BUILD_SLURM": "OFF",
+        "GPUMEM_PYTHON_DIR": ".",
+        "GPUMEM_PYTHON_WITH_PROGRAM": "ON",
+        "GPUMEM_UNITY_BUILD": "ON",
+        "Python_EXECUTABLE": sys.executable,
+    }
+    try:
+        import pybind11
+
+        settings["pybind11_DIR"] = pybind11.get_cmake_dir()
+    except ImportError:
+        pass  # the system's, which CMake finds
+    if SELF_CONTAINED:
+        settings["GPUMEM_STATIC_DEPENDENCIES"] = "ON"
+        settings["GPUMEM_BUILD_YAML"] = "ON"
+    return [f"-D{name}={value}" for name, value in settings.items()]
+
+
+class CMakeBuild(build_ext):
+    """The one extension of the package, and all files beside it."""
+
+    def build_extension(self, ext):
+        kind = "self-contained" if SELF_CONTAINED else "system"
+        build = ROOT / "build" / f"wheel-{kind}"
+        more = shlex.split(os.environ.get("CMAKE_ARGS", ""))
+        # Settings of an earlier build, such as its flags, would stay otherwise.
+        (build / "CMakeCache.txt").unlink(missing_ok=True)
+        subprocess.run(["cmake", "-S", ROOT, "-B", build, *cmake_settings(), *more], check=True)
+        jobs = str(os.cpu_count() or 1)
+        targets = ["gpumem_python", "gpumem_python_files", "gpumem_cli"]
+        subprocess.run(["cmake", "--build", build, "--parallel", jobs, "--target", *targets], check=True)
+        package = pathlib.Path(self.get_ext_fullpath(ext.name)).resolve().parent
+        install = ["cmake", "--install", build, "--component", "python", "--strip", "--prefix", package.parent]
+        subprocess.run(install, check=True)
+
+
+class Wheel(bdist_wheel):
+    """Says of a self-contained wheel which systems it runs on."""
+
+    def get_tag(self):
+        python, abi, platform = super().get_tag()
+        if SELF_CONTAINED:
+            platform = elf_needs.manylinux_tag(pathlib.Path(self.bdist_dir))
+        return python, abi, platform
+
+
+setup(
+    version=version(),
+    packages=[],
+    py_modules=[],
+    ext_modules=[Extension("gpumem._gpumem", [])],
+    cmdclass={"build_ext": CMakeBuild, "bdist_wheel": Wheel},
+    options={"egg_info": {"egg_base": "build"}},
+)

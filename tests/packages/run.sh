@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Builds the Debian packages and the self-contained wheel, and installs and tries each in a bare Debian. Also packs the source
+# archive that `python3 -m build` makes, and configures it.
+#   tests/packages/run.sh [--built DEBS WHEELS]     --built: tries what is in these folders, and builds nothing
+# Needs root, debootstrap and lintian, and apt's sources of this machine; 77 (skipped) where it has not got these. The packages
+# are compiled quickly, as the other tests are, unless GPUMEM_PACKAGE_FLAGS says otherwise.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+source tests/packages/bare_system.sh
+begin_or_skip lintian "the packages are tried"
+debs=$systems/debs wheels=$systems/wheels
+if [ "${1:-}" = --built ]; then
+  debs=$(realpath "$2") wheels=$(realpath "$3")
+else
+  export GPUMEM_PACKAGE_FLAGS=${GPUMEM_PACKAGE_FLAGS:--O1 -DNDEBUG}
+  # A compiler cache knows files again that the preset "all" compiled, if the compiler has the same name.
+  export CXX=${CXX:-g++}
+  packaging/debian.sh "$debs"
+  packaging/wheel.sh "$wheels"
+fi
+
+made=()
+trap '[ ${#made[@]} -eq 0 ] || rm -rf "${made[@]}"' EXIT
+
+# A system with FOLDER's files and what the checks need in /given.
+system_with() {  # FILE...
+  system=$(new_system)
+  made+=("$system")
+  mkdir "$system/given"
+  cp -r "$@" examples/c examples/kubernetes/review.json examples/trainers models/summaries/resnet50.torchsummary.txt \
+    tests/packages/try_{debs,wheel,python}.* "$system/given/"
+}
+
+say "A bare Debian $release"
+make_base
+
+say "lintian"
+lintian --fail-on error --allow-root --tag-display-limit 0 "$debs"/*_"$version"_*.deb
+
+say "The source archive"
+archive=$(mktemp -d "$systems/source.XXXXXX")
+made+=("$archive")
+export_tree "$archive/tree"
+(cd "$archive/tree" && /usr/bin/python3 setup.py -q sdist -d "$archive") > "$systems/sdist.log" 2>&1
+tar -x -C "$archive" -f "$archive/gpumem-$version.tar.gz"
+for folder in .ci docs examples include models packaging src; do
+  diff -r "$archive/tree/$folder" "$archive/gpumem-$version/$folder"
+done
+(cd "$archive/gpumem-$version" && cmake -S . -B build/all -DCMAKE_BUILD_TYPE=Release) > "$systems/sdist.log" 2>&1 ||
+  { tail -20 "$systems/sdist.log" >&2; exit 1; }
+
+say "The Debian packages"
+system_with "$debs"/*_"$version"_*.deb
+inside "$system" "$version" < tests/packages/try_debs.sh
+cp "$system/given/estimate.txt" "$systems/estimate.txt"
+
+say "The wheel"
+python3 packaging/elf_needs.py "$wheels"/gpumem-"$version"-*.whl
+system_with "$wheels"/gpumem-"$version"-*.whl "$systems/estimate.txt"
+inside "$system" "$version" < tests/packages/try_wheel.sh
+
+say "No mount is left"
+if grep -F "$systems" /proc/mounts; then exit 1; fi
