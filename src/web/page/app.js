@@ -1,0 +1,276 @@
+// Puts the parts together: what changes, what is asked then, and what is shown.
+const LARGEST_MODEL = 256 * 2 ** 20;
+const LONGEST_SHOWN = 400000;
+const FIRST_PLAN = {global_batch: 512, framework: 'any'};
+let model = {name: 'pasted.txt', bytes: new Uint8Array()};
+let chosen = 0;   // how often a model was
+let searched = null;  // {model, text, running}: the search for layouts that runs, or whose layouts are shown
+let wanted = 0;   // how often something changed
+let links = 0;
+let busy = false;
+
+const settled = (milliseconds, action) => {
+  let timer = 0;
+  const later = () => {
+    clearTimeout(timer);
+    timer = setTimeout(action, milliseconds);
+  };
+  later.cancel = () => clearTimeout(timer);
+  return later;
+};
+
+const nameOf = (text) => (text.trimStart().startsWith('{') ? 'pasted.json' : 'pasted.txt');
+const typed = settled(200, () => {
+  setText(nameOf(at('text').value), at('text').value);
+  changed();
+});
+// What was typed just before is no more.
+const showModel = (text) => {
+  typed.cancel();
+  at('text').value = text;
+  at('text').readOnly = false;
+};
+const take = (taken, example, note) => {
+  chosen += 1;
+  model = taken;
+  at('example').value = example;
+  at('model-note').textContent = note;
+};
+const setExample = (id) => {
+  const example = GPUMEM_EXAMPLES.find((one) => one.id === id);
+  if (!example) return false;
+  take({name: example.name, bytes: new TextEncoder().encode(example.text), example: id}, id, '');
+  showModel(example.text);
+  return true;
+};
+const setText = (name, text) => take({name, bytes: new TextEncoder().encode(text)}, '', '');
+
+const setFile = async (file) => {
+  const note = at('model-note');
+  note.textContent = `Reading ${file.name}…`;
+  chosen += 1;
+  const own = chosen;
+  try {
+    let bytes = new Uint8Array(await file.arrayBuffer());
+    if (bytes[0] === 0x1f && bytes[1] === 0x8b) bytes = await through(bytes, new DecompressionStream('gzip'), LARGEST_MODEL);
+    if (bytes.length > LARGEST_MODEL) throw new Error('is larger than 256 MiB');
+    if (own !== chosen) return;
+    const shown = bytes.length <= LONGEST_SHOWN;
+    take({name: file.name, bytes}, '', `${file.name}, ${count(bytes.length)} bytes${shown ? '' : '. It is too long to be shown here'}.`);
+    showModel(shown ? new TextDecoder().decode(bytes) : '');
+    at('text').readOnly = !shown;
+    changed();
+  } catch (error) {
+    if (own === chosen) note.textContent = `${file.name}: ${error.message}.`;
+  }
+};
+
+const goToLine = (line) => {
+  const lines = at('text').value.split('\n');
+  const begin = lines.slice(0, line - 1).reduce((sum, one) => sum + one.length + 1, 0);
+  const box = at('text');
+  box.focus();
+  box.setSelectionRange(begin, begin + (lines[line - 1] || '').length);
+  box.scrollTop = Math.max(0, (line - 3) * parseFloat(getComputedStyle(box).lineHeight));
+};
+
+// Packing takes its time: a link that was overtaken by another is not written into the address.
+const keepLink = async () => {
+  links += 1;
+  const own = links;
+  const {link, note} = await linkOf(model, readJob(), readPlan(), searched !== null && !searched.running);
+  if (own === links) {
+    history.replaceState(null, '', `#${link}`);
+    at('link-note').textContent = note;
+  }
+  return new URL(`#${link}`, location.href).href;
+};
+
+const shownFault = (reply) => {
+  showFault(at('fault'), reply.says, reply.error, model.bytes.length <= LONGEST_SHOWN ? goToLine : null);
+  at('result').hidden = true;
+  at('status').textContent = '';
+};
+
+// One round of questions. It ends where something changed meanwhile.
+const answerAll = async (round) => {
+  const job = readJob();
+  const now = model;
+  const current = () => round === wanted;
+  at('command').textContent = commandOf(now, job);
+  const reply = await Engine.ask('estimate', now, job);
+  if (!current()) return;
+  if (!reply.text) {
+    shownFault(reply);
+    return;
+  }
+  showEstimate(reply);
+  const {batch_size: ignored, ...rest} = job;
+  const fit = await Engine.ask('fit', now, rest);
+  if (!current()) return;
+  showFit(fit);
+  const timeline = await Engine.ask('timeline', now, job);
+  if (current()) showTimeline(timeline);
+};
+
+const run = async () => {
+  if (busy) return;
+  busy = true;
+  for (let done = -1; done !== wanted;) {
+    done = wanted;
+    try {
+      await answerAll(done);
+    } catch (error) {
+      // A search that is stopped takes the engine with it: what else was asked is asked again.
+      if (error.message === STOPPED) done = -1;
+      else shownFault({says: `The computation ended: ${error.message}. The command line may have the answer.`});
+    }
+  }
+  busy = false;
+};
+
+// What a search for layouts is asked. A job's batch is no part of it: the search has the global one.
+const searchOf = () => {
+  const {batch_size: ignored, ...job} = readJob();
+  return {job, plan: readPlan()};
+};
+const clearLayouts = (status) => {
+  for (const id of ['plan-scroll', 'plan-fault', 'plan-stop']) hide(id);
+  at('settings').replaceChildren();
+  at('plan-status').textContent = status;
+};
+// A search of something else than what stands in the fields now is ended, and its layouts are taken away.
+const keepLayouts = () => {
+  if (!searched || (searched.model === model && searched.text === JSON.stringify(searchOf()))) return;
+  const {running} = searched;
+  searched = null;
+  clearLayouts('What is asked has changed: search again.');
+  if (running) Engine.end(STOPPED);
+};
+const changed = () => {
+  wanted += 1;
+  keepLayouts();
+  at('result').classList.add('stale');
+  const more = [...at('more-options').querySelectorAll('input, select')].map((element) => fields.get(element.id.slice(2)));
+  const set = more.filter((entry) => entry && valueOf(entry) !== undefined).length;
+  at('more-count').textContent = set > 0 ? `(${set} set)` : '';
+  keepLink();
+  run();
+};
+
+const findLayouts = async () => {
+  if (searched && searched.running) return;
+  const {job, plan} = searchOf();
+  const own = {model, text: JSON.stringify({job, plan}), running: true};
+  searched = own;
+  clearLayouts('Searching…');
+  at('plan-stop').hidden = false;
+  Engine.onProgress = (done, all) => { at('plan-status').textContent = `Searching: ${count(done)} of ${count(all)} layouts`; };
+  try {
+    const reply = await Engine.ask('plan', model, job, {plan});
+    own.running = false;
+    keepLayouts();
+    if (own !== searched) return;
+    hide('plan-stop');
+    if (reply.text) showPlan(reply);
+    if (reply.says) {
+      clearLayouts('');
+      showFault(at('plan-fault'), reply.says);
+    }
+    keepLink();
+  } catch (error) {
+    if (own !== searched) return;
+    searched = null;
+    clearLayouts(`Ended: ${error.message}.`);
+  }
+};
+
+const copy = async (button, text) => {
+  const before = button.textContent;
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = 'Copied';
+  } catch {
+    button.textContent = 'Not allowed: copy it by hand';
+  }
+  setTimeout(() => { button.textContent = before; }, 2000);
+};
+
+const listenToDrops = () => {
+  const over = (event) => {
+    if (![...event.dataTransfer.types].includes('Files')) return;
+    event.preventDefault();
+    at('drop').hidden = false;
+  };
+  addEventListener('dragover', over);
+  addEventListener('dragleave', (event) => { if (event.relatedTarget === null) hide('drop'); });
+  addEventListener('drop', (event) => {
+    hide('drop');
+    if (event.dataTransfer.files.length === 0) return;
+    event.preventDefault();
+    setFile(event.dataTransfer.files[0]);
+  });
+};
+
+const listen = () => {
+  const later = settled(120, changed);
+  at('job').addEventListener('submit', (event) => event.preventDefault());
+  at('job').addEventListener('reset', () => setTimeout(() => { writeJob({batch_size: 1}); writePlan(FIRST_PLAN); changed(); }));
+  for (const id of ['main-options', 'layout-options', 'more-options']) {
+    at(id).addEventListener('input', later);
+    at(id).addEventListener('change', later);
+  }
+  at('text').addEventListener('input', typed);
+  at('example').addEventListener('change', () => {
+    if (!setExample(at('example').value)) return;
+    writeJob(GPUMEM_EXAMPLES.find((one) => one.id === at('example').value).job);
+    changed();
+  });
+  at('file').addEventListener('change', () => {
+    if (at('file').files.length > 0) setFile(at('file').files[0]);
+    at('file').value = '';  // or the same file, once it was edited, could not be chosen again
+  });
+  at('plan-fields').addEventListener('input', keepLayouts);
+  at('plan-fields').addEventListener('change', keepLink);
+  at('plan-go').addEventListener('click', findLayouts);
+  at('plan-stop').addEventListener('click', () => Engine.end(STOPPED));
+  at('copy-command').addEventListener('click', () => copy(at('copy-command'), at('command').textContent));
+  at('copy-link').addEventListener('click', async () => copy(at('copy-link'), await keepLink()));
+  addEventListener('hashchange', restore);
+  listenToDrops();
+};
+
+// What the address says; without it, the first example.
+const restore = async () => {
+  links += 1;  // one that is being packed would be written over the address
+  const fragment = location.hash;
+  const state = await stateOf(fragment);
+  if (fragment !== location.hash) return;
+  const first = GPUMEM_EXAMPLES[0];
+  if (!state || !(state.example && setExample(state.example))) {
+    if (state && typeof state.text === 'string') {
+      setText(String(state.name || nameOf(state.text)), state.text);
+      showModel(state.text);
+    } else if (!state) setExample(first.id);
+    else at('model-note').textContent = `The link holds no model: paste ${state.name || 'it'} or choose its file.`;
+  }
+  writeJob(state ? state.job : first.job);
+  writePlan(state && state.plan ? state.plan : FIRST_PLAN);
+  changed();
+  if (state && state.planned) findLayouts();
+};
+
+const begin = async () => {
+  at('example').append(make('option', 'Your own', {value: ''}));
+  for (const {id, title} of GPUMEM_EXAMPLES) at('example').append(make('option', title, {value: id}));
+  try {
+    const {about} = await Engine.start();
+    makeForm(about);
+    at('version').textContent = about.version;
+    listen();
+    await restore();
+  } catch (error) {
+    at('status').textContent = `The page cannot start: ${error.message}. It needs a browser with WebAssembly.`;
+  }
+};
+begin();
