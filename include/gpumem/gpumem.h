@@ -32,7 +32,7 @@
  *
  * Deadlines. `deadline_ms` bounds the time of one call (0: none), which then ends with GPUMEM_DEADLINE_EXCEEDED, in the
  * calling thread. It ends at the next of many places where it looks at the clock, a little later than asked; see the
- * README for how much. A file system that does not answer is not interrupted.
+ * page docs/c.md for how much. A file system that does not answer is not interrupted.
  *
  * Structs grow. Each begins with its `size`, which the GPUMEM_..._INIT macros set to what the caller was compiled with.
  * A library that is newer than the caller takes what is missing as not given; one that is older refuses what it does
@@ -79,7 +79,7 @@ enum {
   GPUMEM_INTERNAL_ERROR = 11      /* a fault of gpumem: please report it */
 };
 
-/* "0.1.0": the library that is running, which may be newer than this header. Never NULL; static. */
+/* Such as "1.2.3": the library that is running, which may be newer than this header. Never NULL; static. */
 GPUMEM_API const char* gpumem_version(void) GPUMEM_NOTHROW;
 
 /* "malformed_input"; "unknown" for what is no status. Never NULL; static. */
@@ -102,10 +102,10 @@ typedef struct gpumem_read_options {
   { sizeof(gpumem_read_options), 0, 0, 0, 0 }
 
 /*
- * Reads a summary in any format that `gpumem estimate` takes (README). The path is opened with the rights of the
+ * Reads a summary in any format that `gpumem estimate` takes. The path is opened with the rights of the
  * process and only if it is a regular file, also behind symbolic links: a FIFO, device or socket is refused unopened. A
  * message may quote up to 60 bytes of the file. "-" is a file of that name. A summary takes memory in proportion to its
- * length; see the README for how much.
+ * length; the page docs/c.md says how much.
  * Errors: GPUMEM_UNREADABLE_FILE, GPUMEM_UNKNOWN_FORMAT, GPUMEM_MALFORMED_INPUT, GPUMEM_UNKNOWN_LAYER,
  * GPUMEM_MISSING_INFORMATION, GPUMEM_OVERFLOW, GPUMEM_DEADLINE_EXCEEDED; the message names file and line.
  */
@@ -166,7 +166,7 @@ typedef struct gpumem_job {
   const char* alloc_conf; /* as PYTORCH_CUDA_ALLOC_CONF; NULL: PyTorch's defaults */
   int32_t no_foreach;     /* not 0: the optimizer's single-tensor form */
   int32_t fused;          /* not 0: the optimizer's fused form */
-  int32_t validation;     /* not 0: a pass without gradients after each epoch */
+  int32_t validation;     /* not 0: a validation pass without gradients after each epoch */
   int32_t checkpointing;  /* not 0: activation checkpointing */
   const char* summary; /* never opened by the library: what "summary" and "lenient" of JSON said, for the caller to */
   int32_t lenient;     /* read the summary with, if that is wanted */
@@ -182,7 +182,7 @@ typedef struct gpumem_job {
 
 /*
  * A job from JSON text of up to 1 MiB: one object with the fields that a line of `gpumem batch` has ("batch_size",
- * "seq_length", "gpu", ...; flags are true or false), of which none must be there, and "deadline_ms". The job and its
+ * "seq_length", "gpu", ...; flags are true or false), all optional, and "deadline_ms". The job and its
  * texts are freed together by gpumem_job_free(); it may be copied and changed while it lives.
  * Errors: GPUMEM_MALFORMED_INPUT, naming the field.
  */
@@ -360,7 +360,7 @@ typedef struct gpumem_server_gpu {
   int64_t set_aside_bytes; /* for the jobs that were placed on it, which may not have grown to it yet */
   double smact;            /* mean SM activity */
   int32_t jobs;            /* placed on it, at most 256 */
-  int32_t exclusive;       /* not 0: its job is to be alone */
+  int32_t exclusive;       /* not 0: its job must have the GPU to itself */
 } gpumem_server_gpu;
 #define GPUMEM_SERVER_GPU_INIT \
   { sizeof(gpumem_server_gpu), NULL, 0, 0, 0, 0.0, 0, 0 }
@@ -373,7 +373,7 @@ typedef struct gpumem_request {
   int64_t gpus;         /* all or nothing; 0: 1 */
   int64_t memory_bytes; /* to set aside on each of them, margin included; -1: no estimate */
   int64_t alone_bytes;  /* what is enough on an idle GPU, where nobody competes for the rest; -1: as memory_bytes */
-  double smact;         /* its SM activity alone; 0: not known */
+  double smact;         /* its SM activity when it runs by itself; 0: not known */
   int32_t exclusive;    /* not 0: only GPUs without another job */
   int32_t reserved;     /* 0 */
 } gpumem_request;
@@ -386,7 +386,7 @@ typedef struct gpumem_placement {
   const char* policy;       /* "exclusive", "round-robin", "magm", "lug", "mug", "first-fit", "best-fit", "worst-fit";
                                NULL: "magm", the GPU with the most available memory */
   double smact_cap;         /* no job to a GPU at or above this SM activity; below 0: no cap */
-  int64_t free_floor_bytes; /* nor beside others with less free memory than this */
+  int64_t free_floor_bytes; /* nor next to others with less free memory than this */
   int32_t idle_first;       /* not 0: idle GPUs before any that has a job */
   int32_t reserved;         /* 0 */
 } gpumem_placement;
@@ -398,8 +398,8 @@ typedef int32_t gpumem_refusal;
 enum {
   GPUMEM_PLACED = 0,
   GPUMEM_REFUSED_NEVER = 1,       /* too few GPUs of this server could hold it even when empty */
-  GPUMEM_REFUSED_OCCUPIED = 2,    /* it, or a job that is there, is to be alone */
-  GPUMEM_REFUSED_NO_ESTIMATE = 3, /* the policy puts no job beside others whose memory nobody knows */
+  GPUMEM_REFUSED_OCCUPIED = 2,    /* it, or a job that is there, must run by itself */
+  GPUMEM_REFUSED_NO_ESTIMATE = 3, /* the policy puts no job next to others of unknown memory */
   GPUMEM_REFUSED_MEMORY = 4,      /* less free memory than it asks for */
   GPUMEM_REFUSED_FREE_FLOOR = 5,  /* less free memory than the conditions ask for */
   GPUMEM_REFUSED_SMACT = 6        /* as busy as the conditions allow, or busier */

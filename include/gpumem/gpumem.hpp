@@ -1,5 +1,5 @@
 // gpumem: how much GPU memory a deep-learning training job will take, before it runs and without a GPU.
-// The whole library in one header; never pulls libtorch. Names that programs use most stand in gpumem itself.
+// The whole library in one header; never pulls libtorch. Names that programs use most are in gpumem itself.
 #pragma once
 
 #include "gpumem/core/bytes.hpp"
@@ -16,6 +16,7 @@
 #include "gpumem/estimate/timeline.hpp"
 #include "gpumem/job/job_from.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/job/option_texts.hpp"
 #include "gpumem/ml/builtin_models.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"

@@ -1,7 +1,9 @@
-// Enters: predicted and measured memory of runs. Leaves: Accuracy, how well the two agree. Units: MiB; errors are
-// relative to the measured figure, and percentiles are interpolated between ranks. And CappedAccuracy: what becomes of
-// jobs that are given just the memory that was estimated, by the metrics of xMem (Shi et al., arXiv 2510.21048; its
-// repository's exp/run.py and plot/plot.py).
+// Input: predicted and measured memory of runs.
+// Output: Accuracy, how well the two agree; and CappedAccuracy, what happens to jobs that get exactly the memory that
+// was estimated.
+// Units: MiB. Errors are relative to the measured figure, and percentiles are interpolated between ranks.
+// Source: the metrics of xMem for CappedAccuracy (Shi et al., arXiv 2510.21048; its repository's exp/run.py and
+// plot/plot.py).
 #pragma once
 
 #include <cstdint>
@@ -52,7 +54,7 @@ struct Accuracy {
   std::int64_t caught = 0;  ///< those of them that the estimate predicted
 };
 
-/// The memory class of a figure, as schedulers that hand out memory in steps know it: 8,000 MiB each up to 40,000,
+/// The memory class of a figure, as schedulers that return memory in steps know it: 8,000 MiB each up to 40,000,
 /// then to 50,000, then all beyond.
 [[nodiscard]] int memory_class(double mib);
 

@@ -1,7 +1,7 @@
-// Enters: paths of tables of measured runs and of job descriptions that others publish. Leaves: training jobs, and what
-// they were measured to take. All of gpumem::datasets in one header.
-// A library of its own beside the product, on gpumem's public headers alone: who studies estimates links it
-// (find_package(gpumem COMPONENTS datasets)), who schedules jobs does not.
+// Input: paths of tables of measured runs and of job descriptions that others publish.
+// Output: training jobs, and the memory that was measured for them. All of gpumem::datasets in one header.
+// This is a library of its own that uses only gpumem's public headers. Programs that study estimates link it
+// (find_package(gpumem COMPONENTS datasets)); programs that schedule jobs do not.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@
 namespace gpumem::datasets {
 
 /// Reads a table of measured runs in any form (see read_runs.hpp), with every op and every format of summaries that
-/// gpumem knows. `summaries` is the folder with the summaries of models that the table only names.
+/// gpumem knows. `summaries` is the folder with the summaries, for tables that only name models.
 [[nodiscard]] core::Result<MeasuredRuns> read_runs(const std::string& path, const std::string& summaries = {});
 
 }  // namespace gpumem::datasets

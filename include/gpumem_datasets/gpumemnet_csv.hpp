@@ -1,6 +1,7 @@
-// Enters: a data set of GPUMemNet (itu-rad/GPUMemNet, CC BY 4.0): one training run of an MLP or a CNN on an A100-40GB
-// a row, with the net's layers as a list of (type, activations, parameters). Leaves: MeasuredRuns whose jobs hold the
-// nets as exact graphs. A row whose sizes do not give the parameters that it prints is an error of its run.
+// Input: a data set of GPUMemNet (itu-rad/GPUMemNet, CC BY 4.0): a row is one training run of an MLP or a CNN on an
+// A100-40GB, with the net's layers as a list of (type, activations, parameters).
+// Output: MeasuredRuns. Their jobs hold the nets as exact graphs. If a row's sizes do not give the parameters that it
+// prints, its run is an error.
 //
 // What the list leaves open follows the scripts that made the runs (NeuroNetGen_scripts of that repository):
 //   MLP        a chain; activations are output features.

@@ -1,5 +1,5 @@
-// Enters: a net as GPUMemNet's data sets list it. Leaves: its ModelGraph with exact edges and every shape; see
-// gpumemnet_csv.hpp for what the list means.
+// Input: a net as GPUMemNet's data sets list it.
+// Output: its ModelGraph with exact edges and every shape. gpumemnet_csv.hpp says what the list means.
 #pragma once
 
 #include <string_view>

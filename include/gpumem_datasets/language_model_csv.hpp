@@ -1,5 +1,6 @@
-// Enters: a table of measured training runs of language models, one run a row, whose column `config` names a
-// config.json in the folder configs/ beside the table. Leaves: MeasuredRuns.
+// Input: a table of measured training runs of language models, one run a row. The column `config` names a config.json
+// in the folder configs/ next to the table.
+// Output: MeasuredRuns.
 //
 // Columns that must be there: name, config, gpu, batch_size, seq_length, figure (allocated, reserved, active, device),
 // measured_mib. `gpus` is the number of devices; empty: 1. `source` (OWNER/REPOSITORY:...) says who published the run,
@@ -10,7 +11,7 @@
 // answered as soon as its option exists. Columns that the list does not name (steady_mib, trainable) say nothing of a
 // job that the others do not.
 //
-// What a source implies stands in kSourceOptions in the body: its training loop, mostly. Options of that list which do
+// What a source implies is in kSourceOptions in the body: its training loop, mostly. Options of that list which do
 // not exist are left out.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Enters: one row of a file of measured runs. Leaves: MeasuredRun, a training job with what it was measured to take.
+// Input: one row of a file of measured runs.
+// Output: MeasuredRun: a training job with the memory that was measured for it.
 // Units: MiB (2^20 bytes), as nvidia-smi prints.
 #pragma once
 
@@ -37,7 +38,7 @@ struct Counters {
   std::optional<double> fp32;             ///< DCGM: the FP32 pipe active
 };
 
-/// What another estimator, of which the table knows, said of the run.
+/// What another estimator, of which the table knows, said about the run.
 struct PublishedEstimate {
   std::string estimator;                   ///< as the table names it: "xmem", "horus"
   std::optional<double> expected_mib;      ///< nothing: it only said that the run does not fit, or knew no answer

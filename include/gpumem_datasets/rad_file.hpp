@@ -1,5 +1,5 @@
-// Enters: the text of one of CARMA's job descriptions (.rad). Leaves: RadFile: the commands, the model's summary, batch
-// size, policy and GPUs.
+// Input: the text of one of CARMA's job descriptions (.rad).
+// Output: RadFile: the commands, the model's summary, batch size, policy and GPUs.
 //
 // CARMA has no description of the format; it follows from src/server.py and workloads/*.rad in
 // github.com/itu-rad/CARMA: one entry a line, told apart by their place,
@@ -12,14 +12,14 @@
 //   32                                    the batch size
 //   exclusive                             the policy
 //   1                                     GPUs, all or nothing
-//   6684                                  what is known of its memory, MiB a GPU, each of the four may be missing:
+//   6684                                  what is known about its memory, MiB a GPU, each of the four may be missing:
 //   21525.8262                            measured; estimated by Horus,
 //   3121.344643                           FakeTensor
 //   16000                                 and GPUMemNet
 //
-// Here an entry may also stand under its name, "model: vgg_32.model", in any order; the names are model, dataset,
-// batch, policy, gpus, measured, horus, faketensor and gpumemnet. CARMA reads the policy but places by its own
-// configuration. In the published files, 40000 stands for an estimate that could not be made.
+// Here an entry may also have its name, "model: vgg_32.model", in any order; the names are model, dataset, batch,
+// policy, gpus, measured, horus, faketensor and gpumemnet. CARMA reads the policy but places by its own configuration.
+// In the published files, 40000 means an estimate that could not be made.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,7 @@ struct RadFile {
 };
 
 /// Errors: malformed_input, naming the line: no command that names Python, no model, a batch size or number of GPUs
-/// that is none, a name that is none of these or stands twice, more entries than there are. `file` is for messages.
+/// that is none, a name that is none of these or occurs twice, more entries than there are. `file` is for messages.
 [[nodiscard]] core::Result<RadFile> parse_rad(std::string_view text, std::string_view file = {});
 
 }  // namespace gpumem::datasets

@@ -1,5 +1,5 @@
-// Enters: a file of measured runs in any form that gpumem knows. Leaves: MeasuredRuns. The list of forms stands in
-// src/datasets/read_runs.cpp: adding one is one file beside that one and one row there.
+// Input: a file of measured runs in any form that gpumem knows.
+// Output: MeasuredRuns. The list of forms is in src/datasets/read_runs.cpp. To add one: a file and a row there.
 #pragma once
 
 #include <span>

@@ -1,6 +1,7 @@
-// Enters: a table of measured runs in gpumem's own form, one run a row. Leaves: MeasuredRuns.
+// Input: a table of measured runs in gpumem's own form, one run a row.
+// Output: MeasuredRuns.
 //
-// Columns that must be there (a cell may be empty, but for the first two):
+// Columns that must be there (a cell may be empty, except the first two):
 //   summary       the model summary's path, relative to the table's
 //   batch_size    samples
 //   input         one sample's shape, such as 3x224x224; empty: as the summary says
@@ -14,7 +15,7 @@
 // reserved, allocated, growth, active), status (ok, or oom for a run that did not fit), the counters of the run, as
 // shares from 0 to 1: gpu_utilisation, gract, smact, smocc, fp32; and published_NAME_mib (or published_NAME_mb, which
 // is read as MiB as well: that is how such figures are compared with what nvidia-smi prints), what another estimator
-// said of the run; an empty cell: nothing. All others are ignored. bench/measured/measure.py writes such tables.
+// said about the run; an empty cell: nothing. All others are ignored. bench/measured/measure.py writes such tables.
 #pragma once
 
 #include "gpumem_datasets/runs_format.hpp"

@@ -1,5 +1,4 @@
-// Enters: a table. Leaves: what a format of measured runs is: a name, a way to know it by its header, and a way to
-// read it.
+// The type RunsFormat of a format of measured runs: a name, a way to recognise it by its header, and a way to read it.
 #pragma once
 
 #include <functional>
@@ -28,7 +27,7 @@ struct RunsFormat {
   std::string_view name;
   std::string_view description;  ///< where such a file comes from
   bool (*sniff)(const core::CsvTable& table);
-  /// Errors are those of the whole file; what is wrong with one row stands in its run.
+  /// Errors are those of the whole file; what is wrong with one row is in its run.
   core::Result<MeasuredRuns> (*read)(const core::CsvTable& table, const RunsOptions& options);
 };
 

@@ -1,4 +1,5 @@
-// Enters: paths of model summaries, as many rows name them. Leaves: their graphs, each read once and shared.
+// Input: paths of model summaries. Many rows may name the same one.
+// Output: their graphs, each read once and shared.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,7 @@
-// Enters: a wired graph, and what a job says of adapters, frozen layers and quantised weights. Leaves: the wired graph
-// that is trained: the same layers, with adapters put in, each layer with how its weights are held and which are
-// trained. Units: elements.
+// Input: a wired graph, and what the job says about adapters, frozen layers and quantised weights.
+// Output: the wired graph that is trained: the same layers plus the adapters. Each layer knows how its weights are held
+// and which of them are trained.
+// Units: elements.
 //
 // What autograd makes of it (no gradients below the first trained weight, no input kept for a frozen one) is the tape's
 // business: it follows from what needs a gradient.
@@ -16,7 +17,7 @@
 
 namespace gpumem::adapt {
 
-/// The fields of a job that it depends on, beside its wired graph and inputs_need_gradients().
+/// The fields of a job that it depends on, in addition to its wired graph and inputs_need_gradients().
 template <typename Job>
 [[nodiscard]] auto adaptation_key(Job& job) {
   return std::tie(job.freeze, job.train, job.lora, job.lora_targets, job.lora_dtype, job.lora_dropout, job.quantize,
@@ -32,7 +33,7 @@ template <typename Job>
 [[nodiscard]] bool inputs_need_gradients(const model::TrainingJob& job);
 
 /// Errors: invalid_argument for names that mean nothing; missing_information where the model shows no layer that an
-/// adapter or quantised weights could stand in.
+/// adapter or quantised weights could be in.
 [[nodiscard]] core::Result<connect::WiredGraph> adapt(const connect::WiredGraph& wired, const model::TrainingJob& job,
                                                       const ops::Catalogue& ops);
 

@@ -1,5 +1,6 @@
-// Enters: a linear layer or an embedding of the frozen base and what its adapter is like. Leaves: the adapter's layers,
-// wired as PEFT calls them. Units: the rank in features.
+// Input: a linear layer or an embedding of the frozen base, and the adapter's settings.
+// Output: the adapter's layers, wired as PEFT calls them.
+// Units: the rank in features.
 //
 // Source: PEFT 0.14, tuners/lora: layer.py (Linear.forward, Embedding.forward), bnb.py (Linear4bit, which copies the
 // base's output; Linear8bitLt), gptq.py (which adds to it in place). x is cast to the adapter's type; over a quantised
@@ -12,7 +13,8 @@
 
 namespace gpumem::adapt {
 
-/// Puts the adapter of a layer of the source behind it, which was copied last; who reads the layer reads their sum.
+/// Puts the adapter of a layer of the source after it, which was copied last; what reads the layer then reads their
+/// sum.
 void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
                  const model::TrainingJob& job, model::Quantization quantization);
 

@@ -1,6 +1,7 @@
-// Enters: a wired graph. Leaves: its linear layers, by what adapters and quantised weights ask of them: their names,
-// their sides, and which of them is the model's output; and its embeddings, which adapters may stand on too. Units:
-// features; rows of a table.
+// Input: a wired graph.
+// Output: its linear layers with what adapters and quantised weights need to know about them: names, sides, and which
+// one is the model's output. Also its embeddings, which can have adapters too.
+// Units: features; rows of a table.
 //
 // Source: transformers 4.46 integrations/bitsandbytes.py, get_keys_to_not_convert: the output embedding, what is tied,
 // and the last module stay as they are. PEFT 0.14 tuners/tuners_utils.py, _maybe_include_all_linear_layers: all-linear

@@ -1,5 +1,6 @@
-// Enters: the wired graph of a decoder as transformers' code has it, and a job of litgpt's loop. Leaves: the layers
-// that litgpt's own model code does otherwise, put into the copy. Units: features.
+// Input: the wired graph of a decoder as transformers' code builds it, and a job that litgpt trains.
+// Output: a copy of the graph in which the layers that litgpt computes differently are replaced.
+// Units: features.
 //
 // Source: litgpt 0.4, model.py (CausalSelfAttention, GptNeoxMLP) and lora.py (LoRALinear, LoRAQKVLinear): queries, keys
 // and values leave one projection and are read in place; of these the adapted ones are written into zeros as wide as
@@ -34,7 +35,7 @@ class LitgptModel {
               const std::vector<model::WeightStorage>& storage, const std::vector<bool>& adapted,
               const model::TrainingJob& job);
 
-  /// Copies this layer, the next one, as litgpt has it; false: it has it as it is.
+  /// Copies this layer, the next one, as litgpt computes it; false: litgpt computes it in the same way.
   [[nodiscard]] bool take(connect::GraphCopy& copy, std::uint32_t layer);
   /// The layer whose adapter is not counted, because the loss calls it; empty: there is none.
   [[nodiscard]] const std::string& leaves_out() const { return leaves_out_; }
@@ -47,7 +48,7 @@ class LitgptModel {
     std::array<std::int64_t, 3> widths = {};
     std::array<bool, 3> adapted = {};
     std::string name = {};
-    std::array<model::LayerIndex, 3> parts = {};  ///< of the copy: what stands for each layer, where there are three
+    std::array<model::LayerIndex, 3> parts = {};  ///< of the copy: the place of each layer, if there are three
 
     [[nodiscard]] bool in_one() const { return layers[0] == layers[1]; }
     [[nodiscard]] std::int64_t width() const { return widths[0] + widths[1] + widths[2]; }

@@ -1,6 +1,7 @@
-// Enters: a model's linear layers and embeddings, and the names of an adapter's targets. Leaves: which of the layers
-// get adapters. Source: PEFT 0.14: utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (the usual
-// targets of a model), tuners/tuners_utils.py, check_target_module_exists (a module's whole name, or its last parts).
+// Input: a model's linear layers and embeddings, and the names of an adapter's targets.
+// Output: the layers that get adapters.
+// Source: PEFT 0.14: utils/constants.py, TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING (the usual targets of a
+// model), tuners/tuners_utils.py, check_target_module_exists (a module's whole name, or its last parts).
 #pragma once
 
 #include <string>

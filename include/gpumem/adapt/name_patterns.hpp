@@ -1,6 +1,6 @@
-// Enters: patterns of names, parted by commas: "model.layers.0, *.bias". Leaves: whether a module or one of its
-// parameters is meant. A star stands for any text, a question mark for one letter. A pattern that names a container
-// means all modules in it. Units: none.
+// Input: patterns of names, separated by commas: "model.layers.0, *.bias".
+// Output: whether a module or one of its parameters matches. A star matches any text, a question mark one letter. A
+// pattern that names a container matches all modules in it.
 #pragma once
 
 #include <string>

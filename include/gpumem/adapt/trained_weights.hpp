@@ -1,8 +1,8 @@
-// Enters: a wired graph and what a job says of freezing and quantising. Leaves: by layer, how its weights are held, and
-// which of its tensors get gradients. Units: one value a layer.
+// Input: a wired graph and what the job says about freezing and quantising.
+// Output: for each layer, how its weights are held and which of its tensors get gradients.
 //
-//   --freeze alone      these are not trained, all else is
-//   --train alone       these are trained, nothing else is
+//   only --freeze these are not trained, everything else is
+//   only --train these are trained, nothing else is
 //   both                first freeze, then train
 //   --lora, --quantize  the base is frozen, quantised weights are; --train adds to the adapters
 //

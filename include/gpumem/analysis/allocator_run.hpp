@@ -1,5 +1,7 @@
-// Enters: a step plan and the GPU that it runs on. Leaves: what the caching allocator allocates and reserves at most,
-// the event at which most is allocated, and what the live tensors are for at that event. Units: bytes.
+// Input: a step plan and the GPU that it runs on.
+// Output: the peaks of what the caching allocator allocates and reserves, the event of the highest allocation, and what
+// the tensors that live at that event are for.
+// Units: bytes.
 // Source: the rules of device/caching_allocator.hpp and device/workspace.hpp.
 #pragma once
 
@@ -28,7 +30,7 @@ struct AllocatorRun {
   std::int64_t retries = 0;    ///< how often it released its cache to go on
 };
 
-/// The state behind an event.
+/// The state after an event.
 struct AllocatorMoment {
   std::size_t event = 0;
   const ByCategory& allocated;

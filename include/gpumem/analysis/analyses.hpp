@@ -1,6 +1,7 @@
-// Enters: jobs, from any number of threads. Leaves: an Analysis for each, which is the caller's own until it is put
-// back. The pool keeps it then, and a later job of the same summary shares its edges, its forward pass and the memory
-// of its plan. Units: bytes.
+// Input: jobs, from any number of threads.
+// Output: an Analysis for each job. The caller owns it until it puts it back. The pool then keeps it, and a later job
+// with the same summary reuses its edges, its forward pass and the memory of its plan.
+// Units: bytes.
 #pragma once
 
 #include <array>

@@ -1,7 +1,8 @@
-// Enters: a training job. Leaves: what every stage makes of it: the wired graph, the adapted one, the forward pass, the
-// step plan, the kernels of a step, the context on a GPU and the allocator's run there. Each is made when it is first
-// asked for, and once. Moved to another job, an Analysis keeps every stage that the difference does not touch. Units:
-// bytes.
+// Input: a training job.
+// Output: the result of every stage: the wired graph, the adapted one, the forward pass, the step plan, the kernels of
+// a step, the context on a GPU and the allocator's run there. Each is made once, when it is first asked for. An
+// Analysis that is moved to another job keeps every stage that is the same for both.
+// Units: bytes.
 #pragma once
 
 #include <array>
@@ -39,8 +40,8 @@ template <typename Job>
   return std::tie(job.graph, job.input_shape, job.sequence_length, job.strict);
 }
 
-/// The fields that the forward pass depends on, beside adapt::inputs_need_gradients() and a layout that splits the
-/// model.
+/// The fields that the forward pass depends on, in addition to adapt::inputs_need_gradients() and a layout that splits
+/// the model.
 template <typename Job>
 [[nodiscard]] auto forward_pass_key(Job& job) {
   return std::tuple_cat(wiring_key(job), adapt::adaptation_key(job),
@@ -60,7 +61,7 @@ struct PlanSource {
   bool convolves = false;                     ///< calls cuDNN's convolutions
   bool normalises = false;                    ///< calls cuDNN's batch normalisation
   connect::Guesses guesses = {};              ///< of these edges; the graph's warnings say where
-  std::int64_t unknown_layers = 0;            ///< of which at most the parameters are counted
+  std::int64_t unknown_layers = 0;            ///< layers for which at most the parameters are counted
   std::span<const std::string> remarks = {};  ///< what adapting the graph took as given
   std::int64_t routed_elements = 0;           ///< a sample, of what the rank's experts make of the tokens sent to them
 };
@@ -73,13 +74,13 @@ struct JobRun {
   parallel::Communicators communicators = {};  ///< of a job on several GPUs
   bool fits = false;
 
-  /// All that is in use beside the allocator.
+  /// All that is in use outside of the allocator.
   [[nodiscard]] device::Context beside() const;
 };
 
 /// The job must be one that model::validate() accepts. What a stage gives is valid until the job is changed. A stage
 /// that failed gives the same error when it is asked again, unless a deadline had passed: then the next call starts
-/// anew.
+/// again.
 class Analysis {
  public:
   /// The ops must outlive it.
@@ -125,9 +126,8 @@ class Analysis {
   /// invalid_argument for a software stack that the GPU's profile does not name.
   [[nodiscard]] core::Result<device::Context> context(const device::GpuProfile& gpu);
 
-  /// The run through the allocator, in the GPU's memory beside the context (a capacity among the options is ignored:
-  /// the GPU has one). Errors: those of planning and of parallel::check_modelled(); overflow for a job beyond
-  /// any machine.
+  /// The run through the allocator, in the GPU's memory less the context (a capacity among the options is ignored: the
+  /// GPU has one). Errors: those of planning and of parallel::check_modelled(); overflow for a job beyond any machine.
   [[nodiscard]] core::Result<JobRun> run(const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
 
   /// Roughly what it holds.
@@ -137,7 +137,7 @@ class Analysis {
   template <typename Value>
   using Stage = std::optional<core::Result<Value>>;
 
-  /// All that a run depends on beside the plan.
+  /// All that a run depends on in addition to the plan.
   struct RunKey {
     core::Bytes capacity;
     core::Bytes beside;  ///< as expected
@@ -156,7 +156,7 @@ class Analysis {
 
   template <typename Value, typename Make>
   static core::Result<const Value*> made(Stage<Value>& stage, Make make);
-  /// `made` knows what is in use beside the allocator.
+  /// `made` knows what is in use outside of the allocator.
   [[nodiscard]] core::Result<JobRun> run_anew(const device::GpuProfile& gpu, device::AllocatorOptions options,
                                               JobRun made);
   void forget_plans();
@@ -187,7 +187,7 @@ class Analysis {
   Stage<connect::WiredGraph> adapted_;  ///< of a job that adapts its graph
   Stage<connect::WiredGraph> ranked_;   ///< of a job whose layout splits the model
   std::array<Stage<plan::ForwardPass>, kBackends> forward_passes_;
-  std::vector<OtherPart> other_parts_;  ///< the one that was left last stands last
+  std::vector<OtherPart> other_parts_;  ///< the one that was left last comes last
   std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
   Stage<plan::StepWork> work_;
   std::vector<KnownRun> runs_;

@@ -1,5 +1,7 @@
-// Enters: the memory that an Analysis worked in. Leaves: the same for the next Analysis of this thread: memory that is
-// allocated anew for each job costs more than what is computed in it. Its content means nothing. Units: bytes.
+// Input: the memory that an Analysis worked in.
+// Output: the same memory for the next Analysis of this thread. To allocate it again for each job would cost more than
+// the computation. Its content means nothing.
+// Units: bytes.
 #pragma once
 
 #include <cstddef>

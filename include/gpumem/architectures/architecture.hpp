@@ -1,5 +1,5 @@
-// Enters: a config.json's fields and what is to be computed with the model. Leaves: what an architecture is: the model
-// types that it answers for, and its forward().
+// Input: the fields of a config.json, and what will be computed with the model.
+// Output: the type Architecture: the model types that it covers, and its forward().
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace gpumem::architectures {
 
-/// What stands on a model's body, as the class in "architectures" says.
+/// The head on a model's body, as the class in "architectures" says.
 enum class Head : std::uint8_t {
   none,                     ///< LlamaModel: hidden states leave it
   encoder,                  ///< T5EncoderModel: without the decoder

@@ -1,4 +1,4 @@
-// BART and mBART's kind: encoder and decoder with learned positions, norms behind each part. The decoder gets as many
+// BART and mBART's kind: encoder and decoder with learned positions, norms after each part. The decoder gets as many
 // tokens as the encoder. Source: transformers 4.48, models/bart/modeling_bart.py (BartSdpaAttention).
 #pragma once
 

@@ -1,4 +1,4 @@
-// BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA: encoders with norms behind attention and feed-forward layer.
+// BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA: encoders with norms after attention and feed-forward layer.
 // Source: transformers 4.48, models/bert/modeling_bert.py, roberta, electra (eager there, the kernel here).
 #pragma once
 

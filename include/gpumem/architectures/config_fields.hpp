@@ -1,5 +1,7 @@
-// Enters: the object of a config.json. Leaves: its fields, each of the kind and within the bounds that are asked for;
-// and what was asked for and is not there, or is there and nobody asked for. Units: elements, layers, heads.
+// Input: the object of a config.json.
+// Output: its fields, checked for type and bounds; the fields that were asked for and are missing; and the fields that
+// nobody asked for.
+// Units: elements, layers, heads.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // DeBERTa-v2 and v3: disentangled attention. Scores of content with content, of content with distances and of distances
-// with content are written out, and gathered by how far tokens stand from each other.
+// with content are written out, and gathered by how far tokens are from each other.
 // Source: transformers 4.48, models/deberta_v2/modeling_deberta_v2.py; arXiv:2006.03654.
 #pragma once
 

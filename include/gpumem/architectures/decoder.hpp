@@ -1,5 +1,6 @@
-// Enters: the fields that decoder-only language models share, and their hidden states. Leaves: the parts that their
-// forward() is made of: heads, rotary positions, attention, feed-forward layers, heads with their losses.
+// Input: the fields that decoder-only language models share, and their hidden states.
+// Output: the parts of their forward(): heads, rotary positions, attention, feed-forward layers, output heads with
+// their losses.
 // Source: transformers 4.48, models/llama/modeling_llama.py, integrations/sdpa_attention.py, loss/loss_utils.py.
 #pragma once
 
@@ -48,7 +49,7 @@ struct Heads {
 Tensor split_heads(Forward& forward, Tensor tensor, std::int64_t width);
 /// [N, heads, S, d] -> [N, S, heads d].
 Tensor merge_heads(Forward& forward, Tensor tensor);
-/// repeat_kv: each head so many times, an expanded view and a copy.
+/// repeat_kv: each head repeated, by an expanded view and a copy.
 Tensor repeat_heads(Forward& forward, Tensor tensor, std::int64_t times);
 
 /// Cosines and sines of positions, [1, 1, S, width].
@@ -83,7 +84,7 @@ struct StreamAttention {
   double dropout = 0.0;
   bool key_bias = true;
   bool copies = true;   ///< heads are copied before the kernel; else it reads views
-  bool caches = false;  ///< keys and values are handed out
+  bool caches = false;  ///< keys and values are returned
   std::optional<Tensor> mask = {};
 };
 Tensor stream_attention(Forward& forward, const StreamAttention& options, Tensor input, Tensor source);
@@ -117,10 +118,10 @@ struct PlainFeedForward {
 };
 Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, const PlainFeedForward& options);
 
-/// The batch's token ids and the attention mask that collators make beside them.
+/// The batch's token ids and the attention mask that collators make with them.
 Tensor token_ids(Forward& forward);
 
-/// Repeated blocks: `block(x)` so many times, each in a module of its own.
+/// Repeated blocks: `block(x)` again and again, each in a module of its own.
 template <typename Block>
 Tensor stack(Forward& forward, std::string_view name, std::string_view class_name, std::int64_t count, Tensor hidden,
              Block block) {
@@ -164,14 +165,14 @@ Tensor gpt2_body(Forward& f, const DecoderSizes& sizes, const Gpt2Body& body, At
   return f.layer_norm("ln_f", stack(f, "h", body.block_class, sizes.layers, embedded, block), sizes.width);
 }
 
-/// What stands on the body's hidden states.
+/// What is added on top of the body's hidden states.
 struct LanguageHead {
   std::string_view name = "lm_head";
   bool bias = false;
   double softcap = 0.0;        ///< logits are kept below it by a tanh
   bool scales = false;         ///< logits are multiplied or divided by a number
   bool upcasts = true;         ///< the loss is computed of float32 logits
-  bool outlives_loss = false;  ///< the logits stand until backward has run
+  bool outlives_loss = false;  ///< the logits are held until backward has run
 };
 
 /// The head that the config asks for. For causal_lm the loss too, as ForCausalLMLoss has it: float32 logits, all but

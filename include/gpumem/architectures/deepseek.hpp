@@ -1,6 +1,6 @@
-// DeepSeek-V2 and V3: attention over keys and values that are compressed (MLA), experts beside shared ones behind the
-// first dense layers. The module that predicts further tokens (MTP) is not part of it, as transformers does not load
-// it. Which groups experts are chosen from changes no memory here.
+// DeepSeek-V2 and V3: attention over keys and values that are compressed (MLA), routed experts and shared ones after
+// the first dense layers. The module that predicts further tokens (MTP) is not part of it, as transformers does not
+// load it. Which groups experts are chosen from changes no memory here.
 // Source: transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2412.19437 for the sizes. V2 turns its
 // positions as complex numbers; it is taken as V3 here.
 #pragma once

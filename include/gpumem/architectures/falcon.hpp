@@ -1,4 +1,4 @@
-// Falcon: attention and feed-forward layer beside each other; one key and value for all heads (7B), one a group (40B,
+// Falcon: attention and feed-forward layer side by side; one key and value for all heads (7B), one a group (40B,
 // 180B), or one a head with ALiBi (RW).
 // Source: transformers 4.48, models/falcon/modeling_falcon.py.
 #pragma once

@@ -1,7 +1,7 @@
-// Enters: the calls of a model's forward(), as an architecture makes them: one line a call, in the order of the code
-// that it follows. Leaves: a ModelGraph with every edge, each layer under the name and in the container that the
-// model's module tree has for it. Shapes are without the batch. Nothing depends on the number of tokens, which the job
-// gives.
+// Input: the calls of a model's forward(), as an architecture makes them: one line a call, in the order of the original
+// code.
+// Output: a ModelGraph with every edge. Each layer has the name and the container that it has in the model's module
+// tree. Shapes have no batch dimension. Nothing depends on the number of tokens, which the job gives.
 //
 // An architecture says only names, sizes and order. What makes its layers is behind this class, so the same code can be
 // given the layers of a printed module tree in their place.
@@ -35,8 +35,8 @@ struct Linear {
   bool fused_gradient = false;
   bool grouped = false;           ///< one of the products of a grouped one (TransformerEngine's GroupedLinear)
   std::int64_t tensor_ranks = 0;  ///< tensor parallel ranks that share it; 0: all
-  std::vector<model::Attribute> more = {};  ///< what else is said of it
-  bool outlives_loss = false;  ///< its output stands until backward has run, in programs that keep no outputs too
+  std::vector<model::Attribute> more = {};  ///< what else is said about it
+  bool outlives_loss = false;  ///< its output is held until backward has run, in programs that keep no outputs too
 };
 
 class Forward {
@@ -45,7 +45,7 @@ class Forward {
   Forward(model::GraphBuilder& builder, const model::Vocabulary& vocabulary)
       : builder_(builder), vocabulary_(vocabulary) {}
 
-  /// Calls from now on stand in this module, until leave().
+  /// Calls from now on are in this module, until leave().
   void enter(std::string_view name, std::string_view class_name) { builder_.open_scope(name, class_name); }
   void leave() { builder_.close_scope(); }
 
@@ -105,7 +105,7 @@ class Forward {
   Tensor expand_heads(Tensor tensor, Sizes shape);
   /// A copy (Tensor.clone), from which on sequence parallel ranks have some of the tokens each.
   Tensor enter_sequence(Tensor tensor);
-  /// `length` kRest: all from the start on; below 0: all but so many of the last.
+  /// `length` kRest: all from the start on; below 0: all but this many of the last.
   Tensor slice(Tensor tensor, std::int64_t dim, std::int64_t start, std::int64_t length);
   static constexpr std::int64_t kRest = 0;
   Tensor select(Tensor tensor, std::int64_t dim, std::int64_t index);
@@ -115,9 +115,9 @@ class Forward {
   }
   /// Tensor.split or chunk: parts of these sizes, all views.
   std::vector<Tensor> split(Tensor tensor, std::int64_t dim, const Sizes& sizes);
-  /// The model hands the tensor out beside what the loss reads.
+  /// The model returns the tensor in addition to what the loss reads.
   void hand_out(Tensor tensor);
-  /// A key or value that the model hands out in its cache, unless blocks are checkpointed.
+  /// A key or value that the model returns in its cache, unless blocks are checkpointed.
   void cache(Tensor tensor);
   /// `result` leaves a function whose names for these other tensors end only now.
   Tensor leave_function(Tensor result, std::initializer_list<Tensor> names);
@@ -128,7 +128,7 @@ class Forward {
   [[nodiscard]] bool failed() const { return builder_.failed(); }
 
  private:
-  /// What a layer is beside its op.
+  /// What a layer is in addition to its op.
   struct Kind {
     std::int64_t tied = 0;
     bool returned = false;
@@ -146,7 +146,7 @@ class Forward {
   std::uint32_t expert_ = 0;
 };
 
-/// Calls stand in the module while this lives.
+/// Calls are in the module while this lives.
 class InModule {
  public:
   InModule(Forward& forward, std::string_view name, std::string_view class_name) : forward_(forward) {

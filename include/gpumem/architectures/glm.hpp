@@ -1,4 +1,4 @@
-// GLM-4 (glm), and the release of April 2025 (glm4), which has a norm behind each half of a block too.
+// GLM-4 (glm), and the release of April 2025 (glm4), which has a norm after each half of a block too.
 // Source: transformers 4.51, models/glm/modeling_glm.py, models/glm4/modeling_glm4.py.
 #pragma once
 

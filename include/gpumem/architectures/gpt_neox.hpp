@@ -1,4 +1,4 @@
-// GPT-NeoX, Pythia, and StableLM's first models: attention and feed-forward layer beside each other, each behind its
+// GPT-NeoX, Pythia, and StableLM's first models: attention and feed-forward layer side by side, each after its
 // own norm. Source: transformers 4.48, models/gpt_neox/modeling_gpt_neox.py.
 #pragma once
 

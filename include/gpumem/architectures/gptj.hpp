@@ -1,4 +1,4 @@
-// GPT-J: attention and feed-forward layer beside each other behind one norm, rotary positions on part of each head,
+// GPT-J: attention and feed-forward layer side by side after one norm, rotary positions on part of each head,
 // attention written out in float32. Source: transformers 4.48, models/gptj/modeling_gptj.py.
 #pragma once
 

@@ -1,6 +1,7 @@
-// Enters: a layer's input, and the sizes of attention whose keys and values come of a narrow vector (multi-head latent
-// attention). Leaves: the calls of it: queries, compressed or not; one key with positions for all heads; keys and
-// values of each head. Source: transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2405.04434.
+// Input: a layer's input, and the sizes of attention whose keys and values are computed from a narrow vector
+// (multi-head latent attention).
+// Output: its calls: queries, compressed or not; one key with positions for all heads; keys and values of each head.
+// Source: transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2405.04434.
 #pragma once
 
 #include <string>
@@ -19,7 +20,7 @@ struct LatentAttention {
   std::int64_t value_width = 1;
   bool bias = false;
   double dropout = 0.0;
-  bool caches = true;  ///< keys and values are handed out
+  bool caches = true;  ///< keys and values are returned
   std::string class_name = {};
   std::string norm_class = {};
 

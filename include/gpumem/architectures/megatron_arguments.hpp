@@ -1,6 +1,7 @@
-// Enters: the arguments of Megatron's launcher. Leaves: those of the run, its layout and its kernels, which change
-// nothing in the model, counted as read; and what the layer that embeds words says of the optimizer. Source:
-// Megatron-LM core r0.12, megatron/training/arguments.py.
+// Input: the arguments of Megatron's launcher.
+// Output: the arguments of the run, its layout and its kernels, which do not change the model, marked as read; and what
+// the word embedding's layer says about the optimizer.
+// Source: Megatron-LM core r0.12, megatron/training/arguments.py.
 #pragma once
 
 #include <array>

@@ -1,5 +1,6 @@
-// Enters: tokens, and the layer that each expert is. Leaves: the sum of what the experts make of the tokens that go to
-// them, as transformers loops over experts. Which tokens an expert gets depends on the data: each gets as many.
+// Input: tokens, and the layers of one expert.
+// Output: the sum of the experts' results, computed as transformers does: in a loop over the experts. How many tokens
+// an expert gets depends on the data; here each gets the same number.
 // Source: transformers 4.48, models/mixtral/modeling_mixtral.py; 4.51, models/deepseek_v3/modeling_deepseek_v3.py.
 #pragma once
 

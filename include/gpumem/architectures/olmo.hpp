@@ -1,4 +1,4 @@
-// OLMo 1 and 2: Llama's block with layer norms that hold no parameters (1), or with norms behind attention and
+// OLMo 1 and 2: Llama's block with layer norms that hold no parameters (1), or with norms after attention and
 // feed-forward layer and over all queries and keys (2). Source: transformers 4.48, models/olmo/modeling_olmo.py, olmo2.
 #pragma once
 

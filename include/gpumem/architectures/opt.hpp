@@ -1,4 +1,4 @@
-// OPT: learned positions, biased projections, plain feed-forward layers; OPT-350M with norms behind and narrower
+// OPT: learned positions, biased projections, plain feed-forward layers; OPT-350M with norms after and narrower
 // embeddings. Source: transformers 4.50, models/opt/modeling_opt.py.
 #pragma once
 

@@ -1,4 +1,4 @@
-// Phi-1, 1.5 and 2: attention and feed-forward layer beside each other behind one norm, rotary positions on part of
+// Phi-1, 1.5 and 2: attention and feed-forward layer side by side after one norm, rotary positions on part of
 // each head, biases everywhere. Source: transformers 4.48, models/phi/modeling_phi.py.
 #pragma once
 

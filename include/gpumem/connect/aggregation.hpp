@@ -13,7 +13,7 @@ namespace gpumem::connect {
 
 namespace aggregation_detail {
 
-/// Side by side, but for many in a row: their joins grow with the square of their number.
+/// Side by side, except many in a row: their joins grow with the square of their number.
 inline Tensor joined(Wiring& wiring, const std::vector<Tensor>& tensors) {
   constexpr std::size_t kMost = 1000;
   if (tensors.size() > kMost) {

@@ -17,7 +17,7 @@ namespace attention_block_detail {
 
 using namespace attention_calls_detail;  // NOLINT: the rules' own words
 
-/// A packed projection [N, T, W]: three parts of one size, or smaller queries and keys where what the projection behind
+/// A packed projection [N, T, W]: three parts of one size, or smaller queries and keys where what the projection after
 /// it reads (the values) is not a third (levit, efficientformer: scores written out).
 inline Tensor attend_packed(Wiring& wiring, const Container& block, const Kind& kind, Tensor packed) {
   const auto behind = wiring.child(block, "proj");

@@ -1,5 +1,6 @@
-// Enters: queries, keys and values as tokens [N, T, C]. Leaves: what attends leaves, [N, T, C]: heads, their norms, the
-// fused kernel or scores written out, heads merged. How wide heads are no summary says: as a class has them.
+// Input: queries, keys and values as tokens [N, T, C].
+// Output: the result of attention, [N, T, C]: split into heads, their norms, the fused kernel or written-out scores,
+// heads merged. No summary prints the width of a head: it is the usual one of the class.
 #pragma once
 
 #include <array>
@@ -13,7 +14,7 @@ namespace attention_calls_detail {
 
 using tokens_detail::Sizes;
 
-/// How a class computes: whether its scores stand whole, how wide a head is.
+/// How a class computes: whether its scores are materialised, how wide a head is.
 struct Kind {
   bool fused = true;
   std::int64_t head_width = 64;
@@ -46,7 +47,7 @@ inline std::int64_t head_width(const Wiring& wiring, const Container& block, con
   return printed.value_or(kind.head_width);
 }
 
-/// Scores [N, heads, T, T], mixed between heads by a linear layer before the softmax and by another behind it (cait).
+/// Scores [N, heads, T, T], mixed between heads by a linear layer before the softmax and by another after it (cait).
 inline Tensor talking(Wiring& wiring, const Calls& calls, Tensor query, Tensor key, Tensor value) {
   const auto mixed = [&](std::string_view name, Tensor scores) {
     const Tensor turned = tokens_detail::permuted(wiring, scores, {0, 2, 3, 1});

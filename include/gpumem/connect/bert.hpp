@@ -1,7 +1,7 @@
-// Enters: the module tree of a BERT or RoBERTa (masked language model, sequence or token classification, bare encoder).
-// Leaves: its wiring: post-norm residual blocks and the head that is printed. Heads are 64 wide in every published BERT
-// of more than 128 columns. Source: transformers 4.51, models/bert/modeling_bert.py,
-// models/roberta/modeling_roberta.py.
+// Input: the module tree of a BERT or RoBERTa (masked language model, sequence or token classification, bare encoder).
+// Output: its wiring: post-norm residual blocks and the printed head. Heads are 64 wide in every published BERT of more
+// than 128 columns.
+// Source: transformers 4.51, models/bert/modeling_bert.py, models/roberta/modeling_roberta.py.
 #pragma once
 
 #include "gpumem/connect/family.hpp"

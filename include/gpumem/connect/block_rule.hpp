@@ -1,5 +1,5 @@
-// Enters: nothing. Leaves: BlockRule, how containers of some classes are wired inside: which of their parts read the
-// container's input, and what joins them.
+// BlockRule: how containers of some classes are wired inside, that is, which of their parts read the container's input,
+// and what joins the parts.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct OpenRows {
   const Containers& containers;
   std::span<const Part> parts;          ///< layers, and containers that ended before
   std::span<const core::Shape> shapes;  ///< what each part reads, and last what the last one leaves
-  std::size_t after_block = 0;          ///< the first part behind the last container of the same rule
+  std::size_t after_block = 0;          ///< the first part after the last container of the same rule
   bool any_block = false;               ///< there is such a container
 
   [[nodiscard]] std::string_view op(std::size_t part) const {

@@ -1,5 +1,5 @@
-// Enters: nothing. Leaves: the list of blocks that gpumem knows how to wire. Adding one is one row in its family's
-// file, or a file beside this one and a row in the list of block_rules_inl.hpp.
+// The list of blocks that gpumem can wire. To add one: a row in its family's file, or a new file here and a row in the
+// list of block_rules_inl.hpp.
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,6 @@
-// Enters: a block that is a sum of branches, as a tree declares it. Leaves: the parts of each branch, in the order of
-// their calls: a norm before each mixer (attention, an MLP, a convolution), or behind it where the block declares it
-// so.
+// Input: a block that is a sum of branches, as a module tree declares it.
+// Output: the parts of each branch in the order of their calls: a norm before each mixer (attention, an MLP, a
+// convolution), or after it if the block declares it there.
 #pragma once
 
 #include <algorithm>
@@ -34,13 +34,13 @@ struct Branches {
   std::vector<Part> last;
 };
 
-/// Norms stand before their mixers where the last of both is a mixer. A branch then begins at each norm, else at each
+/// Norms come before their mixers if the last of both is a mixer. A branch then begins at each norm, else at each
 /// mixer.
 inline Branches branches_of(const Wiring& wiring, const Container& block) {
   Role last = Role::mixer;
   for (const Part& part : block.parts) {
     const Role role = role_of(wiring.name(part));
-    const bool again = wiring.name(part) == "norm3";  // behind the last sum, where there is one
+    const bool again = wiring.name(part) == "norm3";  // after the last sum, where there is one
     if (role != Role::tail && !again) last = role;
   }
   const bool normed_first =

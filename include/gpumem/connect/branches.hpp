@@ -1,6 +1,6 @@
 // Blocks that are sums of branches: x += drop_path(scale(mixer(norm(x)))), once a mixer (attention, an MLP, a
 // convolution), as image transformers have them. The order in which a tree declares norms and mixers tells which comes
-// first: norm1 before attn, or behind it (Swin V2's res-post-norm). Source: timm 1.0.9, timm.models.vision_transformer,
+// first: norm1 before attn, or after it (Swin V2's res-post-norm). Source: timm 1.0.9, timm.models.vision_transformer,
 // swin_transformer, swin_transformer_v2, maxxvit, metaformer, cait, xcit, mlp_mixer, nest, volo, focalnet, davit.
 #pragma once
 

@@ -1,5 +1,6 @@
-// Enters: a job whose graph has no edges, and that no family recognises. Leaves: its layers one after the other, each
-// reading its predecessor, but for the blocks that are known by their class (block_rules.hpp), which are joined.
+// Input: a job whose graph has no edges and matches no family.
+// Output: its layers in a chain: each reads the one before. Blocks of a known class (block_rules.hpp) are joined by
+// their rule instead.
 //
 // A job without an input shape: the input is inferred where the first layer tells it. Token ids from their
 // embedding's output; features from a linear layer's parameters; an image from a convolution's output and parameters

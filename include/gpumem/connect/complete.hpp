@@ -1,6 +1,8 @@
-// Enters: a layer of a table, the shape it reads, and what the table prints of it: output shape and parameter count.
-// Leaves: the attributes that a table does not print: kernel, stride, padding, groups and bias of a convolution,
-// features of linear and normalisation layers. Units: elements.
+// Input: a layer of a table, the shape that it reads, and what the table prints about it: output shape and parameter
+// count.
+// Output: the attributes that a table does not print: kernel, stride, padding, groups and bias of a convolution,
+// features of linear and normalisation layers.
+// Units: elements.
 //
 // Where several fit, the usual one is taken: a kernel that is square and odd before any other, no bias in front of a
 // batch norm, one group or one a channel before other groups, the padding that keeps the size before none.

@@ -1,6 +1,7 @@
-// Input: a job whose graph may lack edges. Output: the same model as a WiredGraph, with an edge for everything that a
-// layer reads and the shape of everything that it leaves: its own edges where it has them, a family's wiring where a
-// family recognises it, and a chain of layers otherwise.
+// Input: a job whose graph may lack edges.
+// Output: the same model as a WiredGraph, with an edge for everything that a layer reads and the shape of everything
+// that it leaves: its own edges where it has them, a family's wiring where a family recognises it, and a chain of
+// layers otherwise.
 #pragma once
 
 #include "gpumem/connect/families.hpp"

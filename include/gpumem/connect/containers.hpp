@@ -1,5 +1,5 @@
-// Enters: a graph without edges. Leaves: the containers that its layers stand in, each with its parts in order: the
-// scopes of a tree, or what the marks of torchsummary tell.
+// Input: a graph without edges.
+// Output: its containers, each with its parts in order: the scopes of a tree, or what torchsummary's marks tell.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ struct Container {
   std::vector<Part> parts;
 };
 
-/// The model itself stands first. A container without layers stands nowhere.
+/// The model itself comes first. A container without layers is left out.
 using Containers = std::vector<Container>;
 
 /// By scopes; one entry a scope.

@@ -55,7 +55,7 @@ inline std::optional<std::size_t> begin(const OpenRows& rows) {
   return std::nullopt;
 }
 
-/// timm's: x = mlp(norm(conv_dw(x))) with the channels behind the pixels where the norm is a plain one; then layer
+/// timm's: x = mlp(norm(conv_dw(x))) with the channels after the pixels where the norm is a plain one; then layer
 /// scale, which a tree does not show, and the shortcut. Source: timm 1.0.9, timm.models.convnext.ConvNeXtBlock,
 /// maxxvit, inception_next.MetaNeXtBlock, edgenext.ConvBlock.
 inline Tensor wire_timm(Wiring& wiring, const Container& block, Tensor input) {

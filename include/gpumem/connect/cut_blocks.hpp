@@ -1,9 +1,10 @@
-// Enters: a block of a known class that a table cut at a depth shows on one line: what it reads, what it leaves, and
-// the parameters of all its layers. Leaves: its layers, whose widths follow from these: the blocks of ResNet, RegNet,
-// MobileNetV2 and V3 and EfficientNet, DenseNet's layers, a convolution with its norm and activation. Where no widths
-// give the count exactly, the nearest below do, what is left counts as bare parameters, and a warning says so; where
-// more than a third is left, the block is bounded as one of an unknown class is (opaque.hpp). Source:
-// torchvision.models.resnet, regnet, mobilenetv2, mobilenetv3, efficientnet, densenet.
+// Input: a block of a known class that a table cut at a depth shows on one line: what it reads, what it returns, and
+// the parameters of all its layers.
+// Output: its layers, with widths that follow from these: the blocks of ResNet, RegNet, MobileNetV2 and V3 and
+// EfficientNet, DenseNet's layers, a convolution with its norm and activation. If no widths give the exact count, the
+// nearest smaller count is taken, the rest counts as bare parameters, and a warning says so. If more than a third is
+// left over, the block gets the bounds of an unknown class (opaque.hpp).
+// Source: torchvision.models.resnet, regnet, mobilenetv2, mobilenetv3, efficientnet, densenet.
 #pragma once
 
 #include <string_view>

@@ -149,7 +149,7 @@ inline void bound(Wiring& wiring, Part head, const Regions& regions, Tensor firs
   if (wiring.failed() || last < first) return;
   const std::int64_t each = elements_between(wiring, first, last) / regions.planned;
   wiring.bounded(head,
-                 "runs on regions, whose number the images decide: " + std::to_string(regions.planned) +
+                 "runs on regions, and their number depends on the images: " + std::to_string(regions.planned) +
                      " of an image are taken, " + std::to_string(regions.fewest) + " to " +
                      std::to_string(regions.most) + " are possible",
                  core::bounded_product({each, regions.planned - regions.fewest}),
@@ -213,7 +213,7 @@ inline Tensor wire_two_stages(Wiring& wiring, const Container& model, Tensor inp
   return boxes;
 }
 
-/// What its focal loss keeps of the scores beside what is planned, as far as the scores' tensors are known.
+/// What its focal loss keeps of the scores in addition to what is planned, as far as the scores' tensors are known.
 inline void bound_loss(Wiring& wiring, Part head, Tensor first, Tensor last) {
   constexpr std::int64_t kMoreTensors = 10;
   if (wiring.failed() || last < first) return;

@@ -1,6 +1,6 @@
-// Enters: the module tree of a DistilBERT (masked language model, sequence or token classification, bare encoder).
-// Leaves: its wiring: post-norm residual blocks and the head that is printed. Heads are 64 wide in every published
-// DistilBERT. Source: transformers 4.51, models/distilbert/modeling_distilbert.py.
+// Input: the module tree of a DistilBERT (masked language model, sequence or token classification, bare encoder).
+// Output: its wiring: post-norm residual blocks and the printed head. Heads are 64 wide in every published DistilBERT.
+// Source: transformers 4.51, models/distilbert/modeling_distilbert.py.
 #pragma once
 
 #include "gpumem/connect/family.hpp"

@@ -1,5 +1,4 @@
-// Enters: nothing. Leaves: the list of model families that gpumem knows how to wire. Adding one is one file beside
-// this one and one row in the list of families_inl.hpp.
+// The list of model families that gpumem can wire. To add one: a file here and a row in the list of families_inl.hpp.
 #pragma once
 
 #include <span>

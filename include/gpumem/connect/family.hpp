@@ -1,5 +1,6 @@
-// Enters: a graph without edges, as a module tree gives it. Leaves: Family, the rule that knows how one family of
-// models is wired: what its modules read, and what their code computes between them.
+// Input: a graph without edges, read from a module tree.
+// Output: the type Family, a rule that wires one family of models: what its modules read, and what the model's code
+// computes between them.
 #pragma once
 
 #include <string_view>

@@ -10,7 +10,7 @@ namespace gpumem::connect {
 
 namespace fire_detail {
 
-inline constexpr std::size_t kParts = 6;  // squeeze, expand1x1, expand3x3, an activation behind each
+inline constexpr std::size_t kParts = 6;  // squeeze, expand1x1, expand3x3, an activation after each
 
 inline Tensor wire(Wiring& wiring, const Container& block, Tensor input) {
   const std::span<const Part> parts = block.parts;

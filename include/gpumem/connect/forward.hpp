@@ -1,5 +1,5 @@
-// Enters: a job whose graph is a module tree, and a family rule that walks it as the model's forward() does. Leaves:
-// the graph with edges: layers of the tree, copied, and the operations between them.
+// Input: a job whose graph is a module tree, and a family rule that walks the tree as the model's forward() does.
+// Output: the graph with edges: copies of the tree's layers, and the operations between them.
 //
 // Attention follows transformers 4.48 to 4.52, with PyTorch 2.2 or newer: a class name with "Sdpa" in it (older
 // versions, and BERT's and DistilBERT's own) calls the fused kernel on views; any other one of these families calls
@@ -35,7 +35,7 @@ class ForwardWiring {
  public:
   ForwardWiring(const model::TrainingJob& job, const ops::Catalogue& ops);
 
-  /// Nodes added from now on stand in this module, until leave().
+  /// Nodes added from now on are in this module, until leave().
   void enter(const Module& module);
   void leave();
 
@@ -55,7 +55,7 @@ class ForwardWiring {
               std::initializer_list<model::Attribute> attributes = {}, bool returned = false);
   /// A buffer, or a tensor that the model makes of nothing.
   Tensor constant(std::string_view name, std::vector<std::int64_t> shape, core::DType dtype);
-  /// A parameter that the module holds beside its children.
+  /// A parameter that the module holds in addition to its children.
   Tensor parameter(std::string_view name, std::vector<std::int64_t> shape);
   /// A linear layer of parameters that the module holds itself.
   Tensor projection(std::string_view name, Tensor input, std::int64_t in, std::int64_t out);
@@ -121,7 +121,7 @@ class ForwardWiring {
   return class_name.find("Sdpa") != std::string_view::npos;
 }
 
-/// Nodes stand in the module while this lives.
+/// Nodes are in the module while this lives.
 class InModule {
  public:
   InModule(ForwardWiring& wiring, const Module& module) : wiring_(wiring) { wiring_.enter(module); }

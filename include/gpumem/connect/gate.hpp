@@ -11,7 +11,7 @@ namespace gpumem::connect {
 
 namespace gate_detail {
 
-/// torchvision declares its modules as it calls them, but for the activation between the convolutions.
+/// torchvision declares its modules as it calls them, except the activation between the convolutions.
 inline Tensor wire_squeeze(Wiring& wiring, const Container& block, Tensor input) {
   constexpr std::array<std::string_view, 5> kOrder = {"avgpool", "fc1", "activation", "fc2", "scale_activation"};
   const bool named = !wiring.called() && wiring.child(block, "avgpool").has_value();

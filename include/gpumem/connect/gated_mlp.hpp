@@ -27,7 +27,7 @@ inline Tensor wire_halves(Wiring& wiring, const Container& block, Tensor input) 
   return calls("drop2", calls("fc2", calls("norm", scaled)));
 }
 
-/// Two layers that read the input, the first through the activation, and a third behind their product.
+/// Two layers that read the input, the first through the activation, and a third after their product.
 inline Tensor wire_pair(Wiring& wiring, const Container& block, Tensor input) {
   const Calls calls(wiring, block);
   const bool named = calls.has("fc1_g");

@@ -30,7 +30,7 @@ inline Tensor wire_module(Wiring& wiring, const Container& block, Tensor input) 
   return wiring.multiply(both, gate);
 }
 
-/// The fusion's branches, each behind its norm, are added to the cheap half.
+/// The fusion's branches, each after its norm, are added to the cheap half.
 inline Tensor wire_rep_module(Wiring& wiring, const Container& block, Tensor input) {
   const Calls calls(wiring, block);
   if (wiring.called() || !calls.has("cheap_operation")) return wiring.chain(block.parts, input);

@@ -1,6 +1,7 @@
-// Enters: the module tree of a GPT-2 (GPT2LMHeadModel, GPT2Model). Leaves: its wiring: packed queries, keys and
-// values in one projection, pre-norm residual blocks, and keys and values of every layer returned (use_cache).
-// Source: transformers 4.51, models/gpt2/modeling_gpt2.py. Heads are 64 wide in every published GPT-2.
+// Input: the module tree of a GPT-2 (GPT2LMHeadModel, GPT2Model).
+// Output: its wiring: queries, keys and values packed in one projection, pre-norm residual blocks, and the keys and
+// values of every layer returned (use_cache). Heads are 64 wide in every published GPT-2.
+// Source: transformers 4.51, models/gpt2/modeling_gpt2.py.
 #pragma once
 
 #include "gpumem/connect/family.hpp"

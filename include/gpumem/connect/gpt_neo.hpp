@@ -1,7 +1,7 @@
-// Enters: the module tree of a GPT-Neo (GPTNeoForCausalLM, GPTNeoModel). Leaves: its wiring: attention written out
-// (matrix products, a masked softmax), pre-norm residual blocks, and keys and values of every layer returned
-// (use_cache). Source: transformers 4.51, models/gpt_neo/modeling_gpt_neo.py. Heads are 64 wide in GPT-Neo 125M, 128
-// wide in 1.3B and 2.7B.
+// Input: the module tree of a GPT-Neo (GPTNeoForCausalLM, GPTNeoModel).
+// Output: its wiring: written-out attention (matrix products, a masked softmax), pre-norm residual blocks, and the keys
+// and values of every layer returned (use_cache). Heads are 64 wide in GPT-Neo 125M, 128 wide in 1.3B and 2.7B.
+// Source: transformers 4.51, models/gpt_neo/modeling_gpt_neo.py.
 #pragma once
 
 #include "gpumem/connect/family.hpp"

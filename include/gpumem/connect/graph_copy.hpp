@@ -1,6 +1,7 @@
-// Enters: a wired graph, layer by layer, with what changes in it, and layers that are put in between. Leaves: the wired
-// graph of all of them: the same containers, names, edges and shapes, where what is put in may be read in a layer's
-// place. Units: elements.
+// Input: a wired graph, layer by layer, with the changes to it and the layers to insert.
+// Output: the changed wired graph: the same containers, names, edges and shapes. An inserted layer can be read in place
+// of another.
+// Units: elements.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +39,7 @@ class GraphCopy {
   /// Both must outlive it.
   GraphCopy(const WiredGraph& source, const ops::Catalogue& ops);
 
-  /// One input of the graph more. Returns what stands for it.
+  /// Adds an input of the graph. Returns its place in the copy.
   model::LayerIndex add_input(model::GraphInput input);
 
   /// Copies the next layer of the source, in their order. Returns its index in the copy. `tied`: it shares the weights
@@ -49,11 +50,11 @@ class GraphCopy {
   model::LayerIndex put(NewLayer layer);
   /// Leaves the next layer of the source out; whoever reads it reads this one of the copy.
   void omit(model::LayerIndex by) { now_.push_back(by); }
-  /// Puts a layer behind the one copied last, in its container. Returns its index.
+  /// Puts a layer after the one copied last, in its container. Returns its index.
   model::LayerIndex insert(NewLayer layer);
   /// Layers of the source that read `layer` and are still to be copied read this one of the copy.
   void replace(std::size_t layer, model::LayerIndex by) { now_[layer] = by; }
-  /// What stands for a layer of the source, or for an input of the graph.
+  /// The copy of a layer of the source, or of an input of the graph.
   [[nodiscard]] model::LayerIndex now(model::LayerIndex source) const {
     return source < 0 ? source : now_[static_cast<std::size_t>(source)];
   }
@@ -61,7 +62,7 @@ class GraphCopy {
   /// A pipeline stage begins with the next layer.
   void begin_stage() { stages_.push_back(static_cast<std::uint32_t>(weights_.size())); }
 
-  /// What the reader of an estimate should know of the copy.
+  /// What the reader of an estimate should know about the copy.
   void remark(std::string text) { remarks_.push_back(std::move(text)); }
 
   /// Errors: those of GraphBuilder::build().
@@ -89,7 +90,7 @@ class GraphCopy {
   std::vector<std::uint32_t> stages_;
   std::vector<model::LayerIndex> now_;  ///< by layer of the source
   std::uint32_t opened_ = 0;            ///< the last scope that was opened
-  std::size_t marked_ = 0;              ///< block marks that stand in the copy
+  std::size_t marked_ = 0;              ///< block marks that are in the copy
 };
 
 }  // namespace gpumem::connect

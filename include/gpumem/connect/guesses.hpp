@@ -1,5 +1,5 @@
-// Leaves: Guesses, how much of a graph connect() had to guess, for whoever says how sure an answer is. Units: elements
-// a sample, where elements are counted.
+// Guesses: how much of a graph connect() had to guess. It tells how certain an answer is.
+// Units: elements a sample, where elements are counted.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Hiera: tokens in mask units of 8 x 8, within which the first two stages attend; each stage but the first begins by
 // taking the largest of every four tokens, of queries and of the shortcut. Attention has five axes, which no fused
-// kernel takes, so that its scores stand whole. Heads are not printed: their width follows from the first block's.
+// kernel takes, so that its scores are materialised. Heads are not printed: their width follows from the first block's.
 // Source: timm 1.0.9, timm.models.hiera.
 #pragma once
 

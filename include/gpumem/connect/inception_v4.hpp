@@ -18,7 +18,7 @@ inline Tensor wire_branches(Wiring& wiring, const Container& block, Tensor input
   return output ? *output : wiring.chain(block.parts, input);
 }
 
-/// Mixed3a and Mixed5a: a convolution beside a pooling.
+/// Mixed3a and Mixed5a: a convolution and a pooling side by side.
 inline Tensor wire_pair(Wiring& wiring, const Container& block, Tensor input) {
   if (wiring.called()) return wiring.chain(block.parts, input);
   std::vector<Tensor> outputs;

@@ -1,6 +1,7 @@
-// Input: a graph with edges, the rules of its ops, and the job that feeds it. Output: the shape of every graph input
-// and of every layer: the printed one where the summary prints shapes, otherwise inferred from the inputs on. Units:
-// elements, with the batch size as N.
+// Input: a graph with edges, the rules of its ops, and the job that feeds it.
+// Output: the shape of every graph input and of every layer: the printed one where the summary prints shapes, otherwise
+// inferred from the inputs on.
+// Units: elements, with the batch size as N.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// CoAtNet's and MaxViT's blocks: a convolution, then attention with the channels behind the pixels; a
+// CoAtNet's and MaxViT's blocks: a convolution, then attention with the channels after the pixels; a
 // TransformerBlock2d has two shortcuts, of which the first may pool. Source: timm 1.0.9, timm.models.maxxvit.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Enters: a graph without edges. Leaves: its containers as a tree that family rules walk by name, as the models' own
-// code names their modules.
+// Input: a graph without edges.
+// Output: its containers as a tree. Family rules walk it by the names that the models' own code uses.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,6 @@
-// Nested transformers: images are cut into blocks of one size at every level, whose pixels attend to each other alone;
-// between levels the image is halved. Attention has five axes, which no fused kernel takes, so that its scores stand
-// whole. Positions are parameters of a level, which no line shows. Source: timm 1.0.9, timm.models.nest.
+// Nested transformers: images are cut into blocks of one size at every level, whose pixels attend only to each other;
+// between levels the image is halved. Attention has five axes, which no fused kernel takes, so that its scores are
+// materialised. Positions are parameters of a level, which no line shows. Source: timm 1.0.9, timm.models.nest.
 #pragma once
 
 #include <array>

@@ -1,5 +1,5 @@
-// A normalisation and the activation behind it in one module: timm's BatchNormAct2d, GroupNormAct, LayerNormAct2d. The
-// module is the normalisation; what it holds (drop, act) is called behind it. A tree prints the parts first. Source:
+// A normalisation and the activation after it in one module: timm's BatchNormAct2d, GroupNormAct, LayerNormAct2d. The
+// module is the normalisation; what it holds (drop, act) is called after it. A tree prints the parts first. Source:
 // timm 1.0.9, timm.layers.norm_act.
 #pragma once
 

@@ -1,7 +1,8 @@
-// Enters: a row of a class that nothing describes: the shapes that it reads and leaves, and its parameters. Leaves:
-// bounds of what its layers keep for backward beside its output. Units: elements a sample.
+// Input: a row of an unknown class: the shapes that it reads and returns, and its parameters.
+// Output: bounds of what its layers keep for backward in addition to its output.
+// Units: elements a sample.
 //
-// No rule can know them; these are by judgement. Parameters tell how much stands behind the row: with C channels in its
+// No rule can know them; these are by judgement. Parameters tell how much is behind the row: with C channels in its
 // output, a bottleneck block of ResNet holds 1.1 C^2 and keeps 4 tensors of its output's size, a basic block 18 C^2 and
 // 4, a transformer's layer 12 C^2 and 17, an inverted residual 12 C^2 and 27. So 1.4 tensors for each C^2 are expected,
 // 2 at least and 64 at most; the row may keep nothing, or 3 times as many, each as large as the larger of its input and

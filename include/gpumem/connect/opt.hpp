@@ -1,7 +1,8 @@
-// Enters: the module tree of an OPT (OPTForCausalLM, OPTModel). Leaves: its wiring: pre-norm residual blocks (post-norm
-// where no final norm is printed), dropout that no module shows, and keys and values of every layer returned
-// (use_cache). Source: transformers 4.51, models/opt/modeling_opt.py. Dropout is 0.1 in every published OPT and
-// attention's is 0; heads are 64 wide up to a width of 2,048 (OPT-1.3B), 80 wide at 2,560, and 128 above.
+// Input: the module tree of an OPT (OPTForCausalLM, OPTModel).
+// Output: its wiring: pre-norm residual blocks (post-norm if no final norm is printed), dropout that no module shows,
+// and the keys and values of every layer returned (use_cache). Dropout is 0.1 in every published OPT and attention's is
+// 0; heads are 64 wide up to a width of 2,048 (OPT-1.3B), 80 wide at 2,560, and 128 above.
+// Source: transformers 4.51, models/opt/modeling_opt.py.
 #pragma once
 
 #include "gpumem/connect/family.hpp"

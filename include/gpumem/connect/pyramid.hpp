@@ -25,7 +25,7 @@ inline Tensor wire_stage(Wiring& wiring, const Container& stage, Tensor input) {
   return tokens_detail::images_of(wiring, tokens, fixed(shape, last ? 1 : 2), fixed(shape, last ? 2 : 3));
 }
 
-/// OverlapPatchEmbed: a convolution, the channels behind the pixels, a norm.
+/// OverlapPatchEmbed: a convolution, the channels after the pixels, a norm.
 inline Tensor wire_patches(Wiring& wiring, const Container& block, Tensor input) {
   const Calls calls(wiring, block);
   if (wiring.called() || !calls.has("proj")) return wiring.chain(block.parts, input);
@@ -53,7 +53,7 @@ inline Tensor wire_mlp(Wiring& wiring, const Container& block, Tensor input) {
   return calls("drop", calls("fc2", calls("act", tokens_detail::tokens_of(wiring, images))));
 }
 
-/// Twins: each patch embedding with its stage, and positions by a convolution behind the first block.
+/// Twins: each patch embedding with its stage, and positions by a convolution after the first block.
 inline Tensor wire_twins(Wiring& wiring, const Container& model, Tensor input) {
   constexpr std::array<std::string_view, 4> kLists = {"patch_embeds", "pos_drops", "blocks", "pos_block"};
   std::array<std::span<const Part>, 4> lists{};

@@ -1,7 +1,8 @@
-// Enters: a layer of a tree that cannot read what precedes it, as the code between the two is not printed. Leaves: what
-// it is taken to read instead, and a warning that names its line. Tried in this order: the same tensor seen another way
-// (tokens for pixels, channels last), a tensor that stands at hand (the input of a container around it, what an earlier
-// part left), several of these joined, part of what precedes it, and last a tensor of the size that it needs.
+// Input: a layer of a tree that cannot read the layer before it, because the code between the two is not printed.
+// Output: what it is taken to read instead, and a warning that names its line. Tried in this order: the same tensor in
+// another form (tokens for pixels, channels last); a tensor that is available (the input of a container around it, the
+// output of an earlier part); several of these joined; a part of the tensor before it; and last a tensor of the size
+// that it needs.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,7 @@
-// Input: a graph. Output: its repeated blocks as runs of layers: what activation checkpointing wraps, and what pipeline
-// stages are made of. Units: indices.
+// Input: a graph.
+// Output: its repeated blocks as runs of layers: what activation checkpointing wraps, and what pipeline stages are made
+// of.
+// Units: indices.
 //
 // A block is a container that has siblings of its own class (GPT2Block, Bottleneck) and holds at least two layers with
 // weights. Of several such classes it is the one with the most siblings under one parent, wherever that class occurs.

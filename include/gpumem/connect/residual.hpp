@@ -20,7 +20,7 @@ inline bool is_activation(std::string_view op) {
   return std::find(kActivations.begin(), kActivations.end(), op) != kActivations.end();
 }
 
-/// How many parts stand before the activation that ends the block, if one does.
+/// How many parts come before the activation that ends the block, if one does.
 inline std::size_t before_activation(const Wiring& wiring, const Container& block) {
   const std::size_t count = block.parts.size();
   return count > 0 && is_activation(wiring.op(block.parts.back())) ? count - 1 : count;
@@ -90,7 +90,7 @@ inline bool is_shortcut(std::string_view name) {
 struct NamedParts {
   std::vector<Part> main;
   std::optional<Part> shortcut;
-  std::optional<Part> last;  ///< the activation behind the sum
+  std::optional<Part> last;  ///< the activation after the sum
 };
 
 /// Not inlined, like what follows the calls in wire_named: the blocks of a tree nest, and each would keep room for it.
@@ -103,7 +103,7 @@ struct NamedParts {
       parts.main.push_back(part);
     }
   }
-  for (std::size_t at = parts.main.size(); at > 1; --at) {  // only what drops paths may stand behind the activation
+  for (std::size_t at = parts.main.size(); at > 1; --at) {  // only what drops paths may follow the activation
     const std::string_view name = wiring.name(parts.main[at - 1]);
     if (is_activation(wiring.op(parts.main[at - 1])) && name.starts_with("act")) {
       parts.last = parts.main[at - 1];
@@ -120,7 +120,7 @@ struct NamedParts {
   return joined(wiring, sides, input, false);
 }
 
-/// Any block of a tree that declares its shortcut by a usual name, and the activation behind the sum last: the others
+/// Any block of a tree that declares its shortcut by a usual name, and the activation after the sum last: the others
 /// are called in their order.
 inline Tensor wire_named(Wiring& wiring, const Container& block, Tensor input) {
   if (wiring.called()) return wiring.chain(block.parts, input);
@@ -163,7 +163,7 @@ inline Tensor wire_regnet(Wiring& wiring, const Container& block, Tensor input) 
   return wiring.call(*activation, wiring.add(left, wiring.call(*transform, input), false));
 }
 
-/// Whether a layer of this op stands in the container.
+/// Whether a layer of this op is in the container.
 inline bool contains(const Wiring& wiring, const Container& container, std::string_view op) {
   const auto has = [&](const Part& part) {
     return part.container ? contains(wiring, wiring.container(part), op) : wiring.op(part) == op;
@@ -243,7 +243,7 @@ inline std::optional<std::size_t> begin_resnet(const OpenRows& rows) {
   return std::nullopt;
 }
 
-/// Behind another such block it begins at once; the first one is looked for.
+/// After another such block it begins at once; the first one is looked for.
 inline std::optional<std::size_t> begin_inverted(const OpenRows& rows) {
   if (rows.any_block) return rows.after_block;
   return begin_resnet(rows);

@@ -1,6 +1,7 @@
-// Enters: the shape that a layer of timm's "same" convolutions and poolings reads (Conv2dSame, AvgPool2dSame), and its
-// attributes. Leaves: by how many pixels its input is padded first, so that its output has ceil(size / stride). Source:
-// timm 1.0.9, timm.layers.padding.pad_same.
+// Input: the shape that one of timm's "same" convolutions and poolings reads (Conv2dSame, AvgPool2dSame), and the
+// layer's attributes.
+// Output: by how many pixels its input is padded first, so that its output has ceil(size / stride).
+// Source: timm 1.0.9, timm.layers.padding.pad_same.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Swin transformers: images with the channels behind the pixels, attention within windows, every second block shifted.
+// Swin transformers: images with the channels after the pixels, attention within windows, every second block shifted.
 // A tree prints no window: it is taken as the usual one that divides the image. Swin V1 calls the fused kernel, with a
 // mask where a block is shifted; V2 writes the scores of normalised queries and keys out. Source: timm 1.0.9,
 // timm.models.swin_transformer, swin_transformer_v2, swin_transformer_v2_cr.
@@ -67,7 +67,7 @@ inline Tensor windowed(Wiring& wiring, const Container& block, Tensor input, boo
   const Calls calls(wiring, block);
   if (calls.has("cpb_mlp") || calls.has("meta_mlp")) {  // whole scores: the window decides their size
     wiring.guess(block.parts.front(),
-                 "is called on windows whose size is not printed: taken as " + std::to_string(side));
+                 "is called on windows of a size that is not printed: taken as " + std::to_string(side));
   }
   const Tensor windows = tokens_detail::windows_of(wiring, input, side);
   const Tensor attended = attend(wiring, block, windows, (height / side) * (width / side), rolls);

@@ -1,7 +1,8 @@
-// Enters: the module tree of a T5 (T5ForConditionalGeneration, T5EncoderModel). Leaves: its wiring: attention written
-// out with a position bias that all layers of a stack share, and what the model returns beside the logits: the
-// encoder's last states, and keys and values of the decoder's self- and cross-attention (use_cache). The decoder reads
-// as many tokens as the encoder. Source: transformers 4.51, models/t5/modeling_t5.py.
+// Input: the module tree of a T5 (T5ForConditionalGeneration, T5EncoderModel).
+// Output: its wiring: written-out attention with a position bias that all layers of a stack share. In addition to the
+// logits the model returns the encoder's last states, and the keys and values of the decoder's self- and
+// cross-attention (use_cache). The decoder reads as many tokens as the encoder.
+// Source: transformers 4.51, models/t5/modeling_t5.py.
 #pragma once
 
 #include "gpumem/connect/family.hpp"

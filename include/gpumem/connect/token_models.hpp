@@ -12,7 +12,7 @@ namespace gpumem::connect {
 
 namespace token_models_detail {
 
-/// What a class learns beside its layers.
+/// What a class learns in addition to its layers.
 struct Kind {
   bool token = true;
   bool positions = true;
@@ -37,7 +37,7 @@ inline Tensor wire_model(Wiring& wiring, const Container& model, const Kind& kin
     const std::string_view name = wiring.name(part);
     if (is_head(name) && !headed && wiring.shape(output).rank() == 3) {
       headed = true;
-      const bool mean = !kind.token || wiring.class_name(part) == "LayerNorm";  // fc_norm behind the mean
+      const bool mean = !kind.token || wiring.class_name(part) == "LayerNorm";  // fc_norm after the mean
       if (!pooled)
         output = mean ? tokens_detail::mean_token(wiring, output) : tokens_detail::first_token(wiring, output);
     }
@@ -59,8 +59,8 @@ Tensor wire(Wiring& wiring, const Container& model, Tensor input) {
   return wire_model(wiring, model, Of, input);
 }
 
-/// A convolution over patches; what reads it wants tokens, but for the models whose stages see images (where the tree
-/// has no norm behind the patches, their rule turns them).
+/// A convolution over patches; what reads it wants tokens, except the models whose stages see images (where the tree
+/// has no norm after the patches, their rule turns them).
 inline Tensor wire_patches(Wiring& wiring, const Container& block, Tensor input) {
   const Calls calls(wiring, block);
   const auto proj = wiring.child(block, "proj");
@@ -81,7 +81,7 @@ inline Tensor with_fourier_positions(Wiring& wiring, const Container& model, Ten
   return wiring.failed() ? tokens : wiring.add(tokens, positions, false);
 }
 
-/// cait.Cait: a class token joins behind the blocks, and two blocks read it with all others.
+/// cait.Cait: a class token joins after the blocks, and two blocks read it with all others.
 inline Tensor wire_cait(Wiring& wiring, const Container& model, Tensor input) {
   const Calls calls(wiring, model);
   if (wiring.called()) return wiring.chain(model.parts, input);

@@ -1,6 +1,7 @@
-// Enters: tensors of images [N, C, h, w], [N, h, w, C] or tokens [N, T, C]. Leaves: the steps between them that
-// forward() takes and no summary shows: pixels as tokens and back, windows, heads, attention. Source: timm 1.0.9,
-// timm.models .vision_transformer, timm.layers.
+// Input: tensors of images [N, C, h, w], [N, h, w, C] or tokens [N, T, C].
+// Output: the steps between them that forward() takes and no summary shows: pixels to tokens and back, windows, heads,
+// attention.
+// Source: timm 1.0.9, timm.models.vision_transformer, timm.layers.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +76,7 @@ inline Tensor images_of(Wiring& wiring, Tensor tokens, std::int64_t height, std:
   return reshaped(wiring, permuted(wiring, tokens, {0, 2, 1}), {channels, height, width});
 }
 
-/// The side of a square of so many tokens; 0 if they are none.
+/// The side of a square of this many tokens; 0 if they make no square.
 inline std::int64_t side_of(std::int64_t tokens) {
   const auto side =
       static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(std::max<std::int64_t>(tokens, 0)))));
@@ -109,14 +110,14 @@ inline Tensor merged(Wiring& wiring, Tensor heads) {
   return wiring.operation("flatten", {&turned, 1}, {{"start_dim", std::int64_t{2}}, {"end_dim", std::int64_t{3}}});
 }
 
-/// scaled_dot_product_attention; `fused` false: written out, the scores stand whole.
+/// scaled_dot_product_attention; `fused` false: written out, the scores are materialised.
 inline Tensor attended(Wiring& wiring, std::span<const Tensor> qkv, bool fused) {
   std::vector<model::Attribute> attributes = {{"dropout_p", 0.0}};
   if (!fused) attributes.push_back({"backend", std::string("math")});
   return wiring.operation("scaled_dot_product_attention", qkv, std::move(attributes));
 }
 
-/// Parameters beside the layers that no summary shows, which something is added to or concatenated with.
+/// Parameters outside of the layers that no summary shows, which something is added to or concatenated with.
 inline Tensor parameter(Wiring& wiring, Sizes shape) {
   return wiring.operation(model::kParameterOp, {}, {{"shape", std::move(shape)}});
 }

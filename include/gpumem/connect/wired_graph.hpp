@@ -1,6 +1,7 @@
-// Input: a job's graph and what connect() finds out about it. Output: WiredGraph, the one form of a model that every
-// stage after connect/ takes: each layer with its edges, its output shape and the rule of its op. Units: elements, with
-// the batch size as N.
+// Input: a job's graph and what connect() finds out about it.
+// Output: WiredGraph, the one form of a model that every stage after connect/ takes: each layer with its edges, its
+// output shape and the rule of its op.
+// Units: elements, with the batch size as N.
 //
 // It depends on four fields of the job: graph, input_shape, sequence_length and strict. Jobs that are equal in these
 // have equal wired graphs. The sequence length is a number in its shapes; the batch size is not: it stays N.
@@ -47,7 +48,7 @@ class WiredGraph {
     /// By layer, how its weights are held (adapt/); empty: all as the graph and the job's precision say.
     std::vector<model::WeightStorage> weights = {};
     std::vector<std::string> remarks = {};  ///< what adapting it took as given
-    /// Of one pipeline rank's graph: the first layer of each of its stages (parallel/); empty: all is one stage.
+    /// For one pipeline rank's graph: the first layer of each of its stages (parallel/); empty: all is one stage.
     std::vector<std::uint32_t> stages = {};
   };
   explicit WiredGraph(Parts parts) : parts_(std::make_shared<const Parts>(std::move(parts))) {}
@@ -65,9 +66,9 @@ class WiredGraph {
   }
 
   /// The shapes of the tensors that leave a layer: as printed, or inferred. None for bare parameters, unknown ops,
-  /// layers that never run, and layers behind an unknown one that nothing known fits.
+  /// layers that never run, and layers after an unknown one that nothing known fits.
   [[nodiscard]] std::span<const core::Shape> outputs(std::size_t layer) const;
-  /// What a layer reads: its edges. A layer behind an unknown one reads the latest known tensor, or nothing.
+  /// What a layer reads: its edges. A layer after an unknown one reads the latest known tensor, or nothing.
   [[nodiscard]] std::span<const model::LayerIndex> inputs(std::size_t layer) const;
 
   /// How the layer's weights are held, and which of them are trained.

@@ -1,5 +1,5 @@
-// Enters: a graph without edges, part by part in the order in which they are called, each with the tensor that it
-// reads. Leaves: the same layers with edges and shapes, and the operations between them that no row shows.
+// Input: a graph without edges, part by part in the order of the calls, and for each part the tensor that it reads.
+// Output: the same layers with edges and shapes, and the operations between them that no row shows.
 //
 // A layer in a table is completed from its shapes; one in a tree gets its shape from its op's rule. Where a row of
 // one axis per sample follows images, the pooling and flattening between them are added, which models do in
@@ -87,10 +87,10 @@ class Wiring {
   /// The line of the first one; 0 if there is none.
   [[nodiscard]] std::int64_t first_guess() const { return first_guess_; }
 
-  /// Whether the rows stand in the order of their calls, one a call (tables); a tree has one a module.
+  /// Whether the rows are in the order of their calls, one a call (tables); a tree has one a module.
   [[nodiscard]] bool called() const { return graph_.shapes_printed(); }
   [[nodiscard]] const core::Shape& shape(Tensor tensor) const;
-  /// Whether the tensor's channels lie behind its pixels, as linear layers and layer norms leave them.
+  /// Whether the tensor's channels lie after its pixels, as linear layers and layer norms leave them.
   [[nodiscard]] bool channels_last(Tensor tensor) const { return shape(tensor).rank() != 4 || made(tensor).last; }
   /// The size of its channels' axis; 0 if it has none of fixed size.
   [[nodiscard]] std::int64_t channels(Tensor tensor) const;
@@ -155,13 +155,13 @@ class Wiring {
     Tensor memory = 0;                    ///< the tensor whose memory it is: itself, or what an identity looks at
     std::int64_t reads = 0;
     std::optional<std::uint32_t> gate;  ///< made of a pooling to one pixel in this scope of the source
-    bool last = false;                  ///< its channels lie behind its pixels
+    bool last = false;                  ///< its channels lie after its pixels
   };
 
   Tensor call_layer(std::uint32_t index, Tensor input);
   Tensor call_printed(const model::Layer& layer, const ops::Op& op, Tensor input);
   Tensor call_declared(const model::Layer& layer, const ops::Op& op, Tensor input);
-  /// LayerNorm2d: a layer norm with the channels behind the pixels, and back.
+  /// LayerNorm2d: a layer norm with the channels after the pixels, and back.
   Tensor call_channels_last(const model::Layer& layer, const ops::Op& op, Tensor input);
   /// A layer of a class that is not known (opaque.hpp).
   Tensor call_opaque(const model::Layer& layer, const ops::Op& op, Tensor input);
@@ -170,14 +170,14 @@ class Wiring {
   void hold_parameters(const model::Layer& layer);
   /// What the layer holds: as printed, or by the channels that it reads.
   [[nodiscard]] std::int64_t parameters_of(const model::Layer& layer, const ops::Op& op, Tensor input) const;
-  /// A layer of a tree that several operations stand for, or whose attributes follow from its class.
+  /// A layer of a tree that becomes several operations, or whose attributes follow from its class.
   [[nodiscard]] Tensor prepared(const model::Layer& layer, const ops::Op& op, Tensor input,
                                 std::vector<model::Attribute>& attributes);
   /// Whether the channels of what an operation on this input leaves lie last.
   [[nodiscard]] bool leaves_last(const model::OpTraits& op, std::span<const Tensor> inputs,
                                  const model::Attributes& attributes) const;
-  /// The input with what must stand between it and a layer that reads a row of these many features a sample: pooling
-  /// and flattening of images, the first token of a sequence. `biased`: one feature less does too.
+  /// The input with what must be between it and a layer that reads a row of these many features a sample: pooling and
+  /// flattening of images, the first token of a sequence. `biased`: one feature less does too.
   Tensor bridged(Tensor input, std::int64_t features, bool biased = false);
   /// The features that a layer of a tree, or what follows the dropouts from it on, reads of each row.
   [[nodiscard]] std::optional<std::int64_t> declared_features(const model::Layer& layer) const;
@@ -185,7 +185,7 @@ class Wiring {
               std::span<const core::Shape> outputs, std::vector<model::Attribute> attributes);
   [[nodiscard]] bool overwrites(const model::Layer& layer, const ops::Op& op, Tensor input) const;
   void fail_at(const model::Layer& layer, core::Error error);
-  /// Notes that nothing is known of the container's class: once a class with its line.
+  /// Notes that nothing is known about the container's class: once a class with its line.
   void count_unknown(Part part);
   [[nodiscard]] Wanted wanted_by(const model::Layer& layer, const ops::Op& op) const;
   /// What a layer reads that cannot read what precedes it: a guess, or an error.

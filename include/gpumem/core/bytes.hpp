@@ -1,5 +1,7 @@
-// Enters: a number of bytes, or the text of one. Leaves: the same as a type of its own, with KiB/MiB/GiB literals and
-// text for people. Units: bytes, 1 KiB = 1024 bytes. Sums are made with Checked (checked.hpp) only.
+// Input: a number of bytes, or its text.
+// Output: the same as a type of its own, with KiB/MiB/GiB literals and text for people. Add only with Checked
+// (checked.hpp).
+// Units: bytes, 1 KiB = 1024 bytes.
 #pragma once
 
 #include <compare>

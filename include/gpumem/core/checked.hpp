@@ -1,5 +1,6 @@
-// Enters: counts of elements or bytes. Leaves: their sums and products, or the knowledge that one of
-// them no longer fits 64 bits. Units: whatever the caller counts.
+// Input: counts of elements or bytes.
+// Output: their sums and products, or the information that one of them no longer fits 64 bits.
+// Units: whatever the caller counts.
 #pragma once
 
 #include <algorithm>

@@ -1,11 +1,8 @@
-// Enters: the macro GPUMEM_HEADER_ONLY, set by the CMake target gpumem::headers.
-// Leaves: GPUMEM_INLINE, which marks every body under impl/, and the version.
+// Input: the macro GPUMEM_HEADER_ONLY, which the CMake target gpumem::headers sets.
+// Output: GPUMEM_INLINE, which marks every body under impl/, and the version.
 #pragma once
 
-#define GPUMEM_VERSION_MAJOR 0
-#define GPUMEM_VERSION_MINOR 1
-#define GPUMEM_VERSION_PATCH 0
-#define GPUMEM_VERSION_STRING "0.1.0"
+#include "gpumem/core/version.hpp"
 
 // The bodies are written once. Compiled into the library they are ordinary functions; included from
 // the headers they must be inline, or two translation units would define them twice.

@@ -1,6 +1,7 @@
-// Enters: the text of a CSV file. Leaves: CsvTable, its header and its rows with their lines. RFC 4180 with the
-// freedoms that spreadsheets take: LF or CRLF, a byte order mark, empty lines. All else is an error: a quote inside an
-// unquoted field, text behind a closing quote, a row of another length than the header's, a column named twice.
+// Input: the text of a CSV file.
+// Output: CsvTable: its header and its rows with their line numbers. RFC 4180, and in addition what spreadsheets write:
+// LF or CRLF, a byte order mark, empty lines. Everything else is an error: a quote inside an unquoted field, text after
+// a closing quote, a row that is longer or shorter than the header, a column named twice.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Enters: how long the work of this thread may take. Leaves: whether that time is over, for the loops that do the work.
+// Input: how long the work of this thread may take.
+// Output: whether that time is over. The loops that do the work ask.
 // Units: milliseconds.
 //
 // A deadline holds for its thread and its scope, not for a call: the loops that may run long lie deep in readers, plans
@@ -12,8 +13,8 @@
 
 namespace gpumem::core {
 
-/// While it lives, the work of this thread is to end within so many milliseconds; 0 or less: whenever it does. One
-/// inside another can only shorten the time.
+/// While it lives, the work of this thread must end within this many milliseconds; 0 or less: no limit. One inside
+/// another can only shorten the time.
 class Deadline {
  public:
   explicit Deadline(std::int64_t milliseconds);
@@ -22,7 +23,7 @@ class Deadline {
   ~Deadline();
 
  private:
-  std::int64_t outer_;  ///< what it stands in for
+  std::int64_t outer_;  ///< the enclosing deadline, restored at the end
 };
 
 /// Whether the time of this thread is over. Looks at the clock if there is a deadline.

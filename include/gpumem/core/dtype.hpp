@@ -1,4 +1,6 @@
-// Enters: the name of an element type. Leaves: the type and its size. Units: bytes an element.
+// Input: the name of an element type.
+// Output: the type and its size.
+// Units: bytes an element.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// Enters: what went wrong, and where. Leaves: one value that says both and what to do about it.
+// An error as one value: what went wrong, where, and what to do about it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ enum class ErrorCode : std::uint8_t {
   deadline_exceeded,    ///< the caller's deadline came before the answer (see deadline.hpp)
 };
 
-/// The name of a code as it stands in JSON output, such as "malformed_input".
+/// The name of a code as it is in JSON output, such as "malformed_input".
 [[nodiscard]] std::string_view to_string(ErrorCode code);
 
 /// The documented process exit code: 2 usage, 3 bad input, 4 an estimate that cannot be made.

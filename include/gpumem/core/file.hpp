@@ -1,4 +1,5 @@
-// Enters: a path. Leaves: the file's bytes, or why they could not be had; or a file with these bytes.
+// Input: a path, and bytes to write.
+// Output: the file's bytes, or a written file, or the reason why not.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +12,9 @@
 namespace gpumem::core {
 
 /// The most bytes that read_file() takes of a regular file: no model summary and no recording is that long.
-inline constexpr std::size_t kLargestFile = std::size_t{4} << 30;
-/// The same of a pipe or a device, whose size nobody knows beforehand and which may have no end.
+inline constexpr std::size_t kLargestFile = std::size_t{1}
+                                            << (sizeof(std::size_t) > 4 ? 32U : 30U);  // memory of 32 bits
+/// The same for a pipe or a device: its size is not known beforehand, and it may have no end.
 inline constexpr std::size_t kLargestStream = std::size_t{256} << 20;
 
 /// The whole file; "-" reads standard input. Errors: unreadable_file with the system's reason, also for directories and
@@ -20,8 +22,8 @@ inline constexpr std::size_t kLargestStream = std::size_t{256} << 20;
 [[nodiscard]] Result<std::string> read_file(const std::string& path);
 
 /// The same for a path that somebody else chose, who may mean ill: only a regular file of at most `largest` bytes is
-/// read, also behind symbolic links. Nothing else is opened, for opening alone may block (a FIFO) or act (a device);
-/// "-" is a file of that name. Errors: also deadline_exceeded.
+/// read, also behind symbolic links. Nothing else is opened, because opening may already block (a FIFO) or act (a
+/// device); "-" is a file of that name. Errors: also deadline_exceeded.
 [[nodiscard]] Result<std::string> read_regular_file(const std::string& path, std::size_t largest);
 
 /// The front of a file, and how long the whole is.
@@ -33,8 +35,9 @@ struct FileFront {
 /// The first `most` bytes of a regular file, or all if there are fewer; as careful as read_regular_file().
 [[nodiscard]] Result<FileFront> read_front(const std::string& path, std::size_t most);
 
-/// Makes a file of these bytes, or replaces the one that is there, in one step: it is written beside it and renamed,
-/// so that nobody ever sees half of it. Errors: unreadable_file with the system's reason; the old file then stands.
+/// Makes a file of these bytes, or replaces the one that is there, in one step: the bytes are written to a file next to
+/// it, which is renamed, so that nobody ever sees half of it. Errors: unreadable_file with the system's reason; the old
+/// file then stays.
 [[nodiscard]] Status write_file(const std::string& path, std::string_view content);
 
 }  // namespace gpumem::core

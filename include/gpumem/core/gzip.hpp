@@ -1,4 +1,6 @@
-// Input: bytes that may be a gzip file (RFC 1952). Output: what is packed in it. Units: bytes.
+// Input: bytes that may be a gzip file (RFC 1952).
+// Output: what is packed in it.
+// Units: bytes.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// Enters: text of one JSON value (RFC 8259). Leaves: JsonDocument, its values in one flat array (json_value.hpp),
-// fields in the order in which they stand. Stricter than the RFC asks: a key stands once in an object.
+// Input: the text of one JSON value (RFC 8259).
+// Output: JsonDocument, its values in one flat array (json_value.hpp), fields in the order of the text. Stricter than
+// the RFC: an object has a key only once.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ struct JsonLimits {
 class JsonDocument {
  public:
   /// Errors: malformed_input with a line (text that is not JSON, naming the byte) or with the JSON pointer of what
-  /// stands twice or goes beyond the limits.
+  /// occurs twice or goes beyond the limits.
   [[nodiscard]] static Result<JsonDocument> parse(std::string_view text, const JsonLimits& limits = {});
 
   JsonDocument(JsonDocument&&) = default;
@@ -39,15 +40,15 @@ class JsonDocument {
   JsonDocument() = default;
 
   std::vector<JsonValue> values_;
-  std::deque<std::string> kept_;  ///< texts that stand nowhere as they are: those with escapes
+  std::deque<std::string> kept_;  ///< texts that had escapes, and so are not in the input
 };
 
 /// One step of a JSON pointer (RFC 6901): "/features", "/0"; "~" and "/" in it are escaped. Long keys are cut.
 [[nodiscard]] std::string pointer_step(std::string_view key);
 [[nodiscard]] std::string pointer_step(std::size_t index);
 
-/// The error with this step before the pointer that is its place: values report what is wrong with them, and what
-/// holds them adds where they stand.
+/// The error with this step before the pointer that is its place: values report what is wrong with them, and what holds
+/// them adds their place.
 [[nodiscard]] Error below(std::string_view key, Error error);
 [[nodiscard]] Error below(std::size_t index, Error error);
 

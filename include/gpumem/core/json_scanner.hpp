@@ -1,5 +1,6 @@
-// Enters: JSON as programs print it (json_tokens.hpp). Leaves: its values as events, in order, each text as a view; or
-// "no", on which the caller asks the full parser. It accepts nothing that the other does not.
+// Input: JSON as programs print it (json_tokens.hpp).
+// Output: its values as events, in order, each text as a view; or "no", and then the caller asks the full parser. It
+// accepts only what the full parser accepts.
 #pragma once
 
 #include <string_view>

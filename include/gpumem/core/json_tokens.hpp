@@ -1,6 +1,6 @@
-// Enters: JSON as programs print it: no escapes, nothing beyond ASCII, numbers of ordinary length. Leaves: its tokens,
-// one call each, or "no", on which the caller asks the full parser, which also has the words for what is wrong. So
-// these may give up wherever they like, and must take nothing that the full parser does not.
+// Input: JSON as programs print it: no escapes, ASCII only, numbers of ordinary length.
+// Output: its tokens, one call each; or "no", and then the caller asks the full parser, which also writes the error
+// message. So these functions may give up anywhere, but must accept only what the full parser accepts.
 #pragma once
 
 #include <bit>
@@ -24,7 +24,7 @@ class JsonTokens {
   explicit JsonTokens(std::string_view text) : at_(text.data()), end_(text.data() + text.size()) {}
 
   [[nodiscard]] bool at_end() const { return at_ == end_; }
-  /// Where the next byte stands.
+  /// The place of the next byte.
   [[nodiscard]] const char* at() const { return at_; }
   /// The byte at the front; NUL, which no JSON holds, at the end.
   [[nodiscard]] char front() const { return at_ == end_ ? '\0' : *at_; }

@@ -1,5 +1,6 @@
-// Enters: what a JSON parser reports, value by value. Leaves: the values of one item in one flat array: a list or an
-// object is followed by what stands in it. A node of a graph takes no allocation that the one before it did not take.
+// Input: what a JSON parser reports, value by value.
+// Output: the values of one item in one flat array: a list or an object, then its content. The memory is reused, so a
+// node of a graph costs no new allocation.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +10,7 @@
 
 namespace gpumem::core {
 
-/// One value, and its key if it stands in an object. Texts and keys are views.
+/// One value, and its key if it is in an object. Texts and keys are views.
 class JsonValue {
  public:
   enum class Kind : std::uint8_t { null, boolean, integer, beyond_int64, real, text, list, object };

@@ -1,4 +1,4 @@
-// Enters: a value or an Error. Leaves: one of the two, never both, never neither.
+// A value or an Error: always one of the two, never both.
 #pragma once
 
 #include <cassert>

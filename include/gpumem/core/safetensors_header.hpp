@@ -1,8 +1,9 @@
-// Enters: the first bytes of a safetensors file (huggingface.co/docs/safetensors: 8 bytes of header length,
-// little-endian; a JSON object of names to dtype, shape and data_offsets; the data). Leaves: the tensors that it
-// describes, without their data. Strict: the offsets are in range, do not overlap and leave no holes, the header is at
-// most 100 MB (as in the format's own reader), dtypes are known, a shape's elements times their size is the length of
-// the data. Units: elements, bytes.
+// Input: the first bytes of a safetensors file (huggingface.co/docs/safetensors: 8 bytes of header length,
+// little-endian; a JSON object of names to dtype, shape and data_offsets; the data).
+// Output: the tensors that it describes, without their data. Strict: the offsets are in range, do not overlap and leave
+// no holes; the header is at most 100 MB (as in the format's own reader); dtypes are known; a shape's elements times
+// their size is the length of the data.
+// Units: elements, bytes.
 #pragma once
 
 #include <cstdint>
@@ -38,9 +39,9 @@ struct SafetensorsHeader {
   std::size_t data_begin = 0;                                 ///< the file's byte at which the data begins
 };
 
-/// Of a whole file's bytes. Errors: malformed_input, naming the byte or the tensor.
+/// From a whole file's bytes. Errors: malformed_input, naming the byte or the tensor.
 [[nodiscard]] Result<SafetensorsHeader> parse_safetensors_header(std::string_view bytes);
-/// Of a regular file, of which only the header is read. Errors: also unreadable_file.
+/// From a regular file; only its header is read. Errors: also unreadable_file.
 [[nodiscard]] Result<SafetensorsHeader> read_safetensors_header(const std::string& path);
 
 }  // namespace gpumem::core

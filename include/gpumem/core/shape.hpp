@@ -1,5 +1,5 @@
-// Enters: dimensions, of which some grow with the batch size and some may be unknown.
-// Leaves: a tensor's shape and, for a given batch size, its number of elements.
+// Input: dimensions. Some grow with the batch size, and some may be unknown.
+// Output: a tensor's shape and, for a given batch size, its number of elements.
 #pragma once
 
 #include <array>

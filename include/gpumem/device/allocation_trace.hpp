@@ -1,10 +1,11 @@
-// Enters: a recording of what a training job allocated and freed, as JSON:
-//   - torch.cuda.memory._snapshot(), written with json.dump ("device_traces" of alloc and free_completed actions);
-//   - torch.profiler with profile_memory=True, as export_chrome_trace() writes it ("[memory]" events). One that was
-//     recorded on a CPU shows the same tensors as a GPU would hold, but for the workspaces of GPU libraries: replaying
-//     it is what xMem does (arXiv 2510.21048).
-// Leaves: AllocationTrace, the requests and frees of one device in order; and what the caching allocator makes of
-// them. Units: bytes.
+// Input: a recording of what a training job allocated and freed, as JSON:
+// - torch.cuda.memory._snapshot(), written with json.dump ("device_traces" of alloc and free_completed actions);
+// - torch.profiler with profile_memory=True, as export_chrome_trace() writes it ("[memory]" events). A recording made
+//   on a CPU shows the same tensors as a GPU would hold, without the workspaces of GPU libraries. To replay one is what
+//   xMem does (arXiv 2510.21048).
+// Output: AllocationTrace, the requests and frees of one device in order; and what the caching allocator does with
+// them.
+// Units: bytes.
 #pragma once
 
 #include <cstdint>

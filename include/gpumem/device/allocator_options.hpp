@@ -1,6 +1,8 @@
-// Enters: PYTORCH_CUDA_ALLOC_CONF as text. Leaves: AllocatorOptions, what of it decides how much memory PyTorch's
-// caching allocator reserves. Units: bytes. Source: the CUDA semantics notes of PyTorch's documentation
-// ("Optimizing memory usage with PYTORCH_CUDA_ALLOC_CONF") and c10/core/AllocatorConfig.
+// Input: PYTORCH_CUDA_ALLOC_CONF as text.
+// Output: AllocatorOptions, the settings that decide how much memory PyTorch's caching allocator reserves.
+// Units: bytes.
+// Source: the CUDA semantics notes of PyTorch's documentation ("Optimizing memory usage with PYTORCH_CUDA_ALLOC_CONF")
+// and c10/core/AllocatorConfig.
 #pragma once
 
 #include <array>

@@ -1,16 +1,17 @@
-// Enters: the requests and frees that a training job makes, in order. Leaves: what PyTorch's caching allocator would
-// have allocated and reserved for them, now and at its peak. Units: bytes. Source: c10/cuda/CUDACachingAllocator.cpp,
-// whose constants have not changed since PyTorch 1.13:
-//   - a request is rounded up to 512 B; up to 1 MiB it is served from the small pool, else from the large one;
-//   - the free block of the request's stream and pool that is the smallest large enough, at the lowest address among
-//     equals, is taken; what it has too much becomes a free block if that is at least 512 B (small pool, expandable
-//     segments) or more than 1 MiB (large pool);
-//   - where none is, a segment is reserved: 2 MiB in the small pool; 20 MiB for less than 10 MiB; else the request
-//     rounded up to 2 MiB;
-//   - a freed block merges with the free blocks beside it; segments stay reserved until a new one would pass the
-//     capacity. Then every wholly free segment is released, and if that does not help, memory is out.
-// Assumption: a later segment lies at a higher address, as cudaMalloc mostly has it. It decides between free blocks of
-// one size only. Not modelled: private pools (CUDA graphs), record_stream.
+// Input: the requests and frees of a training job, in order.
+// Output: what PyTorch's caching allocator would have allocated and reserved for them, now and at its peak.
+// Units: bytes.
+// Source: c10/cuda/CUDACachingAllocator.cpp, whose constants have not changed since PyTorch 1.13:
+// - A request is rounded up to 512 B. Up to 1 MiB it is served from the small pool, otherwise from the large one.
+// - The allocator takes the smallest free block of the request's stream and pool that is large enough, and among equals
+//   the one at the lowest address. The rest of the block becomes a free block if it is at least 512 B (small pool,
+//   expandable segments) or more than 1 MiB (large pool).
+// - If no block is large enough, it reserves a segment: 2 MiB in the small pool; 20 MiB for less than 10 MiB; otherwise
+//   the request rounded up to 2 MiB.
+// - A freed block merges with its free neighbours. Segments stay reserved until a new one would pass the capacity. Then
+//   all segments that are wholly free are released; if that is not enough, memory has run out.
+// Assumption: a later segment has a higher address, as cudaMalloc mostly does it. This only decides between free blocks
+// of the same size. Not modelled: private pools (CUDA graphs), record_stream.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ struct SegmentView {
 
 class CachingAllocator {
  public:
-  /// `reused` is what another one left (leave_memory), so that this one need not ask the machine for it.
+  /// `reused` is what another one left (leave_memory), so that this one does not have to ask the machine for it.
   explicit CachingAllocator(const AllocatorOptions& options = {}, std::vector<Block> reused = {});
 
   /// A block of at least this many bytes. For 0 bytes or less kNoBlock, which takes no memory (PyTorch returns a null
@@ -51,7 +52,7 @@ class CachingAllocator {
   /// allocate() and free() at once: the bytes of the block that is taken for the moment. Nothing: out of memory.
   [[nodiscard]] std::optional<std::int64_t> allocate_and_free(std::int64_t bytes, std::uint32_t stream = 0);
 
-  /// Gives an allocated block back to the cache; kNoBlock, and what is not allocated, is left alone.
+  /// Gives an allocated block back to the cache; kNoBlock, and what is not allocated, are ignored.
   void free(BlockId block);
 
   /// torch.cuda.empty_cache(): releases every segment, or page of an expandable one, that is wholly free.

@@ -1,6 +1,7 @@
-// Input: a GPU's profile, a software stack, and which of cuDNN's kernels a job loads. Output: what CUDA takes of the
-// GPU before the first tensor: context, driver, loaded libraries. Units: bytes. Source: the profile's figures; where it
-// has none, a rule of thumb (context_by_size()).
+// Input: a GPU's profile, a software stack, and which of cuDNN's kernels a job loads.
+// Output: what CUDA takes of the GPU before the first tensor: context, driver, loaded libraries.
+// Units: bytes.
+// Source: the profile's figures; where it has none, a rule of thumb (context_by_size()).
 #pragma once
 
 #include <string>

@@ -1,8 +1,10 @@
-// Enters: blocks of memory that are free. Leaves: the smallest one that is large enough, the lowest address first.
-// Units: bytes, multiples of 512. The order (size, address) is that of PyTorch's BlockPool; how it is kept is ours:
-// bins of similar size, found by two levels of bitmaps as in TLSF (Masmano et al., ECRTS 2004), and within a bin a
-// treap (Seidel and Aragon, Algorithmica 1996). Bins are nearly always tiny, so that an operation is a few
-// instructions; where very many blocks are of one size it is O(log n).
+// Input: free blocks of memory.
+// Output: the smallest one that is large enough, the lowest address first.
+// Units: bytes, multiples of 512.
+// The order (size, address) is that of PyTorch's BlockPool. The data structure is our own: bins of similar size, found
+// by two levels of bitmaps as in TLSF (Masmano et al., ECRTS 2004), and within a bin a treap (Seidel and Aragon,
+// Algorithmica 1996). Bins are nearly always tiny, so an operation takes a few instructions; with very many blocks of
+// one size it is O(log n).
 #pragma once
 
 #include <array>

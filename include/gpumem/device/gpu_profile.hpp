@@ -1,5 +1,7 @@
-// Enters: a GPU's profile as JSON (models/gpus/*.json, or a user's own). Leaves: GpuProfile, pure data. Units
-// are in the names. A figure that nobody published is absent, never guessed; each one names its source.
+// Input: a GPU's profile as JSON (models/gpus/*.json, or a user's own).
+// Output: GpuProfile, plain data. A figure that nobody published is absent, never guessed. Each figure names its
+// source.
+// Units: in the names.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +30,7 @@ struct ContextFigure {
   std::int64_t lower_bytes = 0;        ///< what was seen on such GPUs, at least; 0: as `bytes`
   std::int64_t upper_bytes = 0;        ///< and at most; 0: as `bytes`
   std::int64_t convolution_bytes = 0;  ///< more, once a convolution has run
-  std::int64_t batch_norm_bytes = 0;   ///< more, once a batch normalisation has run beside convolutions
+  std::int64_t batch_norm_bytes = 0;   ///< more, once a batch normalisation has run in addition to convolutions
   std::string source;
 };
 
@@ -57,7 +59,7 @@ struct ConvolutionWorkspaceRule {
   std::int64_t narrow_channels = 200;             ///< layers up to here are narrow
   std::int64_t narrow_least_inputs = 40;          ///< narrow layers with more input channels split the weight gradient
   std::int64_t narrow_split_bytes = 5 << 20;      ///< in slices of about this many bytes together
-  std::int64_t wide_slices = 4;                   ///< into so many slices in wider layers
+  std::int64_t wide_slices = 4;                   ///< the number of slices in wider layers
   std::int64_t wide_split_most_bytes = 12 << 20;  ///< whose weight has at most this many bytes
   std::int64_t whole_multiple = 32;               ///< wider layers whose channels are multiples of this are not split
   std::string source = "assumed: as fitted for the A100";

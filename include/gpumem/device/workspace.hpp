@@ -1,6 +1,8 @@
-// Enters: a library call's sizes and the GPU. Leaves: the bytes of workspace that it takes from PyTorch's allocator.
-// Units: bytes, pixels a sample and channel. Source of the rule: fitted by this project to GPUMemNet's published CNN
-// runs (A100-40GB, PyTorch 2.x, TF32 allowed); bench/fit says how.
+// Input: a library call's sizes and the GPU.
+// Output: the bytes of workspace that the call takes from PyTorch's allocator.
+// Units: bytes, pixels a sample and channel.
+// Source: this project fitted the rule to GPUMemNet's published CNN runs (A100-40GB, PyTorch 2.x, TF32 allowed);
+// bench/fit says how.
 //
 // cuDNN's tensor-core kernels work on channels-last tensors whose channels are a multiple of four elements. For
 // tensors laid out otherwise the workspace holds copies, and a weight gradient also holds the slices that it is
@@ -56,8 +58,8 @@ struct WorkspaceChoice {
 [[nodiscard]] WorkspaceChoice convolution_workspace(const GpuProfile& gpu, const ConvolutionCall& call);
 
 /// Ways in which cuDNN was seen to decide otherwise, each on some of GPUMemNet's published CNN runs: among the rule and
-/// these, the best for each run is off by about 1 % (the rule alone: 3.4 %), but which one it is, shapes tell only in
-/// part.
+/// these, the best for each run is off by about 1 % (with only the rule: 3.4 %), but which one it is, shapes tell only
+/// in part.
 [[nodiscard]] std::span<const WorkspaceVariant> workspace_variants();
 
 /// cuBLAS' workspace, which each thread that calls it takes once.

@@ -1,5 +1,7 @@
-// Enters: a training job, a GPU and an estimator. Leaves: Advice, what single changes of the job's options would do:
-// each with its estimate, in the order of what they cost the training. Units: as MemoryEstimate has them.
+// Input: a training job, a GPU and an estimator.
+// Output: Advice: what single changes of the job's options would save, each with its estimate. Changes that cost the
+// training least come first.
+// Units: those of MemoryEstimate.
 //
 // A change is one that keeps the model, its data and its effective batch. What it costs is said in words: the order is
 // a judgement (first what costs nothing, then time, then digits of the arithmetic).
@@ -49,7 +51,7 @@ struct ChangeEffect {
 
 struct Advice {
   MemoryEstimate now;                    ///< of the job as it is
-  std::vector<ChangeEffect> single;      ///< each change alone
+  std::vector<ChangeEffect> single;      ///< each change by itself
   std::optional<ChangeEffect> together;  ///< where no single one fits: the cheapest ones, added up until it does
 };
 

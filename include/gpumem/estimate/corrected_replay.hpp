@@ -1,6 +1,6 @@
-// Enters: a job and a GPU. Leaves: what the replay says, corrected by what measured runs say of it. Figures as of
-// Replay; for a job that the corrector was not trained for (another GPU, no convolutions, or unlike its training runs
-// in some feature), the replay's own.
+// Input: a job and a GPU.
+// Output: the replay's figures, corrected by a model that was trained on measured runs. For a job unlike its training
+// runs (another GPU, no convolutions, a feature out of range) the figures are the replay's own.
 //
 // What a replay cannot know is which workspaces cuDNN takes. So the job is replayed under each of a list of ways
 // (device::workspace_variants()), and a small network, trained on measured runs, says how likely each of these replays

@@ -1,5 +1,6 @@
-// Enters: a training job's Analysis and a GPU. Leaves: a MemoryEstimate. The one interface behind which every method
-// stands: it asks the Analysis for the stages that it reads.
+// Input: a training job's Analysis and a GPU.
+// Output: a MemoryEstimate. Every estimation method implements this one interface. It asks the Analysis for the stages
+// that it needs.
 #pragma once
 
 #include <string_view>
@@ -24,11 +25,11 @@ class Estimator {
   [[nodiscard]] virtual std::string_view name() const = 0;
 
   /// The job's memory on this GPU; of a job on several, on each of them. Errors: invalid_argument for a job out of
-  /// range, or on several GPUs where the method is of one; overflow if a size does not fit 64 bits;
+  /// range, or on several GPUs if the method covers only one; overflow if a size does not fit 64 bits;
   /// missing_information where the model says too little for this method.
   [[nodiscard]] core::Result<MemoryEstimate> estimate(analysis::Analysis& analysis,
                                                       const device::GpuProfile& gpu) const;
-  /// The same with an Analysis for this call alone.
+  /// The same with an Analysis for this call only.
   [[nodiscard]] core::Result<MemoryEstimate> estimate(const model::TrainingJob& job,
                                                       const device::GpuProfile& gpu) const;
 

@@ -1,5 +1,5 @@
-// Enters: an estimator's name. Leaves: the estimator. Adding one is one file beside this one and one row in
-// the list of estimators_inl.hpp.
+// Input: an estimator's name.
+// Output: the estimator. To add one: a file here and a row in the list of estimators_inl.hpp.
 #pragma once
 
 #include <memory>

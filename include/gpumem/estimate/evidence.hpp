@@ -1,5 +1,7 @@
-// Input: a job, what its plan is made from, and a GPU. Output: how far such jobs lay from the replay where they were
-// measured, and what an estimate takes as given although nobody measured it. Units: shares of the reserved memory.
+// Input: a job, what its plan is made from, and a GPU.
+// Output: how far such jobs lay from the replay where they were measured, and what an estimate takes as given although
+// nobody measured it.
+// Units: shares of the reserved memory.
 #pragma once
 
 #include <optional>

@@ -1,6 +1,7 @@
-// Enters: a training job, a GPU and an estimator. Leaves: Fit, the largest batch with which the job fits there, or the
-// longest sequence, what it takes, and what one sample or token more would. Units: batch sizes in samples, sequences in
-// tokens.
+// Input: a training job, a GPU and an estimator.
+// Output: Fit: the largest batch that fits on the GPU, or the longest sequence, what it takes, and what one more sample
+// or token would take.
+// Units: batch sizes in samples, sequences in tokens.
 //
 // Need grows with either, though not at every step: an allocator's rounding can make a larger batch fit where a smaller
 // one does not. What is returned is a boundary that was checked on both sides: what is found fits, and one more does

@@ -1,10 +1,11 @@
-// Enters: a training job. Leaves: the memory bin that a trained classifier puts it into: ensembles of small
-// perceptrons, or of Transformer encoders over the sequence of layers. Source: GPUMemNet (itu-rad/GPUMemNet); gpumem's
-// own models are trained anew (models/, each with its card), the published ones can be imported (`gpumem model
-// import`).
+// Input: a training job.
+// Output: the memory bin that a trained classifier predicts. The classifiers are ensembles of small perceptrons, or of
+// Transformer encoders over the sequence of layers.
+// Source: GPUMemNet (itu-rad/GPUMemNet). gpumem trained its own models (models/, each with its card); the published
+// ones can be imported (`gpumem model import`).
 //
 // `lower` and `upper` are the edges of the most likely bin, `expected` is its middle; the probabilities of all bins
-// stand in MemoryEstimate::bins. A figure of a classifier is of the device (what nvidia-smi shows) on the GPU and with
+// are in MemoryEstimate::bins. A figure of a classifier is of the device (what nvidia-smi shows) on the GPU and with
 // the software that its training runs were measured on. A job unlike these, feature by feature, is answered with
 // MemoryEstimate::out_of_domain set.
 #pragma once

@@ -1,4 +1,5 @@
-// Enters: a job. Leaves: Horus' estimate of its device memory, as published, faults included.
+// Input: a job.
+// Output: Horus' estimate of its device memory, as published, including its mistakes.
 //
 // Yeung et al., "Horus: Interference-Aware and Prediction-Based Scheduling in Deep Learning Systems",
 // IEEE TPDS 33(1), 2022:

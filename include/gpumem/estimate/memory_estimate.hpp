@@ -1,4 +1,4 @@
-// Enters: what an estimator computed. Leaves: MemoryEstimate, the one answer that all estimators give.
+// MemoryEstimate: the one answer that all estimators give.
 // Units: bytes.
 #pragma once
 

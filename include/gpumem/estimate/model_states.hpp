@@ -1,6 +1,7 @@
-// Enters: a job. Leaves: what its model states take on each GPU: weights, gradients and the optimizer's state. A lower
-// bound: activations, workspaces, buffers, what the allocator rounds up and the CUDA context are left out. Units:
-// bytes.
+// Input: a job.
+// Output: what its model states take on each GPU: weights, gradients and the optimizer's state. This is a lower bound:
+// it leaves out activations, workspaces, buffers, the allocator's rounding and the CUDA context.
+// Units: bytes.
 //
 //   M = P w + T w + S w
 //

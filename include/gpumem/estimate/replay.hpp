@@ -1,6 +1,8 @@
-// Enters: a job and a GPU. Leaves: what the job will take on it, by replaying its training steps through a model of
-// PyTorch's caching allocator: the step plan's allocations and frees, the libraries' workspaces, and the context.
-// Figures: allocated, reserved (each at its peak), device = context + reserved. Units: bytes.
+// Input: a job and a GPU.
+// Output: what the job will take on the GPU. The training steps are replayed through a model of PyTorch's caching
+// allocator: the step plan's allocations and frees, the libraries' workspaces, and the context. Figures: allocated,
+// reserved (each at its peak), device = context + reserved.
+// Units: bytes.
 //
 // For `lower` and `upper` see allocator_estimate.hpp.
 #pragma once

@@ -1,5 +1,6 @@
-// Enters: the bytes of a model's states. Leaves: the estimate of a formula that counts these and nothing else: a lower
-// bound. Units: bytes on one GPU.
+// Input: the bytes of a model's states.
+// Output: the estimate of a formula that counts only these: a lower bound.
+// Units: bytes on one GPU.
 #pragma once
 
 #include "gpumem/core/checked.hpp"
@@ -11,7 +12,7 @@ namespace gpumem::estimate {
 struct StateBytes {
   core::Checked parameters = 0;
   core::Checked gradients = 0;
-  core::Checked optimizer = 0;  ///< its state, and master weights beside the parameters
+  core::Checked optimizer = 0;  ///< its state, and master weights in addition to the parameters
 };
 
 /// Errors: overflow if the sum does not fit 64 bits.

@@ -1,6 +1,8 @@
-// Enters: a training job's Analysis and a GPU. Leaves: Timeline, the memory of the run from the model's construction to
-// a step that repeats: how much of each kind is held after each event, where most is, and which layers hold it then. A
-// plan of many events is thinned to a number of points that a person can look at; maxima are kept. Units: bytes.
+// Input: a training job's Analysis and a GPU.
+// Output: Timeline, the memory of the run from the model's construction to a step that repeats: how much of each kind
+// is held after each event, where the peak is, and which layers hold the memory then. A plan of many events is thinned
+// to a number of points that a person can look at; maxima are kept.
+// Units: bytes.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +20,7 @@ namespace gpumem::estimate {
 
 using analysis::ByCategory;
 
-/// The state behind one event (or, for memory that one takes and gives back, within it).
+/// The state after one event (or, for memory that one takes and gives back, within it).
 struct TimelinePoint {
   std::size_t event = 0;
   ByCategory allocated{};

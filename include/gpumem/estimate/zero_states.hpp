@@ -1,6 +1,8 @@
-// Enters: a job on N GPUs that train in parallel. Leaves: what its model states take on each of them when ZeRO shares
-// them, by the published formulas, faults included. A lower bound: activations, communication buffers, workspaces, what
-// the allocator rounds up and the CUDA context are left out. Units: bytes.
+// Input: a job on N GPUs that train in parallel.
+// Output: what its model states take on each GPU when ZeRO shares them, by the published formulas, including their
+// mistakes. This is a lower bound: it leaves out activations, communication buffers, workspaces, the allocator's
+// rounding and the CUDA context.
+// Units: bytes.
 //
 //   P  parameters, elements; each tied one once     L  parameters of the largest layer     N Layout::data_parallel
 //

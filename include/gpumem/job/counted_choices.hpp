@@ -1,5 +1,6 @@
-// Enters: the words of a loss, of a kind of checkpointing, of a rank: "mse", "chunked:128", "every:2", "last". Leaves:
-// the fields of a TrainingJob that they stand for, and their words again. Units: whole numbers of 1 or more.
+// Input: the words of a loss, a kind of checkpointing or a rank: "mse", "chunked:128", "every:2", "last".
+// Output: the fields of a TrainingJob that they mean; and the words for these fields.
+// Units: whole numbers of 1 or more.
 #pragma once
 
 #include <array>
@@ -14,7 +15,7 @@
 
 namespace gpumem::job {
 
-/// Digits alone, at `at`, which moves behind them.
+/// Only digits, from `at` on; `at` moves past them.
 [[nodiscard]] inline std::optional<std::int64_t> read_whole(std::string_view text, std::size_t& at) {
   if (at == text.size() || text[at] < '0' || text[at] > '9') return std::nullopt;
   std::int64_t value = 0;
@@ -24,7 +25,7 @@ namespace gpumem::job {
   return value;
 }
 
-/// A name that ends so stands for itself with a number in the place of the N.
+/// A name with this ending is written with a number in place of the N.
 inline constexpr std::string_view kNumberEnding = ":N";
 
 /// Nothing: the text is none of the list.

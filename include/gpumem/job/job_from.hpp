@@ -1,4 +1,6 @@
-// Input: what a user asks for, and a model. Output: the TrainingJob that it means. Units: those of TrainingJob.
+// Input: what a user asks for, and a model.
+// Output: the TrainingJob that it means.
+// Units: those of TrainingJob.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
-// Enters: nothing. Leaves: the list of a job's options, one row each: its names, type, default, choices, help, and
-// where a JobRequest keeps its value. Units: each row's help names them. Every front end is made from this list: the
-// command line and its help, JSON, the C API, Python, the webhook's annotations, Slurm's plugin, the columns of
-// measured runs, and what a report says of a job.
+// The list of a job's options, one row each: names, type, default, choices, help, and the member of JobRequest that
+// holds its value. Every front end is made from this list: the command line and its help, JSON, the C API, Python, the
+// webhook's annotations, Slurm's plugin, the columns of measured runs, and what a report says about a job.
+// Units: each row's help names them.
 //
 // An option that is added needs a row in impl/job_options_inl.hpp, a member of TrainingJob (or of JobRequest) for its
 // value, what the value does, and a keyword argument in src/python/gpumem/_api.py, because type checkers read that.
@@ -36,6 +36,9 @@ using Sizes = std::vector<std::int64_t>;
 using OptionValue = std::variant<bool, std::int64_t, double, std::string, Sizes>;
 using Names = std::vector<std::string_view>;
 
+/// What an option is about: help texts list the options of a group together.
+enum class OptionGroup : std::uint8_t { batch, training, saving_memory, fine_tuning, many_gpus, gpu, answer };
+
 /// Where an option's value is kept.
 struct OptionPlace {
   OptionType type;
@@ -49,17 +52,18 @@ struct OptionPlace {
 };
 
 struct JobOption {
-  std::string_view name;                         ///< in JSON, in Python, as a column: "data_parallel"
+  std::string_view name;  ///< in JSON, in Python, as a column: "data_parallel"
+  OptionGroup group;
   std::string_view flag;                         ///< on a command line, without its dashes: "data-parallel"
   std::array<std::string_view, 2> aliases = {};  ///< other names in JSON and tables; empty: none
-  /// The placeholder of the value in a line of help: "N"; empty for what can stand without a value.
+  /// The placeholder of the value in a line of help: "N"; empty for an option without a value.
   std::string_view value = {};
   std::string_view help;  ///< what it says, in a few words; the choices follow
-  /// What a report says of a job with another value than the default; "%" is the value.
+  /// What a report says about a job with another value than the default; "%" is the value.
   std::string_view remark = {};
   bool after_recording = false;  ///< it can be chosen after the step was recorded
   bool repeats = false;          ///< on a command line it may be given several times: commas part the values
-  bool trains = true;            ///< it says how the job is trained; false: what is asked of it
+  bool trains = true;            ///< it says how the job is trained; false: what is asked about it
   OptionPlace place;
 
   /// Whether this is one of its names in JSON and in tables.
@@ -69,7 +73,7 @@ struct JobOption {
 /// All options, in the order of help texts and reports.
 [[nodiscard]] std::span<const JobOption> job_options();
 
-/// Whether it can stand without a value: a flag or a switch.
+/// Whether it can be written without a value: a flag or a switch.
 [[nodiscard]] constexpr bool stands_alone(OptionType type) {
   return type == OptionType::flag || type == OptionType::switch_or_choice;
 }
@@ -85,22 +89,11 @@ struct JobOption {
 /// the wrong type, with what it must be; and those of set_option.
 [[nodiscard]] core::Status set_option_text(const JobOption& option, JobRequest& request, std::string_view word);
 
-/// "adam", "8", "true", "3x224x224".
-[[nodiscard]] std::string to_text(const OptionValue& value);
-/// Empty where there is none.
-[[nodiscard]] std::string default_text(const JobOption& option);
 [[nodiscard]] bool is_default(const JobOption& option, const JobRequest& request);
 /// Whether set_option() has set it. `option` is one of job_options().
 [[nodiscard]] bool is_given(const JobOption& option, const JobRequest& request);
 /// Options at their defaults count as not given: for front ends that always pass all of them.
 void forget_defaults(JobRequest& request);
-
-/// What a value must be: "must be of the form 3x224x224", or of a choice "choose one of sgd, adam".
-[[nodiscard]] std::string expectation(const JobOption& option);
-/// The help with the choices: "element types: fp32, amp-fp16".
-[[nodiscard]] std::string help_text(const JobOption& option);
-/// What a report says of the option's value: "8 passes a step"; empty for the default.
-[[nodiscard]] std::string remark_on(const JobOption& option, const JobRequest& request);
 
 }  // namespace gpumem::job
 

@@ -1,5 +1,6 @@
-// Enters: what a user asks for, option by option (job_options.hpp). Leaves: JobRequest, all of it in one value
-// (job_from.hpp makes a TrainingJob of it). Units: those of TrainingJob.
+// JobRequest: all that a user asks for, option by option (job_options.hpp), in one value. job_from.hpp makes a
+// TrainingJob from it.
+// Units: those of TrainingJob.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ inline constexpr const char* kDefaultGpu = "a100-40gb";
 inline constexpr const char* kDefaultEstimator = "replay";
 
 /// Which options were given, by their place in the list: a value may be given and be the default. Requests are compared
-/// by their values alone.
+/// only by their values.
 struct GivenOptions {
   std::uint64_t bits = 0;
 

@@ -1,5 +1,7 @@
-// Enters: a row of a table of jobs (CSV). Leaves: in a JobRequest, what its cells say of how the job is trained: a
-// column for each option that a TrainingJob holds, by its name or an alias (job_options.hpp). Units: the options'.
+// Input: a row of a table of jobs (CSV).
+// Output: a JobRequest with what the cells say about how the job is trained. There is a column for each option that a
+// TrainingJob holds, by its name or an alias (job_options.hpp).
+// Units: those of the options.
 #pragma once
 
 #include "gpumem/core/csv.hpp"

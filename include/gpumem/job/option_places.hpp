@@ -1,5 +1,7 @@
-// Enters: a member of TrainingJob or of JobRequest. Leaves: OptionPlace, how a row of the list of options keeps its
-// value there, by the member's type. Units: the option's. For the list of options alone (impl/job_options_inl.hpp).
+// Input: a member of TrainingJob or of JobRequest.
+// Output: OptionPlace: how a row of the list of options reads and writes its value there, by the member's type. Only
+// impl/job_options_inl.hpp uses this.
+// Units: those of the option.
 #pragma once
 
 #include <algorithm>

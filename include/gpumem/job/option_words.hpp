@@ -1,5 +1,6 @@
-// Enters: the word that a user gives an option. Leaves: a value of the option's type, or nothing where it is none.
-// Units: as the option has them.
+// Input: the word that a user gives an option.
+// Output: a value of the option's type, or nothing if the word is not one.
+// Units: those of the option.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,6 @@
-// Enters: the name of a trained model. Leaves: the model, from what the library carries or from a folder. A built-in
-// model is one folder in models/, named ESTIMATOR-NETS: "gpumemnet-mlp-cnn".
+// Input: the name of a trained model.
+// Output: the model, from the library itself or from a folder. A built-in model is one folder in models/, named
+// ESTIMATOR-NETS: "gpumemnet-mlp-cnn".
 #pragma once
 
 #include <span>

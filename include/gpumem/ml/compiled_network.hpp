@@ -1,6 +1,6 @@
-// Enters: a network's shape and its weights as they were trained. Leaves: CompiledNetwork, what a call reads: weights
-// in one array, each at a cache line, norms folded in, small members in groups; and where its results stand in a
-// thread's buffers. float32.
+// Input: a network's shape and its trained weights.
+// Output: CompiledNetwork, what a call reads: weights in one array, each at a cache line, norms folded in, small
+// members in groups; and the places of its results in a thread's buffers. float32.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +38,7 @@ struct LineAllocator {
 
 using Floats = std::vector<float, LineAllocator<float>>;
 
-/// Where a Linear or a norm stands among the weights.
+/// The place of a Linear or a norm among the weights.
 struct LinearAt {
   std::int64_t weight = 0;
   std::int64_t bias = 0;

@@ -1,5 +1,5 @@
-// Enters: facts of a job, and the features that a model's config names. Leaves: the figures that enter its network, and
-// whether they are such as it was trained on.
+// Input: facts of a job, and the features that a model's config names.
+// Output: the figures that go into its network, and whether they lie within what it was trained on.
 //
 // The catalogue below is the one place that says what a feature means; which of them a model reads, in which order and
 // scaled how, is data in its config.json. Names that begin with "gpumemnet." are those of the published models with
@@ -58,7 +58,7 @@ class FeatureReader {
   /// Whether a feature of the model reads this; `replay` also where one reads its variants.
   [[nodiscard]] bool needs(Needs what) const;
 
-  /// Raw figures, as they stand in tables and test vectors.
+  /// Raw figures, as they are in tables and test vectors.
   [[nodiscard]] std::vector<double> raw_features(const JobFacts& facts) const;
   [[nodiscard]] std::vector<std::vector<double>> raw_sequence(const JobFacts& facts) const;
 

@@ -1,7 +1,7 @@
-// Enters: bytes of one of GPUMemNet's six published checkpoints (repository itu-rad/GPUMemNet,
-// Ensemble/trained_models). Leaves: the same network as config and weights of ours. Which of the six it is follows from
-// the names and shapes of its tensors. What enters the networks, raw (they have no scaler), and under names that begin
-// with "gpumemnet." here:
+// Input: bytes of one of GPUMemNet's six published checkpoints (repository itu-rad/GPUMemNet, Ensemble/trained_models).
+// Output: the same network as a config and weights in our format. The names and shapes of its tensors tell which of the
+// six it is.
+// The networks' inputs are raw (they have no scaler). Here their names begin with "gpumemnet.":
 //
 // - mlp4mlp (5 outputs): depth, batch_size, parameters, activations, batch_norm_layers, dropout_layers, activation_sin,
 //   activation_cos

@@ -1,5 +1,7 @@
-// Enters: a training job and the shapes of its layers. Leaves: JobFacts, what features of a job are computed from: one
-// pass over the layers, a few nanoseconds each, no replay. Units: elements a sample, if not said otherwise.
+// Input: a training job and the shapes of its layers.
+// Output: JobFacts, from which a job's features are computed: one pass over the layers, a few nanoseconds each, no
+// replay.
+// Units: elements a sample, unless said otherwise.
 //
 // What backward keeps is told by the ops' rows, roughly, enough for a learned model: their record rules (ops/) decide
 // the replay. A layer of an unknown op, which only lenient reading takes, is of the family `other` and keeps its input.
@@ -54,7 +56,7 @@ struct JobFacts {
   double kept = 0.0;                              ///< outputs that backward reads again, each once
   double largest_output = 0.0;
   double largest_parameters = 0.0;
-  double convolution_operands = 0.0;  ///< of the largest convolution behind the first: input and output
+  double convolution_operands = 0.0;  ///< of the largest convolution after the first: input and output
   ActivationFunction function = ActivationFunction::none;  ///< the most frequent
 
   std::optional<std::array<double, kReplayFigures>> replay;      ///< where a model asks for them

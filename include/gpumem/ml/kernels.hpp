@@ -1,9 +1,9 @@
-// Enters: arrays of float32. Leaves: arrays of float32. The loops in which a network spends its time, written once and
-// compiled for several instruction sets; which one serves is decided when the program runs.
+// Input and output: arrays of float32. The loops in which a network spends its time, written once and compiled for
+// several instruction sets. The program chooses one when it runs.
 //
-// Where nothing else is said, arrays are [unit][lane]: the lanes of a unit stand side by side and are computed
-// together. Lanes are jobs (an ensemble that answers many at once) or positions of a sequence (an encoder). `stride`
-// is the distance from one unit's lanes to the next one's; lanes and stride are multiples of kLaneBlock.
+// Where nothing else is said, arrays are [unit][lane]: the lanes of a unit are side by side and are computed together.
+// Lanes are jobs (an ensemble that answers many at once) or positions of a sequence (an encoder). `stride` is the
+// distance from one unit's lanes to the next one's; lanes and stride are multiples of kLaneBlock.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,7 @@ struct Dense {
 enum class Finish : std::uint8_t {
   store,
   relu,  ///< negative ones are stored as 0
-  add,   ///< they are added to what stands there
+  add,   ///< they are added to what is there
 };
 
 struct LayerNorm {
@@ -57,7 +57,7 @@ struct AttentionHeads {
 
 /// Small perceptrons of one input and one number of outputs, kGroupMembers of them a step. Widths are those of the
 /// levels, input and outputs included; for each level and unit, `weights` has the bias and then the weights of its
-/// inputs, each as kGroupMembers figures side by side. ReLU stands between the levels.
+/// inputs, each as kGroupMembers figures side by side. ReLU is between the levels.
 struct PerceptronGroup {
   const float* weights = nullptr;
   const std::int64_t* widths = nullptr;

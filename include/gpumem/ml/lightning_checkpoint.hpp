@@ -1,6 +1,7 @@
-// Enters: bytes of a PyTorch Lightning checkpoint, a zip archive that torch.save wrote (format version 3, PyTorch 1.6
-// and newer): PREFIX/data.pkl holds the values, PREFIX/data/KEY the elements of each storage, little-endian. Leaves:
-// LightningCheckpoint, the tensors of its "state_dict" by name, as views of these bytes, and what wrote it.
+// Input: bytes of a PyTorch Lightning checkpoint, a zip archive that torch.save wrote (format version 3, PyTorch 1.6
+// and newer): PREFIX/data.pkl holds the values, PREFIX/data/KEY the elements of each storage, little-endian.
+// Output: LightningCheckpoint: the tensors of its "state_dict" by name, as views of these bytes, and the program that
+// wrote it.
 //
 // No code of the file runs (ml/pickle.hpp), and no element is copied until it is asked for.
 #pragma once
@@ -29,7 +30,7 @@ struct StateTensor {
 struct LightningCheckpoint {
   std::string lightning_version;     ///< "2.5.1.post0"
   std::int64_t epoch = 0;            ///< how many were over
-  std::vector<StateTensor> tensors;  ///< in the order of the file; no name stands twice
+  std::vector<StateTensor> tensors;  ///< in the order of the file; no name occurs twice
 };
 
 /// Errors: malformed_input, naming the byte, the zip entry or the tensor. `file` is for messages.

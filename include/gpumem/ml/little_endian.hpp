@@ -1,4 +1,5 @@
-// Enters: bytes of a binary file. Leaves: the numbers that stand in them, least significant byte first.
+// Input: bytes of a binary file.
+// Output: the numbers in them, least significant byte first.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Enters: the shares of components and where they stand. Leaves: quantiles of their mixture: each component is a
-// Laplace distribution around its centre.
+// Input: the shares of components and their centres.
+// Output: quantiles of their mixture. Each component is a Laplace distribution around its centre.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct Mixture {
   [[nodiscard]] double quantile_up_to(double most, double share) const;
 };
 
-/// Where a corrected figure and its range stand, in the units of the centres.
+/// A corrected figure and its range, in the units of the centres.
 struct MixtureRange {
   double lower = 0.0;
   double expected = 0.0;  ///< the median

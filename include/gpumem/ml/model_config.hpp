@@ -1,5 +1,6 @@
-// Enters: text of a config.json. Leaves: ModelConfig, all that is known of a trained model beside its weights
-// (model_config_writer.hpp goes the other way). "format": "gpumem-model", "version": 1:
+// Input: text of a config.json.
+// Output: ModelConfig, all that is known about a trained model except its weights (model_config_writer.hpp goes the
+// other way). The format:
 //
 //   {"format": "gpumem-model", "version": 1, "name": "mlp-cnn", "nets": "cnn",
 //    "network": {"features": 10, "outputs": 6, "sequence": {"length": 119, "columns": 4},       (sequence: may be
@@ -61,12 +62,12 @@ struct FeatureSpec {
   friend bool operator==(const FeatureSpec&, const FeatureSpec&) = default;
 };
 
-/// The component of a mixture that stands at 0.
+/// The component of a mixture that is at 0.
 inline constexpr std::string_view kRuleComponent = "rule";
-/// And one that stands there, too, with a scale of its own: for what no other explains.
+/// Another one at the same place, with a scale of its own: for what no other explains.
 inline constexpr std::string_view kWideComponent = "wide";
 
-/// How far values lay from what cross-validation said of them: quantiles of value less output, one an output.
+/// How far values lay from what cross-validation said about them: quantiles of value less output, one an output.
 struct Residuals {
   std::vector<double> lower = {};
   std::vector<double> upper = {};
@@ -75,7 +76,7 @@ struct Residuals {
   friend bool operator==(const Residuals&, const Residuals&) = default;
 };
 
-/// What the outputs stand for. Just one of the two lists is not empty.
+/// The meaning of the outputs. Exactly one of the two lists is not empty.
 struct Head {
   std::vector<double> edges_mib = {};   ///< outputs are logits of bins between these; one more than outputs, rising
   std::vector<std::string> names = {};  ///< outputs are these values; in a mixture, logits of its components

@@ -1,4 +1,5 @@
-// Enters: ModelConfig. Leaves: its text, a config.json as model_config.hpp describes and reads it.
+// Input: ModelConfig.
+// Output: its text, a config.json as model_config.hpp describes and reads it.
 #pragma once
 
 #include <string>

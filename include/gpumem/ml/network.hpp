@@ -1,4 +1,5 @@
-// Enters: a shape and its weights; then features and a sequence. Leaves: the outputs (logits, or values). float32.
+// Input: a shape and its weights; then features and a sequence.
+// Output: the network's outputs (logits, or values). float32.
 //
 // Immutable once made, so that one network serves any number of threads, each with buffers of its own. A call
 // allocates nothing. BatchNorm is folded into the Linear before it when the network is made (in double precision).

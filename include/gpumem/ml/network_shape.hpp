@@ -1,9 +1,10 @@
-// Enters: nothing; plain data. Leaves: NetworkShape, what a trained network is built of, and the list of tensors that
-// follows from it: their names and shapes in a file of weights. Sizes are elements.
+// NetworkShape: the parts of a trained network, and the list of tensors that follows: their names and shapes in a file
+// of weights. Plain data.
+// Units: elements.
 //
 // One form serves every model here. A branch is an ensemble of small perceptrons over the features; where it has an
-// encoder, the encoder reads the sequence of layers, and what it pools stands before the features. The outputs of all
-// branches are averaged, as those of the members of a branch are.
+// encoder, the encoder reads the sequence of layers, and its pooled output comes before the features. The outputs of
+// all branches are averaged, as those of the members of a branch are.
 //
 //   features ─────────────────────────────┬──► member 0 ─┐
 //   sequence ──► encoder ──► pooled ──► [pooled, features] ──► member 1 ─┴─► mean ──► branch 0 ─┐
@@ -34,7 +35,7 @@ enum class Embedding : std::uint8_t {
 /// What a position of the sequence looks at.
 enum class Attention : std::uint8_t {
   sequence,  ///< all rows that are not padding
-  self,      ///< itself alone: what attention across the batch (batch_first off, GPUMemNet's) comes to for one job
+  self,      ///< only itself: what attention across the batch (batch_first off, GPUMemNet's) comes to for one job
 };
 
 /// How the encoder's positions become one vector.

@@ -1,13 +1,14 @@
-// Enters: a pickle of protocol 2 (docs.python.org/3/library/pickletools) as torch.save writes it. Leaves: Pickle, its
-// values as plain data: numbers, texts, tuples, lists, dicts, and tensors by the name of their storage.
+// Input: a pickle of protocol 2 (docs.python.org/3/library/pickletools) as torch.save writes it.
+// Output: Pickle, its values as plain data: numbers, texts, tuples, lists, dicts, and tensors by the name of their
+// storage.
 //
 // A pickle is a program, and Python's reader calls what it names. This one calls nothing: the few names that a
 // checkpoint needs (kPickleGlobals) have a meaning of their own here, and any other is an error. OrderedDict is a dict,
 // an attribute set on one (BUILD) is dropped, torch._utils._rebuild_tensor_v2 is a tensor.
 //
-// Values lie in one list and name each other by index; what a pickle holds twice stands there once. No value holds
-// itself, and none is nested deeper than kDeepestPickle. Beware that sharing makes a walk over all paths exponential:
-// visit an index once. Memory and time are in proportion to the bytes.
+// Values lie in one list and name each other by index; what a pickle holds twice is there once. No value holds itself,
+// and none is nested deeper than kDeepestPickle. Beware that sharing makes a walk over all paths exponential: visit an
+// index once. Memory and time are in proportion to the bytes.
 #pragma once
 
 #include <array>
@@ -70,7 +71,7 @@ struct PickleValue {
   core::DType dtype = core::DType::float32;  ///< of a storage
   std::int64_t integer = 0;                  ///< integer; boolean: 0 or 1; storage: its elements; global: its row
   double number = 0.0;
-  std::string_view text = {};           ///< text, as it stands in the bytes; storage: its key
+  std::string_view text = {};           ///< text, as it is in the bytes; storage: its key
   std::vector<PickleIndex> items = {};  ///< of a tuple or list; dict: key, value, key, value, ...
 };
 

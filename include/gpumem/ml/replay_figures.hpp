@@ -1,5 +1,7 @@
-// Enters: a job's Analysis and a GPU. Leaves: the figures that the allocator's runs of the job there give to a learned
-// model, with their names, in the order of JobFacts::replay. Units: MiB, if not said otherwise.
+// Input: a job's Analysis and a GPU.
+// Output: the figures that a learned model reads from the allocator's runs of the job on that GPU, and their names, in
+// the order of JobFacts::replay.
+// Units: MiB, unless said otherwise.
 #pragma once
 
 #include <array>
@@ -38,7 +40,7 @@ inline constexpr std::array<model::Named<ReplayFigure>, 8> kReplayFigureNames = 
      {ReplayFigure::fits, "replay.fits"},
      {ReplayFigure::retries, "replay.retries"}}};
 
-/// Behind these: of replays under each of device::workspace_variants(), in this order, ln(reserved / the rule's
+/// After these: of replays under each of device::workspace_variants(), in this order, ln(reserved / the rule's
 /// reserved). Names as the device room has them.
 inline constexpr std::size_t kFirstVariantFigure = kReplayFigureNames.size();
 inline constexpr std::array<std::string_view, 21> kVariantNames = {
@@ -48,7 +50,7 @@ inline constexpr std::array<std::string_view, 21> kVariantNames = {
     "multiple-8",     "first-always", "first-never"};
 static_assert(kFirstVariantFigure + kVariantNames.size() <= kReplayFigures);
 
-/// Of one run by the rule; with Needs::variants also of one more for each way in which convolutions may take other
+/// For one run by the rule; with Needs::variants also of one more for each way in which convolutions may take other
 /// workspaces (without convolutions, and without Needs::variants, their figures are 0). Errors: those of the runs.
 [[nodiscard]] core::Result<std::array<double, kReplayFigures>> replay_figures(
     analysis::Analysis& analysis, const device::GpuProfile& gpu, Needs needs,

@@ -1,6 +1,6 @@
-// Enters: nothing. Leaves: the names of the figures that the time of a training step, by a roofline, gives to a learned
-// model, in the order of JobFacts::roofline. utilisation/step_time.hpp computes them. Units stand with each feature of
-// that name (features.hpp).
+// The names of the figures that a learned model reads from the roofline's time of a training step, in the order of
+// JobFacts::roofline. utilisation/step_time.hpp computes the figures.
+// Units: named with each feature (features.hpp).
 #pragma once
 
 #include <array>

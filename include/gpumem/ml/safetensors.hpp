@@ -1,7 +1,8 @@
-// Enters: bytes of a safetensors file (huggingface.co/docs/safetensors: 8 bytes of header length, little-endian; a JSON
-// object of names to dtype, shape and data_offsets; the data). Leaves: TensorFile, its tensors as values; and the way
-// back. Strict: the offsets are in range, do not overlap and leave no holes, the header is at most 100 MB (as in the
-// format's own reader), dtypes are known, a shape's elements times their size is the length of the data.
+// Input: bytes of a safetensors file (huggingface.co/docs/safetensors: 8 bytes of header length, little-endian; a JSON
+// object of names to dtype, shape and data_offsets; the data).
+// Output: TensorFile, its tensors as values; and from these a file again. Strict: the offsets are in range, do not
+// overlap and leave no holes; the header is at most 100 MB (as in the format's own reader); dtypes are known; a shape's
+// elements times their size is the length of the data.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Enters: a model folder (config.json, model.safetensors). Leaves: TrainedModel, config and network that belong
-// together and give what the config's test vectors say; and the way back to a folder.
+// Input: a model folder (config.json, model.safetensors).
+// Output: TrainedModel: a config and a network that belong together and reproduce the config's test vectors; and from
+// these a folder again.
 #pragma once
 
 #include <span>

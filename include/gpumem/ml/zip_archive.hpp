@@ -1,10 +1,10 @@
-// Enters: bytes of a zip archive (PKWARE's APPNOTE 6.3.10) as torch.save writes it: its entries are stored, not
-// compressed, their data is aligned by padding in extra fields, sizes may stand behind the data, the end record may be
-// one of zip64. Leaves: ZipArchive, the entries' names and data, as views of these bytes.
+// Input: bytes of a zip archive (PKWARE's APPNOTE 6.3.10) as torch.save writes it: its entries are stored, not
+// compressed; padding in extra fields aligns their data; sizes may follow the data; the end record may be one of zip64.
+// Output: ZipArchive, the entries' names and data, as views of these bytes.
 //
 // Strict, for the file may come from anywhere: what is compressed, encrypted, split or followed by a comment is
 // refused; so are a local header that says something else than the central directory, entries that overlap or leave the
-// file, a name that stands twice, and data whose CRC-32 is another.
+// file, a name that occurs twice, and data whose CRC-32 is another.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,5 @@
-// Enters: nothing. Leaves: the words for what of a model is trained and how the rest is held: adapters on a frozen base
-// (LoRA), quantised weights, and how one layer's weights lie in memory. adapt/ turns a job's options into these.
-// Units: one value a layer.
+// The words for which part of a model is trained and how the rest is held: adapters on a frozen base (LoRA), quantised
+// weights, and how one layer's weights are laid out in memory. adapt/ turns a job's options into these.
 #pragma once
 
 #include <array>
@@ -75,7 +74,7 @@ inline constexpr std::array<Named<BaseType>, 4> kBaseTypes = {
 struct WeightStorage {
   std::optional<core::DType> dtype = {};  ///< nothing: the type that the job's precision gives
   Quantization quantization = Quantization::none;
-  /// Of four bits: bitsandbytes before 0.43.2, whose product keeps its input, and weights that were quantised from
+  /// For four bits: bitsandbytes before 0.43.2, whose product keeps its input, and weights that were quantised from
   /// float16, so that they are made whole in float16 and then cast.
   bool older_four_bits = false;
   bool float8 = false;      ///< a product with the weight copies both of its operands to eight bits

@@ -1,5 +1,5 @@
-// Enters: what a summary says of a layer beyond its shape (kernel_size=(3, 3), bias=False, ...).
-// Leaves: named values, under PyTorch's keyword names whatever the format they came from.
+// Input: what a summary says about a layer in addition to its shape (kernel_size=(3, 3), bias=False, ...).
+// Output: named values. Their names are PyTorch's keywords, whatever the format was.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,7 @@ class Attributes {
   [[nodiscard]] std::optional<std::int64_t> integer(std::string_view name) const;
   /// The value if it is there and a boolean; `otherwise` if not.
   [[nodiscard]] bool flag(std::string_view name, bool otherwise) const;
-  /// Element `axis` of a list, or the integer that stands for every axis (kernel_size=3).
+  /// Element `axis` of a list, or the integer that holds for every axis (kernel_size=3).
   [[nodiscard]] std::optional<std::int64_t> per_axis(std::string_view name, std::size_t axis) const;
 
  private:

@@ -1,5 +1,6 @@
-// Enters: layers, one after the other, from a format or from a program. Leaves: a ModelGraph in which
-// every edge points backwards, every size is positive and every total fits 64 bits, or the first error.
+// Input: layers, one after the other, from a format's reader or from a program.
+// Output: a ModelGraph in which every edge points backwards, every size is positive and every total fits 64 bits; or
+// the first error.
 #pragma once
 
 #include <array>
@@ -48,11 +49,11 @@ class GraphBuilder {
   /// The same with these attributes, which it moves from, in place of the spec's.
   LayerIndex add(LayerSpec spec, std::vector<Attribute>&& attributes);
 
-  /// Layers added from now on stand in this container, until close_scope().
+  /// Layers added from now on are in this container, until close_scope().
   void open_scope(std::string_view name, std::string_view class_name);
   void close_scope();
 
-  /// The layers added last stand in a container of this class, which leaves this shape; where it began is not known.
+  /// The layers added last are in a container of this class, which leaves this shape; where it began is not known.
   void mark_block(std::string_view class_name, const core::Shape& output);
 
   /// The container that is open now; 0 is the model itself.
@@ -94,7 +95,7 @@ class GraphBuilder {
     using is_transparent = void;
     std::size_t operator()(std::string_view name) const { return std::hash<std::string_view>()(name); }
   };
-  /// Where each name stands in an array of names. Few names make most layers of a summary: those seen last are looked
+  /// Where each name is in an array of names. Few names make most layers of a summary: those seen last are looked
   /// at before any hash is made.
   struct NameIndex {
     std::unordered_map<std::string, std::uint32_t, NameHash, std::equal_to<>> all;

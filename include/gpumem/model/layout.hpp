@@ -1,5 +1,6 @@
-// Enters: nothing. Leaves: Layout, how a job is spread over GPUs, in the terms of Megatron and torchtitan, and the
-// names that people write. What of it can be, and which rank holds what, is parallel/'s. Units: GPUs, counts.
+// Layout: how a job is spread over GPUs, in the terms of Megatron and torchtitan, and the names that people write.
+// parallel/ decides which layouts are possible and which rank holds what.
+// Units: GPUs, counts.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 
 namespace gpumem::model {
 
-/// Who of the ranks that train on other samples holds which parameters, gradients and states.
+/// Which data parallel rank holds which parameters, gradients and states.
 enum class Shardings : std::uint8_t {
   none,                   ///< nothing is said
   ddp,                    ///< all of each rank has them (DistributedDataParallel)
@@ -72,7 +73,7 @@ struct Layout {
   std::int64_t zero_reduce_bucket = 500'000'000;      ///< of gradients that are reduced together
   std::int64_t zero_prefetch_bucket = 50'000'000;     ///< of parameters that are gathered ahead
   std::int64_t zero_persistence_threshold = 100'000;  ///< parameters that have no more stay whole
-  std::int64_t zero_reuse_distance = 1'000'000'000;   ///< what is called again before so many others' stays gathered
+  std::int64_t zero_reuse_distance = 1'000'000'000;   ///< a unit needed again within this many elements stays gathered
 
   friend bool operator==(const Layout&, const Layout&) = default;
 };

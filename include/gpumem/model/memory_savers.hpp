@@ -1,6 +1,6 @@
-// Enters: nothing. Leaves: what a job may choose to take less memory, each a list of choices with the names that people
-// write: what of the activations backward computes again, how a language model's loss is computed, which attention
-// runs, what is kept on the host. Units: counts of layers and of positions.
+// The choices of a job that save memory, each a list with the names that people write: which activations backward
+// computes again, how a language model's loss is computed, which attention runs, what is kept on the host.
+// Units: counts of layers and of positions.
 //
 // A choice whose name ends in ":N" has a number: "every:2".
 #pragma once
@@ -28,7 +28,7 @@ enum class Checkpoints : std::uint8_t {
   first,                ///< the first N blocks (Megatron's --recompute-method block)
   every,                ///< the Nth, 2Nth, ... block (torchtitan's selective_ac_option)
   selective_op,         ///< all of a block but every other matrix product and the attention (torchtitan's "op")
-  selective_attention,  ///< the attention alone (Megatron's --recompute-granularity selective)
+  selective_attention,  ///< only the attention (Megatron's --recompute-granularity selective)
   selective_modules,    ///< every module of these names, such as mlp+self_attn
 };
 struct CheckpointPolicy {
@@ -73,7 +73,7 @@ inline constexpr std::array<Named<AttentionBackend>, 3> kAttentionBackends = {
 /// What is kept in the host's memory.
 enum class Offload : std::uint8_t {
   none,
-  activations,  ///< what backward reads, but for parameters (torchtune's OffloadActivations without streams)
+  activations,  ///< what backward reads, except parameters (torchtune's OffloadActivations without streams)
   optimizer,    ///< states and masters; the step runs on the host (DeepSpeed's DeepSpeedCPUAdam)
   parameters,   ///< and shards of parameters and gradients (CPUOffloadPolicy, CPUOffload, offload_param)
 };

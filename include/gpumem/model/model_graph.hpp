@@ -1,8 +1,9 @@
-// Enters: layers from a GraphBuilder. Leaves: ModelGraph, the one normal form that every format becomes
-// and every estimator reads. Units: parameters are elements, shapes are elements with batch size N.
+// Input: layers from a GraphBuilder.
+// Output: ModelGraph, the one normal form: every format is read into it and every estimator reads it.
+// Units: parameters are elements, shapes are elements with batch size N.
 //
 // A million-row summary becomes a million layers, so a Layer is a small fixed record, and what varies in
-// length (names, shapes, edges, attributes) stands in arrays that the graph owns.
+// length (names, shapes, edges, attributes) is in arrays that the graph owns.
 #pragma once
 
 #include <algorithm>
@@ -37,14 +38,14 @@ inline constexpr std::string_view kUnknownOp = "unknown";
 /// A module of a class that no op describes, whose output is known and whose layers are not: what it keeps is a guess
 /// with bounds (connect/opaque.hpp).
 inline constexpr std::string_view kOpaqueOp = "opaque";
-/// Parameters that a container holds beside its children's: no computation of its own that we can see. With an
+/// Parameters that a container holds in addition to its children's: no computation of its own that we can see. With an
 /// attribute "shape" it is the tensor itself, which other layers read.
 inline constexpr std::string_view kParameterOp = "parameter";
-/// A tensor that stands beside the parameters and gets no gradient: a buffer, a mask, token positions.
+/// A tensor that is not a parameter and gets no gradient: a buffer, a mask, token positions.
 inline constexpr std::string_view kConstantOp = "constant";
 
-/// What tensor parallel ranks share of a layer, in the terms of Megatron and torchtitan. Who writes a model's forward()
-/// knows it; of a graph without it nothing can be split.
+/// How tensor parallel ranks split a layer, in the terms of Megatron and torchtitan. The author of a model's forward()
+/// knows it; a graph without this information cannot be split.
 enum class TensorSplit : std::uint8_t {
   whole,       ///< every rank has all of it
   columns,     ///< of a linear layer's output features: each rank makes some of them
@@ -56,7 +57,7 @@ enum class TensorSplit : std::uint8_t {
 
 struct Layer {
   Slice name;                    ///< the layer's own name, in the text array
-  std::uint32_t scope = 0;       ///< the container it stands in; 0 is the model itself
+  std::uint32_t scope = 0;       ///< the container it is in; 0 is the model itself
   std::uint32_t class_name = 0;  ///< index into ModelGraph::class_names()
   std::uint32_t op = 0;          ///< index into ModelGraph::ops()
   std::uint32_t line = 0;        ///< 1-based line in the summary; 0: not from a file
@@ -66,7 +67,8 @@ struct Layer {
   std::int64_t parameters = 0;       ///< elements that this layer holds, tied ones included
   std::int64_t tied_parameters = 0;  ///< those of them that an earlier layer holds already
   bool frozen = false;               ///< not trained: no gradient, no optimizer state
-  /// The model hands it out beside what the loss reads (keys and values of a cache): it lives as long as the outputs.
+  /// The model returns it in addition to what the loss reads (keys and values of a cache): it lives as long as the
+  /// outputs.
   bool returned = false;
   /// No row of the summary shows it: connect/ found it between the layers that are shown, such as a sum.
   bool inferred = false;
@@ -82,7 +84,7 @@ struct GraphInput {
   friend bool operator==(const GraphInput&, const GraphInput&) = default;
 };
 
-/// A container that layers stand in; scope 0 is the model itself.
+/// A container that layers are in; scope 0 is the model itself.
 struct Scope {
   std::uint32_t parent = 0;
   Slice name;
@@ -90,14 +92,14 @@ struct Scope {
   std::uint32_t last = UINT32_MAX;  ///< the last scope opened inside it; UINT32_MAX: never closed
 };
 
-/// A container whose row stands behind those of its layers (torchsummary): its last layer is known, its first is not.
+/// A container whose row follows those of its layers (torchsummary): its last layer is known, its first is not.
 struct BlockMark {
   std::uint32_t class_name = 0;  ///< index into ModelGraph::class_names()
-  std::uint32_t layers = 0;      ///< how many layers of the graph stand before the row
+  std::uint32_t layers = 0;      ///< how many layers of the graph come before the row
   core::Shape output;            ///< as printed
 };
 
-/// What a summary's foot says of one sample of the model's input: "Input size (MB): 0.57", rounded as it is.
+/// What a summary's foot says about one sample of the model's input: "Input size (MB): 0.57", rounded as it is.
 struct PrintedInput {
   std::int64_t least_bytes = 0;
   std::int64_t most_bytes = 0;
@@ -137,7 +139,7 @@ class ModelGraph {
   /// "encoder.layer.0.attention.query"; a path of more than 200 bytes is shortened at its front.
   [[nodiscard]] std::string path(const Layer& layer) const;
 
-  /// Containers printed behind their layers, in this order; none where scopes tell.
+  /// Containers printed after their layers, in this order; none where scopes tell.
   [[nodiscard]] std::span<const BlockMark> block_marks() const { return block_marks_; }
   [[nodiscard]] std::string_view class_name(const BlockMark& mark) const { return class_names_[mark.class_name]; }
   [[nodiscard]] std::string_view class_name(const Scope& scope) const { return class_names_[scope.class_name]; }

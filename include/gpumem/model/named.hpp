@@ -1,5 +1,5 @@
-// Enters: a list of choices, one row a value with the name that people write. Leaves: the name of a value, and the
-// value of a name. Units: none.
+// Input: a list of choices, one row a value with the name that people write.
+// Output: the name of a value, and the value of a name.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// Input: one row an op, written in ops/. Output: what every room may ask of an op: the class names that frameworks
-// print for it, what its printed arguments are called, how many parameters follow from them, what kind of work it does.
-// No other file lists ops by their names. Shapes and memory are the business of ops/.
+// Input: one row an op, written in ops/.
+// Output: what every room may ask about an op: the class names that frameworks print for it, what its printed arguments
+// are called, how many parameters follow from them, what kind of work it does. No other file lists ops by their names.
+// Shapes and memory are the business of ops/.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +19,8 @@ namespace gpumem::model {
 
 using Names = std::span<const std::string_view>;
 
-/// How many parameters follow from an op's attributes alone; nothing if they say too little. The count
-/// may be invalid: the attributes of an unchecked file can multiply beyond 64 bits.
+/// How many parameters follow from only an op's attributes; nothing if they say too little. The count may be invalid:
+/// the attributes of an unchecked file can multiply beyond 64 bits.
 using ParameterCount = std::optional<core::Checked> (*)(const Attributes&);
 
 /// What kind of work an op does.
@@ -91,7 +92,7 @@ struct OpTraits {
   ParameterCount parameters = nullptr;  ///< null: the op never holds parameters
   /// Its parameters are not called weight and bias, so torchsummary prints 0 for them.
   bool parameters_of_other_names = false;
-  Names torch_endings = {};  ///< endings of class names that stand for it: "RMSNorm" in "Gemma3RMSNorm"
+  Names torch_endings = {};  ///< endings of class names that mean it: "RMSNorm" in "Gemma3RMSNorm"
   /// Classes that only print(model) shows on one line: a table has rows for their parts, or the name is a common one.
   Names tree_classes = {};
   /// Blocks that a table cut at a depth shows on one line, with their output and the parameters of all their layers.

@@ -1,5 +1,6 @@
-// Enters: which optimizer trains a model. Leaves: its row, all that gpumem knows of it: its name, what it keeps of each
-// parameter, the temporaries of its step, and the kernels of that step. Every other place reads the row.
+// Input: which optimizer trains a model.
+// Output: its row, all that gpumem knows about it: its name, what it keeps of each parameter, the temporaries of its
+// step, and the kernels of that step. All other code reads the row.
 // Units: tensors of a parameter's size and type, unless a field says otherwise.
 // Source: torch.optim of PyTorch 2.x, each in the file that its row names; 1.13 has the same single-tensor forms.
 // bitsandbytes' optimizers are one kernel a parameter, without temporaries.
@@ -58,7 +59,7 @@ struct OptimizerRow {
   int states = 0;  ///< kept of each parameter
   StateShape state_shape = StateShape::whole;
   StateMade state_made = StateMade::first_step;
-  int scalars = 0;     ///< float32 scalars beside them (step counts): on the GPU only under the fused form
+  int scalars = 0;     ///< float32 scalars in addition (step counts): on the GPU only under the fused form
   bool paged = false;  ///< states of 100,000 elements or more are in unified memory, outside of PyTorch's allocator
 
   int foreach_temporaries = 0;     ///< of all parameters at once
@@ -206,7 +207,7 @@ inline constexpr std::array kOptimizerRows = {
     // Its matrices are turned by Newton and Schulz' steps, in bfloat16; all else is AdamW's.
     OptimizerRow{.value = Optimizer::muon,
                  .name = "muon",
-                 .source = "torch/optim/_muon.py of 2.9, AdamW for what is no matrix",
+                 .source = "torch/optim/_muon.py of 2.9, AdamW for parameters that are not matrices",
                  .states = 2,
                  .state_shape = OptimizerRow::StateShape::of_matrices,
                  .single_temporaries = 3,
@@ -309,7 +310,7 @@ inline constexpr std::array kOptimizerRows = {
   return (halves ? elements / 2 : elements) + figures;
 }
 
-/// The names alone, as the other choices of a job have them.
+/// Only the names, as the other choices of a job have them.
 inline constexpr auto kOptimizers = [] {
   std::array<Named<Optimizer>, kOptimizerRows.size()> names{};
   for (std::size_t index = 0; index < names.size(); ++index) {

@@ -1,5 +1,6 @@
-// Input: what gpumem.record wrote of a training step (summary/recording.hpp reads it). Output: StepRecording, every
-// kernel call and every storage of the steps, with sizes as expressions in the batch size and the sequence length.
+// Input: what gpumem.record wrote of a training step (summary/recording.hpp reads it).
+// Output: StepRecording, every kernel call and every storage of the steps, with sizes as expressions in the batch size
+// and the sequence length.
 // Units: elements; storages in bytes.
 #pragma once
 
@@ -143,14 +144,14 @@ struct StepRecording {
   [[nodiscard]] bool follows_sequence() const { return axes.size() > 1; }
 };
 
-/// What is said of an option, named by its flag, that a recorded step has as it ran.
+/// What is said about an option, named by its flag, that a recorded step has as it ran.
 [[nodiscard]] inline std::string fixed_by_recording(std::string_view flag) {
   return "a recording holds how its step ran, and --" + std::string(flag) +
          " cannot be changed afterwards; record again with it";
 }
-/// What is said of another form of an optimizer that is not among model::kOptimizers.
+/// What is said about another form of an optimizer that is not among model::kOptimizers.
 inline constexpr std::string_view kUnknownRecordedOptimizer =
-    "the recorded optimizer is not known, so neither is another form of it; name one with --optimizer";
+    "the recorded optimizer is not known, so another form of it cannot be planned; name one with --optimizer";
 
 }  // namespace gpumem::model
 

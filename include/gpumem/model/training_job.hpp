@@ -1,5 +1,6 @@
-// Enters: a model and how it is trained. Leaves: TrainingJob, all that an estimator may ask about a job.
-// Defaults are PyTorch's. Units: batch size in samples, sequence length in tokens.
+// Input: a model and how it is trained.
+// Output: TrainingJob, all that an estimator may ask about a job. Defaults are PyTorch's.
+// Units: batch size in samples, sequence length in tokens.
 #pragma once
 
 #include <array>
@@ -33,7 +34,7 @@ enum class Precision : std::uint8_t {
 
 enum class Loss : std::uint8_t { cross_entropy, mse, bce_with_logits };
 
-/// The names used on the command line and in JSON, one row a value; kOptimizers stands in optimizers.hpp.
+/// The names used on the command line and in JSON, one row a value; kOptimizers is in optimizers.hpp.
 inline constexpr std::array<Named<Precision>, 7> kPrecisions = {{{Precision::fp32, "fp32"},
                                                                  {Precision::fp32_strict, "fp32-strict"},
                                                                  {Precision::amp_fp16, "amp-fp16"},
@@ -78,17 +79,17 @@ struct TrainingJob {
   Optimizer optimizer = Optimizer::adam;
   Precision precision = Precision::fp32;
   Loss loss = Loss::cross_entropy;
-  LossForm loss_form = {};                 ///< of a language model's cross entropy
-  bool foreach = true;                     ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
-  bool fused = false;                      ///< the optimizer's fused form
-  bool weight_decay = false;               ///< the optimizer decays the weights: some copy the gradients for it
+  LossForm loss_form = {};    ///< of a language model's cross entropy
+  bool foreach = true;        ///< the optimizer's multi-tensor form, PyTorch's default on CUDA
+  bool fused = false;         ///< the optimizer's fused form
+  bool weight_decay = false;  ///< the optimizer decays the weights: some optimizers copy the gradients to do so
   std::int64_t gradient_accumulation = 1;  ///< forward-backward passes a step
   Layout layout = {};                      ///< GPUs that train together, each on batches of `batch_size` of its own
   bool activation_checkpointing = false;
   CheckpointPolicy checkpoints = {};  ///< what activation checkpointing computes again
   AttentionBackend attention = AttentionBackend::sdpa;
   Offload offload = Offload::none;
-  Loop loop = Loop::script;  ///< what holds the outputs; `zero_grad` is beside it
+  Loop loop = Loop::script;  ///< what holds the outputs; `zero_grad` is set apart from it
   Transformers transformers = Transformers::v4_48;
   BatchLengths batch_lengths = BatchLengths::alike;
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
@@ -96,7 +97,7 @@ struct TrainingJob {
   bool cudnn_benchmark = false;  ///< torch.backends.cudnn.benchmark: cuDNN tries its kernels and takes the fastest
   bool compile = false;          ///< torch.compile: kernels are fused, and less is kept for backward
   bool prefetch = false;         ///< the next batch is copied to the GPU, on a stream of its own, before a step begins
-  /// Of a recording: `optimizer` trains in place of the recorded one.
+  /// For a recording: `optimizer` replaces the recorded one.
   bool replaces_optimizer = false;
   std::string software = {};  ///< the stack it runs on, as the GPU's profile names it; empty: the profile's first
   /// Samples in an epoch: tells how large its last batch is. Nothing: every batch is full (drop_last).
@@ -107,7 +108,7 @@ struct TrainingJob {
   bool validation_pass = false;
   /// What a summary does not say is an error, not a guess.
   bool strict = false;
-  std::string freeze = {};                ///< patterns of names, parted by commas: these are not trained
+  std::string freeze = {};                ///< patterns of names, separated by commas: these are not trained
   std::string train = {};                 ///< likewise: these are; where nothing is frozen by name, no others
   std::optional<std::int64_t> lora = {};  ///< the rank of adapters on a frozen base; nothing: there are none
   std::string lora_targets = {};          ///< "q_proj+v_proj", "all-linear"; empty: the usual ones of the model

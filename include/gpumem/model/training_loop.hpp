@@ -1,8 +1,9 @@
-// Enters: which program trains a model. Leaves: its row, all that gpumem knows of that loop: what its names hold when
-// forward, backward and the step are through, and where it zeroes gradients. Every other place reads the row.
-// Units: none. Source: the file that each row names.
+// Input: which program trains a model.
+// Output: its row, all that gpumem knows about that loop: which tensors its variables still hold after forward,
+// backward and the step, and where it zeroes gradients. All other code reads the row.
+// Source: the file that each row names.
 //
-// A loop has three moments at which it lets go of what the model handed out (logits, keys and values): when the next
+// A loop has three moments at which it releases what the model returned (logits, keys and values): when the next
 // forward pass has made new ones, when its function that calls the model returns, or in forward as soon as the loss
 // stands. The loss lives through backward under each of them.
 #pragma once
@@ -16,8 +17,8 @@
 
 namespace gpumem::model {
 
-/// Where in an iteration optimizer.zero_grad() is called: it decides whether the last step's gradients still
-/// stand while the forward pass runs.
+/// Where in an iteration optimizer.zero_grad() is called: it decides whether the last step's gradients still are held
+/// while the forward pass runs.
 enum class ZeroGrad : std::uint8_t {
   step_start,       ///< first of all, before the batch arrives
   before_forward,   ///< when the batch has arrived
@@ -25,7 +26,7 @@ enum class ZeroGrad : std::uint8_t {
   step_end,         ///< after the optimizer's step
 };
 
-/// The type in which what the model returns is handed out.
+/// The type in which what the model returns is returned.
 enum class OutputType : std::uint8_t {
   own,
   float_under_autocast,  ///< a copy (accelerate 1.0, accelerator.py: prepare_model, convert_outputs_to_fp32)
@@ -39,15 +40,15 @@ struct LoopRow {
   std::string_view name;    ///< on the command line, in JSON, C, Python and tables of runs
   std::string_view source;  ///< the code that the row follows
   /// `outputs` and `loss` are names of the script, bound again in the next iteration. False: the outputs go when the
-  /// loss stands, and of the loss a detached number is left after backward.
+  /// loss is held; after backward only a detached number is left of the loss.
   bool keeps_outputs = true;
   ZeroGrad zero_grad = ZeroGrad::before_forward;  ///< unless the job says another place
-  bool caches = true;    ///< its models hand out keys and values, as transformers' do where use_cache is on
+  bool caches = true;    ///< its models return keys and values, as transformers' do where use_cache is on
   bool upcasts = false;  ///< a chunked loss is computed of float32 logits
-  /// With float32 masters: each gradient is added to a float32 main gradient, in a buffer that stands all the time, and
-  /// the optimizer is one kernel.
+  /// With float32 masters: each gradient is added to a float32 main gradient, in a buffer that is never freed, and the
+  /// optimizer is one kernel.
   bool main_gradients = false;
-  std::int64_t workspace = 0;  ///< bytes that its layers' library keeps for its products, beside PyTorch's own
+  std::int64_t workspace = 0;  ///< bytes that its layers' library keeps for its products, in addition to PyTorch's own
   OutputType outputs = OutputType::own;
   /// The model is the program's own code (litgpt/model.py, litgpt/lora.py), not transformers'.
   bool own_model = false;
@@ -96,7 +97,7 @@ inline constexpr std::array kLoopRows = {
 
 [[nodiscard]] constexpr const LoopRow& row_of(Loop loop) { return kLoopRows[static_cast<std::size_t>(loop)]; }
 
-/// The names alone, as the other choices of a job have them.
+/// Only the names, as the other choices of a job have them.
 inline constexpr auto kLoops = [] {
   std::array<Named<Loop>, kLoopRows.size()> names{};
   for (std::size_t index = 0; index < names.size(); ++index) {
@@ -113,7 +114,7 @@ inline constexpr std::array<Named<BatchLengths>, 2> kBatchLengths = {
 
 /// The release of transformers whose models compute the loss. It decides which name the logits have while the loss is
 /// computed: up to 4.45 `logits = logits.float()` in forward() takes the name from those in lower precision, and the
-/// float32 ones are handed out; from 4.46 on the cast is in loss/loss_utils.py, and forward() holds the first ones.
+/// float32 ones are returned; from 4.46 on the cast is in loss/loss_utils.py, and forward() holds the first ones.
 enum class Transformers : std::uint8_t { v4_45, v4_48 };
 inline constexpr std::array<Named<Transformers>, 2> kTransformers = {
     {{Transformers::v4_45, "4.45"}, {Transformers::v4_48, "4.48"}}};

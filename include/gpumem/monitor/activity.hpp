@@ -1,5 +1,6 @@
-// Enters: a GPU or a MIG slice, as NVML names it. Leaves: Activity, its mean SM activity over the time that it was
-// watched, and where that figure is from. Units: shares from 0 to 1.
+// Input: a GPU or a MIG slice, by its NVML handle.
+// Output: Activity: its mean SM activity over the time that it was watched, and where that figure comes from.
+// Units: shares from 0 to 1.
 //
 // NVML's GPM (GPU performance monitoring; Hopper and later) counts the SMs that were busy between two samples, which
 // must lie more than 100 ms apart. Without it there is the share of time in which any kernel ran, as nvidia-smi prints:

@@ -1,7 +1,7 @@
-// Enters: Machine, the GPUs of this machine. Leaves: place::Server, on which a policy decides. GPUs get the profile of
-// their name, as far as one is known. What nobody may use is left out: GPUs of compute mode "prohibited". On a GPU of
-// mode "exclusive process" that has a process, that process stands as a job that is to be alone; where MPS runs it is
-// MPS' server, whose clients share the GPU.
+// Input: Machine, the GPUs of this machine.
+// Output: place::Server, which a policy reads. A GPU gets the profile of its name if one is known. GPUs of compute mode
+// "prohibited" are left out: nobody may use them. If a GPU of mode "exclusive process" has a process, that process
+// counts as a job that must run by itself. With MPS this process is MPS' server, and its clients share the GPU.
 #pragma once
 
 #include <chrono>

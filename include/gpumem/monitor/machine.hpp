@@ -1,5 +1,6 @@
-// Enters: what the driver says of the GPUs of this machine. Leaves: Machine, plain values. A MIG slice is a GPU of its
-// own, and the GPU that it is a part of is left out. Units: bytes; shares of the GPU from 0 to 1.
+// Input: what the driver says about the GPUs of this machine.
+// Output: Machine, plain values. A MIG slice is a GPU of its own, and the GPU that it is a part of is left out.
+// Units: bytes; shares of the GPU from 0 to 1.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ struct GpuProcess {
   std::optional<core::Bytes> used;  ///< none where the driver hides it, or tells more than the GPU has
 };
 
-/// Where a figure of SM activity is from. The names stand in server.json.
+/// Where a figure of SM activity is from. The names are in server.json.
 enum class ActivitySource : std::uint8_t {
   none,
   utilisation,  ///< the share of time in which any kernel ran, as nvidia-smi prints it: at least the SM activity

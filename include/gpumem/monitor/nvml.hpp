@@ -1,6 +1,7 @@
-// Enters: NVIDIA's driver, through its management library. Leaves: Machine: the GPUs of this machine as they are now,
-// with their processes, and how busy they were over a window. What one GPU or one function does not tell is left out
-// with a warning; only a driver that does not answer at all is an error.
+// Input: NVIDIA's driver, through its management library.
+// Output: Machine: the GPUs of this machine as they are now, with their processes, and how busy they were over a
+// window. If one GPU or one function does not answer, it is left out with a warning. It is an error only if the driver
+// does not answer at all.
 #pragma once
 
 #include <chrono>

@@ -1,7 +1,9 @@
-// Enters: the path of NVIDIA's management library, or nothing: "libnvidia-ml.so.1", which every driver for Linux
-// installs. Leaves: NvmlLibrary, its functions, loaded when the program runs, so that nothing here needs a driver to be
-// built. Source: NVIDIA, "NVML API Reference Guide" (nvml.h of CUDA 11.0 to 13.0), from which the few declarations
-// below are; the structs' layouts never change, a new one gets a new name.
+// Input: the path of NVIDIA's management library, or nothing: "libnvidia-ml.so.1", which every driver for Linux
+// installs.
+// Output: NvmlLibrary, its functions. They are loaded when the program runs, so nothing here needs a driver to be
+// built.
+// Source: NVIDIA, "NVML API Reference Guide" (nvml.h of CUDA 11.0 to 13.0), from which the few declarations below are
+// taken. The structs' layouts never change; a new layout gets a new name.
 #pragma once
 
 #include <cstdint>
@@ -124,7 +126,7 @@ class NvmlLibrary {
 
   [[nodiscard]] const Functions& functions() const { return functions_; }
   [[nodiscard]] const std::string& path() const { return path_; }
-  /// What NVML says of one of its codes.
+  /// What NVML says about one of its codes.
   [[nodiscard]] std::string words(int code) const;
 
  private:

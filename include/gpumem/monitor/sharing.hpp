@@ -1,12 +1,13 @@
-// Enters: what a job is expected to take, and whether an MPS control daemon runs. Leaves: how the job shares its GPUs
-// with others, as variables for its environment. With MPS, kernels of several processes run side by side, and each
-// client is held to a part of the SMs and of the memory; without, the driver gives processes the GPU in turns, and
-// nothing is set. Source: NVIDIA, "Multi-Process Service", appendix "Environment Variables":
+// Input: what a job is expected to take, and whether an MPS control daemon runs.
+// Output: how the job shares its GPUs with others, as variables for its environment. With MPS, kernels of several
+// processes run at the same time, and each client is held to a part of the SMs and of the memory. Without MPS the
+// driver gives processes the GPU in turns, and nothing is set.
+// Source: NVIDIA, "Multi-Process Service", appendix "Environment Variables":
 // - CUDA_MPS_PIPE_DIRECTORY, by default /tmp/nvidia-mps, has the daemon's "control" and "nvidia-cuda-mps-control.pid".
-// - CUDA_MPS_ACTIVE_THREAD_PERCENTAGE is an upper limit of SMs for a client, not a reservation. NVIDIA advises twice
-//   an equal share, so that clients fill what others leave; here it is twice the expected SM activity.
-// - CUDA_MPS_PINNED_DEVICE_MEM_LIMIT limits what a client can allocate of each GPU that it sees, with what CUDA
-//   takes for itself, from CUDA 11.5 on: the estimate's upper bound of device memory.
+// - CUDA_MPS_ACTIVE_THREAD_PERCENTAGE is an upper limit of SMs for a client, not a reservation. NVIDIA advises twice an
+//   equal share, so that clients fill what others leave; here it is twice the expected SM activity.
+// - CUDA_MPS_PINNED_DEVICE_MEM_LIMIT limits what a client can allocate of each GPU that it sees, including what CUDA
+//   takes for itself, from CUDA 11.5 on. Here it is the estimate's upper bound of device memory.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@ struct MpsDaemon {
 /// such process lives.
 [[nodiscard]] std::optional<MpsDaemon> find_mps_daemon(std::string pipe_directory = {});
 
-/// What is known of a job.
+/// What is known about a job.
 struct JobShare {
   std::int64_t gpus = 1;
   std::optional<core::Bytes> memory;  ///< the estimate's `upper`, of each GPU; nothing: no limit

@@ -1,5 +1,5 @@
 // Activations: torch.nn.functional.relu and its kin, softmax and log_softmax. One op each, because what
-// backward keeps differs (relu its output, gelu its input). Shapes pass through, but for glu, which halves
+// backward keeps differs (relu its output, gelu its input). Shapes pass through, except glu, which halves
 // an axis. Keras prints Activation('relu') without saying which one: the op "activation".
 #pragma once
 

@@ -73,7 +73,7 @@ inline core::Result<core::Shape> matmul_shape(const OpInput& input) {
   return shape;
 }
 
-/// torch.cat: its backward hands out views of the gradient.
+/// torch.cat: its backward returns views of the gradient.
 inline core::Result<TensorId> record_concat(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors, .output = call.size, .gradient = Gradient::part});
 }

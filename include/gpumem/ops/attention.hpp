@@ -21,7 +21,7 @@ inline std::optional<core::Checked> in_projection(const model::Attributes& attri
 }
 
 /// softmax(Q Kᵀ / √d) V written out (aten::_scaled_dot_product_attention_math): the scores, their softmax and the
-/// dropped-out weights stand whole.
+/// dropped-out weights are materialised.
 inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const TensorSize& output,
                             const TensorSize& scores, std::int64_t keys, bool drops) {
   const TensorId query = contiguous(tape, elementwise(tape, qkv[0]));
@@ -47,9 +47,9 @@ inline TensorId record_math(Tape& tape, std::span<const TensorId> qkv, const Ten
                       .autocast = Autocast::lower});
 }
 
-/// The same of keys and values that one head stands for all of (multi-query), or that the fused kernels take not:
-/// computed in float32 (math_compute of attention.cpp, since 2.5), keys and values copied out for each head by
-/// aten::matmul, and a mask of the future where none is given.
+/// The same of keys and values with one head for all (multi-query), or that the fused kernels do not take: computed in
+/// float32 (math_compute of attention.cpp, since 2.5), keys and values copied out for each head by aten::matmul, and a
+/// mask of the future where none is given.
 inline TensorId record_broadcast_math(Tape& tape, const OpCall& call, const TensorSize& scores, std::int64_t keys) {
   const core::DType computing = tape.computing_type({.inputs = call.tensors.first(3), .autocast = Autocast::lower});
   const auto wide = [&](TensorId tensor) { return tape.cast(tape.cast(tensor, computing), core::DType::float32); };
@@ -248,7 +248,7 @@ inline TensorId project_out(const OpCall& call, Tape& tape, TensorId attended, c
 }
 
 /// torch.nn.functional.multi_head_attention_forward as PyTorch 1.13 has it: each of Q, K and V is copied out of the
-/// packed projection, the scores stand whole.
+/// packed projection, the scores are materialised.
 inline TensorId record_multihead_written_out(const OpCall& call, Tape& tape, const Multihead& of) {
   TensorId input = call.tensors[0];
   if (of.batch_first) input = tape.record({.inputs = {&input, 1}, .output = call.size, .gradient = Gradient::passed});

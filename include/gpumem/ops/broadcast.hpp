@@ -1,5 +1,6 @@
-// Enters: the shapes of an op's inputs. Leaves: the shape that they broadcast to. NumPy's rules, as PyTorch has
-// them (torch.broadcast_shapes): axes align at the end, and a 1 stretches.
+// Input: the shapes of an op's inputs.
+// Output: the shape that they broadcast to. NumPy's rules, as PyTorch has them (torch.broadcast_shapes): axes align at
+// the end, and a 1 stretches.
 #pragma once
 
 #include "gpumem/ops/op.hpp"

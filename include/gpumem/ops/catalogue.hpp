@@ -1,5 +1,5 @@
-// Enters: nothing. Leaves: the list of all ops. Adding a family is one file beside this one and one row in
-// the list of catalogue_inl.hpp; a program with ops of its own passes a longer list where this one is taken.
+// The list of all ops. To add a family: a file here and a row in the list of catalogue_inl.hpp. A program with ops of
+// its own passes a longer list to the functions that take one.
 #pragma once
 
 #include <span>

@@ -1,7 +1,8 @@
 // What ranks that share a model send each other, as calls of the model's forward: the tokens of a sequence shared out
 // (Megatron's scatter_to_sequence_parallel_region) and gathered (torch.distributed.tensor), and what a pipeline stage
 // gets from the stage before and hands to the next. Collectives inside of a linear layer are that layer's
-// (ops/matrix.hpp). Communication buffers are those of PyTorch's allocator; what NCCL takes beside it is not here.
+// (ops/matrix.hpp). Communication buffers are those of PyTorch's allocator; what NCCL takes in addition is not counted
+// here.
 // Source: Megatron-LM core r0.12, core/tensor_parallel/mappings.py, core/pipeline_parallel/p2p_communication.py,
 // core/pipeline_parallel/schedules.py (deallocate_output_tensor); PyTorch 2.6, distributed/_functional_collectives.py:
 // all_gather_tensor, whose parts of another axis than the first are copied into order.
@@ -30,7 +31,7 @@ inline core::Result<core::Shape> scattered_shape(const OpInput& input) {
   if (!known || shape[1].size % *ranks != 0) {
     return core::Error{
         core::ErrorCode::invalid_argument,
-        "sequence parallel ranks share tokens, whose number must be a multiple of " + std::to_string(*ranks) + " here",
+        "sequence parallel ranks share tokens; their number must be a multiple of " + std::to_string(*ranks) + " here",
         {}};
   }
   shape.set(1, core::Dim::fixed(shape[1].size / *ranks));
@@ -54,7 +55,7 @@ inline core::Result<core::Shape> gathered_shape(const OpInput& input) {
   return shape;
 }
 
-/// All parts, one behind the other, and in order; backward sums the ranks' gradients, and keeps its part.
+/// All parts, one after the other, and in order; backward sums the ranks' gradients, and keeps its part.
 inline core::Result<TensorId> record_gather(const OpCall& call, Tape& tape) {
   const core::DType type = tape.tensor(call.tensors[0]).size.dtype;
   const std::array<TensorSize, 1> parts = {call.size.as(type)};

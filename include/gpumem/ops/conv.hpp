@@ -67,7 +67,7 @@ std::optional<core::Checked> parameters(const model::Attributes& attributes) {
   return attributes.flag("bias", true) ? weight + core::Checked(*out) : weight;
 }
 
-/// The number of pixels behind batch and channels; 0 if they are not all known.
+/// The number of pixels after batch and channels; 0 if they are not all known.
 inline std::int64_t pixels(const core::Shape& shape) {
   core::Checked count = 1;
   for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
@@ -104,7 +104,7 @@ core::Result<Convolution> convolution_of(const OpCall& call) {
   return convolution;
 }
 
-/// cudnn_conv_suggest_memory_format: channels last where the input is, but for PyTorch's own depthwise kernels.
+/// cudnn_conv_suggest_memory_format: channels last where the input is, except PyTorch's own depthwise kernels.
 inline bool stays_channels_last(const OpCall& call, const Tape& tape, const Convolution& convolution) {
   const bool depthwise = convolution.groups > 1 && convolution.groups == convolution.in_channels;
   return !depthwise && tape.backend() == Backend::cuda &&

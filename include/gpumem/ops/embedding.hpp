@@ -52,7 +52,8 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
                       .no_gradient = ~0U});
 }
 
-/// aten::_embedding_bag keeps beside the ids where each bag begins and how long it is, and the bag of each id.
+/// aten::_embedding_bag keeps, in addition to the ids, where each bag begins and how long it is, and the bag of each
+/// id.
 inline core::Result<TensorId> record_bag(const OpCall& call, Tape& tape) {
   add_parameters(call, tape, {core::Checked(call.parameters)});
   const TensorSize ids = tape.tensor(call.tensors[0]).size.as(core::DType::int64);

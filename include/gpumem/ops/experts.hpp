@@ -12,7 +12,7 @@ namespace gpumem::ops {
 
 namespace experts_detail {
 
-/// S per_token / experts rows a sample, rounded up; from so many "ranks" that share experts.
+/// S per_token / experts rows a sample, rounded up; from the number of "ranks" that share experts.
 inline core::Result<core::Shape> gathered_shape(const OpInput& input) {
   const core::Shape& tokens = input.inputs[0];
   const auto experts = input.attributes.integer("experts");
@@ -51,7 +51,7 @@ inline core::Result<TensorId> record_scatter(const OpCall& call, Tape& tape) {
                       .saved_inputs = copies ? 2U : 0U});
 }
 
-/// A share of the rows for each of so many "experts".
+/// A share of the rows for each of the "experts".
 inline core::Result<core::Shape> share_shape(const OpInput& input) {
   core::Shape shape = input.inputs[0];
   const std::int64_t experts = input.attributes.integer("experts").value_or(0);

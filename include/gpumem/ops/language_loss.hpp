@@ -1,5 +1,6 @@
-// Enters: what a language model's head reads, and its parameters on the tape. Leaves: head and cross entropy recorded
-// in the forms that take less memory than whole logits. Units: elements.
+// Input: what a language model's head reads, and its parameters on the tape.
+// Output: head and cross entropy, recorded in the forms that take less memory than whole logits.
+// Units: elements.
 // Source: Liger-Kernel 0.5, ops/fused_linear_cross_entropy.py and ops/cross_entropy.py; unsloth,
 // kernels/cross_entropy_loss.py; PyTorch 2.6, _functorch/partitioners.py (torch.compile); litgpt, model.py
 // (lm_head_chunk_size) and utils.py (chunked_cross_entropy); torchtune 0.4, modules/loss/ce_chunked_output_loss.py.
@@ -16,7 +17,7 @@
 
 namespace gpumem::ops {
 
-/// A head without activation behind it, and the rows whose loss counts.
+/// A head without activation after it, and the rows whose loss counts.
 struct LanguageHead {
   TensorId hidden = kNoTensor;  ///< what the head reads: [N, S, width]
   core::Shape shape;            ///< of it
@@ -73,7 +74,7 @@ inline TensorId record_compiled_cross_entropy(Tape& tape, TensorId logits, const
 /// The flag of a cross entropy that is Megatron's.
 inline constexpr std::string_view kVocabularyParallel = "vocabulary_parallel";
 
-/// Megatron's cross entropy of logits whose vocabulary ranks share, or one has: the softmax stands in the memory of the
+/// Megatron's cross entropy of logits whose vocabulary ranks share, or one has: the softmax is in the memory of the
 /// float32 logits, is kept, and the gradient is written over it. `fused`: Megatron's own fused form, which
 /// exponentiates into a second tensor. TransformerEngine's kernel does all of it in the memory of the logits in lower
 /// precision. Source: Megatron-LM core r0.12, core/tensor_parallel/cross_entropy.py,
@@ -90,7 +91,7 @@ inline TensorId record_vocabulary_parallel(Tape& tape, TensorId logits, bool fus
 }
 
 /// LigerFusedLinearCrossEntropyFunction: forward makes the gradients of input, weight and bias, and keeps nothing else.
-/// It works on so many rows at a time that their logits are as large as its input (Liger rounds these rows up to a
+/// It works on as many rows at a time that their logits are as large as its input (Liger rounds these rows up to a
 /// power of two); the name of one chunk's logits lives until the next one's are made. Gradients have the types of what
 /// they are of, also under autocast, whose copy of the weight lives through the call. Where the last token has no
 /// label, the others' hidden states are copied.
@@ -142,8 +143,8 @@ inline TensorId logits_of(Tape& tape, const LanguageHead& head, TensorId part, c
 
 }  // namespace language_loss_detail
 
-/// The head on so many positions at a time: the logits that the model hands out. The hidden states must be
-/// [N, S, width] of a known length.
+/// The head on this many positions at a time: the logits that the model returns. The hidden states must be [N, S,
+/// width] of a known length.
 inline std::vector<TensorId> record_chunked_logits(Tape& tape, const LanguageHead& head, const ChunkedLoss& how) {
   const std::int64_t positions = how.positions;
   const std::int64_t length = head.shape[1].size;

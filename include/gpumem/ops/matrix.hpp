@@ -1,5 +1,5 @@
-// Enters: the rows of a layer's input and the layer's parameters on the tape. Leaves: their product, recorded as
-// torch.nn.functional.linear does it. Shared by linear layers and attention.
+// Input: the rows of a layer's input and the layer's parameters on the tape.
+// Output: their product, recorded as torch.nn.functional.linear does it. Linear layers and attention share this.
 #pragma once
 
 #include "gpumem/ops/op.hpp"
@@ -13,8 +13,8 @@ enum class Products : std::uint8_t {
   in_float8,  ///< of copies in eight bits
 };
 
-/// What a product holds beside its operands where it multiplies in eight bits: copies of its input, its weight and, in
-/// backward, its output's gradient. Backward keeps the operands themselves.
+/// What a product holds in addition to its operands if it multiplies in eight bits: copies of its input, its weight
+/// and, in backward, its output's gradient. Backward keeps the operands themselves.
 /// Source: torchao 0.9, float8/float8_linear.py (matmul_with_hp_or_float8_args), each tensor with one scale; compiled,
 /// as it is used, so that making a copy takes nothing more.
 inline std::array<TensorSize, 3> float8_copies(const Tape& tape, TensorId input, std::span<const TensorId> parameters,
@@ -60,12 +60,12 @@ inline TensorId linear(Tape& tape, TensorId input, const TensorSize& output, std
 
 /// How sequence parallel ranks share what a linear layer reads or leaves. At most one of them is above 1.
 struct TokenSharing {
-  std::int64_t gathered = 1;   ///< the input is one of so many parts, which are gathered before the product
-  std::int64_t scattered = 1;  ///< the output is one of so many parts of the sum of all ranks' products
+  std::int64_t gathered = 1;   ///< the input is one of this many parts, which are gathered before the product
+  std::int64_t scattered = 1;  ///< the output is one of this many parts of the sum of all ranks' products
 };
 
-/// linear() of rows whose tokens are shared. The rank keeps its own part of the input alone: backward gathers it again
-/// for the weight's gradient, beside the gradient of all parts, which are summed and scattered.
+/// linear() of rows whose tokens are shared. The rank keeps only its own part of the input: backward gathers it again
+/// for the weight's gradient, in addition to the gradient of all parts, which are summed and scattered.
 /// Source: Megatron-LM core r0.12, core/tensor_parallel/layers.py, LinearWithGradAccumulationAndAsyncCommunication and
 /// RowParallelLinear; TransformerEngine 2.1, pytorch/module/layernorm_linear.py.
 inline TensorId shared_linear(Tape& tape, TensorId input, const TensorSize& output,

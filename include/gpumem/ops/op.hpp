@@ -1,6 +1,6 @@
-// Enters: a layer's attributes and the shapes of its inputs. Leaves: Op, the rule object that answers every
-// question about one kind of layer. PyTorch's semantics are the reference: each family names the function
-// it follows.
+// Input: a layer's attributes and the shapes of its inputs.
+// Output: Op, the rule object that answers every question about one kind of layer. The reference is PyTorch: each
+// family names the function that it follows.
 #pragma once
 
 #include <array>
@@ -25,15 +25,15 @@ struct OpInput {
 /// The output shape for these inputs. Errors carry no place: the caller knows the layer.
 using ShapeRule = core::Result<core::Shape> (*)(const OpInput&);
 
-/// The axis that an attribute of the op fixes in its input: a convolution's in_channels stand on axis 1, a
-/// linear layer's in_features on the last one.
+/// The axis that an attribute of the op fixes in its input: a convolution's in_channels are axis 1, a linear layer's
+/// in_features on the last one.
 struct ExpectedWidth {
   enum class Axis : std::uint8_t { none, channels, last };
   Axis axis = Axis::none;
   std::string_view attribute = {};
 };
 
-/// One layer, ready to be recorded: its shapes are known, and its inputs stand on the tape.
+/// One layer, ready to be recorded: its shapes are known, and its inputs are on the tape.
 struct OpCall {
   model::Attributes attributes;
   std::string_view class_name;
@@ -57,7 +57,7 @@ using model::Keeps;
 using model::NormKind;
 using model::OpFamily;
 
-/// All that gpumem knows of one op: one row, in the file of its family.
+/// All that gpumem knows about one op: one row, in the file of its family.
 struct Op {
   model::OpTraits traits;
   ShapeRule output_shape = nullptr;  ///< null: no tensor leaves the op
@@ -66,7 +66,7 @@ struct Op {
   bool reads_token_ids = false;  ///< its input is integer ids, so without edges it reads the graph's input
   bool reads_nothing = false;    ///< its tensor's shape is its attribute "shape"; without one no tensor leaves it
   std::optional<model::Loss> loss = {};  ///< the loss of a job that it computes
-  /// Its parameters, where no summary prints them: so many figures a channel of what it reads.
+  /// Its parameters, where no summary prints them: this many figures a channel of what it reads.
   std::int64_t figures_a_channel = 0;
 };
 
@@ -82,8 +82,8 @@ struct ParameterSize {
 /// Whether the layer's tensor `index` gets no gradient.
 inline bool is_frozen(const OpCall& call, std::size_t index) { return call.frozen || call.weights.freezes(index); }
 
-/// Adds the layer's parameters to the tape, as the tensors that its op holds them in. Where these do not sum to
-/// what the summary printed, the printed count stands, as one tensor.
+/// Adds the layer's parameters to the tape, as the tensors that its op holds them in. Where these do not sum to what
+/// the summary printed, the printed count is used, as one tensor.
 inline void add_parameters(const OpCall& call, Tape& tape, std::initializer_list<ParameterSize> tensors) {
   core::Checked sum = 0;
   for (const ParameterSize& tensor : tensors) sum += tensor.elements;

@@ -1,6 +1,6 @@
-// A module of a class that no op describes: its output is known, its layers are not. What it keeps for backward beside
-// its output stands in the attribute "kept", in elements a sample, as connect/opaque.hpp bounds it. Backward reads it
-// and makes one more tensor as large as the input. Its matrices are taken to multiply every row or pixel once.
+// A module of a class that no op describes: its output is known, its layers are not. What it keeps for backward in
+// addition to its output is in the attribute "kept", in elements a sample, as connect/opaque.hpp bounds it. Backward
+// reads it and makes one more tensor as large as the input. Its matrices are taken to multiply every row or pixel once.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace gpumem::ops {
 
 namespace opaque_detail {
 
-/// What it keeps are many tensors, of sizes that nobody knows: so many of one size.
+/// What it keeps are many tensors of unknown sizes; here they are taken to have one size.
 inline constexpr std::int64_t kPieces = 8;
 
 /// As large as what it reads, where no summary prints its output.

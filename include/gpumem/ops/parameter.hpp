@@ -1,7 +1,7 @@
-// Bare parameters: torch.nn.Parameter held by a container beside its children (relative-attention biases,
-// class tokens), torch.nn.ParameterList and ParameterDict. Graph JSON gives the "shape" of one that other layers
-// read, and that tensor leaves it; what summaries print of parameters names no tensor. Constants: buffers and
-// tensors that the model makes of nothing.
+// Bare parameters: torch.nn.Parameter held by a container in addition to its children (relative-attention biases, class
+// tokens), torch.nn.ParameterList and ParameterDict. Graph JSON gives the "shape" of one that other layers read, and
+// that tensor leaves it; what summaries print of parameters names no tensor. Constants: buffers and tensors that the
+// model makes of nothing.
 #pragma once
 
 #include <array>

@@ -1,6 +1,6 @@
-// What follows from where tokens stand, not from what they are: their positions (torch.arange), the tables of rotary
+// What depends on the positions of tokens, not on their values: their positions (torch.arange), the tables of rotary
 // embeddings and of distances, additive causal masks, pairs of segments; and what distances choose of scores. Each
-// reads a tensor [N, S, ...] for its number of tokens alone.
+// reads only the number of tokens of a tensor [N, S, ...].
 #pragma once
 
 #include <array>
@@ -16,7 +16,7 @@ inline core::Result<core::Dim> tokens_of(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
   if (shape.rank() < 2 || shape[1].kind != core::Dim::Kind::fixed) {
     return core::Error{core::ErrorCode::missing_information,
-                       "the model reads token ids, and their number is not said; give the sequence length (--seq 512)",
+                       "the model reads tokens: say how many a sample has, such as --seq 512",
                        {}};
   }
   return shape[1];
@@ -62,7 +62,7 @@ inline core::Result<core::Shape> mask_shape(const OpInput& input) {
   return shape;
 }
 
-/// [S, S]: how far each token stands from each other.
+/// [S, S]: how far each token is from each other.
 inline core::Result<core::Shape> distances_shape(const OpInput& input) {
   const core::Result<core::Dim> tokens = tokens_of(input);
   if (!tokens) return tokens.error();
@@ -119,7 +119,7 @@ inline core::Result<TensorId> record_table(const OpCall& call, Tape& tape) {
   return tape.record({.output = dtype ? call.size.as(*dtype) : call.size, .differentiable = false});
 }
 
-/// [.., S, distances] and [S, S] -> [.., S, S]: of each row what stands at each distance.
+/// [.., S, distances] and [S, S] -> [.., S, S]: of each row what is at each distance.
 inline core::Result<core::Shape> gathered_shape(const OpInput& input) {
   core::Shape shape = input.inputs[0];
   if (input.inputs.size() != 2 || shape.rank() < 2 || input.inputs[1].rank() != 2) return unfit(shape, "two inputs");

@@ -1,12 +1,13 @@
-// Enters: a linear layer whose frozen weight is quantised. Leaves: what it holds at rest, and its call: the input times
-// the weight, which is made whole again for each product, in forward and in backward. Units: elements of each type.
+// Input: a linear layer whose frozen weight is quantised.
+// Output: what it stores between calls, and its call: the input times the weight. The weight is dequantised for each
+// product, in forward and in backward.
+// Units: elements of each type.
 //
 // Source: bitsandbytes 0.45: functional.quantize_4bit (blocks of 64, nested in blocks of 256), dequantize_4bit,
 // autograd/_functions.py: MatMul4Bit keeps no input (before 0.43.2 it did, #1270); MatMul8bitLt keeps its input, and
-// multiplies in int8 forward, so
-// that it makes the weight whole in backward alone. Columns of outliers, which the data decide, are left out.
-// AutoGPTQ 0.7: qlinear_tritonv2.QuantLinear and triton_utils/dequant.py: a group is 128 rows; dequant248 makes the
-// weight whole in both directions, and the bias is added apart.
+// multiplies in int8 forward, so that it dequantises the weight only in backward. Columns of outliers, which the data
+// decide, are left out. AutoGPTQ 0.7: qlinear_tritonv2.QuantLinear and triton_utils/dequant.py: a group is 128 rows;
+// dequant248 makes the weight whole in both directions, and the bias is added apart.
 #pragma once
 
 #include <array>
@@ -98,7 +99,7 @@ inline TensorId record_int8(const OpCall& call, Tape& tape, const Sides& sides) 
                       .multiply_adds = call.size.times(sides.in)});
 }
 
-/// One product of rows with a weight of four bits, which stands on the tape already. `bias`: it is added there.
+/// One product of rows with a weight of four bits, which is on the tape already. `bias`: it is added there.
 inline TensorId four_bit_product(Tape& tape, TensorId rows, const TensorSize& output, TensorId weight,
                                  const model::WeightStorage& held, const Sides& sides, bool bias) {
   const core::DType type = tape.product_dtype();
@@ -134,7 +135,7 @@ inline void add_quantized_parameters(const OpCall& call, Tape& tape, std::int64_
   if (bias) tape.add_parameter(out, false, is_frozen(call, 1), 0, call.weights.dtype);
 }
 
-/// Rows times a weight of four bits that stands on the tape, in the type of the rows.
+/// Rows times a weight of four bits that is on the tape, in the type of the rows.
 inline TensorId quantized_product(Tape& tape, TensorId rows, const TensorSize& output, TensorId weight,
                                   const model::WeightStorage& held, std::int64_t in, std::int64_t out, bool bias) {
   const core::DType given = tape.tensor(rows).size.dtype;

@@ -65,7 +65,7 @@ struct Recurrence {
   }
 };
 
-/// Nothing for a layer that cuDNN alone is taken to run: one that projects, a single cell, or sizes that are not known.
+/// Nothing for a layer that only cuDNN is taken to run: one that projects, a single cell, or sizes that are not known.
 inline std::optional<Recurrence> recurrence_of(const OpCall& call, std::int64_t gates) {
   constexpr std::int64_t kMostSteps = 1 << 16;
   Recurrence of;
@@ -349,7 +349,7 @@ inline constexpr std::array<Op, 4> kRecurrentOps = {{
      .output_shape = recurrent_detail::output_shape,
      .record = recurrent_detail::record<1>,
      .expects = recurrent_detail::kExpects},
-    // Keras wraps the recurrent layer and prints neither its kind nor its size beside the parameter count.
+    // Keras wraps the recurrent layer and prints neither its kind nor its size, only the parameter count.
     {.traits = {.name = "bidirectional",
                 .family = OpFamily::recurrent,
                 .keras_classes = recurrent_detail::kKerasBidirectional,

@@ -80,7 +80,7 @@ inline core::Result<core::Shape> pixel_shuffle_shape(const OpInput& input) {
   return shape;
 }
 
-/// Attribute "shape", of which -1 keeps an axis and every other size is a multiple of the input's; more axes may stand
+/// Attribute "shape", of which -1 keeps an axis and every other size is a multiple of the input's; more axes may come
 /// in front. Sizes may grow with the batch ("4N").
 inline core::Result<core::Shape> repeat_shape(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
@@ -164,7 +164,7 @@ inline core::Result<TensorId> record_pad(const OpCall& call, Tape& tape) {
   return tape.record({.inputs = call.tensors.first(1), .output = call.size, .saved_inputs = reads ? 1U : 0U});
 }
 
-/// What a printed count holds, beside an elementwise kernel.
+/// What a printed count includes, in addition to an elementwise kernel.
 inline core::Result<TensorId> record_normalize(const OpCall& call, Tape& tape) {
   add_parameters(call, tape, {core::Checked(call.parameters)});
   return record_plain(call, tape);

@@ -1,7 +1,7 @@
 // Regions of images: torchvision.ops.MultiScaleRoIAlign. It reads the levels of a pyramid and leaves "rois" regions a
 // sample of "output_size" pixels, each cut from one of the levels. Source: torchvision 0.21, ops/poolers.py
 // (_multiscale_roi_align): regions of a level are computed apart and copied to their rows, and each copy's backward
-// clones the gradient; roi_align itself keeps the boxes alone, and its gradient is as large as the level.
+// clones the gradient; roi_align itself keeps only the boxes, and its gradient is as large as the level.
 #pragma once
 
 #include <algorithm>

@@ -1,7 +1,8 @@
-// Enters: what one layer computes, call by call, as its op's rule tells it. Leaves: Tape, the autograd graph of
-// a whole model as PyTorch would record it: tensors, and functions with what each keeps for its backward and
-// what it allocates in either direction. Units: elements, for any batch size N; bytes(N) turns them into bytes.
-// Source: torch.autograd (derivatives.yaml, FunctionsManual.cpp); each op names the function it follows.
+// Input: what one layer computes, call by call, as its op's rule tells it.
+// Output: Tape, the autograd graph of a whole model as PyTorch would record it: tensors, and functions with what each
+// keeps for its backward and what it allocates in either direction.
+// Units: elements, for any batch size N; bytes(N) turns them into bytes.
+// Source: torch.autograd (derivatives.yaml, FunctionsManual.cpp); each op names the function that it follows.
 #pragma once
 
 #include <algorithm>
@@ -137,7 +138,7 @@ struct Convolution {
   bool transposed = false;
   core::DType dtype = core::DType::float32;
 
-  /// Of one sample: each pixel that the kernel visits, times the kernel's elements of a group's channels.
+  /// For one sample: each pixel that the kernel visits, times the kernel's elements of a group's channels.
   [[nodiscard]] core::Checked multiply_adds() const {
     const std::int64_t visits = transposed ? input_pixels : output_pixels;
     return core::Checked(visits) * out_channels * (in_channels / std::max<std::int64_t>(groups, 1)) * kernel_elements;
@@ -145,19 +146,19 @@ struct Convolution {
 };
 
 /// One call of an autograd function, to be recorded. Sizes have the element type of the call, which autocast
-/// may change, but for `extras` and scratch marked with a type of their own.
+/// may change, except `extras` and scratch marked with a type of their own.
 struct Call {
   std::span<const TensorId> inputs = {};
   TensorSize output = {};
   Output kind = Output::fresh;
   Layout layout = {};              ///< of the output
   std::uint32_t saved_inputs = 0;  ///< bit i: backward keeps input i
-  /// Bit i: backward reads input i for the first parameter's gradient alone, so it keeps it only where that is trained.
-  /// Source: gen_variable_type.py, guard_for: a tensor that one formula alone names is saved if that one is asked for.
+  /// Bit i: backward reads input i only for the first parameter's gradient, so it keeps it only where that is trained.
+  /// Source: gen_variable_type.py, guard_for: a tensor that only one formula names is saved if that formula is needed.
   std::uint32_t saved_for_weight = 0;
   bool saves_output = false;
-  std::span<const TensorSize> extras = {};            ///< made beside the output, kept for backward
-  bool extras_first = false;                          ///< made before the output, not behind it
+  std::span<const TensorSize> extras = {};            ///< made in addition to the output, kept for backward
+  bool extras_first = false;                          ///< made before the output, not after it
   std::span<const TensorSize> scratch = {};           ///< forward's, given back when the call ends
   std::span<const TensorSize> backward_scratch = {};  ///< backward's, given back when it ends
   std::span<const TensorId> parameters = {};          ///< read, and given gradients
@@ -187,7 +188,7 @@ struct Function {
   model::Slice parameters;
   std::uint32_t no_gradient = 0;
   std::int32_t convolution = -1;
-  TensorSize multiply_adds = {};  ///< of the type it computes in; nothing is counted for what moves bytes alone
+  TensorSize multiply_adds = {};  ///< of the type it computes in; calls that only move bytes count nothing
   Output kind = Output::fresh;
   Gradient gradient = Gradient::fresh;
   Library library = Library::none;

@@ -43,7 +43,7 @@ inline core::Result<core::Shape> flatten_shape(const OpInput& input) {
   return result;
 }
 
-/// Attribute "shape" without the batch; one -1 stands for what is left.
+/// Attribute "shape" without the batch; one -1 means what is left.
 inline core::Result<core::Shape> reshape_shape(const OpInput& input) {
   const auto* sizes = list_of(input.attributes, "shape");
   if (sizes == nullptr) return missing("shape");
@@ -89,7 +89,7 @@ inline core::Result<core::Shape> permute_shape(const OpInput& input) {
   return result.rank() == shape.rank() ? core::Result<core::Shape>(result) : unfit(shape, "dims that name each axis");
 }
 
-/// A tuple of parts, of "sizes" on axis "dim": it stands for the whole input, and "item" takes a part of it.
+/// A tuple of parts, of "sizes" on axis "dim": it is the whole input, and "item" takes a part of it.
 inline core::Result<core::Shape> split_shape(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
   const auto* sizes = list_of(input.attributes, "sizes");
@@ -115,7 +115,7 @@ inline std::optional<std::int64_t> narrowed(const model::Attributes& attributes,
   return length.value_or(most);
 }
 
-/// "start", "length" and "step" on axis "dim"; a length below 0 leaves off so many of the last elements. With a second
+/// "start", "length" and "step" on axis "dim"; a negative length leaves off as many of the last elements. With a second
 /// input the length is that one's size on "like_dim": position tables are cut to the length of the tokens.
 inline core::Result<core::Shape> slice_shape(const OpInput& input) {
   core::Shape shape = input.inputs[0];
@@ -192,8 +192,8 @@ inline core::Result<core::Shape> unsqueeze_shape(const OpInput& input) {
   return result;
 }
 
-/// Axis "dim" becomes axes of "sizes"; one -1 stands for what is left, and for the batch if the axis grows with it.
-/// With a second input there is one more in front, of that one's first size.
+/// Axis "dim" becomes axes of "sizes"; one -1 means what is left, and for the batch if the axis grows with it. With a
+/// second input there is one more in front, of that one's first size.
 inline core::Result<core::Shape> unflatten_shape(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
   const auto* given_sizes = list_of(input.attributes, "sizes");
@@ -292,7 +292,7 @@ inline core::Result<TensorId> record_clone(const OpCall& call, Tape& tape) {
 
 /// Tensor.requires_grad_() on what a layer leaves, as transformers' enable_input_require_grads() has it: the tensor
 /// itself, to which gradients now flow. It is a leaf: AccumulateGrad holds it, and with it its gradient, as long as the
-/// graph stands (torch/csrc/autograd/functions/accumulate_grad.h: variable).
+/// graph lives (torch/csrc/autograd/functions/accumulate_grad.h: variable).
 inline core::Result<TensorId> record_requires_grad(const OpCall& call, Tape& tape) {
   const TapeTensor& from = tape.tensor(call.tensors[0]);
   const TensorId leaf = tape.record({.inputs = call.tensors.first(1),

@@ -1,6 +1,6 @@
-// Enters: one spatial axis and the attributes of the window that slides over it. Leaves: the output length.
-// The arithmetic that convolutions and poolings share.
-//   L_out = floor((L + 2 padding - dilation (kernel - 1) - 1) / stride) + 1
+// Input: one spatial axis and the attributes of the window that slides over it.
+// Output: the output length. Convolutions and poolings share this arithmetic.
+//     L_out = floor((L + 2 padding - dilation (kernel - 1) - 1) / stride) + 1
 #pragma once
 
 #include "gpumem/ops/op.hpp"

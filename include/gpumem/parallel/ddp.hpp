@@ -1,9 +1,11 @@
-// Enters: a job under DistributedDataParallel. Leaves: its Sharing: everything is whole on every rank, and gradients
-// are copied into buckets, in the order in which backward makes them. Units: bytes.
+// Input: a job under DistributedDataParallel.
+// Output: its Sharing: every rank holds everything, and gradients are copied into buckets, in the order in which
+// backward makes them.
+// Units: bytes.
 //
 // Source: torch/nn/parallel/distributed.py and torch/csrc/distributed/c10d/reducer.cpp of PyTorch 2.6: buckets of 25
 // MiB (bucket_cap_mb), a first one of 1 MiB (kDefaultFirstBucketBytes), allocated when the model is wrapped;
-// gradient_as_bucket_view=False, so that gradients stand beside the buckets.
+// gradient_as_bucket_view=False, so that gradients are held in addition to the buckets.
 #pragma once
 
 #include "gpumem/parallel/sharing.hpp"

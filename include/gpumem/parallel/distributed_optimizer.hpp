@@ -1,6 +1,7 @@
-// Enters: a job under Megatron's distributed optimizer. Leaves: its Sharing: parameters are whole, in one buffer; every
-// gradient is added to a float32 main gradient, in one buffer as well, which stands all the time; masters and states
-// are cut over the data and context parallel ranks. Units: ranks.
+// Input: a job under Megatron's distributed optimizer.
+// Output: its Sharing: parameters are whole, in one buffer. Every gradient is added to a float32 main gradient, also in
+// one buffer, which is never freed. Masters and states are split over the data and context parallel ranks.
+// Units: ranks.
 //
 // Source: Megatron-LM core 0.9: core/distributed/param_and_grad_buffer.py (grad_reduce_in_fp32), core/optimizer/
 // distrib_optimizer.py: the shard of the main gradient is a view of the buffer, so a step copies none. The weights'

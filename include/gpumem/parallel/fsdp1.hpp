@@ -1,6 +1,7 @@
-// Enters: a job under FullyShardedDataParallel (FSDP1, FULL_SHARD). Leaves: its Sharing: a unit's parameters are one
-// flat parameter, cut over the ranks; it is gathered in place, in backward one unit ahead (BACKWARD_PRE), and given
-// back after forward, but for the root's; the gradients of its views become one tensor, which is reduce-scattered.
+// Input: a job under FullyShardedDataParallel (FSDP1, FULL_SHARD).
+// Output: its Sharing: a unit's parameters are one flat parameter, split over the ranks. It is gathered in place, in
+// backward one unit ahead (BACKWARD_PRE), and freed after forward, except the root's. The gradients of its views become
+// one tensor, which is reduce-scattered.
 // Units: ranks.
 //
 // Source: torch/distributed/fsdp/_flat_param.py and _runtime_utils.py of PyTorch 2.6. The share of the gradient stays
@@ -8,7 +9,7 @@
 // it makes the trained flat parameters float32, and computes and reduces in the lower type (MixedPrecision of
 // param_dtype and reduce_dtype).
 //
-// A frozen flat parameter is given back in backward by a hook on the unit's inputs, which stands until backward has
+// A frozen flat parameter is given back in backward by a hook on the unit's inputs, which is held until backward has
 // ended (_register_post_backward_reshard_only_hook in _runtime_utils.py). HuggingFace's Trainer checkpoints by calling
 // the wrapped block in reentrant torch.utils.checkpoint, whose second run makes leaves of these inputs: each keeps its
 // memory and its gradient as long. Where the checkpoint is within the wrapped block (apply_activation_checkpointing),

@@ -1,7 +1,9 @@
-// Enters: a job under fully_shard() (FSDP2), alone or in groups (HSDP). Leaves: its Sharing: each parameter is cut in
-// its first dimension; a unit's parameters are gathered into a buffer in the compute type and copied out of it, the
-// next unit's in backward while the last one's runs; units but the root are given back after forward; a unit's
-// gradients are reduce-scattered, and each rank keeps its share in the shards' type. Units: ranks.
+// Input: a job under fully_shard() (FSDP2), over all ranks or in groups (HSDP).
+// Output: its Sharing: each parameter is split in its first dimension. A unit's parameters are gathered into a buffer
+// in the compute type and copied out of it; in backward the next unit's while the last one's runs. Units except the
+// root are freed after forward. A unit's gradients are reduce-scattered, and each rank keeps its share in the shards'
+// type.
+// Units: ranks.
 //
 // Source: torch/distributed/fsdp/_fully_shard of PyTorch 2.6: _fsdp_param_group.py, _fsdp_collectives.py
 // (foreach_all_gather, foreach_reduce), _fsdp_state.py. Mixed precision is MixedPrecisionPolicy(param_dtype=bfloat16,

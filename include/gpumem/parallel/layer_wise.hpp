@@ -1,6 +1,7 @@
-// Enters: the sizes of a model's trained parameters, in its order, and a layout. Leaves: which of them a rank holds
-// masters and states of, where these are shared out parameter by parameter: Megatron's distributed Muon, whose step
-// reads whole matrices. Units: elements.
+// Input: the sizes of a model's trained parameters, in the model's order, and a layout.
+// Output: the parameters for which a rank holds masters and states, if these are shared out parameter by parameter:
+// Megatron's distributed Muon, whose step reads whole matrices.
+// Units: elements.
 //
 // Source: Megatron-LM core 0.16, core/optimizer/layer_wise_optimizer.py: LayerWiseDistributedOptimizer.shard_params():
 // parameters in the order of their sizes go to rank 0, 1, ..., n - 1, n - 1, ..., 0, and so on; experts' apart, over

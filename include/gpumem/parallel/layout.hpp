@@ -1,6 +1,7 @@
-// Enters: a job with its layout (model/layout.hpp). Leaves: whether such a layout can be, which rule it breaks if not,
-// and what of it gpumem models. Units: ranks.
-// Sources of the rules: megatron/core/parallel_state.py and megatron/training/arguments.py of Megatron-LM,
+// Input: a job with its layout (model/layout.hpp).
+// Output: whether such a layout is possible, which rule it breaks if not, and what gpumem models of it.
+// Units: ranks.
+// Source: the rules of megatron/core/parallel_state.py and megatron/training/arguments.py of Megatron-LM,
 // torchtitan/distributed/parallel_dims.py, torch/distributed/device_mesh.py.
 #pragma once
 
@@ -14,17 +15,17 @@
 
 namespace gpumem::parallel {
 
-/// Of the whole job. Errors: overflow for more than 64 bits count.
+/// For the whole job. Errors: overflow for more than 64 bits count.
 [[nodiscard]] core::Result<std::int64_t> world_size(const model::Layout& layout);
 
 /// Ranks that hold the same parameters where nothing is sharded, and so share them where something is: Megatron's and
 /// torchtitan's shards span context parallel ranks as well. The job passed check().
 [[nodiscard]] std::int64_t sharing_ranks(const model::Layout& layout);
 
-/// Ranks that hold the same part of the same experts, where so many tensor parallel ranks share an expert's weights.
+/// Ranks that hold the same part of the same experts, where this many tensor parallel ranks share an expert's weights.
 [[nodiscard]] std::int64_t expert_sharing_ranks(const model::Layout& layout, std::int64_t tensor_ranks);
 
-/// Sequences are a multiple of so many tokens: context parallel ranks have two parts of each (torch and Megatron
+/// Sequences are a multiple of this many tokens: context parallel ranks have two parts of each (torch and Megatron
 /// balance causal masks so), and sequence parallel ranks a part of these.
 [[nodiscard]] std::int64_t tokens_multiple(const model::Layout& layout);
 
@@ -38,8 +39,8 @@ namespace gpumem::parallel {
 /// Done if the job trains on one GPU. `method` is named in the message. Errors: invalid_argument for several GPUs.
 [[nodiscard]] core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method);
 
-/// Done if the job trains on one GPU, or on several in data parallel of which nothing more is said: for formulas that
-/// are about one sharding. `remedy`: what the caller has in place of it. Errors: invalid_argument for any other layout.
+/// Done if the job trains on one GPU, or on several in data parallel without further options: for formulas that are
+/// about one sharding. `remedy`: what the caller has in place of it. Errors: invalid_argument for any other layout.
 [[nodiscard]] core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method,
                                                std::string_view remedy = "use --estimator replay");
 
@@ -47,16 +48,16 @@ namespace gpumem::parallel {
 /// those of check(); invalid_argument, naming the option that is not modelled.
 [[nodiscard]] core::Status check_modelled(const model::TrainingJob& job, std::string_view method);
 
-/// What communicators take of each GPU, beside the allocator.
+/// What communicators take of each GPU outside of the allocator.
 struct Communicators {
   core::Bytes expected;
   core::Bytes lower;
   core::Bytes upper;
 };
 /// Nothing on one GPU. NCCL allocates by cudaMalloc: for each channel, peer and protocol a buffer (NCCL_BUFFSIZE is 4
-/// MiB, src/init.cc: the LL and LL128 protocols have theirs beside it), as many channels as NVLink and the network make
-/// it take. 0.2 to 2 GiB were seen of jobs with one to several communicators; the expected figure is one ring's of 24
-/// channels, not measured.
+/// MiB, src/init.cc: the LL and LL128 protocols have theirs in addition), as many channels as NVLink and the network
+/// make it take. 0.2 to 2 GiB were seen of jobs with one to several communicators; the expected figure is one ring's of
+/// 24 channels, not measured.
 [[nodiscard]] Communicators communicators(const model::Layout& layout);
 
 /// "fsdp2", "hsdp:4".

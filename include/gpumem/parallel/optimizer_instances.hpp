@@ -1,5 +1,7 @@
-// Input: a job under Megatron's distributed optimizer. Output: how many ranks share one instance of it: with several
-// (num_distributed_optimizer_instances) each cuts masters and states over its part of the ranks. Units: ranks.
+// Input: a job under Megatron's distributed optimizer.
+// Output: how many ranks share one instance of it: with several (num_distributed_optimizer_instances) each cuts masters
+// and states over its part of the ranks.
+// Units: ranks.
 //
 // Source: Megatron-LM core r0.12, core/parallel_state.py (intra_partial_data_parallel_group).
 #pragma once
@@ -12,7 +14,7 @@
 
 namespace gpumem::parallel {
 
-/// What Megatron's arguments say of it, on the layer that embeds words.
+/// What Megatron's arguments say about it, on the layer that embeds words.
 inline constexpr std::string_view kOptimizerInstances = "optimizer_instances";
 
 [[nodiscard]] inline std::int64_t optimizer_instances(const model::ModelGraph& graph) {
@@ -23,7 +25,7 @@ inline constexpr std::string_view kOptimizerInstances = "optimizer_instances";
   return 1;
 }
 
-/// Of so many ranks, those that share the states within one instance.
+/// The number of ranks that share the states within one instance.
 [[nodiscard]] inline std::int64_t ranks_of_instance(const model::TrainingJob& job, std::int64_t ranks) {
   return job.graph == nullptr ? ranks : std::max<std::int64_t>(ranks / optimizer_instances(*job.graph), 1);
 }

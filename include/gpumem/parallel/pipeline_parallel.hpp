@@ -1,6 +1,7 @@
-// Enters: a wired graph and a layout. Leaves: which of its layers a pipeline stage has: its blocks, on the first stage
-// what stands before them, on the last what stands behind them, and on each what its layers read that no parameter has
-// a part in (positions, masks). Units: indices.
+// Input: a wired graph and a layout.
+// Output: the layers of a pipeline stage: its blocks; on the first stage also what comes before the blocks, on the last
+// also what comes after them; and on each stage the layers without parameters that its layers read (positions, masks).
+// Units: indices.
 // Source: Megatron-LM core r0.12, core/transformer/transformer_block.py (get_num_layers_to_build) and
 // core/transformer/transformer_layer.py (get_transformer_layer_offset).
 #pragma once

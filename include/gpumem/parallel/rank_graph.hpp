@@ -1,6 +1,7 @@
-// Enters: the wired graph of a whole model and the layout of a job. Leaves: the wired graph of one rank: its pipeline
-// stages' layers with its part of each, its experts and its part of the tokens; what it is sent is an input of the
-// graph, and what it sends stands for a loss. Units: elements.
+// Input: the wired graph of a whole model and the layout of a job.
+// Output: the wired graph of one rank: the layers of its pipeline stages with its part of each, its experts and its
+// part of the tokens. What it receives is an input of the graph; what it sends takes the place of a loss.
+// Units: elements.
 //
 // One file a way of splitting: tensor_parallel, pipeline_parallel; here experts (whole ones, of which each rank has as
 // many) and context (each rank has a part of every sequence).
@@ -15,7 +16,7 @@
 
 namespace gpumem::parallel {
 
-/// The fields of a job that it depends on, beside the graph.
+/// The fields of a job that it depends on, in addition to the graph.
 template <typename Job>
 [[nodiscard]] auto rank_key(Job& job) {
   return std::tie(job.layout, job.sequence_length, job.input_shape, job.lora, job.quantize);

@@ -1,7 +1,8 @@
-// Enters: a layout and how many micro-batches a step has. Leaves: in which order a pipeline rank runs them forward and
-// backward, stage by stage. Units: indices.
+// Input: a layout and the number of micro-batches in a step.
+// Output: the order in which a pipeline rank runs them forward and backward, stage by stage.
+// Units: indices.
 //
-// 1F1B: the ranks behind this one are as many micro-batches ahead. Interleaved, each rank has several stages, and runs
+// 1F1B: the ranks after this one are as many micro-batches ahead. Interleaved, each rank has several stages, and runs
 // them for as many micro-batches as there are ranks before it turns to the next. GPipe runs all forward first.
 // Source: Megatron-LM core r0.12, core/pipeline_parallel/schedules.py,
 // forward_backward_pipelining_without_interleaving and _with_interleaving.

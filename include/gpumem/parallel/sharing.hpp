@@ -1,6 +1,7 @@
-// Enters: a job whose layout passed check(). Leaves: Sharing, what its sharding does to parameters, gradients and the
-// optimizer's states, as figures and choices that the step's plan follows. One file a sharding says how its framework
-// does it; sharing_of() is the list. Units: ranks, elements, element types.
+// Input: a job with a layout that passed check().
+// Output: Sharing: what its sharding does to parameters, gradients and the optimizer's states, as figures and choices
+// that the step's plan follows. One file a sharding says how its framework does it; sharing_of() is the list.
+// Units: ranks, elements, element types.
 #pragma once
 
 #include <cstdint>
@@ -22,21 +23,21 @@ enum class Gather : std::uint8_t {
 
 /// What becomes of a gradient that backward has made.
 enum class Reduction : std::uint8_t {
-  none,         ///< it stays as it is, whole, until zero_grad
+  none,         ///< it stays whole until zero_grad
   bucketed,     ///< it stays too, and is copied into a bucket that is reduced
   scattered,    ///< those of a unit are reduced together, and each rank keeps its share
   partitioned,  ///< those of a bucket are reduced, and each rank keeps its share
-  main_buffer,  ///< it is added to a buffer in float32 that stands all the time
+  main_buffer,  ///< it is added to a buffer in float32 that is never freed
 };
 
 struct Sharing {
   Gather gather = Gather::never;
   std::int64_t parameter_ranks = 1;      ///< that share each parameter
   bool layer_by_layer = false;           ///< each layer with parameters is a unit of its own
-  std::int64_t persistent_elements = 0;  ///< parameters no larger are whole all the time, beside their shards
-  std::int64_t reuse_elements = 0;  ///< a unit that is called again before so many others' elements is not given back
-  bool prefetches = true;           ///< in backward the next unit is gathered while this one runs
-  std::int64_t prefetch_elements = 0;  ///< of units gathered ahead in backward; 0: one unit
+  std::int64_t persistent_elements = 0;  ///< parameters up to this size are always whole, in addition to their shards
+  std::int64_t reuse_elements = 0;       ///< a unit that is called again before this many other elements is not freed
+  bool prefetches = true;                ///< in backward the next unit is gathered while this one runs
+  std::int64_t prefetch_elements = 0;    ///< of units gathered ahead in backward; 0: one unit
   bool float32_shards = false;  ///< shards of trained parameters are float32, whatever is gathered and computed in
 
   Reduction reduction = Reduction::none;
@@ -48,7 +49,7 @@ struct Sharing {
   bool buffers_stand = false;                  ///< bucket and shares of partitioned gradients, from the start on
   bool cat_gradients = false;                  ///< a unit's gradients become one tensor before they are reduced
   bool keeps_frozen_inputs = false;            ///< until backward ends: of units whose parameters are all frozen
-  bool adapters_apart = false;                 ///< adapters are no part of the unit that they stand in
+  bool adapters_apart = false;                 ///< adapters are no part of the unit that they are in
   bool gradients_until_forward = false;        ///< zero_grad() does not release them; the next forward does
 
   std::int64_t state_ranks = 1;   ///< that share masters and states

@@ -1,5 +1,6 @@
-// Enters: a layer, what tensor parallel ranks share of it (model::TensorSplit), and a layout. Leaves: the layer of one
-// rank: its attributes with the sizes that the rank has. Units: elements.
+// Input: a layer, how tensor parallel ranks split it (model::TensorSplit), and a layout.
+// Output: the layer of one rank: its attributes with the sizes that the rank has.
+// Units: elements.
 //
 // Linear layers are split by columns and then by rows, so that a block needs one sum over the ranks a half; embeddings
 // and the head by the vocabulary; attention by heads. Under sequence parallelism what lies between them (norms,

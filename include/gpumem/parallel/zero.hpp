@@ -1,6 +1,8 @@
-// Enters: a job under DeepSpeed's ZeRO-1, ZeRO-2 or ZeRO-3. Leaves: its Sharing: parameters are whole; masters and
-// states, always float32, are cut over the ranks. Gradients stay whole until the step (1), or are reduced a bucket at a
-// time, after which each rank keeps its share (2). Updated parameters are gathered. Units: ranks, elements.
+// Input: a job under DeepSpeed's ZeRO-1, ZeRO-2 or ZeRO-3.
+// Output: its Sharing: parameters are whole; masters and states, always float32, are split over the ranks. Gradients
+// stay whole until the step (1), or are reduced a bucket at a time, and each rank then keeps its share (2). Updated
+// parameters are gathered.
+// Units: ranks, elements.
 //
 // Source: DeepSpeed 0.15, runtime/zero/stage_1_and_2.py and runtime/zero/config.py: reduce_bucket_size,
 // contiguous_gradients, no overlap_comm (whose buffer would be double). The shares of the gradients become float32 in
@@ -29,7 +31,7 @@ namespace gpumem::parallel {
 }
 
 /// Parameters are cut as well, and gathered layer by layer; small ones stay whole. The bucket and the shares of
-/// gradients are made with the optimizer and stand.
+/// gradients are made with the optimizer and stay.
 ///
 /// Source: DeepSpeed 0.15, runtime/zero/stage3.py (__ipg_bucket_flat_buffer, grad_partitions_flat_buffer),
 /// partitioned_param_coordinator.py (release_sub_module, __params_to_release: max_reuse_distance) and config.py:

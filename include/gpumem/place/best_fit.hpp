@@ -1,5 +1,6 @@
-// Enters: a request and the server. Leaves: the GPUs in which the job fits with the least memory left. CARMA's
-// "oracle-BF". A job without an estimate has nothing to fit: it goes to idle GPUs.
+// Input: a request and the server.
+// Output: the GPUs in which the job fits with the least memory left. CARMA's "oracle-BF". A job without an estimate
+// goes to idle GPUs.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,6 @@
-// Enters: a request and the server. Leaves: the first idle GPUs; a job is alone on them while it runs. CARMA's baseline
-// ("exclusive") and what schedulers do that know nothing of the jobs.
+// Input: a request and the server.
+// Output: the first idle GPUs. A job has them to itself while it runs. This is CARMA's baseline ("exclusive"), and what
+// schedulers do that know nothing about the jobs.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,5 @@
-// Enters: a request and the server. Leaves: the first GPUs in which the job fits. CARMA's "oracle-FF". A job without an
-// estimate has nothing to fit: it goes to idle GPUs.
+// Input: a request and the server.
+// Output: the first GPUs in which the job fits. CARMA's "oracle-FF". A job without an estimate goes to idle GPUs.
 #pragma once
 
 #include <string_view>

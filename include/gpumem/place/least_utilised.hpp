@@ -1,5 +1,5 @@
-// Enters: a request and the server. Leaves: the open GPUs with the least SM activity (LUG). CARMA's "OR-LUG" and
-// "EST-LUG".
+// Input: a request and the server.
+// Output: the open GPUs with the least SM activity (LUG). CARMA's "OR-LUG" and "EST-LUG".
 #pragma once
 
 #include <string_view>

@@ -1,6 +1,7 @@
-// Enters: a request and the server. Leaves: the open GPUs with the most available memory (MAGM). CARMA's "OR-MAGM", and
-// with an estimate "EST-MAGM". Available is what is free by monitoring and by what was set aside, whichever is less: a
-// job that began a minute ago has not grown yet.
+// Input: a request and the server.
+// Output: the open GPUs with the most available memory (MAGM). CARMA's "OR-MAGM", and with an estimate "EST-MAGM".
+// Available is the smaller of two figures: what monitoring says is free, and what was not set aside. A job that began a
+// minute ago has not grown yet.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,6 @@
-// Enters: a request and the server. Leaves: the open GPUs with the most SM activity (MUG): busy GPUs are filled up to
-// the cap, so that others stay idle for jobs that want a GPU of their own, or can be powered down.
+// Input: a request and the server.
+// Output: the open GPUs with the most SM activity (MUG). Busy GPUs are filled up to the cap, so that others stay idle
+// for jobs that want a GPU of their own, or can be powered down.
 #pragma once
 
 #include <string_view>

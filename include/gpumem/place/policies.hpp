@@ -1,5 +1,5 @@
-// Enters: a policy's name. Leaves: the policy. Adding one is one file beside this one and one row in the list of
-// policies_inl.hpp.
+// Input: a policy's name.
+// Output: the policy. To add one: a file here and a row in the list of policies_inl.hpp.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace gpumem::place {
 struct PolicyEntry {
   std::string_view name;
   std::string_view
-      carma;  ///< what CARMA's configuration calls it, behind its "oracle-", "OR-" or "EST-"; empty: it has none
+      carma;  ///< what CARMA's configuration calls it, after its "oracle-", "OR-" or "EST-"; empty: it has none
   std::string_view description;  ///< one line for people
   std::unique_ptr<Policy> (*create)();
 };

@@ -1,14 +1,15 @@
-// Enters: a request for GPUs and the server. Leaves: a Decision: which GPUs, or why none now. One file a policy;
-// policies.hpp is the list. A decision is made for every waiting job at every event of a scheduler: it allocates its
-// own list of GPUs, and for a job of several GPUs one more to sort.
+// Input: a request for GPUs and the server.
+// Output: a Decision: which GPUs, or why none now. One file a policy; policies.hpp is the list. A scheduler decides for
+// every waiting job at every event, so a decision allocates little: its own list of GPUs, and for a job on several GPUs
+// one more to sort.
 //
 // The policies and their conditions are those of CARMA (Yousefzadeh-Asl-Miandoab et al., "CARMA: Collocation-Aware
 // Resource Manager", arXiv:2508.19073; github.com/itu-rad/CARMA, src/server.py and monitor.py), with differences:
-// - CARMA asks for 5 GiB of free memory where there is no estimate, and for the estimate and 2 GiB more where there is
-//   one. Here both hold, and each is a value: a floor of 0 is CARMA's way with an estimate.
+// - CARMA asks for 5 GiB of free memory without an estimate, and for the estimate and 2 GiB more with one. Here both
+//   hold, and each is a value: a floor of 0 is CARMA's way with an estimate.
 // - CARMA's first publication closes a GPU above 80 % of SM activity, as is done here. Its present code also asks that
 //   SM occupancy is at least 45 % or DRAM activity at least 40 %.
-// - CARMA's round-robin heeds neither: conditions without a cap and a floor of 0 do that.
+// - CARMA's round-robin looks at neither: conditions without a cap and a floor of 0 do that.
 // - CARMA gives idle GPUs first, without looking at memory or activity, whatever its policy: `idle_first` does it too,
 //   but a job that is known to be too large is still refused.
 #pragma once
@@ -35,21 +36,21 @@ struct Request {
   /// What is enough on an idle GPU, where nobody competes for the rest: the estimate without its margin. Nothing: as
   /// `memory`.
   std::optional<core::Bytes> alone = {};
-  double smact = 0.0;      ///< its expected SM activity alone; 0: not known
-  bool exclusive = false;  ///< only GPUs without any other job, and none beside it later
+  double smact = 0.0;      ///< its expected SM activity when it runs by itself; 0: not known
+  bool exclusive = false;  ///< only GPUs without any other job, and none next to it later
   bool connected = false;  ///< its GPUs read each other's memory: no MIG slices, which cannot
 };
 
 /// Done if a policy can decide on it. Errors: invalid_argument, naming the field.
 [[nodiscard]] core::Status validate(const Request& request);
 
-/// How much more than expected is set aside beside other jobs: so many bytes, or the estimate's own `upper`.
+/// How much more than expected is set aside on a shared GPU: a number of bytes, or the estimate's own `upper`.
 struct Margin {
   core::Bytes bytes{std::int64_t{2} << 30};
   bool upper = false;  ///< instead of `bytes`
 };
 
-/// "upper", or so many bytes as parse_bytes() reads them: "2GiB", "512MiB", "0". Errors: invalid_argument.
+/// "upper", or a number of bytes as parse_bytes() reads them: "2GiB", "512MiB", "0". Errors: invalid_argument.
 [[nodiscard]] core::Result<Margin> parse_margin(std::string_view text);
 
 /// Asks for the GPUs and the memory of this estimate: `memory` with the margin, `alone` without. Errors: overflow.
@@ -59,7 +60,7 @@ struct Margin {
 /// When a GPU is open to a further job at all, whatever the policy prefers. CARMA's values by default.
 struct Conditions {
   std::optional<double> smact_cap = 0.80;  ///< no job to a GPU at or above this mean SM activity
-  /// Nor to one with less free memory than this, unless it is idle: a GPU may be smaller than that.
+  /// No job to a GPU with less free memory than this, unless it is idle: a GPU may be smaller than that.
   core::Bytes free_floor{std::int64_t{5} << 30};
   bool idle_first = false;  ///< idle GPUs, while there are enough of them, before any that has a job
   /// Where the job's own SM activity is known: GPUs on which it and what is there stay within the cap together come
@@ -72,14 +73,14 @@ struct Conditions {
 enum class Refusal : std::uint8_t {
   none,
   never,        ///< too few GPUs of this server could hold the job even when empty
-  occupied,     ///< the job, or one that is there, is to be alone
-  no_estimate,  ///< the policy puts no job beside others whose memory nobody knows
+  occupied,     ///< the job, or one that is there, must run by itself
+  no_estimate,  ///< the policy puts no job next to others of unknown memory
   memory,       ///< less free memory than the job asks for
   free_floor,   ///< less free memory than the conditions ask for
   smact,        ///< as busy as the conditions allow, or busier
 };
 
-/// The name as it stands in JSON output.
+/// The name as it is in JSON output.
 [[nodiscard]] std::string_view to_string(Refusal refusal);
 
 struct Decision {
@@ -100,24 +101,24 @@ class Policy {
 
   /// The name used on the command line and in JSON.
   [[nodiscard]] virtual std::string_view name() const = 0;
-  /// `turn` is the round-robin's place on the server, advanced by a placement; other policies leave it alone. A request
-  /// or server that validate() refuses is decided on somehow.
+  /// `turn` is the round-robin's place on the server, advanced by a placement; other policies do not touch it. A
+  /// request or server that validate() refuses is decided on somehow.
   [[nodiscard]] Decision decide(const Request& request, const Server& server, const Conditions& conditions,
                                 std::size_t& turn) const;
 
  protected:
   /// What a policy asks beyond the conditions.
   struct Rules {
-    bool idle_only = false;       ///< every job is alone on its GPUs
+    bool idle_only = false;       ///< every job has its GPUs to itself
     bool needs_estimate = false;  ///< a job without one goes to idle GPUs only
-    bool takes_turns = false;     ///< begins behind the last GPU that was given
+    bool takes_turns = false;     ///< begins after the last GPU that was given
   };
   Policy() = default;
   explicit Policy(const Rules& rules) : rules_(rules) {}
 
  private:
   friend class Selection;
-  /// Of the GPUs that are open those with the least are given; where it is the same, the first.
+  /// The open GPUs with the smallest figure are given; among equals, the first.
   [[nodiscard]] virtual double rank(const ServerGpu& gpu) const = 0;
 
   Rules rules_;

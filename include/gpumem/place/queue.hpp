@@ -1,7 +1,8 @@
-// Enters: jobs that wait. Leaves: the one whose turn it is. Two classes, each first in, first out: jobs that ran out of
-// memory go before all others, as in CARMA (github.com/itu-rad/CARMA, src/server.py), whose main queue stands still
-// while its recovery queue holds a job. Nobody overtakes in a class: a job that cannot be placed holds up those behind
-// it, and so a large one does not starve.
+// Input: jobs that wait.
+// Output: the next one. There are two classes, each first in, first out. Jobs that ran out of memory go before all
+// others, as in CARMA (github.com/itu-rad/CARMA, src/server.py), whose main queue waits while its recovery queue holds
+// a job. Nobody overtakes within a class: a job that cannot be placed holds up those after it, so a large job does not
+// starve.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +22,7 @@ class WaitingQueue {
 
   [[nodiscard]] bool empty() const { return recovering_.empty() && arrived_.empty(); }
   [[nodiscard]] std::size_t size() const { return recovering_.size() + arrived_.size(); }
-  /// Of them, those that ran out of memory.
+  /// Those of them that ran out of memory.
   [[nodiscard]] std::size_t recovering() const { return recovering_.size(); }
 
   /// The job whose turn it is. The queue must not be empty.

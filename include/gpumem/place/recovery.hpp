@@ -1,13 +1,14 @@
-// Enters: a job that ran out of memory. Leaves: what it asks for when it runs again, or the verdict that it will not.
-// It waits in the class of higher priority meanwhile (queue.hpp).
+// Input: a job that ran out of memory.
+// Output: what it asks for when it runs again, or the verdict that it will not run again. Until then it waits in the
+// class of higher priority (queue.hpp).
 //
-// Two rules. `exclusive` is CARMA's (arXiv:2508.19073; github.com/itu-rad/CARMA, src/server.py): it runs again alone on
-// its GPUs. `growing` is the looser one that CARMA's README names as its outlook: a GPU with, for example, 5 GiB more
-// than last time. Here the step doubles with each failure, and the last try is alone, so that every job comes to run
-// with all that a GPU has.
+// Two rules. `exclusive` is CARMA's (arXiv:2508.19073; github.com/itu-rad/CARMA, src/server.py): it runs again with its
+// GPUs to itself. `growing` is the looser one that CARMA's README names as its outlook: a GPU with, for example, 5 GiB
+// more than last time. Here the step doubles with each failure, and the last try has the GPUs to itself, so that every
+// job gets to run with all that a GPU has.
 //
-// No job starves, and none runs for ever: it is tried again so many times, and one that ran out of memory alone only
-// where a larger GPU is left.
+// No job starves, and none runs for ever: the number of retries is limited, and a job that ran out of memory on a GPU
+// of its own runs again only if there is a larger GPU.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ enum class RecoveryKind : std::uint8_t { exclusive, growing };
 struct RecoveryRule {
   RecoveryKind kind = RecoveryKind::exclusive;
   core::Bytes step{std::int64_t{5} << 30};  ///< of `growing`: what the first retry asks for beyond what was had
-  std::int64_t retries = 3;                 ///< at most; the last of them alone
+  std::int64_t retries = 3;                 ///< at most; the last of them without other jobs
 };
 
 /// How a job ran out of memory.

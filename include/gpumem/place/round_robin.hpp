@@ -1,5 +1,6 @@
-// Enters: a request and the server. Leaves: the next open GPUs in turn, beginning behind the last one that was given.
-// CARMA's "OR-RR", which heeds neither memory nor activity: see policy.hpp for how to have that.
+// Input: a request and the server.
+// Output: the next open GPUs in turn, starting after the last one that was given. CARMA's "OR-RR", which looks at
+// neither memory nor activity: policy.hpp says how to have that.
 #pragma once
 
 #include <string_view>

@@ -1,5 +1,6 @@
-// Enters: what a resource manager knows of its GPUs. Leaves: Server, plain values that a policy decides on. A MIG slice
-// is a GPU of its own. Units: bytes; shares of the GPU from 0 to 1.
+// Input: what a resource manager knows about its GPUs.
+// Output: Server, plain values that a policy reads. A MIG slice is a GPU of its own.
+// Units: bytes; shares of the GPU from 0 to 1.
 #pragma once
 
 #include <algorithm>
@@ -28,8 +29,8 @@ struct PlacedJob {
 /// The jobs of one GPU in the order in which they came, with the sum that every decision asks for.
 class PlacedJobs {
  public:
-  /// Errors: invalid_argument for a job without a name, of negative memory, of an SM activity that is no share, that is
-  /// there already, or where either is to be alone; overflow. Nothing has changed then.
+  /// Errors: invalid_argument for a job without a name, of negative memory, of an SM activity that is not a share, that
+  /// is there already, or if either must run by itself; overflow. Nothing has changed then.
   [[nodiscard]] core::Status add(PlacedJob job);
   /// False if no job of this name is there.
   bool remove(std::string_view id);
@@ -41,7 +42,7 @@ class PlacedJobs {
   [[nodiscard]] auto end() const { return jobs_.end(); }
   /// All of their memory together.
   [[nodiscard]] core::Bytes memory() const { return memory_; }
-  /// Whether one of them is to be alone; then it is.
+  /// Whether one of them must run by itself; then it is the only one.
   [[nodiscard]] bool exclusive() const { return exclusive_; }
 
  private:
@@ -56,7 +57,7 @@ struct ServerGpu {
   core::Bytes total;    ///< what jobs can have of it
   core::Bytes used;     ///< in use as monitored, by anybody
   /// Mean SM activity over the monitoring window. A job that has just come does not show in it: who places more often
-  /// than the window is long puts here what utilisation::combined_smact says of the jobs there, if that is more.
+  /// than the window is long puts here what utilisation::combined_smact says about the jobs there, if that is more.
   double smact = 0.0;
   PlacedJobs jobs;
   std::string smact_source = {};  ///< where `smact` is from: "dcgm", "gpm", "utilisation"; empty: not told
@@ -77,7 +78,7 @@ struct Server {
 };
 
 /// Done if a policy can decide on it. Errors: invalid_argument, naming the GPU: none at all, one without a name or
-/// named twice, without memory, of negative use, or of an SM activity that is no share.
+/// named twice, without memory, of negative use, or of an SM activity that is not a share.
 [[nodiscard]] core::Status validate(const Server& server);
 
 }  // namespace gpumem::place

@@ -1,5 +1,5 @@
-// Enters: a server as JSON, as a resource manager or `gpumem server` writes it. Leaves: Server, and the same back.
-// Strict: an unknown field is an error.
+// Input: a server as JSON, as a resource manager or `gpumem server` writes it.
+// Output: Server; and from a Server the JSON again. Strict: an unknown field is an error.
 //
 //   {"format": "gpumem-server", "version": 1,
 //    "gpus": [{"id": "0", "profile": "a100-40gb", "used_mib": 13312, "smact": 0.41,
@@ -14,7 +14,7 @@
 //   smact_source  where that is from: "dcgm", "gpm" (NVML's), or "utilisation", the share of time in which any kernel
 //               ran, as nvidia-smi prints it, which is at least the SM activity; may be left out
 //   jobs        those that were placed on it: id, and if known the memory that was set aside for it on this GPU, its
-//               expected SM activity, and whether it is to be alone. A job of several GPUs stands at each of them.
+//               expected SM activity, and whether it must run by itself. A job of several GPUs is at each of them.
 //
 // Memory may be given in bytes instead: total_bytes, used_bytes, memory_bytes (NVML counts so). A MIG slice is a GPU
 // like others; its id is the slice's, and the GPU that it is a part of is left out.
@@ -33,8 +33,8 @@ namespace gpumem::place {
 /// Where profiles are from.
 using FindProfile = std::function<core::Result<device::GpuProfile>(std::string_view name)>;
 
-/// Errors: malformed_input, naming the line or the field, also for what validate() says of the server; unknown_gpu and
-/// those of the profile. `file` is for messages.
+/// Errors: malformed_input, naming the line or the field, also for what validate() says about the server; unknown_gpu
+/// and those of the profile. `file` is for messages.
 [[nodiscard]] core::Result<Server> parse_server(std::string_view json, std::string_view file = {},
                                                 const FindProfile& find_profile = device::find_profile);
 

@@ -1,6 +1,8 @@
-// What a simulation of a server takes and gives. Enters: jobs with their arrivals, needs and estimates, and the rules
-// of the server (SimulationOptions). Leaves: Simulation: every run of every job, the use of every GPU, and their
-// totals. Units: seconds, bytes, shares from 0 to 1, watts, joules. simulator.hpp says how the one becomes the other.
+// Input of a simulation: jobs with their arrivals, needs and estimates, and the rules of the server
+// (SimulationOptions).
+// Output: Simulation: every run of every job, the use of every GPU, and their totals. simulator.hpp says how it is
+// computed.
+// Units: seconds, bytes, shares from 0 to 1, watts, joules.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +21,7 @@
 
 namespace gpumem::place {
 
-/// What an estimator said of a job.
+/// What an estimator said about a job.
 enum class Knowledge : std::uint8_t {
   blind,      ///< nobody was asked: placed by what is free
   none,       ///< it was asked, and gives no estimate
@@ -35,7 +37,7 @@ struct SimulatedJob {
   double smact = 0.5;  ///< its SM activity alone
   Knowledge knowledge = Knowledge::blind;
   core::Bytes expected = {};  ///< the estimate
-  core::Bytes reserve = {};   ///< what is set aside for it beside others: the estimate with its margin
+  core::Bytes reserve = {};   ///< what is set aside for it on a shared GPU: the estimate with its margin
 };
 
 /// How much power a GPU draws.

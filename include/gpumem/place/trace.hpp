@@ -1,22 +1,24 @@
-// Enters: a CSV file with the jobs that came to a server, one a row. Leaves: Trace. Units: seconds, bytes.
+// Input: a CSV file with the jobs that came to a server, one a row.
+// Output: Trace.
+// Units: seconds, bytes.
 //
 // Columns that must be there:
 //   arrival_s     when the job was handed in, seconds from any beginning
 //   task          what it runs; many jobs may run the same
 //   gpus          how many GPUs it asks for, all or nothing
-//   duration_s    how long it runs alone on them; empty: nobody measured it (see MissingDuration)
+//   duration_s    how long it runs on them by itself; empty: nobody measured it (see MissingDuration)
 //   measured_mib  what it really takes at its peak, MiB of each GPU
 // Columns that may be there:
 //   job           the job's own name, no two alike; without it, a job is called after its task: vgg16, vgg16#2, ...
-//   smact         its mean SM activity alone, 0 to 1
+//   smact         its mean SM activity when it runs by itself, 0 to 1
 //   NAME_mib      the estimate of an estimator NAME; empty: it gave none
-//   NAME_mb       the same as CARMA's workloads have it: 40000 and more stands for none
+//   NAME_mb       the same as CARMA's workloads have it: 40000 and more means no estimate
 // All others are ignored here.
 //
 // CARMA's MB are MiB: its scripts divide Horus' and FakeTensor's bytes by 2^20, GPUMemNet's bins are 8,000 MiB wide,
 // and its server holds all of them against what nvidia-smi prints in MiB (GitHub: itu-rad/CARMA, workloads/
-// ehsan-horus_estimator.py and src/server.py; GPUMemNet's data set). Its 40000 fits into no A100-40GB beside a margin
-// of 2 GiB: a task that was given it never shares a GPU when it starts.
+// ehsan-horus_estimator.py and src/server.py; GPUMemNet's data set). Its 40000 fits into no A100-40GB with a margin of
+// 2 GiB: a task that was given it never shares a GPU when it starts.
 #pragma once
 
 #include <cstdint>

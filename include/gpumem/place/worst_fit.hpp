@@ -1,5 +1,6 @@
-// Enters: a request and the server. Leaves: the GPUs in which the job fits with the most memory left. With an estimate
-// the same as MAGM; a job without one has nothing to fit: it goes to idle GPUs, where MAGM goes by the floor.
+// Input: a request and the server.
+// Output: the GPUs in which the job fits with the most memory left. With an estimate this is the same as MAGM. A job
+// without one goes to idle GPUs, while MAGM goes by the floor.
 #pragma once
 
 #include <string_view>

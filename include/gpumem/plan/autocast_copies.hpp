@@ -1,5 +1,7 @@
-// Enters: calls that read parameters under autocast. Leaves: the copies of parameters in lower precision: which of them
-// autocast's cache holds, which end with their call, which backward keeps. Units: bytes.
+// Input: calls that read parameters under autocast.
+// Output: the copies of parameters in lower precision: which of them autocast's cache holds, which end with their call,
+// which backward keeps.
+// Units: bytes.
 // Source: aten/src/ATen/autocast_mode.cpp (cached_cast).
 //
 // The cache has a copy of each trained parameter until the autocast region ends; a frozen one is copied at each call.

@@ -1,7 +1,9 @@
-// Enters: what a run reads of each batch. Leaves: when a batch arrives on the GPU and when it goes: as the step begins,
-// or one step ahead on a stream of its own. Units: bytes.
-// Source: the loop of PyTorch's tutorials; timm 1.0.9, timm/data/loader.py, PrefetchLoader: images come as bytes, are
-// made floating point on the GPU, and while one batch is trained the next stands ready.
+// Input: what a run reads from each batch.
+// Output: when a batch arrives on the GPU and when it is freed: at the start of the step, or one step ahead on a stream
+// of its own.
+// Units: bytes.
+// Source: the loop of PyTorch's tutorials; timm 1.0.9, timm/data/loader.py, PrefetchLoader: images arrive as bytes and
+// become floating point on the GPU, and the next batch is ready while one is trained.
 #pragma once
 
 #include <vector>
@@ -17,7 +19,7 @@ class BatchLoader {
 
   /// The last batch goes, unless the script's names hold it until the new one is there.
   void release();
-  /// The batch arrives; where it was fetched ahead, the one behind it does.
+  /// The batch arrives; where it was fetched ahead, the one after it does.
   void load();
 
  private:

@@ -1,6 +1,7 @@
-// Enters: a forward pass. Leaves: its repeated blocks as runs of recorded functions: what activation checkpointing
-// wraps, one call of torch.utils.checkpoint a block, as HuggingFace's gradient_checkpointing does; or what
-// torch.compile computes again. Units: indices.
+// Input: a forward pass.
+// Output: its repeated blocks as runs of recorded functions: what activation checkpointing wraps, one call of
+// torch.utils.checkpoint a block, as HuggingFace's gradient_checkpointing does; or what torch.compile computes again.
+// Units: indices.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ using connect::repeated_blocks;
 [[nodiscard]] core::Result<std::vector<Range>> checkpointed(const ForwardPass& pass,
                                                             const model::CheckpointPolicy& policy = {});
 
-/// The functions in this part whose results are kept and do not run again: none, but for selective-op the attention and
+/// The functions in this part whose results are kept and do not run again: none; under selective-op the attention and
 /// every other product with a weight (aten::mm, from the first on).
 /// Source: torchtitan 2024-10 to 2025-06, parallelize_llama.py: _save_list and its policy, per block.
 [[nodiscard]] std::vector<std::uint32_t> kept_results(const ops::Tape& tape, const Range& part,

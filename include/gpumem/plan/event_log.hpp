@@ -1,5 +1,6 @@
-// Enters: what the parts of a training run allocate, hold and let go, in order. Leaves: the events of a StepPlan, and
-// who still holds a slot. Units: bytes.
+// Input: what the parts of a training run allocate, hold and release, in order.
+// Output: the events of a StepPlan, and who still holds a slot.
+// Units: bytes.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +19,7 @@ inline constexpr Slot kNoSlot = UINT32_MAX;
 /// last holder lets go, and its slot is used again.
 class EventLog {
  public:
-  /// Uses the memory of a plan that is no longer needed, with room for so many events and calls.
+  /// Uses the memory of a plan that is no longer needed, with room for this many events and calls.
   EventLog(StepPlan reused, std::size_t events, std::size_t calls) : plan_(std::move(reused)) {
     plan_.calls.clear();
     plan_.calls.reserve(calls);

@@ -1,5 +1,7 @@
-// Enters: recorded functions, one by one. Leaves: what each allocates in forward, and what it keeps until its
-// backward has run. Units: bytes. Source: torch.autograd's saved variables, as the op's record rule lists them.
+// Input: recorded functions, one by one.
+// Output: what each allocates in forward, and what it keeps until its backward has run.
+// Units: bytes.
+// Source: torch.autograd's saved variables, as the op's record rule lists them.
 #pragma once
 
 #include <utility>

@@ -1,5 +1,7 @@
-// Input: a wired graph, how it is trained, and the ops. Output: ForwardPass, its autograd graph for any batch size,
-// with the loss: what forward computes and what backward will read again. Units: elements.
+// Input: a wired graph, how it is trained, and the ops.
+// Output: ForwardPass, its autograd graph for any batch size, with the loss: what forward computes and what backward
+// will read again.
+// Units: elements.
 #pragma once
 
 #include <vector>
@@ -31,7 +33,7 @@ struct ForwardPass {
   std::vector<ops::TensorId> splits = {};  ///< tuples: their parts' gradients wait for each other; ascending
   bool convolves = false;                  ///< calls cuDNN's convolutions
   bool normalises = false;                 ///< calls cuDNN's batch normalisation
-  std::int64_t skipped_layers = 0;         ///< behind unknown ones: of these, too, only the parameters are counted
+  std::int64_t skipped_layers = 0;         ///< after unknown ones: of these, too, only the parameters are counted
 };
 
 /// It reads the job's precision and loss. `ops` gives the loss its row; the layers' rows are in the wired graph.

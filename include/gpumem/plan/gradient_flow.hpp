@@ -1,5 +1,7 @@
-// Enters: a forward pass that has run. Leaves: its backward: gradients on their way through the graph, where
-// they meet, and the gradients of parameters, which live until zero_grad. Units: bytes.
+// Input: a forward pass that has run.
+// Output: its backward: the gradients that flow through the graph, where they meet, and the gradients of parameters,
+// which live until zero_grad.
+// Units: bytes.
 // Source: torch/csrc/autograd: engine.cpp, input_buffer.cpp, functions/accumulate_grad.h.
 #pragma once
 

@@ -1,5 +1,6 @@
-// Enters: a forward pass. Leaves: where the program's names for its tensors end: after the last function that
-// reads them. Units: indices.
+// Input: a forward pass.
+// Output: where the lifetime of the program's variables for its tensors ends: after the last function that reads them.
+// Units: indices.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Enters: an optimizer's row and the trained parameters. Leaves: the state that it makes, the temporaries of its step,
-// and what torch.amp.GradScaler takes around it. Units: bytes.
+// Input: an optimizer's row and the trained parameters.
+// Output: the state that it makes, the temporaries of its step, and what torch.amp.GradScaler takes around it.
+// Units: bytes.
 // Source: the code that the row names; torch/amp/grad_scaler.py; Megatron-LM 0.9, optimizer/optimizer.py
 // (Float16OptimizerWithFloat16Params) for masters; DeepSpeed 0.15, ops/adam/cpu_adam.py for a step on the host.
 #pragma once

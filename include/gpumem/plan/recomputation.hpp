@@ -1,11 +1,12 @@
-// Enters: the checkpointed blocks of a model as runs of recorded functions (checkpoints.hpp finds them). Leaves: what a
-// call of torch.utils.checkpoint (use_reentrant=False) holds, and the second run of each block. Units: bytes.
+// Input: the checkpointed blocks of a model as runs of recorded functions (checkpoints.hpp finds them).
+// Output: what a call of torch.utils.checkpoint (use_reentrant=False) holds, and the second run of each block.
+// Units: bytes.
 // Source: torch/utils/checkpoint.py, _checkpoint_without_reentrant_generator.
 //
 // Forward keeps a block's arguments and nothing else; the first backward that asks for a saved tensor runs all of the
-// block again, but for calls whose results were kept (torch.utils.checkpoint.create_selective_checkpoint_contexts). The
-// second run's tensors are held beside what is left of the first one's. It ends with the last tensor
-// that is saved: an input is saved before its function runs, an output after it.
+// block again, except calls whose results were kept (torch.utils.checkpoint.create_selective_checkpoint_contexts). The
+// second run's tensors are held together with what is left of the first one's. It ends with the last tensor that is
+// saved: an input is saved before its function runs, an output after it.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +46,7 @@ class Recomputation {
     if (block == nullptr || block->recomputed || !saves(state_.tape().functions()[function])) return;
     run_again(*block, static_cast<std::uint32_t>(function));
   }
-  /// Backward of this function has run: with a block's first one the graph lets go of the arguments.
+  /// Backward of this function has run: with a block's first one the graph releases the arguments.
   void end_backward(std::size_t function) {
     if (Block* block = block_of(function); block != nullptr && function == block->run.first) end(*block);
   }
@@ -73,8 +74,8 @@ class Recomputation {
     Range run;
     std::uint32_t last_saver = 0;        ///< the function whose saved tensors are the last: the second run stops there
     std::vector<ops::TensorId> inputs;   ///< made before it, read in it
-    std::vector<ops::TensorId> outputs;  ///< made in it, read behind it
-    int held = 0;                        ///< by so many micro-batches
+    std::vector<ops::TensorId> outputs;  ///< made in it, read after it
+    int held = 0;                        ///< by how many micro-batches
     bool recomputed = false;
     bool fetched = false;             ///< its arguments have come back from the host
     std::vector<std::uint32_t> kept;  ///< the functions that do not run again

@@ -1,5 +1,7 @@
-// Enters: a forward pass and the current batch size. Leaves: RunState, what all parts of a training run share: which
-// slot each tensor of the tape holds, how large it is now, the events so far. Units: bytes.
+// Input: a forward pass and the current batch size.
+// Output: RunState, which all parts of a training run share: the slot that each tensor of the tape holds, its size now,
+// the events so far.
+// Units: bytes.
 #pragma once
 
 #include <cstdint>

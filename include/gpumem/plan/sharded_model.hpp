@@ -1,6 +1,8 @@
-// Enters: what a job's sharding does (parallel/sharing.hpp). Leaves: its events in a training run: shards and buckets
-// when the model is wrapped, units gathered before they are called and given back, gradients reduced when a unit's
-// backward has run. Does nothing for a job that shards nothing. Units: bytes. Source: what the files in parallel/ name.
+// Input: what a job's sharding does (parallel/sharing.hpp).
+// Output: its events in a training run: shards and buckets when the model is wrapped, units gathered before their calls
+// and freed again, gradients reduced when a unit's backward has run. Does nothing for a job without sharding.
+// Units: bytes.
+// Source: what the files in parallel/ name.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +13,7 @@
 
 namespace gpumem::plan {
 
-/// CUDA streams beside the default one and the batch loader's: memory that is taken on one is not used on another.
+/// CUDA streams other than the default one and the batch loader's: memory that is taken on one is not used on another.
 inline constexpr std::uint8_t kGatherStream = 2;
 inline constexpr std::uint8_t kReduceStream = 3;
 

@@ -1,6 +1,8 @@
-// Enters: a forward pass and how it is trained. Leaves: StepPlan, the ordered allocations and frees of a training
-// run, from the model's construction to a step that repeats. Units: bytes as the program asks for them; the
-// allocator rounds them. Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, torch/optim.
+// Input: a forward pass and how it is trained.
+// Output: StepPlan, the ordered allocations and frees of a training run, from the model's construction to a step that
+// repeats.
+// Units: bytes as the program asks for them; the allocator rounds them.
+// Source: torch/csrc/autograd/engine.cpp, input_buffer.cpp, torch/optim.
 #pragma once
 
 #include <array>

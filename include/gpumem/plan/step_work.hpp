@@ -1,7 +1,8 @@
-// Enters: a forward pass and how it is trained. Leaves: StepWork, the kernels of one training step in the order in
-// which they are launched: what each multiplies, which bytes it moves, how many elements its grid covers. Units:
-// multiply-adds (two operations each), bytes, elements. Counts are exact to the forward pass; which kernels the
-// libraries launch beside them (layout changes, splits of a sum) is not.
+// Input: a forward pass and how it is trained.
+// Output: StepWork, the kernels of one training step in launch order: what each multiplies, which bytes it moves, how
+// many elements its grid covers. Counts are exact for the forward pass. The libraries launch more kernels (layout
+// changes, splits of a sum), which are not counted exactly.
+// Units: multiply-adds (two operations each), bytes, elements.
 //
 //   forward     one kernel for each recorded call that makes or overwrites a tensor; none for views
 //   backward    for a matrix product or convolution one kernel for each operand that gets a gradient, each with

@@ -1,5 +1,6 @@
-// Input: a recording and the values of its axes. Output: every size and every tensor's shape there. Units: elements;
-// storages in bytes.
+// Input: a recording and the values of its axes.
+// Output: every size and every tensor's shape there.
+// Units: elements; storages in bytes.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct CallTensor {
 
   [[nodiscard]] double elements() const;
   [[nodiscard]] std::int64_t bytes() const;
-  /// Its elements stand one behind the other when its axes are taken in this order, the outermost first; axes of one
-  /// element do not count.
+  /// Its elements follow each other when its axes are taken in this order, the outermost first; axes of one element do
+  /// not count.
   [[nodiscard]] bool is_dense_in(std::span<const std::size_t> axes) const;
   /// Dense in the order of its axes.
   [[nodiscard]] bool is_contiguous() const;

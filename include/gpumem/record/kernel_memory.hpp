@@ -1,6 +1,7 @@
-// Input: a recorded call with the shapes of its tensors. Output: the memory that its kernel takes beside what PyTorch's
-// dispatcher shows: copies that it makes of its inputs, and the convolution or product whose workspace
-// device/workspace.hpp knows. Units: bytes.
+// Input: a recorded call with the shapes of its tensors.
+// Output: the memory that its kernel takes in addition to what PyTorch's dispatcher shows: copies that it makes of its
+// inputs, and the convolution or product whose workspace device/workspace.hpp knows.
+// Units: bytes.
 // Source: torch 2.6, aten/src/ATen/native: Blas.cpp and cuda/Blas.cpp (prepare_matrix_for_cublas), cudnn/ConvShared.cpp
 // (contiguous in the suggested format), transformers/cuda/attention_backward.cu, and the kernels that call contiguous()
 // on their inputs (normalization, softmax, pooling, glu, embedding).
@@ -19,7 +20,7 @@ namespace gpumem::record {
 
 /// Which rule an op's kernels follow.
 enum class KernelRule : std::uint8_t {
-  plain,                 ///< nothing beside what is recorded
+  plain,                 ///< nothing in addition to what is recorded
   product,               ///< cuBLAS
   convolution,           ///< cuDNN
   convolution_backward,  ///< cuDNN

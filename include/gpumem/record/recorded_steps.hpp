@@ -1,6 +1,8 @@
-// Input: a job whose graph is a recording. Output: its StepPlan at the job's batch size and sequence length: the
-// recorded allocations and frees, with what only a GPU's libraries take put between them (kernel_memory.hpp), and the
-// job's own optimizer in place of the recorded one if it asks for that (TrainingJob::replaces_optimizer). Units: bytes.
+// Input: a job whose graph is a recording.
+// Output: its StepPlan at the job's batch size and sequence length: the recorded allocations and frees, with what only
+// a GPU's libraries take put between them (kernel_memory.hpp), and the job's own optimizer in place of the recorded one
+// if it asks for that (TrainingJob::replaces_optimizer).
+// Units: bytes.
 #pragma once
 
 #include "gpumem/core/result.hpp"

@@ -1,6 +1,7 @@
-// Input: a job whose graph is a recording. Output: StepWork, the kernels of its last recorded step at the job's batch
-// size and sequence length. Units: multiply-adds (two operations each), bytes, elements. A call moves each of its
-// tensors once; what it multiplies follows from their shapes.
+// Input: a job whose graph is a recording.
+// Output: StepWork, the kernels of its last recorded step at the job's batch size and sequence length.
+// Units: multiply-adds (two operations each), bytes, elements. A call moves each of its tensors once; what it
+// multiplies follows from their shapes.
 #pragma once
 
 #include "gpumem/core/result.hpp"

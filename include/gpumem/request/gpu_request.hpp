@@ -1,6 +1,7 @@
-// Enters: what a job needs on each of its GPUs, and how many of them a node has. Leaves: GpuRequest, the same in the
-// words of one scheduler or launcher. One file a target, with the source of its unit; targets.hpp is the list. Units:
-// bytes; targets count in MiB, or in shares of the GPU's memory, always rounded up.
+// Input: what a job needs on each of its GPUs, and how many of them a node has.
+// Output: GpuRequest, the same in the words of one scheduler or launcher. One file a target, with the source of its
+// unit; targets.hpp is the list.
+// Units: bytes; targets count in MiB, or in shares of the GPU's memory, always rounded up.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@ namespace gpumem::request {
 /// GPUs of a node where nobody says: as NVIDIA's HGX and DGX boards have them.
 inline constexpr std::int64_t kUsualGpusPerNode = 8;
 
-/// What a target is told beside the job.
+/// What a target is told in addition to the job.
 struct Site {
   std::int64_t gpus_per_node = 0;     ///< that the job uses of each node; 0: all of its GPUs, but no more than usual
   std::string container = "trainer";  ///< of the pod that trains, for targets that name it
@@ -52,17 +53,17 @@ struct GpuRequest {
   std::vector<Setting> limits = {};       ///< of the container that trains: resources.limits
   /// Which of the limits counts GPUs: a job that trains on several alike keeps the number it has.
   std::string count_limit = {};
-  /// Limits that must not stand beside these: the target takes the GPU from elsewhere.
+  /// Limits that must not be combined with these: the target takes the GPU from elsewhere.
   std::vector<std::string> excluded_limits = {};
   std::string argument = {};
   std::int64_t gpus_per_node = 1;
   std::int64_t nodes = 1;  ///< each with a pod like this, or counted in the argument
 };
 
-/// What to set aside for a job of this estimate, on each of its GPUs. The margin ends where the GPU does: alone on it,
-/// the job needs no more than is expected. Errors: missing_information where no GPU of this type holds it, saying need
-/// and limit, and for an estimate that is only a lower bound; invalid_argument where nodes cannot be equally full;
-/// overflow.
+/// What to set aside for a job of this estimate, on each of its GPUs. The margin ends where the GPU does: if it has the
+/// GPU to itself, the job needs no more than is expected. Errors: missing_information where no GPU of this type holds
+/// it, saying need and limit, and for an estimate that is only a lower bound; invalid_argument where nodes cannot be
+/// equally full; overflow.
 [[nodiscard]] core::Result<Need> need_of(const estimate::MemoryEstimate& estimate, const device::GpuProfile& gpu,
                                          const place::Margin& margin = {.bytes = {}, .upper = true},
                                          const Site& site = {});

@@ -1,5 +1,6 @@
-// Enters: a job's need. Leaves: limits for HAMi (Project-HAMi, a device plugin and scheduler extender for Kubernetes):
-// virtual GPUs, and the memory of each in MiB.
+// Input: a job's need.
+// Output: limits for HAMi (Project-HAMi, a device plugin and scheduler extender for Kubernetes): virtual GPUs, and the
+// memory of each in MiB.
 //
 // Source: project-hami.io, "Lab 3: GPU Partitioning with HAMi", step 1: nvidia.com/gpu is the number of virtual GPUs,
 // nvidia.com/gpumem the memory of each in MiB; each is of a physical GPU of its own

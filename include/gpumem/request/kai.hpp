@@ -1,11 +1,12 @@
-// Enters: a job's need. Leaves: a pod's annotations for the KAI scheduler: gpu-memory in MiB, or gpu-fraction, a share
-// of the GPU's memory, with the number of GPUs where there are several; or request and limit of the container that
-// trains. The pod's schedulerName must be that of KAI, and its label must name a queue.
+// Input: a job's need.
+// Output: a pod's annotations for the KAI scheduler: gpu-memory in MiB, or gpu-fraction, a share of the GPU's memory,
+// with the number of GPUs if there are several; or request and limit of the container that trains. The pod's
+// schedulerName must be that of KAI, and its label must name a queue.
 //
 // Source: github.com/NVIDIA/KAI-Scheduler, docs/gpu-sharing/README.md and gpu-memory.yaml: 'gpu-memory: "2000" # in
 // Mib', 'gpu-fraction: "0.5"', above 0 and below 1; GPU sharing must be enabled, and KAI does not enforce what is asked
-// for. Its examples have no limit nvidia.com/gpu beside, which asks for whole GPUs. gpu-fraction-num-devices: the same
-// on each of so many GPUs. In the mode NvFractions KAI places by nvidia.com/container.NAME.gpu-memory.request, and
+// for. Its examples have no limit nvidia.com/gpu in addition, which asks for whole GPUs. gpu-fraction-num-devices: the
+// same on each of so many GPUs. In the mode NvFractions KAI places by nvidia.com/container.NAME.gpu-memory.request, and
 // MPS holds the container to the .limit; both are quantities ("4096Mi"), the request no larger than the limit.
 #pragma once
 

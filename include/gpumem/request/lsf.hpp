@@ -1,5 +1,6 @@
-// Enters: a job's need. Leaves: options of LSF's bsub: shared GPUs, and the memory to reserve on each; of a job on
-// several GPUs a process for each, and how many of these a host has.
+// Input: a job's need.
+// Output: options of LSF's bsub: shared GPUs, and the memory to reserve on each. A job on several GPUs gets a process
+// for each GPU, and the number of processes on a host.
 //
 // Source: IBM Spectrum LSF 10.1 documentation, "bsub -gpu" (gmem reserves the amount of memory on each GPU that the job
 // requires; needs LSB_GPU_NEW_SYNTAX=extend) and "LSF_UNIT_FOR_LIMITS" (without a unit, the cluster's configuration

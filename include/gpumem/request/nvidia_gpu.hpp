@@ -1,5 +1,6 @@
-// Enters: a job's need. Leaves: a limit for NVIDIA's device plugin for Kubernetes: whole GPUs, for a job that shares
-// none, as most jobs on several GPUs do.
+// Input: a job's need.
+// Output: a limit for NVIDIA's device plugin for Kubernetes: whole GPUs, for a job that shares none. Most jobs on
+// several GPUs are such jobs.
 //
 // Source: NVIDIA/k8s-device-plugin, README.md: a resource nvidia.com/gpu, counted in whole GPUs of the pod's node.
 #pragma once

@@ -1,5 +1,6 @@
-// Enters: a job's need. Leaves: a limit for NVIDIA's device plugin for Kubernetes: the smallest MIG slice of this GPU
-// that holds the need. A profile that is a slice itself is the only one that is tried.
+// Input: a job's need.
+// Output: a limit for NVIDIA's device plugin for Kubernetes: the smallest MIG slice of this GPU that holds the need. If
+// the profile is a slice itself, only this slice is tried.
 //
 // Source: NVIDIA/k8s-device-plugin, README.md, "mixed" MIG strategy: a resource nvidia.com/mig-<slice>g.<memory>gb for
 // each profile. What a slice holds is that of its profile in models/gpus, which names its source. NVIDIA's MIG user

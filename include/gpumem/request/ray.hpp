@@ -1,11 +1,12 @@
-// Enters: a job's need. Leaves: num_gpus of a Ray task or actor: the share of the GPU's memory, in ten-thousandths;
-// of a job on several GPUs the ScalingConfig of Ray Train.
+// Input: a job's need.
+// Output: num_gpus of a Ray task or actor: the share of the GPU's memory, in ten-thousandths; for a job on several GPUs
+// the ScalingConfig of Ray Train.
 //
 // Source: docs.ray.io, Ray Core, "Resources", "Fractional Resource Requirements": the precision is 0.0001, and a
-// fraction stands between 0 and 1; Ray schedules by it and does not limit the memory. The share is that of the GPU
-// named: a cluster of several types must ask for this one by accelerator_type. Of a job on several GPUs: Ray Train,
-// "Configuring Scale and GPUs": ScalingConfig, a worker a process. Each takes a whole GPU, for Ray puts workers with
-// less on one GPU together, and NCCL refuses two ranks of one GPU (nccl, src/init.cc: "Duplicate GPU detected").
+// fraction is between 0 and 1; Ray schedules by it and does not limit the memory. The share is that of the GPU named: a
+// cluster of several types must ask for this one by accelerator_type. Of a job on several GPUs: Ray Train, "Configuring
+// Scale and GPUs": ScalingConfig, a worker a process. Each takes a whole GPU, for Ray puts workers with less on one GPU
+// together, and NCCL refuses two ranks of one GPU (nccl, src/init.cc: "Duplicate GPU detected").
 #pragma once
 
 #include "gpumem/request/gpu_request.hpp"

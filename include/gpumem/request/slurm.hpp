@@ -1,8 +1,9 @@
-// Enters: a job's need. Leaves: options of sbatch, srun and salloc: shards, of which one is 1 MiB, or whole GPUs;
-// of a job on several GPUs with its nodes, and a task for each GPU.
+// Input: a job's need.
+// Output: options of sbatch, srun and salloc: shards of 1 MiB each, or whole GPUs. A job on several GPUs also gets its
+// nodes, and a task for each GPU.
 //
 // Source: Slurm's documentation, "Generic Resource (GRES) Scheduling", "Sharding": shards of a GPU are given to jobs
-// that share it, and a job's shards are all on one GPU. What one shard stands for is the site's choice; here the count
+// that share it, and a job's shards are all on one GPU. The meaning of one shard is the site's choice; here the count
 // of each GPU in gres.conf is its usable memory in MiB (as examples/slurm sets it up). --gres counts on each node. A
 // job on several GPUs of a node asks for whole ones: its shards there would be of one GPU, or, under slurm.conf's
 // MULTIPLE_SHARING_GRES_PJ, of any, however many of each.

@@ -1,5 +1,6 @@
-// Enters: a target's name and an estimate. Leaves: what to ask this scheduler or launcher for. Adding one is one file
-// beside this one and one row in the list of targets_inl.hpp.
+// Input: a target's name and an estimate.
+// Output: what to ask this scheduler or launcher for. To add a target: a file here and a row in the list of
+// targets_inl.hpp.
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
-// Enters: a job's need. Leaves: limits for Volcano's virtual GPUs: how many, and the memory of each in MiB. The
-// pod's schedulerName must be that of Volcano.
+// Input: a job's need.
+// Output: limits for Volcano's virtual GPUs: how many, and the memory of each in MiB. The pod's schedulerName must be
+// that of Volcano.
 //
 // Source: github.com/volcano-sh/volcano, docs/user-guide/how_to_use_volcano_vgpu.md: volcano.sh/vgpu-number and
 // volcano.sh/vgpu-memory, "3000" for "3G" on each of them; github.com/Project-HAMi/volcano-vgpu-device-plugin,

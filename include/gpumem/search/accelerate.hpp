@@ -1,5 +1,5 @@
-// Enters: a job under FullyShardedDataParallel, run by accelerate. Leaves: Framework's row of it, and the job as
-// accelerate's YAML has it.
+// Input: a job under FullyShardedDataParallel, run by accelerate.
+// Output: accelerate's row of Framework, and the job as accelerate's YAML.
 // Source: accelerate 1.0, utils/dataclasses.py (FullyShardedDataParallelPlugin), commands/config/cluster.py.
 #pragma once
 

@@ -1,12 +1,13 @@
-// Enters: the Analysis of a model, one way of splitting its layers over ranks (tensor, sequence, context and expert
-// parallel), and a few micro-batches. Leaves: BlockWork, how long a GPU computes on one of the model's repeated blocks,
-// on what stands before them and on what stands behind them, and what the block sends to other ranks. Units: seconds
-// and bytes a micro-batch, elements.
+// Input: the Analysis of a model, one way to split its layers over ranks (tensor, sequence, context and expert
+// parallel), and a few micro-batches.
+// Output: BlockWork: how long a GPU computes on one of the model's repeated blocks, on the layers before them and on
+// the layers after them, and what the block sends to other ranks.
+// Units: seconds and bytes a micro-batch, elements.
 //
-// A pipeline of as many stages as blocks gives the parts: its first rank has one block and what stands before, its last
-// rank one and what stands behind, one between has a block alone. A stage of any pipeline is the sum of its parts, so a
-// few small graphs stand for all pipelines. Kernels are those of plan/step_work.hpp, their times those of
-// utilisation/step_time.hpp.
+// A pipeline of as many stages as blocks gives the parts: its first rank has one block and the layers before it, its
+// last rank one block and the layers after it, a rank between has only a block. A stage of any pipeline is the sum of
+// its parts, so a few small graphs represent all pipelines. Kernels are those of plan/step_work.hpp, their times those
+// of utilisation/step_time.hpp.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +20,7 @@
 
 namespace gpumem::search {
 
-/// What of the activations backward computes again.
+/// Which activations backward computes again.
 struct Checkpointing {
   bool on = false;
   model::CheckpointPolicy policy = {};
@@ -27,7 +28,7 @@ struct Checkpointing {
   friend bool operator==(const Checkpointing&, const Checkpointing&) = default;
 };
 
-/// Of one part of the model on one rank.
+/// For one part of the model on one rank.
 struct PartWork {
   double forward = 0.0;         ///< kernels' time, one micro-batch
   double backward = 0.0;        ///< the same, with what is computed again
@@ -67,7 +68,7 @@ struct MicroBatch {
                                                               std::span<const MicroBatch> micro_batches,
                                                               const utilisation::GpuPeaks& peaks);
 
-/// What of a layout splits the model's layers and positions, on as few ranks as that takes.
+/// The part of a layout that splits the model's layers and positions, on as few ranks as possible.
 [[nodiscard]] model::Layout split_of(const model::Layout& layout);
 
 }  // namespace gpumem::search

@@ -1,6 +1,7 @@
-// Enters: a job, a GPU, a number of GPUs (or none: the fewest that do) and a global batch. Leaves: LayoutPlan, the
-// fastest layouts that fit, each with what its worst rank takes, what a step's time is made of, and the framework that
-// runs it. Units: GPUs, samples, seconds; bytes as MemoryEstimate has them.
+// Input: a job, a GPU, a number of GPUs (or none: the fewest that are enough) and a global batch.
+// Output: LayoutPlan: the fastest layouts that fit, each with what its worst rank takes, the parts of a step's time,
+// and the framework that runs it.
+// Units: GPUs, samples, seconds; bytes as MemoryEstimate has them.
 //
 // Every layout of layout_space.hpp is looked at in the order of its step's time, until so many fit as are asked for.
 // Whether one fits is said by the replay, as for `gpumem estimate`; memory_bound.hpp saves that for those that cannot,
@@ -31,7 +32,7 @@ struct Question {
   LinkOptions links = {};
   device::AllocatorOptions allocator = {};
   bool prune = true;  ///< false: each layout gets an estimate, for tests of what pruning loses
-  /// Told how many of how many layouts are behind; may be empty.
+  /// Called with the number of layouts done and their total; may be empty.
   std::function<void(std::size_t done, std::size_t all)> progress = {};
 };
 
@@ -45,7 +46,7 @@ struct PlannedLayout {
   double tokens = 0.0;   ///< a second, of one GPU; 0 for a model that reads none
 };
 
-/// What is left of a GPU beside the most that the layout may take; 0: nothing.
+/// What is left of a GPU after the most that the layout may take; 0: nothing.
 [[nodiscard]] inline core::Bytes headroom(const PlannedLayout& layout, const device::GpuProfile& gpu) {
   return core::Bytes(std::max<std::int64_t>(gpu.capacity().count() - layout.memory.upper.count(), 0));
 }
@@ -75,10 +76,10 @@ inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 24;
   return layout.framework->settings_of(layout.job, plan.blocks, plan.gpus_per_node);
 }
 
-/// The job's batch size, accumulation, checkpointing and layout, but for ZeRO's buckets, are not looked at. Errors:
+/// The job's batch size, accumulation, checkpointing and layout, except ZeRO's buckets, are not looked at. Errors:
 /// invalid_argument for a number that is none, for frameworks of which none trains such a model, and for a model that
 /// says how many blocks the first or the last pipeline stage has; those of connecting, of utilisation::peaks_of() and
-/// of links_of(); deadline_exceeded. That nothing fits is no error.
+/// of links_of(); deadline_exceeded. That nothing fits is not an error.
 [[nodiscard]] core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                     const Question& question);
 

@@ -1,5 +1,6 @@
-// Enters: nothing. Leaves: Framework, which layouts a training framework has, and how a job is told to it. One file a
-// framework; frameworks.hpp is the list. Units: counts.
+// Framework: which layouts a training framework has, and how to write a job in its settings. One file a framework;
+// frameworks.hpp is the list.
+// Units: counts.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct Framework {
   bool context_parallel = false;
   bool pipeline_parallel = false;
   bool expert_parallel = false;
-  /// How so many ranks may share parameters, gradients and states, whose numbers are `apart`; `node` GPUs are in a
+  /// How a group of ranks `apart` from each other may share parameters, gradients and states; `node` GPUs are in a
   /// node.
   std::vector<model::Sharding> (*shardings)(std::int64_t ranks, std::int64_t apart, std::int64_t node) = nullptr;
   std::vector<Checkpointing> (*checkpointings)() = nullptr;

@@ -1,5 +1,5 @@
-// Enters: a framework's name. Leaves: its row. Adding one is one file beside this one and one line in the list of
-// frameworks_inl.hpp.
+// Input: a framework's name.
+// Output: its row. To add one: a file here and a line in the list of frameworks_inl.hpp.
 #pragma once
 
 #include <span>

@@ -1,5 +1,6 @@
-// Enters: a model, a number of GPUs, a batch and the frameworks that may run it. Leaves: every layout that can be, each
-// with the time of a step, the fastest first; and the rules that refused others. Units: GPUs, samples, seconds.
+// Input: a model, a number of GPUs, a batch and the frameworks that may run it.
+// Output: every possible layout, each with the time of a step, the fastest first; and the rules that refused others.
+// Units: GPUs, samples, seconds.
 //
 // Tensor parallel ranks are in one node. The numbers of ranks divide the GPUs, a micro-batch and its count the batch.
 // What can be is said by parallel::check_modelled(), parallel::stage_layers() and parallel::rank_graph(), and by
@@ -29,13 +30,13 @@ struct Candidate {
   LayoutTime time;
   double step = 0.0;         ///< seconds
   std::uint32_t family = 0;  ///< equal where nothing but the micro-batches differ
-  /// Of the same layout, sharded over all ranks and not in groups: it takes no more at any moment of a step.
+  /// The same layout, sharded over all ranks instead of in groups: it never takes more memory in a step.
   std::uint32_t least_family = 0;
   std::size_t work = 0;  ///< index into LayoutSpace::work
 };
 
-/// Of a layout whose data parallel ranks cannot share the batch evenly.
-inline constexpr std::string_view kBatchRule = "--global-batch is no multiple of the data parallel ranks";
+/// The rule for a layout with data parallel ranks that cannot share the batch evenly.
+inline constexpr std::string_view kBatchRule = "--global-batch is not a multiple of the data parallel ranks";
 
 struct LayoutSpace {
   std::vector<Candidate> candidates;  ///< by step, ascending
@@ -53,7 +54,7 @@ struct SpaceLimits {
 [[nodiscard]] model::TrainingJob job_of(const model::TrainingJob& job, const Candidate& candidate);
 
 /// `analysis` is of the job, and is left at another one. The job's layout is that of one GPU: ZeRO's buckets count.
-/// Errors: those of connecting; deadline_exceeded. That nothing can be is no error.
+/// Errors: those of connecting; deadline_exceeded. That nothing can be is not an error.
 [[nodiscard]] core::Result<LayoutSpace> layout_space(analysis::Analysis& analysis, const model::TrainingJob& job,
                                                      const SpaceLimits& limits, const Links& links,
                                                      const utilisation::GpuPeaks& peaks);

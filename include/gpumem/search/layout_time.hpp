@@ -1,14 +1,15 @@
-// Enters: a job with its layout, the work of one block and of what stands around the blocks, and the links between
-// GPUs. Leaves: LayoutTime, how long a training step takes by a roofline, part by part. Units: seconds.
+// Input: a job with its layout, the work of one block and of the layers around the blocks, and the links between GPUs.
+// Output: LayoutTime: how long a training step takes by a roofline, part by part.
+// Units: seconds.
 //
 // The times rank layouts. They are not measured, and leave out what all layouts pay alike (reading data, saving).
 //
 //   compute    kernels of the slowest pipeline stage, or their launches where the host is slower, of all micro-batches
-//   tensor     sums over tensor parallel ranks: one behind each row-parallel layer forward, as many backward, again
+//   tensor     sums over tensor parallel ranks: one after each row-parallel layer forward, as many backward, again
 //              where a block is computed again. Not overlapped
 //   context    keys and values go around the context parallel ranks, in backward with their gradients. Not overlapped
 //   experts    tokens go to their experts and back. Not overlapped
-//   sharding   gathered parameters and reduced gradients, as far as they outlast the computing that they run beside:
+//   sharding   gathered parameters and reduced gradients, as far as they outlast the computation that they overlap:
 //              a block's where parameters are sharded, a micro-batch's where gradients are reduced once a step; ZeRO-1
 //              and ZeRO-2 overlap nothing, as the memory model has them (no overlap_comm)
 //   pipeline   the bubble, (stages - 1) / virtual stages micro-batches, and activations that are sent

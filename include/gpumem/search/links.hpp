@@ -1,5 +1,7 @@
-// Enters: a GPU's profile, what the user says of the cluster, and a group of ranks. Leaves: Links, how fast the group's
-// ranks reach each other, and how long a collective takes over these, if nothing else runs. Units: bytes, seconds.
+// Input: a GPU's profile, what the user says about the cluster, and a group of ranks.
+// Output: Links: how fast the group's ranks reach each other, and how long a collective takes over these links if
+// nothing else runs.
+// Units: bytes, seconds.
 //
 // Collectives run as rings: of n ranks each sends (n - 1) / n of the whole in n - 1 hops, twice that where all get the
 // sum (Thakur, Rabenseifner & Gropp 2005, "Optimization of Collective Communication Operations in MPICH"; nccl-tests,

@@ -1,6 +1,7 @@
-// Enters: a job under Megatron-LM. Leaves: Framework's row of it, and the job as its arguments have it.
-// Source: Megatron-LM core r0.12, megatron/training/arguments.py. Overlapped reductions are asked for, as the step's
-// time takes them to be (layout_time.hpp); they take no memory that the estimate does not count.
+// Input: a job under Megatron-LM.
+// Output: Megatron's row of Framework, and the job as Megatron's arguments. They ask for overlapped reductions, because
+// the time of a step assumes them (layout_time.hpp). These take no memory that the estimate does not count.
+// Source: Megatron-LM core r0.12, megatron/training/arguments.py.
 #pragma once
 
 #include "gpumem/search/framework.hpp"

@@ -1,6 +1,7 @@
-// Enters: a job with its layout, and a GPU. Leaves: whether it is certain, without a plan of all layers, that the job
-// does not fit. A job that fits is never said not to: tests/property/search_test.cpp holds that against every layout of
-// small models. Units: bytes.
+// Input: a job with its layout, and a GPU.
+// Output: whether it is certain, without a plan of all layers, that the job does not fit. It never says so about a job
+// that fits: tests/property/search_test.cpp checks this for every layout of small models.
+// Units: bytes.
 //
 // Three bounds, each of what tensors hold on one pipeline rank, which no allocator manages with less:
 //

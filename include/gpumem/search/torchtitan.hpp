@@ -1,6 +1,7 @@
-// Enters: a job under fully_shard(). Leaves: Framework's row of torchtitan, and the job as its TOML file has it.
-// Source: torchtitan 0.2, torchtitan/config/job_config.py (names and defaults), distributed/parallel_dims.py (what may
-// stand together), distributed/pipeline_parallel.py (stages), models/llama3/infra/parallelize.py (checkpointing; tensor
+// Input: a job under fully_shard().
+// Output: torchtitan's row of Framework, and the job as its TOML file.
+// Source: torchtitan 0.2, torchtitan/config/job_config.py (names and defaults), distributed/parallel_dims.py (what can
+// be combined), distributed/pipeline_parallel.py (stages), models/llama3/infra/parallelize.py (checkpointing; tensor
 // parallel with sequence parallel).
 #pragma once
 

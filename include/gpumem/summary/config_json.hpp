@@ -1,7 +1,7 @@
-// Enters: the config.json of a HuggingFace model, {"model_type": "llama", "hidden_size": 4096, ...}, or the arguments
-// of Megatron's launcher as one JSON object, {"num_layers": 32, "hidden_size": 4096, ...}. Leaves: the graph of the
-// model that it describes (architectures/ builds it), with every edge and without the number of tokens, which the job
-// gives.
+// Input: the config.json of a HuggingFace model, {"model_type": "llama", "hidden_size": 4096, ...}, or the arguments of
+// Megatron's launcher as one JSON object, {"num_layers": 32, "hidden_size": 4096, ...}.
+// Output: the graph of the model (architectures/ builds it), with every edge and without the number of tokens, which
+// the job gives.
 #pragma once
 
 #include "gpumem/summary/format.hpp"

@@ -1,5 +1,6 @@
-// Enters: text. Leaves: what a summary format is: a name, a way to find its beginning in a text, and a way to
-// read it from there.
+// Input: text.
+// Output: the type Format of a summary format: a name, a way to find its beginning in a text, and a way to read it from
+// there.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Enters: nothing. Leaves: the list of all summary formats. Adding one is one file beside this one and one
-// row in the list of formats_inl.hpp; a program with a format of its own passes a longer list to read().
+// The list of all summary formats. To add one: a file here and a row in the list of formats_inl.hpp. A program with a
+// format of its own passes a longer list to read().
 #pragma once
 
 #include <span>

@@ -1,19 +1,19 @@
-// Enters: graph JSON ("format": "gpumem-graph", "version": 1), the normal form as a file. Leaves: the graph.
-// graph_json_writer.hpp goes the other way.
+// Input: graph JSON ("format": "gpumem-graph", "version": 1), the normal form as a file.
+// Output: the graph. graph_json_writer.hpp goes the other way.
 //
 //   {"format": "gpumem-graph", "version": 1,
 //    "inputs": [{"name": "x", "shape": ["N", 3, 224, 224], "dtype": "float32"}],
 //    "nodes": [{"name": "conv1", "op": "conv2d", "inputs": ["x"],
 //               "attrs": {"in_channels": 3, "out_channels": 64, "kernel_size": [7, 7]}}]}
 //
-// Nodes stand in execution order; an input names a graph input or an earlier node. A dimension is a size, "N"
-// or "64N" (multiples of the batch size), or "?" (unknown). Optional: per node "class", "scope" (the
-// containers around it, outermost first: [["encoder", "Encoder"]]), "output" (a shape or a list of shapes, []
-// for a node that never runs; for all nodes or for none), "parameters", "tied_parameters", "frozen",
-// "returned" (the model hands it out beside what the loss reads, such as keys and values of a cache); for the
-// whole graph "name", "edges": "inferred", which says that nodes without "inputs" follow each other (without it every
-// node but parameters and constants names its inputs), and "printed_outputs", elements a sample of the outputs of all
-// layers that hold parameters, rows that were not printed included, as the foot of a table tells it.
+// Nodes are in execution order; an input names a graph input or an earlier node. A dimension is a size, "N" or "64N"
+// (multiples of the batch size), or "?" (unknown). Optional: per node "class", "scope" (the containers around it,
+// outermost first: [["encoder", "Encoder"]]), "output" (a shape or a list of shapes, [] for a node that never runs; for
+// all nodes or for none), "parameters", "tied_parameters", "frozen", "returned" (the model returns it in addition to
+// what the loss reads, such as keys and values of a cache); for the whole graph "name", "edges": "inferred", which says
+// that nodes without "inputs" follow each other (without it every node but parameters and constants names its inputs),
+// and "printed_outputs", elements a sample of the outputs of all layers that hold parameters, rows that were not
+// printed included, as the foot of a table tells it.
 //
 // Attributes have PyTorch's names: booleans, numbers, texts, lists of integers, and lists of dimensions, in which
 // -1 keeps one ({"name": "tokens", "op": "expand", "inputs": ["token"], "attrs": {"shape": ["N", -1, -1]}}). A

@@ -1,5 +1,5 @@
-// Enters: values of graph JSON (graph_json.hpp) from the full parser. Leaves: dimensions, shapes and attributes, or
-// what is wrong with a value. Errors (without a place): malformed_input.
+// Input: values of graph JSON (graph_json.hpp) from the full parser.
+// Output: dimensions, shapes and attributes, or what is wrong with a value. Errors (without a place): malformed_input.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// Enters: any ModelGraph. Leaves: its graph JSON, as graph_json.hpp describes and reads it.
+// Input: any ModelGraph.
+// Output: its graph JSON, as graph_json.hpp describes and reads it.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace gpumem::summary {
 
-/// The graph as graph JSON, one node a line. Reading it back gives an equal graph, but for two things that JSON
+/// The graph as graph JSON, one node a line. Reading it back gives an equal graph, except two things that JSON
 /// cannot hold: of names that edges need and that are taken, the later ones get a number ("act#2"), and numbers
 /// that are not finite are left out.
 [[nodiscard]] std::string to_graph_json(const model::ModelGraph& graph);

@@ -1,5 +1,5 @@
-// Enters: what Keras' model.summary() prints, as Keras 2 (rules of '_' and '=') or Keras 3 (box drawing) does.
-// Leaves: its layers in printed order, with the channels of images in front of their pixels, as PyTorch has them.
+// Input: what Keras' model.summary() prints, in the form of Keras 2 (rules of '_' and '=') or Keras 3 (box drawing).
+// Output: its layers in printed order. The channels of images come before their pixels, as in PyTorch.
 //
 //   Model: "vgg16"
 //   _________________________________________________________________

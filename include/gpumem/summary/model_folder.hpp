@@ -1,5 +1,7 @@
-// Enters: the folder of a HuggingFace model: config.json, and the headers of its *.safetensors with their index, where
-// they are there. Leaves: the graph of the config, held to what the files store. No weights are read. Units: elements.
+// Input: the folder of a HuggingFace model: config.json, and the headers of its *.safetensors with their index, if
+// there are any.
+// Output: the graph of the config, checked against what the files store. No weights are read.
+// Units: elements.
 #pragma once
 
 #include <string>
@@ -15,7 +17,7 @@ namespace gpumem::summary {
 
 /// Warnings of the graph name the first tensor of each thing that differs: counts, types, tied weights, files that are
 /// not there. Errors: malformed_input for a layer whose stored sizes contradict the config's; those of the config's
-/// reader, and of a file that is no safetensors file.
+/// reader, and of a file that is not a safetensors file.
 [[nodiscard]] core::Result<model::ModelGraph> read_folder(const std::string& folder, const ReadOptions& options);
 
 }  // namespace gpumem::summary

@@ -1,5 +1,5 @@
-// Enters: one line of print(model). Leaves: what it says: a module opened, closed or both, its arguments and
-// its printed parameter count.
+// Input: one line of print(model).
+// Output: what it says: a module opened, closed or both, its arguments and its printed parameter count.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// Enters: what print(model) prints of a PyTorch module, with or without ", N params" behind each module.
-// Leaves: its leaves in the order of the tree; no shapes, no edges.
+// Input: what print(model) prints for a PyTorch module, with or without ", N params" after each module.
+// Output: its leaves in the order of the tree; no shapes, no edges.
 //
 //   ResNet(
 //     (conv1): Conv2d(3, 64, kernel_size=(7, 7), stride=(2, 2), padding=(3, 3), bias=False)

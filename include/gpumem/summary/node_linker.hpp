@@ -1,5 +1,5 @@
-// Enters: the inputs and nodes of graph JSON (graph_json.hpp), one after the other, as a reader found them. Leaves: a
-// GraphBuilder with their layers, in which names have become edges; or what is wrong with one of them.
+// Input: the inputs and nodes of graph JSON (graph_json.hpp), one after the other, as a reader found them.
+// Output: a GraphBuilder with their layers, in which names have become edges; or what is wrong with one of them.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ struct GraphNode {
   bool returned = false;
   bool output_given = false;
 
-  /// As new, but for the room that its lists have.
+  /// As new, but its lists keep their room.
   void clear();
 };
 
@@ -42,7 +42,7 @@ class NodeLinker {
  public:
   explicit NodeLinker(const ReadOptions& options);
 
-  /// Makes room for the graph of a text of so many bytes.
+  /// Makes room for the graph of a text of this many bytes.
   void reserve(std::size_t text_bytes);
 
   /// The layer or graph input of this name.
@@ -75,7 +75,7 @@ class NodeLinker {
 
   const ReadOptions& options_;
   model::GraphBuilder builder_;
-  std::vector<Name> names_;  ///< by hash, open addressing; the names themselves stand in the graph
+  std::vector<Name> names_;  ///< by hash, open addressing; the names themselves are in the graph
   std::size_t name_count_ = 0;
   std::vector<std::pair<std::string, std::string>> scopes_;
   std::optional<bool> outputs_given_;  ///< whether nodes have "output"; nothing before the first node

@@ -1,7 +1,7 @@
-// Enters: graph JSON (graph_json.hpp) as programs print it: plain tokens (core/json_tokens.hpp), each field once, of
-// its type. Leaves: the graph, read in one pass without values in between; or nothing, on which the full parser reads
-// it again, and has the words for what is wrong. This one accepts nothing that the other does not, and makes the same
-// graph of it.
+// Input: graph JSON (graph_json.hpp) as programs print it: plain tokens (core/json_tokens.hpp), each field once, of its
+// type.
+// Output: the graph, read in one pass without values in between; or nothing, and then the full parser reads the text
+// again and writes the error message. This parser accepts only what the full parser accepts, and makes the same graph.
 #pragma once
 
 #include <optional>

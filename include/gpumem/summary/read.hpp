@@ -1,4 +1,5 @@
-// Enters: the text of a model summary in any format. Leaves: its ModelGraph.
+// Input: the text of a model summary in any format.
+// Output: its ModelGraph.
 #pragma once
 
 #include "gpumem/summary/formats.hpp"

@@ -1,4 +1,4 @@
-// Enters: what the caller knows of a summary beyond its text. Leaves: the options that every format takes.
+// The options that every format takes: what the caller knows about a summary in addition to its text.
 #pragma once
 
 #include <string>

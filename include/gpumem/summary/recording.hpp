@@ -1,8 +1,9 @@
-// Input: a recording which gpumem.record writes of a training step in PyTorch
-// (src/python/gpumem/record/writer.py has the format). Output: a
-// ModelGraph that names its modules and holds the StepRecording. Units: those of StepRecording.
+// Input: a recording which gpumem.record writes of a training step in PyTorch (src/python/gpumem/record/writer.py has
+// the format).
+// Output: a ModelGraph that names its modules and holds the StepRecording.
+// Units: those of StepRecording.
 //
-// A recording is untrusted input: every index is checked here, so that later stages need not.
+// A recording is untrusted input: every index is checked here, so that later stages do not have to.
 #pragma once
 
 #include "gpumem/model/step_recording.hpp"

@@ -1,4 +1,5 @@
-// Input: the fields of a recording. Output: the recording with every index checked and every call given its layer.
+// Input: the fields of a recording.
+// Output: the recording with every index checked and every call given its layer.
 // Units: those of StepRecording.
 #pragma once
 

@@ -1,5 +1,7 @@
-// Input: the JSON of a recording. Output: its fields, read and in range one by one; what they point at is checked in
-// recording_checks.hpp, because fields may stand in any order. Units: those of StepRecording.
+// Input: the JSON of a recording.
+// Output: its fields, read and in range one by one; what they point at is checked in recording_checks.hpp, because
+// fields may be in any order.
+// Units: those of StepRecording.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Enters: a text in which a table has been found. Leaves: what the readers of all tables share: refusing with
-// a line number, the rule below the header, and the totals below the table.
+// Input: a text in which a table has been found.
+// Output: what the readers of all tables share: errors with a line number, the rule below the header, and the totals
+// below the table.
 #pragma once
 
 #include "gpumem/model/graph_builder.hpp"
@@ -33,9 +34,9 @@ class TableReader {
   /// Steps over the rule below the header.
   bool read_rule(char of);
   void read_foot() { summary::read_foot(format_, text_, lines_, builder_); }
-  /// Reads "Input size (MB): 0.57" below the total, of the printed batch; a megabyte is so many bytes.
+  /// Reads "Input size (MB): 0.57" below the total, of the printed batch; a megabyte is this many bytes.
   void read_input_size(std::int64_t megabyte);
-  /// Reads "Forward/backward pass size (MB): 178.09" behind it: twice what all layers with parameters leave, in
+  /// Reads "Forward/backward pass size (MB): 178.09" after it: twice what all layers with parameters leave, in
   /// float32.
   void read_output_size(std::int64_t megabyte);
   /// Parses the `cell` of this layer into shapes(), learning the batch size from the first one.
@@ -51,7 +52,7 @@ class TableReader {
   void learn_batch(std::string_view cell);
 
  private:
-  /// Steps to the line that begins so. What stands behind it, "0.57", in hundredths; nothing if it is no such figure.
+  /// Steps to the line that begins so. What follows it, "0.57", in hundredths; nothing if it is not such a figure.
   std::optional<std::int64_t> hundredths_behind(std::string_view mark);
 
   const Format& format_;

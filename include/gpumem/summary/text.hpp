@@ -1,5 +1,6 @@
-// Enters: the text of a summary. Leaves: its lines with their numbers, its counts and its shapes. What all
-// text formats share; which columns and rows there are is each format's own business.
+// Input: the text of a summary.
+// Output: its lines with their numbers, its counts and its shapes. All text formats share this; each format knows its
+// own columns and rows.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,7 @@ class Lines {
   bool next();
   [[nodiscard]] std::string_view line() const { return line_; }
   [[nodiscard]] std::int64_t number() const { return number_; }
-  /// Offset of the first byte behind the current line.
+  /// Offset of the first byte after the current line.
   [[nodiscard]] std::size_t offset() const { return offset_; }
 
  private:
@@ -92,13 +93,13 @@ template <typename Fits>
   return std::nullopt;
 }
 
-/// The total behind "Total params:" if the line is one. Errors (without a place): malformed_input, overflow.
+/// The total after "Total params:" if the line is one. Errors (without a place): malformed_input, overflow.
 [[nodiscard]] std::optional<core::Result<std::int64_t>> parse_total(std::string_view line);
 
 /// Whether this JSON says at its front that it is a recording: no other format may take it for its own.
 [[nodiscard]] bool is_recording(std::string_view json);
 /// Whether this is JSON that names a model's type, as a HuggingFace config.json does, or a model's sizes, as Megatron's
-/// arguments do, and is no graph.
+/// arguments do, and is not a graph.
 [[nodiscard]] bool is_config(std::string_view json);
 
 }  // namespace gpumem::summary

@@ -1,5 +1,6 @@
-// Enters: a training job and a GPU's profile. Leaves: how busy the job keeps that GPU, by the time of a step's kernels
-// (step_time.hpp), on any GPU whose SM count, bandwidth and FP32 peak are known. Nothing of the job's own is fitted.
+// Input: a training job and a GPU's profile.
+// Output: how busy the job keeps that GPU, by the time of a step's kernels (step_time.hpp), on any GPU with a known SM
+// count, bandwidth and FP32 peak. Nothing is fitted to jobs like it.
 #pragma once
 
 #include "gpumem/utilisation/roofline_estimate.hpp"

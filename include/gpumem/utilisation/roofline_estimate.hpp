@@ -1,5 +1,6 @@
-// Enters: the kernels of a training step and a GPU's peaks. Leaves: UtilisationEstimate by the time that they take
-// (step_time.hpp), without the names. Shared by the estimators.
+// Input: the kernels of a training step and a GPU's peaks.
+// Output: UtilisationEstimate by the time that the kernels take (step_time.hpp), without the names. The estimators
+// share this.
 //
 // `expected` is for the host that the costs describe; the range is what a host 2.5 times slower, and one 2.5 times
 // faster, would make of the same kernels, widened by a factor a counter. It holds 89 % of GPUMemNet's runs or

@@ -1,14 +1,15 @@
-// Enters: the kernels of a training step, a GPU's profile, what the host costs. Leaves: StepTime, how long the step
-// takes and what of the GPU is busy meanwhile, by a roofline. Units: seconds, shares 0 to 1.
+// Input: the kernels of a training step, a GPU's profile, and the host's costs.
+// Output: StepTime: how long the step takes and which part of the GPU is busy meanwhile, by a roofline.
+// Units: seconds, shares 0 to 1.
 //
 // A kernel takes as long as its multiply-adds at the peak of the units that compute them, or as its bytes at the
 // memory's bandwidth, whichever is longer (Williams, Waterman & Patterson 2009, "Roofline"), and a least time on top.
-// Its grid is cut of its outputs, and of the sum behind each where that is long (split-K); SMs beyond the grid's blocks
+// Its grid is cut of its outputs, and of the sum after each where that is long (split-K); SMs beyond the grid's blocks
 // stay idle, so that a small grid computes at a part of the peak. The host launches kernels one after the other, ahead
 // of the GPU: the slower of both counts. Reading a batch is not overlapped with the GPU's work.
 //
 //   GRACT = kernels' time / step          SMACT = the same, each kernel's weighted by the SMs that it fills
-//   SMOCC = with the warps that are resident beside   FP32 = instructions of the FP32 pipes / those that the step had
+//   SMOCC = with the warps that are resident as well   FP32 = instructions of the FP32 pipes / those that the step had
 //                                                            room for
 //
 // What no data sheet says (efficiencies, the least time of a kernel, warps that are resident, the host's costs) was
@@ -70,7 +71,7 @@ struct StepTime {
   double product_share = 0.0;  ///< of the kernels' time, in matrix products
   double convolution_share = 0.0;
   double optimizer_share = 0.0;
-  double floored_share = 0.0;  ///< what of it is least times of kernels
+  double floored_share = 0.0;  ///< the part of it that is least times of kernels
   double launches = 0.0;
   double multiply_adds = 0.0;
   double bytes = 0.0;

@@ -1,11 +1,13 @@
-// Enters: how busy a job keeps one GPU, and another GPU's profile. Leaves: how busy it would keep that one, where the
-// job itself is not at hand (a monitor's reading, a table). Units: shares of the GPU named.
+// Input: how busy a job keeps one GPU, and another GPU's profile.
+// Output: how busy it would keep the other GPU. For figures without the job itself (a monitor's reading, a table).
+// Units: shares of the GPU named.
 //
 // With speed s of the new GPU's over the old one's, and n and m their SMs:
 //
 //   GRACT'  = (GRACT / s) / (1 - GRACT + GRACT / s)      the host's share of a step stays, the kernels' shrinks
-//   SMACT'  = GRACT' min(1, SMACT / GRACT  n / m)        a grid that filled so many SMs fills as many of the new ones
-//   SMOCC', FP32' follow SMACT and the work's share: SMOCC SMACT' / SMACT, FP32 (GRACT' / GRACT) s p / q for peaks p, q
+//   SMACT'  = GRACT' min(1, SMACT / GRACT  n / m)        a grid fills as many SMs of the new GPU as it did of the old
+//   one SMOCC', FP32' follow SMACT and the work's share: SMOCC SMACT' / SMACT, FP32 (GRACT' / GRACT) s p / q for peaks
+//   p, q
 //
 // s lies between the ratios of the bandwidths and of the FP32 peaks; `expected` takes their geometric mean, the range
 // both ends, and grids that fill the new GPU as they filled the old one (more of the same blocks).

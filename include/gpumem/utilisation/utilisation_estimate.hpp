@@ -1,6 +1,6 @@
-// Enters: what a utilisation estimator computed. Leaves: UtilisationEstimate, how busy a training job keeps one GPU, on
-// average over the run. Units: shares of the named GPU, 0 to 1. 80 % of an A100 may be 60 % of an H200: a figure means
-// nothing without its GPU.
+// UtilisationEstimate: how busy a training job keeps one GPU, on average over the run.
+// Units: shares of the named GPU, 0 to 1. 80 % of an A100 may be 60 % of an H200: a figure means nothing without its
+// GPU.
 #pragma once
 
 #include <array>

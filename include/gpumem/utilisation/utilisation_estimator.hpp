@@ -1,4 +1,5 @@
-// Enters: a training job's Analysis and a GPU. Leaves: a UtilisationEstimate. The counterpart of estimate::Estimator.
+// Input: a training job's Analysis and a GPU.
+// Output: a UtilisationEstimate. The counterpart of estimate::Estimator.
 #pragma once
 
 #include <string_view>
@@ -25,7 +26,7 @@ class UtilisationEstimator {
   /// profile lacks a figure that this method needs (SM count, bandwidth, peak).
   [[nodiscard]] core::Result<UtilisationEstimate> estimate(analysis::Analysis& analysis,
                                                            const device::GpuProfile& gpu) const;
-  /// The same with an Analysis for this call alone.
+  /// The same with an Analysis for this call only.
   [[nodiscard]] core::Result<UtilisationEstimate> estimate(const model::TrainingJob& job,
                                                            const device::GpuProfile& gpu) const;
 

@@ -1,5 +1,6 @@
-// Enters: an estimator's name. Leaves: the estimator of utilisation. Adding one is one file beside this one and one row
-// in the list of utilisation_estimators_inl.hpp.
+// Input: an estimator's name.
+// Output: the estimator of utilisation. To add one: a file here and a row in the list of
+// utilisation_estimators_inl.hpp.
 #pragma once
 
 #include <memory>

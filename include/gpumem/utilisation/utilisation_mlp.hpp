@@ -1,15 +1,15 @@
-// Enters: a training job and a GPU. Leaves: how busy the job keeps that GPU, as ensembles of small perceptrons learned
-// it from the counters of measured runs: the roofline's figures (step_time.hpp) enter as features, so that what they
-// learn is where the roofline is wrong. Source: GPUMemNet (itu-rad/GPUMemNet), whose ensembles and runs these are
-// after.
+// Input: a training job and a GPU.
+// Output: how busy the job keeps that GPU, from ensembles of small perceptrons that were trained on the counters of
+// measured runs. They also read the roofline's figures (step_time.hpp), so they learn where the roofline is wrong.
+// Source: GPUMemNet (itu-rad/GPUMemNet), for the idea of the ensembles and for the runs.
 //
 // Two heads. Values (utilisation-mlp): all counters; the ranges are quantiles of what cross-validation left over. Bins
-// (utilisation-bins): SMACT in classes, whose probabilities stand in UtilisationEstimate::smact_bins; the range is the
+// (utilisation-bins): SMACT in classes, whose probabilities are in UtilisationEstimate::smact_bins; the range is the
 // classes that hold the middle 90 %, and the other counters are the roofline's, moved as SMACT is.
 //
 // A model is for the GPU that its runs were measured on. On another one, its answer there is carried over by the
-// roofline: both estimates' odds, p / (1 - p), keep their ratio, and the range takes the roofline's as well. A job of
-// a kind of net that no model is for is answered by the roofline alone. Both are said in `out_of_domain`.
+// roofline: both estimates' odds, p / (1 - p), keep their ratio, and the range takes the roofline's as well. A job of a
+// kind of net that no model is for is answered by the roofline only. Both are said in `out_of_domain`.
 #pragma once
 
 #include <memory>

@@ -36,12 +36,12 @@ GPUMEM_INLINE core::Error means_nothing(std::string_view option, std::string_vie
   }
   return {core::ErrorCode::invalid_argument,
           "--" + std::string(option) + " " + core::quoted(pattern) +
-              " means no layer with parameters; a star stands for any text, and the first such layer is called " +
+              " matches no layer with parameters; a star matches any text, and the first such layer is called " +
               core::quoted(some),
           {graph.file(), 0, {}}};
 }
 
-/// A layer whose parameters are all tied is as the first one that holds so many.
+/// A layer with only tied parameters is treated as the first layer that holds the same number.
 GPUMEM_INLINE void follow_ties(const model::ModelGraph& graph, std::vector<model::WeightStorage>& storage) {
   std::unordered_map<std::int64_t, std::size_t> first_of;
   for (std::size_t at = 0; at < storage.size(); ++at) {
@@ -55,7 +55,7 @@ GPUMEM_INLINE void follow_ties(const model::ModelGraph& graph, std::vector<model
   }
 }
 
-/// What torchao converts, but for the head, as torchtitan, axolotl and accelerate have it: sides that tensor cores
+/// What torchao converts, except the head, as torchtitan, axolotl and accelerate have it: sides that tensor cores
 /// multiply in eight bits. Source: torchao 0.9, float8/float8_linear_utils.py (convert_to_float8_training) and
 /// torchtitan 2024-12, float8.py (filter_fqns).
 GPUMEM_INLINE bool takes_float8(const BaseLinear& linear) {
@@ -91,7 +91,7 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
   }
   if (job.quantize != model::Quantization::none && !quantised && !in_eight_bits) {
     return core::Error{core::ErrorCode::missing_information,
-                       "no linear layer of the model but its head is known with its sizes: there is nothing to "
+                       "the model shows no linear layer with known sizes except its head: there is nothing to "
                        "quantise; leave --quantize out",
                        {graph.file(), 0, {}}};
   }

@@ -113,7 +113,7 @@ class Runner {
     return true;
   }
 
-  /// Behind every allocation: whether there was never as much before, of which it then keeps what it is.
+  /// After every allocation: whether this is the highest so far; then it keeps the state.
   bool note_peak() {
     if (allocator_.peak_allocated() <= highest_) return false;
     highest_ = allocator_.peak_allocated();

@@ -69,8 +69,8 @@ GPUMEM_INLINE void Analysis::set_job(model::TrainingJob job) {
   job_ = std::move(job);
 }
 
-/// The job is of another rank, or its layout splits the model otherwise: what is known of this part gives place to what
-/// is known of that one.
+/// The job is of another rank, or its layout splits the model otherwise: what is known about this part gives place to
+/// what is known about that one.
 GPUMEM_INLINE void Analysis::change_part(const model::TrainingJob& job) {
   OtherPart left = {job_, std::exchange(ranked_, {}), std::exchange(forward_passes_, {})};
   const auto known = std::find_if(other_parts_.begin(), other_parts_.end(),

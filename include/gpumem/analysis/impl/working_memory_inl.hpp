@@ -8,7 +8,7 @@ namespace gpumem::analysis {
 
 namespace working_memory_detail {
 
-/// What this thread keeps; null when the thread has ended but for objects that live longer, such as static ones.
+/// What this thread keeps; null when the thread has ended, which objects that live longer may see, such as static ones.
 GPUMEM_INLINE WorkingMemory* kept() {
   static thread_local bool gone = false;
   struct Kept {

@@ -75,7 +75,7 @@ GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input) {
   return f.layer_norm("full_layer_layer_norm", f.add(narrow, attended), s.width);
 }
 
-/// Layers of a group are one: behind the first of each, what they hold is tied.
+/// Layers of a group are one: after the first of each, what they hold is tied.
 GPUMEM_INLINE Tensor encoder(Forward& f, const Model& model, Tensor embedded) {
   const InModule inside(f, "encoder", "AlbertTransformer");
   const DecoderSizes& s = model.sizes;

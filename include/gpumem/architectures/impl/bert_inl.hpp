@@ -56,7 +56,7 @@ GPUMEM_INLINE Tensor embeddings(Forward& f, const Model& model) {
   const Tensor words = f.embedding("word_embeddings", ids, model.sizes.vocabulary, width);
   const Tensor types = f.embedding("token_type_embeddings", kinds, model.types, width);
   const Tensor sum = f.add(words, types);
-  // RoBERTa's first row of positions is behind the padding's: two rows of the table are never read.
+  // RoBERTa's first row of positions is after the padding's: two rows of the table are never read.
   const std::int64_t most = model.counts_positions ? model.positions - 2 : model.positions;
   const Tensor numbers = f.positions(ids, std::max<std::int64_t>(most, 1));
   const Tensor places =

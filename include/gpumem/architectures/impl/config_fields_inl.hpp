@@ -102,7 +102,8 @@ GPUMEM_INLINE void ConfigFields::ignore(std::initializer_list<std::string_view> 
   for (const std::string_view name : names) (void)find(name);
 }
 
-/// The first of the names that is there; all are counted as read, so that an alias beside its name is no surprise.
+/// The first of the names that is there; all are marked as read, so that an alias in addition to the name is no
+/// surprise.
 GPUMEM_INLINE const core::JsonValue* ConfigFields::find_any(std::initializer_list<std::string_view> names) {
   const core::JsonValue* found = nullptr;
   for (const std::string_view name : names) {

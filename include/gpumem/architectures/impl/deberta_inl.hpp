@@ -23,7 +23,7 @@ struct Model {
   std::int64_t span = 256;  ///< distances that the table tells apart, to either side
   std::int64_t pooler_width = 1;
   std::int64_t labels = 2;
-  std::int64_t convolution = 0;  ///< kernel size of a convolution beside the first layer; 0: there is none
+  std::int64_t convolution = 0;  ///< kernel size of a convolution parallel to the first layer; 0: there is none
   double dropout = 0.1;
   double pooler_dropout = 0.0;
   bool absolute = true;  ///< a table of absolute positions too
@@ -111,10 +111,10 @@ GPUMEM_INLINE Tensor place_heads(Forward& f, const Model& model, std::string_vie
 struct Places {
   Tensor ids = 0;        ///< for the number of tokens
   Tensor distances = 0;  ///< the table, [2 span, width]
-  Tensor apart = 0;      ///< how far tokens stand from each other, [S, S]
+  Tensor apart = 0;      ///< how far tokens are from each other, [S, S]
 };
 
-/// What stands at each distance, of products with all distances.
+/// What is at each distance, of products with all distances.
 GPUMEM_INLINE Tensor gathered(Forward& f, Tensor rows, Tensor columns, Tensor apart) {
   const Tensor products = f.call("matmul", {rows, f.permute(columns, {0, 1, 3, 2})});
   return f.call("gather_distances", {products, apart});
@@ -188,7 +188,7 @@ GPUMEM_INLINE Tensor block(Forward& f, const Model& model, Tensor input, const P
   return joined(f, model, wide, s.inner, attended, "DebertaV2Output");
 }
 
-/// ConvLayer of the xlarge models: beside the first layer, on the embeddings.
+/// ConvLayer of the xlarge models: parallel to the first layer, on the embeddings.
 GPUMEM_INLINE Tensor convolved(Forward& f, const Model& model, Tensor input, Tensor first) {
   const InModule inside(f, "conv", "ConvLayer");
   const std::int64_t width = model.sizes.width;

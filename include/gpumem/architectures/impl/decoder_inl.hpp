@@ -158,7 +158,7 @@ GPUMEM_INLINE std::int64_t rotary_width(ConfigFields& config, const DecoderSizes
   const double share = config.number(names, usual_share);
   const auto width = static_cast<std::int64_t>(static_cast<double>(sizes.head_width) * std::clamp(share, 0.0, 1.0));
   if (width >= 2 && width % 2 == 0) return width;
-  config.fail("leaves rotary positions no even number of elements of a head", *names.begin());
+  config.fail("leaves an odd number of elements of a head for rotary positions", *names.begin());
   return 2;
 }
 

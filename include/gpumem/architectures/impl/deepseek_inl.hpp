@@ -21,8 +21,8 @@ struct Model {
   LatentAttention attention;
   Mixture mixture;
   std::int64_t shared = 0;  ///< experts that all tokens go to
-  std::int64_t dense = 0;   ///< so many first layers have no experts
-  std::int64_t every = 1;   ///< behind them, so manieth layers have experts
+  std::int64_t dense = 0;   ///< the first layers, this many, have no experts
+  std::int64_t every = 1;   ///< after them, every this many layers one has experts
   bool corrects = false;    ///< V3: a bias of the scores that choose the experts
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }

@@ -16,7 +16,7 @@ struct Model {
   DecoderSizes sizes;
   bool grouped = false;  ///< the "new decoder architecture": each group of heads has a key and a value
   bool parallel = true;
-  bool two_norms = false;  ///< in front of attention and feed-forward layer, which stand beside each other
+  bool two_norms = false;  ///< in front of attention and feed-forward layer, which stand side by side
   bool alibi = false;
   bool bias = false;
   double dropout = 0.0;

@@ -70,7 +70,7 @@ GPUMEM_INLINE Tensor Forward::token_input(std::string_view name) {
   return next_input_--;
 }
 
-/// A job's number of tokens is that of every input of integers, so these ids stand as other numbers.
+/// A job's number of tokens is that of every input of integers, so these ids are given as other numbers.
 GPUMEM_INLINE Tensor Forward::fixed_token_input(std::string_view name, std::int64_t tokens) {
   return sample_input(name, {tokens});
 }

@@ -86,7 +86,7 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (config.find("attn_logit_softcapping") != nullptr) {
     f.warn(
-        "attention is taken without its soft cap, which PyTorch's kernel has not; written out "
+        "attention is taken without its soft cap, which PyTorch's kernel does not have; written out "
         "(attn_implementation=\"eager\") it keeps its scores too");
   }
   if (!config.status()) return;

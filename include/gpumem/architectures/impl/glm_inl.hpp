@@ -32,7 +32,7 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   return model;
 }
 
-/// Each block makes tables in which the elements of a pair stand side by side, once for queries and keys.
+/// Each block makes tables in which the elements of a pair are side by side, once for queries and keys.
 GPUMEM_INLINE Rotary paired(Forward& f, const Rotary& rotary) {
   const auto doubled = [&](Tensor table) {
     const Tensor half = f.slice(table, 3, 0, rotary.width / 2);

@@ -82,8 +82,9 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
                         .dropout = model.dropout},
                        [&](Tensor input) { return attention(f, model, input); });
   }
-  // The logits stand while backward runs. What holds them is not found in the model's code; published runs of a whole
-  // and of an adapted santacoder, with two forms of the loss, hold just these and, under autocast, their float32 copy.
+  // The logits are held while backward runs. What holds them is not found in the model's code; published runs of a
+  // whole and of an adapted santacoder, with two forms of the loss, hold just these and, under autocast, their float32
+  // copy.
   decoder_head(f, config, s, head, hidden, {.upcasts = false, .outlives_loss = true});
 }
 

@@ -35,7 +35,7 @@ GPUMEM_INLINE void check_latent_attention(ConfigFields& config, const LatentAtte
   const std::int64_t made = attention.plain_width + attention.value_width;
   if (attention.key_width() > most || made > most) config.fail("makes heads too wide", field);
   if (attention.rotary_width % 2 != 0) {
-    config.fail("leaves rotary positions no even number of elements of a head", field);
+    config.fail("leaves an odd number of elements of a head for rotary positions", field);
   }
 }
 
@@ -51,7 +51,7 @@ GPUMEM_INLINE Tensor latent_attention(Forward& f, const LatentAttention& a, Tens
   const Tensor wide =
       f.linear("kv_b_proj", normed, a.kv_rank, a.heads * each, {.bias = false, .split = Split::columns});
   const std::vector<Tensor> made = f.split(split_heads(f, wide, each), 3, {a.plain_width, a.value_width});
-  // One key with positions stands for all heads.
+  // One key with positions serves all heads.
   const Tensor one = f.call("unsqueeze", {compressed[1]}, {{"dim", std::int64_t{1}}});
   const Tensor turned_query = turned(f, query[1], rotary);
   const Tensor turned_key = turned(f, one, rotary);

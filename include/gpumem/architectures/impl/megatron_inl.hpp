@@ -156,7 +156,7 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
   const std::string_view family = config.text({"_model_family"}, "gpt");
   for (const std::string_view other : {"hybrid_layer_pattern", "hybrid_override_pattern"}) {
     if (!config.has(other) && family != "bert") continue;
-    config.fail("only GPT, with experts or without, and T5 are known of Megatron's models",
+    config.fail("of Megatron's models, only GPT (with or without experts) and T5 are known",
                 config.has(other) ? other : std::string_view("_model_family"));
     return model;
   }
@@ -261,7 +261,7 @@ GPUMEM_INLINE Tensor expert_fed(Forward& f, const Model& model, Tensor rows, Ten
 
 /// Each expert's rows are copied out of all tokens, and what it makes of them is added to the sum. Source:
 /// core/transformer/moe/token_dispatcher.py and moe_utils.py (permute(), unpermute()): what several experts of a rank
-/// share of this, copies in another order for the collectives, is let go before the next layer.
+/// share of this, copies in another order for the collectives, is released before the next layer.
 GPUMEM_INLINE Tensor add_experts(Forward& f, const Model& model, Tensor input, Tensor weights, Tensor sum) {
   const Mixture& m = model.mixture;
   const InModule list(f, "experts", model.grouped ? "TEGroupedMLP" : "SequentialMLP");

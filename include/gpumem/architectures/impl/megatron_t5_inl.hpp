@@ -40,15 +40,15 @@ struct Model {
   [[nodiscard]] Linear rows() const { return {.bias = bias, .split = Split::rows, .fused_gradient = fused_gradients}; }
 };
 
-/// What is modelled in one form alone.
+/// What is modelled in only one form.
 GPUMEM_INLINE void check_forms(ConfigFields& config) {
   if (config.flag("swiglu", false))
     config.fail("is not modelled for Megatron's T5, whose activation is gelu", "swiglu");
   if (config.text({"normalization"}, "LayerNorm") != "LayerNorm") {
-    config.fail("is not modelled for Megatron's T5 but for LayerNorm", "normalization");
+    config.fail("must be LayerNorm: nothing else is modelled for Megatron's T5", "normalization");
   }
   if (config.text({"position_embedding_type"}, "learned_absolute") != "learned_absolute") {
-    config.fail("is not modelled for Megatron's T5 but for learned_absolute", "position_embedding_type");
+    config.fail("must be learned_absolute: nothing else is modelled for Megatron's T5", "position_embedding_type");
   }
   if (config.has("num_experts")) config.fail("is not modelled for Megatron's T5", "num_experts");
 }

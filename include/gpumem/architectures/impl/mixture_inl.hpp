@@ -9,7 +9,7 @@ GPUMEM_INLINE void check_mixture(ConfigFields& config, const Mixture& mixture, s
   constexpr std::int64_t kMostExperts = 4096;
   constexpr std::int64_t kMostInAll = 1 << 16;  // each is some layers of the graph
   if (mixture.experts > kMostExperts || mixture.experts * layers > kMostInAll)
-    config.fail("no model has so many experts", experts_field);
+    config.fail("no model has this many experts", experts_field);
   if (mixture.per_token > mixture.experts) config.fail("is more than there are experts", per_token_field);
 }
 
@@ -22,7 +22,7 @@ GPUMEM_INLINE Tensor gated_layer(Forward& forward, std::int64_t width, std::int6
 }
 
 GPUMEM_INLINE void warn_of_routing(Forward& forward) {
-  forward.warn("tokens are taken to be spread evenly over the experts: what one gets depends on the data");
+  forward.warn("tokens are assumed to be spread evenly over the experts; in fact it depends on the data");
 }
 
 }  // namespace gpumem::architectures

@@ -38,7 +38,7 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
 }
 
 /// Scores, weights and their float32 copies are written out. The biases of ALiBi are float32, and so are the scores
-/// behind them.
+/// after them.
 GPUMEM_INLINE Tensor attention(Forward& f, const Model& model, Tensor input, Tensor biases, Tensor mask) {
   const InModule inside(f, "attn", "MptAttention");
   const DecoderSizes& s = model.sizes;

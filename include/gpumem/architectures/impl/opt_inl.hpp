@@ -85,7 +85,7 @@ GPUMEM_INLINE void write(ConfigFields& config, Head head, Forward& f) {
     const Tensor ids = f.token_input("input_ids");
     const Tensor mask = f.token_input("attention_mask");
     hidden = f.embedding("embed_tokens", ids, s.vocabulary, model.embedding_width);
-    // Positions are counted from the mask, so each sample has its own; two rows stand before the first.
+    // Positions are counted from the mask, so each sample has its own; two rows come before the first.
     const Tensor places =
         f.embedding("embed_positions", mask, model.positions + 2, s.width, "OPTLearnedPositionalEmbedding");
     if (projects) hidden = f.linear("project_in", hidden, model.embedding_width, s.width, {.bias = false});

@@ -17,7 +17,7 @@ struct Model {
   double dropout = 0.0;
   std::int64_t rotary_width = 1;
   bool bias = false;
-  bool parallel = false;      ///< attention and feed-forward layer beside each other
+  bool parallel = false;      ///< attention and feed-forward layer side by side
   bool normed_heads = false;  ///< each head by a norm of its own
 };
 

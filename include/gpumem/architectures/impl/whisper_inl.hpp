@@ -25,7 +25,7 @@ struct Model {
   std::int64_t vocabulary = 1;
   std::int64_t width = 1;
   std::int64_t bands = 80;       ///< of the spectrogram
-  std::int64_t frames = 1500;    ///< behind the convolutions
+  std::int64_t frames = 1500;    ///< after the convolutions
   std::int64_t positions = 448;  ///< of tokens
   Side encoder;
   Side decoder;

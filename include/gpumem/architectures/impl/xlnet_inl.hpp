@@ -28,7 +28,7 @@ struct Model {
   std::string_view summary_activation = "tanh";
   bool summary_projects = true;
   bool tied = true;
-  bool remembers = false;  ///< hands out what goes into each layer
+  bool remembers = false;  ///< returns what goes into each layer
   bool beams = false;      ///< XLNetForQuestionAnswering: the end of an answer is looked for from its start
 };
 
@@ -75,7 +75,7 @@ GPUMEM_INLINE Model read(ConfigFields& config) {
 
 /// What all layers read.
 struct Shared {
-  Tensor distances = 0;  ///< the table of how far tokens stand from each other, [2 S, N, width]
+  Tensor distances = 0;  ///< the table of how far tokens are from each other, [2 S, N, width]
   Tensor mask = 0;       ///< [N, 1, S, S]
   Tensor segments = 0;   ///< whether two tokens are of one segment, [S, S, N, 2]
 };
@@ -168,7 +168,7 @@ GPUMEM_INLINE Tensor body(Forward& f, const Model& model, std::string_view name)
   const Tensor ids = f.token_input("input_ids");
   (void)f.token_input("token_type_ids");
   (void)f.token_input("attention_mask");
-  (void)f.parameter("mask_emb", {1, 1, model.width});  // of tokens that are predicted alone, in pre-training
+  (void)f.parameter("mask_emb", {1, 1, model.width});  // only of predicted tokens, in pre-training
   const Tensor columns = f.contiguous(f.permute(ids, {1, 0}));
   const Tensor words = f.embedding("word_embedding", columns, model.vocabulary, model.width);
   const Tensor embedded = f.dropout("dropout", words, model.dropout);
@@ -191,7 +191,7 @@ GPUMEM_INLINE Tensor summarised(Forward& f, const Model& model, Tensor hidden) {
   return f.dropout("last_dropout", one, model.last_dropout);
 }
 
-/// The rows, each beside the one where the answer starts.
+/// The rows, each next to the one where the answer starts.
 GPUMEM_INLINE Tensor beside_start(Forward& f, Tensor hidden) {
   const Tensor start = f.call("unsqueeze", {f.select(hidden, 1, 0)}, {{"dim", std::int64_t{1}}});
   return f.concatenate({f.call("expand", {start, hidden}), hidden}, 2);

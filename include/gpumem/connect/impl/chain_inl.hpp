@@ -18,7 +18,7 @@ GPUMEM_INLINE WireContainer wire_of(std::string_view class_name) {
   return rule == nullptr ? nullptr : rule->wire;
 }
 
-/// Puts rows of torchsummary into the containers whose rows stand behind them.
+/// Puts rows of torchsummary into the containers whose rows follow them.
 class MarkReader {
  public:
   MarkReader(const model::ModelGraph& graph, const core::Shape& input) : graph_(graph) {

@@ -35,7 +35,7 @@ class Axes {
   std::size_t count_ = 0;
 };
 
-/// The attributes of a layer: those that are printed, and others behind them.
+/// The attributes of a layer: those that are printed, and others after them.
 class Completed {
  public:
   explicit Completed(const model::Attributes& printed) : printed_(printed) {
@@ -182,7 +182,7 @@ GPUMEM_INLINE std::optional<Found> find(const Asked& asked, std::int64_t paramet
   return std::nullopt;
 }
 
-/// The fixed sizes behind batch and channels; nothing if one is not.
+/// The fixed sizes after batch and channels; nothing if one is not.
 GPUMEM_INLINE std::optional<Axes> spatial(const core::Shape& shape) {
   Axes sizes;
   for (std::size_t axis = 2; axis < shape.rank(); ++axis) {
@@ -192,7 +192,7 @@ GPUMEM_INLINE std::optional<Axes> spatial(const core::Shape& shape) {
   return sizes;
 }
 
-/// What a convolution's shapes and count say of it.
+/// What a convolution's shapes and count say about it.
 struct Convolution {
   bool possible = true;              ///< it may read this shape
   std::optional<Asked> asked = {};   ///< nothing: its sizes are not all fixed
@@ -234,7 +234,7 @@ GPUMEM_INLINE std::optional<std::vector<Attribute>> convolution(const PrintedLay
   return std::move(attributes).take();
 }
 
-/// What a linear layer's shapes and count say of it.
+/// What a linear layer's shapes and count say about it.
 struct Linear {
   bool possible = true;  ///< it may read this shape
   bool sized = false;    ///< its features are known
@@ -265,7 +265,7 @@ GPUMEM_INLINE std::optional<std::vector<Attribute>> linear(const PrintedLayer& l
   return std::move(attributes).take();
 }
 
-/// Two figures a channel; more are what the summary counts beside them (Keras: running statistics).
+/// Two figures a channel; more are what the summary counts in addition (Keras: running statistics).
 GPUMEM_INLINE std::optional<std::vector<Attribute>> batch_norm(const PrintedLayer& layer, const core::Shape& input) {
   Completed attributes(layer.attributes);
   if (input.rank() < 2 || input[1].kind != core::Dim::Kind::fixed) return std::move(attributes).take();

@@ -20,7 +20,8 @@ GPUMEM_INLINE std::string described(const Chained& chained) {
   };
   if (chained.joins > 0) text += count(chained.joins, " join inferred", " joins inferred");
   if (chained.misfits > 0) {
-    text += count(chained.misfits, " layer does not fit what precedes it", " layers do not fit what precedes them");
+    text +=
+        count(chained.misfits, " layer does not fit the layer before it", " layers do not fit the layers before them");
   }
   if (chained.guesses.edges > 0) {
     text += count(chained.guesses.edges, " layer's input guessed", " layers' inputs guessed");

@@ -23,7 +23,7 @@ struct Convolution {
   std::int64_t kernel = 1;
   std::int64_t stride = 1;
   std::int64_t groups = 1;
-  bool active = true;  ///< an activation behind it
+  bool active = true;  ///< an activation after it
 
   [[nodiscard]] std::int64_t parameters() const { return in / groups * out * kernel * kernel + 2 * out; }
 };
@@ -34,7 +34,7 @@ struct Layout {
   std::optional<Convolution> shortcut;
   std::int64_t gate = 0;  ///< channels within a squeeze-and-excitation gate before the last convolution; 0: none
   bool adds = false;
-  bool activates = false;                ///< behind the sum (ResNet)
+  bool activates = false;                ///< after the sum (ResNet)
   std::string_view activation = "relu";  ///< its op
   bool norm_first = false;               ///< DenseNet: norm and activation before each convolution
 

@@ -52,7 +52,7 @@ GPUMEM_INLINE void ForwardWiring::fail(std::string message) {
 GPUMEM_INLINE void ForwardWiring::missing(const Module& module, std::string_view name) {
   std::string path = module.found() ? std::string(module.name()) : module.missing();
   if (!name.empty()) path += (path.empty() ? "" : ".") + std::string(name);
-  fail("the model is not built as its class has it: there is no module " + core::quoted(path) +
+  fail("the model is not built like its class: there is no module " + core::quoted(path) +
        "; graph JSON says what its layers read");
 }
 

@@ -37,7 +37,8 @@ GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tens
   wiring.returned(key);
   wiring.returned(value);
   const Tensor scores = wiring.node("matmul", {query, wiring.permute(key, {0, 1, 3, 2})});
-  // torch.where(causal_mask, scores, smallest) keeps the buffer's rows, which stand anyway; a number is like one added.
+  // torch.where(causal_mask, scores, smallest) keeps the buffer's rows, which are held anyway; a number is like one
+  // added.
   const Tensor causal = wiring.node("add", {scores});
   const Tensor weights = wiring.node("softmax", {wiring.add(causal, mask)});
   const Tensor dropped = wiring.optional_layer(module, "attn_dropout", {weights});

@@ -32,7 +32,7 @@ GPUMEM_INLINE void GraphCopy::open_next() {
   builder_.open_scope(graph.scope_name(next), graph.class_name(graph.scope(next)));
 }
 
-/// Closes the scope that is open now, with those in it that no layer stands in.
+/// Closes the scope that is open now, with those in it that no layer is in.
 GPUMEM_INLINE void GraphCopy::leave() {
   const std::uint32_t scope = builder_.current_scope();
   const auto end = static_cast<std::uint32_t>(source_.graph().scopes());
@@ -54,7 +54,7 @@ GPUMEM_INLINE void GraphCopy::mark_blocks() {
   }
 }
 
-/// What stands behind an unknown layer reads what connecting took it to read.
+/// What follows an unknown layer reads what connecting took it to read.
 GPUMEM_INLINE void GraphCopy::note_unknown(std::size_t layer) {
   const auto read = source_.inputs(layer);
   const auto edges = source_.graph().inputs(source_.graph().layers()[layer]);

@@ -150,7 +150,7 @@ class Inference {
     return std::nullopt;
   }
 
-  /// A tensor leaves this layer, which layers behind unknown ones may read.
+  /// A tensor leaves this layer, which layers after unknown ones may read.
   std::optional<core::Error> settle() {
     shapes_.leaves.back() = true;
     latest_ = self();

@@ -63,7 +63,7 @@ GPUMEM_INLINE Tensor attention(ForwardWiring& wiring, const Module& module, Tens
   const std::int64_t narrow = wiring.required(module, "k_proj", "out_features");
   if (width % each != 0 || narrow % each != 0 || width % narrow != 0) {
     wiring.fail("queries of " + std::to_string(width) + " columns and keys of " + std::to_string(narrow) +
-                " are no whole heads");
+                " do not divide into heads");
     return input;
   }
   const auto heads = [&](std::string_view projection, std::string_view norm) {

@@ -94,7 +94,7 @@ GPUMEM_INLINE std::optional<Module> find_model(const ModuleIndex& index, std::sp
 GPUMEM_INLINE bool holds_class(const model::ModelGraph& graph, std::span<const std::string_view> classes) {
   const bool tree = graph.format() == "module_tree" || graph.format() == "graph_json";
   if (!tree || graph.shapes_printed()) return false;
-  std::vector<bool> wanted;  // by class name; a layer's class is in the list, too, and is no container
+  std::vector<bool> wanted;  // by class name; a layer's class is in the list, too, and is not a container
   for (const std::string& name : graph.class_names()) {
     wanted.push_back(std::find(classes.begin(), classes.end(), name) != classes.end());
   }

@@ -119,9 +119,9 @@ GPUMEM_INLINE void Wiring::name_opaque(const model::Layer& layer) {
   const bool named = std::find(opaque_classes_.begin(), opaque_classes_.end(), class_name) != opaque_classes_.end();
   if (named || opaque_classes_.size() >= kMostNamed) return;
   opaque_classes_.push_back(class_name);
-  builder_.warn(core::quoted(graph_.path(layer)) + " is of the class " + core::quoted(class_name) +
-                    ", whose layers are not known, and holds " + core::with_separators(layer.parameters) +
-                    " parameters: what it keeps is bounded by what it reads and leaves",
+  builder_.warn(core::quoted(graph_.path(layer)) + " has the unknown class " + core::quoted(class_name) +
+                    " and holds " + core::with_separators(layer.parameters) +
+                    " parameters: what it keeps is bounded by the sizes that it reads and returns",
                 layer.line);
 }
 
@@ -129,9 +129,9 @@ GPUMEM_INLINE Tensor Wiring::call_opaque(const model::Layer& layer, const ops::O
   if (strict_) {
     fail_at(layer,
             {core::ErrorCode::unknown_layer,
-             "holds " + core::with_separators(layer.parameters) +
-                 " parameters, and nothing tells the layers of its class " + core::quoted(graph_.class_name(layer)) +
-                 "; print the summary with a greater depth, use a recording, or leave out --strict",
+             "holds " + core::with_separators(layer.parameters) + " parameters, and the layers of its class " +
+                 core::quoted(graph_.class_name(layer)) +
+                 " are not known; print the summary with a greater depth, use a recording, or leave out --strict",
              {}});
     return input;
   }
@@ -169,13 +169,14 @@ GPUMEM_INLINE std::optional<core::Error> Wiring::mostly_opaque() const {
   std::string classes;
   for (const std::string_view name : opaque_classes_) classes += (classes.empty() ? "" : ", ") + core::quoted(name);
   constexpr std::size_t kLongest = 200;
-  return core::Error{core::ErrorCode::unknown_layer,
-                     std::to_string(share) +
-                         " % of what the model takes would be a guess, of classes whose layers are not known (" +
-                         core::shortened(classes, kLongest) +
-                         "); print the summary with a greater depth, use a recording, or read it leniently (--lenient) "
-                         "for a lower bound",
-                     {graph_.file(), 0, {}}};
+  return core::Error{
+      core::ErrorCode::unknown_layer,
+      std::to_string(share) +
+          " % of what the model takes would be a guess, because the layers of these classes are not known (" +
+          core::shortened(classes, kLongest) +
+          "); print the summary with a greater depth, use a recording, or read it leniently (--lenient) "
+          "for a lower bound",
+      {graph_.file(), 0, {}}};
 }
 
 }  // namespace gpumem::connect

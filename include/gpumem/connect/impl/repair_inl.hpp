@@ -43,7 +43,7 @@ GPUMEM_INLINE Tensor permuted(Wiring& wiring, Tensor tensor, std::vector<std::in
   return wiring.operation("permute", {&tensor, 1}, {{"dims", std::move(dims)}});
 }
 
-/// Tokens [N, T, C] as images [N, C, h, w]: T is a square, or one more where a class token stands in front.
+/// Tokens [N, T, C] as images [N, C, h, w]: T is a square, or one more where a class token is in front.
 GPUMEM_INLINE std::optional<Tensor> as_images(Wiring& wiring, Tensor tokens) {
   const core::Shape from = wiring.shape(tokens);
   const std::int64_t width = fixed(from, 2);
@@ -83,7 +83,7 @@ GPUMEM_INLINE std::optional<Tensor> seen_otherwise(Wiring& wiring, const Wanted&
   return std::nullopt;
 }
 
-/// A tensor that stands at hand: what an earlier part of a container around the layer left, or what such a container
+/// A tensor that is at hand: what an earlier part of a container around the layer left, or what such a container
 /// reads, the nearest first.
 GPUMEM_INLINE std::optional<Tensor> at_hand(Wiring& wiring, const Wanted& wanted, Tensor input) {
   const std::span<Frame> frames = nearest_frames(wiring);
@@ -217,11 +217,11 @@ GPUMEM_INLINE Tensor repair(Wiring& wiring, Part layer, const Wanted& wanted, Te
     return *other;
   }
   if (const auto joined = detail::joined(wiring, wanted)) {
-    wiring.guess(layer, reads + "it is taken to read what precedes it side by side");
+    wiring.guess(layer, reads + "it is taken to read the layers before it, joined");
     return *joined;
   }
   if (wanted.optional) return input;
-  wiring.guess(layer, reads + "a tensor of the size that it needs stands in");
+  wiring.guess(layer, reads + "a tensor of the size that it needs is taken instead");
   wiring.stand_in();
   if (wanted.image) input = detail::as_some_images(wiring, input);
   const Tensor resized = detail::resized(wiring, wanted, input);

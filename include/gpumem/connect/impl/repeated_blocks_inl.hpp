@@ -22,7 +22,7 @@ struct Container {
 };
 
 struct Containers {
-  std::vector<Container> all;     ///< a parent stands before its children; 0 is the model
+  std::vector<Container> all;     ///< a parent comes before its children; 0 is the model
   std::vector<std::uint32_t> of;  ///< by layer: the innermost one
   bool by_name = false;
 };
@@ -95,7 +95,7 @@ GPUMEM_INLINE void count_products(const model::ModelGraph& graph, Containers& co
   }
 }
 
-/// The kind that stands beside others of it which hold nothing: of a pipeline stage that has one block of many.
+/// The kind with siblings that hold nothing: the pipeline stage has one block of many.
 GPUMEM_INLINE std::string_view left_alone(const Containers& containers) {
   std::map<std::pair<std::uint32_t, std::string_view>, bool> emptied;
   for (const Container& container : containers.all) {
@@ -136,7 +136,7 @@ GPUMEM_INLINE void take_operations(const model::ModelGraph& graph, std::vector<R
     while (end < layers.size() && is_operation(graph, layers[end])) ++end;
     return end - from;
   };
-  std::vector<std::uint32_t> tail;  // the ops behind the block before
+  std::vector<std::uint32_t> tail;  // the ops after the block before
   for (std::size_t at = 0; at < blocks.size(); ++at) {
     const std::uint32_t end = blocks[at].end;
     std::uint32_t more = operations_behind(end);

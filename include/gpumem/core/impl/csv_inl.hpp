@@ -16,7 +16,7 @@ class Scanner {
  public:
   Scanner(std::string_view text, std::string_view file) : text_(text), file_(file) {}
 
-  /// Moves behind empty lines; false at the end.
+  /// Skips empty lines; false at the end.
   bool more() {
     while (at_ < text_.size() && line_end() > 0) pass_line_end();
     return at_ < text_.size();
@@ -36,7 +36,7 @@ class Scanner {
         ++at_;
         continue;
       }
-      if (line_end() == 0) return malformed(line_, "has text behind a closing quote; write \"\" for a quote");
+      if (line_end() == 0) return malformed(line_, "has text after a closing quote; write \"\" for a quote");
       pass_line_end();
       return row;
     }
@@ -47,7 +47,7 @@ class Scanner {
   }
 
  private:
-  /// Length of the line end that stands here; 0 if none does.
+  /// Length of the line end at this place; 0 if there is none.
   [[nodiscard]] std::size_t line_end() const {
     if (text_[at_] == '\n') return 1;
     return text_.substr(at_).starts_with("\r\n") ? 2 : 0;

@@ -38,9 +38,9 @@ GPUMEM_INLINE Error system_failure(const std::string& path, const char* doing) {
 /// For read_file().
 GPUMEM_INLINE Error too_long(const std::string& path, std::size_t largest) {
   const std::string bound = to_string(Bytes(static_cast<std::int64_t>(largest)));
-  if (largest == kLargestFile) return failure(path, "is larger than the " + bound + " that are read of a file");
+  if (largest == kLargestFile) return failure(path, "is larger than the " + bound + " that are read from a file");
   return failure(path, "is a pipe or a device with more than the " + bound +
-                           " that are read of one; write its content to a file and name that");
+                           " that are read from one; write its content to a file and name the file");
 }
 
 /// What is wrong with a file that must be a regular one; nothing if it is.
@@ -49,7 +49,7 @@ GPUMEM_INLINE std::optional<Error> fault_of(const std::string& path, const struc
   if (!S_ISREG(facts.st_mode)) return failure(path, "is a device, a pipe or a socket; name a regular file");
   if (static_cast<std::uint64_t>(facts.st_size) > largest) {
     return failure(path, "is larger than the " + to_string(Bytes(static_cast<std::int64_t>(largest))) +
-                             " that are read of a file");
+                             " that are read from a file");
   }
   return std::nullopt;
 }
@@ -83,7 +83,7 @@ GPUMEM_INLINE Result<std::string> read_rest(const std::string& path, int file, s
     if (count < 0) return system_failure(path, "read");
     if (count == 0) break;
     size += static_cast<std::size_t>(count);
-    if (size > largest) return failure(path, "grew beyond what is read of a file");
+    if (size > largest) return failure(path, "grew beyond what is read from a file");
   }
   content.resize(size);
   return content;

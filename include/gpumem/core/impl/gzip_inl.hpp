@@ -2,7 +2,9 @@
 
 #include "gpumem/core/gzip.hpp"
 
+#if !defined(GPUMEM_NO_ZLIB)
 #include <zlib.h>
+#endif
 
 #include <algorithm>
 #include <limits>
@@ -10,6 +12,15 @@
 #include "gpumem/core/bytes.hpp"
 
 namespace gpumem::core {
+
+#if defined(GPUMEM_NO_ZLIB)
+
+/// In a browser: the page has unpacked what it hands over.
+GPUMEM_INLINE Result<std::string> unpack_gzip(std::string_view /*bytes*/, std::size_t /*most*/) {
+  return malformed("is packed with gzip, which this build does not read; unpack it with gunzip first");
+}
+
+#else
 
 namespace gzip_detail {
 
@@ -38,7 +49,7 @@ class Stream {
 GPUMEM_INLINE Result<std::string> unpack_gzip(std::string_view bytes, std::size_t most) {
   if (bytes.size() > std::numeric_limits<uInt>::max()) return malformed("is a gzip file that is too large");
   gzip_detail::Stream stream;
-  if (!stream.ready()) return malformed("could not be unpacked: there is no memory for it");
+  if (!stream.ready()) return malformed("could not be unpacked: there is not enough memory");
   z_stream& state = stream.get();
   state.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // NOLINT: zlib only reads it
   state.avail_in = static_cast<uInt>(bytes.size());
@@ -61,5 +72,7 @@ GPUMEM_INLINE Result<std::string> unpack_gzip(std::string_view bytes, std::size_
   if (result != Z_STREAM_END) return malformed("is a damaged gzip file, or one that is cut off");
   return text;
 }
+
+#endif
 
 }  // namespace gpumem::core

@@ -100,7 +100,7 @@ class JsonDocumentBuilder {
     for (const JsonValue& field : object.items()) keys_.push_back(field.key());
     std::sort(keys_.begin(), keys_.end());
     const auto twice = std::adjacent_find(keys_.begin(), keys_.end());
-    return twice == keys_.end() || refuse_here("stands twice in its object", pointer_step(*twice));
+    return twice == keys_.end() || refuse_here("is in its object twice", pointer_step(*twice));
   }
 
   bool refuse_here(std::string message, const std::string& last_step = {}) {

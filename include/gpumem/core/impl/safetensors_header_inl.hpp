@@ -145,7 +145,7 @@ GPUMEM_INLINE Status put_in_order(std::vector<StoredTensor>& entries, std::int64
     }
   }
   if (at == data_bytes) return Done{};
-  return malformed("has " + std::to_string(data_bytes - at) + " bytes behind its last tensor");
+  return malformed("has " + std::to_string(data_bytes - at) + " bytes after its last tensor");
 }
 
 GPUMEM_INLINE Status read_metadata(const JsonValue& json, SafetensorsHeader& header) {
@@ -167,7 +167,7 @@ GPUMEM_INLINE Result<std::size_t> announced(std::string_view bytes, std::uint64_
   const std::uint64_t length = length_of(bytes);
   if (length > kLongestHeader) {
     return malformed("says that its header has " + std::to_string(length) +
-                     " bytes; at most 100,000,000 are allowed, so this is no safetensors file");
+                     " bytes; at most 100,000,000 are allowed, so this is not a safetensors file");
   }
   if (length > size - kLengthBytes) {
     return malformed("is cut off: its header has " + std::to_string(length) + " bytes, and " +
@@ -180,7 +180,7 @@ GPUMEM_INLINE Result<SafetensorsHeader> parse(std::string_view bytes, std::uint6
   const Result<std::size_t> length = announced(bytes, size);
   if (!length) return length.error();
   const std::string_view text = bytes.substr(kLengthBytes, *length);
-  if (!text.starts_with('{')) return malformed("is no safetensors file: byte 8 must be '{'");
+  if (!text.starts_with('{')) return malformed("is not a safetensors file: byte 8 must be '{'");
   Result<JsonDocument> json = JsonDocument::parse(text, {kHeaderDepth, kMostValues});
   if (!json) {
     Error error = std::move(json.error());

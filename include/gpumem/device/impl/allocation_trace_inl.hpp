@@ -268,7 +268,7 @@ GPUMEM_INLINE core::Status read(std::string_view json, Reader& reader) {
   try {
     const Json rest = Json::parse(json, callback);  // nothing of it is needed
     (void)rest;
-  } catch (const Json::parse_error& error) {  // it alone says where
+  } catch (const Json::parse_error& error) {  // only it says where
     return syntax_error(json, error.byte);
   } catch (const Json::exception&) {  // a number that no double holds
     return syntax_error(json, 0);

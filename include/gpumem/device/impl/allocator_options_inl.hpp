@@ -71,7 +71,7 @@ GPUMEM_INLINE std::optional<std::int32_t> division(std::string_view text) {
   return fits ? value : std::nullopt;
 }
 
-/// "[256:1,512:2,>:4]" behind its bracket: sizes of 256 to 511 MiB have 1 division (and all below, as it is the
+/// "[256:1,512:2,>:4]" after its bracket: sizes of 256 to 511 MiB have 1 division (and all below, as it is the
 /// first), 512 to 1023 two, all above four.
 GPUMEM_INLINE core::Status read_division_list(Tokens& tokens, AllocatorOptions& options) {
   auto& divisions = options.roundup_power2_divisions;

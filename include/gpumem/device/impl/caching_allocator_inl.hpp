@@ -23,7 +23,7 @@ inline constexpr std::int64_t kLargestCapacity = std::int64_t{1} << 56;
 inline constexpr std::int64_t kUnlimitedRange = std::int64_t{1} << 46;
 // Any start will do but null.
 inline constexpr std::int64_t kFirstAddress = std::int64_t{1} << 40;
-// Room for so many at first; it doubles.
+// Room at first; it doubles.
 inline constexpr std::size_t kFewestBlocks = 64;
 
 inline std::int64_t rounded_up(std::int64_t bytes, std::int64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -121,7 +121,7 @@ inline void CachingAllocator::absorb_next(BlockId id) {
   forget(next);
 }
 
-/// A block that is in no list, made one with the free blocks beside it, put among the free.
+/// Merges a block that is in no list with its free neighbours and puts it among the free blocks.
 inline BlockId CachingAllocator::free_merged(BlockId id) {
   Pool& pool = pools_[blocks_[id].pool];  // its neighbours' too
   const BlockId next = blocks_[id].next;

@@ -37,7 +37,7 @@ inline constexpr ArchitectureRow kUnknownArchitecture = {{}, 2048, 100};
 /// The most that kernels were seen to add.
 inline constexpr std::int64_t kMostKernelsMib = 230;
 
-/// Of a GPU of which nothing is known: the A100's, and the range of all GPUs that somebody published a figure for.
+/// For an unknown GPU: the A100's, and the range of all GPUs with a published figure.
 inline constexpr Context kUnknownGpu = {core::Bytes(550 * kMiB), core::Bytes(70 * kMiB), core::Bytes(1000 * kMiB),
                                         ContextBasis::nothing};
 

@@ -47,7 +47,7 @@ GPUMEM_INLINE Forms no_prefetch(const TrainingJob& job, const device::GpuProfile
   return {with(job, &TrainingJob::prefetch, false, "prefetch", "false")};
 }
 
-/// Of a model that reads tokens; one without a head for words has no place for it, which its estimate says.
+/// For a model that reads tokens; without a language-model head the estimate says that this does not apply.
 GPUMEM_INLINE Forms fused_loss(const TrainingJob& job, const device::GpuProfile&) {
   if (!job.graph->reads_tokens() || job.loss != model::Loss::cross_entropy || job.loss_form != model::LossForm{})
     return {};
@@ -124,12 +124,12 @@ inline constexpr std::array<Change, 12> kChanges = {{
     {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
     {"time: the step waits for its batch", no_prefetch},
     {"time: an optimizer step of one tensor at a time", one_tensor_at_a_time, true},
-    {"time: smaller passes, so a GPU less busy; batch norms see fewer samples", more_passes},
+    {"time: smaller passes, so a GPU less busy; batch norms, if there are any, see fewer samples", more_passes},
     {"digits: matrix products and convolutions in half precision; mostly faster", autocast},
     {"time: every forward pass a second time, about a third more", checkpointing},
     {"a library and digits: bitsandbytes' optimizer states of eight bits", eight_bit_states, true},
     {"digits: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
-    {"what learns: adapters alone (LoRA, by PEFT), the model is frozen", adapters},
+    {"what learns: only adapters (LoRA, by PEFT), the model is frozen", adapters},
     {"what learns, and digits: adapters on a model of four bits (QLoRA, by bitsandbytes)", adapters_on_four_bits},
 }};
 
@@ -141,8 +141,8 @@ GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::R
   return one->expected < other->expected;
 }
 
-/// What a recording says of a change that its step does not have; nothing: it can be changed so. Settings name options
-/// as their flags do.
+/// What a recording says about a change that its step does not have; nothing: it can be changed so. Settings name
+/// options as their flags do.
 GPUMEM_INLINE std::optional<core::Error> fixed_by_recording(const Change& change, const ChangedJob& form) {
   const TrainingJob& job = form.job;
   const bool known =

@@ -111,7 +111,7 @@ GPUMEM_INLINE core::Status choose_rank(analysis::Analysis& analysis, const devic
   model::TrainingJob job = analysis.job();
   if (job.layout.rank.kind == model::Ranks::all) {
     return core::Error{core::ErrorCode::invalid_argument,
-                       "an estimate is of one rank; gpumem estimate --rank all shows every pipeline stage",
+                       "an estimate covers one rank; gpumem estimate --rank all shows every pipeline stage",
                        {}};
   }
   if (core::Status modelled = parallel::check_modelled(job, "the replay"); !modelled) return modelled;
@@ -138,7 +138,7 @@ GPUMEM_INLINE core::Status choose_rank(analysis::Analysis& analysis, const devic
   return core::Done{};
 }
 
-/// Of a pipeline the rank that takes most, unless the job names one.
+/// For a pipeline the rank that takes most, unless the job names one.
 GPUMEM_INLINE core::Result<MemoryEstimate> allocator_estimate(analysis::Analysis& analysis,
                                                               const device::GpuProfile& gpu,
                                                               const device::AllocatorOptions& options) {

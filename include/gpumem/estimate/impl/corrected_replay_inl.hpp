@@ -13,7 +13,7 @@ namespace gpumem::estimate {
 
 namespace corrected_replay_detail {
 
-/// Where the components of a head stand: the raw features of their names, and 0 for the rule itself.
+/// The places of a head's components: the raw features of their names, and 0 for the rule itself.
 GPUMEM_INLINE std::vector<double> centres_of(const ml::ModelConfig& config, const std::vector<double>& raw) {
   std::vector<double> centres;
   for (const std::string& name : config.head.names) {
@@ -83,7 +83,7 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> CorrectedReplay::create(m
                                                                                device::AllocatorOptions options) {
   if (corrector.config.head.spread == 0.0) {
     return core::Error{core::ErrorCode::invalid_argument,
-                       "the model " + core::quoted(corrector.config.name) + " is no corrector of the replay",
+                       "the model " + core::quoted(corrector.config.name) + " is not a corrector of the replay",
                        {}};
   }
   core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(corrector.config);

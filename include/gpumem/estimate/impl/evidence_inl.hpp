@@ -38,13 +38,13 @@ GPUMEM_INLINE bool published(const model::TrainingJob& job) {
   return half && job.graph->reads_tokens() && job.graph->format() == "config_json" && parallel::on_one_gpu(job.layout);
 }
 
-/// By so much more, of the replay's figure, where nothing was measured.
+/// How much wider, as a share of the replay's figure, where nothing was measured.
 inline constexpr double kOtherGpuWithConvolutions = 0.10;
 inline constexpr double kOtherGpu = 0.03;
 inline constexpr double kOtherPrecision = 0.05;
 inline constexpr double kAdapted = 0.05;
 inline constexpr double kSeveralGpus = 0.05;
-/// Of language models by their config.json, others published runs in half precision: 99 on one GPU of eight models,
+/// For language models by their config.json, others published runs in half precision: 99 on one GPU of eight models,
 /// whole and with adapters, quantised and not (fms-acceleration's and litgpt's tables; `gpumem evaluate`). Whichever of
 /// the models is left out, none of its runs took more than 1.03 times what the replay says.
 inline constexpr double kPublishedPrecision = 0.01;
@@ -55,9 +55,9 @@ inline constexpr double kGuess = 0.25;
 /// sizes, half of these 1.3 times as much or more. The rest lay where they lie without it.
 inline constexpr double kBenchmarkMode = 0.30;
 
-/// Of torchtitan's 20 compiled runs on H100 and H200 (benchmarks/llama3_h100_202412, llama3-8b_h200_202506, torchao's
-/// page on pretraining, PR 1881), 14 took 1.00 to 1.11 times what the replay says, three under aot_eager 0.86 to 0.90
-/// times, and three whose loss is compiled as well 0.82 times, which nobody has explained.
+/// Among torchtitan's 20 compiled runs on H100 and H200 (benchmarks/llama3_h100_202412, llama3-8b_h200_202506,
+/// torchao's page on pretraining, PR 1881), 14 took 1.00 to 1.11 times what the replay says, three under aot_eager 0.86
+/// to 0.90 times, and three whose loss is compiled as well 0.82 times, which nobody has explained.
 inline constexpr double kCompiled = 0.25;
 
 GPUMEM_INLINE void widen(Margin& margin, double by) {
@@ -88,7 +88,7 @@ GPUMEM_INLINE bool reentrant_fully_shard(const model::TrainingJob& job) {
   return fully && job.activation_checkpointing && job.loop == model::Loop::hf_trainer;
 }
 
-/// By so much of what its experts make may a rank take more, whose experts get more tokens than others'.
+/// How much more of what its experts make a rank may take if its experts get more tokens than others'.
 inline constexpr double kUnevenRouting = 0.5;
 
 /// `routed`: at even routing, of one micro-batch. A pipeline's first stage holds those of several.
@@ -98,13 +98,13 @@ GPUMEM_INLINE core::Bytes of_routing(core::Bytes routed, const model::TrainingJo
   return core::Bytes(static_cast<std::int64_t>(std::min(bytes, 0x1p60)));
 }
 
-/// Blocks alone are planned as torch.compile has them, and none of a recorded step.
+/// Only blocks are planned as torch.compile has them, and nothing of a recorded step.
 GPUMEM_INLINE std::string compile_text(const model::TrainingJob& job, const analysis::PlanSource& source) {
   if (job.graph->recording() != nullptr) return "as much as was recorded; torch.compile mostly takes less";
   if (connect::repeated_blocks(*source.graph).empty()) {
     return "as much as without torch.compile, which mostly takes less: the model shows no repeated blocks";
   }
-  return "backward computes again what is elementwise; within a block buffers are those without torch.compile: of 20 "
+  return "backward recomputes elementwise results; within a block, buffers are planned as without torch.compile: of 20 "
          "published runs 6 took 10 to 18 % less";
 }
 
@@ -119,7 +119,7 @@ GPUMEM_INLINE void add_guesses(const analysis::PlanSource& source, std::vector<A
   }
   if (guesses.size() > kShown) {
     assumed.push_back(
-        {"guess", "and " + std::to_string(guesses.size() - kShown) + " guesses more; --strict refuses them"});
+        {"guess", "and " + std::to_string(guesses.size() - kShown) + " more guesses; --strict refuses them"});
   }
 }
 
@@ -134,11 +134,11 @@ GPUMEM_INLINE std::optional<Assumption> of_context(const device::GpuProfile& gpu
     case device::ContextBasis::range:
       return Assumption{"context", figure + " (" + range_text(context) + " were seen on such GPUs)"};
     case device::ContextBasis::size:
-      return Assumption{"context", figure + ", by the size of the GPU (" + range_text(context) +
-                                       "); nobody measured it on " + gpu.title};
+      return Assumption{
+          "context", figure + ", from the size of the GPU (" + range_text(context) + "); not measured on " + gpu.title};
     case device::ContextBasis::nothing:
       return Assumption{"context", figure + ", as on an A100 (" + range_text(context) + "); the profile of " +
-                                       gpu.name + " names neither a context nor how many SMs there are"};
+                                       gpu.name + " names neither a context nor a number of SMs"};
   }
   return std::nullopt;
 }
@@ -149,7 +149,7 @@ GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis:
   if (job.quantize == model::Quantization::float8) {
     assumed.push_back({"quantize",
                        "products copy their operands to float8 for each call, all but the head's (torchao, compiled); "
-                       "what backward reads stays as it is; the range does not come from such runs"});
+                       "what backward reads is not converted; the range does not come from such runs"});
     return;
   }
   if (adapt::adapts(job)) {
@@ -167,7 +167,7 @@ GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis:
   assumed.push_back(
       {"quantize", "norms, embeddings and the head are held in " + std::string(core::to_string(type)) + as_prepared});
   if (job.quantize == model::Quantization::int8) {
-    assumed.push_back({"quantize", "no column of outliers, which int8 multiplies apart"});
+    assumed.push_back({"quantize", "no columns of outliers, which int8 multiplies separately"});
   }
 }
 
@@ -176,10 +176,9 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, const analysis::Pla
                               std::vector<Assumption>& assumed) {
   const parallel::Communicators more = parallel::communicators(job.layout);
   if (more.expected.count() > 0) {
-    assumed.push_back({"communicators", core::to_string(more.expected) +
-                                            " for NCCL's buffers, which nobody measured (" +
+    assumed.push_back({"communicators", core::to_string(more.expected) + " for NCCL's buffers, not measured (" +
                                             core::to_string(more.lower) + " to " + core::to_string(more.upper) +
-                                            " were seen of one to several communicators)"});
+                                            " were seen with one to several communicators)"});
   }
   if (reentrant_fully_shard(job)) {
     assumed.push_back({"checkpointing",
@@ -187,9 +186,10 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, const analysis::Pla
                        "way, the Trainer's default, takes up to 1.3 times as much under fully_shard()"});
   }
   if (source.routed_elements > 0) {
-    assumed.push_back({"routing",
-                       "experts get as many tokens each; upper is for a rank whose experts get half as many "
-                       "again, which depends on the data"});
+    assumed.push_back(
+        {"routing",
+         "each expert gets the same number of tokens; upper is for a rank with experts that get half as many "
+         "again, which depends on the data"});
   }
   if (std::string text = parallel::rank_text(job.layout); !text.empty()) assumed.push_back({"rank", std::move(text)});
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
@@ -256,7 +256,7 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
   if (!detail::measured_in(job.precision)) {
     const std::string name(model::name_of(model::kPrecisions, job.precision));
     assumed.push_back({"precision", detail::published(job)
-                                        ? "of runs in " + name + " the range has what others published"
+                                        ? "the range for " + name + " comes from runs that others published"
                                         : "no run in " + name + " was measured"});
   }
   detail::add_adaptation(job, source, assumed);

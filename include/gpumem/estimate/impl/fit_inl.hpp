@@ -11,7 +11,7 @@ namespace gpumem::estimate {
 
 namespace fit_detail {
 
-/// What the job cannot do without: beside live tensors, an allocator in need gives back what it has cached.
+/// What the job cannot do without: its live tensors. An allocator that runs short gives back what it has cached.
 GPUMEM_INLINE double least_need(const MemoryEstimate& estimate) {
   if (!estimate.allocated || !estimate.reserved || !estimate.device) return static_cast<double>(estimate.upper.count());
   const std::int64_t cached = estimate.reserved->count() - estimate.allocated->count();
@@ -24,9 +24,9 @@ struct Axis {
   std::int64_t first;     ///< tried first
   std::int64_t second;    ///< tried next, if the first fits
   std::int64_t largest;   ///< larger ones are not tried
-  bool model_may_end;     ///< a model may take no more than so many, and says so by an error
+  bool model_may_end;     ///< a model may have a limit, and says so by an error
   bool may_not_count;     ///< it may mean nothing to a model
-  std::int64_t unit = 1;  ///< of `set`: sizes are counted in so many
+  std::int64_t unit = 1;  ///< of `set`: sizes are multiples of this
   void (*set)(analysis::Analysis& analysis, std::int64_t size);
 };
 
@@ -52,7 +52,7 @@ inline constexpr Axis kSequence = {.name = "sequence",
                                      analysis.set_job(std::move(job));
                                    }};
 
-/// Ranks that share sequences take multiples of so many tokens alone.
+/// Ranks that share sequences only take multiples of this many tokens.
 GPUMEM_INLINE Axis sequences_of(const model::Layout& layout) {
   Axis axis = kSequence;
   axis.unit = std::clamp<std::int64_t>(parallel::tokens_multiple(layout), 1, kLongestSequence / 2);
@@ -96,9 +96,11 @@ class Search {
     double bytes = 0.0;
   };
 
-  [[nodiscard]] bool undecided() const { return high_ == 0 ? low_ < axis_.largest : high_ > low_ + 1; }
+  /// What is known to be too small: it fits, or the model takes none so small.
+  [[nodiscard]] std::int64_t bottom() const { return std::max(low_, too_small_); }
+  [[nodiscard]] bool undecided() const { return high_ == 0 ? low_ < axis_.largest : high_ > bottom() + 1; }
   [[nodiscard]] bool inside(std::int64_t size) const {
-    return size > low_ && size <= axis_.largest && (high_ == 0 || size < high_);
+    return size > bottom() && size <= axis_.largest && (high_ == 0 || size < high_);
   }
 
   /// Where the line through the last two needs meets the capacity; 0: nowhere.
@@ -117,8 +119,8 @@ class Search {
     const std::int64_t step = step_;
     step_ *= 2;
     const std::int64_t towards = up ? low_ + step : high_ - step;
-    if (inside(towards) && (high_ == 0 || step <= (high_ - low_) / 2)) return towards;
-    return high_ == 0 ? axis_.largest : low_ + (high_ - low_) / 2;
+    if (inside(towards) && (high_ == 0 || step <= (high_ - bottom()) / 2)) return towards;
+    return high_ == 0 ? axis_.largest : bottom() + (high_ - bottom()) / 2;
   }
 
   /// A lower bound tells what does not fit, and no more.
@@ -137,10 +139,16 @@ class Search {
             {analysis_.job().graph->file(), 0, {}}};
   }
 
-  /// Whether an error says that so many are too many, where fewer are not. A size beyond 64 bits is beyond the GPU too.
+  /// Whether an error says that this many are too many, while fewer are not. A size beyond 64 bits is beyond the GPU
+  /// too.
   [[nodiscard]] bool too_many(const core::Error& error, std::int64_t size) const {
     if (error.code == core::ErrorCode::overflow) return size > axis_.first;
     return axis_.model_may_end && low_ > 0 && error.code != core::ErrorCode::deadline_exceeded;
+  }
+
+  /// Whether an error says that the model takes none so small: more of them got an estimate, and did not fit.
+  [[nodiscard]] bool too_few(const core::Error& error) const {
+    return axis_.model_may_end && low_ == 0 && fit_.next && error.code != core::ErrorCode::deadline_exceeded;
   }
 
   /// What does not fit, by an error that says so.
@@ -166,6 +174,11 @@ class Search {
     axis_.set(analysis_, size * axis_.unit);
     ++fit_.estimates;
     core::Result<MemoryEstimate> estimate = estimator_.estimate(analysis_, gpu_);
+    if (!estimate && too_few(estimate.error())) {
+      too_small_ = size;
+      step_ = 1;
+      return std::nullopt;
+    }
     const bool beyond = !estimate && too_many(estimate.error(), size);
     if (!estimate && !beyond) return estimate.error();
     if (estimate && estimate->lower_bound && estimate->upper <= gpu_.capacity()) return never_known(*estimate, size);
@@ -186,9 +199,10 @@ class Search {
   const device::GpuProfile& gpu_;
   const Estimator& estimator_;
   Fit fit_;
-  std::int64_t low_ = 0;   ///< fits; 0: nothing known to
-  std::int64_t high_ = 0;  ///< does not fit; 0: nothing known not to
-  Need former_;            ///< of the last probe but one
+  std::int64_t low_ = 0;        ///< fits; 0: nothing known to
+  std::int64_t high_ = 0;       ///< does not fit; 0: nothing known not to
+  std::int64_t too_small_ = 0;  ///< the model takes none so small
+  Need former_;                 ///< of the last probe but one
   Need latest_;
   std::int64_t step_ = 1;
 };

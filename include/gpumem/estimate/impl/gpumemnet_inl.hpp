@@ -48,7 +48,7 @@ GPUMEM_INLINE core::Result<std::unique_ptr<Estimator>> Gpumemnet::create(std::st
   for (ml::TrainedModel& model : models) {
     if (model.config.head.edges_mib.empty() || !model.config.head.of.empty()) {
       return core::Error{core::ErrorCode::invalid_argument,
-                         "the model " + core::quoted(model.config.name) + " tells something else, not memory bins",
+                         "the model " + core::quoted(model.config.name) + " predicts something else, not memory bins",
                          {}};
     }
     core::Result<ml::FeatureReader> reader = ml::FeatureReader::create(model.config);

@@ -15,7 +15,7 @@ GPUMEM_INLINE core::Error unknown_dimension(const model::ModelGraph& graph, cons
                                             const core::Shape& shape) {
   return {core::ErrorCode::missing_information,
           "has the output shape " + core::to_string(shape) +
-              ", of which a dimension is not known; print the summary of a model with a fixed input size",
+              " with an unknown dimension; print the summary of a model with a fixed input size",
           core::Place{graph.file(), layer.line, graph.path(layer)}};
 }
 

@@ -32,7 +32,7 @@ GPUMEM_INLINE core::Result<core::Checked> states_of_each(analysis::Analysis& ana
   return bytes;
 }
 
-/// Of a job whose weights are of several types: what the tape holds of each.
+/// For a job with weights of several types: what the tape holds of each.
 struct HeldStates {
   core::Checked parameters = 0;  ///< with the scales of quantised ones
   core::Checked gradients = 0;

@@ -205,7 +205,7 @@ GPUMEM_INLINE core::Result<Timeline> make_timeline(analysis::Analysis& analysis,
   const auto source = analysis.source();
   if (!source) return failed(source.error());
 
-  // Once more, now that it is known where the peak stands.
+  // Once more, now that it is known where the peak is.
   const analysis::AllocatorRun& run = of_job->run;
   timeline_detail::Watcher watcher(**steps, run.peak_event, options);
   (void)analysis::run_allocator(**steps, gpu, of_job->options, &watcher);

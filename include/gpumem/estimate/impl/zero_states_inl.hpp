@@ -41,7 +41,7 @@ inline constexpr std::array<Formula, 7> kFormulas = {{
 GPUMEM_INLINE const Formula& formula_of(ZeroStates::Kind kind) { return kFormulas[static_cast<std::size_t>(kind)]; }
 
 /// Parameters that the largest module holds itself, tied ones included, as DeepSpeed's model_to_params() counts. Bare
-/// parameters are rows of their own in a graph; the container that they stand in is the module.
+/// parameters are rows of their own in a graph; the container that they are in is the module.
 GPUMEM_INLINE core::Checked largest_layer(const model::ModelGraph& graph) {
   std::int64_t largest = 0;
   bool fits = true;

@@ -36,7 +36,7 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   const auto optimizer = model::value_of(model::kOptimizers, recording.optimizer);
   const bool named = is_given(*find_option("optimizer"), request);
   if (!named && optimizer) training.optimizer = *optimizer;
-  // Its form is not written down: one that is asked for is made anew.
+  // Its form is not written down: one that is asked for is made again.
   const bool formed = is_given(*find_option("foreach"), request) || is_given(*find_option("fused"), request);
   if (formed && !named && !optimizer) {
     return refused(graph, std::string(model::kUnknownRecordedOptimizer));

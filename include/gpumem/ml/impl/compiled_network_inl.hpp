@@ -76,7 +76,7 @@ GPUMEM_INLINE core::Result<TensorMap> checked_tensors(const NetworkShape& shape,
   }
   for (const Tensor& tensor : weights.tensors) {
     if (left.contains(tensor.name))
-      return bad_tensor(tensor.name, "is none of this network's: its shape needs no such");
+      return bad_tensor(tensor.name, "does not belong to this network: its shape has no such tensor");
   }
   return all;
 }
@@ -269,7 +269,7 @@ GPUMEM_INLINE void fill_level(const std::vector<const std::vector<Linear>*>& mem
 /// The widths of a group's levels, input and outputs included.
 GPUMEM_INLINE std::vector<std::int64_t> group_widths(const std::vector<const std::vector<Linear>*>& members) {
   std::vector<std::int64_t> widths = {members.front()->front().weight.cols()};
-  const std::size_t hidden = members.back()->size() - 1;  // the deepest stands last
+  const std::size_t hidden = members.back()->size() - 1;  // the deepest comes last
   for (std::size_t level = 0; level < hidden; ++level) {
     std::int64_t width = 0;
     for (const auto* member : members) {

@@ -49,7 +49,7 @@ GPUMEM_INLINE double kept_mib(const JobFacts& facts) {
 GPUMEM_INLINE double largest_output_mib(const JobFacts& facts) {
   return samples_mib(facts, facts.largest_output, activation_bytes(facts));
 }
-/// What stands when backward begins, and the gradients of the largest layer beside it.
+/// What is held when backward begins, plus the gradients of the largest layer.
 GPUMEM_INLINE double live_mib(const JobFacts& facts) {
   constexpr double kInFlight = 2.0;
   return static_mib(facts) + kept_mib(facts) + kInFlight * largest_output_mib(facts);
@@ -109,7 +109,7 @@ GPUMEM_INLINE double not_quantizable_layers(const JobFacts& facts) {
   return static_cast<double>(std::count_if(facts.layers.begin(), facts.layers.end(),
                                            [](const LayerFacts& layer) { return layer.not_quantizable; }));
 }
-/// torch.nn.Linear alone: without its derived class, and without GPT-2's Conv1D.
+/// Only torch.nn.Linear: without its derived class, and without GPT-2's Conv1D.
 GPUMEM_INLINE double published_linear_layers(const JobFacts& facts) {
   return static_cast<double>(std::count_if(facts.layers.begin(), facts.layers.end(), [](const LayerFacts& layer) {
     return layer.family == OpFamily::linear && !layer.conv1d_class && !layer.not_quantizable;
@@ -344,7 +344,7 @@ core::Status check(const std::vector<FeatureSpec>& specs, const std::array<Row, 
 }
 
 GPUMEM_INLINE bool is_outside(const FeatureSpec& spec, double raw) {
-  // Figures of the training jobs stand in decimal, so their own extremes may come out a rounding beyond them.
+  // Figures of the training jobs are in decimal, so their own extremes may come out a rounding beyond them.
   constexpr double kRounding = 1e-9;
   const double slack = kRounding * std::max(1.0, std::abs(raw));
   return (spec.min && raw < *spec.min - slack) || (spec.max && raw > *spec.max + slack);

@@ -150,7 +150,7 @@ class Names {
     all_.push_back(prefix + "running_mean");
     all_.push_back(prefix + "running_var");
   }
-  /// (Linear, BatchNorm, ReLU) so many times, as the steps of one Sequential.
+  /// (Linear, BatchNorm, ReLU) repeated, as the steps of one Sequential.
   void add_blocks(const std::string& prefix, std::size_t blocks) {
     for (std::size_t block = 0; block < blocks; ++block) {
       add_pair(prefix + std::to_string(3 * block) + ".");
@@ -263,7 +263,7 @@ GPUMEM_INLINE core::Result<const Published*> recognise(const State& state, std::
     best = std::move(found);
   }
   return malformed("holds " + std::to_string(state.size()) +
-                       " tensors that make up none of GPUMemNet's six published models; " + std::string(closest->name) +
+                       " tensors that match none of GPUMemNet's six published models; " + std::string(closest->name) +
                        " comes closest with " + std::to_string(best.same) + " of them, but " +
                        core::shortened(best.first_difference, 200),
                    file);

@@ -16,7 +16,7 @@ using model::LayerIndex;
 inline constexpr model::OpTraits kUnknown = {
     .name = model::kUnknownOp, .family = OpFamily::other, .keeps = Keeps::input};
 
-/// What GPUMemNet's features ask of a class name, by the graph's class index.
+/// What GPUMemNet's features ask about a class name, by the graph's class index.
 struct ClassFacts {
   bool conv1d = false;
   bool not_quantizable = false;
@@ -35,7 +35,7 @@ GPUMEM_INLINE core::Error unknown_dimension(const model::ModelGraph& graph, cons
                                             const core::Shape& shape) {
   return {core::ErrorCode::missing_information,
           "has the output shape " + core::to_string(shape) +
-              ", of which a dimension is not known; print the summary of a model with a fixed input size",
+              " with an unknown dimension; print the summary of a model with a fixed input size",
           core::Place{graph.file(), layer.line, graph.path(layer)}};
 }
 

@@ -44,7 +44,7 @@ class StateReader {
   }
 
  private:
-  /// The first element behind all that the tensor reaches; nothing if that does not fit 64 bits.
+  /// The first element after all that the tensor reaches; nothing if that does not fit 64 bits.
   static std::optional<std::int64_t> end_of(const PickleTensor& tensor) {
     core::Checked last = tensor.offset;
     core::Checked elements = 1;
@@ -103,7 +103,7 @@ GPUMEM_INLINE core::Result<LightningCheckpoint> read_lightning_checkpoint(std::s
                      epoch->kind == PickleKind::integer && state != nullptr && state->kind == PickleKind::dict;
   if (!sound || !lightning_checkpoint_detail::is_version(version->text)) {
     return reader.malformed(
-        "is no checkpoint of PyTorch Lightning: it lacks a state_dict, an epoch or pytorch-lightning_version");
+        "is not a checkpoint of PyTorch Lightning: it lacks a state_dict, an epoch or pytorch-lightning_version");
   }
   LightningCheckpoint found = {std::string(version->text), epoch->integer, {}};
   std::unordered_set<std::string_view> names;

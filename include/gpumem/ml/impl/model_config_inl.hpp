@@ -21,7 +21,7 @@ inline constexpr core::JsonLimits kLimits = {.depth = 8, .values = std::size_t{1
 
 using core::malformed;
 
-// ---- values: what stands in `json` goes to `to`
+// ---- values: what is in `json` goes to `to`
 
 GPUMEM_INLINE core::Status read(const JsonValue& json, double& to) {
   switch (json.kind()) {
@@ -227,7 +227,8 @@ GPUMEM_INLINE core::Status read_head(const JsonValue& json, Head& to) {
                           : "of this type has \"names\" and no \"edges_mib\"");
   }
   if (text.edges && text.in_mib) return malformed("has both \"edges_mib\" and \"edges\"");
-  if (text.edges == text.head.of.empty()) return malformed("has just one of \"edges\" and \"of\", what they are of");
+  if (text.edges == text.head.of.empty())
+    return malformed("has only one of \"edges\" and \"of\" (the figure that the edges divide)");
   if (bins && text.head.edges_mib.empty()) {
     return core::below(text.edges ? "edges" : "edges_mib", malformed("is empty"));
   }
@@ -258,7 +259,7 @@ core::Status read(const JsonValue& json, std::vector<Value>& to) {
   return core::Done{};
 }
 
-/// An object of values of one kind, in the order in which they stand.
+/// An object of values of one kind, in their order in the text.
 template <typename Value>
 core::Status read_named(const JsonValue& json, std::vector<std::pair<std::string, Value>>& to) {
   if (!json.is(Kind::object)) return malformed("must be an object");

@@ -100,7 +100,7 @@ Json to_json(const std::vector<std::pair<std::string, Value>>& named) {
   return json;
 }
 
-/// On one line, with a blank behind each comma and colon.
+/// On one line, with a blank after each comma and colon.
 GPUMEM_INLINE std::string line_of(const Json& json) {
   const auto plain = [](const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); };
   if (!json.is_structured()) return plain(json);
@@ -113,7 +113,7 @@ GPUMEM_INLINE std::string line_of(const Json& json) {
   return json.is_object() ? "{" + text + "}" : "[" + text + "]";
 }
 
-/// What fits a line stands on one, from this column on; what does not has a line an item. A long list of numbers stays
+/// What fits a line is on one line, from this column on; otherwise each item has its line. A long list of numbers stays
 /// on one all the same: a line a number helps nobody.
 GPUMEM_INLINE std::string pretty(const Json& json, std::size_t indent, std::size_t column) {
   constexpr std::size_t kWidth = 118;  // and a comma

@@ -82,7 +82,7 @@ GPUMEM_INLINE core::Status check_sequence(const NetworkShape& shape) {
   return status ? within(shape.sequence_columns, {1, kWidest}, "/sequence/columns") : status;
 }
 
-/// Each size alone may be sensible and their product not.
+/// Each size by itself may be sensible and their product not.
 GPUMEM_INLINE core::Status check_total(const NetworkShape& shape) {
   core::Checked weights = 0;
   for (const TensorSpec& tensor : tensors_of(shape)) {

@@ -99,7 +99,7 @@ GPUMEM_INLINE std::int64_t signed_number(std::string_view bytes) {
   return static_cast<std::int64_t>(value << unused) >> unused;
 }
 
-/// The double whose bytes stand with the most significant first.
+/// The double of these bytes, the most significant first.
 GPUMEM_INLINE double big_endian_double(std::string_view bytes) {
   std::uint64_t bits = 0;
   for (const char byte : bytes) bits = (bits << 8U) | static_cast<unsigned char>(byte);
@@ -120,7 +120,7 @@ class PickleMachine {
       if (cursor_.short_of()) fault = "is cut off";
       if (!fault.empty()) return malformed("the pickle " + std::move(fault), file);
     }
-    if (!cursor_.at_end()) return malformed("the pickle goes on behind its end", file);
+    if (!cursor_.at_end()) return malformed("the pickle continues after its end", file);
     const std::string fault = fault_of_nesting();
     if (!fault.empty()) return malformed("the pickle " + fault, file);
     return std::move(made_);
@@ -279,7 +279,7 @@ class PickleMachine {
       }
     }
     return "names " + core::quoted(module) + " " + core::quoted(name) +
-           ", which no weights need; nothing of it was run. Do not open this file with Python unless you trust it";
+           ", which no weights need; none of it was run. Do not open this file with Python unless you trust it";
   }
   [[nodiscard]] static const PickleGlobal* global_of(const PickleValue& value) {
     return value.kind == PickleKind::global ? &kPickleGlobals[static_cast<std::size_t>(value.integer)] : nullptr;
@@ -288,7 +288,7 @@ class PickleMachine {
     const PickleGlobal* found = global_of(value);
     return found != nullptr && found->name == wanted.name && found->module == wanted.module;
   }
-  /// The value's items if it is a tuple of so many, else null.
+  /// The value's items if it is a tuple of this many, else null.
   [[nodiscard]] const std::vector<PickleIndex>* tuple_items(const PickleValue& value, std::size_t count) const {
     return value.kind == PickleKind::tuple && value.items.size() == count ? &value.items : nullptr;
   }
@@ -301,14 +301,14 @@ class PickleMachine {
   Fault storage() {
     if (!has(1)) return underflow();
     const auto* id = tuple_items(from_top(0), 5);
-    if (id == nullptr) return "names something outside that is no storage";
+    if (id == nullptr) return "names something outside that is not a storage";
     const PickleValue& kind = made_.at((*id)[0]);
     const PickleGlobal* type = global_of(made_.at((*id)[1]));
     const PickleValue& key = made_.at((*id)[2]);
     const auto elements = count_of(made_.at((*id)[4]));
     const bool sound = kind.kind == PickleKind::text && kind.text == "storage" && type != nullptr && type->dtype &&
                        key.kind == PickleKind::text && elements;
-    if (!sound) return "names something outside that is no storage";
+    if (!sound) return "names something outside that is not a storage";
     PickleValue storage = {.kind = PickleKind::storage, .dtype = *type->dtype, .integer = *elements, .text = key.text};
     drop(1);
     return push(std::move(storage));
@@ -319,7 +319,7 @@ class PickleMachine {
     const PickleValue& arguments = from_top(0);
     const PickleValue& function = from_top(1);
     if (is(function, kRebuildTensor)) return tensor(arguments);
-    if (!is(function, kOrderedDict)) return "calls what is no function";
+    if (!is(function, kOrderedDict)) return "calls something that is not a function";
     if (tuple_items(arguments, 0) == nullptr) return "makes an OrderedDict in a way that torch.save does not";
     drop(2);
     return push({.kind = PickleKind::dict});
@@ -365,7 +365,7 @@ class PickleMachine {
     return {};
   }
 
-  /// Follows every item of every value once, without recursion: how high a value stands above its deepest item.
+  /// Follows every item of every value once, without recursion: how far a value is above its deepest item.
   [[nodiscard]] Fault fault_of_nesting() const {
     constexpr std::uint8_t kUnseen = 0;
     constexpr std::uint8_t kOpen = 255;

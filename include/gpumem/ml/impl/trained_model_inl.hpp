@@ -34,7 +34,7 @@ GPUMEM_INLINE std::string shown(double number) {
   return text.data();
 }
 
-/// Raw figures, as many as there are specs, behind those that are in `to`.
+/// Raw figures, as many as there are specs, after those that are in `to`.
 GPUMEM_INLINE core::Status append_transformed(const std::vector<FeatureSpec>& specs, std::span<const double> raw,
                                               std::vector<float>& to) {
   using core::ErrorCode;
@@ -82,9 +82,10 @@ GPUMEM_INLINE core::Status check_vectors(const TrainedModel& model) {
     core::Result<double> far = deviation(model, model.config.test_vectors[index]);
     if (!far) return at(std::move(far.error()));
     if (*far <= kTestVectorTolerance) continue;
-    return at(fault(core::ErrorCode::malformed_input, "is not what the weights give (off by " + shown(*far) +
-                                                          ", allowed is " + shown(kTestVectorTolerance) +
-                                                          "): config and weights are damaged, or not of one model"));
+    return at(fault(core::ErrorCode::malformed_input,
+                    "is not what the weights give (off by " + shown(*far) + ", allowed is " +
+                        shown(kTestVectorTolerance) +
+                        "): config and weights are damaged, or belong to different models"));
   }
   return core::Done{};
 }

@@ -28,11 +28,11 @@ constexpr std::size_t kZip64LocatorSize = 20;
 constexpr std::size_t kEndSize = 22;
 constexpr std::uint16_t kZip64Extra = 1;
 
-/// A figure that stands elsewhere, in a zip64 field.
+/// A figure that is elsewhere, in a zip64 field.
 constexpr std::uint64_t kElsewhere16 = 0xFFFF;
 constexpr std::uint64_t kElsewhere32 = 0xFFFFFFFF;
 
-/// Flags of an entry: sizes stand behind the data; the name is UTF-8. Any other would change what the data means.
+/// Flags of an entry: sizes follow the data; the name is UTF-8. Any other would change what the data means.
 constexpr std::uint16_t kSizesBehind = 1U << 3U;
 constexpr std::uint16_t kUtf8Name = 1U << 11U;
 
@@ -159,7 +159,8 @@ class Reader {
     const std::size_t data = begin + kLocalHeaderSize + name + extra;
     const auto end = data + static_cast<std::size_t>(said.size);
     const auto behind = descriptor(said, end, limit);
-    if (!behind) return malformed_in(said.name, "has no sizes behind its data, or others than the central directory");
+    if (!behind)
+      return malformed_in(said.name, "has no sizes after its data, or sizes that differ from the central directory");
     return std::pair(ZipEntry{said.name, bytes_.substr(data, end - data)}, Extent{begin, end + *behind});
   }
 
@@ -179,14 +180,14 @@ class Reader {
   }
   [[nodiscard]] core::Error split() const { return malformed("is a part of a zip archive of several files"); }
 
-  /// Whether an old record's figure is the new one's, or says that it stands there.
+  /// Whether an old record's figure is the new one's, or says that it is there.
   static bool agree(std::uint64_t old, std::uint64_t large, std::uint64_t elsewhere) {
     return old == large || old == elsewhere;
   }
 
   [[nodiscard]] core::Result<Directory> zip64_directory(std::size_t locator) const {
     if (locator < kZip64EndSize || number(locator + 8, 8) != locator - kZip64EndSize) {
-      return malformed("has a zip64 end record that does not stand before its locator");
+      return malformed("has a zip64 end record that is not directly before its locator");
     }
     const std::size_t record = locator - kZip64EndSize;
     constexpr std::uint64_t kRest = kZip64EndSize - 12;  // it counts what follows its own field
@@ -212,7 +213,7 @@ class Reader {
     return found;
   }
 
-  /// Takes the figures that stand in the zip64 extra field from there. False if the extra fields are broken.
+  /// Takes the figures that are in the zip64 extra field from there. False if the extra fields are broken.
   static bool widen(std::string_view extras, const std::vector<std::uint64_t*>& figures) {
     constexpr std::size_t kHead = 4;
     std::optional<std::string_view> zip64;
@@ -242,7 +243,7 @@ class Reader {
     return sizes || ((local.flags & kSizesBehind) != 0 && left_out);
   }
 
-  /// How many bytes the figures behind the data take, which ends at `at`; nothing if they are not as said.
+  /// How many bytes the figures after the data take, which ends at `at`; nothing if they are not as said.
   [[nodiscard]] std::optional<std::size_t> descriptor(const Facts& said, std::size_t at, std::size_t limit) const {
     if ((said.flags & kSizesBehind) == 0) return 0;
     constexpr std::size_t kHead = 8;
@@ -295,7 +296,7 @@ GPUMEM_INLINE core::Result<ZipArchive> ZipArchive::open(std::string_view bytes, 
     }
     all.push_back(*central);
   }
-  if (at != end) return reader.malformed("has a central directory that goes on behind its last entry");
+  if (at != end) return reader.malformed("has a central directory that continues after its last entry");
   std::vector<zip_archive_detail::Extent> extents;
   for (const zip_archive_detail::Central& central : all) {
     const auto entry = reader.entry(central, limit);

@@ -63,7 +63,7 @@ GPUMEM_INLINE std::string layout_fault(const Layout& layout) {
       {"ZeRO's reuse distance", layout.zero_reuse_distance}};
   for (const auto& [what, value] : elements) {
     if (value >= 0 && value <= kMostElements) continue;
-    return std::string(what) + " is " + std::to_string(value) + " elements; no model has so many, nor fewer than 0";
+    return std::string(what) + " is " + std::to_string(value) + " elements; it must be from 0 to 2^50";
   }
   return {};
 }

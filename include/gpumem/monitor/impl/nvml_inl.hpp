@@ -207,7 +207,7 @@ class Reader {
     if (code != nvml::kSuccess) {
       warn("GPU " + std::to_string(found.index) + ": its processes are not told: " + library_.words(code));
     }
-    // Clients of an MPS server; the server itself may stand in both lists.
+    // Clients of an MPS server; the server itself may be in both lists.
     if (nvml_.mps_processes != nullptr) list(nvml_.mps_processes, device, gpu);
     return true;
   }
@@ -251,8 +251,8 @@ class Reader {
       warn("this driver is older than version 510 and does not tell what it keeps for itself: that may count as used");
     }
     if (!unknown_activity_.empty()) {
-      warn("SM activity is not known of " + unknown_activity_ +
-           ": no counter of this driver tells it (a MIG slice's needs a window, and a Hopper GPU or later)");
+      warn("SM activity is not known for " + unknown_activity_ +
+           ": this driver has no counter for it (a MIG slice needs a window, and a Hopper GPU or later)");
     }
   }
 
@@ -260,7 +260,7 @@ class Reader {
   const nvml::Functions& nvml_;
   Machine machine_;
   std::vector<Found> found_;
-  std::set<int> left_out_;  ///< GPUs of which that was said
+  std::set<int> left_out_;  ///< GPUs that already got this warning
   std::string unknown_activity_;
   bool old_memory_ = false;
   std::optional<core::Error> gone_;

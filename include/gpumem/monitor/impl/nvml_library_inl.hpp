@@ -76,7 +76,7 @@ GPUMEM_INLINE core::Status NvmlLibrary::load(std::string path) {
   if (handle_ == nullptr) {
     const char* why = dlerror();  // NOLINT(concurrency-mt-unsafe): glibc's is kept by thread
     return core::Error{core::ErrorCode::unreadable_file,
-                       "NVIDIA's management library cannot be loaded (" +
+                       "no NVIDIA driver is here: NVIDIA's management library cannot be loaded (" +
                            std::string(why != nullptr ? why : "unknown") +
                            "): install the driver, or name the library in GPUMEM_NVML; a machine without GPUs is "
                            "described by a server.json",

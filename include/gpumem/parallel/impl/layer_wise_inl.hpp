@@ -11,7 +11,7 @@ namespace gpumem::parallel {
 
 namespace layer_wise_detail {
 
-/// The rank of each parameter of one kind, among so many; -1: of the other kind.
+/// The rank of each parameter of one kind; -1: of the other kind.
 GPUMEM_INLINE std::vector<std::int64_t> owners(const std::vector<SharedParameter>& parameters, bool of_expert,
                                                std::int64_t ranks) {
   std::vector<std::size_t> by_size(parameters.size());
@@ -29,7 +29,7 @@ GPUMEM_INLINE std::vector<std::int64_t> owners(const std::vector<SharedParameter
   return owner;
 }
 
-/// The rank among so many that holds most elements.
+/// The rank that holds most elements.
 GPUMEM_INLINE std::int64_t fullest(const std::vector<SharedParameter>& parameters,
                                    const std::vector<std::int64_t>& owner, std::int64_t ranks) {
   std::vector<double> held(static_cast<std::size_t>(ranks), 0.0);
@@ -41,7 +41,7 @@ GPUMEM_INLINE std::int64_t fullest(const std::vector<SharedParameter>& parameter
 
 /// The rank's place among those that share what is of this kind. A pipeline stage's ranks are tensor, then context,
 /// then data parallel ones; those that share experts are the ones whose places in the stage differ by the experts' own
-/// ranks, which stand nearest.
+/// ranks, which are nearest.
 GPUMEM_INLINE std::int64_t place_of(const model::Layout& layout, std::int64_t ranks) {
   const std::int64_t stage = layout.tensor_parallel * layout.context_parallel * layout.data_parallel;
   const std::int64_t place = layout.rank.kind == model::Ranks::one ? layout.rank.count % stage : stage - 1;

@@ -49,7 +49,7 @@ GPUMEM_INLINE std::string sharding_fault(const Layout& layout) {
   const std::int64_t ranks = sharing_ranks(layout);
   if (layout.sharding.kind != Shardings::hsdp || (group >= 1 && ranks % group == 0)) return {};
   return "--sharding " + parallel::name_of(layout.sharding) + " cuts parameters within groups of " +
-         std::to_string(group) + " ranks, and " + std::to_string(ranks) + " ranks are no multiple of that";
+         std::to_string(group) + " ranks, and " + std::to_string(ranks) + " ranks are not a multiple of that";
 }
 
 /// The rule of pipelines that the layout breaks; empty: none.
@@ -64,7 +64,7 @@ GPUMEM_INLINE std::string pipeline_fault(const TrainingJob& job) {
   }
   const bool interleaved = layout.schedule == Schedule::interleaved;
   if (layout.virtual_stages > 1 && !interleaved) {
-    return "--virtual-stages runs under --schedule interleaved-1f1b alone";
+    return "--virtual-stages needs --schedule interleaved-1f1b";
   }
   if (interleaved && layout.virtual_stages == 1) {
     return "--schedule interleaved-1f1b needs two stages a rank or more; say --virtual-stages 2";
@@ -122,7 +122,7 @@ GPUMEM_INLINE std::string not_modelled(const TrainingJob& job) {
   const bool knows_experts =
       kind == Shardings::none || kind == Shardings::ddp || kind == Shardings::distributed_optimizer;
   if (layout.expert_parallel > 1 && !knows_experts) {
-    return counted("expert-parallel", layout.expert_parallel) + " beside --sharding " +
+    return counted("expert-parallel", layout.expert_parallel) + " cannot be combined with --sharding " +
            parallel::name_of(layout.sharding) + "; say distributed-optimizer, or ddp";
   }
   return {};
@@ -184,9 +184,10 @@ GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::st
   if (job.layout.sharding.kind != model::Shardings::none) return core::Done{};
   if (split.empty()) return check_one_gpu(job, method);
   if (job.layout.data_parallel == 1) return core::Done{};
-  return layout_detail::refused(std::string(method) + " takes " + split + " beside --data-parallel " +
-                                std::to_string(job.layout.data_parallel) +
-                                " where --sharding says how these share the model: ddp, fsdp2, distributed-optimizer");
+  return layout_detail::refused(
+      std::string(method) + " takes " + split + " together with --data-parallel " +
+      std::to_string(job.layout.data_parallel) +
+      " only if --sharding says how these share the model: ddp, fsdp2, distributed-optimizer");
 }
 
 GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method) {

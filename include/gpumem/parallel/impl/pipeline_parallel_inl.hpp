@@ -34,7 +34,7 @@ GPUMEM_INLINE std::vector<bool> trained_layers(const connect::WiredGraph& wired)
 struct UnevenStages {
   std::optional<std::int64_t> first;  ///< blocks of the first rank
   std::optional<std::int64_t> last;   ///< and of the last one
-  std::int64_t before = 0;            ///< what stands before all blocks counts as so many
+  std::int64_t before = 0;            ///< what comes before all blocks counts as this many
   std::int64_t behind = 0;
 };
 

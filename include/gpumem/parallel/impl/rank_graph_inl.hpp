@@ -89,8 +89,8 @@ class RankGraph {
     }
   }
 
-  /// The layers that share the vocabulary where torch.distributed.tensor makes the layout: those that stand before and
-  /// behind all blocks. Source: torchtitan 0.1, models/llama/parallelize_llama.py: apply_tp().
+  /// The layers that share the vocabulary where torch.distributed.tensor makes the layout: those before and after all
+  /// blocks. Source: torchtitan 0.1, models/llama/parallelize_llama.py: apply_tp().
   void find_vocabulary() {
     if (!layout_.sequence_parallel || gathers_) return;
     const std::vector<connect::Range> blocks = connect::repeated_blocks(whole_.graph());
@@ -254,7 +254,7 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
   }
   const bool mixes = most_experts(graph) > 0;
   if (layout.sequence_parallel && mixes && !says_split(graph, TensorSplit::sequence)) {
-    return fault("--sequence-parallel of a mixture of experts is modelled for Megatron's GPT alone");
+    return fault("--sequence-parallel with a mixture of experts is only modelled for Megatron's GPT");
   }
   if (layout.context_parallel > 1 && !job.sequence_length) {
     return fault("--context-parallel splits sequences; give their length (--seq 8192)");
@@ -266,7 +266,7 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
   if (job.sequence_length && *job.sequence_length % parts != 0) {
     return fault("--context-parallel " + std::to_string(layout.context_parallel) + " cuts sequences into " +
                  std::to_string(parts) + " parts, and " + std::to_string(*job.sequence_length) +
-                 " tokens are no multiple of that");
+                 " tokens are not a multiple of that");
   }
   const std::int64_t experts = most_experts(graph);
   if (layout.expert_parallel > 1 && (experts == 0 || experts % layout.expert_parallel != 0)) {

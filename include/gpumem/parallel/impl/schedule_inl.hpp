@@ -23,7 +23,7 @@ GPUMEM_INLINE std::vector<StagePass> passes_of(std::int64_t ranks, std::int64_t 
   return passes;
 }
 
-/// How many passes forward come before the first one backward, beside the one that is its own.
+/// How many forward passes come before the first backward pass, not counting the one that belongs to it.
 GPUMEM_INLINE std::int64_t ahead(const model::Layout& layout, std::int64_t rank) {
   const std::int64_t behind = layout.pipeline_parallel - 1 - rank;
   if (layout.virtual_stages == 1) return behind;
@@ -37,7 +37,7 @@ GPUMEM_INLINE std::vector<StagePass> schedule_of(const model::Layout& layout, st
   const std::int64_t ranks = layout.pipeline_parallel;
   const std::int64_t stages = layout.virtual_stages;
   const bool all_first = layout.schedule == model::Schedule::gpipe;
-  // In the steady state gradients stand, and one micro-batch more is run.
+  // In the steady state gradients are held, and one more micro-batch runs.
   const std::int64_t distinct = stages == 1 ? ranks - rank + 2 : 2 * ranks;
   const std::int64_t count = all_first ? micro_batches : std::min(micro_batches, distinct);
   const std::vector<StagePass> forward = schedule_detail::passes_of(ranks, stages, count, false);

@@ -63,7 +63,7 @@ class Selection {
   }
 
  private:
-  /// Whether it would be crowded there, what the policy says, and the place behind `begin_`.
+  /// Whether it would be crowded there, what the policy says, and the place after `begin_`.
   using Ranked = std::tuple<bool, double, std::size_t>;
 
   [[nodiscard]] bool crowded(const ServerGpu& gpu) const {
@@ -191,7 +191,8 @@ GPUMEM_INLINE core::Status validate(const Request& request) {
   if (request.id.empty()) return core::Error{core::ErrorCode::invalid_argument, "a job has no id", {}};
   if (request.gpus < 1) return invalid("asks for " + std::to_string(request.gpus) + " GPUs; it needs 1 or more");
   if (request.memory.value_or(core::Bytes()).count() < 0) return invalid("asks for a negative number of bytes");
-  if (request.alone.value_or(core::Bytes()).count() < 0) return invalid("asks for a negative number of bytes alone");
+  if (request.alone.value_or(core::Bytes()).count() < 0)
+    return invalid("asks for a negative number of bytes on an idle GPU");
   const bool share = request.smact >= 0.0 && request.smact <= 1.0;
   if (!share) return invalid("has an SM activity that is not between 0 and 1");
   return core::Done{};
@@ -251,7 +252,7 @@ GPUMEM_INLINE std::string placed(const Decision& decision, const Request& reques
     const ServerGpu& gpu = server.gpus[index];
     text += (text.empty() ? "on " : "; on ") + name_of(gpu) + ": " + core::to_string(gpu.free()) +
             " free, SM activity " + percent(gpu.smact);
-    if (!gpu.jobs.empty()) text += ", beside " + count_of(static_cast<std::int64_t>(gpu.jobs.size()), "other job");
+    if (!gpu.jobs.empty()) text += ", next to " + count_of(static_cast<std::int64_t>(gpu.jobs.size()), "other job");
     if (!conditions.smact_together || !(request.smact > 0.0) || gpu.idle()) continue;
     text += ", " + percent(smact_together(gpu, request)) + " together";
   }
@@ -268,11 +269,11 @@ GPUMEM_INLINE std::string never(const Decision& decision, const Request& request
   std::string text = begin + core::to_string(least) + " on a GPU; the largest, " + name_of(largest) + ", has " +
                      core::to_string(largest.total);
   if (request.gpus > 1) text += ", and " + std::to_string(request.gpus) + " of them are needed";
-  if (request.connected) text += ", MIG slices apart";
+  if (request.connected) text += ", not counting MIG slices";
   return text;
 }
 
-/// What stands between the job and the GPU that came closest.
+/// Why the GPU that came closest does not take the job.
 GPUMEM_INLINE std::string obstacle(const Decision& decision, const Request& request, const Server& server,
                                    const Conditions& conditions) {
   const ServerGpu& gpu = server.gpus[decision.nearest];
@@ -281,18 +282,18 @@ GPUMEM_INLINE std::string obstacle(const Decision& decision, const Request& requ
       (gpu.idle() ? request.alone : request.memory).value_or(request.memory.value_or(core::Bytes()));
   switch (decision.refusal) {
     case Refusal::occupied:
-      if (gpu.jobs.exclusive()) return name_of(gpu) + " belongs to a job that is to be alone";
-      return name_of(gpu) + " is not idle, and " + job_name(request) + " is to be alone";
+      if (gpu.jobs.exclusive()) return name_of(gpu) + " belongs to a job that has it to itself";
+      return name_of(gpu) + " is not idle, and " + job_name(request) + " must have a GPU to itself";
     case Refusal::no_estimate:
-      return name_of(gpu) + " has other jobs, and nobody knows how much memory " + job_name(request) + " takes";
+      return name_of(gpu) + " has other jobs, and it is not known how much memory " + job_name(request) + " takes";
     case Refusal::memory:
       return closest + " with " + core::to_string(gpu.free()) + " free of the " + core::to_string(asked) + " that " +
              job_name(request) + " asks for";
     case Refusal::free_floor:
-      return closest + " with " + core::to_string(gpu.free()) + " free; jobs come only where " +
-             core::to_string(conditions.free_floor) + " are";
+      return closest + " with " + core::to_string(gpu.free()) + " free; a further job needs " +
+             core::to_string(conditions.free_floor) + " free";
     case Refusal::smact:
-      return closest + " with an SM activity of " + percent(gpu.smact) + "; jobs come only below " +
+      return closest + " with an SM activity of " + percent(gpu.smact) + "; a further job needs less than " +
              percent(conditions.smact_cap.value_or(1.0));
     default: return "no GPU is open";
   }

@@ -12,7 +12,7 @@ namespace gpumem::place {
 
 namespace recovery_detail {
 
-/// The size of the largest GPU such that so many are as large.
+/// The largest size such that this many GPUs are at least as large.
 GPUMEM_INLINE core::Bytes largest(const Server& server, std::int64_t gpus) {
   if (gpus < 1 || static_cast<std::size_t>(gpus) > server.gpus.size()) return core::Bytes();
   std::vector<core::Bytes> totals;
@@ -43,9 +43,10 @@ GPUMEM_INLINE std::optional<core::Bytes> grown(const Request& request, const Out
 GPUMEM_INLINE Retry alone(const Request& request, const OutOfMemory& failure) {
   Request next = request;
   next.exclusive = true;
-  // A GPU on which it ran out of memory alone is too small. There is a larger one, so the sum fits 64 bits.
+  // A GPU on which it ran out of memory without other jobs is too small. There is a larger one, so the sum fits 64
+  // bits.
   if (failure.alone) next.alone = core::Bytes(failure.had.count() + 1);
-  std::string words = name_of(request) + " runs again alone";
+  std::string words = name_of(request) + " runs again without other jobs";
   if (failure.alone) words += ", on a GPU with more than the " + core::to_string(failure.had) + " that it had";
   return {next, std::move(words)};
 }
@@ -57,11 +58,12 @@ GPUMEM_INLINE Retry after_out_of_memory(const Request& request, const OutOfMemor
   using namespace recovery_detail;
   const core::Bytes largest = recovery_detail::largest(server, request.gpus);
   if (failure.alone && failure.had >= largest) {
-    return give_up(request, failure,
-                   "the last time alone with " + core::to_string(failure.had) + ", and no larger GPU is there");
+    return give_up(
+        request, failure,
+        "the last time without other jobs, with " + core::to_string(failure.had) + ", and there is no larger GPU");
   }
   if (failure.failures > rule.retries) {
-    return give_up(request, failure, "and is tried again " + core::with_separators(rule.retries) + " times at most");
+    return give_up(request, failure, "and is retried at most " + core::with_separators(rule.retries) + " times");
   }
   if (rule.kind == RecoveryKind::exclusive || failure.alone || failure.failures == rule.retries) {
     return alone(request, failure);

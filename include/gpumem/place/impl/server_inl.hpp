@@ -39,8 +39,8 @@ GPUMEM_INLINE core::Status PlacedJobs::add(PlacedJob job) {
   if (job.memory.count() < 0) return refuse("takes a negative number of bytes");
   if (!server_detail::is_share(job.smact)) return refuse("has an SM activity that is not between 0 and 1");
   if (find(job.id) != nullptr) return refuse("is on this GPU already");
-  if (exclusive_) return refuse("cannot share this GPU: the job there is to be alone");
-  if (job.exclusive && !jobs_.empty()) return refuse("is to be alone; this GPU has another job");
+  if (exclusive_) return refuse("cannot share this GPU: the job there must have it to itself");
+  if (job.exclusive && !jobs_.empty()) return refuse("must have its GPU to itself; this GPU has another job");
   const auto sum = (core::Checked(memory_.count()) + core::Checked(job.memory.count())).value();
   if (!sum) {
     core::Error error = refuse("makes the jobs of its GPU larger than 64 bits can count");

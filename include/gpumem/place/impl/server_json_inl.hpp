@@ -48,7 +48,7 @@ GPUMEM_INLINE core::Status read_share(const JsonValue& json, double& to) {
   return core::Done{};
 }
 
-/// A figure that may stand in MiB or in bytes, once.
+/// A figure that may be in MiB or in bytes, once.
 class MemoryField {
  public:
   MemoryField(std::string name) : name_(std::move(name)) {}  // NOLINT: a name converts
@@ -57,7 +57,7 @@ class MemoryField {
   [[nodiscard]] std::optional<core::Status> read(const JsonValue& json) {
     const bool mib = json.key() == name_ + "_mib";
     if (!mib && json.key() != name_ + "_bytes") return std::nullopt;
-    if (value_) return malformed("is told twice: in MiB and in bytes");
+    if (value_) return malformed("is given twice: in MiB and in bytes");
     constexpr std::int64_t kMiB = std::int64_t{1} << 20;
     const std::int64_t unit = mib ? kMiB : 1;
     if (!json.is(Kind::integer) || json.integer() < 0) return malformed("must be a whole number, 0 or more");
@@ -113,7 +113,7 @@ class GpuReader {
     if (total.value()) {
       gpu.total = *total.value();
     } else if (gpu.profile.empty()) {
-      return malformed("tells neither a profile nor total_mib");
+      return malformed("has neither a profile nor total_mib");
     }
     return gpu;
   }

@@ -19,7 +19,7 @@ GPUMEM_INLINE core::Error invalid(std::string message) {
 /// Finite, and not negative.
 GPUMEM_INLINE bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0.0; }
 
-/// The memory that so many GPUs of the server have at least, if so many are there.
+/// The memory that this many GPUs of the server have at least, if there are this many.
 GPUMEM_INLINE core::Bytes held_by(const std::vector<core::Bytes>& largest_first, std::int64_t gpus) {
   return largest_first[static_cast<std::size_t>(gpus) - 1];
 }

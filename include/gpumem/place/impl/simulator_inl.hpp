@@ -42,7 +42,7 @@ struct State {
   std::vector<std::size_t> gpus;  ///< that it runs on; none: it does not run
   std::size_t run = 0;            ///< in Simulation::runs
   std::int64_t used = 0;          ///< on each GPU by now
-  double left_s = 0.0;            ///< of its duration alone
+  double left_s = 0.0;            ///< of its duration without other jobs
   double slowdown = 1.0;
   double since_s = 0.0;      ///< when left_s held
   std::uint32_t mark = 0;    ///< its latest end is the event with this mark
@@ -53,7 +53,7 @@ struct State {
 /// A GPU's jobs and what they make of it.
 struct Load {
   std::vector<Index> jobs;
-  std::vector<double> shares;  ///< their SM activities alone
+  std::vector<double> shares;  ///< their SM activities, each without other jobs
   double slowdown = 1.0;
   double since_s = 0.0;      ///< the sums are complete up to here
   double busy_s = 0.0;       ///< integral of SM activity
@@ -207,7 +207,7 @@ class Simulator {
       const core::Bytes aside = std::min(asked, known.free());
       (void)known.jobs.add({job.id, aside, job.smact, state.request.exclusive});
     }
-    // An end comes anew, also if nobody slows the job down.
+    // An end comes again, also if nobody slows the job down.
     expect_end(index);
     change_speed(gpus);
     expect_growth(index);

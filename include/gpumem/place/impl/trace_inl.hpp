@@ -22,7 +22,7 @@ inline constexpr std::int64_t kMostGpus = 1'000'000;
 struct EstimateColumn {
   std::string_view column;
   std::string name;
-  bool carma = false;  ///< its largest figures stand for none
+  bool carma = false;  ///< its largest figures mean no estimate
 };
 
 GPUMEM_INLINE std::vector<EstimateColumn> estimate_columns(const core::CsvTable& table) {
@@ -73,7 +73,7 @@ GPUMEM_INLINE core::Status take_times(const core::CsvCells& cells, TracedJob& jo
   if (cells.text("duration_s").empty()) return core::Done{};
   const auto duration = required(cells, "duration_s", kMostSeconds);
   if (!duration) return duration.error();
-  if (*duration == 0.0) return cells.malformed("duration_s is 0; leave it empty if nobody measured it");
+  if (*duration == 0.0) return cells.malformed("duration_s is 0; leave it empty if it was not measured");
   job.duration_s = *duration;
   return core::Done{};
 }

@@ -120,14 +120,14 @@ class ForwardPassBuilder {
     }
   }
 
-  /// Chunked and fused losses replace a head with all that stands between it and its cross entropy; compiled ones what
-  /// stands between them alone.
+  /// Chunked and fused losses replace a head and all layers between it and its cross entropy; compiled ones what is
+  /// between them only.
   std::optional<core::Error> find_language_loss() {
     const model::LossForms form = job_.loss_form.kind;
     const bool compiled = form == model::LossForms::compiled;
     if (form != model::LossForms::chunked && form != model::LossForms::fused && !compiled) return std::nullopt;
     core::Result<HeadAndLoss> found = find_head_and_loss(wired_);
-    // A pipeline stage that hands on what it makes has neither head nor loss; a compiled loss may stand alone.
+    // A pipeline stage that hands on what it makes has neither head nor loss; a compiled loss may be the only one.
     if (!found && (compiled || sends_on())) return std::nullopt;
     if (!found) return found.error();
     language_ = *std::move(found);
@@ -143,7 +143,7 @@ class ForwardPassBuilder {
                        [](const std::string& op) { return op == ops::kSent; });
   }
 
-  /// Of a replaced layer the parameters stand; whoever reads it reads what the head reads.
+  /// The parameters of a replaced layer stay; what reads the layer then reads what the head reads.
   std::optional<core::Error> replace_layer(std::size_t index) {
     tape().begin_layer(static_cast<std::uint32_t>(index));
     if (auto fault = gather_inputs(index)) return fault;
@@ -229,12 +229,12 @@ class ForwardPassBuilder {
     if (op->record == nullptr) {
       return core::Error{core::ErrorCode::missing_information,
                          "is a " + std::string(op->traits.name) +
-                             ", whose memory no rule describes; use a summary that prints what it is made of",
+                             ", and no rule describes its memory; use a summary that prints its parts",
                          {}};
     }
     const auto outputs = wired_.outputs(index);
     const bool reads = op->output_shape != nullptr && !op->reads_nothing;
-    if (reads && outputs.empty()) {  // it never runs, or stands behind an unknown layer
+    if (reads && outputs.empty()) {  // it never runs, or follows an unknown layer
       if (graph_.unknown_layers() > 0) ++pass_.skipped_layers;
       skip(layer);
       return std::nullopt;
@@ -313,7 +313,7 @@ class ForwardPassBuilder {
            (autocast && outputs == model::OutputType::float_under_autocast);
   }
 
-  /// Whether the model itself makes a float32 copy of the tensor. Up to transformers 4.45 that one is handed out.
+  /// Whether the model itself makes a float32 copy of the tensor. Up to transformers 4.45 that one is returned.
   [[nodiscard]] bool has_float_copy(TensorId tensor) {
     return std::ranges::any_of(tape().functions(), [&](const ops::Function& function) {
       const ops::TensorSize& made = tape().tensor(function.output).size;
@@ -360,7 +360,7 @@ class ForwardPassBuilder {
       TensorId& of_stage = stage_of(index).loss;
       if (of_stage != kNoTensor && pass_.stages.size() > 1) {
         return core::Error{core::ErrorCode::invalid_argument,
-                           "--virtual-stages is for models of which each stage hands on one tensor",
+                           "--virtual-stages needs a model in which each stage passes on one tensor",
                            wired_.place_of(graph_.layers()[index])};
       }
       of_stage = of_stage == kNoTensor ? value : ops::sum_of(tape(), of_stage, value);
@@ -368,7 +368,7 @@ class ForwardPassBuilder {
     const auto idle = [](const StagePart& stage) { return stage.loss == kNoTensor; };
     if (std::any_of(pass_.stages.begin(), pass_.stages.end(), idle)) {
       return core::Error{core::ErrorCode::missing_information,
-                         "no layer of the model has anything to train: there is no loss to take gradients of",
+                         "the model has nothing to train: there is no loss to take gradients of",
                          {graph_.file(), 0, {}}};
     }
     // A model that computes its loss itself has it among its outputs.

@@ -215,7 +215,7 @@ GPUMEM_INLINE void GradientFlow::accumulate(ops::TensorId input, const Flow& flo
 }
 
 /// The gradients of a parameter that several calls read meet before AccumulateGrad, which takes a first one as it is
-/// and adds one to what stands from an earlier pass in place.
+/// and adds one in place to what an earlier pass left.
 GPUMEM_INLINE void GradientFlow::meet(ops::TensorId parameter, Slot fresh) {
   const ops::TensorId of = state_.tied_to(parameter);
   Slot& met = met_[static_cast<std::size_t>(of)];

@@ -17,14 +17,13 @@ GPUMEM_INLINE bool hands_on(const connect::WiredGraph& wired, std::size_t layer)
 
 GPUMEM_INLINE core::Error no_head(const connect::WiredGraph& wired, model::LayerIndex layer) {
   const auto at = static_cast<std::size_t>(std::max<model::LayerIndex>(layer, 0));
-  return {
-      core::ErrorCode::missing_information,
-      "chunked and fused losses take the place of a language model's head and cross entropy, and this model shows no "
-      "linear layer whose logits go straight to its loss; give its config.json, or --loss standard",
-      wired.place_of(wired.graph().layers()[at])};
+  return {core::ErrorCode::missing_information,
+          "chunked and fused losses replace a language model's head and cross entropy, and this model shows no "
+          "linear layer with logits that go straight to its loss; give its config.json, or --loss standard",
+          wired.place_of(wired.graph().layers()[at])};
 }
 
-/// The last one: encoders that are trained beside a decoder have theirs before.
+/// The last one: encoders that are trained with a decoder have theirs before.
 GPUMEM_INLINE model::LayerIndex find_loss(const connect::WiredGraph& wired) {
   const auto layers = wired.graph().layers();
   for (std::size_t index = layers.size(); index-- > 0;) {
@@ -54,7 +53,7 @@ GPUMEM_INLINE core::Result<HeadAndLoss> find_head_and_loss(const connect::WiredG
   if (!linear) return detail::no_head(wired, found.loss);
   found.head = at;
   found.replaced[static_cast<std::size_t>(at)] = true;
-  for (std::size_t index = 0; index < layers.size(); ++index) {  // what is handed out beside the loss
+  for (std::size_t index = 0; index < layers.size(); ++index) {  // what is returned in addition to the loss
     if (!layers[index].returned || wired.inputs(index).size() != 1) continue;
     const model::LayerIndex of = wired.inputs(index)[0];
     if (of >= 0 && found.replaced[static_cast<std::size_t>(of)]) found.replaced[index] = true;

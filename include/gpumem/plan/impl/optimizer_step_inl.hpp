@@ -122,7 +122,7 @@ GPUMEM_INLINE GradientScaler::GradientScaler(RunState& state, const model::Train
       active_((job.precision == model::Precision::amp_fp16 || job.precision == model::Precision::fp16_mixed) &&
               state.backend().scales_gradients) {}
 
-/// The scale (float32) and the growth tracker (int32) stand from the first call on; the scaled loss lives while
+/// The scale (float32) and the growth tracker (int32) are held from the first call on; the scaled loss lives while
 /// backward() runs.
 GPUMEM_INLINE Slot GradientScaler::scale_loss() {
   if (!active_) return kNoSlot;

@@ -23,7 +23,7 @@ GPUMEM_INLINE Recomputation::MicroBatch Recomputation::nothing_held() const {
   return begun;
 }
 
-/// Sets `maker_of_`. Leaves: by tensor, the function behind which its name ends.
+/// Sets `maker_of_`. Returns, for each tensor, the function after which its name ends.
 GPUMEM_INLINE std::vector<std::uint32_t> Recomputation::find_makers() {
   const auto functions = state_.tape().functions();
   maker_of_.assign(state_.tape().tensors().size(), kNoFunction);
@@ -75,7 +75,7 @@ GPUMEM_INLINE bool Recomputation::made_in(const Range& run, ops::TensorId id) co
   return maker != kNoFunction && maker >= run.first && maker < run.end;
 }
 
-/// Parameters and buffers stand without anybody's help.
+/// Parameters and buffers are held anyway.
 GPUMEM_INLINE bool Recomputation::is_constant(ops::TensorId id) const {
   const auto buffers = state_.tape().buffers();
   return state_.is_parameter(id) || std::binary_search(buffers.begin(), buffers.end(), id);
@@ -145,7 +145,7 @@ GPUMEM_INLINE void Recomputation::fetch_inputs(Block& block) {
   block.fetched = true;
 }
 
-/// Of results that are kept: their names have ended, unless the block hands them out.
+/// For results that are kept: their names have ended, unless the block returns them.
 GPUMEM_INLINE void Recomputation::forget_names(Block& block) {
   const ops::Tape& tape = state_.tape();
   for (const std::uint32_t index : block.kept) {
@@ -174,7 +174,7 @@ GPUMEM_INLINE void Recomputation::put_aside(Block& block, ops::TensorId id) {
 GPUMEM_INLINE void Recomputation::end(Block& block) {
   for (const auto& [id, slot] : block.first_run) state_.slot(id) = slot;
   block.first_run.clear();
-  // Of calls behind the last one that backward asks for.
+  // Of calls after the last one that backward asks for.
   for (ForwardCalls::Results& results : results_of_block(block)) {
     for (const Slot slot : results) state_.log().drop(slot);
     results.clear();

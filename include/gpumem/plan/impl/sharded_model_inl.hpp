@@ -341,7 +341,7 @@ GPUMEM_INLINE void ShardedModel::reduce(Unit& unit) {
   unit.gradients.clear();
 }
 
-/// A share that stands already is added to in place.
+/// A share that is there already is added to in place.
 GPUMEM_INLINE void ShardedModel::keep_share(Unit& unit, Slot share) {
   if (sharing_.on_host || unit.share != kNoSlot) log_.drop(share);
   else unit.share = share;

@@ -41,8 +41,8 @@ GPUMEM_INLINE void rename_cast_logits(const ForwardPass& pass, std::vector<ops::
   }
 }
 
-/// What the training loop's names hold: all that the model hands out, but for its cache of keys and values where blocks
-/// are checkpointed: transformers makes none then (use_cache=False), and other programs' models never do.
+/// What the training loop's variables hold: all that the model returns, except its cache of keys and values where
+/// blocks are checkpointed: transformers makes none then (use_cache=False), and other programs' models never do.
 GPUMEM_INLINE std::vector<ops::TensorId> held_by_loop(const model::TrainingJob& job, const ForwardPass& pass) {
   const bool older = job.transformers == model::Transformers::v4_45;
   const bool caches = !job.activation_checkpointing && model::row_of(job.loop).caches;
@@ -66,7 +66,7 @@ GPUMEM_INLINE Masters masters_of(const model::TrainingJob& job, const parallel::
 /// What goes into a pipeline stage and comes out of it.
 struct StageEnds {
   std::vector<ops::TensorId> inputs;   ///< of the batch and of the stage before
-  std::vector<ops::TensorId> outputs;  ///< under the loop's names, beside the loss
+  std::vector<ops::TensorId> outputs;  ///< held by the loop's variables, in addition to the loss
 };
 
 /// The script that trains: its loop, and what its names hold from one iteration to the next.
@@ -128,7 +128,7 @@ class TrainingScript {
   void train_step(const TensorBytes& bytes) {
     ++step_;
     if (job_.layout.pipeline_parallel > 1) return pipeline_step(bytes);
-    // From the second pass on all are alike: each adds to the gradients that stand.
+    // From the second pass on all are alike: each adds to the gradients that are there.
     constexpr std::int64_t kDistinctPasses = 3;
     const std::int64_t passes = std::min(job_.gradient_accumulation, kDistinctPasses);
     for (std::int64_t pass = 0; pass < passes && !state_.pace().was_late(); ++pass) {
@@ -166,8 +166,8 @@ class TrainingScript {
     state_.add(buffers, Category::buffer);
   }
 
-  /// Where products add weights' gradients to main gradients, autograd is given a tensor that stands for them, one a
-  /// shape, which is kept. Source: TransformerEngine 2.1, pytorch/module/base.py: get_dummy_wgrad.
+  /// Where products add weights' gradients to main gradients, autograd gets a tensor in their place, one a shape, which
+  /// is kept. Source: TransformerEngine 2.1, pytorch/module/base.py: get_dummy_wgrad.
   void add_stand_ins() {
     if (sharing_.reduction != parallel::Reduction::main_buffer) return;
     const model::ModelGraph& graph = pass_.wired.graph();
@@ -206,7 +206,7 @@ class TrainingScript {
     return all;
   }
 
-  /// Of which trained parameters the rank has all masters and states; none: it has a part of each.
+  /// The trained parameters for which the rank has all masters and states; none: it has a part of each.
   std::vector<bool> held_by_rank() const {
     if (!parallel::shares_layer_by_layer(job_)) return {};
     std::vector<parallel::SharedParameter> parameters;
@@ -291,8 +291,8 @@ class TrainingScript {
     }
   }
 
-  /// The names of what the stage hands out beside its loss end: when it has run, or, of what outlives the loss, when
-  /// its backward has.
+  /// The variables for what the stage returns in addition to its loss end: when it has run, or, of what outlives the
+  /// loss, when its backward has.
   void end_outputs_of(std::size_t stage, bool backward_ran) {
     for (const ops::TensorId held : ends_of(stage).outputs) {
       if (outlives_loss(held) == backward_ran && state_.slot(held) != kNoSlot) state_.let_go(held);
@@ -362,7 +362,7 @@ class TrainingScript {
       state_.let_go(names_.ending_at(index));
       shards_.end_call(index);
       if (index + 1 == pass_.model_functions) shards_.end_forward();
-      // `outputs = model(inputs)` and `loss = criterion(...)` let go of the last step's.
+      // `outputs = model(inputs)` and `loss = criterion(...)` release the last step's.
       if (index + 1 == pass_.model_functions) drop(held_outputs_);
     }
   }
@@ -377,12 +377,12 @@ class TrainingScript {
     }
   }
 
-  /// The inputs without the labels, which the losses added behind them.
+  /// The inputs without the labels, which the losses added after them.
   [[nodiscard]] std::span<const ops::TensorId> model_inputs() const {
     return pass_.tape.inputs().first(pass_.model_inputs);
   }
 
-  /// A loop that keeps no outputs lets go of them when the function returns that computes the loss.
+  /// A loop that keeps no outputs releases them when the function returns that computes the loss.
   void end_outputs() {
     if (loop_.keeps_outputs) return;
     for (const ops::TensorId held : held_) {

@@ -19,8 +19,8 @@ using ops::Output;
 using ops::Tape;
 using ops::TensorId;
 
-/// multi_tensor_apply.cuh: a launch takes so many chunks of so many elements, of so many tensors, at the most. Three or
-/// four tensors a list; that is what addcdiv, the longest, takes.
+/// multi_tensor_apply.cuh: a launch takes a limited number of chunks, elements a chunk, and tensors. Three or four
+/// tensors a list; that is what addcdiv, the longest, takes.
 inline constexpr double kChunkElements = 65536.0;
 inline constexpr double kChunksALaunch = 320.0;
 inline constexpr double kTensorsALaunch = 36.0;

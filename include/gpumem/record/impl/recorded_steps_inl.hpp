@@ -18,13 +18,13 @@ using model::RecordedEvent;
 using model::StepRecording;
 using plan::Slot;
 
-/// What an optimizer that takes the recorded one's place updates beside the parameters.
+/// What an optimizer that replaces the recorded one updates in addition to the parameters.
 GPUMEM_INLINE plan::Masters masters_of(const model::TrainingJob& job) {
   const bool made = model::has_masters(job.precision);
   return {made, made, job.offload == model::Offload::optimizer};
 }
 
-/// Writes the events of a recording, one after the other, with what kernels take beside them.
+/// Writes the events of a recording, one after the other, with what kernels take in addition.
 class Writer {
  public:
   Writer(const model::TrainingJob& job, const CallShapes& shapes, plan::StepPlan reused)

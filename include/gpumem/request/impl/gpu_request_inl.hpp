@@ -14,7 +14,7 @@ inline constexpr std::int64_t kWhole = 10'000;
 GPUMEM_INLINE core::Error does_not_fit(core::Bytes need, const device::GpuProfile& gpu) {
   return {core::ErrorCode::missing_information,
           "no " + gpu.name + " holds it: it needs " + core::to_string(need) + ", the GPU has " +
-              core::to_string(gpu.capacity()) + "; choose a smaller batch or a larger GPU",
+              core::to_string(gpu.capacity()) + "; 'gpumem advise' says what would make it fit",
           {}};
 }
 
@@ -22,12 +22,12 @@ GPUMEM_INLINE core::Error does_not_fit(core::Bytes need, const device::GpuProfil
 GPUMEM_INLINE std::string why_lower_bound(const estimate::MemoryEstimate& estimate) {
   if (estimate.coverage.layers_unknown > 0) {
     return core::with_separators(estimate.coverage.layers_unknown) +
-           " layers have unknown classes, so that the estimate is a lower bound and nothing to ask for; use a summary "
+           " layers have unknown classes, so the estimate is a lower bound and cannot be requested; use a summary "
            "that gpumem knows the layers of";
   }
   if (estimate.leaves_out.empty()) return {};
   return "the estimate is a lower bound without " + estimate.leaves_out +
-         " and nothing to ask for; use an estimator of all that a job takes, such as replay";
+         " and cannot be requested; use an estimator of all that a job takes, such as replay";
 }
 
 /// How many of the GPUs a node has.
@@ -35,9 +35,9 @@ GPUMEM_INLINE core::Result<std::int64_t> gpus_per_node(std::int64_t gpus, const 
   const std::int64_t per_node = site.gpus_per_node == 0 ? std::min(gpus, kUsualGpusPerNode) : site.gpus_per_node;
   if (per_node >= 1 && per_node <= gpus && gpus % per_node == 0) return per_node;
   return core::Error{core::ErrorCode::invalid_argument,
-                     "the job has " + core::with_separators(gpus) + " GPUs, which are no multiple of " +
+                     "the job has " + core::with_separators(gpus) + " GPUs, which is not a multiple of " +
                          core::with_separators(per_node) +
-                         " a node; say by --gpus-per-node how many of them each node has",
+                         " a node; say with --gpus-per-node how many of them each node has",
                      {}};
 }
 

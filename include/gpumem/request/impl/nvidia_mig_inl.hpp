@@ -22,7 +22,7 @@ GPUMEM_INLINE bool smaller(const device::GpuProfile& left, const device::GpuProf
   return std::tuple(left.capacity(), slice_of(left)) < std::tuple(right.capacity(), slice_of(right));
 }
 
-/// The slices of this GPU, the smallest first; of a slice, itself alone.
+/// The slices of this GPU, the smallest first; of a slice, only itself.
 GPUMEM_INLINE core::Result<std::vector<device::GpuProfile>> slices_of(const device::GpuProfile& gpu) {
   if (!gpu.parent.empty()) return std::vector{gpu};
   std::vector<device::GpuProfile> slices;
@@ -42,7 +42,7 @@ GPUMEM_INLINE core::Result<std::vector<device::GpuProfile>> slices_of(const devi
 GPUMEM_INLINE core::Result<GpuRequest> NvidiaMig::make(const Need& need) {
   if (need.gpus_per_node * need.nodes > 1) {
     return core::Error{core::ErrorCode::invalid_argument,
-                       "MIG slices cannot reach each other's memory, and a process sees one of them alone, so that a "
+                       "MIG slices cannot reach each other's memory, and a process sees only one of them, so that a "
                        "job on several GPUs takes none; ask for whole GPUs (nvidia-gpu), or for hami or volcano",
                        {}};
   }

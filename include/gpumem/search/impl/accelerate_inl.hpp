@@ -21,7 +21,7 @@ GPUMEM_INLINE std::string mixed_precision(model::Precision precision) {
   return precision == model::Precision::fp16_mixed ? "fp16" : "no";
 }
 
-/// Batch and sequence are the program's arguments; they stand behind it as a comment.
+/// Batch and sequence are the program's arguments; they follow it as a comment.
 GPUMEM_INLINE std::string settings_of(const model::TrainingJob& job, std::int64_t /*blocks*/, std::int64_t node) {
   // All processes of all machines, and how many machines these are; the launcher gives each its rank and the address.
   const std::int64_t machines = (job.layout.data_parallel + node - 1) / node;

@@ -98,7 +98,7 @@ GPUMEM_INLINE PartWork less(const PartWork& whole, const PartWork& part) {
           std::max<std::int64_t>(0, whole.parameters - part.parameters)};
 }
 
-/// A model of so few blocks that no rank has one alone: each has its share of all.
+/// A model of so few blocks that no rank has a whole one: each has its share of all.
 GPUMEM_INLINE BlockWork shared_out(const PartWork& whole, std::int64_t blocks) {
   BlockWork work;
   work.blocks = std::max<std::int64_t>(blocks, 1);

@@ -30,7 +30,7 @@ GPUMEM_INLINE core::Error stages_given(std::string_view file) {
           {std::string(file), 0, {}}};
 }
 
-/// Layouts that differ in the size of their micro-batches alone, and run alike: each has as many passes that differ in
+/// Layouts that differ only in the size of their micro-batches, and run alike: each has as many passes that differ in
 /// memory, so that a larger micro-batch takes more at every moment of the step.
 struct Runs {
   std::uint32_t family = 0;
@@ -209,7 +209,8 @@ GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model
   plan->blocks = static_cast<std::int64_t>(connect::repeated_blocks(whole.graph()).size());
   plan->gpus_per_node = links.gpus_per_node;
   plan->assumed = links.assumed;
-  plan->assumed.push_back({"times", "a roofline of kernels and links, not measured: they rank layouts"});
+  plan->assumed.push_back(
+      {"times", "from a roofline of kernels and links, not measured: use them only to compare layouts"});
   return plan;
 }
 

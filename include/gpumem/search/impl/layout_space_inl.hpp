@@ -162,7 +162,7 @@ class Space {
     }
   }
 
-  /// Leaves the sizes whose work can be counted, which stand before those that are too large for that.
+  /// Leaves the sizes whose work can be counted, which come before those that are too large for that.
   void drop_uncountable(const model::Layout& split, std::vector<MicroBatch>& micro_batches) {
     const auto can_be_counted = [&](const MicroBatch& one) {
       model::Layout layout = split;

@@ -22,7 +22,7 @@ struct Stage {
   double launches = 0.0;
   double optimizer = 0.0;
   double parameters = 0.0;
-  double root_parameters = 0.0;  ///< of what stands before and behind
+  double root_parameters = 0.0;  ///< of the layers before and after the blocks
 };
 
 GPUMEM_INLINE Stage stage_of(const BlockWork& work, double blocks, bool first, bool last) {
@@ -139,7 +139,7 @@ GPUMEM_INLINE double forwards(const model::TrainingJob& job) {
   return again ? 2.0 : 1.0;
 }
 
-/// Of a micro-batch, on one stage.
+/// For a micro-batch, on one stage.
 GPUMEM_INLINE double sums_seconds(const model::TrainingJob& job, const BlockWork& work, const Links& links,
                                   const Groups& groups, double blocks) {
   const double one = reduce_seconds(links, groups.tensor, work.sent.hidden);

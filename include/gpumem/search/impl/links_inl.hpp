@@ -10,7 +10,7 @@ namespace gpumem::search {
 
 namespace links_detail {
 
-/// Of a data sheet's bandwidth, what rings reach. Assumed.
+/// The share of a data sheet's bandwidth that rings reach. Assumed.
 inline constexpr double kReached = 0.8;
 inline constexpr double kLinkHop = 3.4e-6;
 inline constexpr double kNetworkHop = 14e-6;
@@ -40,7 +40,7 @@ GPUMEM_INLINE double bandwidth(const Links& links, const Group& group) {
   return (together == 1 ? out : std::min(links.link, out)) * kReached;
 }
 
-/// Of once around the ring.
+/// Once around the ring.
 GPUMEM_INLINE double hops_seconds(const Links& links, const Group& group) {
   const std::int64_t together = in_a_node(links, group);
   const std::int64_t nodes = (group.count + together - 1) / together;
@@ -72,7 +72,8 @@ GPUMEM_INLINE core::Result<Links> links_of(const device::GpuProfile& gpu, const 
     links.gpus_per_node = detail::kUsualNode;
     links.assumed.push_back({"links", std::to_string(detail::kUsualNode) + " GPUs a node (--gpus-per-node)"});
   }
-  links.assumed.push_back({"links", "rings reach 0.8 of what data sheets say of links and network"});
+  links.assumed.push_back(
+      {"links", "collectives reach 0.8 of the bandwidth that data sheets give for links and network"});
   return links;
 }
 

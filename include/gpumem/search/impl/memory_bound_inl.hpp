@@ -20,7 +20,7 @@ namespace memory_bound_detail {
 /// Blocks of the shorter models.
 inline constexpr std::array<std::int64_t, 2> kFewer = {3, 4};
 
-/// The same model with its first blocks alone: what reads a block that is left out reads the last one that is not.
+/// The same model with only its first blocks: what reads a block that is left out reads the last one that is not.
 GPUMEM_INLINE std::shared_ptr<const model::ModelGraph> first_blocks(const connect::WiredGraph& whole,
                                                                     std::span<const connect::Range> blocks,
                                                                     std::int64_t count) {
@@ -97,7 +97,7 @@ GPUMEM_INLINE bool is_activation(plan::Category category) {
          category == Category::temporary;
 }
 
-/// Of the second step, in which states stand.
+/// For the second step, in which states exist.
 GPUMEM_INLINE Live live_of(const plan::StepPlan& steps) {
   constexpr std::int32_t kSecond = 2;
   std::vector<double> held(steps.slots, 0.0);
@@ -232,7 +232,7 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   const auto of_block = static_cast<double>(work.block.parameters);
   const auto before = static_cast<double>(work.before.parameters);
   const auto behind = static_cast<double>(work.behind.parameters);
-  // What is gathered beside the shards: the root's while a pass runs, a block's while it runs.
+  // What is gathered in addition to the shards: the root's while a pass runs, a block's while it runs.
   const bool gathers = sharing->gather != parallel::Gather::never && !sharing->layer_by_layer;
   const double gathered =
       gathers ? static_cast<double>(core::element_size(model::parameter_dtype(job.precision))) : 0.0;
@@ -251,7 +251,7 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   const std::int64_t beyond = blocks_ / layout.pipeline_parallel - detail::kFewer.back();
   const auto further = static_cast<double>(beyond);
   const double a_block = activations->most_block + more * activations->most_block_more;
-  // A rank of fewer blocks than the smaller model has: nothing is said of it.
+  // A rank of fewer blocks than the smaller model has: nothing is said about it.
   if (further >= 0.0) last += activations->most + more * activations->most_more + further * a_block;
   return std::max(first, last) > room;
 }

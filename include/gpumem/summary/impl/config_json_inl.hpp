@@ -10,7 +10,7 @@ namespace gpumem::summary {
 namespace config_json_detail {
 
 GPUMEM_INLINE std::optional<std::size_t> sniff(std::string_view text, std::size_t from) {
-  // Only a text that is JSON from its first byte on: a brace in prose is no config.
+  // Only a text that is JSON from its first byte on: a brace in prose is not a config.
   if (from > 0 || !is_config(text)) return std::nullopt;
   return text.find('{');
 }

@@ -70,7 +70,7 @@ class Handler {
     return complete(index);
   }
 
-  /// Keys and texts live until the item they stand in is complete.
+  /// Keys and texts live until the item they are in is complete.
   bool key(std::string_view name) {
     if (depth_ == 1) {
       top_key_ = name;
@@ -87,7 +87,7 @@ class Handler {
     return complete(values_.size() - 1);
   }
 
-  /// Keeps a text, which the parser is about to overwrite, until the item it stands in is complete.
+  /// Keeps a text, which the parser is about to overwrite, until the item it is in is complete.
   std::string_view keep(std::string text) { return kept_.emplace_back(std::move(text)); }
 
   core::Result<model::ModelGraph> finish() {
@@ -139,7 +139,7 @@ class Handler {
     return true;
   }
 
-  /// The value at `index`, the last of the array but for what is inside it, is read.
+  /// The value at `index`, the last of the array except what is inside it, is read.
   bool complete(std::size_t index) {
     if (!unfinished_.empty()) return add_to(unfinished_.back(), index);
     if (depth_ == 0) return refuse_here("the file must hold one JSON object");
@@ -159,7 +159,7 @@ class Handler {
     return true;
   }
 
-  /// Of fields with one key the last counts, in the place of the first.
+  /// Among fields with the same key the last one counts, in the place of the first.
   bool replaces_another(std::size_t owner, std::size_t index) {
     const auto begin = values_.begin();
     const auto offset = [](std::size_t at) { return static_cast<std::ptrdiff_t>(at); };
@@ -190,7 +190,7 @@ class Handler {
     }
     if (top_key_ == "edges") {
       if (!item.is("inferred") || linker_.has_nodes())
-        return refuse_here("must be \"inferred\" and stand before \"nodes\"");
+        return refuse_here("must be \"inferred\" and come before \"nodes\"");
       linker_.builder().infer_edges();
       return true;
     }
@@ -216,7 +216,7 @@ class Handler {
     return false;
   }
 
-  /// The error of a field, said of the node or input that has it: its name may stand behind the field.
+  /// The error of a field, said about the node or input that has it: its name may follow the field.
   static core::Error named(std::string_view kind, const JsonValue& item, core::Error error) {
     for (const JsonValue& field : item.items()) {
       if (field.key() != "name" || !field.is(Kind::text)) continue;
@@ -226,7 +226,7 @@ class Handler {
   }
 
   bool take_input(const JsonValue& item) {
-    if (linker_.has_nodes()) return fail(malformed("\"inputs\" must stand before \"nodes\""));
+    if (linker_.has_nodes()) return fail(malformed("\"inputs\" must come before \"nodes\""));
     model::GraphInput input;
     bool shaped = false;
     for (const JsonValue& field : item.items()) {
@@ -363,7 +363,7 @@ class Handler {
   NodeLinker linker_;
   std::vector<JsonValue> values_;        ///< the item being read
   std::vector<std::size_t> unfinished_;  ///< the lists and objects in it that are open
-  std::deque<std::string> kept_;         ///< texts of it that stand nowhere else
+  std::deque<std::string> kept_;         ///< texts of it that are nowhere else
   std::string_view key_;                 ///< the key last read in it
   std::string top_key_;
   std::size_t depth_ = 0;
@@ -409,7 +409,7 @@ class FullParser : public nlohmann::json_sax<Json> {
 
 GPUMEM_INLINE std::optional<std::size_t> sniff(std::string_view text, std::size_t from) {
   const std::size_t at = text.find_first_not_of(" \t\r\n", from);
-  // Only a text that is JSON from its first byte on: a brace in prose is no graph.
+  // Only a text that is JSON from its first byte on: a brace in prose is not a graph.
   if (from > 0 || at == std::string_view::npos || text[at] != '{') return std::nullopt;
   if (is_recording(text) || is_config(text)) return std::nullopt;
   return at;

@@ -121,7 +121,7 @@ class Writer {
     return json;
   }
 
-  /// One shape stands alone, unless it is a scalar's, which would read as no shape at all.
+  /// One shape needs no list, unless it is a scalar's, which would read as no shape at all.
   [[nodiscard]] Json output(const model::Layer& layer) const {
     const auto shapes = graph_.outputs(layer);
     if (shapes.size() == 1 && shapes[0].rank() > 0) return to_json(shapes[0]);

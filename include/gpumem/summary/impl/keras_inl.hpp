@@ -130,7 +130,7 @@ class Reader : private TableReader {
 
   [[nodiscard]] bool separates(std::string_view line) const {
     if (cutter_.boxed()) return trim_left(line).starts_with("├");
-    // Nested models stand between bars, with lines of bars and rules of their own.
+    // Nested models are between bars, with lines of bars and rules of their own.
     return line.find_first_not_of("|_ ") == std::string_view::npos || line.find("¯¯") != std::string_view::npos;
   }
 
@@ -164,7 +164,7 @@ class Reader : private TableReader {
     return cell.substr(std::min(cell.find_first_not_of("| "), cell.size()));
   }
 
-  /// How deep a row stands in nested models: the bars before its name (Keras 2), or the column of its branch
+  /// How deep a row is in nested models: the bars before its name (Keras 2), or the column of its branch
   /// (Keras 3: "│    └ conv2d (Conv2D)").
   static std::size_t nesting_of(std::string_view line) {
     const std::size_t branch = line.find(kBranch);
@@ -221,7 +221,7 @@ class Reader : private TableReader {
     }
   }
 
-  /// "?" and "multiple" stand for a shape that Keras does not know: unknown, which is not none.
+  /// "?" and "multiple" mean a shape that Keras does not know: unknown, which is not none.
   bool read_output(const Row& row) {
     const bool cut =
         std::count(row.shape.begin(), row.shape.end(), '(') != std::count(row.shape.begin(), row.shape.end(), ')');

@@ -166,15 +166,16 @@ GPUMEM_INLINE core::Status compare_layer(const model::ModelGraph& graph, const m
   module->used = true;
   if (is_packed(module->type) || module->elements == layer.parameters || module->elements == own) {
     if (layer.tied_parameters > 0 && !again && module->elements == layer.parameters && own < layer.parameters) {
-      comparison.warnings.push_back(core::quoted(module->first) +
-                                    " is stored beside the weight that the config ties it to: it is taken as tied");
+      comparison.warnings.push_back(
+          core::quoted(module->first) +
+          " is stored in addition to the weight that the config ties it to: it is taken as tied");
     }
     return core::Done{};
   }
   core::Error error =
       core::malformed("stores " + core::with_separators(module->elements) + " elements for " +
-                      core::quoted(module->first) + " and what stands beside it; config.json's sizes give " +
-                      core::with_separators(layer.parameters) + ": config and weights are of different models");
+                      core::quoted(module->first) + " and the layers next to it; config.json's sizes give " +
+                      core::with_separators(layer.parameters) + ": config and weights belong to different models");
   error.place.element = path;
   return error;
 }

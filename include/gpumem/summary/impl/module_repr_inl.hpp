@@ -43,14 +43,14 @@ GPUMEM_INLINE std::size_t closing_bracket(std::string_view text, std::size_t ope
   return std::string_view::npos;
 }
 
-/// Reads ", 9,408 params" (or nothing) behind a closing bracket.
+/// Reads ", 9,408 params" (or nothing) after a closing bracket.
 GPUMEM_INLINE core::Result<std::optional<std::int64_t>> suffix_count(std::string_view suffix) {
   suffix = trim(suffix);
   constexpr std::string_view kUnit = " params";
   if (suffix.empty() || suffix == ",") return std::optional<std::int64_t>();
   if (!suffix.starts_with(",") || !suffix.ends_with(kUnit)) {
     return core::Error{core::ErrorCode::malformed_input,
-                       core::quoted(suffix) + " behind a module is not ', N params'; the file is cut off or edited",
+                       core::quoted(suffix) + " after a module is not ', N params'; the file is cut off or edited",
                        {}};
   }
   suffix.remove_suffix(kUnit.size());
@@ -186,7 +186,7 @@ GPUMEM_INLINE core::Result<ModuleLine> cut_module_line(std::string_view line) {
 GPUMEM_INLINE void parse_arguments(std::string_view arguments, model::Names positional,
                                    std::vector<model::Attribute>& attributes) {
   namespace detail = module_repr_detail;
-  constexpr std::size_t kMostArguments = 64;  // no module has as many; a line of millions is no module
+  constexpr std::size_t kMostArguments = 64;  // no module has as many; a line of millions is not a module
   std::size_t index = 0;
   while (!trim(arguments).empty() && attributes.size() < kMostArguments) {
     const std::size_t length = detail::argument_length(arguments);

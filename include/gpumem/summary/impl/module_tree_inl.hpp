@@ -52,7 +52,7 @@ struct Frame {
   std::string_view name;
   std::string_view class_name;
   std::int64_t line = 0;
-  Lines inside;                   ///< the place behind its first line, to read it again from
+  Lines inside;                   ///< the place after its first line, to read it again from
   std::int64_t repeats_left = 0;  ///< how often it is still to be read again ("12 x")
   std::int64_t times = 1;         ///< how often its parent counts it
   core::Checked children = 0;     ///< parameters that its children print
@@ -85,7 +85,7 @@ class Reader {
  private:
   /// A tree of a few lines must not become a graph of gigabytes ("(0-99): 100 x A(", ten levels deep).
   static constexpr std::size_t kMostLayers = 250'000;
-  /// Nor may what is read again for it: twice what the largest mixture-of-experts models repeat.
+  /// A limit for what is read again, too: twice what the largest mixture-of-experts models repeat.
   static constexpr std::size_t kMostRepeatedBytes = std::size_t{16} << 20;
   /// Smaller embeddings hold positions or types, not a vocabulary that an output layer could share.
   static constexpr std::int64_t kFewestTokens = 64;
@@ -113,7 +113,7 @@ class Reader {
     }
     switch (cut->kind) {
       case ModuleLine::Kind::leaf:
-        // Children have names: what stands without one among them is text (torchvision's transform of detection nets).
+        // Children have names: what has none among them is text (torchvision's transform of detection nets).
         if (cut->name.empty() && !frames_.empty()) return text_line(line);
         leaf(*cut);
         return frames_.empty();
@@ -331,7 +331,7 @@ class Reader {
     builder_.open_scope(frame.name, frame.class_name);
   }
 
-  /// What a closing container's own count tells beside its children's.
+  /// What a closing container's own count tells in addition to its children's.
   void settle(const ModuleLine& line) {
     const Frame& frame = frames_.back();
     const model::OpTraits* op = options_.vocabulary->find_torch(frame.class_name);
@@ -457,7 +457,7 @@ class Reader {
   std::size_t repeated_bytes_ = 0;
 };
 
-/// "Name(" alone on a line and a child or a closing bracket below it; or, in a text of one line, a leaf.
+/// "Name(" by itself on a line and a child or a closing bracket below it; or, in a text of one line, a leaf.
 GPUMEM_INLINE std::optional<std::size_t> sniff(std::string_view text, std::size_t from) {
   std::size_t at = from;
   while (at < text.size()) {

@@ -56,7 +56,7 @@ GPUMEM_INLINE std::string_view NodeLinker::name_of(model::LayerIndex index) cons
   return graph.graph_inputs()[static_cast<std::size_t>(model::kFirstGraphInput - index)].name;
 }
 
-/// Where the name stands in the table, or the free place where it belongs.
+/// Where the name is in the table, or the free place where it belongs.
 GPUMEM_INLINE std::size_t NodeLinker::place_of(std::string_view name, std::uint32_t hash) const {
   const std::size_t mask = names_.size() - 1;
   std::size_t at = hash & mask;

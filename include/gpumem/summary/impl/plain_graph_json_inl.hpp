@@ -80,7 +80,7 @@ class Reader {
     return text.size() == kSize - 1 && std::memcmp(text.data(), word, kSize - 1) == 0;
   }
 
-  /// False if the field stood in the object before.
+  /// False if the field was in the object before.
   static bool first(unsigned& seen, unsigned field) {
     const bool again = (seen & (1U << field)) != 0;
     seen |= 1U << field;

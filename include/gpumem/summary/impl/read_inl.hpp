@@ -34,7 +34,7 @@ GPUMEM_INLINE std::size_t sequence_length(std::string_view text) {
 GPUMEM_INLINE std::size_t find_invalid_utf8(std::string_view text) {
   std::size_t at = 0;
   while (at < text.size()) {
-    // Summaries are ASCII but for tree glyphs: eight bytes at a time.
+    // Summaries are ASCII except tree glyphs: eight bytes at a time.
     std::uint64_t word = 0;
     while (at + sizeof word <= text.size()) {
       std::memcpy(&word, text.data() + at, sizeof word);
@@ -112,7 +112,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read(std::string_view text, const 
   }
   if (found == nullptr) {
     return core::Error{core::ErrorCode::unknown_format,
-                       "holds none of the summaries that can be read: " + read_detail::names_of(known),
+                       "holds none of the summaries that gpumem reads: " + read_detail::names_of(known),
                        core::Place{options.file, 1, {}}};
   }
   core::Result<model::ModelGraph> graph = found->parse(text, begin, options);

@@ -40,7 +40,7 @@ class Checker {
     return true;
   }
 
-  /// Strides stand in the table of expressions behind the sizes.
+  /// Strides are in the table of expressions after the sizes.
   Status check_tables() {
     dims_ = recording_.expressions.size();
     const auto dims = static_cast<std::int64_t>(dims_);
@@ -49,7 +49,7 @@ class Checker {
       model::RecordedTensor& tensor = recording_.tensors[index];
       if (!all_below(tensor.dims, dims_)) return beyond("tensors", index, "dims");
       if (tensor.layout == model::RecordedTensor::Layout::dense && !is_order(tensor)) {
-        return core::below("tensors", core::below(index, malformed("has a layout that is no order of its axes")));
+        return core::below("tensors", core::below(index, malformed("has a layout that is not an order of its axes")));
       }
       if (tensor.layout == model::RecordedTensor::Layout::strided) {
         for (std::uint32_t axis = 0; axis < tensor.order.count; ++axis) {

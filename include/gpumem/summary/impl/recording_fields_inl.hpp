@@ -112,7 +112,7 @@ class Reader {
     }
     return core::Done{};
   }
-  /// As `each`, of rows of `size` items; `form` says what stands in one. `take` gets the first of a row's items.
+  /// As `each`, of rows of `size` items; `form` says what is in one. `take` gets the first of a row's items.
   template <typename Take>
   static Status each_row(const JsonValue& list, std::size_t size, const char* form, Take take) {
     return each(list, [&](const JsonValue& row) -> Status {
@@ -226,7 +226,7 @@ class Reader {
   }
   Status read_layout(const JsonValue& layout, model::RecordedTensor& tensor) {
     using Layout = model::RecordedTensor::Layout;
-    if (!layout.is(Kind::list)) return malformed("has a layout that is no list");
+    if (!layout.is(Kind::list)) return malformed("has a layout that is not a list");
     if (layout.size() == 0) return core::Done{};
     if (layout.size() != tensor.dims.count) return malformed("has a layout of another number of axes");
     if (!(*layout.items().begin()).is(Kind::list)) {
@@ -327,7 +327,7 @@ class Reader {
       }
       if (wanted == 0) {
         if (item.integer() < 0 || item.integer() >= static_cast<std::int64_t>(kNumbers.size())) {
-          return here("is no kind of event");
+          return here("is not a kind of event");
         }
         kind = static_cast<std::size_t>(item.integer());
         wanted = kNumbers[kind];

@@ -79,7 +79,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> graph_of(StepRecording recording,
     add(name, name.empty() ? "outside modules" : first_op[index], of == counts->end() ? ModuleParameters() : of->second,
         false);
   }
-  // Behind them, so that a call's layer is its module's number: frozen parts, and parameters of modules that call
+  // After them, so that a call's layer is its module's number: frozen parts, and parameters of modules that call
   // nothing themselves.
   for (std::size_t index = 0; index < modules.size(); ++index) {
     const auto of = counts->find(recording.strings[modules[index]]);

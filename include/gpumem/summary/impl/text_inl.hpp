@@ -11,7 +11,7 @@ namespace text_detail {
 
 using core::malformed;
 
-/// One dimension as printed; -1 stands for "-1" and "None".
+/// One dimension as printed; -1 means "-1" and "None".
 struct PrintedDim {
   std::int64_t size = 0;
 };
@@ -104,7 +104,7 @@ GPUMEM_INLINE core::Result<std::int64_t> parse_count(std::string_view text) {
   bool separated = false;
   for (; at < text.size(); ++at) {
     if (text[at] == ',') {
-      // A group is three digits, but for the first, which may be shorter.
+      // A group is three digits, except the first, which may be shorter.
       if (group == 0 || group > 3 || (separated && group != 3)) return malformed();
       separated = true;
       group = 0;

@@ -13,7 +13,7 @@ namespace torchinfo_detail {
 
 inline constexpr std::size_t kMostColumns = 16;
 
-/// Which cell behind the layer's name holds what; -1: not printed.
+/// Which cell after the layer's name holds what; -1: not printed.
 struct Columns {
   std::size_t count = 0;
   int output_shape = -1;
@@ -191,7 +191,7 @@ class Reader : private TableReader {
     return row.name.substr(open + 2, close - open - 2);
   }
 
-  /// Closes the containers that this row stands behind, and opens its own if it is one. The model itself is none.
+  /// Closes the containers that this row follows, and opens its own if it is one. The model itself is none.
   void place(const Row& row, bool has_children) {
     for (; !open_.empty() && open_.back() >= row.depth; open_.pop_back()) builder().close_scope();
     if (!has_children || row.depth == 0) return;
@@ -235,7 +235,7 @@ class Reader : private TableReader {
     return attributes_;
   }
 
-  /// A container is no layer, but it may hold parameters of its own.
+  /// A container is not a layer, but it may hold parameters of its own.
   bool add_own_parameters(const Row& row, const Count& count) {
     if (count.parameters == 0) return true;
     builder().warn("container " + core::quoted(row.name) + " holds " + core::with_separators(count.parameters) +

@@ -10,8 +10,8 @@ namespace roofline_estimate_detail {
 
 inline constexpr double kOtherHost = 2.5;  ///< times slower or faster
 
-/// The range spans three hosts, and by a factor what the roofline does not know of the kernels. Factors, and the share
-/// of runs that the ranges hold: from GPUMemNet's runs.
+/// The range spans three hosts, and by a factor what the roofline does not know about the kernels. Factors, and the
+/// share of runs that the ranges hold: from GPUMemNet's runs.
 GPUMEM_INLINE Share share_of(double expected, double one, double other, double below, double above) {
   return {expected, std::min({expected, one, other}) * below, std::max({expected, one, other}) * above};
 }

@@ -39,7 +39,7 @@ GPUMEM_INLINE core::Result<UtilisationEstimate> UtilisationEstimator::estimate(a
   const core::Status valid = model::validate(job);
   if (!valid) return valid.error();
   const core::Status alone = parallel::check_data_parallel(
-      job, name(), "leave it out: utilisation is told of one GPU that has the whole model");
+      job, name(), "leave it out: utilisation is estimated for one GPU that holds the whole model");
   if (!alone) return alone.error();
   core::Result<UtilisationEstimate> estimate = do_estimate(analysis, gpu);
   if (!estimate) return std::move(estimate.error()).in_file(job.graph->file());

@@ -40,7 +40,7 @@ GPUMEM_INLINE core::Status check_head(const ml::ModelConfig& config, bool bins) 
   const ml::Head& head = config.head;
   if (bins) {
     if (head.of == "smact") return core::Done{};
-    return unfit(config, "tells no bins of smact");
+    return unfit(config, "predicts no bins of smact");
   }
   bool smact = false;
   bool counters = head.edges_mib.empty() && head.spread == 0.0;

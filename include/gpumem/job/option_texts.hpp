@@ -1,0 +1,31 @@
+// Input: an option of a job, or a value of one. Output: what people read of it: help, defaults, remarks of a report.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "gpumem/job/job_options.hpp"
+
+namespace gpumem::job {
+
+/// Its heading: "Saving memory".
+[[nodiscard]] std::string_view to_string(OptionGroup group);
+
+/// "adam", "8", "true", "3x224x224".
+[[nodiscard]] std::string to_text(const OptionValue& value);
+/// Empty where there is none.
+[[nodiscard]] std::string default_text(const JobOption& option);
+
+/// What a value must be: "must be of the form 3x224x224", or of a choice "choose one of sgd, adam".
+[[nodiscard]] std::string expectation(const JobOption& option);
+/// The help with the choices: "element types: fp32, amp-fp16".
+[[nodiscard]] std::string help_text(const JobOption& option);
+/// What a report says about the option's value: "8 passes a step"; empty for the default.
+[[nodiscard]] std::string remark_on(const JobOption& option, const JobRequest& request);
+
+}  // namespace gpumem::job
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/job/impl/option_texts_inl.hpp"
+#endif
