@@ -216,7 +216,7 @@ core::Status make_fit(const gpumem_summary* summary, const gpumem_job* given, Fi
 constexpr std::int32_t kMostJobs = 256;
 constexpr std::size_t kMostGpus = std::size_t{1} << 16;
 
-/// Policies ask how much is set aside and by how many: the first job stands for the memory of all.
+/// Policies ask how much is set aside and by how many: the first job holds the memory of all.
 core::Status add_jobs(const gpumem_server_gpu& from, place::ServerGpu& gpu) {
   if (from.jobs < 0 || from.jobs > kMostJobs) {
     return refused("GPU " + core::quoted(gpu.id) + " has " + std::to_string(from.jobs) + " jobs; 0 to 256 are taken");
@@ -226,7 +226,7 @@ core::Status add_jobs(const gpumem_server_gpu& from, place::ServerGpu& gpu) {
   // Memory that is set aside is somebody's.
   const std::int32_t jobs = from.jobs == 0 && from.set_aside_bytes > 0 ? 1 : from.jobs;
   if (from.exclusive != 0 && jobs > 1)
-    return refused("GPU " + core::quoted(gpu.id) + " has several jobs, one to be alone");
+    return refused("GPU " + core::quoted(gpu.id) + " has several jobs, and one must have it to itself");
   for (std::int32_t job = 0; job < jobs; ++job) {
     const core::Bytes memory(job == 0 ? from.set_aside_bytes : 0);
     const bool exclusive = from.exclusive != 0;

@@ -1,4 +1,6 @@
-// Input: an estimate. Output: the C API's struct of it, in the room that its owner has. Units: bytes.
+// Input: an estimate.
+// Output: the C API's struct of it, in the room that its owner has.
+// Units: bytes.
 #pragma once
 
 #include "gpumem/device/gpu_profile.hpp"

@@ -1,4 +1,5 @@
-// Enters: the body of an entry point, and where its words go. Leaves: a status and a message, whatever comes of it.
+// Input: the body of an entry point, and the buffer for its message.
+// Output: a status and a message, whatever happens in the body.
 #pragma once
 
 #include <exception>
@@ -56,7 +57,7 @@ gpumem_status guarded(const Message& message, Body body) noexcept {
     message.write(error.what());
     return GPUMEM_INTERNAL_ERROR;
   } catch (...) {
-    message.write("something that is no exception of C++ was thrown");
+    message.write("something other than a C++ exception was thrown");
     return GPUMEM_INTERNAL_ERROR;
   }
 }

@@ -52,7 +52,7 @@ const StructField* field_of(const JobOption& option) {
 
 bool is_on_by_default(const JobOption& option) { return job::default_text(option) == "true"; }
 
-/// What the field says; nothing if it stands for the default.
+/// What the field says; nothing if it is the default.
 std::optional<OptionValue> value_in(const gpumem_job& job, const StructField& field, const JobOption& option) {
   if (const auto* text = std::get_if<const char * gpumem_job::*>(&field.place)) {
     const char* word = job.*(*text);
@@ -102,21 +102,21 @@ std::unique_ptr<OwnedJob> owned(const JobRequest& request) {
   return job;
 }
 
-/// The deadline is a matter of the call, not of the job: gpumem.h alone has it in a job's JSON.
+/// The deadline is a matter of the call, not of the job: only gpumem.h has it in a job's JSON.
 core::Status take_deadline(nlohmann::ordered_json& json, std::int64_t& deadline_ms) {
   const auto field = json.find("deadline_ms");
   if (field == json.end()) return core::Done{};
   const bool whole = field->is_number_integer() && (!field->is_number_unsigned() || *field <= INT64_MAX);
   if (!whole || field->get<std::int64_t>() < 0) {
-    return core::Error{ErrorCode::malformed_input, "the field \"deadline_ms\" is no number of milliseconds", {}};
+    return core::Error{ErrorCode::malformed_input, "the field \"deadline_ms\" is not a number of milliseconds", {}};
   }
   deadline_ms = field->get<std::int64_t>();
   json.erase(field);
   return core::Done{};
 }
 
-/// Zero stands for what is not given, so a zero that was given must not pass for it. The batch size alone has no
-/// default, and is looked at when the job is used.
+/// Zero means not given, so a zero that was given must be refused. Only the batch size has no default, and is looked at
+/// when the job is used.
 core::Status check_zeros(const nlohmann::ordered_json& json) {
   for (const auto& [name, field] : json.items()) {
     const JobOption* option = job::find_option(name);

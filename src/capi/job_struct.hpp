@@ -1,5 +1,6 @@
-// Enters: a gpumem_job, or the words and the JSON that make one. Leaves: the JobRequest that it means, in the terms
-// that all front ends share (gpumem/job/job_options.hpp); and a gpumem_job that owns its texts.
+// Input: a gpumem_job, or the words and the JSON that make one.
+// Output: the JobRequest that it means, in the terms that all front ends share (gpumem/job/job_options.hpp); and a
+// gpumem_job that owns its texts.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,7 @@ struct OwnedJob : gpumem_job {
   std::list<std::string> texts;
 };
 
-/// Whether the struct has a field for this option; the others stand in `more_options`.
+/// Whether the struct has a field for this option; the others are in `more_options`.
 [[nodiscard]] bool has_field(const job::JobOption& option);
 
 /// Errors: invalid_argument; of `more_options` those of a job's JSON.

@@ -37,7 +37,7 @@ Result<search::Question> question_of(const gpumem_plan_question& asked, const Jo
   return question;
 }
 
-/// Names of rows are literals, which end in a NUL. "hsdp:N" is a literal as well; here the N stands apart.
+/// Names of rows are literals, which end in a NUL. "hsdp:N" is a literal as well; here the N is separate.
 const char* sharding_name(const model::Sharding& sharding) {
   if (sharding.kind == model::Shardings::hsdp) return "hsdp";
   return model::name_of(model::kShardings, sharding.kind).data();

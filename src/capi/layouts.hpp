@@ -1,5 +1,6 @@
-// Enters: a model, a gpumem_job and a gpumem_plan_question. Leaves: the layouts that fit, in the caller's array. Units:
-// those of gpumem.h.
+// Input: a model, a gpumem_job and a gpumem_plan_question.
+// Output: the layouts that fit, in the caller's array.
+// Units: those of gpumem.h.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// Enters: what went wrong, and the caller's buffer. Leaves: one line of it in the buffer, cut where it must be.
+// Input: an error, and the caller's buffer.
+// Output: one line about the error in the buffer, cut if it is too long.
 #pragma once
 
 #include <cstddef>

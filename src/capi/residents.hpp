@@ -1,5 +1,6 @@
-// Enters: names of GPUs and estimators. Leaves: these, made once in a process where they are built in, so that a call
-// does not pay for them. Any number of threads may ask at once; nothing that was given out changes or moves.
+// Input: names of GPUs and estimators.
+// Output: these objects. Built-in ones are made once in a process, so that a call does not pay for them. Any number of
+// threads may ask at once; an object that was returned never changes or moves.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,6 @@
-// Enters: a struct of the C API, whose first field is the size that its owner was compiled with. Leaves: the struct of
-// today, or what is wrong with it; and a result of today in the room that the owner has. Units: bytes.
+// Input: a struct of the C API. Its first field is the size that its owner was compiled with.
+// Output: the struct in today's size, or what is wrong with it; and a result of today in the room that the owner has.
+// Units: bytes.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +23,7 @@ inline core::Status check_size(std::size_t size, std::size_t first, const char* 
   return refused(std::string(name) + ".size is " + std::to_string(size) + "; begin with the GPUMEM_..._INIT macro");
 }
 
-/// A struct that enters: a field that the caller does not know of is zero.
+/// A struct that enters: a field that the caller does not know about is zero.
 template <typename Struct>
 core::Result<Struct> taken(const Struct* from, std::size_t first, const char* name) {
   if (from == nullptr) return refused(std::string(name) + " is a null pointer");
@@ -41,7 +42,7 @@ core::Result<Struct> taken(const Struct* from, std::size_t first, const char* na
   return known;
 }
 
-/// What a struct that leaves holds before: the room that its owner has. A field that the owner does not know of is
+/// What a struct that leaves holds before: the room that its owner has. A field that the owner does not know about is
 /// zero.
 template <typename Struct>
 Struct room_of(const Struct* to) {

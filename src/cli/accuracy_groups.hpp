@@ -1,5 +1,7 @@
-// Enters: the predictions of one estimator. Leaves: their accuracy by source, by figure and by kind of training, and
-// the runs that have no answer, counted by reason. Of tables whose runs name a source. Units: MiB.
+// Input: the predictions of one estimator, for tables with a source for each run.
+// Output: their accuracy by source, by figure and by kind of training, and the runs without an answer, counted by
+// reason.
+// Units: MiB.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -32,7 +34,7 @@ struct Refusal {
 
 /// Whether any run names its source: without it there is nothing to group by.
 [[nodiscard]] bool has_groups(const std::vector<Prediction>& predictions);
-/// Groups in the order in which their first runs stand.
+/// Groups in the order of their first runs.
 [[nodiscard]] std::vector<AccuracyGroups> groups_of(const std::vector<Prediction>& predictions);
 /// The most frequent reason first.
 [[nodiscard]] std::vector<Refusal> refusals_of(const std::vector<Prediction>& predictions);

@@ -1,5 +1,7 @@
 #include "gpumem/estimate/advise.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -13,7 +15,6 @@ namespace {
 
 using estimate::Advice;
 using estimate::ChangeEffect;
-using estimate::MemoryEstimate;
 using estimate::Setting;
 using Json = nlohmann::ordered_json;
 
@@ -31,21 +32,20 @@ std::string words_of(const std::vector<Setting>& settings) {
   return text;
 }
 
-std::string row(const ChangeEffect& effect, std::size_t width) {
-  std::string text = padded(words_of(effect.settings), width, false);
-  if (!effect.estimate) return text + "   cannot be told: " + effect.estimate.error().message + "\n";
-  text += padded(core::to_string(effect.estimate->expected), 12, true);
-  return text + (effect.estimate->fits ? "   yes    " : "   no     ") + std::string(effect.cost) + "\n";
-}
-
-std::string to_text(const Advice& advice, const GpuProfile& gpu) {
+std::string to_text(const Advice& advice, const GpuProfile& gpu, const Terminal& terminal) {
   std::string text = advice.now.fits ? "it fits: " : "it does not fit: ";
   text += core::to_string(advice.now.expected) + " expected, up to " + core::to_string(advice.now.upper) + ", of " +
-          core::to_string(gpu.capacity()) + "\n";
-  std::size_t width = std::string_view("change").size();
-  for (const ChangeEffect& effect : advice.single) width = std::max(width, words_of(effect.settings).size());
-  text += "\n" + padded("change", width, false) + "    expected   fits   what it costs\n";
-  for (const ChangeEffect& effect : advice.single) text += row(effect, width);
+          core::to_string(gpu.capacity()) + "\n" + drawn_estimate(advice.now, gpu, terminal);
+  Table table(
+      {{.title = "change"}, {.title = "expected", .right = true}, {.title = "fits"}, {.title = "what it costs"}});
+  for (const ChangeEffect& effect : advice.single) {
+    if (effect.estimate) {
+      table.add({words_of(effect.settings), effect.estimate->expected, fits_cell(effect.estimate->fits), effect.cost});
+    } else {
+      table.add({words_of(effect.settings), "cannot be told: " + effect.estimate.error().message});
+    }
+  }
+  text += "\n" + table.text(terminal);
   if (advice.now.fits) return text;
   if (advice.together) {
     text += "\nno single change is enough; together these are: " + words_of(advice.together->settings) + ": " +
@@ -106,7 +106,8 @@ int run_advise(const AdviseOptions& options) {
     const Json json = advice_json(*estimated_job, estimator.name(), *advice);
     std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%s%s", headline(*estimated_job).c_str(), to_text(*advice, *estimated_job->gpu).c_str());
+    std::printf("%s%s", headline(*estimated_job).c_str(),
+                to_text(*advice, *estimated_job->gpu, terminal_of(STDOUT_FILENO)).c_str());
   }
   if (helps(*advice)) return 0;
   return report_error({ErrorCode::missing_information,

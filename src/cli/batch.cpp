@@ -1,8 +1,12 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <optional>
 #include <thread>
 
 #include "commands.hpp"
 #include "json_lines.hpp"
+#include "progress.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -43,8 +47,16 @@ std::string BatchAnswers::answer(std::string_view line, std::int64_t number) {
 
 int run_batch(const BatchOptions& options) {
   BatchAnswers answers(options.defaults);
-  const auto answer = [&](std::string_view line, std::int64_t number) { return answers.answer(line, number); };
+  // Answers that come to the terminal are progress enough.
+  std::optional<Progress> progress;
+  if (isatty(STDOUT_FILENO) == 0) progress.emplace("answered", "jobs");
+  const auto answer = [&](std::string_view line, std::int64_t number) {
+    auto text = answers.answer(line, number);
+    if (progress) progress->step();
+    return text;
+  };
   const auto done = answer_lines(options.file, answer, std::max(1U, std::thread::hardware_concurrency()));
+  progress.reset();
   return done ? 0 : report_error(done.error());
 }
 

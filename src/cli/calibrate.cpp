@@ -10,6 +10,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/device/workspace.hpp"
 #include "gpumem_datasets/datasets.hpp"
+#include "progress.hpp"
 
 namespace gpumem::cli {
 
@@ -48,7 +49,9 @@ struct Residuals {
 
 Residuals residuals(const std::vector<datasets::MeasuredRun>& runs, const Estimator& estimator, const GpuProfile& gpu) {
   Residuals found;
+  Progress progress("estimating", "runs", runs.size());
   for (const datasets::MeasuredRun& run : runs) {
+    progress.step();
     const Result<double> context = context_of(run, estimator, gpu);
     if (context) {
       found.contexts.push_back(*context);
@@ -102,7 +105,7 @@ Result<std::string> profile_text(const GpuProfile& profile, const std::string& n
 
 std::string mib(double value) { return core::with_separators(std::llround(std::max(0.0, value))) + " MiB"; }
 
-/// What the runs say of cuDNN's workspaces.
+/// What the runs say about cuDNN's workspaces.
 std::string workspaces_line(const ContextFit& fit) {
   if (fit.runs < kLeastRunsForVariants) {
     return "cuDNN's workspaces: by the rule; it takes " + std::to_string(kLeastRunsForVariants) +
@@ -146,7 +149,7 @@ Result<ContextFit> fit_site(const std::vector<datasets::MeasuredRun>& runs, cons
                             const GpuProfile& gpu) {
   const Residuals by_rule = residuals(runs, estimator, gpu);
   if (by_rule.contexts.empty()) {
-    return Error{ErrorCode::missing_information, "no run tells the context" + by_rule.first_fault, {}};
+    return Error{ErrorCode::missing_information, "no run shows the context" + by_rule.first_fault, {}};
   }
   ContextFit fit;
   fit.unusable = by_rule.unusable;

@@ -1,6 +1,7 @@
-// Input: measured runs on one GPU and an estimator that tells reserved memory. Output: what the CUDA context and the
-// loaded libraries take on the machine that the runs were made on, how cuDNN takes its workspaces there, and a profile
-// that says so. Units: MiB.
+// Input: measured runs on one GPU and an estimator that gives reserved memory.
+// Output: what the CUDA context and the loaded libraries take on the machine that the runs were made on, how cuDNN
+// takes its workspaces there, and a profile that says so.
+// Units: MiB.
 #pragma once
 
 #include <string>
@@ -27,7 +28,7 @@ struct ContextFit {
 
 /// From three runs on, the ways of device::workspace_variants() are tried too. One is taken where it halves the spread
 /// of what the runs leave for the context, and still does when any one of the runs is left out. Errors:
-/// missing_information if no run tells the context, with the reason of the first one that does not, or if the estimator
+/// missing_information if no run shows the context, with the reason of the first one that does not, or if the estimator
 /// takes more than was measured.
 [[nodiscard]] Result<ContextFit> fit_site(const std::vector<datasets::MeasuredRun>& runs, const Estimator& estimator,
                                           const GpuProfile& gpu);

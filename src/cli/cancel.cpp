@@ -30,7 +30,8 @@ struct Cancelling {
 /// Tells the queue. A launcher that is there obeys by itself.
 Result<Cancelling> cancel(const CancelOptions& options) {
   const auto number = number_of(options.job);
-  if (!number) return wrong_usage(core::quoted(options.job) + " is no job; name its number, as gpumem queue shows it");
+  if (!number)
+    return wrong_usage(core::quoted(options.job) + " is not a job; name its number, as gpumem queue shows it");
   const auto directory = launcher::queue_directory(options.directory);
   if (!directory) return directory.error();
   auto journal = launcher::Journal::open(*directory);
@@ -54,11 +55,11 @@ Result<Cancelling> cancel(const CancelOptions& options) {
 int run_cancel(const CancelOptions& options) {
   const Result<Cancelling> done = cancel(options);
   if (!done) return report_error(done.error());
-  std::printf("%s%s\n", done->id.c_str(), done->runs ? " is told to end" : " leaves the queue");
+  std::printf("%s%s\n", done->id.c_str(), done->runs ? " was asked to end" : " leaves the queue");
   std::fflush(stdout);
   if (!done->alone) return 0;
   const bool killed = launcher::end_group(*done->alone);
-  if (killed) std::printf("%s was killed, for it did not end by itself\n", done->id.c_str());
+  if (killed) std::printf("%s was killed because it did not end by itself\n", done->id.c_str());
   if (!launcher::group_is_alive(*done->alone)) return 0;
   return report_error({ErrorCode::unreadable_file, done->id + " lives on: a process of it waits for a device", {}});
 }

@@ -11,30 +11,34 @@
 #include <string>
 #include <vector>
 
+#include "command_table.hpp"
 #include "commands.hpp"
+#include "completion.hpp"
 #include "gpumem/core/gzip.hpp"
+#include "gpumem/job/option_texts.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
+#include "help_text.hpp"
 #include "job_arguments.hpp"
+#include "manual.hpp"
 #include "placement_arguments.hpp"
 #include "queue_arguments.hpp"
 #include "trainer_files.hpp"
+#include "wrong_words.hpp"
 
 namespace {
 
 using namespace gpumem::cli;
 namespace job = gpumem::job;
 
-/// Each estimator with what it is, one line each.
+/// Each estimator with what it is.
 std::string estimator_list() {
-  constexpr std::size_t kName = 24;
   std::string text = "Estimators:\n";
   for (const auto& entry : gpumem::estimate::estimators()) {
-    std::string name(entry.name);
-    name.resize(std::max(name.size() + 1, kName), ' ');
-    text += "  " + name + std::string(entry.description) + "\n";
+    text += help_entry(entry.name, entry.description, help_width());
   }
+  text.pop_back();  // CLI11 ends it
   return text;
 }
 
@@ -44,8 +48,8 @@ std::string utilisation_estimator_names() {
   return names + "all";
 }
 
-/// Whether the file begins as a recording does, which has a batch size of its own. Others are not opened: opening alone
-/// may block.
+/// Whether the file begins as a recording does, which has a batch size of its own. Others are not opened: opening
+/// already may block.
 bool may_be_recording(const std::string& path) {
   std::error_code fault;
   if (!std::filesystem::is_regular_file(path, fault)) return false;
@@ -91,21 +95,21 @@ void add_estimate(CLI::App& command, EstimateOptions& options) {
   name_estimators(command);
   add_trainer(command, options);
   command.add_flag("--json", options.json, "print one JSON object");
-  command.footer(estimator_list());
+  command.footer([] { return estimator_list(); });  // made for help alone
 }
 
 void add_fit(CLI::App& command, FitOptions& options) {
   add_job(command, options.request, {"batch_size"});
   command.add_option("--batch", options.batch, "find the longest sequence at this batch size, not the largest batch")
       ->transform(whole_number());
-  name_estimators(command);
+  name_estimators(command, Estimators::one);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer("Exit code 4 if not even one sample, or one token of each, fits.");
 }
 
 void add_advise(CLI::App& command, AdviseOptions& options) {
   add_job(command, options.request);
-  name_estimators(command);
+  name_estimators(command, Estimators::one);
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer("Exit code 4 if nothing makes it fit.");
 }
@@ -125,18 +129,20 @@ void add_plan(CLI::App& command, PlanOptions& options) {
   command.get_option("--precision")->default_str("bf16-mixed");
   command.get_option("--optimizer")->default_str("adamw");
   command
-      .add_option("--gpus", options.gpus, "how many GPUs; default: the fewest of 1, 2, 4, ... on which a layout fits")
+      .add_option("--gpus", options.gpus, "how many GPUs; default: the smallest of 1, 2, 4, ... on which a layout fits")
       ->transform(whole_number());
-  command.add_option("--global-batch", options.global_batch, "samples a step, of all GPUs")
+  command.add_option("--global-batch", options.global_batch, "samples a step, on all GPUs together")
       ->required()
       ->transform(whole_number());
   command.add_option("--framework", options.framework, framework_names())->capture_default_str();
-  command.add_option("--gpus-per-node", options.gpus_per_node, "default: as the GPU's profile says, or 8")
+  command.add_option("--gpus-per-node", options.gpus_per_node, "GPUs in a node; default: from the GPU's profile, or 8")
       ->transform(whole_number());
   command.add_option("--network-gbps", options.network_gbps,
-                     "of one GPU to other nodes, in 10^9 bits a second; default: as the GPU's profile says, or 100");
-  command.add_option("--show", options.show, "how many layouts")->transform(whole_number())->capture_default_str();
-  command.add_option("--settings", options.settings, "of how many of them the framework's settings are printed")
+                     "network speed of one GPU, in 10^9 bits a second; default: from the GPU's profile, or 100");
+  command.add_option("--show", options.show, "how many layouts to print")
+      ->transform(whole_number())
+      ->capture_default_str();
+  command.add_option("--settings", options.settings, "for how many layouts to print the framework's settings")
       ->transform(whole_number())
       ->capture_default_str();
   command.add_flag("--json", options.json, "print one JSON object");
@@ -153,22 +159,23 @@ std::string target_names() {
 
 void add_request(CLI::App& command, RequestOptions& options) {
   add_job(command, options.request);
-  name_estimators(command);
+  name_estimators(command, Estimators::one);
   command.add_option("--for", options.target, target_names())->required();
   command
-      .add_option("--margin", options.margin, "upper: the estimate's; or bytes beyond what is expected, such as 2GiB")
+      .add_option("--margin", options.margin,
+                  "upper (the estimate's upper bound), or bytes beyond what is expected, such as 2GiB")
       ->capture_default_str();
   command
       .add_option("--gpus-per-node", options.site.gpus_per_node,
-                  "GPUs of each node that a job on several takes; default: all of them on one node, up to 8")
+                  "GPUs that a job takes on each node; default: all on one node, up to 8")
       ->transform(whole_number());
   command.add_option("--container", options.site.container, "kai-limit: the container that trains")
       ->capture_default_str();
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
-      "Standard output holds nothing but what is to be pasted, or given to a command:\n"
+      "Standard output has only the text to paste, or to give to a command:\n"
       "  sbatch $(gpumem request vgg16.txt --batch 64 --for slurm) job.sh\n"
-      "Exit code 4 if no GPU of the type named holds the job.");
+      "Exit code 4 if no GPU of this type holds the job.");
 }
 
 void add_timeline(CLI::App& command, TimelineOptions& options) {
@@ -180,10 +187,10 @@ void add_batch(CLI::App& command, BatchOptions& options) {
   command.add_option("jobs", options.file, "the file with the jobs; - is standard input")->capture_default_str();
   add_job_options(command, options.defaults);
   name_estimators(command);
-  command.get_option("--batch")->description("the batch size of jobs that name none");
+  command.get_option("--batch")->description("the batch size of jobs without one");
   command.footer(
       "A job: {\"summary\": \"resnet50.txt\", \"batch_size\": 32, \"gpu\": \"a100-40gb\"}\n"
-      "The options are the defaults of what a job leaves out. A bad line is answered by an error object.");
+      "The options are defaults for what a job leaves out. The answer to a bad line is an error object.");
 }
 
 void add_gpus(CLI::App& command, GpusOptions& options) {
@@ -195,17 +202,16 @@ void add_evaluate(CLI::App& command, EvaluateOptions& options) {
   command.add_option("runs", options.runs, "the table of measured runs (CSV)")->required();
   command.add_option("--estimator", options.estimator, estimator_names())->capture_default_str();
   command.add_option("--model", options.model, job::help_text(*job::find_option("model")));
-  command.add_option("--summaries", options.summaries, "folder with the summaries of models that the table only names");
-  command.add_option("--gpu", options.gpu, "profile for all runs; default: as the table says");
+  command.add_option("--summaries", options.summaries, "folder with the summaries, for tables that only name models");
+  command.add_option("--gpu", options.gpu, "profile for all runs; default: the table's");
   command.add_option("--out", options.out, "write each prediction to this CSV file");
-  command.add_option("--filter", options.filter, "only runs whose name holds this");
-  command.add_flag(
-      "--utilisation", options.utilisation,
-      "how busy the GPU was, by its counters, instead of memory; --estimator: " + utilisation_estimator_names());
+  command.add_option("--filter", options.filter, "only runs with this text in their name");
+  command.add_flag("--utilisation", options.utilisation,
+                   "compare GPU utilisation instead of memory; --estimator: " + utilisation_estimator_names());
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
-      "A table: summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib and one run a row, the\n"
-      "summary's path relative to the table. GPUMemNet's and xMem's published tables are read as they are, and\n"
+      "A table: summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib with one run a row, the\n"
+      "summary's path relative to the table. Also read: GPUMemNet's and xMem's published tables, and\n"
       "tables of language models: name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column an option.");
 }
 
@@ -214,17 +220,17 @@ void add_utilisation(CLI::App& command, UtilisationOptions& options) {
   command.add_option("--estimator", options.estimator, utilisation_estimator_names())->capture_default_str();
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
-      "Shares are of the GPU that is named. SMACT, SMOCC, GRACT, FP32A: DCGM's profiling counters; GPU-Util: "
+      "Figures are shares of this GPU. SMACT, SMOCC, GRACT, FP32A: DCGM's profiling counters; GPU-Util: "
       "nvidia-smi's.\n"
-      "The host counts as well: a slow data loader idles a GPU, and the estimates take an average one.");
+      "The host matters too: a slow data loader leaves a GPU idle. The estimates assume an average one.");
 }
 
 void add_calibrate(CLI::App& command, CalibrateOptions& options) {
   command.add_option("runs", options.runs, "the table of measured runs (CSV), as for evaluate")->required();
-  command.add_option("--gpu", options.gpu, "the profile to begin with")->capture_default_str();
-  command.add_option("--estimator", options.estimator, "an estimator that tells reserved memory")
+  command.add_option("--gpu", options.gpu, "the profile to start from")->capture_default_str();
+  command.add_option("--estimator", options.estimator, "an estimator that gives reserved memory")
       ->capture_default_str();
-  command.add_option("--summaries", options.summaries, "folder with the summaries of models that the table only names");
+  command.add_option("--summaries", options.summaries, "folder with the summaries, for tables that only name models");
   command.add_option("-o,--out", options.out, "the profile to write, ending in .json")->required();
 }
 
@@ -242,26 +248,46 @@ void add_model_run(CLI::App& command, ModelRunOptions& options) {
   command.add_option("inputs", options.file, "the file with the inputs; - is standard input")->capture_default_str();
   command.footer(
       "An input: {\"features\": [25557032, 32], \"sequence\": [[1, 0], [0, 1]]}, the sequence only for a model that\n"
-      "reads one; other fields are ignored. A bad line is answered by an error object.");
+      "reads one; other fields are ignored. The answer to a bad line is an error object.");
 }
 
 void add_model_import(CLI::App& command, ModelImportOptions& options) {
   command.add_option("checkpoint", options.checkpoint, "the PyTorch Lightning checkpoint (.ckpt)")->required();
   command.add_option("-o,--out", options.out, "the folder to write")->required();
-  command.add_flag("--force", options.force, "write over another model that is there");
-  command.footer("The checkpoint is read without Python, and none of its code is run.");
+  command.add_flag("--force", options.force, "overwrite a model that is there");
+  command.footer("The checkpoint is read without Python. None of its code is run.");
 }
 
 void add_replay_trace(CLI::App& command, ReplayTraceOptions& options) {
   command.add_option("trace", options.trace, "the recording, as JSON; - is standard input")->required();
-  command.add_option("--gpu", options.gpu, "say whether it fits there: a name from 'gpumem gpus', or a profile");
-  command.add_option("--alloc-conf", options.allocator, "as PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
-  command.add_option("--device", options.device, "which GPU of the recording; the first that it holds")
+  command.add_option("--gpu", options.gpu,
+                     "check whether it fits on this GPU: a name from 'gpumem gpus', or a profile");
+  command.add_option("--alloc-conf", options.allocator,
+                     "the value of PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
+  command.add_option("--device", options.device, "which GPU of the recording; default: the first one in it")
       ->transform(whole_number());
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
       "A recording is torch.cuda.memory._snapshot() written with json.dump, or the chrome trace of torch.profiler\n"
       "with profile_memory=True, from a GPU or a CPU; examples/pytorch/record_trace.py makes one.");
+}
+
+void add_completion(CLI::App& command, CompletionOptions& options) {
+  command.add_option("shell", options.shell, "bash, zsh or fish")->required();
+  command.add_option("-o,--out", options.out, "write it to this file");
+  command.footer(
+      "An installed gpumem has these files where the shells look for them. Without, for one shell:\n"
+      "  source <(gpumem completion bash)\n"
+      "  source <(gpumem completion zsh)\n"
+      "  gpumem completion fish | source");
+}
+
+void add_man(CLI::App& command, ManOptions& options) {
+  command.add_option("command", options.command, "the command; default: gpumem itself");
+  command.add_option("-o,--out", options.out, "write the page of every command to this folder");
+  command.footer(
+      "An installed gpumem has these pages: man gpumem-estimate. Without:\n"
+      "  gpumem man estimate | man -l -");
 }
 
 int run_evaluate_asked(const EvaluateOptions& options) {
@@ -271,65 +297,72 @@ int run_evaluate_asked(const EvaluateOptions& options) {
 /// What runs a command that was parsed.
 using Run = std::function<int()>;
 
-/// A command: its word, what it is for, and its options, which are added to what parses them.
+/// A command: its word, the heading under which help lists it, what it is for, and its options, which are added to what
+/// parses them.
 struct Command {
   std::string name;
+  std::string group;
   std::string description;
   std::function<Run(CLI::App& parser)> add;
 };
 
 template <typename Options>
-Command command(std::string name, std::string description, void (*add)(CLI::App&, Options&),
+Command command(std::string name, std::string group, std::string description, void (*add)(CLI::App&, Options&),
                 int (*run)(const Options&)) {
   const auto add_options = [add, run](CLI::App& parser) -> Run {
     const auto options = std::make_shared<Options>();
     add(parser, *options);
     return [run, options] { return run(*options); };
   };
-  return {std::move(name), std::move(description), add_options};
+  return {std::move(name), std::move(group), std::move(description), add_options};
 }
+
+// Headings of the list of commands.
+constexpr const char* kAsk = "What a job takes";
+constexpr const char* kPlace = "Where it runs";
+constexpr const char* kCheck = "How good the figures are";
+constexpr const char* kKnow = "What gpumem knows";
+constexpr const char* kTrained = "Commands";
+
+/// In place of a command that is asked for: all of them are.
+constexpr std::string_view kEvery = "*";
 
 /// Adds the commands, and the options of the one that is asked for: those of all others would take longer than most
 /// estimates. Output: what runs it; empty where none is named `asked`.
 Run add_commands(CLI::App& app, const std::vector<Command>& commands, std::string_view asked) {
   Run run;
   for (const Command& command : commands) {
-    CLI::App& parser = *app.add_subcommand(command.name, command.description);
-    if (command.name == asked) run = command.add(parser);
+    CLI::App& parser = *app.add_subcommand(command.name, command.description)->group(command.group);
+    if (asked == kEvery) parser.parse_complete_callback([kept = command.add(parser)] {});
+    else if (command.name == asked) run = command.add(parser);
   }
   return run;
 }
 
-/// The `position`-th word that is no option, the first of which names the command.
-std::string_view word_at(const std::vector<std::string>& words, std::size_t position) {
-  for (std::size_t index = 1; index < words.size(); ++index) {
-    if (words[index].starts_with('-')) continue;
-    if (position-- == 0) return words[index];
-  }
-  return {};
-}
-
 std::vector<Command> model_commands() {
   return {
-      command("show", "what a model reads and gives, where it is from, how good it is", add_model_show, run_model_show),
-      command("verify", "that models load and give what their test vectors say", add_model_verify, run_model_verify),
-      command("run", "one JSON object of raw figures a line in, the outputs a line out", add_model_run, run_model_run),
-      command("import", "a model folder from one of GPUMemNet's published checkpoints", add_model_import,
+      command("show", kTrained, "what a model reads and predicts, where it comes from, how good it is", add_model_show,
+              run_model_show),
+      command("verify", kTrained, "check that models load and reproduce their test vectors", add_model_verify,
+              run_model_verify),
+      command("run", kTrained, "run a model: one JSON object of raw figures a line in, its outputs a line out",
+              add_model_run, run_model_run),
+      command("import", kTrained, "make a model folder from one of GPUMemNet's published checkpoints", add_model_import,
               run_model_import),
   };
 }
 
-/// What stands behind "--" is the user's own command, and no word of ours.
+/// What follows "--" is the user's own command, not ours.
 Command run_command(const std::vector<std::string>& theirs) {
   const auto add = [theirs](CLI::App& parser) -> Run {
     const auto options = std::make_shared<RunOptions>();
     add_run(parser, *options);
     add_placement_options(parser, options->placing);
-    name_estimators(parser);
+    name_estimators(parser, Estimators::one);
     options->command = theirs;
     return [options] { return run_run(*options); };
   };
-  return {"run", "run a command on this machine's GPUs when its turn comes", add};
+  return {"run", kPlace, "run a command on this machine's GPUs when its turn comes", add};
 }
 
 /// The commands about trained models have commands of their own.
@@ -338,49 +371,74 @@ Command model_command(const std::vector<std::string>& words) {
     parser.require_subcommand(1);
     return add_commands(parser, model_commands(), word_at(words, 1));
   };
-  return {"model", "trained models: folders of config.json and model.safetensors", add};
+  return {"model", kKnow, "trained models: folders of config.json and model.safetensors", add};
 }
 
 /// Every command, a row each. They view `words`.
 std::vector<Command> commands(const std::vector<std::string>& words, const std::vector<std::string>& theirs) {
   return {
-      command("estimate", "how much memory one training job will take", add_estimate, run_estimate),
-      command("fit", "the largest batch that fits on a GPU, or the longest sequence", add_fit, run_fit),
-      command("advise", "which changes of a job make it fit, the cheapest first", add_advise, run_advise),
-      command("plan", "which layouts over GPUs fit, the fastest first", add_plan, run_plan),
-      command("request", "what to ask a scheduler or launcher for, in its own units", add_request, run_request),
-      command("timeline", "a page that shows the memory of a training run, event by event", add_timeline, run_timeline),
-      command("batch", "one JSON job a line in, one estimate a line out", add_batch, run_batch),
-      command("evaluate", "predicted against measured, over a table of runs", add_evaluate, run_evaluate_asked),
-      command("utilisation", "how busy one training job will keep a GPU", add_utilisation, run_utilisation),
-      command("calibrate", "a GPU profile with the context that your own runs show", add_calibrate, run_calibrate),
-      command("gpus", "the GPUs that gpumem knows", add_gpus, run_gpus),
+      command("estimate", kAsk, "how much memory one training job will take", add_estimate, run_estimate),
+      command("fit", kAsk, "the largest batch that fits on a GPU, or the longest sequence", add_fit, run_fit),
+      command("advise", kAsk, "which changes make a job fit, the cheapest first", add_advise, run_advise),
+      command("plan", kAsk, "which layouts over GPUs fit, the fastest first", add_plan, run_plan),
+      command("request", kPlace, "what to ask a scheduler for, in its own units", add_request, run_request),
+      command("timeline", kAsk, "a page that shows the memory of a training run, event by event", add_timeline,
+              run_timeline),
+      command("batch", kAsk, "many jobs: one JSON job a line in, one estimate a line out", add_batch, run_batch),
+      command("evaluate", kCheck, "compare estimates with a table of measured runs", add_evaluate, run_evaluate_asked),
+      command("utilisation", kAsk, "how busy one training job will keep a GPU", add_utilisation, run_utilisation),
+      command("calibrate", kCheck, "make a GPU profile with the context that your own runs show", add_calibrate,
+              run_calibrate),
+      command("gpus", kKnow, "the GPUs that gpumem knows", add_gpus, run_gpus),
       model_command(words),
-      command("place", "which GPUs of a server a job should run on, or why none now", add_place, run_place),
-      command("server", "the GPUs of this machine, for place and for people", add_server, run_server),
+      command("place", kPlace, "which GPUs of a server a job should run on, or why none now", add_place, run_place),
+      command("server", kPlace, "the GPUs of this machine and their jobs", add_server, run_server),
       run_command(theirs),
-      command("queue", "who waits for this machine's GPUs, and what runs where", add_queue, run_queue),
-      command("cancel", "take a job out of the queue, or end it", add_cancel, run_cancel),
-      command("replay-trace", "what PyTorch's caching allocator makes of a recorded run", add_replay_trace,
+      command("queue", kPlace, "who waits for this machine's GPUs, and what runs where", add_queue, run_queue),
+      command("cancel", kPlace, "take a job out of the queue, or end it", add_cancel, run_cancel),
+      command("replay-trace", kCheck, "replay a recorded run through PyTorch's caching allocator", add_replay_trace,
               run_replay_trace),
-      command("simulate", "what a placement policy makes of a trace of jobs", add_simulate, run_simulate),
+      command("simulate", kPlace, "simulate a placement policy on a trace of jobs", add_simulate, run_simulate),
+      command("completion", kKnow, "a script that completes gpumem's words in a shell", add_completion, run_completion),
+      command("man", kKnow, "the manual page of a command, as roff", add_man, run_man),
   };
 }
 
+constexpr const char* kWhatItIs =
+    "How much GPU memory a deep-learning training job will take, before it runs and without a GPU.";
+constexpr const char* kExamples =
+    "  gpumem estimate resnet50.txt --batch 32 --gpu a100-40gb\n"
+    "  gpumem estimate --help\n";
+constexpr const char* kExitCodes =
+    "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 no estimate possible, or the job does not fit, 5 the job must "
+    "wait.";
+
+/// The program's flags; commands that are added after them have them too.
+void add_program_flags(CLI::App& app) {
+  app.set_version_flag("--version", "gpumem " GPUMEM_VERSION_STRING, "print the version");
+  app.set_help_flag("-h,--help", "print this help");
+}
+
 int run(int argc, char** argv) {
-  CLI::App app("How much GPU memory a deep-learning training job will take, before it runs and without a GPU.",
-               "gpumem");
-  app.set_version_flag("--version", "gpumem " GPUMEM_VERSION_STRING);
+  CLI::App app(kWhatItIs, "gpumem");
+  add_program_flags(app);
   app.require_subcommand(1);
-  app.footer(
-      "Exit codes: 0 done, 2 wrong usage, 3 bad input, 4 an estimate that cannot be made, 5 a job that has to wait.");
+  app.formatter(std::make_shared<HelpText>(help_width()));
 
   const CutWords cut = cut_command({argv, static_cast<std::size_t>(argc)});
   const std::vector<std::string> words = with_switches_joined(cut.ours);
   const Run run_asked = add_commands(app, commands(words, cut.theirs), word_at(words, 0));
+  app.footer(std::string(kExamples) + "\n" + kExitCodes);  // commands made after this would have it too
   std::vector<const char*> arguments;
   arguments.reserve(words.size());
   for (const std::string& word : words) arguments.push_back(word.c_str());
+  if (words.size() < 2) {
+    std::fputs(app.help().c_str(), stderr);
+    return gpumem::core::exit_code(gpumem::ErrorCode::invalid_argument);
+  }
+  if (const auto unknown = unknown_command(app, words)) {
+    return report_error({gpumem::ErrorCode::invalid_argument, *unknown, {}});
+  }
   try {
     app.parse(static_cast<int>(arguments.size()), arguments.data());
   } catch (const CLI::Success& asked) {  // --help, --version
@@ -388,13 +446,26 @@ int run(int argc, char** argv) {
   } catch (const OptionRefused& refused) {
     return report_error(refused.error);
   } catch (const CLI::ParseError& wrong) {
-    std::fprintf(stderr, "gpumem: error: %s; see gpumem --help\n", wrong.what());
-    return gpumem::core::exit_code(gpumem::ErrorCode::invalid_argument);
+    return report_error({gpumem::ErrorCode::invalid_argument, what_is_wrong(app, wrong), {}});
   }
   return run_asked();
 }
 
 }  // namespace
+
+gpumem::cli::CommandRow gpumem::cli::command_table() {
+  CLI::App app(kWhatItIs, "gpumem");
+  add_program_flags(app);
+  const std::vector<std::string> words = {"gpumem", std::string(kEvery), std::string(kEvery)};
+  add_commands(app, commands(words, {}), kEvery);
+  CommandRow program = row_of(app, "");
+  std::vector<std::string> names;
+  for (const CommandRow& command : program.commands) names.push_back(command.name);
+  for (CommandRow& command : program.commands) {
+    if (command.name == "man") command.arguments.front().values.words = names;
+  }
+  return program;
+}
 
 int gpumem::cli::run_command_line(int argc, char** argv) {
   try {

@@ -1,4 +1,5 @@
-// Enters: the words of the command line. Leaves: the exit code of the one command that they name, which has run.
+// Input: the words of the command line.
+// Output: the exit code of the command that they name, after it has run.
 #pragma once
 
 namespace gpumem::cli {

@@ -14,7 +14,7 @@ namespace gpumem::cli {
 struct EstimateOptions {
   JobRequest request;
   std::string trainer;  ///< a trainer's file, whose options count where the request was given none; empty: none
-  std::string adapter;  ///< PEFT's adapter_config.json, or its folder; empty: what stands beside the trainer's file
+  std::string adapter;  ///< PEFT's adapter_config.json, or its folder; empty: the one next to the trainer's file
   bool json = false;
 };
 int run_estimate(const EstimateOptions& options);
@@ -40,7 +40,7 @@ struct PlanOptions {
   std::optional<std::int64_t> gpus_per_node = {};
   std::optional<double> network_gbps = {};  ///< of one GPU, in 10^9 bits a second
   std::int64_t show = 10;                   ///< layouts
-  std::int64_t settings = 1;                ///< of how many of them the framework's settings are printed
+  std::int64_t settings = 1;                ///< for how many layouts to print the framework's settings
   bool json = false;
 };
 int run_plan(const PlanOptions& options);
@@ -89,10 +89,10 @@ struct EvaluateOptions {
   std::string runs;  ///< a table of measured runs
   std::string estimator = kDefaultEstimator;
   std::string model;         ///< of learned estimators: a built-in model, or a folder; empty: their own
-  std::string summaries;     ///< folder with the summaries of models that the table only names
+  std::string summaries;     ///< folder with the summaries, for tables that only name models
   std::string gpu;           ///< profile for all runs; empty: as the table says
   std::string out;           ///< file for the predictions, one row a run; empty: none
-  std::string filter;        ///< only runs whose name holds this
+  std::string filter;        ///< only runs with this text in their name
   bool utilisation = false;  ///< of the GPU, instead of memory
   bool json = false;
 };
@@ -136,11 +136,11 @@ int run_model_run(const ModelRunOptions& options);
 struct ModelImportOptions {
   std::string checkpoint;  ///< one of GPUMemNet's
   std::string out;         ///< the model's folder
-  bool force = false;      ///< write over another model that is there
+  bool force = false;      ///< overwrite a model that is there
 };
 int run_model_import(const ModelImportOptions& options);
 
-/// In place of an estimator's name: nothing is known of the job's memory.
+/// In place of an estimator's name: nothing is known about the job's memory.
 inline constexpr const char* kNoEstimator = "none";
 
 struct PlaceOptions {
@@ -224,7 +224,7 @@ struct QueueOptions {
 int run_queue(const QueueOptions& options);
 
 struct CancelOptions {
-  std::string job;        ///< its number, or its name with the number behind "#"
+  std::string job;        ///< its number, or its name with the number after "#"
   std::string directory;  ///< as of RunOptions
 };
 int run_cancel(const CancelOptions& options);

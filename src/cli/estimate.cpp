@@ -1,6 +1,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <optional>
 
 #include "commands.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
@@ -31,7 +32,7 @@ Result<JobRequest> with_trainer(const EstimateOptions& options, std::vector<std:
   notes = *std::move(missing);
   if (request.training.batch_size == 0) {
     return Error{
-        ErrorCode::missing_information, "it names no batch size; name it with --batch", {options.trainer, 0, {}}};
+        ErrorCode::missing_information, "it has no batch size; give it with --batch", {options.trainer, 0, {}}};
   }
   if (!request.summary.empty()) return request;
   auto model = trainer_files::find_model(*job, options.trainer);
@@ -55,16 +56,22 @@ void write_out(const nlohmann::ordered_json& json) {
   std::fwrite(text.data(), 1, text.size(), stdout);
 }
 
-/// One line of the table of ranks.
-std::string rank_line(const EstimatedJob& estimated_job) {
-  constexpr std::size_t kFigure = 12;
+/// The table of ranks, and a line of it.
+Table rank_table(const GpuProfile& gpu) {
+  return Table({{.title = "rank"},
+                {.title = "expected", .right = true},
+                {.title = "lower", .right = true},
+                {.title = "upper", .right = true},
+                {.title = "fits"},
+                {.title = "of " + core::to_string(gpu.capacity()), .gauge = true, .below = true}});
+}
+
+void add_rank(Table& table, const EstimatedJob& estimated_job) {
   const MemoryEstimate& estimate = *estimated_job.answers[0].estimate;
   const std::string rank = parallel::rank_text(estimated_job.job.layout);
-  std::string line = "  " + padded(rank.empty() ? "every rank" : rank, 44, false);
-  for (const core::Bytes figure : {estimate.expected, estimate.lower, estimate.upper}) {
-    line += padded(core::to_string(figure), kFigure, true);
-  }
-  return line + padded(estimate.fits ? "yes" : "no", kFigure / 2, true) + "\n";
+  table.add(
+      {rank.empty() ? "every rank" : rank, estimate.expected, estimate.lower, estimate.upper, fits_cell(estimate.fits)},
+      gauge_of(estimate, *estimated_job.gpu));
 }
 
 /// --rank all: a line, or an object of a list, for the first rank of each pipeline stage; those of a stage are alike.
@@ -73,26 +80,31 @@ int run_ranks(const EstimateOptions& options, JobRequest request, const std::vec
   if (const core::Status possible = parallel::check(request.training); !possible) return report_error(possible.error());
   if (request.estimator == "all") {
     return report_error(
-        {ErrorCode::invalid_argument, "--rank all is of one estimator; name it (--estimator replay)", {}});
+        {ErrorCode::invalid_argument, "--rank all works with one estimator; name it (--estimator replay)", {}});
   }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  std::string table;
+  std::string heading;
+  std::optional<Table> table;
   for (const model::Rank& rank : parallel::ranks_of_stages(request.training.layout)) {
     request.training.layout.rank = rank;
     Result<EstimatedJob> estimated_job = estimated_jobs.estimate(request);
     if (!estimated_job) return report_error(estimated_job.error());
     assume(notes, *estimated_job);
     if (!estimated_job->answers[0].estimate) return report_error(estimated_job->answers[0].estimate.error());
-    if (table.empty()) {
+    if (!table) {
       print_warnings(*estimated_job);
-      table = headline(*estimated_job) + "\n  " + padded("rank", 44, false) + padded("expected", 12, true) +
-              padded("lower", 12, true) + padded("upper", 12, true) + padded("fits", 6, true) + "\n";
+      heading = headline(*estimated_job) + "\n";
+      table = rank_table(*estimated_job->gpu);
     }
-    table += rank_line(*estimated_job);
+    add_rank(*table, *estimated_job);
     list.push_back(to_json(*estimated_job));
   }
-  if (options.json) write_out(list);
-  else std::fwrite(table.data(), 1, table.size(), stdout);
+  if (options.json) {
+    write_out(list);
+    return 0;
+  }
+  const std::string text = heading + table->text(terminal_of(STDOUT_FILENO));
+  std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }
 
@@ -108,14 +120,14 @@ int run_estimate(const EstimateOptions& options) {
   Result<EstimatedJob> estimated_job = estimated_jobs.estimate(*request);
   if (!estimated_job) return report_error(estimated_job.error());
   assume(notes, *estimated_job);
-  // Asked for one estimator, its failure is the answer; asked for all, each stands for itself.
+  // If one estimator was asked for, its failure is the answer. If all were, each has its own.
   const auto& answers = estimated_job->answers;
   if (answers.size() == 1 && !answers[0].estimate) return report_error(answers[0].estimate.error());
   print_warnings(*estimated_job);
   const std::string text =
       options.json
           ? to_json(*estimated_job).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
-          : to_table(*estimated_job, isatty(STDOUT_FILENO) != 0);
+          : to_table(*estimated_job, terminal_of(STDOUT_FILENO));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;
 }

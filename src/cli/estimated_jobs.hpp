@@ -1,5 +1,6 @@
-// Enters: a JobRequest. Leaves: every estimate it asks for, or why there is none. Keeps what jobs share: a summary, its
-// analysis, a profile or an estimator that many jobs name is made once. Any number of threads may ask.
+// Input: a JobRequest.
+// Output: every estimate that it asks for, or why there is none. Jobs share what they have in common: a summary, its
+// analysis, a profile or an estimator is made once. Any number of threads may ask.
 #pragma once
 
 #include <memory>

@@ -77,8 +77,7 @@ std::vector<Verdict> judge_all(const Selection& selection, const std::vector<con
   for (const MeasuredRun* run : selection.runs) {
     tasks.push_back({.run = run, .figure = run->figure, .gpu = gpu_of(*run, estimated_jobs, gpu)});
   }
-  constexpr std::size_t kEvery = 100;
-  Progress progress(tasks.size(), kEvery);
+  Progress progress("estimating", "runs", tasks.size());
   predict_all(tasks, estimators, std::max(1U, std::thread::hardware_concurrency()), [&] { progress.step(); });
 
   std::vector<Verdict> verdicts(estimators.size());

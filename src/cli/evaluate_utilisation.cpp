@@ -9,6 +9,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "gpumem_datasets/datasets.hpp"
+#include "progress.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {
@@ -25,7 +26,7 @@ constexpr std::array<std::optional<double> datasets::Counters::*, 5> kMeasured =
     &datasets::Counters::smact, &datasets::Counters::smocc, &datasets::Counters::gract,
     &datasets::Counters::gpu_utilisation, &datasets::Counters::fp32};
 
-/// What one estimator says of one run.
+/// What one estimator says about one run.
 struct Said {
   const MeasuredRun* run = nullptr;
   Result<UtilisationEstimate> estimate;
@@ -187,7 +188,9 @@ Result<std::vector<UtilisationVerdict>> judge_all(const EvaluateOptions& options
   if (verdicts.empty()) return utilisation::make_utilisation_estimator(options.estimator).error();
   EstimatedJobs estimated_jobs;
   analysis::Analyses analyses;
+  Progress progress("estimating", "runs", chosen.size());
   for (const MeasuredRun* run : chosen) {
+    progress.step();
     const auto analysis = analyses.take(run->job);
     for (std::size_t index = 0; index < estimators.size(); ++index) {
       verdicts[index].said.push_back(ask(*estimators[index], *run, *analysis, estimated_jobs, options.gpu));

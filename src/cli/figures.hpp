@@ -1,4 +1,5 @@
-// Input: a figure. Output: its text, or the number as JSON prints it. Shared by the commands' reports.
+// Input: a figure.
+// Output: its text, or the number as JSON prints it. Shared by the commands' reports.
 #pragma once
 
 #include <array>

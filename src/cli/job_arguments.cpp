@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "gpumem/estimate/estimators.hpp"
+#include "gpumem/job/option_texts.hpp"
 #include "gpumem/summary/text.hpp"
 
 namespace gpumem::cli {
@@ -29,21 +30,25 @@ void take(const JobOption& option, JobRequest& request, const std::string& word)
   if (!taken) throw OptionRefused(taken.error());
 }
 
+std::string group_of(const JobOption& option) { return std::string(job::to_string(option.group)); }
+
 void add_flag(CLI::App& command, const JobOption& option, JobRequest& request) {
   const bool usual = job::default_text(option) == "true";
   const auto given = [&option, &request, usual](std::int64_t count) {
     take(option, request, (count > 0) != usual ? "true" : "false");
   };
   const std::string begin = usual ? "--no-" : "--";
-  const std::string help = (usual ? "not " : "") + job::help_text(option);
-  command.add_flag_function(begin + std::string(option.flag), given, help);
+  const std::string help = (usual ? "do not use " : "") + job::help_text(option);
+  command.add_flag_function(begin + std::string(option.flag), given, help)->group(group_of(option));
 }
 
-/// On where it stands alone, or what stands behind "=".
+/// "on" if it has no value, otherwise what comes after "=".
 void add_switch(CLI::App& command, const JobOption& option, JobRequest& request) {
   const auto held = std::make_shared<std::string>();
   const auto given = [&option, &request, held](const std::string& word) { take(option, request, word); };
-  command.add_flag("--" + std::string(option.flag), *held, job::help_text(option))->each(given);
+  command.add_flag("--" + std::string(option.flag), *held, job::help_text(option))
+      ->each(given)
+      ->group(group_of(option));
 }
 
 /// The switch of this name on a command line that takes this word. Null: there is none.
@@ -59,7 +64,7 @@ void add_value(CLI::App& command, const JobOption& option, JobRequest& request) 
   const auto given = [&option, &request](const std::string& word) { take(option, request, word); };
   CLI::Option* added =
       command.add_option_function<std::string>("--" + std::string(option.flag), given, job::help_text(option));
-  added->type_name(std::string(option.value));
+  added->type_name(std::string(option.value))->group(group_of(option));
   if (const std::string usual = job::default_text(option); !usual.empty()) added->default_str(usual);
   if (option.place.type == OptionType::whole_number) added->transform(whole_number());
   if (option.repeats) added->delimiter(',')->multi_option_policy(CLI::MultiOptionPolicy::Join);
@@ -116,6 +121,10 @@ std::string estimator_names() {
   return names + "all";
 }
 
-void name_estimators(CLI::App& command) { command.get_option("--estimator")->description(estimator_names()); }
+void name_estimators(CLI::App& command, Estimators which) {
+  std::string names = estimator_names();
+  if (which == Estimators::one) names.resize(names.rfind(", "));  // without "all"
+  command.get_option("--estimator")->description(names);
+}
 
 }  // namespace gpumem::cli

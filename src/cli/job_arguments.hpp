@@ -1,8 +1,10 @@
-// Enters: a command. Leaves: the options of a job (gpumem/job/job_options.hpp) among its options, each of which writes
-// into a JobRequest while the words of the command line are parsed.
+// Input: a command.
+// Output: the options of a job (gpumem/job/job_options.hpp), added to the command's options. Each writes into a
+// JobRequest while the command line is parsed.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 #include <stdexcept>
@@ -26,7 +28,7 @@ struct OptionRefused : std::runtime_error {
 [[nodiscard]] const CLI::Validator& whole_number();
 
 /// The words of a command line, where a switch and a choice behind it are one word: "--checkpointing every:2" as
-/// "--checkpointing=every:2". CLI11 takes a flag's value in that form alone.
+/// "--checkpointing=every:2". CLI11 takes a flag's value in that form only.
 [[nodiscard]] std::vector<std::string> with_switches_joined(std::span<const char* const> arguments);
 
 /// The words of a command line, those of the user's own command apart.
@@ -35,7 +37,7 @@ struct CutWords {
   std::vector<std::string> theirs;
 };
 
-/// "gpumem run --memory 2GiB -- python3 train.py": what stands behind the first "--" of `run` is the user's. Other
+/// "gpumem run --memory 2GiB -- python3 train.py": what comes after the first "--" of `run` is the user's. Other
 /// commands keep all words.
 [[nodiscard]] CutWords cut_command(std::span<const char* const> arguments);
 
@@ -45,7 +47,8 @@ void add_job_options(CLI::App& command, job::JobRequest& request, std::initializ
 
 /// The estimators of memory, as words: "replay, ..., all".
 [[nodiscard]] std::string estimator_names();
-/// The option --estimator that is already there takes these.
-void name_estimators(CLI::App& command);
+enum class Estimators : std::uint8_t { any, one };
+/// The option --estimator that is already there takes these; `one`: not "all" of them at once.
+void name_estimators(CLI::App& command, Estimators which = Estimators::any);
 
 }  // namespace gpumem::cli

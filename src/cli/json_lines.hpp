@@ -1,4 +1,5 @@
-// Enters: a file of JSON objects, one a line. Leaves: an answer to each on standard output, one a line and in order.
+// Input: a file of JSON objects, one a line.
+// Output: an answer to each on standard output, one a line and in order.
 #pragma once
 
 #include <cstdint>

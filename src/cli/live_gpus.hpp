@@ -1,5 +1,5 @@
-// Enters: nothing. Leaves: a way to read this machine's GPUs again and again through one open driver, as the launcher
-// takes it.
+// Output: a function that reads this machine's GPUs again and again through one open driver, in the form that the
+// launcher takes.
 #pragma once
 
 #include "site.hpp"

@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 using ml::ImportedModel;
 
-/// What stands where the model is to go.
+/// What is in the place of the new model.
 enum class TargetFolder : std::uint8_t { free, same, taken };
 
 TargetFolder target_of(const fs::path& folder, const std::string& config, const std::string& weights) {

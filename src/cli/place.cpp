@@ -1,5 +1,6 @@
+#include <unistd.h>
+
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <filesystem>
 
@@ -9,6 +10,7 @@
 #include "gpumem/parallel/layout.hpp"
 #include "placed_job.hpp"
 #include "report.hpp"
+#include "server_table.hpp"
 
 namespace gpumem::cli {
 
@@ -64,7 +66,7 @@ core::Result<Job> job_of(const PlaceOptions& options) {
   } else {
     job.request.summary = options.job;
     if (job.request.training.batch_size == 0 && options.request.estimator != kNoEstimator) {
-      return wrong_usage("a summary tells no batch size: give it with --batch");
+      return wrong_usage("a summary has no batch size: give it with --batch");
     }
   }
   if (job.policy.empty()) job.policy = "magm";
@@ -119,7 +121,7 @@ std::string beyond_one_server(const Placing& placing) {
          std::to_string(gpus) + ")\n";
 }
 
-/// The job's SM activity alone, on the kind of GPU that it keeps busiest.
+/// The job's SM activity without other jobs, on the kind of GPU that it keeps busiest.
 core::Result<std::optional<double>> most_smact(const Job& job, const place::Server& server,
                                                EstimatedJobs& estimated_jobs) {
   std::optional<double> most;
@@ -137,50 +139,9 @@ core::Result<std::optional<double>> most_smact(const Job& job, const place::Serv
   return most;
 }
 
-/// An id out of a file, fit for a terminal.
-std::string shown(std::string_view id) {
-  const std::string text = core::quoted(id);
-  return text.substr(1, text.size() - 2);
-}
-
-std::string jobs_on(const ServerGpu& gpu) {
-  std::string text;
-  for (const place::PlacedJob& job : gpu.jobs) text += (text.empty() ? "" : ", ") + shown(job.id);
-  return text;
-}
-
 /// The server as it was decided on, the GPUs that are given marked.
-std::string server_table(const Placing& placing) {
-  std::vector<std::array<std::string, 8>> rows = {
-      {"GPU", "profile", "total", "used", "set aside", "free", "SM activity", "jobs"}};
-  for (std::size_t index = 0; index < placing.server.gpus.size(); ++index) {
-    const ServerGpu& gpu = placing.server.gpus[index];
-    const auto& given = placing.decision.gpus;
-    const bool here = std::find(given.begin(), given.end(), index) != given.end();
-    const std::string jobs = jobs_on(gpu);
-    rows.push_back({shown(gpu.id), gpu.profile.empty() ? "-" : shown(gpu.profile), core::to_string(gpu.total),
-                    core::to_string(gpu.used), core::to_string(gpu.set_aside()), core::to_string(gpu.free()),
-                    percent(gpu.smact), jobs + (here ? (jobs.empty() ? "<- " : " <- ") + shown(placing.job.id) : "")});
-  }
-  std::array<std::size_t, 8> widths{};
-  for (const auto& row : rows) {
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      widths[column] = std::max(widths[column], row[column].size());
-    }
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line;
-    for (std::size_t column = 0; column < row.size(); ++column) {
-      const bool number = column >= 2 && column <= 6;
-      const std::string space(widths[column] - row[column].size(), ' ');
-      line += number ? space + row[column] : row[column] + space;
-      if (column + 1 < row.size()) line += "   ";
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
+std::string decided_table(const Placing& placing, const Terminal& terminal) {
+  return server_table(placing.server, {placing.decision.gpus, placing.job.id}, terminal);
 }
 
 std::string need_line(const Placing& placing) {
@@ -195,15 +156,15 @@ std::string need_line(const Placing& placing) {
   if (answer.estimate->coverage.layers_unknown > 0) text += "a lower bound: layers have unknown classes\n";
   if (!answer.estimate->leaves_out.empty()) text += "a lower bound: without " + answer.estimate->leaves_out + "\n";
   if (!answer.estimate->out_of_domain.empty())
-    text += "not to be trusted: unlike the jobs that the model was trained on\n";
+    text += "do not trust this: the job is unlike the jobs that the model was trained on\n";
   return text + assumed_text(*answer.estimate);
 }
 
 std::string policy_line(const Placing& placing) {
-  std::string text = "policy " + std::string(placing.policy.name()) + ": beside other jobs where " +
-                     core::to_string(placing.conditions.free_floor) + " are free";
+  std::string text = "policy " + std::string(placing.policy.name()) + ": next to other jobs with at least " +
+                     core::to_string(placing.conditions.free_floor) + " free";
   if (placing.policy.name() == "exclusive" || placing.request.exclusive) {
-    text = "policy " + std::string(placing.policy.name()) + ": on idle GPUs, alone";
+    text = "policy " + std::string(placing.policy.name()) + ": on idle GPUs, without other jobs";
   }
   if (placing.conditions.smact_cap) text += ", SM activity below " + percent(*placing.conditions.smact_cap);
   if (placing.conditions.smact_together) text += ", together below it while a GPU is left";
@@ -211,12 +172,12 @@ std::string policy_line(const Placing& placing) {
   return text + "\n";
 }
 
-std::string to_text(const Placing& placing) {
+std::string to_text(const Placing& placing, const Terminal& terminal) {
   std::string text = placing.needs.empty() ? "" : headline(placing.needs.front().estimated_job);
   text += need_line(placing);
-  if (placing.smact) text += "SM activity " + percent(*placing.smact) + " alone\n";
-  text += policy_line(placing) + "\n" + server_table(placing) + "\n";
-  return text + shown(placing.job.id) + ": " +
+  if (placing.smact) text += "SM activity " + percent(*placing.smact) + " by itself\n";
+  text += policy_line(placing) + "\n" + decided_table(placing, terminal) + "\n";
+  return text + printable_id(placing.job.id) + ": " +
          place::explain(placing.decision, placing.request, placing.server, placing.conditions) + "\n" +
          beyond_one_server(placing);
 }
@@ -288,7 +249,7 @@ int answer(Placing& placing, const PlaceOptions& options) {
   if (!placing.needs.empty()) print_warnings(placing.needs.front().estimated_job);
   const std::string text = options.json
                                ? placing_json(placing).dump(2, ' ', false, Json::error_handler_t::replace) + "\n"
-                               : to_text(placing);
+                               : to_text(placing, terminal_of(STDOUT_FILENO));
   std::fwrite(text.data(), 1, text.size(), stdout);
   return exit_code_of(placing.decision);
 }

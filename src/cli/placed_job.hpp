@@ -1,5 +1,6 @@
-// Enters: what a user says of a job that is to be placed. Leaves: what both commands that place one make of it: a .rad
-// file, the kinds of GPUs of a server, the job's SM activity. Units: shares from 0 to 1.
+// Input: what a user says about a job that will be placed.
+// Output: what both commands that place a job need: a .rad file, the kinds of GPUs of a server, the job's SM activity.
+// Units: shares from 0 to 1.
 #pragma once
 
 #include <optional>
@@ -12,7 +13,7 @@
 
 namespace gpumem::cli {
 
-/// What the options say of a job, as far as a .rad file may say it in their place.
+/// What the options say about a job, as far as a .rad file may say it in their place.
 struct RadOptions {
   JobRequest& request;
   std::string& policy;
@@ -29,7 +30,7 @@ struct RadOptions {
 inline constexpr const char* kEstimateSmact = "estimate";
 /// The share that was told; nothing: none was, or it is to be estimated. Errors: invalid_argument.
 [[nodiscard]] core::Result<std::optional<double>> told_smact(const std::string& text);
-/// The SM activity that the job is expected to have alone on its GPU. Errors: those of the estimator.
+/// The SM activity that the job is expected to have with a GPU to itself. Errors: those of the estimator.
 [[nodiscard]] core::Result<double> estimated_smact(const EstimatedJob& estimated_job);
 
 }  // namespace gpumem::cli

@@ -21,13 +21,16 @@ std::string policy_names() {
 
 void add_placement_options(CLI::App& command, PlacementOptions& options) {
   command.add_option("--policy", options.policy, policy_names() + "; CARMA's names work too");
-  command.add_option("--margin", options.margin, "memory beyond what is expected, or upper: the estimate's own")
+  command
+      .add_option("--margin", options.margin, "memory beyond what is expected, or upper: the estimate's upper bound")
       ->capture_default_str();
-  command.add_option("--smact-cap", options.smact_cap, "no job to a GPU with this SM activity or more, or none")
+  command
+      .add_option("--smact-cap", options.smact_cap,
+                  "no further job on a GPU with this SM activity or more; none: no limit")
       ->capture_default_str();
-  command.add_option("--free-floor", options.free_floor, "no job beside others where less memory is free")
+  command.add_option("--free-floor", options.free_floor, "no further job on a GPU with less free memory than this")
       ->capture_default_str();
-  command.add_flag("--idle-first", options.idle_first, "idle GPUs before any that has a job, as CARMA's server does");
+  command.add_flag("--idle-first", options.idle_first, "prefer idle GPUs, as CARMA's server does");
 }
 
 void add_place(CLI::App& command, PlaceOptions& options) {
@@ -38,24 +41,23 @@ void add_place(CLI::App& command, PlaceOptions& options) {
       ->required();
   command.add_option("--window", options.window, "how long a live server's SM activity is watched")
       ->capture_default_str();
-  command
-      .add_option("--gpus", options.gpus, "GPUs, all or nothing; default: as the layout or the .rad file says, or 1")
+  command.add_option("--gpus", options.gpus, "GPUs, all or nothing; default: from the layout or the .rad file, or 1")
       ->transform(whole_number());
   command.add_flag("--exclusive", options.exclusive, "only idle GPUs");
-  command.add_option("--turn", options.turn, "round-robin: the GPU to begin with, counted from 0")
+  command.add_option("--turn", options.turn, "round-robin: the first GPU to try, counted from 0")
       ->transform(whole_number());
   command.add_option("--id", options.id, "the job's name in the answer; default: the file's");
   command
       .add_option("--smact", options.smact,
-                  "the job's own SM activity, which counts with that of the jobs there: none, estimate, or a share")
+                  "the job's own SM activity, added to that of the jobs there: none, estimate, or a share")
       ->capture_default_str();
   add_placement_options(command, options.placing);
   add_job_options(command, options.request);
-  name_estimators(command);
-  command.get_option("--batch")->description("the batch size; default: as the .rad file says");
+  name_estimators(command, Estimators::one);
+  command.get_option("--batch")->description("the batch size; default: from the .rad file");
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
-      "--estimator none places without an estimate; --gpu is the kind of GPUs that the server names no profile of.\n"
+      "--estimator none places without an estimate; --gpu is the kind of GPUs without a profile in the server's file.\n"
       "A server: {\"format\": \"gpumem-server\", \"version\": 1, \"gpus\": [{\"id\": \"0\", \"profile\": "
       "\"a100-40gb\",\n"
       "\"used_mib\": 13312, \"smact\": 0.41, \"jobs\": [{\"id\": \"resnet50\", \"memory_mib\": 12288}]}]}\n"
@@ -66,12 +68,15 @@ void add_server(CLI::App& command, ServerOptions& options) {
   command.add_option("--window", options.window, "how long SM activity is watched, such as 60s or 500ms")
       ->capture_default_str();
   CLI::Option* const watch = command.add_flag("--watch", options.watch, "print a line a second, for people");
-  command.add_option("--lines", options.lines, "with --watch: so many lines")->transform(whole_number())->needs(watch);
-  command.add_flag("--json", options.json, "print one JSON object, as without it")->excludes(watch);
+  command.add_option("--lines", options.lines, "with --watch: stop after this many lines")
+      ->transform(whole_number())
+      ->needs(watch);
+  command.add_flag("--json", options.json, "print one JSON object, as without a terminal")->excludes(watch);
   command.footer(
-      "Prints what 'gpumem place --server' reads. Needs NVIDIA's driver, or the library named in GPUMEM_NVML.\n"
-      "SM activity is NVML's GPM figure where the GPU has it (Hopper and later), else nvidia-smi's utilisation: the\n"
-      "share of time with any kernel, which is at least as high; \"smact_source\" says which.");
+      "Prints what 'gpumem place --server' reads; in a terminal a table, unless with --json. Needs NVIDIA's driver,\n"
+      "or the library named in GPUMEM_NVML. SM activity is NVML's GPM figure on Hopper and later, otherwise\n"
+      "nvidia-smi's utilisation: the share of time with any kernel, which is at least as high. \"smact_source\" says\n"
+      "which.");
 }
 
 void add_simulate(CLI::App& command, SimulateOptions& options) {
@@ -81,32 +86,35 @@ void add_simulate(CLI::App& command, SimulateOptions& options) {
   command
       .add_option("--estimator", options.estimator,
                   "none, true (what the jobs really need), a column of estimates in the trace (horus, ...), or an "
-                  "estimator of gpumem's where the trace names summaries")
+                  "estimator of gpumem's if the trace names summaries")
       ->capture_default_str();
-  command.add_option("--margin", options.margin, "beyond the estimate: 2GiB, 1.15x, or upper (its own upper figure)")
+  command
+      .add_option("--margin", options.margin,
+                  "memory beyond the estimate: 2GiB, 1.15x, or upper (the estimate's upper bound)")
       ->capture_default_str();
   command.add_option("--sharing", options.sharing, "mps or streams")->capture_default_str();
   command.add_option("--recovery", options.recovery, "exclusive or growing")->capture_default_str();
-  command.add_option("--smact-cap", options.smact_cap,
-                     "no job to a GPU at this SM activity (0.8), or none; round-robin: none");
+  command.add_option(
+      "--smact-cap", options.smact_cap,
+      "no further job on a GPU with this SM activity, or none: no limit (default 0.8; round-robin: none)");
   command.add_option("--free-floor", options.free_floor,
-                     "nor to one with less free memory; 5GiB without an estimate, else 0; round-robin: 0");
-  command.add_flag("--no-idle-first", options.no_idle_first, "idle GPUs as the policy ranks them, not before others");
+                     "no further job on a GPU with less free memory (default 5GiB without an estimate, otherwise 0)");
+  command.add_flag("--no-idle-first", options.no_idle_first, "do not prefer idle GPUs");
   command.add_option("--window", options.window_s, "seconds from one placement to the next")->capture_default_str();
-  command.add_option("--ramp", options.ramp_s, "seconds in which a job grows to what it needs, on average")
+  command.add_option("--ramp", options.ramp_s, "mean seconds until a job has grown to its full memory")
       ->capture_default_str();
-  command.add_option("--smact", options.smact, "SM activity of jobs for which the trace has none")
+  command.add_option("--smact", options.smact, "SM activity of jobs without one in the trace")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 1.0));
+      ->check(CLI::Range(0.0, 1.0).description(""));
   command
       .add_option("--missing-duration", options.missing_duration,
-                  "of jobs for which the trace has none: median, skip, or seconds")
+                  "duration of jobs without one in the trace: median, skip, or seconds")
       ->capture_default_str();
   command.add_option("--idle-watts", options.idle_watts, "power of an idle GPU; known for the A100");
   command.add_option("--peak-watts", options.peak_watts, "power of a GPU at full SM activity");
-  command.add_option("--seed", options.seed, "of what is drawn: how fast each job grows")->capture_default_str();
+  command.add_option("--seed", options.seed, "seed of the random part: how fast each job grows")->capture_default_str();
   command.add_flag("--json", options.json, "print one JSON object");
-  command.add_option("-o,--out", options.out, "write a picture of it, SVG");
+  command.add_option("-o,--out", options.out, "write a picture (SVG)");
   command.footer(
       "A trace: arrival_s,task,gpus,duration_s,measured_mib and one job a row. gpumem/place/trace.hpp says what else "
       "it\n"

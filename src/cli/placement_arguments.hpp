@@ -1,5 +1,5 @@
-// Enters: the commands that place jobs: place, server, simulate, and run with its queue. Leaves: their options, added
-// to what parses them.
+// Input: the commands that place jobs: place, server, simulate, and run with its queue.
+// Output: their options, added to the parser.
 #pragma once
 
 #include <CLI/CLI.hpp>

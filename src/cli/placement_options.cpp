@@ -55,7 +55,7 @@ core::Result<double> share_from(const std::string& text, std::string_view option
 core::Result<std::int64_t> gpus_to_place(std::int64_t layout, const std::optional<std::int64_t>& said) {
   if (layout == 1) return said.value_or(1);
   if (!said || *said == layout) return layout;
-  return wrong_usage("the job is to get " + std::to_string(*said) + " GPUs, and its layout has " +
+  return wrong_usage("the job asks for " + std::to_string(*said) + " GPUs, and its layout has " +
                      std::to_string(layout) + "; leave --gpus out, or change --data-parallel");
 }
 

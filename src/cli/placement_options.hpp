@@ -1,5 +1,5 @@
-// Enters: how a user says which policy places jobs, and under which conditions. Leaves: what place/ takes. Shared by
-// the commands that place.
+// Input: the words for the policy that places jobs, and for its conditions.
+// Output: the values that place/ takes. The commands that place share this.
 #pragma once
 
 #include <cstdint>

@@ -70,25 +70,34 @@ void add_ranks(std::string& text, std::string_view kind, std::int64_t ranks) {
   if (ranks > 1) text += (text.empty() ? "" : ", ") + std::string(kind) + " " + std::to_string(ranks);
 }
 
-std::string row(std::size_t number, const PlannedLayout& layout, const GpuProfile& gpu, std::size_t width) {
-  constexpr std::size_t kFigure = 11;
-  std::string text = padded(std::to_string(number), 3, true) + "  " + padded(layout.framework->name, 11, false) +
-                     padded(layout_text(layout.job), width, false);
-  for (const core::Bytes bytes : {layout.memory.expected, layout.memory.upper, headroom(layout, gpu)}) {
-    text += padded(core::to_string(bytes), kFigure, true);
+std::string layouts_table(const LayoutPlan& plan, const GpuProfile& gpu, const Terminal& terminal) {
+  const bool tokens = !plan.layouts.empty() && plan.layouts.front().tokens > 0.0;
+  Table table({{.title = "#", .right = true},
+               {.title = "framework"},
+               {.title = "layout"},
+               {.title = "memory", .right = true},
+               {.title = "up to", .right = true},
+               {.title = "headroom", .right = true},
+               {.title = "step", .right = true},
+               {.title = tokens ? "tokens/s/GPU" : "samples/s", .right = true},
+               {.title = "of " + core::to_string(gpu.capacity()), .gauge = true, .below = true}});
+  for (std::size_t at = 0; at < plan.layouts.size(); ++at) {
+    const PlannedLayout& layout = plan.layouts[at];
+    table.add({std::to_string(at + 1), layout.framework->name, layout_text(layout.job), layout.memory.expected,
+               layout.memory.upper, headroom(layout, gpu), text_of("%.3g s", layout.step),
+               layout.tokens > 0.0 ? text_of("%.0f", layout.tokens) : text_of("%.3g", layout.samples)},
+              gauge_of(layout.memory, gpu));
   }
-  text += padded(text_of("%.3g s", layout.step), kFigure, true);
-  text += padded(layout.tokens > 0.0 ? text_of("%.0f", layout.tokens) : text_of("%.3g", layout.samples), 14, true);
-  return text + "\n";
+  return table.text(terminal);
 }
 
 std::string counts(const LayoutPlan& plan) {
   const std::int64_t fitting = static_cast<std::int64_t>(plan.layouts.size());
   const std::int64_t too_large = plan.candidates - plan.slower - fitting;
-  std::string text = core::with_separators(plan.candidates) + " layouts can be: ";
+  std::string text = core::with_separators(plan.candidates) + " layouts are possible: ";
   text += too_large == 0 ? "all of the fastest fit"
                          : core::with_separators(too_large) + " that would be as fast or faster do not fit";
-  if (plan.slower > 0) text += ", " + core::with_separators(plan.slower) + " slower ones were not looked at";
+  if (plan.slower > 0) text += ", " + core::with_separators(plan.slower) + " slower ones were not tried";
   return text + "\n";
 }
 
@@ -128,18 +137,12 @@ Json to_json(const EstimatedJob& estimated_job, const LayoutPlan& plan, const se
   return json;
 }
 
-std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, std::int64_t global_batch, std::size_t settings) {
-  std::size_t width = std::string_view("layout").size();
-  for (const PlannedLayout& layout : plan.layouts) width = std::max(width, layout_text(layout.job).size());
+std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, const PlanShown& shown) {
+  const std::int64_t batch = shown.global_batch;
   std::string text = core::with_separators(plan.gpus) + (plan.gpus == 1 ? " GPU" : " GPUs") + ", " +
-                     core::with_separators(global_batch) + (global_batch == 1 ? " sample" : " samples") + " a step\n" +
-                     counts(plan) + "\n  #  " + padded("framework", 11, false) + padded("layout", width, false) +
-                     padded("memory", 11, true) + padded("up to", 11, true) + padded("headroom", 11, true) +
-                     padded("step", 11, true);
-  const bool tokens = !plan.layouts.empty() && plan.layouts.front().tokens > 0.0;
-  text += padded(tokens ? "tokens/s/GPU" : "samples/s", 14, true) + "\n";
-  for (std::size_t at = 0; at < plan.layouts.size(); ++at) text += row(at + 1, plan.layouts[at], gpu, width);
-  for (std::size_t at = 0; at < std::min(settings, plan.layouts.size()); ++at) {
+                     core::with_separators(batch) + (batch == 1 ? " sample" : " samples") + " a step\n" + counts(plan) +
+                     "\n" + layouts_table(plan, gpu, shown.terminal);
+  for (std::size_t at = 0; at < std::min(shown.settings, plan.layouts.size()); ++at) {
     const PlannedLayout& layout = plan.layouts[at];
     text += "\nlayout " + std::to_string(at + 1) + " as " + std::string(layout.framework->settings) + ":\n" +
             search::settings_of(plan, layout);
@@ -152,9 +155,9 @@ std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, std::int64_t 
 Error no_layout(const LayoutPlan& plan, const EstimatedJob& estimated_job) {
   const std::string gpus = core::with_separators(plan.gpus) + " of " + estimated_job.gpu->name;
   std::string message = plan.candidates == 0
-                            ? "there is no layout on " + gpus
+                            ? "no layout is possible on " + gpus
                             : "no layout on " + gpus + " is known to fit: " + core::with_separators(plan.candidates) +
-                                  " can be, and none of them fits";
+                                  " are possible, and none of them fits";
   const auto most = std::max_element(plan.refused.begin(), plan.refused.end(),
                                      [](const auto& left, const auto& right) { return left.second < right.second; });
   if (most == plan.refused.end())

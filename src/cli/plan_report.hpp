@@ -1,4 +1,5 @@
-// Enters: the layouts that a search found. Leaves: what people read (a table) and what programs read (JSON, schema 1).
+// Input: the layouts that a search found.
+// Output: a table for people and JSON (schema 1) for programs.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -6,6 +7,7 @@
 
 #include "estimated_jobs.hpp"
 #include "gpumem/search/find_layouts.hpp"
+#include "terminal.hpp"
 
 namespace gpumem::cli {
 
@@ -16,9 +18,14 @@ namespace gpumem::cli {
 /// "tensor 8, data 8 (fsdp2), micro-batch 1 x 64, checkpointing full".
 [[nodiscard]] std::string layout_text(const model::TrainingJob& job);
 
-/// The table of layouts, the settings of the first `settings` of them, and what is assumed.
-[[nodiscard]] std::string to_text(const search::LayoutPlan& plan, const GpuProfile& gpu, std::int64_t global_batch,
-                                  std::size_t settings);
+/// What is shown of a plan: the settings of so many of its layouts, and where it is printed.
+struct PlanShown {
+  std::int64_t global_batch = 1;
+  std::size_t settings = 1;
+  Terminal terminal = {};
+};
+/// The table of layouts, the settings of the first of them, and what is assumed.
+[[nodiscard]] std::string to_text(const search::LayoutPlan& plan, const GpuProfile& gpu, const PlanShown& shown);
 
 /// What is said where no layout fits.
 [[nodiscard]] Error no_layout(const search::LayoutPlan& plan, const EstimatedJob& estimated_job);

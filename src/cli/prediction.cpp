@@ -35,7 +35,7 @@ Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure fi
     return Error{ErrorCode::missing_information, "this estimator does not tell " + name + " memory", {}};
   }
   // The range is of the whole estimate; what the figure leaves out, it leaves out at both ends. Communicators are on
-  // the device alone.
+  // only the device.
   const double moved = told->mib() - estimate->expected.mib();
   const bool on_device = figure == datasets::Figure::device || figure == datasets::Figure::growth;
   const double below = on_device ? 0.0 : estimate->communicators.below.mib();
@@ -58,7 +58,7 @@ Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure fi
 
 namespace {
 
-/// The tasks with those of one summary beside each other, and of these those that are recorded alike.
+/// The tasks with those of one summary side by side, and of these those that are recorded alike.
 std::vector<PredictionTask*> by_summary(std::vector<PredictionTask>& tasks) {
   std::unordered_map<const ModelGraph*, std::size_t> numbers;
   const auto place_of = [&](const PredictionTask* task) {

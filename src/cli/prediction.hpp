@@ -1,5 +1,6 @@
-// Enters: a measured run, an estimator and a GPU. Leaves: Prediction, what the estimator says of the figure that was
-// measured. Units: MiB.
+// Input: a measured run, an estimator and a GPU.
+// Output: Prediction: what the estimator says about the measured figure.
+// Units: MiB.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@
 
 namespace gpumem::cli {
 
-/// What one estimator says of one run, in terms of the figure that was measured.
+/// What one estimator says about one run, in terms of the figure that was measured.
 struct Prediction {
   const datasets::MeasuredRun* run = nullptr;
   double expected_mib = 0.0;
@@ -41,7 +42,7 @@ struct Prediction {
                                          analysis::Analysis& analysis);
 
 /// A run, the figure of it that is asked for, and the GPU that it is asked of, or why there is none; then what each
-/// estimator says of it.
+/// estimator says about it.
 struct PredictionTask {
   const datasets::MeasuredRun* run = nullptr;
   datasets::Figure figure = datasets::Figure::device;
@@ -54,7 +55,7 @@ struct PredictionTask {
 void predict_all(std::vector<PredictionTask>& tasks, const std::vector<const Estimator*>& estimators, unsigned threads,
                  const std::function<void()>& progress);
 
-/// The prediction beside what was measured.
+/// The prediction and what was measured.
 [[nodiscard]] datasets::Judged judged(const Prediction& prediction);
 
 }  // namespace gpumem::cli

@@ -1,7 +1,7 @@
 #include <pwd.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <map>
 
@@ -100,7 +100,7 @@ std::vector<Row> rows_of(const launcher::Ledger& ledger, const Result<launcher::
     row.promised = entry->asked.memory;
     row.why = row.stopped         ? why_stopped(*entry)
               : before == nullptr ? why_head_waits(*entry, gpus, ledger)
-                                  : "behind " + before->shown_id();
+                                  : "after " + before->shown_id();
     if (!row.stopped) before = entry;
     rows.push_back(std::move(row));
   }
@@ -129,37 +129,26 @@ Json to_json(const Row& row) {
           {"why", row.why.empty() ? Json(nullptr) : Json(row.why)}};
 }
 
-std::string memory_text(const std::optional<Bytes>& bytes) { return bytes ? core::to_string(*bytes) : "-"; }
-
-std::string to_text(const std::vector<Row>& rows, const Result<launcher::Gpus>& gpus) {
-  constexpr std::size_t kColumns = 7;
-  using Cells = std::array<std::string, kColumns>;
-  std::vector<Cells> table = {{"job", "user", "state", "for", "GPUs", "promised", "seen"}};
+std::string to_text(const std::vector<Row>& rows, const Result<launcher::Gpus>& gpus, const Terminal& terminal) {
+  Table table({{.title = "job"},
+               {.title = "user"},
+               {.title = "state"},
+               {.title = "for", .right = true},
+               {.title = "GPUs"},
+               {.title = "promised", .right = true},
+               {.title = "seen", .right = true},
+               {}});
   for (const Row& row : rows) {
     std::string names;
     for (const std::string& gpu : row.gpus) names += (names.empty() ? "" : ", ") + short_name(gpu, gpus);
     const bool runs = row.entry->holding.has_value();
     if (!runs) names = "asks for " + std::to_string(row.entry->asked.gpus);
-    table.push_back({row.entry->shown_id(), user_name(row.entry->user), row.state, duration(row.seconds), names,
-                     runs ? memory_text(row.promised) : "(" + memory_text(row.promised) + ")",
-                     runs ? memory_text(row.seen) : ""});
+    Cell promised = row.promised;
+    promised.enclosed = !runs;
+    table.add({row.entry->shown_id(), user_name(row.entry->user), row.state, duration(row.seconds), names, promised,
+               runs ? Cell(row.seen) : Cell(""), row.why});
   }
-  std::array<std::size_t, kColumns> widths{};
-  for (const Cells& cells : table) {
-    for (std::size_t at = 0; at < kColumns; ++at) widths[at] = std::max(widths[at], cells[at].size());
-  }
-  std::string text;
-  for (std::size_t line = 0; line < table.size(); ++line) {
-    std::string shown_line;
-    for (std::size_t at = 0; at < kColumns; ++at) {
-      constexpr std::size_t kNumbers = 5;
-      shown_line += padded(table[line][at], widths[at], at >= kNumbers) + "   ";
-    }
-    if (line > 0) shown_line += rows[line - 1].why;
-    shown_line.erase(shown_line.find_last_not_of(' ') + 1);
-    text += shown_line + "\n";
-  }
-  return text;
+  return table.text(terminal);
 }
 
 }  // namespace
@@ -181,7 +170,8 @@ int run_queue(const QueueOptions& options) {
     for (const Row& row : rows) json["jobs"].push_back(to_json(row));
     text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
   } else {
-    text = rows.empty() ? "nobody waits and nothing runs (" + *directory + ")\n" : to_text(rows, gpus);
+    text =
+        rows.empty() ? "no job waits or runs (" + *directory + ")\n" : to_text(rows, gpus, terminal_of(STDOUT_FILENO));
   }
   std::fwrite(text.data(), 1, text.size(), stdout);
   return 0;

@@ -8,7 +8,7 @@ namespace {
 
 void add_queue_directory(CLI::App& command, std::string& directory) {
   command.add_option("--directory", directory,
-                     "of the queue; default: GPUMEM_QUEUE, /var/lib/gpumem/queue, or one of your own");
+                     "the queue's directory; default: GPUMEM_QUEUE, /var/lib/gpumem/queue, or one of your own");
 }
 
 /// Where the estimate is from: one of these at most.
@@ -31,29 +31,32 @@ void add_sources(CLI::App& command, RunOptions& options) {
 
 void add_run(CLI::App& command, RunOptions& options) {
   add_sources(command, options);
-  command.add_option("--gpus", options.gpus, "GPUs, all or nothing; default: as the .rad file says, or 1")
+  command.add_option("--gpus", options.gpus, "GPUs, all or nothing; default: from the .rad file, or 1")
       ->transform(whole_number());
-  command.add_flag("--exclusive", options.exclusive, "only idle GPUs, and nobody beside it");
+  command.add_flag("--exclusive", options.exclusive, "only idle GPUs, and no other job on them");
   command.add_option("--smact", options.smact, "its SM activity: estimate, a share from 0 to 1, or none")
       ->capture_default_str();
-  command.add_option("--recovery", options.recovery, "where it runs out of memory: again exclusive, or grow")
+  command
+      .add_option("--recovery", options.recovery,
+                  "when it runs out of memory: exclusive (run again with the GPUs to itself) or grow (ask for more)")
       ->capture_default_str();
-  command.add_option("--retries", options.retries, "how often it runs again for want of memory")
+  command.add_option("--retries", options.retries, "how often it runs again when it runs out of memory")
       ->transform(whole_number())
       ->capture_default_str();
-  command.add_option("--settle", options.settle_s, "without an estimate: seconds in which nobody joins it on its GPUs")
+  command
+      .add_option("--settle", options.settle_s,
+                  "without an estimate: seconds before another job may join it on its GPUs")
       ->capture_default_str()
-      ->check(CLI::Range(0.0, 86400.0));
-  command.add_option("--name", options.name, "what the queue calls it; default: by the command");
-  command.add_flag("-q,--quiet", options.quiet, "say nothing but what is wrong");
+      ->check(CLI::Range(0.0, 86400.0).description(""));
+  command.add_option("--name", options.name, "its name in the queue; default: from the command");
+  command.add_flag("-q,--quiet", options.quiet, "print only errors");
   add_queue_directory(command, options.directory);
   add_job_options(command, options.request);
   command.footer(
-      "gpumem run [OPTIONS] -- COMMAND [ARGUMENTS]: waits for its turn on the GPUs of this machine, and runs the "
-      "command\n"
-      "there (CUDA_VISIBLE_DEVICES). Everybody's jobs share one queue, first come, first served; what was out of\n"
-      "memory goes first. Without an estimate it goes where --free-floor is free. The exit code is the command's, 128\n"
-      "and the number of the signal that ended it; 4 if no GPU could ever hold it.");
+      "gpumem run [OPTIONS] -- COMMAND [ARGUMENTS]: waits for its turn on the GPUs of this machine, and runs the\n"
+      "command there (CUDA_VISIBLE_DEVICES). Everybody's jobs share one queue, first come, first served; a job that\n"
+      "ran out of memory goes first. Without an estimate a job needs --free-floor of free memory. The exit code is\n"
+      "the command's, or 128 plus the number of the signal that ended it; 4 if no GPU could ever hold it.");
 }
 
 void add_queue(CLI::App& command, QueueOptions& options) {

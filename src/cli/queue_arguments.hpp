@@ -1,4 +1,5 @@
-// Enters: the commands of the queue: run, queue, cancel. Leaves: their options, added to what parses them.
+// Input: the commands of the queue: run, queue, cancel.
+// Output: their options, added to the parser.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -1,9 +1,12 @@
+#include <unistd.h>
+
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
 #include "report.hpp"
+#include "table.hpp"
 
 namespace gpumem::cli {
 
@@ -99,22 +102,18 @@ std::string count(std::int64_t number, const char* what) {
   return core::with_separators(number) + " " + what + (number == 1 ? "" : "s");
 }
 
-void print_figure(const char* name, std::int64_t bytes) {
-  std::printf("%-16s %12s  %s B\n", name, core::to_string(Bytes(bytes)).c_str(), core::with_separators(bytes).c_str());
-}
-
 void print_on_gpu(const Outcome& outcome) {
   const Target& target = *outcome.target;
   std::printf("\n%s on %s (%s): %s for tensors", outcome.fits() ? "fits" : "does not fit", target.gpu.name.c_str(),
               target.gpu.title.c_str(), core::to_string(Bytes(target.capacity)).c_str());
   if (target.context > 0) {
-    std::printf(" beside a context of %s\n", core::to_string(Bytes(target.context)).c_str());
+    std::printf(", in addition to a context of %s\n", core::to_string(Bytes(target.context)).c_str());
   } else {
-    std::printf("; the profile knows no context, which takes some of it\n");
+    std::printf("; the profile has no context, which takes some of it\n");
   }
   if (!outcome.fits()) {
     const auto event = static_cast<std::int64_t>(*outcome.on_target.ended_at);
-    std::printf("memory is out at event %s, a request of %s\n", core::with_separators(event + 1).c_str(),
+    std::printf("memory runs out at event %s, a request of %s\n", core::with_separators(event + 1).c_str(),
                 core::to_string(Bytes(outcome.trace.events[*outcome.on_target.ended_at].bytes)).c_str());
   } else if (outcome.on_target.retries > 0) {
     std::printf("but the cache had to be emptied %s, which slows the job down\n",
@@ -139,11 +138,16 @@ void print(const Outcome& outcome, const ReplayTraceOptions& options) {
               trace.cpu ? "a CPU" : ("GPU " + std::to_string(trace.device)).c_str(),
               count(static_cast<std::int64_t>(trace.events.size()), "event").c_str(),
               count(trace.allocations, "allocation").c_str());
-  print_figure("peak requested", outcome.unlimited.peak_requested);
-  print_figure("peak allocated", outcome.unlimited.peak_allocated);
-  print_figure("peak reserved", outcome.unlimited.peak_reserved);
-  if (trace.recorded_reserved) print_figure("(as recorded)", *trace.recorded_reserved);
-  std::printf("%-16s %12s\n", "peak segments", core::with_separators(outcome.unlimited.peak_segments).c_str());
+  Table table({{}, {.right = true}, {.right = true}});
+  const auto figure = [&table](const char* name, std::int64_t bytes) {
+    table.add({name, Bytes(bytes), core::with_separators(bytes) + " B"});
+  };
+  figure("peak requested", outcome.unlimited.peak_requested);
+  figure("peak allocated", outcome.unlimited.peak_allocated);
+  figure("peak reserved", outcome.unlimited.peak_reserved);
+  if (trace.recorded_reserved) figure("(as recorded)", *trace.recorded_reserved);
+  table.add({"peak segments", core::with_separators(outcome.unlimited.peak_segments), ""});
+  std::printf("%s", table.text(terminal_of(STDOUT_FILENO)).c_str());
   if (outcome.target) print_on_gpu(outcome);
   print_notes(trace);
 }

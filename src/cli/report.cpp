@@ -1,6 +1,7 @@
 #include "report.hpp"
 #include "figures.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -61,7 +62,7 @@ Json training_json(const EstimatedJob& estimated_job) {
   return json;
 }
 
-/// What of the job is not as a user has it who gives no options.
+/// What differs from a job without options.
 std::string unusual(const EstimatedJob& estimated_job) {
   const JobRequest asked = asked_of(estimated_job);
   std::string text;
@@ -75,82 +76,86 @@ std::string unusual(const EstimatedJob& estimated_job) {
 /// "once", "4 times".
 std::string times(std::int64_t count) { return count == 1 ? "once" : core::with_separators(count) + " times"; }
 
+/// The words in front of a line below a breakdown, as wide as the names of its parts.
+constexpr std::size_t kLabel = 12;
+std::string label(const char* words) { return padded(words, kLabel + 2, false); }
+
 std::string peak_line(const MemoryEstimate& estimate) {
   const estimate::PeakLayer& peak = *estimate.peak_layer;
-  std::string text = "  " + padded("peak", 14, false) + peak.phase;
+  std::string text = "  " + label("peak") + peak.phase;
   if (peak.step > 0) text += " of step " + std::to_string(peak.step);
   if (!peak.path.empty()) text += ", at " + peak.path + " (" + peak.class_name + ")";
   return text + "\n";
 }
 
+/// A column that shows estimates against the capacity of the GPU.
+Column of_gpu(const GpuProfile& gpu) {
+  return {.title = "of " + core::to_string(gpu.capacity()), .gauge = true, .below = true};
+}
+
 /// One line an estimator. An estimator without a published range shows none.
-std::string figures(const EstimatedJob& estimated_job) {
-  constexpr std::size_t kName = 24;
-  constexpr std::size_t kFigure = 12;
-  std::string text = padded("estimator", kName, false);
-  for (const char* title : {"expected", "lower", "upper", "allocated", "reserved", "device"})
-    text += padded(title, kFigure, true);
-  text += "   fits\n";
+std::string figures(const EstimatedJob& estimated_job, const Terminal& terminal) {
+  const GpuProfile& gpu = *estimated_job.gpu;
+  std::vector<Column> columns = {{.title = "estimator"}};
+  for (const char* title : {"expected", "lower", "upper", "allocated", "reserved", "device"}) {
+    columns.push_back({.title = title, .right = true});
+  }
+  columns.push_back({.title = "fits"});
+  columns.push_back(of_gpu(gpu));
+  Table table(std::move(columns));
+  bool ranged = false;
   for (const Answer& answer : estimated_job.answers) {
-    text += padded(answer.estimator, kName, false);
     if (!answer.estimate) {
-      text += "   " + core::to_string(answer.estimate.error()) + "\n";
+      table.add({answer.estimator, core::to_string(answer.estimate.error())});
       continue;
     }
     const MemoryEstimate& estimate = *answer.estimate;
-    const auto figure = [&](const std::optional<Bytes>& bytes) {
-      text += padded(bytes ? core::to_string(*bytes) : "-", kFigure, true);
-    };
-    figure(estimate.expected);
-    figure(estimate.ranged ? std::optional(estimate.lower) : std::nullopt);
-    figure(estimate.ranged ? std::optional(estimate.upper) : std::nullopt);
-    figure(estimate.allocated);
-    figure(estimate.reserved);
-    figure(estimate.device);
-    const bool unknown = estimate.lower_bound && estimate.upper <= estimated_job.gpu->capacity();
-    text += estimate.fits ? "   yes\n" : unknown ? "   unknown\n" : "   no\n";
+    ranged = ranged || estimate.ranged;
+    const bool unknown = estimate.lower_bound && estimate.upper <= gpu.capacity();
+    table.add({answer.estimator, estimate.expected, estimate.ranged ? std::optional(estimate.lower) : std::nullopt,
+               estimate.ranged ? std::optional(estimate.upper) : std::nullopt, estimate.allocated, estimate.reserved,
+               estimate.device, unknown && !estimate.fits ? Cell("unknown", Tone::doubtful) : fits_cell(estimate.fits)},
+              gauge_of(estimate, gpu));
   }
-  return text;
+  return table.text(terminal) + (terminal.shown && ranged ? gauge_legend(terminal) : "");
 }
 
 /// A classifier's bins, those that are at all likely.
-std::string bins(const Answer& answer) {
+std::string bins(const Answer& answer, const Terminal& terminal) {
   constexpr double kLeast = 0.001;
   const MemoryEstimate& estimate = *answer.estimate;
-  std::string text = "\n" + std::string(answer.estimator) + " (model " + estimate.provenance.weights + ") says\n";
+  Table table({{.title = "from", .right = true},
+               {.title = "to", .right = true},
+               {.title = "probability", .right = true},
+               {.gauge = true}},
+              2);
   for (const estimate::Bin& bin : estimate.bins) {
     if (bin.probability < kLeast) continue;
-    text += "  " + padded(core::to_string(bin.lower) + " to " + core::to_string(bin.upper), 26, false) +
-            percent(bin.probability, "%5.1f %%") + "\n";
+    table.add({bin.lower, bin.upper, percent(bin.probability, "%.1f %%")}, bar(bin.probability));
   }
-  return text;
+  return "\n" + std::string(answer.estimator) + " (model " + estimate.provenance.weights + ") says\n" +
+         table.text(terminal);
 }
 
 std::string out_of_domain(const Answer& answer) {
   const std::vector<std::string>& outside = answer.estimate->out_of_domain;
   if (outside.empty()) return {};
   const bool learned = !answer.estimate->provenance.weights.empty();
-  std::string text = "  not to be trusted: unlike the jobs that " +
-                     std::string(learned ? "the model was trained on" : "the formula is made for") + " in ";
+  std::string text = "  do not trust this: the job is unlike the jobs that " +
+                     std::string(learned ? "the model was trained on" : "the formula was made for") + " in ";
   for (const std::string& name : outside) text += (&name == &outside.front() ? "" : ", ") + name;
   return text + "\n";
 }
 
-std::string breakdown(const Answer& answer, bool terminal) {
-  constexpr double kBarWidth = 40.0;
+std::string breakdown(const Answer& answer, const Terminal& terminal) {
   const MemoryEstimate& estimate = *answer.estimate;
-  std::string text = "\n" + std::string(answer.estimator) + " is made of\n";
+  Table table({{.at_least = kLabel}, {.right = true}, {.right = true}, {.gauge = true}}, 2);
   for (const auto& part : estimate.breakdown.parts()) {
     if (part.bytes.count() == 0) continue;
-    const double share = static_cast<double>(part.bytes.count()) / static_cast<double>(estimate.expected.count());
-    text += "  " + padded(part.name, 14, false) + padded(core::to_string(part.bytes), 12, true) + "  " +
-            percent(share, "%5.1f %%");
-    if (terminal) {
-      text += "  ";
-      for (std::int64_t cell = 0; cell < std::lround(share * kBarWidth); ++cell) text += "█";
-    }
-    text += "\n";
+    const double share = share_of(part.bytes, estimate.expected);
+    table.add({part.name, part.bytes, percent(share, "%.1f %%")}, bar(share));
   }
+  std::string text = "\n" + std::string(answer.estimator) + " is made of\n" + table.text(terminal);
   if (estimate.peak_layer) text += peak_line(estimate);
   if (estimate.fits && estimate.retries > 0) {
     text += "  it fits because the allocator gives back its cache " + times(estimate.retries) +
@@ -158,7 +163,7 @@ std::string breakdown(const Answer& answer, bool terminal) {
   }
   if (!estimate.leaves_out.empty()) text += "  lower bound: without " + estimate.leaves_out + "\n";
   if (!estimate.coverage.edges.empty() && !estimate.coverage.edges_inferred) {
-    text += "  " + padded("edges", 14, false) + estimate.coverage.edges + "\n";
+    text += "  " + label("edges") + estimate.coverage.edges + "\n";
   }
   return text + assumed_text(estimate);
 }
@@ -185,7 +190,7 @@ std::string need_of(const std::optional<MemoryEstimate>& estimate) {
   return estimate ? core::to_string(estimate->expected) : "more than 64 bits can count";
 }
 
-/// Of a batch that does not fit: where the GPU holds what is expected, what it may need beside that.
+/// For a batch that does not fit although the GPU holds the expected figure: what it may need in addition.
 std::string need_of(const std::optional<MemoryEstimate>& estimate, const GpuProfile& gpu) {
   const bool may_not = estimate && estimate->ranged && estimate->expected <= gpu.capacity();
   return need_of(estimate) + (may_not ? ", and may need " + core::to_string(estimate->upper) : std::string());
@@ -330,7 +335,7 @@ Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job) {
 std::string assumed_text(const MemoryEstimate& estimate) {
   std::string text;
   for (const estimate::Assumption& assumption : estimate.assumed) {
-    text += "  " + padded(text.empty() ? "assumed" : "", 14, false) + assumption.text + "\n";
+    text += "  " + label(text.empty() ? "assumed" : "") + assumption.text + "\n";
   }
   return text;
 }
@@ -352,11 +357,36 @@ void print_warnings(const EstimatedJob& estimated_job) {
   }
 }
 
-std::string to_table(const EstimatedJob& estimated_job, bool terminal) {
-  std::string text = headline(estimated_job) + "\n" + figures(estimated_job);
+double share_of(Bytes part, Bytes whole) {
+  return static_cast<double>(part.count()) / static_cast<double>(std::max<std::int64_t>(whole.count(), 1));
+}
+
+Gauge bar(double share, Tone tone) { return {share, share, share, tone}; }
+
+Gauge gauge_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
+  const auto share = [&](Bytes bytes) { return share_of(bytes, gpu.capacity()); };
+  const double expected = share(estimate.expected);
+  const Tone tone = estimate.fits ? Tone::good : estimate.expected <= gpu.capacity() ? Tone::doubtful : Tone::bad;
+  if (!estimate.ranged) return {expected, expected, expected, tone};
+  return {share(estimate.lower), expected, share(estimate.upper), tone};
+}
+
+Cell fits_cell(bool fits) { return fits ? Cell("yes", Tone::good) : Cell("no", Tone::bad); }
+
+std::string drawn_estimate(const MemoryEstimate& estimate, const GpuProfile& gpu, const Terminal& terminal) {
+  if (!terminal.shown) return {};
+  constexpr std::size_t kCells = 40;
+  const std::string title = " of " + core::to_string(gpu.capacity());
+  const std::size_t room = terminal.width - std::min(terminal.width, columns_of(title));
+  return drawn(gauge_of(estimate, gpu), std::clamp<std::size_t>(room, kCells / 4, kCells), terminal) + title + "\n" +
+         gauge_legend(terminal);
+}
+
+std::string to_table(const EstimatedJob& estimated_job, const Terminal& terminal) {
+  std::string text = headline(estimated_job) + "\n" + figures(estimated_job, terminal);
   for (const Answer& answer : estimated_job.answers) {
     if (!answer.estimate) continue;
-    text += answer.estimate->bins.empty() ? breakdown(answer, terminal) : bins(answer);
+    text += answer.estimate->bins.empty() ? breakdown(answer, terminal) : bins(answer, terminal);
     text += out_of_domain(answer);
   }
   return text + notes(estimated_job);

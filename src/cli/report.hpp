@@ -1,10 +1,12 @@
-// Enters: an EstimatedJob or an Error. Leaves: what people read (a table) and what programs read (JSON, schema 1).
+// Input: an EstimatedJob or an Error.
+// Output: a table for people and JSON (schema 1) for programs.
 #pragma once
 
 #include <nlohmann/json.hpp>
 #include <string>
 
 #include "estimated_jobs.hpp"
+#include "table.hpp"
 
 namespace gpumem::cli {
 
@@ -32,7 +34,7 @@ namespace gpumem::cli {
 [[nodiscard]] std::string headline(const EstimatedJob& estimated_job, bool with_batch = true);
 
 /// "largest batch 14: 22.7 GiB of 23.6 GiB; batch 15 would need 24.3 GiB", and a second line where it is a tight fit.
-/// Of a sequence alike. At least one sample or token must fit. `step`: from one size that was tried to the next.
+/// The same for a sequence. At least one sample or token must fit. `step`: from one size that was tried to the next.
 [[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step);
 
 /// What is said where not even one sample, or one token, fits.
@@ -49,7 +51,19 @@ void print_warnings(const ModelGraph& graph);
 /// The same, and what the answers guess of the model.
 void print_warnings(const EstimatedJob& estimated_job);
 
-/// The table, with bars of the breakdown if it goes to a terminal.
-[[nodiscard]] std::string to_table(const EstimatedJob& estimated_job, bool terminal);
+/// A part as a share of a whole.
+[[nodiscard]] double share_of(Bytes part, Bytes whole);
+/// A bar of one figure.
+[[nodiscard]] Gauge bar(double share, Tone tone = Tone::plain);
+/// What the estimate's range takes of the GPU.
+[[nodiscard]] Gauge gauge_of(const MemoryEstimate& estimate, const GpuProfile& gpu);
+/// The same as a line of its own, in a terminal; else nothing.
+[[nodiscard]] std::string drawn_estimate(const MemoryEstimate& estimate, const GpuProfile& gpu,
+                                         const Terminal& terminal);
+/// "yes" or "no".
+[[nodiscard]] Cell fits_cell(bool fits);
+
+/// The table; in a terminal with the range against the GPU's capacity and bars of the breakdown.
+[[nodiscard]] std::string to_table(const EstimatedJob& estimated_job, const Terminal& terminal);
 
 }  // namespace gpumem::cli

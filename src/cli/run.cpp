@@ -30,7 +30,7 @@ Result<RunOptions> with_rad(RunOptions options) {
   return options;
 }
 
-/// What the job asks for, and what runs.csv is to say of it.
+/// What the job asks for, and what runs.csv is to say about it.
 struct Need {
   Asked asked;
   std::optional<Bytes> upper;  ///< of the estimate; what a client of MPS may take
@@ -61,7 +61,7 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
     const auto estimated_job = estimated_jobs.estimate(request);
     const bool unsaid = !estimated_job && request.training.batch_size == 0;
     if (unsaid && estimated_job.error().code == ErrorCode::invalid_argument) {
-      return wrong_usage("a summary tells no batch size: give it with --batch");
+      return wrong_usage("a summary has no batch size: give it with --batch");
     }
     if (!estimated_job) return estimated_job.error();
     if (estimated_job->answers.size() > 1) return wrong_usage("run takes one estimator, not all of them");
@@ -115,7 +115,7 @@ Result<Need> need_of(const RunOptions& options, const place::Server& server, con
 Result<place::RecoveryRule> recovery_of(const RunOptions& options) {
   place::RecoveryRule rule;
   rule.retries = options.retries;
-  if (options.recovery == "grow") rule.kind = place::RecoveryKind::growing;
+  if (options.recovery == "grow" || options.recovery == "growing") rule.kind = place::RecoveryKind::growing;
   else if (options.recovery != "exclusive") {
     return wrong_usage("--recovery is " + core::quoted(options.recovery) + "; write exclusive or grow");
   }
@@ -123,8 +123,8 @@ Result<place::RecoveryRule> recovery_of(const RunOptions& options) {
   return rule;
 }
 
-/// The GPUs by UUID, which no order of devices and no MIG mode changes; and how they are shared, as far as MPS runs.
-/// What runs alone is held to nothing, and what ran out of memory not to what it had.
+/// The GPUs by UUID, which no order of devices and no MIG mode changes; and how they are shared, as far as MPS runs. A
+/// job with a GPU to itself has no limit, and a job that ran out of memory is not limited to what it had.
 launcher::EnvironmentFor environment_of(const Need& need) {
   return [upper = need.upper](const Asked& asked, const std::vector<launcher::Promise>& promises) {
     monitor::JobShare share{asked.gpus, upper, asked.smact > 0.0 ? std::optional(asked.smact) : std::nullopt};

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -9,6 +11,7 @@
 #include "gpumem/monitor/live_server.hpp"
 #include "gpumem/monitor/nvml.hpp"
 #include "gpumem/place/server_json.hpp"
+#include "server_table.hpp"
 
 namespace gpumem::cli {
 
@@ -34,7 +37,7 @@ std::string gib(Bytes bytes) {
   return text.data();
 }
 
-/// "GPU 0 13.2/39.6 GiB 41 % 2 jobs", "GPU 1 idle"; what it says of activity is nvidia-smi's with a "u".
+/// "GPU 0 13.2/39.6 GiB 41 % 2 jobs", "GPU 1 idle"; what it says about activity is nvidia-smi's with a "u".
 std::string shown(const LiveGpu& gpu, int slice) {
   std::string text = "GPU " + std::to_string(gpu.index);
   if (slice > 0) text += "." + std::to_string(slice);
@@ -97,7 +100,10 @@ int run_server(const ServerOptions& options) {
   const auto live = monitor::live_server_of(*machine);
   if (!live) return report_error(live.error());
   print_live_warnings(live->warnings);
-  std::printf("%s", place::to_json(live->server).c_str());
+  const Terminal terminal = terminal_of(STDOUT_FILENO);
+  const bool for_people = terminal.shown && !options.json;
+  const std::string text = for_people ? server_table(live->server, {{}, {}}, terminal) : place::to_json(live->server);
+  std::printf("%s", text.c_str());
   return 0;
 }
 

@@ -11,6 +11,7 @@
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/place/policies.hpp"
 #include "placement_options.hpp"
+#include "progress.hpp"
 #include "report.hpp"
 #include "simulation_report.hpp"
 
@@ -81,14 +82,14 @@ Result<MarginRule> margin_of(const std::string& text) {
   return rule;
 }
 
-/// Sets what is known of a job by an estimate of one figure.
+/// Sets what is known about a job by an estimate of one figure.
 void know(place::SimulatedJob& job, const std::optional<Bytes>& estimate, const MarginRule& margin) {
   job.knowledge = estimate ? place::Knowledge::estimated : place::Knowledge::none;
   if (!estimate) return;
   const double expected = static_cast<double>(estimate->count());
   const double reserve =
       margin.factor > 0.0 ? expected * margin.factor : expected + static_cast<double>(margin.margin.bytes.count());
-  // Of a factor, all is the estimate: also a job that is alone gets it.
+  // With a factor, the product is the estimate: a job with a GPU to itself gets it too.
   job.reserve = Bytes(std::llround(std::min(reserve, 0x1p62)));
   job.expected = margin.factor > 0.0 ? job.reserve : *estimate;
 }
@@ -159,7 +160,7 @@ std::string unknown_estimator(const place::Trace& trace, const core::CsvTable& t
   return text;
 }
 
-/// Sets what the estimator knows of each job.
+/// Sets what the estimator knows about each job.
 core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::Trace& trace,
                           const core::CsvTable& table, const SimulateOptions& options, const std::string& gpu) {
   const Result<MarginRule> margin = margin_of(options.margin);
@@ -177,7 +178,9 @@ core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::T
     if (!ours || !table.has("summary")) return wrong_usage(unknown_estimator(trace, table, options.estimator));
   }
   OwnEstimates own(table, options.estimator, gpu);
+  Progress progress("estimating", "jobs", jobs.size());
   for (std::size_t index = 0; index < jobs.size(); ++index) {
+    progress.step();
     const place::TracedJob& traced = trace.jobs[index];
     if (figure) {
       know(jobs[index], column ? traced.estimates[*column] : std::optional(traced.need), *margin);
@@ -227,7 +230,7 @@ Result<place::Conditions> conditions_of(const SimulateOptions& options, std::str
 Result<place::RecoveryRule> recovery_of(const std::string& text) {
   place::RecoveryRule rule;
   if (text == "exclusive") rule.kind = place::RecoveryKind::exclusive;
-  else if (text == "growing") rule.kind = place::RecoveryKind::growing;
+  else if (text == "growing" || text == "grow") rule.kind = place::RecoveryKind::growing;
   else return wrong_usage("--recovery is " + core::quoted(text) + "; write exclusive or growing");
   return rule;
 }
@@ -291,7 +294,7 @@ std::vector<place::SimulatedJob> jobs_of(const place::Trace& trace, double smact
   return jobs;
 }
 
-/// Says which line of the trace a job that does not fit stands in.
+/// Says which line of the trace a job that does not fit is in.
 core::Status fit_all(const place::Trace& trace, const place::Server& server) {
   std::vector<Bytes> totals;
   for (const place::ServerGpu& gpu : server.gpus) totals.push_back(gpu.total);

@@ -1,5 +1,5 @@
-// Enters: a simulation and what it was made from. Leaves: what people read (a table, a picture) and what programs read
-// (JSON, schema 1).
+// Input: a simulation and what it was made from.
+// Output: a table and a picture for people, and JSON (schema 1) for programs.
 #pragma once
 
 #include <nlohmann/json.hpp>

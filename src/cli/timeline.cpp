@@ -1,6 +1,6 @@
 #include <cstdio>
 
-#include "commands.hpp"
+#include "answers.hpp"
 #include "gpumem/core/file.hpp"
 #include "report.hpp"
 #include "timeline_page.hpp"
@@ -20,20 +20,14 @@ std::string to_text(const Timeline& timeline, const std::string& out, std::size_
 }  // namespace
 
 int run_timeline(const TimelineOptions& options) {
-  const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(options.request.alloc_conf);
-  if (!allocator) return report_error(allocator.error());
   EstimatedJobs estimated_jobs;
-  Result<EstimatedJob> estimated_job = estimated_jobs.read(options.request);
-  if (!estimated_job) return report_error(estimated_job.error());
-  analysis::Analysis analysis(estimated_job->job);
-  const Result<Timeline> timeline = make_timeline(analysis, *estimated_job->gpu, {.allocator = *allocator});
-  if (!timeline) return report_error(timeline.error());
-  estimated_job->guesses = guesses_of(analysis);
-  print_warnings(*estimated_job);
-  const std::string page = timeline_page(*estimated_job, *timeline);
+  const Result<FoundTimeline> found = find_timeline(options.request, estimated_jobs);
+  if (!found) return report_error(found.error());
+  print_warnings(found->estimated_job);
+  const std::string page = timeline_page(found->estimated_job, found->timeline);
   const core::Status written = core::write_file(options.out, page);
   if (!written) return report_error(written.error());
-  std::fputs(to_text(*timeline, options.out, page.size()).c_str(), stdout);
+  std::fputs(to_text(found->timeline, options.out, page.size()).c_str(), stdout);
   return 0;
 }
 

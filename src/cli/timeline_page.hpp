@@ -1,5 +1,6 @@
-// Enters: a Timeline and the job that it is of. Leaves: one HTML page that shows it and needs nothing else: template
-// (timeline/), style, script and data in one file. Text of the summary is in it as JSON text only.
+// Input: a Timeline and its job.
+// Output: one HTML page that shows it and needs nothing else: template (timeline/), style, script and data in one file.
+// Text of the summary is only in its JSON text.
 #pragma once
 
 #include <string>

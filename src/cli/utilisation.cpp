@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -61,44 +63,53 @@ Json to_json(const UtilisationAnswer& answer) {
 /// Names as people know them, in the order of UtilisationEstimate::counters().
 constexpr std::array<std::string_view, 5> kTitles = {"SMACT", "SMOCC", "GRACT", "GPU-Util", "FP32A"};
 
-std::string shares(const UtilisationEstimate& estimate) {
-  std::string text = "  counter   expected     lower     upper\n";
+std::string shares(const UtilisationEstimate& estimate, const Terminal& terminal) {
+  Table table({{.title = "counter"},
+               {.title = "expected", .right = true},
+               {.title = "lower", .right = true},
+               {.title = "upper", .right = true},
+               {.title = "of the GPU", .gauge = true}},
+              2);
   std::size_t index = 0;
   for (const auto& [name, share] : estimate.counters()) {
-    std::string title = "  " + std::string(kTitles[index++]);
-    title.resize(12, ' ');
-    text += title + percent(share.expected, "%6.1f %%") + "  " + percent(share.lower, "%6.1f %%") + "  " +
-            percent(share.upper, "%6.1f %%") + "\n";
+    table.add({kTitles[index++], percent(share.expected, "%.1f %%"), percent(share.lower, "%.1f %%"),
+               percent(share.upper, "%.1f %%")},
+              Gauge{share.lower, share.expected, share.upper, Tone::plain});
   }
-  return text;
+  return table.text(terminal);
 }
 
-std::string bins(const UtilisationEstimate& estimate) {
+std::string bins(const UtilisationEstimate& estimate, const Terminal& terminal) {
   constexpr double kLeast = 0.005;
-  std::string text;
+  if (estimate.smact_bins.empty()) return {};
+  Table table({{.title = "SMACT from", .right = true},
+               {.title = "to", .right = true},
+               {.title = "probability", .right = true},
+               {.gauge = true}},
+              2);
   for (const utilisation::ShareBin& bin : estimate.smact_bins) {
     if (bin.probability < kLeast) continue;
-    text += (text.empty() ? "  SMACT is" : "          ") + percent(bin.lower, "%6.1f %%") + " to " +
-            percent(bin.upper, "%6.1f %%") + ":" + percent(bin.probability, "%6.1f %%") + "\n";
+    table.add({percent(bin.lower, "%.1f %%"), percent(bin.upper, "%.1f %%"), percent(bin.probability, "%.1f %%")},
+              bar(bin.probability));
   }
-  return text;
+  return table.text(terminal);
 }
 
 std::string out_of_domain(const UtilisationEstimate& estimate) {
   if (estimate.out_of_domain.empty()) return {};
-  std::string text = "  not to be trusted: unlike the jobs that the model was trained on in ";
+  std::string text = "  do not trust this: the job is unlike the jobs that the model was trained on in ";
   for (const std::string& name : estimate.out_of_domain) {
     text += (&name == &estimate.out_of_domain.front() ? "" : ", ") + name;
   }
   return text + "\n";
 }
 
-std::string to_text(const UtilisationAnswer& answer) {
+std::string to_text(const UtilisationAnswer& answer, const Terminal& terminal) {
   std::string text = "\n" + std::string(answer.estimator);
   if (!answer.estimate) return text + ": " + core::to_string(answer.estimate.error()) + "\n";
   const UtilisationEstimate& estimate = *answer.estimate;
   if (!estimate.weights.empty()) text += " (model " + estimate.weights + ")";
-  text += ", of " + estimate.gpu + "\n" + shares(estimate) + bins(estimate);
+  text += ", of " + estimate.gpu + "\n" + shares(estimate, terminal) + bins(estimate, terminal);
   return text + out_of_domain(estimate);
 }
 
@@ -111,12 +122,12 @@ int run_utilisation(const UtilisationOptions& options) {
   analysis::Analysis analysis(estimated_job->job);
   const auto answers = answers_of(options, *estimated_job->gpu, analysis);
   if (!answers) return report_error(answers.error());
-  // Asked for one estimator, its failure is the answer; asked for all, each stands for itself.
+  // If one estimator was asked for, its failure is the answer. If all were, each has its own.
   if (answers->size() == 1 && !answers->front().estimate) return report_error(answers->front().estimate.error());
   estimated_job->guesses = guesses_of(analysis);
   print_warnings(*estimated_job);
   std::string text = headline(*estimated_job);
-  for (const UtilisationAnswer& answer : *answers) text += to_text(answer);
+  for (const UtilisationAnswer& answer : *answers) text += to_text(answer, terminal_of(STDOUT_FILENO));
   if (options.json) {
     Json json = head_json(*estimated_job);
     json["utilisation"] = Json::array();

@@ -2,7 +2,10 @@
 # GPUs, and adding one stays one JSON file.
 function(gpumem_write_builtin_gpus folder out)
   file(GLOB profiles CONFIGURE_DEPENDS ${folder}/*.json)
+  # By name, so that a GPU comes before its slices: a100-40gb, a100-40gb-mig-1g.5gb.
+  list(TRANSFORM profiles REPLACE "[.]json$" "")
   list(SORT profiles)
+  list(TRANSFORM profiles APPEND ".json")
   list(LENGTH profiles count)
   set(rows "")
   foreach(profile ${profiles})

@@ -13,7 +13,7 @@ namespace {
 constexpr std::string_view kList = "Activations-Params";
 constexpr std::string_view kMeasured = "Max GPU Memory (MiB)";
 
-/// The value behind the first "key:" of "input:25_output:1_depth:7_...", up to the next '_'; empty if there is none.
+/// The value after the first "key:" of "input:25_output:1_depth:7_...", up to the next '_'; empty if there is none.
 std::string_view setting(std::string_view configuration, std::string_view key) {
   for (std::size_t at = configuration.find(key); at != std::string_view::npos; at = configuration.find(key, at + 1)) {
     const bool begins = at == 0 || configuration[at - 1] == '_';
@@ -121,8 +121,8 @@ constexpr std::array<CounterColumn, 5> kCounterColumns = {{{"Avg GPUTL", &Counte
 
 constexpr double kNotRead = -1.0;
 
-/// -1 stands for a counter that was not read. A run that was out of memory was counted until it failed, while it
-/// began: that is no average of a training.
+/// -1 means a counter that was not read. A run that was out of memory was counted until it failed, while it began: that
+/// is no average of a training.
 core::Status take_counters(const core::CsvCells& cells, MeasuredRun& run) {
   for (const CounterColumn& column : kCounterColumns) {
     const std::string_view text = cells.text(column.name);

@@ -113,7 +113,7 @@ class NetWriter {
     if (!builder_.failed()) builder_.add_input({"input", input.shape(), core::DType::float32});
     if (net_.side == 0) mlp(input);
     else classifier(body(input));
-    if (going() && at_ < net_.layers.size()) fail("is listed behind the net's end");
+    if (going() && at_ < net_.layers.size()) fail("is listed after the net's end");
     return std::move(builder_).build();
   }
 
@@ -288,7 +288,7 @@ class NetWriter {
     if (going() && type() == "Identity") shortcut = activation(shortcut);
     const Tensor output = block(block(input, 3), 3);
     if (going() && (output.channels != shortcut.channels || output.side != shortcut.side)) {
-      fail_taken("ends a block whose output has not its shortcut's shape");
+      fail_taken("ends a block with an output of another shape than its shortcut");
     }
     const Tensor sum[] = {output, shortcut};
     return add("add", sum, output);

@@ -94,7 +94,7 @@ constexpr SourceOption kSourceOptions[] = {
     {"MooreThreads/SimuMax", "loop", "megatron"},
 };
 
-/// What a row says of its job that gpumem does not model.
+/// What a row says about its job that gpumem does not model.
 struct NotModelled {
   std::string kinds;   ///< for counting: "lora, loss fused-ce"
   std::string values;  ///< for people: "lora 16, loss fused-ce"
@@ -338,7 +338,7 @@ core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& 
 
 const RunsFormat& language_model_csv() {
   static constexpr RunsFormat kFormat = {
-      "language-models", "runs of language models, whose configs stand in configs/ (name,config,...,figure)",
+      "language-models", "runs of language models, with their configs in configs/ (name,config,...,figure)",
       &language_model_csv_detail::sniff, &language_model_csv_detail::read};
   return kFormat;
 }

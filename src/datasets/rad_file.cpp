@@ -21,7 +21,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
 }
 
-/// The name in front of a colon, if the line has one: one word, and behind the colon a space or nothing. "s3://data"
+/// The name in front of a colon, if the line has one: one word, and after the colon a space or nothing. "s3://data"
 /// and "C:\data" have none.
 std::optional<std::string_view> name_in(std::string_view line) {
   const std::size_t colon = line.find(':');
@@ -91,7 +91,7 @@ class Reader {
     if (line.empty()) return core::Done{};  // an entry without a value, or the end of the file
     if (entry >= kNames.size()) return malformed("is one line too many: gpumemnet's estimate is the last entry", line_);
     if (lines_[entry] != 0) {
-      return malformed(std::string(kNames[entry]) + " is told in line " + std::to_string(lines_[entry]) + " already",
+      return malformed(std::string(kNames[entry]) + " is given in line " + std::to_string(lines_[entry]) + " already",
                        line_);
     }
     lines_[entry] = line_;
@@ -141,9 +141,9 @@ class Reader {
   }
 
   [[nodiscard]] core::Status finish() const {
-    if (!commands_done_) return malformed("no line holds the command that is run: none names python", 0);
-    if (file_.model.empty()) return malformed("names no model: the line behind the command is its summary's file", 0);
-    if (file_.batch_size == 0) return malformed("names no batch size: it stands two lines below the model", 0);
+    if (!commands_done_) return malformed("no line has the command to run: none names python", 0);
+    if (file_.model.empty()) return malformed("names no model: the line after the command is its summary's file", 0);
+    if (file_.batch_size == 0) return malformed("names no batch size: it is two lines below the model", 0);
     return core::Done{};
   }
 
@@ -152,7 +152,7 @@ class Reader {
   std::int64_t line_ = 0;
   std::size_t next_ = 0;  ///< the entry that a line without a name is
   bool commands_done_ = false;
-  bool named_ = false;  ///< an entry stood under its name: empty lines mean nothing any more
+  bool named_ = false;  ///< an entry had its name: empty lines mean nothing any more
 };
 
 }  // namespace

@@ -87,7 +87,7 @@ core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
   return core::Done{};
 }
 
-/// What this estimator said of the run; nothing if it said nothing.
+/// What this estimator said about the run; nothing if it said nothing.
 core::Result<std::optional<PublishedEstimate>> published_by(const std::string& name, const core::CsvCells& cells) {
   using Published = std::optional<PublishedEstimate>;
   if (cells.text(name + "_bytes").starts_with('-')) return Published();

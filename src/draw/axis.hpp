@@ -1,5 +1,6 @@
-// Enters: a range of values and where it lies on the picture. Leaves: Axis, which says where a value is drawn, and the
-// ticks that people read it by. Units: of values, the caller's; of places, pixels.
+// Input: a range of values and its place on the picture.
+// Output: Axis: where a value is drawn, and the ticks for people.
+// Units: the caller's for values, pixels for places.
 #pragma once
 
 #include <string>
@@ -51,7 +52,7 @@ struct Axis {
 /// "0", "2.5", "12000": a plain number with as few digits as it takes.
 [[nodiscard]] std::string number_label(double value);
 
-/// A plot: where it stands, its axes and its titles.
+/// A plot: its place, its axes and its titles.
 struct Plot {
   Box box;
   Axis x;  ///< from box.x to box.right()

@@ -1,7 +1,7 @@
-// Enters: the number of a series. Leaves: the colour and the dot that it is drawn with. The colours are those of Okabe
-// and Ito ("Color Universal Design", 2008), which people with any of the common colour vision deficiencies can tell
-// apart; their yellow is left out, for it is hardly seen on white. From the eighth series on, the colours come again
-// with another dot.
+// Input: the number of a series.
+// Output: its colour and its dot. The colours are those of Okabe and Ito ("Color Universal Design", 2008), which people
+// with any of the common colour vision deficiencies can tell apart; their yellow is left out because it is hard to see
+// on white. From the eighth series on, the colours repeat with another dot.
 #pragma once
 
 #include <array>

@@ -72,7 +72,7 @@ std::set<std::pair<std::int64_t, std::int64_t>> tenths(std::span<const Point> po
   return all;
 }
 
-/// One dot, as part of a path, at the point where the path stands.
+/// One dot, as part of a path, at the path's current point.
 std::string outline(Dot dot, double size) {
   const std::string half = coordinate(size / 2.0);
   const std::string whole = coordinate(size);

@@ -1,6 +1,8 @@
-// Enters: shapes and texts. Leaves: an SVG document (SVG 1.1) that needs nothing else: no script, no style sheet, no
-// font of its own. Units: pixels, the origin at the top left, y downwards. Coordinates are written to a hundredth of a
-// pixel, so that the same picture has the same bytes everywhere. What comes last lies on top.
+// Input: shapes and texts.
+// Output: an SVG document (SVG 1.1) that needs nothing else: no script, no style sheet, no font of its own. Coordinates
+// are written to a hundredth of a pixel, so that the same picture has the same bytes everywhere. What is added last is
+// on top.
+// Units: pixels, the origin at the top left, y downwards.
 #pragma once
 
 #include <span>
@@ -46,7 +48,7 @@ struct TextStyle {
 /// What a dot looks like: in print, and where colours are hard to tell apart.
 enum class Dot { circle, square, ring, box };
 
-/// Text as it stands in XML: &, <, > and quotes as entities; what XML forbids (control characters, bytes that are not
+/// Text as it is in XML: &, <, > and quotes as entities; what XML forbids (control characters, bytes that are not
 /// UTF-8) as U+FFFD.
 [[nodiscard]] std::string escaped(std::string_view text);
 

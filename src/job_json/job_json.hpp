@@ -1,5 +1,6 @@
-// Enters: one JSON object that describes a job. Leaves: JobRequest, what the user asked for. And back: how a job is
-// trained as JSON, for reports. One place for all who speak JSON: the command line, the C API.
+// Input: one JSON object that describes a job.
+// Output: JobRequest, what the user asked for; and for reports the JSON of how a job is trained. The command line and
+// the C API share this.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,7 +13,7 @@
 
 namespace gpumem::job_json {
 
-/// One JSON object as a tree; nothing for text that is no JSON, or that nests deeper or has more fields than any job:
+/// One JSON object as a tree; nothing for text that is not JSON, or that nests deeper or has more fields than any job:
 /// it is refused before it becomes a tree.
 [[nodiscard]] std::optional<nlohmann::ordered_json> parse_json(std::string_view text);
 

@@ -1,7 +1,9 @@
-// Enters: the queue. Leaves: the queue without jobs whose processes are gone: who was killed while it waited, or whose
-// machine was started anew, holds no place and no promise. A job whose launcher alone was killed runs on, and keeps its
-// promise until the last process of its group has ended. And who of those that wait goes on: a launcher that is stopped
-// keeps its place, and the queue goes past it meanwhile. Units: seconds since boot.
+// Input: the queue.
+// Output: the queue without jobs of dead processes. A waiting launcher that was killed, or a reboot, gives up its place
+// and its promise. If only the launcher of a running job was killed, the job runs on and keeps its promise until the
+// last process of its group has ended. Also which of the waiting launchers can go on: a stopped launcher keeps its
+// place, and the queue passes it meanwhile.
+// Units: seconds since boot.
 #pragma once
 
 #include <map>
@@ -15,7 +17,7 @@ namespace gpumem::launcher {
 
 /// Errors: those of the journal.
 [[nodiscard]] core::Status take_back_the_gone(Journal& journal);
-/// The same of jobs that were started alone: those who wait are watched by the one behind them.
+/// The same for started jobs only: a waiting launcher is watched by the one after it.
 [[nodiscard]] core::Status take_back_ended_runs(Journal& journal);
 /// The same where the lock is held already.
 [[nodiscard]] core::Status take_back_the_gone(Journal& journal, Journal::Locked& locked);

@@ -205,7 +205,7 @@ Ended ended_from(Fields& fields) {
   Ended ended;
   const std::string ending = fields.text("ending");
   const auto* const found = std::find(kEndings.begin(), kEndings.end(), ending);
-  if (found == kEndings.end()) fields.refuse("ending", "is " + core::quoted(ending) + ", which is no ending");
+  if (found == kEndings.end()) fields.refuse("ending", "is " + core::quoted(ending) + ", which is not an ending");
   else ended.ending = static_cast<Ending>(found - kEndings.begin());
   ended.exit_code = fields.whole("exit_code");
   return ended;
@@ -219,7 +219,7 @@ decltype(Event::what) what_from(Fields& fields) {
   if (kind == "recover") return recovers_from(fields);
   if (kind == "end") return ended_from(fields);
   if (kind == "cancel") return Cancelled{fields.whole("user")};
-  fields.refuse("kind", "is " + core::quoted(kind) + ", which is no kind of event");
+  fields.refuse("kind", "is " + core::quoted(kind) + ", which is not a kind of event");
   return Opened{};
 }
 
@@ -258,7 +258,11 @@ core::Result<Event> parse_event(std::string_view line) {
   const auto document = core::JsonDocument::parse(body);
   if (!document) return document.error();
   Fields fields(document->root());
-  Event event{fields.whole("job"), fields.number("at"), what_from(fields)};
+  // Field by field: GCC 12 takes the variant of a braced Event for uninitialised.
+  Event event;
+  event.job = fields.whole("job");
+  event.at = fields.number("at");
+  event.what = what_from(fields);
   const core::Status whole = fields.finish();
   if (!whole) return whole.error();
   return event;

@@ -1,6 +1,8 @@
-// Enters: what happens to jobs in the queue. Leaves: Event, one value a happening, and the line of the journal that it
-// is: {"crc32":"1a2b3c4d","event":{"job":7,"at":81.5,"kind":"start",...}}. Reading is strict: an unknown field is an
-// error, for a field that is not understood may be a promise. Units: bytes; seconds since boot (CLOCK_BOOTTIME).
+// Input: what happens to jobs in the queue.
+// Output: Event, one value for each happening, and its line in the journal:
+// {"crc32":"1a2b3c4d","event":{"job":7,"at":81.5,"kind":"start",...}}. Reading is strict: an unknown field is an error,
+// because it may be a promise.
+// Units: bytes; seconds since boot (CLOCK_BOOTTIME).
 #pragma once
 
 #include <cstdint>
@@ -113,7 +115,7 @@ struct Event {
 [[nodiscard]] std::string framed(std::string_view body);
 /// Whether the line (without its end) is whole: of this form, and with the right checksum.
 [[nodiscard]] bool is_whole(std::string_view line);
-/// Of a whole line. Errors: malformed_input, naming the field.
+/// From a whole line. Errors: malformed_input, naming the field.
 [[nodiscard]] core::Result<Event> parse_event(std::string_view line);
 
 }  // namespace gpumem::launcher

@@ -1,5 +1,6 @@
-// Enters: a JSON object of the journal. Leaves: its fields by name and type. Each must be there and of its type, and at
-// the end none may be left over: the first fault is kept and told.
+// Input: a JSON object of the journal.
+// Output: its fields by name and type. Every field must be there and have its type, and no other field may be left at
+// the end. The first fault is kept and reported.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Enters: a command, and what is to stand in its environment. Leaves: HeldJob: a process that has a pid already and
-// runs nothing yet. So its pid can stand in the journal before it begins, and a launcher that is killed in between
-// leaves no job behind: a held process that nobody holds any more ends by itself.
+// Input: a command, and variables for its environment.
+// Output: HeldJob: a process that has a pid already and runs nothing yet. So its pid can be in the journal before it
+// begins, and a launcher that is killed in between leaves no job: a held process whose launcher is gone ends by itself.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 struct Command {
   std::vector<std::string> words;  ///< the program, found as a shell finds it, and its arguments; at least one
-  Environment environment;         ///< beside what is there already
+  Environment environment;         ///< in addition to what is there already
 };
 
 class HeldJob {

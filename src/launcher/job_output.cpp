@@ -119,7 +119,7 @@ bool OutputChannel::write_piece() {
     return true;
   }
   pending_.clear();
-  // What is wrong with standard error alone does not end a job.
+  // A fault of standard error only does not end a job.
   if (places_.front() == STDOUT_FILENO) ours_ = OpenFile();
   return true;
 }

@@ -1,12 +1,14 @@
-// Enters: what a job writes on standard output and on standard error. Leaves: the same on this program's, unchanged,
-// and whether it says that a GPU ran out of memory: training programs and their launchers write that to either.
+// Input: what a job writes to standard output and standard error.
+// Output: the same on this program's standard output and standard error, unchanged, and whether it says that a GPU ran
+// out of memory. Training programs and their launchers write that to either.
 //
 // - Where both go to one place (a terminal, `> log 2>&1`), the job gets one end for both, and their order stays.
 // - A terminal is a terminal for the job too, of the same size, so that progress bars and colours stay; it is not the
-//   job's controlling one, which remains that of its standard input. To leave it alone would mean not to see the
+//   job's controlling one, which remains that of its standard input. Not to touch it would mean not to see the
 //   message of who tries a job at the keyboard. Where that one gets another size, so does the job's, soon after. What
 //   the job sets there (a program that takes the whole screen: no echo, keys one by one) does not reach that one.
-// - Standard output that goes to a file of its own is data, and the job's alone: it goes there without this program,
+// - Standard output that goes to a file of its own is data, and belongs only to the job: it goes there without this
+// program,
 //   which reads what was written there once the job has failed.
 // - Everything else is a pipe. Where nobody reads standard output any more, the job is told so, as without this
 //   program. Where it is closed, it is closed for the job.
@@ -80,7 +82,7 @@ class JobOutput {
   [[nodiscard]] bool flush(int bell, const std::function<bool()>& is_enough);
   /// The job's terminals get the size of this program's. True: one of them had another.
   bool resize();
-  /// Of all that was taken, and of what stands in the file.
+  /// Of all that was taken, and of what is in the file.
   [[nodiscard]] bool said_no_memory() const;
 
  private:
@@ -92,7 +94,7 @@ class JobOutput {
 };
 
 /// The terminal that this program and its job read from: one process group at a time may, the one in the foreground. It
-/// changes hands between these two alone: in the background a shell has it, and keeps it.
+/// changes hands only between these two: in the background a shell has it, and keeps it.
 class Terminal {
  public:
   /// The group in the foreground. Not positive: standard input is no terminal of this session.

@@ -13,7 +13,7 @@ namespace gpumem::launcher {
 namespace {
 
 constexpr std::int64_t kLongestJournal = std::int64_t{256} << 20;
-/// A journal shorter than this is never written anew; a longer one where this share of it suffices.
+/// A journal shorter than this is never written again; a longer one where this share of it suffices.
 constexpr std::int64_t kShortJournal = std::int64_t{64} << 10;
 constexpr std::int64_t kWorthShortening = 4;
 
@@ -57,7 +57,7 @@ core::Status make_directory(const std::string& path) {
   }
 }
 
-/// Whether this user may put another file in the place of this one: in a sticky directory its owner alone may, or the
+/// Whether this user may put another file in the place of this one: in a sticky directory only its owner may, or the
 /// directory's.
 bool may_replace(const std::string& directory, int file) {
   struct stat folder {};
@@ -210,7 +210,7 @@ bool Journal::is_of_another_boot() const {
 }
 
 core::Result<Journal::Locked> Journal::lock() {
-  Locked locked(*this);  // nobody is to stop just behind it
+  Locked locked(*this);  // no failure point directly after it
   if (!wait_for_lock(lock_)) return system_fault(directory_ + "/lock", "lock");
   core::Status read = read_on();
   if (!read) {

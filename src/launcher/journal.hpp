@@ -1,5 +1,6 @@
-// Enters: a directory that all who share the queue can write. Leaves: Journal, the queue's events in one file there,
-// and the Ledger that they make. No daemon: every program reads and writes it.
+// Input: a directory that everybody who shares the queue can write to.
+// Output: Journal: the queue's events in one file there, and the Ledger that they make. There is no daemon: every
+// program reads and writes the file.
 //
 //   DIRECTORY/lock       nobody appends without holding it (flock(2)); never read or written
 //   DIRECTORY/journal    one event a line (event.hpp), the first of them Opened
@@ -7,17 +8,17 @@
 //
 // What holds after a crash of programs at any moment: a line that was not written to its end is the end of the file;
 // readers leave it out, and the next who appends cuts it off. A whole line is never half true. A broken line with whole
-// ones behind it is no crash: that is an error, which names the line. A long journal is written anew without the jobs
-// that have ended, beside it and renamed (where the directory is sticky, by the journal's owner alone; it grows until
-// then).
+// ones after it is no crash: that is an error, which names the line. A long journal is written again without the jobs
+// that have ended, into a file next to it, which is renamed (in a sticky directory only by the journal's owner; it
+// grows until then).
 //
 // Nothing waits for the disk. What a crash of the machine could lose are events of jobs that it has ended as well: what
 // is written all programs see at once, and the next start of the machine begins with no process of the queue. A journal
-// that such a crash has broken holds no line of this start (Joined says which), and is begun anew.
+// that such a crash has broken holds no line of this start (Joined says which), and is begun again.
 //
-// Who takes part is who can write the directory, and these trust each other: files there get its mode without the right
-// to execute. `install -d -m 2770 -g GROUP DIRECTORY` makes a queue of a group, mode 1777 one of everybody. The
-// directory must be on this machine: locks and inotify do not reach across a network.
+// Everybody who can write to the directory takes part, and these users trust each other: files there get its mode
+// without the right to execute. `install -d -m 2770 -g GROUP DIRECTORY` makes a queue of a group, mode 1777 one of
+// everybody. The directory must be on this machine: locks and inotify do not reach across a network.
 #pragma once
 
 #include <csignal>
@@ -52,7 +53,7 @@ struct ParsedJournal {
 
 class Journal {
  public:
-  /// Errors: unreadable_file; malformed_input of a journal that no crash leaves behind.
+  /// Errors: unreadable_file; malformed_input for a journal that no crash can leave behind.
   [[nodiscard]] static core::Result<Journal> open(const std::string& directory);
 
   /// Reads what others have written since. Errors: as of open().
@@ -103,7 +104,7 @@ class Journal {
   Ledger ledger_;
   std::int64_t sound_ = 0;  ///< bytes that were read
   std::int64_t lines_ = 0;  ///< in them
-  std::string last_line_;   ///< the last of them, with its end: if it stands there no more, others wrote anew
+  std::string last_line_;   ///< the last of them, with its end: if it is there no more, others wrote the file again
 };
 
 }  // namespace gpumem::launcher

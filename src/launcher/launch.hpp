@@ -1,5 +1,6 @@
-// Enters: a job of a user, and the site. Leaves: the exit code of the job, which has waited its turn, run, and run
-// again where it was out of memory, by the rule of place/recovery.hpp. Anything else that fails is not tried again.
+// Input: a user's job, and the site.
+// Output: the exit code of the job. It has waited for its turn, run, and run again if it ran out of memory, by the rule
+// of place/recovery.hpp. Other failures are not retried.
 #pragma once
 
 #include <string>
@@ -21,7 +22,7 @@ struct Job {
   Terms terms;
   place::RecoveryRule recovery;
   EnvironmentFor environment_for;
-  /// What runs.csv is to say of the job itself; empty: nothing is written, for nobody said what trains.
+  /// What runs.csv is to say about the job itself; empty: nothing is written, for nobody said what trains.
   RunCells described;
 };
 

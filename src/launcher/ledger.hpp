@@ -1,5 +1,7 @@
-// Enters: the events of the queue, in their order. Leaves: Ledger: who waits and in which order, what runs where, and
-// what is promised to it. Pure: no clock, no file, no process. Units: bytes; seconds since boot.
+// Input: the events of the queue, in their order.
+// Output: Ledger: who waits and in which order, what runs where, and what is promised to it. Pure: no clock, no file,
+// no process.
+// Units: bytes; seconds since boot.
 #pragma once
 
 #include <cstdint>

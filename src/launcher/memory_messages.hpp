@@ -1,5 +1,6 @@
-// Enters: what a job prints, piece by piece. Leaves: whether a GPU ran out of memory. Source of the
-// messages: PyTorch's c10/cuda/CUDACachingAllocator.cpp ("CUDA out of memory. Tried to allocate";
+// Input: what a job prints, piece by piece.
+// Output: whether a GPU ran out of memory.
+// Source: the messages of PyTorch's c10/cuda/CUDACachingAllocator.cpp ("CUDA out of memory. Tried to allocate";
 // torch.OutOfMemoryError from 2.5 on, torch.cuda.OutOfMemoryError before), NVIDIA's cuda_runtime_api.h and cuda.h
 // (names of the error 2), cudnn.h, cublas_api.h; XLA's RESOURCE_EXHAUSTED of JAX and TensorFlow.
 #pragma once

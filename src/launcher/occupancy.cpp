@@ -55,7 +55,7 @@ GpuUse use_of(const monitor::LiveGpu& gpu, const Ledger& ledger, const FindFacts
   return use;
 }
 
-/// A job of the queue as it stands on this GPU. Nothing: nothing is promised to it there.
+/// A job of the queue on this GPU. Nothing: nothing is promised to it there.
 std::optional<place::PlacedJob> placed_on(const place::ServerGpu& gpu, const Entry& entry, const GpuUse& use,
                                           double now) {
   for (const Promise& promise : entry.holding->promises) {
@@ -68,7 +68,7 @@ std::optional<place::PlacedJob> placed_on(const place::ServerGpu& gpu, const Ent
   return std::nullopt;
 }
 
-/// What the processes of jobs use whose use is hidden is in `others`; their promises stand for it.
+/// What the processes of jobs use whose use is hidden is in `others`; their promises count instead.
 core::Bytes taken(const GpuUse& use, core::Bytes of_jobs, core::Bytes seen_of_jobs) {
   const core::Bytes hidden = use.hidden ? less(of_jobs, seen_of_jobs) : core::Bytes();
   return sum(less(use.others, hidden), of_jobs);

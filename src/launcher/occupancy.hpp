@@ -1,11 +1,13 @@
-// Enters: the GPUs as the driver sees them now, and the queue's ledger. Leaves: the server that a policy decides on. A
-// promise counts, or what the job's processes are seen to use, whichever is larger: a job may not have grown to its
-// promise yet, and may have grown beyond it. Whatever others use counts as seen. Units: bytes; shares from 0 to 1.
+// Input: the GPUs as the driver sees them now, and the queue's ledger.
+// Output: the server that a policy decides on. For each job the larger of two figures counts: its promise, or what its
+// processes are seen to use. A job may not have grown to its promise yet, or may have grown beyond it. What others use
+// counts as seen.
+// Units: bytes; shares from 0 to 1.
 //
 // A process belongs to the job whose process group it is in, or which is the nearest among its ancestors: the job's
 // first process, or its launcher, to which orphans of the job fall. Where the driver hides what a process of a job
-// uses, the promise stands for it. A job without an estimate has all of its GPUs until it has had the time to take what
-// it takes: CARMA waits 30 s for that too (github.com/itu-rad/CARMA, src/server.py).
+// uses, the promise counts instead. A job without an estimate has all of its GPUs until it has had the time to take
+// what it takes: CARMA waits 30 s for that too (github.com/itu-rad/CARMA, src/server.py).
 #pragma once
 
 #include <cstdint>

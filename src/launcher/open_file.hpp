@@ -1,5 +1,5 @@
-// Enters: what the operating system opens, and what it refuses. Leaves: OpenFile, which closes itself; pipes; errors
-// with the system's reason.
+// Input: what the operating system opens, and what it refuses.
+// Output: OpenFile, which closes itself; pipes; errors with the system's reason.
 #pragma once
 
 #include <cerrno>
@@ -34,7 +34,7 @@ class OpenFile {
 /// Both ends, the one to read from first; a program that is started does not get them. Errors: unreadable_file.
 [[nodiscard]] core::Result<std::pair<OpenFile, OpenFile>> make_pipe();
 
-/// What is closed of the three standard descriptors is taken, so that no file that is opened later stands there: to
+/// What is closed of the three standard descriptors is taken, so that no file that is opened later gets its number: to
 /// read or to write there stays an error (EBADF), for who is started too.
 void take_standard_places();
 

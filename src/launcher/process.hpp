@@ -1,7 +1,10 @@
-// Enters: process ids. Leaves: whether these processes still live, and which job a process belongs to. A pid alone says
-// nothing, for the kernel gives it out again: with the time at which the process started, and the boot that this time
-// counts from, it names one process for ever. Source: proc(5), /proc/PID/stat, fields 3 (state), 4 (parent), 5 (process
-// group) and 22 (start time); /proc/sys/kernel/random/boot_id. Units: clock ticks since boot.
+// Input: process ids.
+// Output: whether these processes still live, and which job a process belongs to. A pid by itself says nothing, because
+// the kernel uses it again. Together with the time at which the process started, and the boot that this time counts
+// from, it names one process for ever.
+// Units: clock ticks since boot.
+// Source: proc(5), /proc/PID/stat, fields 3 (state), 4 (parent), 5 (process group) and 22 (start time);
+// /proc/sys/kernel/random/boot_id.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +23,7 @@ struct Process {
   friend bool operator==(const Process&, const Process&) = default;
 };
 
-/// What /proc says of a process.
+/// What /proc says about a process.
 struct ProcessFacts {
   char state = 'R';
   std::int64_t parent = 0;  ///< 0: not known
@@ -35,7 +38,7 @@ struct ProcessFacts {
 [[nodiscard]] std::optional<ProcessFacts> facts_of(std::int64_t pid);
 using FindFacts = std::function<std::optional<ProcessFacts>(std::int64_t pid)>;
 
-/// Whether what is said of its pid is said of this very process, as far as the starts are known.
+/// Whether what is said about its pid is said about this very process, as far as the starts are known.
 [[nodiscard]] bool is_same(const ProcessFacts& facts, const Process& process);
 /// The process of this pid as it is now. Its start is 0 where /proc does not show it.
 [[nodiscard]] Process process_of(std::int64_t pid);

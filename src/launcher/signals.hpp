@@ -1,6 +1,7 @@
-// Enters: nothing. Leaves: Signals: those that this process gets, read from a descriptor instead of interrupting it,
-// and the state that a job is to be given back before it starts. What was ignored before stays so (nohup, background
-// jobs of scripts). Source: signalfd(2).
+// Output: Signals: the signals of this process, read from a descriptor instead of interrupting it, and the signal state
+// that a job gets back before it starts. Signals that were ignored before stay ignored (nohup, background jobs of
+// scripts).
+// Source: signalfd(2).
 #pragma once
 
 #include <csignal>

@@ -1,5 +1,6 @@
-// Enters: nothing. Leaves: Site, all that a launcher has around it: the queue, the GPUs, its signals, and somebody who
-// hears what it does; and Alarm, which sleeps until one of these has something to say. Units: seconds.
+// Site: all that a launcher has around it: the queue, the GPUs, its signals, and a listener who hears what it does; and
+// Alarm, which sleeps until one of these has something to say.
+// Units: seconds.
 #pragma once
 
 #include <poll.h>

@@ -75,7 +75,8 @@ void Running::stop_with_the_job(int stop) const {
   signal_group(SIGCONT);
 }
 
-/// A shell may have brought this program to the foreground (fg); and of another size the terminal tells the job alone.
+/// A shell may have brought this program to the foreground (fg); and the terminal tells only the job about another
+/// size.
 void Running::follow_the_terminal() {
   Terminal::give(group());
   if (turn_.held.output().resize()) signal_group(SIGWINCH);

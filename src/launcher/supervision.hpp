@@ -1,7 +1,8 @@
-// Enters: a job that runs. Leaves: how it ended, whether for want of memory, and what it was seen to take. Meanwhile
-// signals go to the job's process group, what it writes to this program's outputs, and whoever cancels it is obeyed:
-// SIGTERM to the group, SIGKILL ten seconds later. Memory is looked at every second, sooner at first: what a job takes
-// for less than that may not be seen. Units: bytes, seconds.
+// Input: a job that runs.
+// Output: how it ended, whether it ran out of memory, and what it was seen to take. Meanwhile signals go to the job's
+// process group, its output goes to this program's outputs, and a cancellation is obeyed: SIGTERM to the group, SIGKILL
+// ten seconds later. Memory is read every second, and more often at first: a shorter peak may not be seen.
+// Units: bytes, seconds.
 //
 // A job that fails was out of memory if it has said so. Some say it elsewhere (torchrun --redirects, a log file of
 // their own): then what was seen tells, where it leaves little doubt. It exits with an error or aborts, no signal from
@@ -38,7 +39,7 @@ struct JobEnd {
   std::optional<core::Error> not_started;  ///< there is no such program
   SeenUse seen;
 
-  /// Ended for want of GPU memory. What ends well was not harmed, whatever it printed; nor what somebody ended.
+  /// Ended for lack of GPU memory. What ends well was not harmed, whatever it printed; nor what somebody ended.
   [[nodiscard]] bool out_of_memory() const {
     return exit_code != 0 && (said_no_memory || filled_gpu) && !cancelled && !asked_to_end && !not_started;
   }

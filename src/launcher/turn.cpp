@@ -104,7 +104,7 @@ bool Waiting::look(Waited& waited) {
   }
   const Entry& before = *nearest;
   if (said_.empty()) {
-    say_once((*me)->shown_id() + " waits behind " + before.shown_id() + ", as number " +
+    say_once((*me)->shown_id() + " waits after " + before.shown_id() + ", as number " +
              std::to_string(me - waiting.begin() + 1) + " in the queue");
   }
   if (before.job == before_ && is_alive(before.launcher)) return false;
@@ -235,7 +235,7 @@ std::string words_of(const Judgement& judgement, const Entry& entry, const Ledge
   const double now = seconds_since_boot();
   for (const Entry* other : ledger.running()) {
     if (nearest.jobs.find(other->id()) == nullptr || !settles(*other, now)) continue;
-    return words + "; " + other->shown_id() + " has just come there, and nobody knows yet what it takes";
+    return words + "; " + other->shown_id() + " has just come there, and it is not known yet what it takes";
   }
   return words;
 }

@@ -1,6 +1,6 @@
-// Enters: a job that stands in the queue. Leaves: the process that is to run it, once its turn has come and its memory
-// is promised to it in the journal; or why it never comes. Decisions are place/'s, on what the driver sees
-// less what is promised to others.
+// Input: a job in the queue.
+// Output: the process that will run it, once its turn has come and its memory is promised to it in the journal; or why
+// its turn never comes. place/ decides, on what the driver sees less what is promised to others.
 //
 // Only the head of the queue looks at the GPUs. It looks at every event of the queue, which inotify tells it at once;
 // then after 10 ms, 20 ms and so on up to every second, for a driver frees the memory of a process some time after it
@@ -22,8 +22,8 @@
 
 namespace gpumem::launcher {
 
-/// What a job's environment says of its GPUs: their UUIDs, and how it shares them. `asked`: what it asks for this time,
-/// which grows where it ran out of memory.
+/// What a job's environment says about its GPUs: their UUIDs, and how it shares them. `asked`: what it asks for this
+/// time, which grows where it ran out of memory.
 using EnvironmentFor = std::function<Environment(const Asked& asked, const std::vector<Promise>& promises)>;
 
 /// A job that may begin.

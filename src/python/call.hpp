@@ -1,5 +1,6 @@
-// Enters: the body of a call from Python. Leaves: its answer, or a Failure, which the module turns into an exception of
-// the package. The GIL is released while the body runs; calls are counted, and waited for when the interpreter goes.
+// Input: the body of a call from Python.
+// Output: its answer, or a Failure, which the module turns into an exception of the package. The GIL is released while
+// the body runs. Calls are counted, and the interpreter waits for them when it ends.
 #pragma once
 
 #include <pybind11/pybind11.h>
@@ -50,7 +51,7 @@ class Running {
   explicit Running(Within /*call*/) { ++count(); }
 
   /// The thread that ends the interpreter is told. The others are daemon threads, which end with the process: until
-  /// then they stand still, as they would at the next line of Python.
+  /// then they stop, as they would at the next line of Python.
   static void turn_away() {
     if (closer() == std::this_thread::get_id()) {
       throw std::runtime_error("gpumem cannot be called any more: the interpreter is shutting down");
@@ -63,7 +64,7 @@ class Running {
     static std::atomic<std::int64_t> running = 0;
     return running;
   }
-  /// Who called close(); guarded by the GIL.
+  /// The thread that called close(); guarded by the GIL.
   static std::thread::id& closer() {
     static std::thread::id thread;
     return thread;

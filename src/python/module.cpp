@@ -1,6 +1,8 @@
-// The extension module gpumem._gpumem: what the package gpumem (its Python files stand beside this one) asks of the
-// library. Enters: summaries, jobs in the user's terms. Leaves: plain Python values, and one exception for every error.
-// It binds the C++ API rather than the C one, whose structs have no bins, no places of errors and no text.
+// The extension module gpumem._gpumem: what the package gpumem (its Python files are in this folder too) needs from the
+// library.
+// Input: summaries, jobs in the user's terms.
+// Output: plain Python values, and one exception for every error.
+// It binds the C++ API and not the C one, because the C structs have no bins, no places of errors and no text.
 //
 // The GIL is released while the library works; all that is shared is immutable or itself safe to use from many threads.
 #include <pybind11/functional.h>
@@ -181,8 +183,8 @@ py::dict fields_of(const std::shared_ptr<const Asked>& asked, std::int64_t batch
   fields["model"] = text_or_none(estimate.provenance.weights);
   fields["gpu"] = text(asked->gpu->name);
   const auto evaluated = [=] { return asked->answered(batch_size, estimate, seconds); };
-  fields["report"] =
-      Report{[=] { return dumped(cli::to_json(evaluated())); }, [=] { return cli::to_table(evaluated(), false); }};
+  fields["report"] = Report{[=] { return dumped(cli::to_json(evaluated())); },
+                            [=] { return cli::to_table(evaluated(), cli::Terminal()); }};
   return fields;
 }
 
@@ -266,7 +268,7 @@ py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadli
   return answer;
 }
 
-/// What is asked of a plan, beside the job.
+/// What is asked about a plan, in addition to the job.
 struct PlanArguments {
   std::int64_t global_batch = 1;
   std::optional<std::int64_t> gpus;
@@ -312,7 +314,7 @@ Report plan_layouts(const Summary& summary, const JobRequest& request, const Pla
                 [kept] {
                   const auto& [plan, question] = kept->answer;
                   if (plan.layouts.empty()) return core::to_string(cli::no_layout(plan, kept->asked->estimated_job));
-                  return cli::to_text(plan, *kept->asked->gpu, question.global_batch, 1);
+                  return cli::to_text(plan, *kept->asked->gpu, cli::PlanShown{question.global_batch, 1, {}});
                 }};
 }
 

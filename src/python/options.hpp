@@ -1,4 +1,5 @@
-// Enters: a dictionary of a job's options from Python. Leaves: the JobRequest; and back; and the list of the options.
+// Input: a dictionary of a job's options from Python.
+// Output: the JobRequest, and from a JobRequest the dictionary; and the list of the options.
 #pragma once
 
 #include <pybind11/pybind11.h>

@@ -69,12 +69,11 @@ std::string bins_table(const std::vector<Score>& scores) {
   }
   const Score& all = scores.front();
   text +=
-      "\nUnderestimated: put into a bin below the true one. The last column is what always naming the most frequent "
-      "bin "
-      "would get right.";
+      "\nUnderestimated: predicted in a bin below the true one. The last column is the share that is right if one "
+      "always predicts the most frequent bin.";
   if (all.out_of_memory > 0) {
-    text += " Of " + count(all.out_of_memory) + " runs that were out of memory, " + count(all.caught) +
-            " are put into the last bin.";
+    text += " Of " + count(all.out_of_memory) + " runs that ran out of memory, " + count(all.caught) +
+            " are predicted in the last bin.";
   }
   return text + "\n";
 }
@@ -87,7 +86,7 @@ std::string confusion_table(const CardFacts& facts) {
   const ml::Head& head = facts.model->head;
   std::vector<std::string> header = {"true bin, " + (head.of.empty() ? std::string("MiB") : head.of)};
   for (std::size_t bin = 0; bin < facts.confusion.size(); ++bin) header.push_back(edges_text(head, bin));
-  std::string text = "\nWhich bin was said:\n\n" + row(header) + rule(header.size());
+  std::string text = "\nThe predicted bin, by the true one:\n\n" + row(header) + rule(header.size());
   for (std::size_t bin = 0; bin < facts.confusion.size(); ++bin) {
     std::vector<std::string> cells = {edges_text(head, bin)};
     for (const std::int64_t said : facts.confusion[bin]) cells.push_back(count(said));
@@ -119,7 +118,7 @@ std::string mixture_table(const std::vector<Score>& scores) {
                  percent(without.relative_error.mean), percent(without.relative_error.median),
                  percent(without.right_class)});
   }
-  return text + "\nOf the device's memory. The last three columns are the replay's own, uncorrected.\n";
+  return text + "\nAll figures are of device memory. The last three columns are the replay without correction.\n";
 }
 
 std::string accuracy(const CardFacts& facts) {
@@ -158,7 +157,7 @@ std::string training(const CardFacts& facts) {
   text += "Software: " + facts.software + ". Seed " + std::to_string(facts.recipe->training.seed) +
           ". The final model is trained on ";
   text += facts.recipe->training.early_stopping_patience > 0
-              ? "all jobs but " + percent(facts.recipe->training.validation_share) + ", which say when to stop, "
+              ? "all jobs except " + percent(facts.recipe->training.validation_share) + ", which decide when to stop, "
               : "all jobs, ";
   return text + "for " + count(facts.epochs.back()) + " epochs.\n";
 }

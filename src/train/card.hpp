@@ -1,5 +1,6 @@
-// Enters: a trained model, what cross-validation says of it, and where its data came from. Leaves: its card, the
-// README.md of a model folder. The same for the same training: it bears no date but the recipe's.
+// Input: a trained model, its cross-validation, and where its data came from.
+// Output: its card, the README.md of a model folder. The same training gives the same card: its only date is the
+// recipe's.
 #pragma once
 
 #include <string>

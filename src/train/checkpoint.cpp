@@ -98,7 +98,8 @@ core::Result<RunState> parse_state(std::string_view bytes, std::string_view fing
   metadata.number("best_epoch", state.best_epoch);
   metadata.number("done", done);
   const bool same = metadata.text("fingerprint") == fingerprint;
-  if (!metadata.sound()) return fault(core::ErrorCode::malformed_input, "is no state of a training; remove it", name);
+  if (!metadata.sound())
+    return fault(core::ErrorCode::malformed_input, "is not a saved state of a training; remove it", name);
   if (!same) {
     return fault(core::ErrorCode::invalid_argument,
                  "is the state of a training with another recipe or other data; remove it, or leave out --resume",

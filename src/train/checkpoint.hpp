@@ -1,5 +1,6 @@
-// Enters: the state of a run. Leaves: a file that it can be had back from, exactly. A safetensors file; what is no
-// tensor stands in its metadata.
+// Input: the state of a run.
+// Output: a file from which the state can be restored exactly. It is a safetensors file; what is not a tensor is in its
+// metadata.
 #pragma once
 
 #include <optional>
@@ -21,7 +22,7 @@ namespace gpumem::train {
 /// Nothing if there is no such file. Errors: those of parse_state(), and unreadable_file.
 [[nodiscard]] core::Result<std::optional<RunState>> load_state(const std::string& path, std::string_view fingerprint);
 
-/// Written beside and renamed. Errors: unreadable_file.
+/// Written to a temporary file and renamed. Errors: unreadable_file.
 [[nodiscard]] core::Status save_state(const RunState& state, std::string_view fingerprint, const std::string& path);
 
 }  // namespace gpumem::train

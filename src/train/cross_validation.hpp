@@ -1,7 +1,8 @@
-// Enters: a recipe and a data set. Leaves: Outcome, the trained model with what cross-validation says of it.
+// Input: a recipe and a data set.
+// Output: Outcome, the trained model with the results of its cross-validation.
 //
 // One run a fold: trained on the other folds, it predicts its own. Then one on everything, the final model. Statistics
-// are fitted to the training part of each alone; where a recipe stops early, a share of the training part judges when.
+// are fitted only to the training part of each; where a recipe stops early, a share of the training part judges when.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@
 
 namespace gpumem::train {
 
-/// Where the training stands.
+/// The progress of the training.
 struct Progress {
   std::int64_t run = 0;  ///< 0-based; the last one is the final model
   std::int64_t runs = 0;

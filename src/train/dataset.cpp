@@ -46,7 +46,7 @@ core::Status validate(const Dataset& data, const ml::ModelConfig& model) {
   }
   for (const Row& row : data.rows) {
     if (!has_features(row, model)) return wrong(row, "does not hold the features that the recipe names, all finite");
-    if (!has_label(row, model.head)) return wrong(row, "has no label that the recipe's head can stand for");
+    if (!has_label(row, model.head)) return wrong(row, "has no label that the recipe's head can express");
   }
   return core::Done{};
 }

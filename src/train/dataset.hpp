@@ -1,5 +1,6 @@
-// Enters: rows from a table of measured runs, or from any other source. Leaves: Dataset, what a model is trained on:
-// for each job its raw features and layers, and what it took. Units: MiB.
+// Input: rows from a table of measured runs, or from any other source.
+// Output: Dataset, what a model is trained on: for each job its raw features and layers, and what it took.
+// Units: MiB.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,7 @@ struct Row {
   bool out_of_memory = false;                      ///< it took more than there was
   /// One an output: where the head is values, these; of a mixture how far the value lies from each component.
   std::vector<double> targets = {};
-  // Of a mixture, which is learned of the replay's reserved memory:
+  // For a mixture, which corrects the replay's reserved memory:
   double context_mib = 0.0;   ///< of the device figure, what is not reserved
   double reserved_mib = 0.0;  ///< as the replay has it
   double capacity_mib = 0.0;  ///< of the device

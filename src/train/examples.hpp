@@ -1,5 +1,5 @@
-// Enters: nothing; plain data. Leaves: Examples, training jobs as the network reads them: transformed, standardised and
-// padded, with what it is asked for. Row-major.
+// Examples: training jobs as the network reads them (transformed, standardised and padded), with their targets. Plain
+// data, row-major.
 #pragma once
 
 #include <cstdint>

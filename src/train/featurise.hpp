@@ -1,5 +1,6 @@
-// Enters: a recipe's model and a GPU. Leaves: the function that computes the features and the sequence that the model
-// names (ml/features.hpp) of a job on that GPU.
+// Input: a recipe's model and a GPU.
+// Output: the function that computes a job's features and sequence on that GPU, those that the model names
+// (ml/features.hpp).
 #pragma once
 
 #include "dataset.hpp"

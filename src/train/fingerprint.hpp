@@ -1,5 +1,5 @@
-// Enters: a recipe and a data set. Leaves: a text that tells this training from any other, so that a state goes on only
-// where it came from.
+// Input: a recipe and a data set.
+// Output: a text that differs for every training, so that a saved state continues only the training that it came from.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// Enters: the group and the stratum of each row. Leaves: which fold it is tested in, or whether it is held back. Rows
-// of one group (jobs of one net) are never on both sides; strata (bins, sources) are spread evenly.
+// Input: the group and the stratum of each row.
+// Output: the fold in which it is tested, or that it is held back. Rows of one group (jobs of one net) are never on
+// both sides; strata (bins, sources) are spread evenly.
 #pragma once
 
 #include <cstdint>

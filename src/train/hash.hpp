@@ -1,4 +1,5 @@
-// Enters: texts and numbers, one after the other. Leaves: one figure that tells them from others. FNV-1a, 64 bits.
+// Input: texts and numbers, one after the other.
+// Output: their hash. FNV-1a, 64 bits.
 #pragma once
 
 #include <bit>

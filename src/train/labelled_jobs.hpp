@@ -1,5 +1,7 @@
-// Enters: random jobs and a GPU. Leaves: the same jobs with what the replay estimator expects them to take there; on
-// request as many in each class of memory as in the next. Units: MiB (2^20 bytes) of device memory.
+// Input: random jobs and a GPU.
+// Output: the same jobs with what the replay estimator expects them to take there; on request the same number of jobs
+// in each class of memory.
+// Units: MiB (2^20 bytes) of device memory.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +27,14 @@ class LabelledJobs {
   /// The jobs as they are drawn.
   LabelledJobs(RandomJobs jobs, device::GpuProfile gpu) : jobs_(std::move(jobs)), gpu_(std::move(gpu)) {}
 
-  /// Job i is drawn anew until it lies in class i modulo the number of classes: those of bin_mib each up to the GPU's
+  /// Job i is drawn again until it lies in class i modulo the number of classes: those of bin_mib each up to the GPU's
   /// capacity (the last one reaches up to it), and one of the jobs that do not fit. A class that none of kProbes first
   /// draws lies in is left out: no MLP here takes 40 GiB. After kAttempts draws the last one is taken as it is. Errors:
   /// invalid_argument for bins of no width; those of the estimator.
   [[nodiscard]] static core::Result<LabelledJobs> balanced(RandomJobs jobs, device::GpuProfile gpu, double bin_mib);
 
-  /// Depends on the jobs' options, the GPU and the index alone. Errors: those of the estimator, such as a software
-  /// stack that the GPU's profile does not name.
+  /// Depends only on the jobs' options, the GPU and the index. Errors: those of the estimator, such as a software stack
+  /// that the GPU's profile does not name.
   [[nodiscard]] core::Result<LabelledJob> at(std::uint64_t index) const;
 
   [[nodiscard]] const device::GpuProfile& gpu() const { return gpu_; }

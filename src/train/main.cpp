@@ -14,7 +14,7 @@ namespace {
 using namespace gpumem;
 using namespace gpumem::train;
 
-constexpr int kInterrupted = 130;  // as shells say of SIGINT
+constexpr int kInterrupted = 130;  // as shells say about SIGINT
 
 volatile std::sig_atomic_t interrupted = 0;
 

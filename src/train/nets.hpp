@@ -1,5 +1,5 @@
-// Enters: the configuration of a net as GPUMemNet's generators have them. Leaves: its ModelGraph with exact edges and
-// every shape.
+// Input: the configuration of a net as GPUMemNet's generators have them.
+// Output: its ModelGraph with exact edges and every shape.
 //
 // Source: the nets of GPUMemNet's data sets (itu-rad/GPUMemNet, NeuroNetGen_scripts). A hidden layer of an MLP is
 // linear
@@ -18,7 +18,7 @@
 //         residual    depth / 2 pairs of blocks, channels as in a pyramid; each second pair halves the image, until it
 //         is
 //                     7 or less; a 1x1 convolution [, batch norm] on the shortcut where the shape changes
-//         dense       depth / 4 groups of four blocks of 32 channels, each over all before it in its group; behind the
+//         dense       depth / 4 groups of four blocks of 32 channels, each over all before it in its group; after the
 //                     first group, and every so many further, a 1x1 convolution to half the channels and average
 //                     pooling
 //

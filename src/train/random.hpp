@@ -1,6 +1,8 @@
-// Enters: a seed and the number of a stream. Leaves: random figures that are the same on every platform with IEEE 754
-// doubles; those of <random>'s distributions differ from one standard library to the next. The generator is SplitMix64
-// (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014).
+// Input: a seed and the number of a stream.
+// Output: random figures that are the same on every platform with IEEE 754 doubles. The distributions of <random>
+// differ from one standard library to the next.
+// Source: the generator is SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", OOPSLA
+// 2014).
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Enters: a kind of nets and a seed. Leaves: random training jobs in the ranges of GPUMemNet's data sets and papers, as
-// many as one likes. Where no measured runs are at hand, an estimator labels them.
+// Input: a kind of nets and a seed.
+// Output: random training jobs in the ranges of GPUMemNet's data sets and papers, as many as one likes. An estimator
+// labels them when there are no measured runs.
 //
 //   MLP          4-4,096 inputs, 1-1,024 outputs (no more than inputs), 2-12 linear layers, batch 4-1,024
 //   CNN          1 or 3 channels, even sides of 8-224, 2-22,000 classes, 16-512 base filters of 3 (as often as not), 5
@@ -14,7 +15,7 @@
 // evenly in its logarithm the other half.
 //
 // Training as in those data sets: Adam, fp32, cross entropy (binary for one output), MLPs and CNNs on 4,096 samples an
-// epoch behind a pass of torchsummary, Transformers on 1,000-5,000 samples.
+// epoch after a pass of torchsummary, Transformers on 1,000-5,000 samples.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,7 @@ struct RandomJob {
   model::TrainingJob job;
 };
 
-/// A sequence of jobs without end. Job i depends on the options and on i alone, on every platform: work can be resumed,
+/// A sequence of jobs without end. Job i depends only on the options and on i, on every platform: work can be resumed,
 /// and parted among machines.
 class RandomJobs {
  public:

@@ -57,7 +57,7 @@ class Fields {
     if (!json_.is_object()) return;
     for (const auto& field : json_.items()) {
       if (std::find(known_.begin(), known_.end(), field.key()) == known_.end()) {
-        fail(field.key(), "is no field of a recipe's training");
+        fail(field.key(), "is not a field of a recipe's training");
       }
     }
   }
@@ -170,7 +170,8 @@ std::int64_t count_in(const Json& network, const char* name) {
   return usable ? found->get<std::int64_t>() : 0;
 }
 
-/// The recipe as a config.json that the library reads: a test vector of zeros stands for those that training makes.
+/// The recipe as a config.json that the library reads: a test vector of zeros takes the place of those that training
+/// makes.
 Json config_of(Json json) {
   json["format"] = "gpumem-model";
   json.erase("training");

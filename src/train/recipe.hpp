@@ -1,6 +1,6 @@
-// Enters: text of a recipe, JSON. Leaves: Recipe, a model as it is to be, and how it is trained. A recipe is a
-// config.json (ml/model_config.hpp) without statistics, accuracy and test vectors, with "format": "gpumem-recipe", and
-// with
+// Input: text of a recipe, JSON.
+// Output: Recipe: the model to make, and how it is trained. A recipe is a config.json (ml/model_config.hpp) without
+// statistics, accuracy and test vectors, with "format": "gpumem-recipe", and with
 //
 //   "training": {"epochs": 300, "batch_size": 256, "learning_rate": 0.01,                     (the rest may be absent:)
 //                "schedule": "constant" or "cosine" (to 0),              "weight_decay": 0,

@@ -62,7 +62,7 @@ void score_values(Score& score, const Dataset& data, const ml::Head& head, const
 /// A run as the corrected replay (estimate/corrected_replay.hpp) has it.
 datasets::Judged corrected(const Row& row, const ml::Head& head, std::span<const float> outputs) {
   ml::Mixture mixture;
-  // The rule's component stands at 0, so the value is its distance.
+  // The rule's component is at 0, so the value is its distance.
   const auto rule = std::find(head.names.begin(), head.names.end(), ml::kRuleComponent) - head.names.begin();
   for (const double distance : row.targets) {
     mixture.centres.push_back(row.targets[static_cast<std::size_t>(rule)] - distance);

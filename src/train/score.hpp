@@ -1,4 +1,5 @@
-// Enters: what models said of rows that they were not trained on. Leaves: Score, how right they were.
+// Input: what models said about rows that they were not trained on.
+// Output: Score, how right they were.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace gpumem::train {
 
-/// What the model of a fold said of a row outside its training part.
+/// What the model of a fold said about a row outside its training part.
 struct Prediction {
   std::size_t row = 0;  ///< of the data set
   std::int64_t fold = 0;
@@ -24,7 +25,7 @@ struct Prediction {
 /// The bin with the highest output; the first of several alike.
 [[nodiscard]] std::int64_t class_of(std::span<const float> outputs);
 
-/// Of some of the predictions. Shares are of the rows.
+/// For some of the predictions. Shares are of the rows.
 struct Score {
   std::string of;  ///< "all", "fold 1", a source
   std::int64_t rows = 0;
@@ -44,7 +45,7 @@ struct Score {
   datasets::Accuracy uncorrected;
 };
 
-/// Of all rows, of each fold, and of each source if there are several.
+/// For all rows, for each fold, and for each source if there are several.
 [[nodiscard]] std::vector<Score> scores_of(const Dataset& data, const ml::Head& head,
                                            std::span<const Prediction> predictions);
 
@@ -57,7 +58,7 @@ struct Score {
 [[nodiscard]] ml::Residuals residuals_of(const Dataset& data, const ml::Head& head,
                                          std::span<const Prediction> predictions);
 
-/// The figures of a score by name, as they stand in config.json.
+/// The figures of a score by name, as they are in config.json.
 [[nodiscard]] std::vector<std::pair<std::string, double>> figures_of(const Score& score, const ml::Head& head);
 
 /// One line a prediction: name,source,fold,measured_mib,out_of_memory, then for bins class,predicted_class and the

@@ -1,4 +1,5 @@
-// Enters: values, and the generator of random.hpp. Leaves: the values in random order; figures of a range.
+// Input: values, and the generator of random.hpp.
+// Output: the values in random order; figures of a range.
 #pragma once
 
 #include <utility>

@@ -36,7 +36,7 @@ double plain(const ml::FeatureSpec& spec, double raw) {
   return spec.transform == ml::Transform::log1p ? std::log1p(raw) : raw;
 }
 
-/// Over the raw figures that `visit` hands out.
+/// Over the raw figures that `visit` returns.
 template <typename Visit>
 void fit(ml::FeatureSpec& spec, const Visit& visit) {
   Statistics statistics;

@@ -1,4 +1,5 @@
-// Enters: raw rows. Leaves: the means and scales of a training part, and rows as the network reads them (Examples).
+// Input: raw rows.
+// Output: the means and scales of a training part, and rows as the network reads them (Examples).
 #pragma once
 
 #include <cstdint>

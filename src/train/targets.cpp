@@ -72,7 +72,7 @@ core::Result<Targets> targets_of(const std::vector<std::string>& names, const Ex
     const auto target = model::value_of(kTargets, plain_name(name));
     const auto counter = counter_named(name);
     if (!target && counter == nullptr) {
-      return invalid(core::quoted(name) + " is no target; use mib, log_mib, log_ratio or a counter (smact, ...)");
+      return invalid(core::quoted(name) + " is not a target; use mib, log_mib, log_ratio or a counter (smact, ...)");
     }
     wanted.push_back(target ? Wanted{*target, nullptr} : Wanted{Target::counter, counter});
     compares = compares || target == Target::log_ratio;

@@ -1,12 +1,12 @@
-// Enters: the names of a head of values. Leaves: the function that gives a job's values, those that the model is to
-// learn.
+// Input: the names of a head of values.
+// Output: the function that gives a job's values, those that the model learns.
 //
 //   mib         the measured figure
 //   log_mib     its natural logarithm
 //   log_ratio   the natural logarithm of measured / expected, as an estimator expects it
 //   smact, smocc, gract, gpu_utilisation, fp32   a GPU's counter, its mean over the run: 0 to 1
 //
-// "_pN" behind a name (log_ratio_p95) is for a quantile's output: the same value, learned with the pinball loss.
+// "_pN" after a name (log_ratio_p95) is for a quantile's output: the same value, learned with the pinball loss.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,6 @@
-// Enters: a network's shape and weights, and examples. Leaves: the same network with trained weights. Computed by
-// libtorch, which this header does not show: its own takes half a minute to compile, so that one file includes it.
+// Input: a network's shape and weights, and examples.
+// Output: the same network with trained weights. libtorch computes them. This header does not show libtorch's, which
+// takes half a minute to compile, so that only one file includes it.
 //
 // The same seed gives the same weights: one thread, deterministic algorithms, and every random figure is drawn from the
 // seeds that the caller hands in.

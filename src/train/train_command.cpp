@@ -105,7 +105,7 @@ core::Result<Labelling> labelling_of(const Recipe& recipe, const device::GpuProf
   const ml::Head& head = recipe.model.head;
   if (head.spread > 0.0) return labelling;
   if (!head.of.empty() && counter_named(head.of) == nullptr) {
-    return core::Error{core::ErrorCode::invalid_argument, core::quoted(head.of) + " is no counter of a run",
+    return core::Error{core::ErrorCode::invalid_argument, core::quoted(head.of) + " is not a counter of a run",
                        core::Place{{}, 0, "/head/of"}};
   }
   auto targets = targets_of(recipe.model.head.names, expected_by(*replay));
@@ -224,7 +224,7 @@ core::Result<std::string> run_trainer(const TrainerOptions& options) {
   if (outcome->stopped) return std::string();
   core::Status written = write_folder(options, *recipe, *sources, data, *outcome);
   if (!written) return std::move(written).error();
-  // What cannot be loaded is no model; the states are kept then.
+  // What cannot be loaded is not a model; the states are kept then.
   const auto loaded = ml::load_model(options.out);
   if (!loaded) return loaded.error();
   remove_states(session.states);

@@ -1,4 +1,5 @@
-// Enters: the words of gpumem-train's command line. Leaves: a model folder, or an error.
+// Input: the words of gpumem-train's command line.
+// Output: a model folder, or an error.
 #pragma once
 
 #include <cstdint>

@@ -35,7 +35,7 @@ double train_epoch(const Run& run, TorchNetwork& network, std::int64_t epoch) {
 
 core::Error not_finite(std::int64_t epoch) {
   return {core::ErrorCode::invalid_argument,
-          "the loss is no finite number in epoch " + std::to_string(epoch + 1) +
+          "the loss is not a finite number in epoch " + std::to_string(epoch + 1) +
               "; lower the recipe's learning_rate, or set its gradient_clip",
           {}};
 }

@@ -1,8 +1,8 @@
-// Enters: examples, a recipe's options, and perhaps a state to go on from. Leaves: trained weights. One run trains one
-// network: that of a fold, or the final one.
+// Input: examples, a recipe's options, and perhaps a saved state to continue from.
+// Output: trained weights. One run trains one network: that of a fold, or the final one.
 //
 // A run that was stopped and goes on from its state gives the very weights of one that was not: the order of the
-// examples and the dropout of an epoch follow from the seed and the epoch alone.
+// examples and the dropout of an epoch follow only from the seed and the epoch.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace gpumem::train {
 
-/// Where a run stands after some epochs.
+/// The state of a run after some epochs.
 struct RunState {
   TrainingState training;
   std::int64_t epoch = 0;      ///< epochs done

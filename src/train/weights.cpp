@@ -13,7 +13,7 @@ bool is_output(std::string_view name, std::string_view part) {
   return name.find(".members.") != std::string_view::npos && name.ends_with(part);
 }
 
-/// A norm's tensors are the only ones of one axis beside the biases.
+/// A norm's tensors are the only ones of one axis except the biases.
 float constant_of(std::string_view name) {
   const bool norm = name.find("norm") != std::string_view::npos;
   return norm && (name.ends_with(".weight") || name.ends_with(".running_var")) ? 1.0F : 0.0F;

@@ -1,5 +1,6 @@
-// Enters: a network's shape and a seed. Leaves: the weights that training begins with; and what is folded into the
-// weights that it ends with, so that inference knows nothing of it.
+// Input: a network's shape and a seed.
+// Output: the weights at the start of training; and what is folded into the final weights, so that inference does not
+// see it.
 #pragma once
 
 #include <cstdint>

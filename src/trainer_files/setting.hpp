@@ -1,6 +1,6 @@
-// Enters: the text of a trainer's file, in JSON or YAML. Leaves: Setting, one tree of plain values for both. Files are
-// untrusted: their size, depth and number of values are bounded, and YAML's aliases are refused, because a few of them
-// can stand for any number of values.
+// Input: the text of a trainer's file, in JSON or YAML.
+// Output: Setting, one tree of plain values for both. Files are untrusted: their size, depth and number of values are
+// bounded. YAML's aliases are refused, because a few of them can expand to any number of values.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Enters: settings that several trainers spell alike. Leaves: the options that they mean. Source: transformers 4.48
-// (training_args.py, trainer.py), peft 0.14 (tuners/lora/config.py), liger-kernel.
+// Input: settings that several trainers spell alike.
+// Output: the options that they mean.
+// Source: transformers 4.48 (training_args.py, trainer.py), peft 0.14 (tuners/lora/config.py), liger-kernel.
 #pragma once
 
 #include <string>
@@ -20,7 +21,7 @@ void read_training_arguments(TrainerReading& from);
 /// Precision by the type of the weights and by autocast. `bf16_weights`: the model is loaded in bfloat16.
 void want_precision(TrainerReading& from, bool bf16_weights, bool bf16, bool fp16, std::string_view path);
 
-/// LoRA's targets: a list, "a,b", or what stands for all linear layers ("all", "all-linear").
+/// LoRA's targets: a list, "a,b", or the word for all linear layers ("all", "all-linear").
 void want_lora_targets(TrainerReading& from, std::string_view path);
 
 }  // namespace gpumem::trainer_files

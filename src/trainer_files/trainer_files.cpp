@@ -134,7 +134,7 @@ core::Status take_adapter(std::string_view text, TrainerJob& job) {
   const auto root = parse_settings(text);
   if (!root) return root.error();
   if (!peft_adapter().sniff(*root)) {
-    return core::Error{core::ErrorCode::unknown_format, "is no adapter_config.json: it has no peft_type", {}};
+    return core::Error{core::ErrorCode::unknown_format, "is not an adapter_config.json: it has no peft_type", {}};
   }
   read_into(peft_adapter(), *root, job);
   return core::Done{};

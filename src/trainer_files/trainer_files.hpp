@@ -1,6 +1,7 @@
-// Enters: the path of a trainer's file. Leaves: what it says of a job, in a JobRequest, and what of it gpumem does not
-// model, in words. The list of formats stands in trainer_files.cpp: adding one is one file beside that one and one row
-// there. Beside the library, as job_json/ is, because yaml-cpp is optional and nothing that a scheduler links needs it.
+// Input: the path of a trainer's file.
+// Output: what it says about a job, in a JobRequest, and what gpumem does not model of it, in words.
+// To add a format: a file here and a row in the list of trainer_files.cpp. This room is separate from the library, as
+// job_json/ is, because yaml-cpp is optional and nothing that a scheduler links needs it.
 #pragma once
 
 #include <span>
@@ -17,7 +18,7 @@ namespace gpumem::trainer_files {
 /// In the order in which they are tried.
 [[nodiscard]] std::span<const TrainerFormat* const> trainer_formats();
 
-/// Of text alone. Errors: those of parse_settings(); unknown_format if its keys are those of no format.
+/// Of text. Errors: those of parse_settings(); unknown_format if its keys are those of no format.
 [[nodiscard]] core::Result<TrainerJob> parse_trainer_job(std::string_view text);
 
 /// Lays the adapters of an adapter_config.json over the job.
@@ -26,15 +27,15 @@ namespace gpumem::trainer_files {
 [[nodiscard]] core::Status take_deepspeed(std::string_view text, TrainerJob& job);
 
 /// With the DeepSpeed config that the file names, and the adapter_config.json at `adapter` (a file or a folder), or
-/// beside a file of TrainingArguments. Errors: also unreadable_file; each names its file.
+/// next to a file of TrainingArguments. Errors: also unreadable_file; each names its file.
 [[nodiscard]] core::Result<TrainerJob> read_trainer_job(const std::string& path, const std::string& adapter = {});
 
-/// Sets the options of the job that the request was not given. Leaves: what is not modelled, a clause each ("lora 16
+/// Sets the options of the job that the request was not given. Returns what is not modelled, a clause each ("lora 16
 /// (lora_rank) is not modelled"): options that gpumem does not have, values that they do not take, what the file's
 /// format named, and keys that it does not know. Errors: malformed_input for a number that is none, with the key.
 [[nodiscard]] core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request);
 
-/// The config.json of the job's model: the path itself, or in the folder, from here or from beside the trainer's file.
+/// The config.json of the job's model: the path itself, or in the folder, relative to here or to the trainer's file.
 /// Errors: missing_information if the file names no model, or one that is not here.
 [[nodiscard]] core::Result<std::string> find_model(const TrainerJob& job, const std::string& trainer_file);
 

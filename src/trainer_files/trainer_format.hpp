@@ -1,7 +1,7 @@
-// Enters: a trainer's file as a tree of settings. Leaves: TrainerJob, what it says of a training job: options of a job
-// by their names (gpumem/job/job_options.hpp), the model, and what gpumem does not model. And TrainerFormat, what a
-// format of such files is. TrainerReading is how the formats read: each key that one asks for is known, and the others
-// are named.
+// Input: a trainer's file as a tree of settings.
+// Output: TrainerJob, what it says about a training job: options of a job by their names (gpumem/job/job_options.hpp),
+// the model, and what gpumem does not model. TrainerFormat is a format of such files. The formats read with
+// TrainerReading: each key that a format asks for is known, and the others are reported.
 #pragma once
 
 #include <optional>
@@ -65,7 +65,7 @@ class TrainerReading {
   void take(std::string_view path, std::string_view option);
   /// Names the setting, unless it is missing, false, 0, an empty text or list, or the usual word.
   void not_modelled(std::string_view path, std::string_view usual = {});
-  /// Keys that do not change memory; one that ends in '*' stands for all that begin so.
+  /// Keys that do not change memory; one that ends in '*' means all that begin so.
   void without_effect(std::span<const std::string_view> keys);
   /// Notes the keys that nobody asked for.
   void finish();

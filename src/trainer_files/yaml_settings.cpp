@@ -1,6 +1,6 @@
 // YAML by yaml-cpp's events, so that nothing is built that the bounds would refuse. Scalars are typed as PyYAML does
 // it, which is what the trainers read their files with (YAML 1.1: yes and no are booleans). Without yaml-cpp
-// (GPUMEM_BUILD_YAML) there is an error alone.
+// (GPUMEM_BUILD_YAML) there is only an error.
 #include "setting.hpp"
 
 #if defined(GPUMEM_HAS_YAML_CPP)
@@ -48,7 +48,7 @@ bool is_number(const std::string& word, bool& real) {
   return digits > 0;
 }
 
-/// A scalar that stands without quotes.
+/// A scalar without quotes.
 Setting plain_scalar(const std::string& word) {
   constexpr std::array<std::string_view, 3> kTrue = {"true", "yes", "on"};
   constexpr std::array<std::string_view, 3> kFalse = {"false", "no", "off"};
@@ -88,7 +88,7 @@ class TreeBuilder : public YAML::EventHandler {
     }
     if (awaits_key()) {
       if (open_.back().setting.field(value) != nullptr)
-        refuse(mark, "the key " + core::quoted(value) + " stands twice");
+        refuse(mark, "the key " + core::quoted(value) + " is there twice");
       open_.back().key = value;
       return;
     }

@@ -74,7 +74,7 @@ struct Incoming {
 Result<Incoming> incoming_of(const JsonDocument& document) {
   const JsonValue* root = &document.root();
   if (text(field(root, "kind")) != "AdmissionReview" || text(field(root, "apiVersion")) != "admission.k8s.io/v1") {
-    return malformed("the body is no AdmissionReview of admission.k8s.io/v1");
+    return malformed("the body is not an AdmissionReview of admission.k8s.io/v1");
   }
   const JsonValue* request = field(root, "request");
   Incoming incoming{text(field(request, "uid"))};

@@ -1,6 +1,7 @@
-// Enters: the body of an admission request: an AdmissionReview of admission.k8s.io/v1, as the Kubernetes API server
-// sends it for a pod that is to be made. Leaves: the AdmissionReview that answers it, and what became of the pod. No
-// I/O but the summaries. Source: kubernetes.io, "Dynamic Admission Control" and "kube-apiserver Admission (v1)".
+// Input: the body of an admission request: an AdmissionReview of admission.k8s.io/v1, as the Kubernetes API server
+// sends it for a new pod.
+// Output: the AdmissionReview that answers it, and what happened to the pod. No I/O except the summaries.
+// Source: kubernetes.io, "Dynamic Admission Control" and "kube-apiserver Admission (v1)".
 //
 // A pod with annotations of ours (pod_job.hpp) gets the limits or annotations of its target. One that no GPU of its
 // type holds is denied, with need and limit. What cannot be told (a summary that cannot be read, an annotation that is

@@ -1,5 +1,6 @@
-// Enters: an accepted socket. Leaves: a stream for the HTTP library, plain or TLS, on which no client can hold a thread
-// longer than a deadline, however slowly it sends or reads, nor send more than it is allowed.
+// Input: an accepted socket.
+// Output: a stream for the HTTP library, plain or TLS. No client can hold a thread longer than a deadline, however
+// slowly it sends or reads, or send more than it may.
 #pragma once
 
 #include <httplib.h>

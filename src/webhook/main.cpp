@@ -55,24 +55,25 @@ void add_serving(CLI::App& app, Options& options) {
   number("--most-body", options.server.most_body_bytes, "bytes of a request", std::size_t{1} << 30);
   number("--most-summary", options.most_summary_bytes, "bytes of a summary's file", std::size_t{1} << 30);
   constexpr std::size_t kMostMs = 86'400'000;
-  number("--request-ms", options.request_ms, "in which a request must have come and its answer been taken", kMostMs);
-  number("--estimate-ms", options.estimate_ms, "in which an estimate must be made", kMostMs);
-  number("--idle-ms", options.idle_ms, "that a connection may stand idle", kMostMs);
+  number("--request-ms", options.request_ms, "for a request to arrive and its answer to be taken", kMostMs);
+  number("--estimate-ms", options.estimate_ms, "for an estimate", kMostMs);
+  number("--idle-ms", options.idle_ms, "that a connection may be idle", kMostMs);
 }
 
 void add_estimating(CLI::App& app, Options& options) {
   app.add_option("--summaries", options.summaries, "folder with the summaries that pods name")
       ->check(CLI::ExistingDirectory);
-  app.add_option("--on-error", options.on_error, "a pod that asks and about which nothing can be told: allow or deny")
+  app.add_option("--on-error", options.on_error, "a pod that asks and cannot be estimated: allow or deny")
       ->capture_default_str()
       ->check(CLI::IsMember({"allow", "deny"}));
-  app.add_option("--for", options.defaults.target, "target of pods that name none: " + kubernetes_targets())
+  app.add_option("--for", options.defaults.target, "target of pods without one: " + kubernetes_targets())
       ->capture_default_str();
-  app.add_option("--gpu", options.defaults.request.gpu, "GPU of pods that name none; a name, or a path to a profile")
+  app.add_option("--gpu", options.defaults.request.gpu, "GPU of pods without one: a name, or a path to a profile")
       ->capture_default_str();
-  app.add_option("--margin", options.margin, "upper: the estimate's; or bytes beyond what is expected, such as 2GiB")
+  app.add_option("--margin", options.margin,
+                 "upper (the estimate's upper bound), or bytes beyond what is expected, such as 2GiB")
       ->capture_default_str();
-  app.add_option("--estimator", options.defaults.request.estimator, "estimator of pods that name none")
+  app.add_option("--estimator", options.defaults.request.estimator, "estimator of pods without one")
       ->capture_default_str();
 }
 
@@ -89,7 +90,7 @@ std::optional<Error> finish(Options& options) {
   const auto target = request::find_target(options.defaults.target);
   if (!target) return target.error();
   if (!(*target)->kubernetes) {
-    return Error{ErrorCode::invalid_argument, "the target " + options.defaults.target + " is no pod's", {}};
+    return Error{ErrorCode::invalid_argument, "the target " + options.defaults.target + " is not for pods", {}};
   }
   const auto gpu = find_profile(options.defaults.request.gpu);
   if (!gpu) return gpu.error();
@@ -145,8 +146,8 @@ int run(int argc, char** argv) {
   add_estimating(app, options);
   app.footer(
       "POST /mutate answers an AdmissionReview, GET /healthz says ok, GET /metrics counts for Prometheus.\n"
-      "examples/kubernetes has the manifests. SIGTERM ends it once the requests that came are answered.\n"
-      "Exit codes: 0 stopped, 2 wrong usage, 3 a file or a port that cannot be had.");
+      "examples/kubernetes has the manifests. SIGTERM ends it after the requests so far are answered.\n"
+      "Exit codes: 0 stopped, 2 wrong usage, 3 a file or a port that cannot be opened.");
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

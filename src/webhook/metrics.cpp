@@ -50,7 +50,7 @@ std::string Metrics::text(const Summaries::Counters& summaries) const {
   constexpr std::string_view kSummaries = "gpumem_webhook_summary_lookups_total";
   constexpr std::string_view kBuild = "gpumem_webhook_build_info";
 
-  std::string text = head(kRequests, "counter", "Admission requests by what became of them.");
+  std::string text = head(kRequests, "counter", "Admission requests by result.");
   for (const OutcomeName& row : kOutcomes) {
     text += line(kRequests, label("outcome", row.name),
                  std::to_string(outcomes_[static_cast<std::size_t>(row.outcome)].load()));

@@ -1,5 +1,6 @@
-// Enters: what became of each request, and how long its answer took. Leaves: the counts in Prometheus' text format
-// (prometheus.io, "Exposition formats", version 0.0.4). Units: seconds.
+// Input: what happened to each request, and how long its answer took.
+// Output: the counts in Prometheus' text format (prometheus.io, "Exposition formats", version 0.0.4).
+// Units: seconds.
 #pragma once
 
 #include <array>

@@ -75,7 +75,7 @@ core::Status take(const Annotation& annotation, PodJob& job) {
     return core::Done{};
   }
   const JobOption* option = option_of(name);
-  if (option == nullptr) return malformed(annotation, "is unknown; behind gpumem.io/ stands one of " + names());
+  if (option == nullptr) return malformed(annotation, "is unknown; gpumem.io/ must be followed by one of " + names());
   core::Status taken = job::set_option_text(*option, job.request, annotation.value);
   if (!taken && taken.error().code == ErrorCode::malformed_input) return malformed(annotation, taken.error().message);
   return taken;
@@ -127,7 +127,8 @@ Result<PodJob> job_of(const std::vector<Annotation>& ours, const PodJob& default
   const auto target = request::find_target(job.target);
   if (!target) return target.error();
   if (!(*target)->kubernetes) {
-    return missing("the target " + job.target + " is no pod's; see 'gpumem request --help' for those on Kubernetes");
+    return missing("the target " + job.target +
+                   " is not for pods; see 'gpumem request --help' for those on Kubernetes");
   }
   return job;
 }

@@ -1,10 +1,11 @@
-// Enters: a pod's annotations. Leaves: PodJob, the training job that they describe, or that they describe none.
+// Input: a pod's annotations.
+// Output: PodJob: the training job that they describe, or that they describe none.
 //
 // Annotations (keys below gpumem.io/): summary (a path below the configured folder) or summary-text (the summary
 // itself), for (a Kubernetes target of request/targets.hpp), margin, container (whose limits are set; the first),
 // gpus-per-node (of a job on several GPUs, that this pod has; all of them, up to 8), and the options of a job by their
 // names on the command line (job/job_options.hpp: batch, gpu, optimizer, zero-grad, ...; a flag is "true" or "false"),
-// but for kNotForPods. "need" is what the webhook itself wrote. They are a user's words: nothing of them is opened as a
+// except kNotForPods. "need" is what the webhook itself wrote. They are a user's words: nothing of them is opened as a
 // path but the summary, below its folder.
 #pragma once
 

@@ -219,7 +219,7 @@ void Server::serve_connection(Connection& connection) {
   connection.finish();
 }
 
-/// Waits for the next request as long as the connection may stand idle, nobody else waits, and the server serves.
+/// Waits for the next request as long as the connection may be idle, nobody else waits, and the server serves.
 bool Server::next_request(Connection& connection) const {
   constexpr auto kSlice = 50ms;
   const auto until = Clock::now() + options_.idle_time;

@@ -1,6 +1,7 @@
-// Enters: HTTP or HTTPS connections. Leaves: answers to POST /mutate (admission.hpp), GET /healthz and GET /metrics.
-// Bounded on every side: connections that wait, threads, bytes of a request, the time in which a request must have come
-// and its answer been taken, the time an estimate may take, the time a connection may stand idle.
+// Input: HTTP or HTTPS connections.
+// Output: answers to POST /mutate (admission.hpp), GET /healthz and GET /metrics. Everything is bounded: waiting
+// connections, threads, bytes of a request, the time for a request to arrive and its answer to be taken, the time for
+// an estimate, the time that a connection may be idle.
 #pragma once
 
 #include <httplib.h>

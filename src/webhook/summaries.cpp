@@ -25,7 +25,7 @@ Error unreadable(const std::string& path, std::string message) {
   return {ErrorCode::unreadable_file, std::move(message), {path, 0, {}}};
 }
 
-/// A path that could lead out by its words alone.
+/// A path that could lead out of the folder by its words.
 bool leads_out(const std::string& path) {
   if (path.empty() || path.front() == '/' || path.find('\0') != std::string::npos) return true;
   for (std::size_t begin = 0; begin <= path.size();) {
@@ -83,7 +83,7 @@ Result<Folder::File> Folder::open(const std::string& relative) const {
             {facts.st_dev, facts.st_ino, facts.st_size, facts.st_mtim.tv_sec * kNanoseconds + facts.st_mtim.tv_nsec},
             most_bytes_);
   if (!told) return unreadable(relative, reason(errno));
-  if (!S_ISREG(facts.st_mode)) return unreadable(relative, "is no regular file");
+  if (!S_ISREG(facts.st_mode)) return unreadable(relative, "is not a regular file");
   if (static_cast<std::size_t>(facts.st_size) > most_bytes_) {
     return unreadable(relative, "is larger than " + core::to_string(Bytes(static_cast<std::int64_t>(most_bytes_))));
   }

@@ -1,6 +1,6 @@
-// Enters: a path below one folder, or a summary's text. Leaves: the model, read once as long as the file stays as it
-// is. Users name the paths and may write the folder: only regular files below it are read, of bounded size, without
-// waiting.
+// Input: a path below one folder, or a summary's text.
+// Output: the model, read once as long as the file does not change. Users name the paths and may write to the folder:
+// only regular files below it are read, of bounded size, without waiting.
 #pragma once
 
 #include <cstddef>

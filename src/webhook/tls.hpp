@@ -1,5 +1,6 @@
-// Enters: the paths of a certificate and its key (PEM). Leaves: the TLS context for new connections: a new one whenever
-// the files have changed, for certificates are renewed while the webhook runs.
+// Input: the paths of a certificate and its key (PEM).
+// Output: the TLS context for new connections. It is made again whenever the files have changed, because certificates
+// are renewed while the webhook runs.
 #pragma once
 
 #include <openssl/ssl.h>

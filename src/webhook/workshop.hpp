@@ -1,5 +1,6 @@
-// Enters: work whose length nobody knows. Leaves: its reply, for callers that wait only so long. An estimate cannot be
-// broken off: the caller goes on without it, and the thread when it is done.
+// Input: work that may take any time.
+// Output: its reply, for callers that wait only for a limited time. An estimate cannot be interrupted: the caller goes
+// on without it, and its thread is free again when it is done.
 #pragma once
 
 #include <chrono>

@@ -18,9 +18,9 @@ constexpr double kTolerance = 0.005;
 /// Models that hold more in places than the tape says, and by how much at most they are off. Under autocast gradients
 /// of products of mixed types are made in float32 and cast (gelu_new), and copies of weights end in another order: that
 /// shows in models as small as these. Attention written out has names that end with its function, of which not all are
-/// told (T5, BLOOM, Swin). Parameters that many layers share (ALBERT) get their gradients in another
-/// order. A mask beside the queries (Falcon's ALiBi) is cast by autocast for each layer. Products of einsums (XLNet)
-/// and of parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later calls.
+/// told (T5, BLOOM, Swin). Parameters that many layers share (ALBERT) get their gradients in another order. A mask in
+/// addition to the queries (Falcon's ALiBi) is cast by autocast for each layer. Products of einsums (XLNet) and of
+/// parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later calls.
 struct Known {
   std::string_view model_type;
   double autocast;
@@ -93,7 +93,7 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
     const auto graph = parse_summary(golden["config"].dump());
     ASSERT_TRUE(testing::succeeds(graph)) << file;
     EXPECT_EQ(graph->parameters(), golden["parameters"].get<std::int64_t>()) << file;
-    const bool mixes = golden["config"].contains("num_local_experts");  // which it says of the routing
+    const bool mixes = golden["config"].contains("num_local_experts");  // which it says about the routing
     EXPECT_EQ(graph->warnings().size(), mixes ? 1U : 0U) << file;
     const auto shared = std::make_shared<const ModelGraph>(*graph);
     for (const nlohmann::json& run : golden["runs"]) {

@@ -148,7 +148,7 @@ TEST(CliReplayTrace, SaysWhatIsWrong) {
   expect_golden_run("replay_trace_wrong_trace", "replay-trace -", R"({"traceEvents": [{"name": "[memory]"}]})");
 }
 
-// What the shipped recording says of itself, and what the rules make of it, worked out apart from the library: its
+// What the shipped recording says about itself, and what the rules make of it, worked out apart from the library: its
 // largest request is 524,288 B, so that all come from the small pool.
 TEST(ReplayOfARecording, HasThePeaksThatItsEventsSumTo) {
   const std::string text = testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / "tests/golden/traces/mlp_cpu.json");

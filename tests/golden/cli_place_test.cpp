@@ -45,7 +45,7 @@ TEST(CliPlace, PutsALayoutOnAllOfItsGpus) {
   expect_golden_run("place_layout_never", place_vgg("--batch 16 --data-parallel 8 --sharding ddp"));
   const Outcome other = run(place_vgg("--batch 16 --data-parallel 2 --sharding ddp --gpus 3"));
   EXPECT_EQ(other.exit, 2);
-  EXPECT_NE(other.err.find("the job is to get 3 GPUs, and its layout has 2"), std::string::npos) << other.err;
+  EXPECT_NE(other.err.find("the job asks for 3 GPUs, and its layout has 2"), std::string::npos) << other.err;
   const Outcome unknown = run(place_vgg("--estimator none --data-parallel 2 --json"));
   EXPECT_EQ(nlohmann::json::parse(unknown.out)["request"]["gpus"], 2) << unknown.err;
 }
@@ -58,14 +58,14 @@ TEST(CliPlace, ConditionsAreValues) {
     EXPECT_EQ(result.err, "");
     return nlohmann::json::parse(result.out)["decision"]["words"].get<std::string>();
   };
-  EXPECT_EQ(words("--smact-cap none"), "on GPU 2: 31.6 GiB free, SM activity 93 %, beside 1 other job");
+  EXPECT_EQ(words("--smact-cap none"), "on GPU 2: 31.6 GiB free, SM activity 93 %, next to 1 other job");
   EXPECT_EQ(words("--idle-first"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
   EXPECT_EQ(words("--free-floor 30GiB"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
   EXPECT_EQ(words("--smact-cap 0.4 --margin 8GiB"), "on GPU 3-mig-1: 19.5 GiB free, SM activity 0 %");
 }
 
 TEST(CliPlace, TheJobsOwnActivityJoinsIn) {
-  // Without it the job goes to GPU 0, beside another that keeps it 41 % busy.
+  // Without it the job goes to GPU 0, next to another that keeps it 41 % busy.
   expect_golden_run("place_smact", place_vgg("--batch 64 --smact estimate"));
   const auto placed = [](std::string_view options) {
     const Outcome result = run(place_vgg("--batch 64 --json " + std::string(options)));
@@ -92,7 +92,7 @@ TEST(CliPlace, RefusesWhatCannotBeMeant) {
     EXPECT_EQ(result.out, "") << words;
     EXPECT_NE(result.err.find(part), std::string::npos) << words << "\n" << result.err;
   };
-  refuses(place_vgg(""), 2, "a summary tells no batch size");
+  refuses(place_vgg(""), 2, "a summary has no batch size");
   refuses(place_rad("--policy magic"), 2, "there is no policy 'magic'");
   refuses(place_rad("--margin lots"), 2, "there is no margin 'lots'; say upper, or bytes such as 2GiB");
   refuses(place_rad("--margin -1GiB"), 2, "there is no margin '-1GiB'");

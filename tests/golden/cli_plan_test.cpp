@@ -17,13 +17,6 @@ constexpr const char* kShown =
 
 TEST(CliPlan, Table) { expect_golden_run("plan_table", kShown); }
 
-TEST(CliPlan, ThePageShowsTheTable) {
-  const std::string page = testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / "docs/many-gpus.md");
-  const Outcome result = run(kShown);
-  EXPECT_EQ(result.exit, 0) << result.err;
-  EXPECT_NE(page.find("$ gpumem " + std::string(kShown) + "\n" + result.out), std::string::npos) << result.out;
-}
-
 TEST(CliPlan, NoLayoutFits) {
   expect_golden_run("plan_does_not_fit",
                     "plan tests/golden/cli/configs/llama3_70b.json --gpu l4-24gb --gpus 8 --seq 8192 --global-batch 8");

@@ -122,15 +122,15 @@ TEST_F(CliRun, ShowsWhoRunsAndWhoWaitsAndWhy) {
   EXPECT_EQ(all[1]["state"], "waiting");
   EXPECT_EQ(all[1]["why"],
             "not now: GPU GPU-0 comes closest with 9.56 GiB free of the 20.0 GiB that second#2 asks for");
-  EXPECT_EQ(all[2]["why"], "behind second#2") << "nobody overtakes, though it would fit";
+  EXPECT_EQ(all[2]["why"], "after second#2") << "nobody overtakes, though it would fit";
   const Outcome table = run("queue");
-  for (const char* word : {"first#1", "GPU 0, GPU 1", "30.0 GiB", "25.0 GiB", "asks for 1", "behind second#2"}) {
+  for (const char* word : {"first#1", "GPU 0, GPU 1", "30.00 GiB", "25.00 GiB", "asks for 1", "after second#2"}) {
     EXPECT_NE(table.out.find(word), std::string::npos) << word << "\n" << table.out;
   }
   EXPECT_TRUE(nobody_is_there());
   EXPECT_NE(testing::text_of(queue_ / "second").find("second#2 waits: not now: GPU GPU-0 comes closest"),
             std::string::npos);
-  EXPECT_NE(testing::text_of(queue_ / "third").find("third#3 waits behind second#2, as number 2 in the queue"),
+  EXPECT_NE(testing::text_of(queue_ / "third").find("third#3 waits after second#2, as number 2 in the queue"),
             std::string::npos);
 }
 
@@ -142,7 +142,7 @@ TEST_F(CliRun, CancelsWhoWaitsAndWhoRuns) {
   EXPECT_EQ(run("cancel 9").exit, 2);
   EXPECT_EQ(run("cancel waits#2").out, "waits#2 leaves the queue\n");
   ASSERT_TRUE(are_there(1));
-  EXPECT_EQ(run("cancel 1").out, "runs#1 is told to end\n");
+  EXPECT_EQ(run("cancel 1").out, "runs#1 was asked to end\n");
   ASSERT_TRUE(nobody_is_there());
   EXPECT_NE(testing::text_of(queue_ / "waits").find("waits#2 was cancelled while it waited"), std::string::npos);
   EXPECT_NE(testing::text_of(queue_ / "runs").find("runs#1 was cancelled"), std::string::npos);
@@ -182,7 +182,7 @@ TEST_F(CliRun, KillsAJobThatRunsAloneAndDoesNotEnd) {
   ASSERT_TRUE(wait_until([&](const json& jobs) { return kill(launcher, 0) != 0 && jobs.size() == 1; })) << "it runs on";
   const Outcome result = run("cancel 1");
   EXPECT_EQ(result.exit, 0) << result.err;
-  EXPECT_EQ(result.out, "deaf#1 is told to end\ndeaf#1 was killed, for it did not end by itself\n");
+  EXPECT_EQ(result.out, "deaf#1 was asked to end\ndeaf#1 was killed because it did not end by itself\n");
   EXPECT_TRUE(jobs().empty());
 }
 
@@ -198,7 +198,7 @@ TEST_F(CliRun, NamesDoNotSpeakToTheTerminal) {
   EXPECT_TRUE(nobody_is_there());
   EXPECT_NE(testing::text_of(queue_ / "runs").find("a?[2J#1 runs on"), std::string::npos);
   EXPECT_NE(testing::text_of(queue_ / "waits").find("b?c#2 was cancelled"), std::string::npos);
-  EXPECT_NE(testing::text_of(queue_ / "third").find("third#3 waits behind b?c#2"), std::string::npos);
+  EXPECT_NE(testing::text_of(queue_ / "third").find("third#3 waits after b?c#2"), std::string::npos);
 }
 
 TEST_F(CliRun, AMessageOnStandardOutputCountsToo) {
@@ -239,14 +239,14 @@ TEST_F(CliRun, AJobThatWasOutOfMemoryRunsAgainAlone) {
       run("run --memory 8GiB --name job --policy first-fit" + std::string(kNoFloor) + "-- " + (kJob + gib(20)) + " 0");
   EXPECT_EQ(result.exit, 0) << result.err;
   EXPECT_NE(result.err.find("torch.OutOfMemoryError: CUDA out of memory."), std::string::npos) << result.err;
-  EXPECT_NE(result.err.find("job 'job#2' runs again alone\n"), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("job 'job#2' runs again without other jobs\n"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("job#2 runs on GPU GPU-1"), std::string::npos) << result.err;
 }
 
 TEST_F(CliRun, AJobThatNoGpuHoldsIsGivenUp) {
   const Outcome result = run("run --memory 8GiB --name job -- " + (kJob + gib(60)) + " 0");
   EXPECT_EQ(result.exit, 1);
-  EXPECT_NE(result.err.find("is given up: it ran out of memory once, the last time alone with 39.6 GiB"),
+  EXPECT_NE(result.err.find("is given up: it ran out of memory once, the last time without other jobs, with 39.6 GiB"),
             std::string::npos)
       << result.err;
   const Outcome never = run("run --memory 60GiB --name job -- true");
@@ -293,7 +293,7 @@ TEST_F(CliRun, SaysWhatIsWrong) {
   refuses("run --summary models/summaries/vgg16.torchsummary.txt -- true", 2, "give it with --batch");
   refuses("run --memory 1GiB --config config.json -- true", 2, "excludes");
   refuses("run --memory 1GiB --directory /proc/queue -- true", 3, "/proc/queue");
-  refuses("cancel everything", 2, "is no job");
+  refuses("cancel everything", 2, "is not a job");
   setenv("GPUMEM_NVML", "/nowhere/libnvidia-ml.so.1", 1);
   refuses("run --memory 1GiB -- true", 3, "/nowhere/libnvidia-ml.so.1");
 }

@@ -48,7 +48,7 @@ TEST_F(CliServer, PrintsALineASecondForPeople) {
   const Outcome watched = run("server --watch --lines 2 --window 200ms");
   EXPECT_EQ(watched.exit, 0);
   ASSERT_EQ(std::count(watched.out.begin(), watched.out.end(), '\n'), 2) << watched.out;
-  const std::string line = watched.out.substr(8, watched.out.find('\n') - 8);  // behind the time
+  const std::string line = watched.out.substr(8, watched.out.find('\n') - 8);  // after the time
   EXPECT_EQ(
       line,
       "   GPU 0 13.0/39.6 GiB 41 %u   GPU 1 0.0/79.2 GiB 12 %   GPU 2.1 0.0/19.5 GiB ? %   GPU 2.2 0.0/4.8 GiB ? %"
@@ -76,7 +76,7 @@ TEST_F(CliServer, SaysWhatIsWrong) {
   setenv("GPUMEM_PRETENDED_NVML", "/nowhere/machine.json", 1);
   refuses("server --window 0", 4, "the NVIDIA driver does not answer: Driver Not Loaded (9); look at nvidia-smi");
   setenv("GPUMEM_NVML", "/nowhere/libnvidia-ml.so.1", 1);
-  refuses("server --window 0", 3, "/nowhere/libnvidia-ml.so.1: NVIDIA's management library cannot be loaded");
+  refuses("server --window 0", 3, "/nowhere/libnvidia-ml.so.1: no NVIDIA driver is here");
   refuses("place models/summaries/vgg16.torchsummary.txt --batch 1 --server live", 3,
           "or name the library in GPUMEM_NVML");
 }

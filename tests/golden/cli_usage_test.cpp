@@ -39,8 +39,11 @@ void expect_failures(const std::vector<Failure>& failures) {
 
 TEST(CliErrors, WrongWordsAreNamed) {
   expect_failures({
-      {"nothing", "", 2, "A subcommand is required"},
-      {"unknown command", "frobnicate", 2, "gpumem: error: "},
+      {"unknown command", "frobnicate", 2, "there is no command 'frobnicate'; gpumem --help lists the commands"},
+      {"unknown command of model", "model shwo", 2, "there is no command 'shwo'; gpumem model --help"},
+      {"no command of model", "model", 2, "no command is named; see gpumem model --help"},
+      {"unknown option", "gpus --optimiser adam", 2, "gpumem gpus has no option '--optimiser'; see gpumem gpus --help"},
+      {"a word too many", "gpus a100 t4", 2, "gpumem gpus takes no further word 't4'"},
       {"no batch", std::string("estimate ") + kResnet50, 2, "--batch is required"},
       {"batch not a number", resnet50("--batch many"), 2, "many"},
       {"batch zero", resnet50("--batch 0"), 2, "the batch size is 0"},
@@ -74,7 +77,6 @@ TEST(CliErrors, WrongWordsAreNamed) {
       {"evaluated on no GPU", std::string(kEvaluate) + " --gpu gtx9999", 2, "no GPU profile 'gtx9999'"},
       {"calibrated to no profile", std::string(kCalibrate) + " -o x.txt", 2, "'x.txt' must end in .json"},
       {"calibrated on no GPU", std::string(kCalibrate) + " -o x.json --gpu gtx9999", 2, "no GPU profile 'gtx9999'"},
-      {"no model command", "model", 2, "A subcommand is required"},
       {"verify no model", "model verify nowhere", 2,
        "there is no trained model 'nowhere'; choose one of gpumemnet-mlp-cnn"},
       {"verify nothing", "model verify", 2, "folders is required"},
@@ -126,20 +128,26 @@ TEST(CliHelp, IsNoError) {
   EXPECT_EQ(version.out, "gpumem " GPUMEM_VERSION_STRING "\n");
 }
 
+TEST(CliHelp, IsShownWhereNothingIsAskedFor) {
+  const Outcome result = run("");
+  EXPECT_EQ(result.exit, 2);
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, run("--help").out);
+}
+
 TEST(CliGpus, ListsEveryProfile) {
   const Outcome result = run("gpus");
   ASSERT_EQ(result.exit, 0) << result.err;
   std::istringstream lines(result.out);
   std::string line;
   std::getline(lines, line);
-  EXPECT_EQ(line, "name                         memory   SMs  bandwidth   GPU");
+  EXPECT_EQ(line, "name                      memory  SMs  bandwidth  GPU");
   for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
     ASSERT_TRUE(std::getline(lines, line));
     EXPECT_TRUE(line.starts_with(std::string(builtin.name) + " ")) << line;
   }
   EXPECT_FALSE(std::getline(lines, line));
-  EXPECT_NE(result.out.find("a100-40gb                  40.0 GiB   108  1555 GB/s   NVIDIA A100 40GB\n"),
-            std::string::npos);
+  EXPECT_NE(result.out.find("a100-40gb               40.0 GiB  108  1555 GB/s  NVIDIA A100 40GB\n"), std::string::npos);
 }
 
 TEST(CliGpus, PrintsTheListAsJson) {

@@ -24,7 +24,7 @@ nlohmann::json rows() {
   return all;
 }
 
-/// The graph of a row: beside the peaks, or one of models/graphs.
+/// The graph of a row: next to the peaks, or one of models/graphs.
 fs::path graph_of(const nlohmann::json& row) {
   if (row.contains("graph")) {
     return fs::path(GPUMEM_GOLDEN_DIR) / "fake_tensor" / row["graph"].get<std::string>();

@@ -1,4 +1,4 @@
-// `gpumem model import` on checkpoints that the test writes: what it makes, and what it leaves alone.
+// `gpumem model import` on checkpoints that the test writes: what it makes, and what it does not touch.
 
 #include "checkpoints.hpp"
 #include "commands.hpp"

@@ -26,7 +26,7 @@ std::vector<std::string> names() {
   return all;
 }
 
-/// The most that is live in tensors and what kernels hold beside them; -1 and a failure where there is no plan.
+/// The most that is live in tensors and what kernels hold in addition; -1 and a failure where there is no plan.
 std::int64_t peak_of(const std::string& file) {
   const auto graph = read_summary(GPUMEM_GOLDEN_DIR "/operations/" + file);
   EXPECT_TRUE(testing::succeeds(graph)) << file;
@@ -40,7 +40,7 @@ std::int64_t peak_of(const std::string& file) {
 
 // What differs, as a share of the recorded peak, and why.
 const std::map<std::string, double> kKnown = {
-    // value_selecting_reduction_backward scatters into new zeros in place, but for the subclass of a recording.
+    // value_selecting_reduction_backward scatters into new zeros in place, except the subclass of a recording.
     {"values_of_max", 0.02},
 };
 

@@ -6,7 +6,7 @@ namespace gpumem {
 namespace {
 
 /// Copies of weights end in another order under autocast, which shows in models as small as these. Attention that runs
-/// again behind rotary positions on a part of each head (stablelm) holds a little more than the plan says. Where logits
+/// again after rotary positions on a part of each head (stablelm) holds a little more than the plan says. Where logits
 /// of the weights' own type stand while the head's backward runs (litgpt in fp32), PyTorch holds a chunk's gradient
 /// more.
 double tolerance_of(const nlohmann::json& options) {

@@ -118,7 +118,7 @@ const drawGrid = ({c, plot, top, y}) => {
   }
 };
 
-// Of the points that one column of pixels stands for: the highest, and the most that is reserved.
+// Of the points in one column of pixels: the highest, and the most that is reserved.
 const columnAt = (column, columns, shown) => {
   const from = first + Math.floor(shown * column / columns);
   const to = Math.max(from, Math.min(last, first + Math.ceil(shown * (column + 1) / columns) - 1));

@@ -115,7 +115,7 @@ __all__ = [
     "record",
 ]
 
-# They belong to the package, not to the files they stand in: for help(), tracebacks and pickle.
+# They belong to the package, not to the files that define them: for help(), tracebacks and pickle.
 for _name in __all__:
     if hasattr(globals().get(_name), "__module__"):
         globals()[_name].__module__ = __name__

@@ -9,9 +9,9 @@ from . import _gpumem
 
 @dataclasses.dataclass(frozen=True)
 class Peak:
-    """Where in the training run most memory is in live tensors."""
+    """Where in the training run the live tensors take most memory."""
 
-    layer: str | None  #: its path; None: of no layer (a batch, the loss)
+    layer: str | None  #: its path; None: not in a layer (a batch, the loss)
     class_name: str | None  #: of the layer: "Conv2d"
     phase: str  #: "construction", "forward", "backward", ...
     step: int  #: 1 for the first training step, 0 before it
@@ -28,7 +28,7 @@ class Bin:
 
 @dataclasses.dataclass(frozen=True)
 class Assumption:
-    """Something that an estimate takes as given although nobody said or measured it."""
+    """Something that an estimate assumes: the job did not say it, or it was not measured."""
 
     about: str  #: "context", "capacity", "edges", "guess", "precision", "recording", ...
     text: str  #: one clause for people
@@ -36,7 +36,7 @@ class Assumption:
 
 @dataclasses.dataclass(frozen=True)
 class EstimatorInfo:
-    """A method of estimating."""
+    """An estimator."""
 
     name: str  #: for estimate(estimator=...)
     description: str  #: one line
@@ -48,9 +48,9 @@ class Gpu:
 
     name: str  #: for estimate(gpu=...)
     title: str  #: "NVIDIA A100 40GB"
-    aliases: tuple[str, ...]  #: other names that are taken
+    aliases: tuple[str, ...]  #: other names for it
     memory_bytes: int  #: nominal
-    capacity_bytes: int  #: what jobs can have of it
+    capacity_bytes: int  #: what jobs can use
     sm_count: int | None
     memory_bandwidth_bytes_per_second: int | None
     software: tuple[str, ...]  #: stacks for estimate(software=...), the first is the default
@@ -62,30 +62,30 @@ class Estimate:
 
     expected_bytes: the best single figure.
     lower_bytes, upper_bytes: its range; upper is what a scheduler reserves. Both equal expected
-        where the estimator gives no range.
+        if the estimator gives no range.
     upper_coverage: the share of measured runs that upper covers, 0 to 1; None: no runs of such a
         job on such a GPU were measured.
-    assumed: what the estimate takes as given although nobody said or measured it.
+    assumed: what the estimate assumes, because the job did not say it or it was not measured.
     allocated_bytes: peak of live tensors: torch.cuda.max_memory_allocated.
     reserved_bytes: peak of PyTorch's allocator: torch.cuda.max_memory_reserved.
-    device_bytes: CUDA context and reserved: what nvidia-smi shows.
-    gpus: that the job's layout takes, each at most so much; 1 where a rank is named.
-    capacity_bytes: what jobs can have of the GPU.
-    fits: it is known to fit.
-    made_from: "summary", a text; "graph", which a PyTorch module was exported as; "recording".
-    retries: how often the allocator gives back its cache for the job to fit, which slows it down.
-    breakdown: what expected_bytes is made of, the parts sum to it: "context", "parameters",
-        "gradients", "optimizer", "activations", "workspace", "fragmentation", as far as the
-        estimator tells them.
-    peak: where in the run most is in live tensors.
-    bins: of classifiers: all of their bins in rising order.
-    out_of_domain: of learned estimators: in what the job is unlike those that they were trained on;
-        if there is anything, the figures are not to be trusted.
+    device_bytes: CUDA context plus reserved: what nvidia-smi shows.
+    gpus: how many GPUs the job's layout takes; the figures are for the GPU that takes most. 1 if a rank is named.
+    capacity_bytes: what jobs can use of the GPU.
+    fits: whether it is known to fit.
+    made_from: "summary" (a text), "graph" (exported from a PyTorch module) or "recording".
+    retries: how often the allocator must give back its cache for the job to fit, which slows it down.
+    breakdown: the parts of expected_bytes, which sum to it: "context", "parameters",
+        "gradients", "optimizer", "activations", "workspace", "fragmentation"; None if the
+        estimator has none.
+    peak: where in the run the live tensors take most memory.
+    bins: for classifiers: all of their bins in rising order.
+    out_of_domain: for learned estimators: the features in which the job is unlike the training
+        runs. Do not trust the figures if there are any.
     warnings: what was odd about the summary, one line each.
-    layers, unknown_layers: of the model; if any is unknown, all figures are lower bounds.
-    batch_size, estimator, gpu: what was asked for, and of which GPU.
-    model: of learned estimators, the trained model.
-    report: what json() and str() are made from.
+    layers, unknown_layers: of the model; if any layer is unknown, all figures are lower bounds.
+    batch_size, estimator, gpu: what was asked for, and for which GPU.
+    model: for learned estimators, the trained model.
+    report: the source of json() and str().
     """
 
     expected_bytes: int
@@ -126,15 +126,15 @@ class Estimate:
 class Fit:
     """The largest batch, or the longest sequence, that fits a GPU. str(fit) is the line that `gpumem fit` prints.
 
-    batch_size: the largest that fits; 0: not even one sample does. One more does not fit, a still
-        larger one may by chance. Of a longest sequence: the batch size that was asked for.
-    sequence_length: the longest that fits; 0: not even one token does. None of a largest batch.
-    at_least: the largest that is tried (1,048,576 samples, 4,194,304 tokens) fits, and perhaps more.
-    model_ends: why the model takes no longer sequence, whatever the memory; None where memory is what ends it.
-    estimate: what the job takes there; None if nothing fits.
+    batch_size: the largest that fits; 0: not even one sample fits. One sample more does not fit; a
+        much larger batch may fit by chance. For the longest sequence: the batch size that was asked for.
+    sequence_length: the longest that fits; 0: not even one token fits. None for the largest batch.
+    at_least: the largest size that is tried (1,048,576 samples, 4,194,304 tokens) fits, and perhaps more.
+    model_ends: why the model takes no longer sequence; None if memory is the limit.
+    estimate: what the job takes at that size; None if nothing fits.
     one_more: what it takes with one sample or token more; None with at_least, model_ends, or beyond 64 bits.
-    estimates_made: how many were made to find it.
-    report: what json() and str() are made from.
+    estimates_made: how many estimates were made to find it.
+    report: the source of json() and str().
     """
 
     batch_size: int

@@ -36,7 +36,7 @@ TRANSFORMERS: tuple[str, ...] = _gpumem.TRANSFORMERS
 ATTENTIONS: tuple[str, ...] = _gpumem.ATTENTIONS
 #: The names that `offload` takes.
 OFFLOADS: tuple[str, ...] = _gpumem.OFFLOADS
-#: The names that `sharding` takes; the N of "hsdp:N" stands for a number.
+#: The names that `sharding` takes; the N of "hsdp:N" is a number.
 SHARDINGS: tuple[str, ...] = _gpumem.SHARDINGS
 #: The names that `schedule` takes.
 SCHEDULES: tuple[str, ...] = _gpumem.SCHEDULES
@@ -53,17 +53,17 @@ def read_summary(
     largest_bytes: int = 16 << 20,
     deadline_ms: int = 0,
 ) -> Summary:
-    """Reads a model summary from a file, or from a text that is in memory.
+    """Reads a model summary from a file, or from a text in memory.
 
-    path: a regular file, also behind symbolic links; a pipe or a device is refused unopened.
-    text: the summary itself, in place of a path.
+    path: a regular file, also through symbolic links; a pipe or a device is refused unopened.
+    text: the summary itself, instead of a path.
     lenient: unknown layers that hold parameters are counted instead of bounded; then estimates are
         lower bounds and no job is known to fit.
     largest_bytes: longer files are refused before they are read.
-    deadline_ms: how long it may take; 0: as long as it does.
+    deadline_ms: how long it may take; 0: no limit.
 
-    Raises InputError, naming file and line; NoEstimateError where a size does not fit 64 bits or
-    the deadline came first.
+    Raises InputError, naming file and line; NoEstimateError if a size does not fit 64 bits or
+    the deadline is over.
     """
     deadline = integer("deadline_ms", deadline_ms, 0)
     if text is not None:
@@ -123,7 +123,7 @@ def estimate(
 ) -> Estimate:
     """The memory that a training job takes on one GPU; the options are those of `gpumem estimate`.
 
-    summary: what read_summary() gives, or a path. A Summary that is kept makes the next estimate of
+    summary: what read_summary() returns, or a path. Keep the Summary to make further estimates of
         it cheaper.
 
     Raises UsageError for a value out of range or an unknown name; NoEstimateError if the summary
@@ -181,10 +181,10 @@ def fit(
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Fit:
-    """The largest batch with which the job fits the GPU; the options are those of estimate().
+    """The largest batch that fits the GPU; the options are those of estimate().
 
-    batch_size: the longest sequence at this batch size is looked for instead; without seq_length.
-    Where not even one sample or token fits, the answer's estimate is None.
+    batch_size: find the longest sequence at this batch size instead; without seq_length.
+    If not even one sample or token fits, the answer's estimate is None.
 
     Raises what estimate() does at batch 1; NoEstimateError if layers are unknown; UsageError for a
     batch_size with a seq_length.
@@ -242,14 +242,14 @@ def estimate_module(
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
-    """The memory that training a PyTorch module takes. Its graph is exported, as by export_module(); where that cannot be
-    had, a training step of it is recorded (PyTorch 2.1 or later). The answer's made_from says which it was.
+    """The memory that training a PyTorch module takes. Its graph is exported, as by export_module(); if that is not
+    possible, a training step of it is recorded (PyTorch 2.1 or later). The answer's made_from says which it was.
 
     batch_size: samples; None: that of the example inputs. The other options are those of
-    estimate(); deadline_ms is that of the estimate, not of the export. For several estimates of one module read it once, with read_module().
+    estimate(); deadline_ms is that of the estimate, not of the export. For several estimates of one module, read it once with read_module().
 
     Raises what read_module() and estimate() do. Learned estimators, samples, validation, checkpointing, another loop, adapters,
-    frozen and quantised layers need the graph: with these, what cannot be exported is an ExportError.
+    frozen and quantised layers need the graph: with these, a module that cannot be exported is an ExportError.
     """
     options = {name: value for name, value in locals().items() if name in KINDS}
     examples = _examples(module, example_inputs)
@@ -283,13 +283,13 @@ def read_module(
     weight_decay: bool = False,
     prefetch: bool = False,
 ) -> Summary:
-    """A PyTorch module for any number of estimates, at any batch size: its graph as export_module() has it or, where that
-    cannot be had, a recording of its training step (PyTorch 2.1 or later).
+    """A PyTorch module for any number of estimates, at any batch size: its graph from export_module() or, if that is
+    not possible, a recording of its training step (PyTorch 2.1 or later).
 
     A recording holds these options, which a graph leaves to estimate(); the Summary's format says which it is:
     "graph_json" or "recording".
 
-    Raises what export_module() does if neither can be had.
+    Raises what export_module() does if neither is possible.
     """
     options = {name: value for name, value in locals().items() if name in KINDS}
     examples = _examples(module, example_inputs)
@@ -348,7 +348,7 @@ def estimate_step(
 
     make_step: make_step(batch_size), or make_step(batch_size, sequence_length), builds model and
         optimizer on "cuda" and returns a function that makes one training step.
-    batch_size, sequence_length: of the job; it is recorded at just these.
+    batch_size, sequence_length: the job's; the step is recorded at these sizes only.
 
     The other options are those of estimate(). Optimizer, precision and checkpointing are the
     program's own. To estimate many sizes, record once with record.step() and read that.
@@ -371,7 +371,7 @@ def gpus() -> list[Gpu]:
 
 
 def estimators() -> list[EstimatorInfo]:
-    """The methods of estimating that there are."""
+    """The estimators."""
     return [EstimatorInfo(*fields) for fields in _gpumem.estimators()]
 
 
@@ -459,7 +459,7 @@ def _examples(
         examples = [inputs] if hasattr(inputs, "shape") else list(inputs)
     for example in examples:
         if not hasattr(example, "dtype") or len(getattr(example, "shape", ())) == 0:
-            raise UsageError("an example input is a tensor whose first axis is the batch")
+            raise UsageError("an example input is a tensor with the batch as its first axis")
     if not examples:
         raise UsageError("there are no example inputs")
     return examples

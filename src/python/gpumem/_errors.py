@@ -6,7 +6,7 @@ from __future__ import annotations
 class Error(Exception):
     """What went wrong, where, and what to do about it.
 
-    str(error) is the line that the command line prints behind "gpumem: error: ".
+    str(error) is the line that the command line prints after "gpumem: error: ".
 
     code: the kind of failure, as in the command line's JSON: "invalid_argument", "unknown_gpu",
         "unreadable_file", "unknown_format", "malformed_input", "unknown_layer",
@@ -33,7 +33,7 @@ class Error(Exception):
         line: int | None = None,
         element: str | None = None,
     ) -> None:
-        # All of them are args, from which copy and pickle make the exception anew.
+        # All of them are args, from which copy and pickle make the exception again.
         super().__init__(text, code, message, file, line, element)
         self.code = code
         self.message = text if message is None else message

@@ -18,7 +18,7 @@ def read_server(*, window_ms: int = 0) -> dict[str, Any]:
         the driver has kept of the last seconds.
 
     A GPU that is left out, or of which something is not known, is a RuntimeWarning. Raises InputError
-    where there is no driver; NoEstimateError where it does not answer, or no GPU can take a job.
+    if there is no driver; NoEstimateError if it does not answer, or no GPU can take a job.
     """
     window = integer("window_ms", window_ms, 0)
     if window > 3_600_000:

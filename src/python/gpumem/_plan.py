@@ -14,7 +14,7 @@ from ._arguments import Path as _Path
 from ._arguments import integer, job_of, number_of, text_of
 from ._gpumem import Summary
 
-#: The names that `framework` takes, beside "any".
+#: The names that `framework` takes, in addition to "any".
 FRAMEWORKS: tuple[str, ...] = _gpumem.FRAMEWORKS
 
 
@@ -24,11 +24,11 @@ class Layout:
 
     framework: one of FRAMEWORKS.
     options: the options of estimate() that make it: "data_parallel", "batch_size", ...
-    expected_bytes, upper_bytes: what the rank that takes most takes; headroom_bytes: what is left
-        of the GPU beyond upper_bytes.
-    step_seconds: of a step by a roofline, not measured; step: its parts, in seconds.
-    samples_per_second: of all GPUs. tokens_per_second_per_gpu: None for a model that reads none.
-    settings_format, settings: the same in the framework's own words, ready to paste.
+    expected_bytes, upper_bytes: memory of the rank that takes most; headroom_bytes: what is left
+        of the GPU above upper_bytes.
+    step_seconds: time of a step by a roofline, not measured; step: its parts, in seconds.
+    samples_per_second: of all GPUs. tokens_per_second_per_gpu: None for a model without tokens.
+    settings_format, settings: the layout as the framework's settings, ready to paste.
     """
 
     framework: str
@@ -48,11 +48,11 @@ class Layout:
 class Plan:
     """The fastest layouts that fit. str(plan) is the table that `gpumem plan` prints.
 
-    gpus: on how many GPUs. layouts: the fastest first; empty where none fits.
-    candidates: layouts that can be; of them too_large and slower ones got no estimate, estimated
-        ones did.
+    gpus: the number of GPUs. layouts: the fastest first; empty if none fits.
+    candidates: how many layouts are possible: those that are too_large or slower got no estimate,
+        the estimated ones did.
     refused: how many layouts each rule refused.
-    assumed: what the times take as given.
+    assumed: what the times assume.
     """
 
     gpus: int
@@ -117,14 +117,14 @@ def plan(
 ) -> Plan:
     """The layouts over GPUs that fit, ranked by the time of a step; the options are those of estimate().
 
-    global_batch: samples a step, of all GPUs.
-    gpus: how many; None: the fewest of 1, 2, 4, ... on which a layout fits.
+    global_batch: samples a step, on all GPUs together.
+    gpus: how many; None: the smallest of 1, 2, 4, ... on which a layout fits.
     framework: one of FRAMEWORKS, or "any".
-    gpus_per_node, network_gbps: None: as the GPU's profile says.
-    show: how many layouts are looked for.
+    gpus_per_node, network_gbps: None: from the GPU's profile.
+    show: how many layouts to find.
 
-    Raises UsageError for a value out of range or an unknown name. That no layout fits is an answer:
-    layouts is empty.
+    Raises UsageError for a value out of range or an unknown name. If no layout fits, layouts is
+    empty; that is not an error.
     """
     report = _asked(_summary(summary), locals())
     return _plan_of(json.loads(report.json()), report)

@@ -72,7 +72,7 @@ struct Sequences {
     Tensor valid;    ///< [examples, S]
   };
   std::vector<Part> parts;
-  Tensor places;  ///< where each example stands in the parts
+  Tensor places;  ///< where each example is in the parts
 };
 
 class Encoder {

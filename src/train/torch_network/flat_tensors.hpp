@@ -20,7 +20,7 @@ using Sizes = std::vector<std::int64_t>;
 
 /// Tensors of one kind (the trained parameters, the running figures) laid out in one flat tensor, so that an
 /// optimizer's step is a handful of calls. An entry holds tensors of one shape that are computed with at once, one
-/// behind the other.
+/// after the other.
 class Layout {
  public:
   std::size_t add(std::vector<std::string> names, Sizes shape) {

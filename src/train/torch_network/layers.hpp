@@ -47,7 +47,7 @@ struct BatchNorm {
         mean(layouts.running.add(named(prefixes, "running_mean"), {channels})),
         variance(layouts.running.add(named(prefixes, "running_var"), {channels})) {}
 
-  /// The channels are axis 1, members' one behind the other.
+  /// The channels are axis 1, members' one after the other.
   [[nodiscard]] Tensor operator()(const Pass& pass, const Tensor& input) const {
     return torch::batch_norm(input, pass.parameters[weight].view(-1), pass.parameters[bias].view(-1),
                              pass.running[mean].view(-1), pass.running[variance].view(-1), pass.training, kNormMomentum,

@@ -372,7 +372,7 @@ def run(targets: str, dtype: str = "fp32", dropout: float = 0.0, quantize: str =
 
 
 def embedding_runs(precision: str) -> list[dict[str, Any]]:
-    """Adapters on the embedding beside the usual targets, and on the head too."""
+    """Adapters on the embedding in addition to the usual targets, and on the head too."""
     runs = [run("q_proj+v_proj+embed_tokens"), run("all-linear+embed_tokens+lm_head", dropout=0.05)]
     if precision != "fp32":
         runs.append(run("q_proj+v_proj+embed_tokens", quantize="nf4"))

@@ -1,4 +1,4 @@
-"""Writes the goldens beside this file: what PyTorch holds in training steps of the models in models/, at two sizes.
+"""Writes the goldens next to this file: what PyTorch holds in training steps of the models in models/, at two sizes.
 
     python3 tests/golden/architectures/make_goldens.py [--adapted] [NAME...]
 

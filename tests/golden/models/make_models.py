@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes the small models beside it, whose weights are made up: they estimate nothing and only test what reads models.
+"""Makes the small models next to it. Their weights are made up: they estimate nothing and only test what reads models.
 
 It shares no code with gpumem: weights are written by the description of the safetensors format, and the outputs of the
 test vectors are computed here in double precision. With --check it says whether the files are what it makes, and reads
@@ -202,7 +202,7 @@ def bins():
 
 
 def sequence():
-    """An encoder beside a perceptron, values."""
+    """An encoder and a perceptron in parallel, values."""
     encoder = {
         "width": 4,
         "layers": 2,

@@ -1,4 +1,4 @@
-"""Writes golden.json beside this file: what PyTorch holds on one rank in training steps of small language models under
+"""Writes golden.json next to this file: what PyTorch holds on one rank in training steps of small language models under
 DistributedDataParallel, FullyShardedDataParallel and fully_shard().
 
     python3 tests/golden/sharded_steps/make_goldens.py
@@ -129,7 +129,7 @@ def freeze(model: nn.Module, options: dict[str, str]) -> None:
 
 def record(config: dict[str, Any], options: dict[str, str]) -> Run:
     """The steps of torchtune's loop or of HuggingFace's Trainer, whose checkpointing is reentrant. The outputs end with the
-    function that computes the loss, which keeps its name. Both zero gradients behind the step."""
+    function that computes the loss, which keeps its name. Both zero gradients after the step."""
     trainer = options["loop"] == "hf-trainer"
     dtype = BFLOAT16 if options["precision"] == "bf16" else torch.float32
     with gpumem.record.pretend_world(int(options["data_parallel"])), recording() as recorder:

@@ -1,4 +1,4 @@
-"""Writes golden.json beside this file: what PyTorch holds in training steps of small language models under other loops,
+"""Writes golden.json next to this file: what PyTorch holds in training steps of small language models under other loops,
 other forms of the loss and other kinds of checkpointing than tests/golden/architectures has.
 
     python3 tests/golden/training_steps/make_goldens.py

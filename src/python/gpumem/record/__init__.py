@@ -1,6 +1,6 @@
 """Recordings: what a real training step allocates, written down on a machine without a GPU and without data.
 
-    with gpumem.record("run.json.gz"):           # around an ordinary script: one batch size, as it is
+    with gpumem.record("run.json.gz"):           # around an ordinary script: at its own batch size
         model = Net().to("cuda")
         optimizer = torch.optim.AdamW(model.parameters())
         for inputs, targets in two_batches():
@@ -9,7 +9,7 @@
             optimizer.step()
             optimizer.zero_grad()
 
-    def make_step(batch_size):                   # any batch size: it is run at three
+    def make_step(batch_size):                   # any batch size: it runs at three
         model = Net().to("cuda")
         optimizer = torch.optim.AdamW(model.parameters())
 
@@ -25,12 +25,12 @@
 
     python3 -m gpumem.record --batch-arg batch-size -o run.json.gz train.py --batch-size 32   # no line changed
 
-Then `gpumem estimate run.json.gz --batch 64 --gpu a100-40gb`, and everything else that takes a summary.
+Then `gpumem estimate run.json.gz --batch 64 --gpu a100-40gb`, and every other command that takes a summary.
 
-A recording needs PyTorch 2.1 or later, of any build, on Linux (x86-64 or ARM64), and nothing else: no GPU, no data,
-and not the compiled part of gpumem. The program believes in a GPU of the capability that is given; its tensors have
-shapes and no values. Where a value is needed (.item(), a mask), one is invented, and the recording has a warning with
-the line. What cannot be recorded raises RecordError, which names the line and the way round.
+Recording only needs PyTorch 2.1 or later, any build, on Linux (x86-64 or ARM64). It needs no GPU, no data, and not the
+compiled part of gpumem. The program sees a pretended GPU of the given capability. Its tensors have shapes and no values.
+If the program needs a value (.item(), a mask), one is invented, and the recording has a warning with the line. What
+cannot be recorded raises RecordError, which names the line and a way around it.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _OLDEST = (2, 1)
 
 
 def _need_torch() -> None:
-    """An error where there is no PyTorch, or one that is too old."""
+    """An error if PyTorch is missing or too old."""
     try:
         import torch
     except ImportError as error:
@@ -128,7 +128,7 @@ class _Record:
 
         make_step: make_step(batch_size), or make_step(batch_size, sequence_length) where a length is given, builds model
             and optimizer and returns a function that makes one training step. It may also make the steps itself, and
-            return None. It is called anew for each size.
+            return None. It is called again for each size.
         batch_size: to record at; the others are twice as large, and one between them that checks.
         sequence_length: to record at, down to a multiple of 128; the others are half of it, and three quarters that check.
         path: of the file to write; None: no file. Compressed if it ends in .gz.

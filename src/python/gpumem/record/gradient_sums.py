@@ -72,7 +72,7 @@ class GradientSums:
         self._storage = self._tensor = 0
 
     def learn_counts(self, replaced: Replacements) -> None:
-        """Runs a small backward of fake tensors in which the engine adds two gradients that it alone holds. It fails where
+        """Runs a small backward of fake tensors in which the engine adds two gradients that only it holds. It fails where
         PyTorch wants an accelerator, which it then gets."""
         with _Counts() as counts:
             try:

@@ -31,7 +31,7 @@ _CUDA, _META = 1, 14  # c10::DeviceType
 _REGISTRY = "_ZN3c104impl26device_guard_impl_registryE"
 _TYPE, _EXCHANGE_DEVICE, _GET_DEVICE, _GET_STREAM = 0, 1, 2, 5
 _ANSWERED = (_TYPE, _EXCHANGE_DEVICE, _GET_DEVICE, _GET_STREAM, 6, 7, 8, 9)
-_FUNCTIONS = 40  # More than the table has; what lies behind it is copied and never called.
+_FUNCTIONS = 40  # More than the table has; what follows it is copied and never called.
 _BEFORE = 2  # The offset to the top and the type information, before the first function.
 _WORD = ctypes.sizeof(ctypes.c_void_p)
 
@@ -73,7 +73,7 @@ def mapped_words(address: int, most: int) -> int:
 
 
 def _checked_table(guard: int) -> list[int]:
-    """The functions of meta's guard, with what stands before them, if they are what they should be."""
+    """The functions of meta's guard, with what comes before them, if they are what they should be."""
     first = ctypes.cast(guard, ctypes.POINTER(ctypes.c_void_p))[0] or 0
     start = first - _BEFORE * _WORD
     words = mapped_words(start, _BEFORE + _FUNCTIONS)

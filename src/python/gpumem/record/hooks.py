@@ -4,8 +4,8 @@ Newer releases of PyTorch ask these hooks whether there is an accelerator before
 (at::getAccelerator, which calls isBuilt or hasCUDA). In a build for CPUs they are an object whose functions say no, or
 throw. Here it gets a copy of its table of virtual functions in which these two and hasPrimaryContext say yes.
 
-Where they stand depends on the release (ATen/detail/AcceleratorHooksInterface.h, CUDAHooksInterface.h). isBuilt, where it
-exists, is the first function behind the two destructors, before isAvailable and hasPrimaryContext. hasCUDA is the first that
+Their places depend on the release (ATen/detail/AcceleratorHooksInterface.h, CUDAHooksInterface.h). isBuilt, where it
+exists, is the first function after the two destructors, before isAvailable and hasPrimaryContext. hasCUDA is the first that
 CUDAHooksInterface adds to its base, and begins the longest run of functions that return false and do nothing else (hasCUDA,
 hasCUDART, hasMAGMA, hasCuDNN, ...). The machine code of each is looked at, so nothing is called and nothing is guessed: where
 there is no such run, the build is refused.
@@ -29,7 +29,7 @@ _BEFORE = 2
 _LEAST_RUN = 5
 _FIRST = 2  # Behind the destructors.
 _WORD = ctypes.sizeof(ctypes.c_void_p)
-#: `return false`, behind an optional landing pad for indirect branches.
+#: `return false`, after an optional landing pad for indirect branches.
 _RETURNS_FALSE = {
     "x86_64": (bytes.fromhex("f30f1efa"), bytes.fromhex("31c0c3")),
     "aarch64": (bytes.fromhex("5f2403d5"), bytes.fromhex("00008052c0035fd6")),
@@ -69,7 +69,7 @@ def _is_code(address: int) -> bool:
 
 
 def places_of_answers(flags: list[bool]) -> list[int]:
-    """Where isBuilt, hasPrimaryContext and hasCUDA stand, by which of the functions return false; empty: it is not known."""
+    """The places of isBuilt, hasPrimaryContext and hasCUDA, by which of the functions return false; empty: it is not known."""
     has_cuda = first_of_longest_run(flags)
     if has_cuda is None:
         return []

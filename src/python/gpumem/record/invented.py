@@ -57,7 +57,7 @@ class Invented:
         self._warn = warn
 
     def install(self, replaced: Replacements) -> None:
-        """Also values that are read beside the dispatcher, and compilers that would have to know them."""
+        """Also values that are read without the dispatcher, and compilers that would have to know them."""
         for name in ("numpy", "tolist", "__array__"):
             reader = self._reader(name, getattr(torch.Tensor, name))
             for kind in (torch.Tensor, FakeTensor):
@@ -116,7 +116,7 @@ class Invented:
         return (args[0], indices, *args[2:]), made
 
     def called(self, func: Any, args: Any, kwargs: Any) -> Any:
-        """The operator's result; what the shapes alone do not tell is an error with the user's line."""
+        """The operator's result; what only the shapes do not tell is an error with the user's line."""
         try:
             return func(*args, **kwargs)
         except _DYNAMIC as error:

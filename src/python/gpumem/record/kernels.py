@@ -1,6 +1,6 @@
 """What PyTorch's CUDA build does otherwise than its CPU build, above the operators that a recording sees.
 
-Each rule names the source that it follows. A kernel for the dispatch key AutogradCUDA stands below autocast and above
+Each rule names the source that it follows. A kernel for the dispatch key AutogradCUDA is below autocast and above
 autograd, so modules, functions, autocast and recomputed checkpoints all pass through it.
 """
 

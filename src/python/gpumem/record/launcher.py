@@ -22,27 +22,25 @@ from .places import line_of
 if TYPE_CHECKING:
     from .run import Run
 
-_SLOT = Union[str, tuple[str, int]]  # An argument, or what stands before an axis' value and which axis.
+_SLOT = Union[str, tuple[str, int]]  # An argument, or what comes before an axis' value and which axis.
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python3 -m gpumem.record",
-        description="Records what a PyTorch training script allocates, without a GPU and without a change to the script. "
-        "It is run at two sizes and a third as a check, and stopped after two training steps.",
+        description="Records what a PyTorch training script allocates, without a GPU and without changes to the script. "
+        "The script runs at two sizes, and at a third one as a check. Each run ends after two training steps.",
         epilog="Then: gpumem estimate run.json.gz --batch 64 --gpu a100-40gb",
     )
     parser.add_argument("--batch-arg", metavar="NAME", help="the script's argument that is the batch size: batch-size")
     parser.add_argument("--sequence-arg", metavar="NAME", help="the script's argument that is the sequence length")
     parser.add_argument("-o", "--output", metavar="PATH", default="run.json.gz", help="the recording (%(default)s)")
     parser.add_argument("--steps", type=int, default=2, help="optimizer steps until the script is stopped (%(default)s)")
-    parser.add_argument(
-        "--capability", metavar="X.Y", default="8.0", help="of the GPU that the script is told of (%(default)s)"
-    )
-    parser.add_argument("--world-size", type=int, default=1, metavar="N", help="pretend that torchrun started N")
-    parser.add_argument("--rank", type=int, default=0, metavar="R", help="of which this is the one of rank R (%(default)s)")
+    parser.add_argument("--capability", metavar="X.Y", default="8.0", help="compute capability to pretend (%(default)s)")
+    parser.add_argument("--world-size", type=int, default=1, metavar="N", help="pretend that torchrun started N processes")
+    parser.add_argument("--rank", type=int, default=0, metavar="R", help="with --world-size: be rank R (%(default)s)")
     parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
     return parser
 
 
@@ -50,7 +48,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _split(arguments: Sequence[str], name: str, axis: int) -> tuple[list[_SLOT], int]:
-    """The arguments with a slot where the value of NAME stands, and that value."""
+    """The arguments with a slot in place of the value of NAME, and that value."""
     bare = name.lstrip("-")
     flags = (f"--{bare}", f"-{bare}", bare)
     for place, argument in enumerate(arguments):
@@ -70,7 +68,7 @@ def _split(arguments: Sequence[str], name: str, axis: int) -> tuple[list[_SLOT],
         slot = (f"{flag}=" if equals else "", axis)
         return [*before, slot, *rest], int(value)
     raise record_error(
-        f"the script's arguments have no --{bare}", f"give it behind the script: SCRIPT --{bare} 32", ""
+        f"the script's arguments have no --{bare}", f"give it after the script: SCRIPT --{bare} 32", ""
     )
 
 

@@ -1,6 +1,6 @@
 """The training step of a module that only its inputs are known of: what `gpumem estimate` assumes of a graph, as a program.
 
-It is the loop of plan/step_plan: the last batch goes as the new one comes, outputs and loss stand under their names until
+It is the loop of plan/step_plan: the last batch goes when the new one comes, outputs and loss live under their names until
 the next step's, every output that needs a gradient has a loss of its own.
 """
 
@@ -66,7 +66,7 @@ class _Loop:
         self.loss: torch.Tensor | None = None
 
     def step(self) -> None:
-        # From the second pass on all are alike, and each adds to the gradients that stand.
+        # From the second pass on all are alike, and each adds to the gradients that are there.
         passes = min(self.options.accumulate, 3)
         for number in range(passes):
             self.forward_and_backward(first=number == 0)

@@ -43,7 +43,7 @@ class Modules:
 
     def of_forward(self, again: bool = False) -> str:
         """The module that runs now. The first operator after a node of autograd was made belongs to the node; but nodes
-        that are made again in the backward are counted anew."""
+        that are made again in the backward are counted again."""
         name = self.of_now()
         if not again:
             self._of_node.setdefault(torch.autograd._get_sequence_nr() - 1, name)

@@ -196,7 +196,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         return out
 
     def _made(self, func: Any, args: Any, inputs: list[torch.Tensor], made: Any) -> None:
-        """Notes tensors on the GPU that stand in for an operator's result."""
+        """Notes tensors on the GPU that replace an operator's result."""
         on_gpu = [each for each in tensors_in(made) if each.device.type == "cuda"]
         if on_gpu:
             self._written(func, args, inputs, made, on_gpu)
@@ -299,7 +299,7 @@ def _name_of(optimizer: torch.optim.Optimizer) -> str:
 
 @contextmanager
 def _own_garbage_times() -> Iterator[None]:
-    """What was there before is not looked at again: PyTorch alone has some 300,000 objects."""
+    """What was there before is not looked at again: PyTorch by itself has some 300,000 objects."""
     enabled = gc.isenabled()
     gc.freeze()
     gc.disable()

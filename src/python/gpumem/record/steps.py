@@ -1,4 +1,4 @@
-"""Where a training run stands: construction, forward, backward, optimizer, between; and in which step."""
+"""The phase of a training run: construction, forward, backward, optimizer, between; and in which step."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Steps:
             self.mark(Mark.BACKWARD, max(self.step, 1))
 
     def _done(self) -> int:
-        """Steps that every optimizer has made; one that lags two behind is not waited for."""
+        """Steps that every optimizer has made; one that is two steps late is not waited for."""
         counts = [self._counts[key] for key in {id(each) for each in (*self.optimizers, *self._made)}]
         most = max(counts, default=0)
         return min((count for count in counts if count > most - 2), default=0)

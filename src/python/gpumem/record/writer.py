@@ -63,7 +63,7 @@ from .run import (
 
 FORMAT, VERSION = "gpumem-recording", 1
 AXES = ("batch", "sequence")
-#: They take memory, or name it anew, and run nothing on it.
+#: They take memory, or name it again, and run nothing on it.
 _NO_KERNEL = frozenset(
     "aten::" + name
     for name in (
@@ -319,7 +319,7 @@ def write_recording(path: str | os.PathLike[str], text: str) -> None:
     if str(path).endswith(".gz"):
         content = gzip.compress(content, 9, mtime=0)
     there = pathlib.Path(path)
-    is_open = os.path.abspath(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))  # whatever stands behind it
+    is_open = os.path.abspath(path).startswith(("/dev/std", "/dev/fd/", "/proc/"))  # whatever it points to
     if is_open or (there.exists() and not there.is_file()):  # a pipe, a device
         there.write_bytes(content)
         return

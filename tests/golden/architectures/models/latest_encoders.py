@@ -1,4 +1,4 @@
-"""Encoders beside BERT: ELECTRA, ALBERT, DeBERTa-v2, ModernBERT."""
+"""Encoders other than BERT: ELECTRA, ALBERT, DeBERTa-v2, ModernBERT."""
 
 from __future__ import annotations
 

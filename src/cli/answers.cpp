@@ -1,0 +1,98 @@
+#include "answers.hpp"
+
+#include <chrono>
+
+#include "gpumem/estimate/fit.hpp"
+#include "gpumem/search/frameworks.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+/// What large jobs are trained with, where nothing is said.
+void take_usual(JobRequest& request) {
+  if (!job::is_given(*job::find_option("precision"), request)) {
+    request.training.precision = model::Precision::bf16_mixed;
+  }
+  if (!job::is_given(*job::find_option("optimizer"), request)) request.training.optimizer = Optimizer::adamw;
+  request.training.batch_size = 1;
+}
+
+Result<search::Question> question_of(const PlanOptions& options) {
+  auto frameworks = search::frameworks_of(options.framework);
+  if (!frameworks) return frameworks.error();
+  const auto allocator = device::parse_allocator_options(options.request.alloc_conf);
+  if (!allocator) return allocator.error();
+  if (options.show < 1) return Error{ErrorCode::invalid_argument, "--show counts layouts from 1", {}};
+  search::Question question;
+  question.gpus = options.gpus;
+  question.global_batch = options.global_batch;
+  question.frameworks = *std::move(frameworks);
+  question.show = static_cast<std::size_t>(options.show);
+  question.links = {options.gpus_per_node, options.network_gbps};
+  question.allocator = *allocator;
+  return question;
+}
+
+}  // namespace
+
+Result<FoundFit> find_fit(const FitOptions& options, EstimatedJobs& estimated_jobs) {
+  JobRequest request = options.request;
+  const bool of_sequence = options.batch.has_value();
+  if (of_sequence && request.training.sequence_length) {
+    return Error{ErrorCode::invalid_argument,
+                 "fit finds the longest sequence at a batch size, or the largest batch at a sequence length: "
+                 "leave out --seq or --batch",
+                 {}};
+  }
+  request.training.batch_size = options.batch.value_or(1);
+  const auto estimators = estimated_jobs.estimators_of(request.estimator, request.alloc_conf, request.model);
+  if (!estimators) return estimators.error();
+  if (estimators->size() > 1) {
+    return Error{ErrorCode::invalid_argument, "fit takes one estimator, not all of them", {}};
+  }
+  const Estimator& estimator = *estimators->front();
+  Result<EstimatedJob> estimated_job = estimated_jobs.read(request);
+  if (!estimated_job) return estimated_job.error();
+
+  const auto begin = std::chrono::steady_clock::now();
+  Result<Fit> fit = of_sequence ? estimate::longest_sequence(estimated_job->job, *estimated_job->gpu, estimator)
+                                : estimate::largest_batch(estimated_job->job, *estimated_job->gpu, estimator);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
+  if (!fit) return fit.error();
+  const bool wired = fit->estimate && !fit->estimate->coverage.edges.empty();
+  if (wired) {
+    analysis::Analysis analysis(estimated_job->job);
+    estimated_job->guesses = guesses_of(analysis);
+  }
+  return FoundFit{*std::move(estimated_job), estimator.name(), *std::move(fit), seconds.count()};
+}
+
+Result<FoundTimeline> find_timeline(const JobRequest& request, EstimatedJobs& estimated_jobs) {
+  const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.alloc_conf);
+  if (!allocator) return allocator.error();
+  Result<EstimatedJob> estimated_job = estimated_jobs.read(request);
+  if (!estimated_job) return estimated_job.error();
+  analysis::Analysis analysis(estimated_job->job);
+  Result<Timeline> timeline = make_timeline(analysis, *estimated_job->gpu, {.allocator = *allocator});
+  if (!timeline) return timeline.error();
+  estimated_job->guesses = guesses_of(analysis);
+  return FoundTimeline{*std::move(estimated_job), *std::move(timeline)};
+}
+
+Result<FoundPlan> find_plan(const PlanOptions& options, EstimatedJobs& estimated_jobs,
+                            const std::function<void(std::size_t done, std::size_t all)>& progress) {
+  Result<search::Question> question = question_of(options);
+  if (!question) return question.error();
+  JobRequest request = options.request;
+  take_usual(request);
+  Result<EstimatedJob> estimated_job = estimated_jobs.read(request);
+  if (!estimated_job) return estimated_job.error();
+  question->progress = progress;
+  auto plan = search::find_layouts(estimated_job->job, *estimated_job->gpu, *question);
+  if (!plan) return plan.error();
+  question->progress = nullptr;
+  return FoundPlan{*std::move(estimated_job), *std::move(question), *std::move(plan)};
+}
+
+}  // namespace gpumem::cli
