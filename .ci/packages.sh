@@ -6,7 +6,7 @@ say() { printf '\n== %02d:%02d %s\n' $((SECONDS / 60)) $((SECONDS % 60)) "$*"; }
 install_missing() {
   local package missing=()
   if ! command -v dpkg-query >/dev/null 2>&1; then
-    echo "This is no Debian: make sure that the counterparts of these packages are installed: $*" >&2
+    echo "This is not Debian: make sure that the counterparts of these packages are installed: $*" >&2
     return 0
   fi
   for package in "$@"; do

@@ -1,4 +1,4 @@
-// Learned estimators, from a job in memory to its bin: features, network and all, on one thread. The network alone,
+// Learned estimators, from a job in memory to its bin: features, network and all, on one thread. The network by itself,
 // and many jobs at once: network.cpp.
 #include "gpumem/estimate/gpumemnet.hpp"
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What gpumem's plugin and job_submit.lua cost in a real Slurm on this machine, against the same Slurm without them:
-# one sbatch at a time, and many a second, in turns. All jobs are held, so that submission alone is measured.
+# What gpumem's plugin and job_submit.lua cost in a real Slurm on this machine, against the same Slurm without them: one
+# sbatch at a time, and many a second, in turns. All jobs are held, so that only submission is measured.
 #   bench/slurm.sh PLUGIN [TURNS [RATE [JOBS]]]   PLUGIN: spank_gpumem.so; usually 200 turns of one, then rounds of 1,000
 #                                                 jobs, 200 a second
 # Other load on the machine shows in all times, less in their differences and ratios, and hardly in CPU time.

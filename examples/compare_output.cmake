@@ -1,5 +1,5 @@
-# Runs PROGRAM with ARGUMENT, or with ARGUMENTS, which stand between |; fails unless it prints exactly what the file
-# EXPECTED holds.
+# Runs PROGRAM with ARGUMENT, or with ARGUMENTS, separated by |; fails unless it prints exactly what the file EXPECTED
+# holds.
 string(REPLACE "|" ";" ARGUMENTS "${ARGUMENTS}")
 execute_process(COMMAND ${PROGRAM} ${ARGUMENT} ${ARGUMENTS} OUTPUT_VARIABLE printed RESULT_VARIABLE status)
 file(READ ${EXPECTED} expected)

@@ -15,13 +15,15 @@ case "${1:-}" in
 esac
 jobs=$(nproc)
 webhook=OFF   # gpumem-webhook: where its packages can be had
-must_run=OFF  # whether a test may not be skipped for want of a package
+packages=OFF  # the Debian packages and the wheel: likewise
+must_run=OFF  # whether a test may not be skipped for lack of a package
 
-configure() {  # PRESET
+configure() {  # PRESET [ARGUMENT...]
   local with_webhook=$webhook
   # ThreadSanitizer would see half of what Debian's cpp-httplib does.
   if [ "$1" = tsan ]; then with_webhook=OFF; fi
-  cmake --preset "$1" -DGPUMEM_BUILD_WEBHOOK="$with_webhook" -DGPUMEM_TESTS_MUST_RUN="$must_run" -DGPUMEM_UNITY_BUILD=ON
+  cmake --preset "$1" -DGPUMEM_BUILD_WEBHOOK="$with_webhook" -DGPUMEM_TESTS_MUST_RUN="$must_run" -DGPUMEM_UNITY_BUILD=ON \
+    "${@:2}"
 }
 
 # Installs what a part of the program needs. Where it cannot be had, that part is neither built nor tested, and all else
@@ -54,9 +56,16 @@ if [ "$all" = yes ]; then
   install_or_leave_out "the Python package" pybind11-dev python3-dev mypy || true
   install_or_leave_out "trainers' files in YAML" libyaml-cpp-dev || true
   install_or_leave_out "opening the timeline's pages" chromium || true
+  install_or_leave_out "pressing Tab in shells" zsh fish || true
+  install_or_leave_out "reading the manual pages" man-db groff || true
+  install_or_leave_out "the reference of the API" doxygen || true
+  install_or_leave_out "the web page" emscripten nodejs || true
   # A cluster without a GPU; no service is needed or set up.
   install_or_leave_out "the plugin for Slurm" libslurm-dev lua5.1 slurm-client slurm-wlm-basic-plugins slurmctld slurmd ||
     true
+  # Installed in bare systems, which only root can make.
+  if [ "$(id -u)" -eq 0 ] && install_or_leave_out "the Debian packages and the wheel" build-essential dpkg-dev fakeroot \
+    debhelper dh-python help2man lintian debootstrap python3-pip python3-setuptools python3-wheel python3-venv ccache; then packages=ON; fi
   # What is installed is tested: no test may find it missing.
   if [ "${CI:-}" = true ]; then must_run=ON; fi
 
@@ -77,6 +86,9 @@ if [ "$all" = yes ]; then
   python3 examples/huggingface/print_trees.py --check
   /usr/bin/python3 examples/pytorch/export_graph.py --check
 
+  say "The picture of the house is what its script draws"
+  python3 docs/images/house.py --check
+
   say "The small models of the tests are what their script makes"
   python3 tests/golden/models/make_models.py --check
 
@@ -89,7 +101,12 @@ fi
 
 # Last, so that its verdict closes the output. One build of everything costs less than one for each part.
 if [ "$all" = yes ]; then
-  configure all
+  # The packages are compiled of the same files, with the same flags.
+  if [ "$packages" = ON ]; then
+    export CMAKE_CXX_COMPILER_LAUNCHER=ccache CCACHE_DIR="$PWD/build/ccache" CCACHE_BASEDIR="$PWD" CCACHE_NOHASHDIR=1 \
+      CCACHE_SLOPPINESS=locale
+  fi
+  configure all -DGPUMEM_TEST_PACKAGES="$packages"
   cmake --build --preset all --parallel "$jobs"
   say "Benchmarks, one short round: that they run, not what they measure"
   ./build/all/bench/gpumem_bench --benchmark_min_time=0.01

@@ -1,4 +1,5 @@
-// Enters: figures. Leaves: the same as they stand in the cells of tables.
+// Input: figures.
+// Output: their text for the cells of tables.
 #pragma once
 
 #include <string>

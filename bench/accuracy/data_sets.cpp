@@ -34,7 +34,7 @@ std::optional<ml::NetKind> kind_of(const MeasuredRun& run) {
 std::string source_of(const MeasuredRuns& table, const TableFile& file) {
   if (!file.measured_folder.empty()) return "bench/measured/" + file.measured_folder;
   if (table.format != "runs") return table.format;
-  // CARMA's workloads come with what GPUMemNet said of them.
+  // CARMA's workloads come with what GPUMemNet said about them.
   const bool carma = std::any_of(table.runs.begin(), table.runs.end(), [](const MeasuredRun& run) {
     return std::any_of(run.published.begin(), run.published.end(),
                        [](const datasets::PublishedEstimate& said) { return said.estimator == "gpumemnet"; });
@@ -75,7 +75,7 @@ void add(DataSet& set, const MeasuredRun& run) {
   if (std::find(set.gpus.begin(), set.gpus.end(), run.gpu) == set.gpus.end()) set.gpus.push_back(run.gpu);
 }
 
-/// The runs of a table, parted by the kind of nets where it has many of several kinds.
+/// The runs of a table, split by the kind of nets if it has many of several kinds.
 std::vector<DataSet> sets_of(const MeasuredRuns& table, const TableFile& file, const Data& data) {
   constexpr std::size_t kMany = 20;
   std::vector<std::optional<ml::NetKind>> kinds;
@@ -154,7 +154,7 @@ std::vector<std::string> tables_below(const std::string& folder) {
     if (at->path().extension() != ".csv") continue;
     const auto text = core::read_file(at->path().string());
     if (!text) continue;
-    // The header alone tells what a table is.
+    // Only the header tells what a table is.
     const auto header = core::parse_csv(std::string_view(*text).substr(0, text->find('\n')));
     const auto formats = datasets::runs_formats();
     const bool known = header && std::any_of(formats.begin(), formats.end(), [&](const datasets::RunsFormat* format) {

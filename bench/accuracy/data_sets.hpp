@@ -1,5 +1,6 @@
-// Enters: paths of tables of measured runs (gpumem_datasets/read_runs.hpp). Leaves: DataSet, runs that are judged
-// together: those of one table, and of one kind of nets where a table has many of several.
+// Input: paths of tables of measured runs (gpumem_datasets/read_runs.hpp).
+// Output: DataSet, runs that are judged together: those of one table, or of one kind of nets if a table has several
+// kinds with many runs each.
 #pragma once
 
 #include <map>
@@ -21,7 +22,7 @@ struct KnownSet {
   std::optional<ml::NetKind> kind;  ///< nothing: of any
   std::string_view what;            ///< follows the number of runs: "MLPs of ..."
   std::string_view where;           ///< on what GPU and software
-  std::string_view note = {};       ///< what must be known of the estimates that the table cites
+  std::string_view note = {};       ///< what must be known about the estimates that the table cites
 };
 
 /// In the order of the README's table.
@@ -52,7 +53,7 @@ struct Data {
 
 struct TableFile {
   std::string path;
-  /// The runs were made by this project: the table stands in a folder of bench/measured, which is named so.
+  /// The runs were made by this project: the table is in the folder of bench/measured with this name.
   std::string measured_folder = {};
 };
 

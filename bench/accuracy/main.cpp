@@ -108,7 +108,7 @@ int run_accuracy(const AccuracyOptions& options) {
   if (!estimators) return report_error(estimators.error());
   std::size_t runs = 0;
   for (const DataSet& set : data->sets) runs += set.runs.size();
-  cli::Progress progress(runs);
+  cli::Progress progress("estimating", "runs", runs);
   const unsigned threads = options.threads > 0 ? options.threads : std::max(1U, std::thread::hardware_concurrency());
   const std::vector<SetVerdicts> verdicts = judge(*data, *estimators, threads, [&] { progress.step(); });
   if (!options.out.empty()) {

@@ -3,7 +3,7 @@
 
     placement.py --gpumem build/release/src/cli/gpumem philly_heavy_60.csv philly_mix_90.csv [-- --smact 0.6 ...]
 
-Prints one table a trace. Total times are held against the exclusive policy's. What stands behind -- goes to every
+Prints one table a trace. Total times are compared with the exclusive policy's. What follows -- goes to every
 simulation.
 """
 import argparse

@@ -69,7 +69,7 @@ std::string covers(const Accuracy& accuracy) {
   return share + " at " + decimal(accuracy.upper_ratio, 3);
 }
 
-/// What the others said of the same runs: "xMem 1.62 %, 2.84 %".
+/// What the others said about the same runs: "xMem 1.62 %, 2.84 %".
 std::string others(const SetVerdicts& verdicts) {
   std::string text;
   for (const Verdict& verdict : verdicts.verdicts) {
@@ -282,12 +282,12 @@ ReadmeRow seen_row(const SetVerdicts* verdicts, std::string_view estimator, cons
 }
 
 ReadmeTable corrected_table(const std::vector<SetVerdicts>& all, std::span<const ml::ModelConfig> models) {
-  ReadmeTable table = {
-      "corrected",
-      row({"", "mean error", "median", "right class of 8,000 MiB", "`upper` covers, at so many times the measured"}) +
-          rule(5, 1),
-      {},
-      true};
+  ReadmeTable table = {"corrected",
+                       row({"", "mean error", "median", "right class of 8,000 MiB",
+                            "`upper` covers, at how many times the measured (mean)"}) +
+                           rule(5, 1),
+                       {},
+                       true};
   const SetVerdicts* cnns = find(all, known_set("gpumemnet", ml::NetKind::cnn));
   table.rows.push_back(seen_row(cnns, kReplay, "`replay` on the measured CNNs that fitted", ""));
   for (const ml::ModelConfig& model : models) {
@@ -333,7 +333,7 @@ std::string_view first_cell(std::string_view line) {
   return line.substr(1, line.find('|', 1) - 1);
 }
 
-/// The table anew, from the lines that stand there.
+/// The table again, from the lines that stand there.
 std::string written(const ReadmeTable& table, std::span<const std::string_view> old) {
   constexpr std::size_t kHeader = 2;
   const auto rows = old.size() > kHeader ? old.subspan(kHeader) : std::span<const std::string_view>();

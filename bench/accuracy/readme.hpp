@@ -1,12 +1,12 @@
-// Enters: the verdicts on all sets, the configs of the trained models, and a README. Leaves: the README with its tables
-// of accuracy written anew. A table stands between two marks,
+// Input: the verdicts on all sets, the configs of the trained models, and a Markdown page.
+// Output: the page with new tables of accuracy. A table is between two marks,
 //   <!-- accuracy: begin NAME -->  and  <!-- accuracy: end -->
 // and NAME says which:
-//   runs       the replay on every set of runs, beside what the tables cite of other estimators
-//   xmem       xMem's metrics on its own runs, side by side
+//   runs       the replay on every set of runs, and what the tables cite of other estimators
+//   xmem       xMem's metrics on its own runs, both estimators
 //   learned    the classifiers, by the cross-validation that their configs record
 //   corrected  the corrected replay, by cross-validation and on runs that it never saw
-// A row whose runs are not at hand stays as it stands.
+// A row without runs on this machine does not change.
 #pragma once
 
 #include <optional>

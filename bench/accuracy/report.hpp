@@ -1,5 +1,6 @@
-// Enters: the verdicts on all sets. Leaves: a report in Markdown: for each set what was measured, a table of errors,
-// one of xMem's metrics, and what must be known to read them (what a model was trained on, what has no answer).
+// Input: the verdicts on all sets.
+// Output: a report in Markdown: for each set what was measured, a table of errors, one of xMem's metrics, and what a
+// reader must know (what a model was trained on, which runs have no answer).
 #pragma once
 
 #include <string>

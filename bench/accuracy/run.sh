@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every estimator on every table of measured runs: builds gpumem_accuracy, unpacks what stands in bench/measured, makes the
+# Every estimator on every table of measured runs: builds gpumem_accuracy, unpacks what is in bench/measured, makes the
 # summaries of xMem's models if a table needs them, and runs it. From anywhere:
 #   bench/accuracy/run.sh [TABLES...] [-o DIR] [--readme README.md [--check]]
 # Its own folder is build/accuracy. PROGRAM names a gpumem_accuracy that is built already, SUMMARIES a folder with the

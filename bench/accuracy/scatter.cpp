@@ -28,7 +28,7 @@ constexpr double kLegendColumn = 230.0;
 constexpr std::size_t kMostColumns = 3;
 constexpr double kTenPercent = 0.1;
 
-/// The row of a grid that this cell stands in.
+/// The row of a grid that this cell is in.
 double row_of(std::size_t cell, std::size_t columns) {
   const std::size_t whole_rows = cell / columns;
   return static_cast<double>(whole_rows);

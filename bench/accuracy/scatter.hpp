@@ -1,6 +1,6 @@
-// Enters: the verdicts on all sets. Leaves: a picture (SVG): for each set predicted against measured memory, both on
-// logarithmic axes, one colour an estimator; with the diagonal and lines 10 % off it. What lies beyond the frame is
-// drawn at its edge.
+// Input: the verdicts on all sets.
+// Output: a picture (SVG): for each set predicted against measured memory on logarithmic axes, one colour an estimator,
+// with the diagonal and lines 10 % off it. Points beyond the frame are drawn at its edge.
 #pragma once
 
 #include <string>

@@ -1,5 +1,6 @@
-// Enters: sets of measured runs and estimators. Leaves: Verdict, how well an estimator, or one that a table cites,
-// agrees with what was measured. The same for any number of threads.
+// Input: sets of measured runs and estimators.
+// Output: Verdict: how well an estimator, or one that a table cites, agrees with the measurements. The result is the
+// same for any number of threads.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A trace of jobs through `gpumem run` for real, on GPUs that are made up, beside what `gpumem simulate` says of it.
+"""A trace of jobs through `gpumem run` for real, on pretended GPUs, and what `gpumem simulate` says about it.
 
     traces.py --gpumem build/bench/src/cli/gpumem --pretended build/bench/tests/support/nvml --scale 300 \\
         philly_heavy_60.csv philly_mix_90.csv

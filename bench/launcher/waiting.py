@@ -4,7 +4,7 @@
     waiting.py --gpumem build/bench/src/cli/gpumem --pretended build/bench/tests/support/nvml [--times 20] [--waiters 64]
 
 On one made-up GPU. First, one job after another in the queue: from the end of what the first one runs to the beginning of
-what the second one runs. Then the same where the first one is no job of the queue. Then so many waiters behind one job for
+what the second one runs. Then the same where the first one is not a job of the queue. Then many waiters after one job for
 --seconds: the processor time of the head of the queue and of all others.
 """
 import argparse

@@ -5,14 +5,14 @@
   measure.py jobs --out DIR --minutes 20      random training jobs: DIR/runs.csv and the models in DIR/summaries
   measure.py census --out DIR --minutes 10    cuDNN's workspaces, recorded runs, runs near capacity
   measure.py constants --out DIR              what the context and the libraries take, each in a fresh process
-  measure.py pack --out DIR                   writes the tables and DIR/packed anew; the others end with it
+  measure.py pack --out DIR                   writes the tables and DIR/packed again; the others end with this
   measure.py unpack PACKED --out DIR          the tables and summaries of a packed folder
   gpumem evaluate DIR/runs.csv --estimator replay
 
 It needs a CUDA GPU and PyTorch 2.0 or later, and takes models of torchvision, timm and transformers where these are
 installed; it downloads nothing. The same --seed draws the same jobs. Started again with the same --out it goes on where
 it stopped; a run that dies costs at most itself. --dry-run goes through everything on a CPU, with small models, and
-measures nothing. README.md beside this file says what the columns mean.
+measures nothing. README.md in this folder says what the columns mean.
 """
 
 from __future__ import annotations

@@ -62,7 +62,7 @@ class Run:
 
 
 def read_runs(table):
-    """The runs of a CSV; configs lie in `configs` beside it."""
+    """The runs of a CSV; configs are in `configs` next to it."""
     table = pathlib.Path(table)
     configs, runs = {}, []
     with table.open(newline="", encoding="utf-8") as file:

@@ -3,7 +3,7 @@
 
   language_models.py --gpumem build/release/src/cli/gpumem RUNS.csv [--rounds 3] [--times 20] [--readme docs/peers.md]
 
-RUNS.csv is a table that `gpumem evaluate` reads, its configs in `configs` beside it. formulas.py says what each formula
+RUNS.csv is a table that `gpumem evaluate` reads, its configs in `configs` next to it. formulas.py says what each formula
 is, and what it has no term for: such a run it does not answer. A formula and gpumem are compared on the runs that both
 answer, each held to the run's own figure (allocated, reserved or device).
 
@@ -100,13 +100,13 @@ def errors_by_kind(runs, theirs, ours):
                 pair = signed.setdefault(kind, ([], []))
                 pair[0].append(theirs[name] / measured - 1)
                 pair[1].append(ours[name] / measured - 1)
-    if len(signed) == 2:  # one kind alone, which is all
+    if len(signed) == 2:  # only one kind, which is all
         signed.pop("all")
     return {kind: (Errors(left), Errors(right)) for kind, (left, right) in signed.items()}
 
 
 def one_run_table(run, configs, folder):
-    """A table of this run alone, its config beside it."""
+    """A table with only this run, and its config next to it."""
     folder.mkdir()
     (folder / "configs").symlink_to(configs, target_is_directory=True)
     table = folder / "runs.csv"
@@ -147,7 +147,10 @@ def warm_time(formula, runs):
 
 
 def table_of(runs, answers, ours, times, warm):
-    text = "| formula | runs of both | its error: median, 90 %, too low | gpumem's | process: its, gpumem's |\n"
+    text = (
+        "| formula | runs of both | the formula's error: median, 90 %, too low | gpumem's error "
+        "| process: the formula's, gpumem's |\n"
+    )
     text += "|---|---|---|---|---|\n"
     for name, theirs in answers.items():
         for row, (kind, (left, right)) in enumerate(errors_by_kind(runs, theirs, ours).items()):

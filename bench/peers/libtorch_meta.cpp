@@ -1,6 +1,7 @@
-// Enters: one job a line, "GRAPH BATCH": a graph JSON and a batch size. Leaves: one line each, "PEAK SECONDS", or
-// "error WHY": the most bytes of live tensors in the second of two training steps (Adam, the cross-entropy) on
-// libtorch's meta device, which computes shapes and no values, and how long that took.
+// Input: one job a line, "GRAPH BATCH": a graph JSON and a batch size.
+// Output: one line each, "PEAK SECONDS", or "error WHY": the most bytes of live tensors in the second of two training
+// steps (Adam, the cross-entropy) on libtorch's meta device, which computes shapes and no values, and how long that
+// took.
 //
 // It is what a program in C++ could do without gpumem: tensors' bytes are counted by an allocator in the place of the
 // meta device's own, to the byte, without any rounding. Ops that have no kernel for the meta device in libtorch 1.13
@@ -339,7 +340,7 @@ class Model {
   const gpumem::ModelGraph& graph_;
   std::int64_t batch_;
   std::vector<std::vector<Tensor>> parameters_;
-  std::vector<std::vector<std::size_t>> dying_;  ///< by layer, whose outputs nobody reads behind it
+  std::vector<std::vector<std::size_t>> dying_;  ///< by layer, whose outputs nobody reads after it
   std::vector<Tensor> values_;
   Tensor input_;
 };

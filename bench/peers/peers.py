@@ -14,7 +14,7 @@ What is measured, everything on one thread, in processor time, so that what else
 would favour gpumem on a busy machine: what takes milliseconds is not interrupted, what takes seconds is):
   cold     a process from its start to its end that answers one job; gpumem's is "gpumem estimate"
   warm     one more answer of a process that is up and has answered before, from the line that asks to the line that
-           answers, the median of several. The model is built anew each time: gpumem reads another copy of its graph JSON
+           answers, the median of several. The model is built again each time: gpumem reads another copy of its graph JSON
            ("gpumem batch"), Python peers construct the module without memory. GPUMemNet's networks alone are given
            their features ready made, where gpumem finds them in the graph.
   memory   the most that the process held (VmHWM) when it had answered one job

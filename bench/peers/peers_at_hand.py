@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import subprocess
 
 from predictors import Answer, LibtorchMeta, Ours, Peer, PublishedNetwork
@@ -39,7 +40,7 @@ def features_of(python, jobs):
 def estimators(program):
     """The names that the command line's help lists."""
     text = subprocess.run([program, "estimate", "--help"], check=True, capture_output=True, text=True).stdout
-    return [row.split()[0] for row in text.split("Estimators:\n")[1].splitlines() if row.startswith("  ")]
+    return re.findall(r"^  (\S+)", text.split("Estimators:\n")[1], re.MULTILINE)
 
 
 def all_peers(options, folder, jobs):

@@ -39,7 +39,7 @@ class Peer:
         return self.command
 
     def line(self, job, turn):
-        """What asks for the job; a later turn builds the model anew."""
+        """What asks for the job; a later turn builds the model again."""
         return json.dumps({"model": job.model, "batch": job.batch, "turn": turn})
 
     def read(self, text):

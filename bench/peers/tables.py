@@ -79,7 +79,8 @@ def agreement(runs, theirs, ours):
 
 
 def short_table(runs, absent):
-    rows = ["| peer | gpumem's | process: theirs, ours | warm: theirs, ours | memory: theirs, ours | estimates |",
+    rows = ["| peer | gpumem's estimator | process: the peer's, gpumem's | warm: the peer's, gpumem's "
+            "| memory: the peer's, gpumem's | estimates |",
             "|---|---|---|---|---|---|"]  # fmt: skip
     known = {run.peer for run in runs}
     for theirs, ours in PAIRS:
@@ -91,7 +92,7 @@ def short_table(runs, absent):
             ratio = statistics.median(ratios(runs, theirs, ours, field))
             cells.append(f"{text(of[0])}, {text(of[1])}: {times(ratio)}")
         other = ours == "replay"
-        cells.append("of another figure" if other else agreement(runs, theirs, ours))
+        cells.append("not comparable" if other else agreement(runs, theirs, ours))
         rows.append("| " + " | ".join(cells) + " |")
     for name, why in absent.items():
         rows.append(f"| {TITLES.get(name, name)} | absent: {why} | | | | |")
@@ -126,7 +127,7 @@ def notes(how):
     made_up = [TITLES[name] for name, way in how.items() if way == "made-up weights"]
     text = ""
     if restated:
-        text += f"Restated from their source, for the packages are not installed: {', '.join(restated)}.\n"
+        text += f"Restated from their source, because the packages are not installed: {', '.join(restated)}.\n"
     if made_up:
         text += f"With made-up weights, so that they tell times alone: {', '.join(made_up)}.\n"
     return text
@@ -157,7 +158,7 @@ def tell(runs, absent, how, options, where):
 
 
 def put_into(page, table, marks=MARKS):
-    """The table takes the place of what stands between the two marks of the page."""
+    """The table replaces the text between the two marks of the page."""
     text = page.read_text(encoding="utf-8")
     before, begin, rest = text.partition(marks[0])
     _, end, after = rest.partition(marks[1])

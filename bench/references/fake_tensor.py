@@ -24,7 +24,7 @@ THE PROTOCOL
     output first. An output of [N, S, C] counts as N S rows of C.
   - Live are all storages of parameters, buffers, input, labels, optimizer state, gradients, what
     autograd saved, and temporaries: each once, by the bytes of its storage, without any rounding.
-    The sum is taken after each dispatched op, when its outputs exist beside its inputs.
+    The sum is taken after each dispatched op, when its outputs exist together with its inputs.
   - An op has its outputs and nothing else: what a kernel allocates for itself (workspaces, im2col
     buffers) is not seen. Ops that autograd or Python compose of others are seen op by op.
   - aten::convolution_backward has no Meta kernel in 1.13: FakeTensorMode would run the real one. One

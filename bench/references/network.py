@@ -220,7 +220,7 @@ def small(columns, length, features, shape, members):
 
 NETWORKS = [
     (MLP_ENSEMBLE, [0]),
-    # No hidden layer; members too wide to stand side by side; odd widths; more than eight of one kind.
+    # No hidden layer; members too wide to be side by side; odd widths; more than eight of one kind.
     ({"features": 5, "outputs": 2, "branches": [{"members": [[], [40, 3], [8]]}, {"members": [[5, 7]] * 9}]}, [0]),
     (transformer_ensemble("position-batch-norm", "self", "sum"), [119, 70, 1]),
     (transformer_ensemble("linear", "sequence", "mean"), [119, 70, 1]),

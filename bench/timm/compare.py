@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What print(model) alone tells of timm's models, beside the answer from the module.
+"""What only print(model) tells about timm's models, compared with the answer from the module.
 
     python3 bench/timm/compare.py --trees FOLDER --journal JOURNAL [--gpumem PROGRAM] [--batch 32]
 

@@ -28,7 +28,7 @@ def use_timm(folder: str) -> Any:
 
 
 def build(timm: Any, name: str) -> tuple[Any, tuple[int, ...]]:
-    """A model and the shape of its input. Its tensors are on the meta device, but for those that hold schedules."""
+    """A model and the shape of its input. Its tensors are on the meta device, except those that hold schedules."""
     import torch
     from timm.data import resolve_data_config
     from torch.overrides import TorchFunctionMode

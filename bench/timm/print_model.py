@@ -1,7 +1,7 @@
 """Writes what print(model) prints of timm's models, one file a model, without weights.
 
-Enters: a folder with timm's source (--timm), or an installed timm; names of models, or none for all of them.
-Leaves: FOLDER/MODEL.txt, and FOLDER/inputs.csv: model, family (timm's source file), input as gpumem takes it ("3x224x224").
+Input: a folder with timm's source (--timm), or an installed timm; names of models, or none for all of them.
+Output: FOLDER/MODEL.txt, and FOLDER/inputs.csv: model, family (timm's source file), input as gpumem takes it ("3x224x224").
 
     python3 bench/timm/print_model.py --timm DIR FOLDER
 """
@@ -57,7 +57,7 @@ def main():
         for name in names:
             try:
                 model = build(timm, name)
-            except Exception as error:  # what timm itself cannot build is no finding about summaries
+            except Exception as error:  # what timm itself cannot build says nothing about summaries
                 print(f"{name}: not built: {error}", file=sys.stderr)
                 continue
             size = "x".join(str(side) for side in model.default_cfg.get("input_size", (3, 224, 224)))

@@ -5,7 +5,7 @@ losing a GPU hour to each of them.
   benchmark_harness.py SUMMARY... [--gpu NAME] [--batches 32,256] [--precisions fp32,amp-bf16]
 
 Here `run` only says what it would run; put your benchmark there. A configuration that cannot be
-estimated is run: to be unsure is no reason to leave a hole in a table.
+estimated is run: an unsure estimate is not a reason to leave a hole in a table.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ with its attributes, its inputs and its parameters.
 MODEL is bert_like or gpt_like (plain transformers of the sizes of BERT-base and GPT-2 small, made
 here), torchvision.NAME (torchvision.resnet50), or package.module.NAME: a class or function that
 makes a module when called without arguments. From Python: export_graph(module, [example]). The parts
-are in the folder graph_exporter beside this file: copy both. The package gpumem has both as well:
+are in the folder graph_exporter next to this file: copy both. The package gpumem has both as well:
 estimate_module() uses them, -m gpumem.export_graph runs them.
 
 The model is traced by torch.fx in training mode on PyTorch's "meta" device, which works out shapes
@@ -39,7 +39,7 @@ try:
 except ImportError as error:
     missing = f"export_graph.py: {error}. It needs "
     if (error.name or "").endswith("graph_exporter"):
-        missing += "the folder graph_exporter beside it: copy that too"
+        missing += "the folder graph_exporter next to it: copy that too"
     else:
         missing += (
             "PyTorch (1.13 or later) in the Python that runs it: pip install torch torchvision"
@@ -53,7 +53,7 @@ ExportError, export_graph = one_model.ExportError, one_model.export_graph
 BertLike, GptLike = models.BertLike, models.GptLike
 scaled_dot_product_attention = models.scaled_dot_product_attention
 
-# Where gpumem's own graphs stand; only for remaking and checking these.
+# The folder of gpumem's own graphs; only to make and check these.
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 GRAPHS = ROOT / "models" / "graphs"
 SHAPES = ROOT / "tests" / "golden" / "graphs"

@@ -10,7 +10,7 @@ F is one of
   torchsummary         a row for each call, children before the module that holds them
   torchinfo            a tree of calls, containers before their children
   module-tree          what print(model) shows
-  module-tree-params   the same with ", N params" behind each module
+  module-tree-params   the same with ", N params" after each module
   keras2, keras3       what model.summary() shows for the same chain of layers, channels last
 
 Only the layouts are imitated, so none of those tools has to be installed. It needs PyTorch 1.13 or
@@ -36,7 +36,7 @@ try:
 except ImportError as error:
     missing = f"print_summaries.py: {error}. It needs "
     if (error.name or "").startswith("summary_layouts"):
-        sys.exit(missing + "the folder summary_layouts beside it: copy that too")
+        sys.exit(missing + "the folder summary_layouts next to it: copy that too")
     sys.exit(
         missing + "PyTorch (1.13 or later) and torchvision (0.14 or later) in the Python that runs "
         "it: pip install torch torchvision"
@@ -47,7 +47,7 @@ SUMMARIES = pathlib.Path(__file__).resolve().parents[2] / "models" / "summaries"
 # Deep enough for every leaf of the models below; torchinfo itself stops at 3 unless told otherwise.
 EVERY_LEAF = "--depth 9"
 
-# Each file is what this script prints for the arguments beside its name.
+# Each file is what this script prints for the arguments after its name.
 SHIPPED = {
     "resnet50.torchsummary.txt": "resnet50 --format torchsummary --batch -1",
     "vgg16.torchsummary.txt": "vgg16 --format torchsummary --batch 32",
@@ -151,7 +151,7 @@ def refuse_bad_combinations(parser, options):
     if options.batch is not None and (options.batch == 0 or options.batch < -1):
         parser.error("--batch must be positive, or -1")
     if options.columns is not None and "all" in options.columns and len(options.columns) > 1:
-        parser.error("--columns: all stands alone")
+        parser.error("--columns: all cannot be combined with others")
     if options.input == "none" and options.format != "torchinfo":
         parser.error("--input none is for torchinfo only")
 

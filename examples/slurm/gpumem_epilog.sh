@@ -1,24 +1,25 @@
 #!/bin/bash
-# gpumem in Slurm, the part that brings back what ran out of memory: an Epilog of slurmd. A batch job that has shards of a
-# GPU, failed, and says on standard error that CUDA was out of memory waits again with a larger request, so many times at
-# most; the last of them with all shards of the largest GPU, so that it is alone there. All other jobs are left alone.
+# gpumem in Slurm, the part that runs jobs again that ran out of memory: an Epilog of slurmd. It is for batch jobs that
+# have shards of a GPU, failed, and say on standard error that CUDA was out of memory. Such a job waits again with a
+# larger request. The number of retries is limited, and the last one asks for all shards of the largest GPU, so that no
+# other job is there. All other jobs are not touched.
 #
 #   slurm.conf on the nodes:  Epilog=/etc/slurm/gpumem_epilog.sh
 #
-# Enters: SLURM_JOB_ID, and what `scontrol show job` knows; the last lines of the job's standard error. Leaves: the job
-# pending with more shards, and in its AdminComment what it had, what was seen and what it asks for now:
+# Input: SLURM_JOB_ID, what `scontrol show job` knows, and the last lines of the job's standard error.
+# Output: the job is pending with more shards. Its AdminComment says what it had, what was seen and what it asks for now:
 #   gpumem: out of memory 1 of 4 times: had 8467 MiB, 8725 MiB were needed at least; runs again with 13587 MiB
-# A job that is given up has ended, and Slurm takes no comment of it any more: its standard error gets the line.
+# A job that is given up has ended, and Slurm takes no comment for it any more: the line goes to its standard error.
 #
 # The rule is `growing` of gpumem (place/recovery.hpp): more than it had by a step that doubles each time, and at least
 # what PyTorch said that it needed. Messages: PyTorch's of c10/cuda/CUDACachingAllocator.cpp ("CUDA out of memory. Tried
 # to allocate 2.00 GiB. ... this process has 7.50 GiB memory in use"), CUDA's own "out of memory" with its error name,
 # cuBLAS' and cuDNN's of allocations that failed. Slurm 22.05; README.md tells how to set it up.
 
-# Settings; $(dirname "$SLURM_CONF")/gpumem_epilog.conf may set them anew.
+# Settings; $(dirname "$SLURM_CONF")/gpumem_epilog.conf may change them.
 largest_mib=40506  # the largest Count of a shard line in gres.conf
 step_mib=5120      # what the first retry asks for beyond what was had
-retries=3          # at most; the last of them alone
+retries=3          # at most; the last of them without other jobs on the GPU
 read_bytes=65536   # of the end of standard error
 
 # What a job's standard error says when its GPU is full.

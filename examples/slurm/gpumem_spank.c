@@ -6,12 +6,13 @@
  *   $ sbatch --gpumem-model=vgg16.txt --gpumem-batch=64 job.sh
  *   sbatch: gpumem: vgg16 at batch 64 needs 12.0 GiB on a100-40gb, asking for 15,059 MiB
  *
- * Enters: the options, and the arguments of its line in plugstack.conf (README.md). Leaves: GPUMEM_MIB in the job's
- * control environment, MiB on one GPU, and GPUMEM_GPUS, how many GPUs a layout of several takes; for tasks, where the
- * site wants it, MPS' limit of their memory. A job that does not ask is left alone, whatever is wrong; one that asks
- * and cannot be estimated is refused (with `required`; with `optional` job_submit.lua does it, for want of a figure).
+ * Input: the options, and the arguments of its line in plugstack.conf (README.md).
+ * Output: GPUMEM_MIB in the job's control environment, MiB on one GPU, and GPUMEM_GPUS, how many GPUs a layout of
+ * several takes; for tasks, if the site wants it, MPS' limit of their memory. A job that does not ask is not touched,
+ * whatever is wrong. One that asks and cannot be estimated is refused (with `required`; with `optional` job_submit.lua
+ * refuses it, because there is no figure).
  *
- * Source: spank(8) and <slurm/spank.h> of Slurm 22.05; the plugin has to be built anew for another release of Slurm.
+ * Source: spank(8) and <slurm/spank.h> of Slurm 22.05; build the plugin again for another release of Slurm.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -31,7 +32,7 @@ enum { kFine = 0, kFailed = -1 };
 
 /* ---- What users say: one text for each option, as given last --------------------------------------------------- */
 
-/* The plugin's own options; those of a job, as the library lists them, stand behind. */
+/* The plugin's own options; those of a job, as the library lists them, follow. */
 enum { kModel, kMargin, kOwnOptions, kMostOptions = 64, kLongestName = 64 };
 
 static struct spank_option options[kMostOptions];
@@ -83,7 +84,7 @@ static void list_options(void) {
   }
 }
 
-/* What was said of the option that stands at `which`, and goes with `option`; NULL: nothing, or an empty text. */
+/* What was given for the option at `which`, and belongs to `option`; NULL: nothing, or an empty text. */
 static const char* word_of(int which, const gpumem_job_option* option) {
   if (given[which] == NULL || (given[which][0] == '\0' && strcmp(option->name, "batch_size") != 0)) return NULL;
   if (option->value != NULL) return given[which];
@@ -184,7 +185,7 @@ __attribute__((format(printf, 2, 3))) static int refuse(refusal* why, const char
   return 0;
 }
 
-/* "2GiB" and the like in bytes, as `gpumem request --margin` has it but for fractions; -1: upper. */
+/* "2GiB" and the like in bytes, as for `gpumem request --margin`, without fractions; -1: upper. */
 static int parse_margin(const char* text, int64_t* bytes, refusal* why) {
   static const struct {
     const char* name;
@@ -265,7 +266,8 @@ static int estimate_job(const site_settings* site, const gpumem_job* job, gpumem
   return status == GPUMEM_OK;
 }
 
-/* What to ask for, in MiB. The margin ends where the GPU does: alone on it, the job needs no more than is expected. */
+/* What to ask for, in MiB. The margin ends where the GPU does: with the GPU to itself, the job needs no more than is
+ * expected. */
 static int64_t mebibytes_to_ask(const gpumem_estimate_result* need, int64_t margin) {
   const int64_t mebibyte = INT64_C(1) << 20;
   const int64_t expected = need->expected_bytes;
@@ -346,7 +348,8 @@ static int ask(spank_t spank, int argc, char** argv, refusal* why) {
   int64_t margin = -1;
   int sent = 0;
   const char* wrong = read_settings(argc, argv, &site);
-  if (wrong != NULL) return refuse(why, "the administrator's plugstack.conf says '%.80s', which is no setting", wrong);
+  if (wrong != NULL)
+    return refuse(why, "the administrator's plugstack.conf says '%.80s', which is not a setting", wrong);
   if (!describe_job(&site, &job, why)) return 0;
   sent = parse_margin(chosen(kMargin, site.margin), &margin, why) && send(spank, &site, job, margin, why);
   gpumem_job_free(job);

@@ -19,7 +19,7 @@ gpumem = {
   -- GPUs of a node, for jobs on several GPUs that do not say how many nodes they want.
   gpus_per_node = 8,
 
-  -- Rules for all jobs. As they stand, users may do as they like.
+  -- Rules for all jobs. By default, users may do as they like.
   -- May a job name shards itself (--gres=shard:N)? It bypasses the estimate.
   users_may_name_shards = true,
   -- May a figure come without the plugin's options? Such a job was not sent by the plugin as it is installed.
@@ -86,7 +86,7 @@ local function figure_of(figures, options)
   if #figures == 0 then return nil, "--gpumem-... was given, and no estimate came with the job" end
   local figure = figures[1]
   if #figures > 1 or not figure:find("^%d+$") or #figure > 15 or tonumber(figure) == 0 then
-    return nil, "GPUMEM_MIB is no number of MiB"
+    return nil, "GPUMEM_MIB is not a number of MiB"
   end
   if not options and not gpumem.users_may_name_figures then return nil, "GPUMEM_MIB is not for users to set" end
   return tonumber(figure)
@@ -96,7 +96,7 @@ end
 local function gpus_of(figures)
   local gpus = figures.gpus[1] or "1"
   if #figures.gpus > 1 or not gpus:find("^%d+$") or #gpus > 7 or tonumber(gpus) == 0 then
-    return nil, "GPUMEM_GPUS is no number of GPUs"
+    return nil, "GPUMEM_GPUS is not a number of GPUs"
   end
   return tonumber(gpus)
 end
@@ -107,7 +107,7 @@ local function nodes_of(job, gpus)
   local nodes = tonumber(job.min_nodes)
   if nodes == nil or nodes >= NO_VAL or nodes < 1 then nodes = math.ceil(gpus / gpumem.gpus_per_node) end
   if gpus % nodes ~= 0 then
-    return nil, string.format("the job's layout has %d GPUs, which are no multiple of %d nodes; say --nodes=N", gpus, nodes)
+    return nil, string.format("the job's layout has %d GPUs, which is not a multiple of %d nodes; say --nodes=N", gpus, nodes)
   end
   if gpus / nodes > gpumem.gpus_per_node then
     return nil, string.format("the job's layout has %d GPUs, and a node has %d; say --nodes=%d", gpus, gpumem.gpus_per_node,

@@ -1,5 +1,5 @@
-// Data sets stand beside the library: they are read through its public headers, and nothing that a scheduler links
-// knows of them.
+// Data sets are separate from the library: they are read through its public headers, and nothing that a scheduler links
+// knows about them.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -9,37 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "arrows.hpp"
 #include "sources.hpp"
 
 namespace gpumem::architecture {
 namespace {
-
-using Names = std::set<std::string>;
-
-/// Room -> rooms it may include.
-const std::map<std::string, Names> kArrows = {
-    {"core", {}},
-    {"model", {"core"}},
-    {"device", {"core"}},
-    {"architectures", {"core", "model"}},
-    {"summary", {"core", "model", "architectures"}},
-    {"ops", {"core", "model"}},
-    {"connect", {"core", "model", "ops"}},
-    {"parallel", {"core", "model", "ops", "connect"}},
-    {"plan", {"core", "model", "ops", "connect", "parallel"}},
-    {"adapt", {"core", "model", "ops", "connect"}},
-    {"record", {"core", "model", "ops", "plan"}},
-    {"analysis", {"core", "model", "ops", "connect", "adapt", "parallel", "plan", "record", "device"}},
-    {"ml", {"core", "model", "connect", "device", "analysis"}},
-    {"estimate", {"core", "model", "ops", "connect", "adapt", "ml", "parallel", "plan", "device", "analysis"}},
-    {"utilisation", {"core", "model", "ml", "parallel", "plan", "device", "analysis"}},
-    {"place", {"core", "model", "device", "estimate", "utilisation"}},
-    {"request", {"core", "device", "estimate", "place"}},
-    {"monitor", {"core", "device", "place", "utilisation"}},
-    {"search",
-     {"core", "model", "ops", "connect", "adapt", "parallel", "plan", "device", "analysis", "estimate", "utilisation"}},
-    {"job", {"core", "model"}},
-};
 
 /// What all files of a room share; every other file there is one of many siblings.
 const std::map<std::string, Names> kShared = {
@@ -85,7 +59,7 @@ const std::vector<Source>& programs() {
   return kAll;
 }
 
-/// The room that a file stands in; "" for the umbrella.
+/// The room that a file is in; "" for the umbrella.
 std::string room_of(const std::string& path) {
   const std::size_t end = path.find('/');
   return end == std::string::npos ? "" : path.substr(0, end);
@@ -122,7 +96,7 @@ std::vector<std::string> forbidden(const std::vector<Source>& files) {
       const bool siblings = kShared.contains(room) && target_room == room && target_stem != stem;
       const bool may = is_in(kShared, room, target_stem) || is_in(kLists, room, stem);
       if (siblings && !may) faults.push_back(arrow + ", its sibling");
-      // A public header shows its own body only, and only behind GPUMEM_HEADER_ONLY.
+      // A public header shows its own body only, and only after GPUMEM_HEADER_ONLY.
       const bool body = is_body(target) && !is_body(file.path);
       if (body && target_stem != stem) faults.push_back(arrow + ", the body of another header");
     }
@@ -142,7 +116,7 @@ Names members(const std::string& room) {
   return all;
 }
 
-/// Stems of the files of that room which `list` includes, but for its own header.
+/// Stems of the files of that room which `list` includes, except its own header.
 Names listed_in(const std::string& list, const std::string& room) {
   Names all;
   for (const Source& file : library()) {

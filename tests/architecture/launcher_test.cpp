@@ -1,5 +1,5 @@
-// The launcher forks, locks and writes files, so it stands beside the library: only the command line knows it. What it
-// believes of the queue is pure, so that tests and fuzzers reach it without a process or a file.
+// The launcher forks, locks and writes files, so it is separate from the library: only the command line knows it. What
+// it believes of the queue is pure, so that tests and fuzzers reach it without a process or a file.
 #include <gtest/gtest.h>
 
 #include <set>

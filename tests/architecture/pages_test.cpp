@@ -1,4 +1,5 @@
-// What people read first: the README is short, every link between pages leads somewhere, and every page is linked.
+// What people read first: the README is short, every link between pages leads somewhere, every page is linked, and
+// every file that is named is there.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -109,6 +110,31 @@ TEST(Pages, TheReadmeLeadsToEveryPage) {
     if (entry.path().extension() != ".md") continue;
     EXPECT_TRUE(linked.contains(fs::weakly_canonical(entry.path()))) << "README.md does not link " << entry.path();
   }
+}
+
+/// What stands in `backquotes` and begins as a path of the repository does.
+std::set<std::string> files_named_on(const fs::path& page) {
+  std::set<std::string> files;
+  const std::string prose = prose_of(page);
+  const std::regex name("`((?:\\./)?(?:include|src|examples|tests|bench|models)/[A-Za-z0-9_./-]+)[` ]");
+  const std::regex placeholder("[A-Z]{3,}");  // ROOM, NAME: the reader's own
+  for (std::sregex_iterator at(prose.begin(), prose.end(), name), end; at != end; ++at) {
+    const std::string file = (*at)[1].str();
+    if (file.ends_with(".md") || !std::regex_search(file, placeholder)) files.insert(file);
+  }
+  return files;
+}
+
+TEST(Pages, EveryFileThatIsNamedIsThere) {
+  std::size_t seen = 0;
+  for (const fs::path& page : pages()) {
+    if (page.parent_path() != kRoot && page.parent_path() != kRoot / "docs") continue;
+    for (const std::string& file : files_named_on(page)) {
+      ++seen;
+      EXPECT_TRUE(fs::exists(kRoot / file)) << page << " names " << file;
+    }
+  }
+  EXPECT_GT(seen, 50U);
 }
 
 }  // namespace

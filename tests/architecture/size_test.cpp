@@ -1,5 +1,5 @@
 // No file is longer than 500 lines, and no function in C, C++ or Python longer than 60: what is longer does more than
-// one thing. A table of data is no function, wherever it stands; keep it beside the function that reads it.
+// one thing. A table of data is not a function, wherever it is; keep it next to the function that reads it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,13 +18,13 @@ constexpr std::ptrdiff_t kMostLinesOfAFile = 500;
 constexpr std::ptrdiff_t kMostLinesOfAFunction = 60;
 
 const std::set<std::string> kBraces = {".c", ".cpp", ".h", ".hpp"};
-const std::set<std::string> kOthers = {".cmake", ".css", ".html", ".js", ".lua", ".sh"};
+const std::set<std::string> kOthers = {".cmake", ".css", ".html", ".js", ".lua", ".mjs", ".sh"};
 
 /// Files that people write. Summaries, graphs, models, recorded answers and regressions of the fuzzers are data: a tool
 /// writes them, and none has one of these endings.
 std::vector<fs::path> written_files() {
   std::vector<fs::path> files;
-  for (const char* folder : {"include", "src", "tests", "bench", "examples"}) {
+  for (const char* folder : {"include", "src", "tests", "bench", "examples", "packaging"}) {
     for (const auto& entry : fs::recursive_directory_iterator(kRoot / folder)) {
       const std::string ending = entry.path().extension().string();
       const bool written = kBraces.contains(ending) || kOthers.contains(ending) || ending == ".py" ||

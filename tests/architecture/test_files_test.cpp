@@ -9,7 +9,7 @@ namespace gpumem::architecture {
 namespace {
 
 TEST(TestFiles, EveryTestWritesToPathsOfItsOwn) {
-  // A name put behind the folder for temporary files; support/own_path.hpp does that for all.
+  // A name put after the folder for temporary files; support/own_path.hpp does that for all.
   const std::regex fixed_name(R"(TempDir\(\)\)?\s*[/+])");
   std::size_t own = 0;
   for (const Source& file : sources_below(kRoot / "tests")) {

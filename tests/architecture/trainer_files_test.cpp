@@ -1,5 +1,5 @@
-// Formats of trainers' files stand beside the library: each is one file that knows none of the others, and a row in the
-// list; yaml-cpp is optional, and one file knows it.
+// Formats of trainers' files are separate from the library: each is one file that knows none of the others, and a row
+// in the list; yaml-cpp is optional, and one file knows it.
 #include <gtest/gtest.h>
 
 #include <set>

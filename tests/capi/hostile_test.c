@@ -8,7 +8,7 @@
 
 #include "calls.h"
 
-/* At PATH is no regular file. */
+/* At PATH is not a regular file. */
 static void refused(const char* path) {
   gpumem_summary* summary = NULL;
   CHECK_STATUS(gpumem_summary_from_file(path, NULL, &summary, MESSAGE), GPUMEM_UNREADABLE_FILE);

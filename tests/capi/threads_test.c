@@ -1,4 +1,5 @@
-/* Many threads and one summary: each gets what one alone gets, on a small stack, while others read and free their own.
+/* Many threads and one summary: each gets what a single one gets, on a small stack, while others read and free their
+ * own.
  */
 #include <pthread.h>
 

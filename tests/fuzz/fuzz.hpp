@@ -1,6 +1,7 @@
-// Enters: any bytes. Leaves: nothing, or the end of the process where the library breaks a promise. What all fuzz
-// targets share: each is one file that defines fuzz_one(); libfuzzer.cpp feeds it mutations, replay.cpp the stored
-// files of corpus/ and regressions/.
+// Input: any bytes.
+// Output: nothing, or the process ends if the library breaks a promise.
+// All fuzz targets share this. Each is one file that defines fuzz_one(); libfuzzer.cpp feeds it mutations, replay.cpp
+// the stored files of corpus/ and regressions/.
 #pragma once
 
 #include <algorithm>
@@ -83,7 +84,7 @@ inline void require_round_trip(const TrainingJob& job, const Result<MemoryEstima
   require(!before || before->expected == after->expected, "the estimate survives the round trip");
 }
 
-/// Everything that may be asked of a model that was read, or of the error that came instead.
+/// Everything that may be asked about a model that was read, or of the error that came instead.
 inline bool require_sound(Result<ModelGraph> graph, std::string_view input) {
   if (!graph) {
     require_readable(graph.error(), input);

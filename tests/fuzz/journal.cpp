@@ -1,4 +1,4 @@
-// A queue's journal: its lines, the ledger that they make, and the same after it was written anew. A mutation breaks
+// A queue's journal: its lines, the ledger that they make, and the same after it was written again. A mutation breaks
 // every checksum, so each input is read as it is, and with its lines as the events of a journal whose checksums are
 // right.
 #include "journal.hpp"

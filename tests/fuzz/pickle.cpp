@@ -1,4 +1,4 @@
-// A pickle, as it stands in a checkpoint.
+// A pickle, as it is in a checkpoint.
 #include "gpumem/ml/pickle.hpp"
 
 #include "fuzz.hpp"

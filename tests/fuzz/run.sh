@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Fuzzes every parser: tests/fuzz/run.sh SECONDS [TARGET...], so many seconds a target (all of them by default).
-# With GPUMEM_FUZZ_RUNS=N it is so many runs from a fixed seed instead: the same ones each time from a clean clone.
-# With GPUMEM_FUZZ_PRESET=asan the targets are those that the preset of the sanitizers' tests builds beside its tests.
-# Needs clang and its libFuzzer (Debian: clang libclang-rt-14-dev). What is found is left under build/fuzz/findings/;
+# Fuzzes every parser: tests/fuzz/run.sh SECONDS [TARGET...], so many seconds a target (all of them by default). With
+# GPUMEM_FUZZ_RUNS=N it is so many runs from a fixed seed instead: the same ones each time from a clean clone. With
+# GPUMEM_FUZZ_PRESET=asan the targets are those that the preset of the sanitizers' tests builds with its tests. Needs
+# clang and its libFuzzer (Debian: clang libclang-rt-14-dev). What is found is left under build/fuzz/findings/;
 # minimised and moved to tests/fuzz/regressions/TARGET/, the test suite replays it for ever.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,7 +11,7 @@ seconds=${1:?"usage: tests/fuzz/run.sh SECONDS [TARGET...]"}
 shift
 targets=("$@")
 if [ ${#targets[@]} -eq 0 ]; then
-  for file in tests/fuzz/*.cpp; do  # one a file, beside what runs them
+  for file in tests/fuzz/*.cpp; do  # one a file, except what runs them
     name=$(basename "$file" .cpp)
     [ "$name" = libfuzzer ] || [ "$name" = replay ] || targets+=("$name")
   done

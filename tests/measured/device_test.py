@@ -191,7 +191,7 @@ class Cuda(FolderTest):
         before = self.calls["empty_cache"].call_count
         result = self.failing("CUDA error: an illegal memory access was encountered")
         self.assertEqual((result["status"], result["broken"]), ("error", True))
-        # Nothing was asked of it any more, but for the reset before the run.
+        # Nothing was asked of it any more, except the reset before the run.
         self.assertEqual(self.calls["empty_cache"].call_count, before + 1)
 
     def test_machine(self) -> None:

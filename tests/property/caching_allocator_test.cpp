@@ -283,7 +283,7 @@ class PlainAllocator {
       any = true;
       if (end < address) ++p;
     }
-    // Free pieces beside unmapped ones stay apart; unmapped ones become one.
+    // Free pieces next to unmapped ones stay apart; unmapped ones become one.
     merge(segment);
     return any && segments[segment].pieces.size() == 1;
   }

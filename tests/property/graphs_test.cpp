@@ -108,7 +108,7 @@ ModelGraph random_graph(unsigned seed, bool with_edges) {
   return graph ? *std::move(graph) : ModelGraph();
 }
 
-/// All that two graphs can differ in, but for where they came from.
+/// All that two graphs can differ in, except where they came from.
 void expect_same(const ModelGraph& left, const ModelGraph& right) {
   EXPECT_EQ(describe(left), describe(right));
   EXPECT_EQ(left.parameters(), right.parameters());

@@ -303,7 +303,7 @@ TEST(Recovery, EndsForEveryJob) {
       ++failure.failures;
       failure.alone = request.exclusive;
       const Bytes before = failure.had;
-      // Where it ran: anywhere beside others; alone, on a GPU that is at least as large as it asked for.
+      // Where it ran: anywhere next to others; by itself, on a GPU that is at least as large as it asked for.
       failure.had = failure.alone ? request.alone.value_or(request.memory.value_or(Bytes()))
                                   : Bytes(before.count() + draw.whole(0, 8) * kGiB);
       const Retry retry = after_out_of_memory(request, failure, server, rule);

@@ -66,7 +66,7 @@ class MadeUpMachine {
     Joined& joined = std::get<Joined>(event.what);
     joined.launcher = {500'000 + event.job, 1};
     joined.asked.gpus = draw(1, 4) == 1 ? 2 : 1;
-    // Two GPUs to itself it would never get beside the stranger.
+    // It would never get two GPUs to itself because of the stranger.
     joined.asked.exclusive = joined.asked.gpus == 1 && draw(1, 10) == 1;
     joined.terms.conditions.free_floor = core::Bytes();
     joined.terms.conditions.smact_cap.reset();

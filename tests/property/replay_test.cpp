@@ -382,7 +382,7 @@ struct Step {
 /// A release is shown as what it gives back; a call by which library call it is, not by its number.
 struct Walk {
   std::vector<std::vector<Step>> steps;  ///< the events of step 1, 2, ...
-  std::vector<Step> left;                ///< what is live behind the last, sorted
+  std::vector<Step> left;                ///< what is live after the last, sorted
 };
 
 Walk walk(const plan::StepPlan& plan) {

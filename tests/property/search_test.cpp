@@ -45,8 +45,8 @@ struct World {
 
 class Search : public ::testing::TestWithParam<World> {};
 
-/// From a GPU on which little fits to one on which much does: what stands beside tensors takes up to 1 GiB on one GPU,
-/// and up to 3 GiB on several.
+/// From a GPU on which little fits to one on which much does: what is held in addition to tensors takes up to 1 GiB on
+/// one GPU, and up to 3 GiB on several.
 std::vector<std::int64_t> capacities_of(std::int64_t gpus) {
   if (gpus == 1) return {1024, 1536};
   return {3072, 3456};
@@ -98,7 +98,7 @@ INSTANTIATE_TEST_SUITE_P(
                                   256);
                             },
                             4}),
-    [](const auto& info) { return std::string(info.param.name); });
+    [](const auto& world) { return std::string(world.param.name); });
 
 }  // namespace
 }  // namespace gpumem::search

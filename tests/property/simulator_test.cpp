@@ -236,7 +236,7 @@ TEST(SimulatorProperty, TheSameSeedGivesTheSameRuns) {
 }
 
 TEST(SimulatorProperty, WorkIsDoneOnce) {
-  // Without crashes, what the GPUs were busy with is what the jobs take alone.
+  // Without crashes, what the GPUs were busy with is what the jobs take by themselves.
   for_all(Estimates::exact, [](const Case& made, const Simulation& done) {
     double work = 0.0;
     for (const SimulatedJob& job : made.jobs) work += job.duration_s * job.smact * static_cast<double>(job.gpus);

@@ -74,7 +74,7 @@ void expect_sound(const plan::StepPlan& plan, const std::string& what) {
   EXPECT_TRUE(sound) << what;
 }
 
-/// What is left behind the last step is what training holds: nothing of the backward pass, no temporaries.
+/// What is left after the last step is what training holds: nothing of the backward pass, no temporaries.
 void expect_tidy(const TrainingJob& job, const testing::Planned& planned, const std::string& what) {
   testing::Live live(planned.plan);
   for (const Event& event : planned.plan.events) live.apply(event);

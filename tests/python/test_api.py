@@ -426,7 +426,7 @@ class Errors(unittest.TestCase):
 
 class EstimateStep(unittest.TestCase):
     def test_the_recording_is_what_is_estimated(self):
-        # Recording needs PyTorch 2.1 or later; a summary stands in for the recording's text.
+        # Recording needs PyTorch 2.1 or later; a summary replaces the recording's text.
         def make_step(batch_size):
             raise AssertionError("it is the recorder that calls it")
 

@@ -35,7 +35,7 @@ class Leaks(unittest.TestCase):
                 str(gpumem.fit(small, input=(8,)))
                 gpumem.gpus()
 
-        # What allocators keep of the first calls is no leak.
+        # What allocators keep of the first calls is not a leak.
         for number in range(CALLS // 10):
             once(number)
         before = resident_bytes()

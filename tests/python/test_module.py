@@ -85,7 +85,7 @@ class EstimateModule(unittest.TestCase):
             alone.write_bytes((SOURCE / "examples" / "pytorch" / "export_graph.py").read_bytes())
             ran = subprocess.run([sys.executable, alone, "--check"], capture_output=True, text=True)
         self.assertEqual(ran.returncode, 1)
-        self.assertIn("the folder graph_exporter beside it: copy that too", ran.stderr)
+        self.assertIn("the folder graph_exporter next to it: copy that too", ran.stderr)
 
     def test_batch_of_the_examples(self):
         made = gpumem.estimate_module(Images(), torch.zeros(6, 3, 16, 16))

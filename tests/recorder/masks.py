@@ -1,4 +1,4 @@
-"""The program of the golden `masks`, whose warnings name lines: alone, so that they stay."""
+"""The program of the golden `masks`, whose warnings name lines: in a file of its own, so that the lines stay."""
 
 from __future__ import annotations
 

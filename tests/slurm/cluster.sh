@@ -10,7 +10,7 @@
 # found, and the cluster goes down with it.
 #
 # Set before cluster_up: plugstack (the text of plugstack.conf), job_submit (a job_submit.lua; empty: none), and epilog
-# (a script that slurmd runs behind each job; empty: none); auth_info as slurm.conf's AuthInfo.
+# (a script that slurmd runs after each job; empty: none); auth_info as slurm.conf's AuthInfo.
 
 PATH=$PATH:/usr/sbin:/sbin
 cluster_daemons=()

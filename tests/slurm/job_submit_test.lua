@@ -74,13 +74,13 @@ spread("nodes as the job says", asks_of("8", { min_nodes = 2 }), "gres:gpu:4", 2
 spread("smaller nodes", asks_of("8"), "gres:gpu:4", 2, { gpus_per_node = 4 })
 accepted("one GPU", asks_of("1", { min_nodes = 2 }), "gres:shard:15059")
 accepted("GPUs of its own, for a layout", asks_of("4", { tres_per_node = "gres:gpu:4" }), "gres:gpu:4")
-refused("nodes that cannot be alike", asks_of("8", { min_nodes = 3 }), "8 GPUs, which are no multiple of 3 nodes")
-refused("GPUs that make no whole nodes", asks_of("9"), "9 GPUs, which are no multiple of 2 nodes; say --nodes=N")
+refused("nodes that cannot be alike", asks_of("8", { min_nodes = 3 }), "8 GPUs, which is not a multiple of 3 nodes")
+refused("GPUs that make no whole nodes", asks_of("9"), "9 GPUs, which is not a multiple of 2 nodes; say --nodes=N")
 refused("more GPUs than a node has", asks_of("16", { min_nodes = 1 }), "a node has 8; say --nodes=2")
 for _, gpus in ipairs({ "", "0", "-8", "8.5", "1e3", "12345678" }) do
-  refused("the number of GPUs '" .. gpus .. "'", asks_of(gpus), "GPUMEM_GPUS is no number of GPUs")
+  refused("the number of GPUs '" .. gpus .. "'", asks_of(gpus), "GPUMEM_GPUS is not a number of GPUs")
 end
-refused("two numbers of GPUs", { spank_job_env = { "GPUMEM_MIB=1", "GPUMEM_GPUS=2", "GPUMEM_GPUS=4" } }, "no number of GPUs")
+refused("two numbers of GPUs", { spank_job_env = { "GPUMEM_MIB=1", "GPUMEM_GPUS=2", "GPUMEM_GPUS=4" } }, "not a number of GPUs")
 
 refused("more than there is", asks("1318031"),
   "the job needs 1,318,031 MiB on one GPU, and the largest GPU that it may use has 40,506 MiB")
@@ -89,9 +89,9 @@ refused("more than the partition has", asks("8001", { partition = "small" }), "h
 refused("shards of its own", asks("100", { tres_per_node = "gres:shard:5" }), "names no shards itself")
 refused("shards among others", asks("100", { tres_per_job = "gres:x:1,gres/shard=5" }), "names no shards itself")
 for _, figure in ipairs({ "", "0", "-1", "1e3", "12K", " 12", "0x10", "9999999999999999", "1\n2", "inf", "nan" }) do
-  refused("the figure '" .. figure .. "'", asks(figure), "no number of MiB")
+  refused("the figure '" .. figure .. "'", asks(figure), "not a number of MiB")
 end
-refused("two figures", { spank_job_env = { "GPUMEM_MIB=1", "GPUMEM_MIB=2" } }, "no number of MiB")
+refused("two figures", { spank_job_env = { "GPUMEM_MIB=1", "GPUMEM_MIB=2" } }, "not a number of MiB")
 refused("no figure", { spank_job_env = { [0] = option } }, "no estimate came with the job")
 
 for name, job in pairs({
@@ -111,7 +111,7 @@ check("shards by scontrol are refused", slurm_job_modify({ tres_per_node = "gres
 check("but not root's", slurm_job_modify({ tres_per_node = "gres:shard:5" }, {}, partitions, 0) == slurm.SUCCESS)
 check("nor anything else", slurm_job_modify({ name = "x" }, {}, partitions, 1000) == slurm.SUCCESS)
 
--- A fault of the script, such as a setting that is no table.
+-- A fault of the script, such as a setting that is not a table.
 local broken = { largest_mib_of = 5 }
 refused("a job that asks, and a fault", asks("5", { partition = "all" }), "tell the administrators", broken)
 check("the fault is in slurmctld's log", logged ~= nil)

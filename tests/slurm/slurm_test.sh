@@ -149,7 +149,7 @@ printf 'x' > $'bell\a\n%s%n.txt'
 for path in fifo zero /dev/zero /dev/tty /dev/full; do refused "" --gpumem-model=$path --gpumem-batch=64; done
 refused "is a device, a pipe or a socket; name a regular file" --gpumem-model=fifo --gpumem-batch=64
 refused "Too many levels of symbolic links" --gpumem-model=loop --gpumem-batch=64
-refused "is larger than the 16.0 MiB that are read of a file" --gpumem-model=huge.json --gpumem-batch=64
+refused "is larger than the 16.0 MiB that are read from a file" --gpumem-model=huge.json --gpumem-batch=64
 refused "is a directory" --gpumem-model=. --gpumem-batch=64
 refused "the path is too long" --gpumem-model="$(printf 'x%.0s' {1..50000})" --gpumem-batch=64
 for path in nested.json nested_layers.json random.txt $'bell\a\n%s%n.txt' /proc/self/mem /proc/self/environ ""; do

@@ -154,10 +154,10 @@ static void test_refusals(void) {
   REFUSED("go together", "gpumem-checkpointing");
   REFUSED("cannot open", "gpumem-model=missing", kBatch);
   REFUSED("regular file", "gpumem-model=/dev/zero", kBatch);
-  REFUSED("no setting", kModel, kBatch, "--", "gpus=a100-40gb");
-  REFUSED("no setting", kModel, kBatch, "--", "gpu=");
-  REFUSED("no setting", kModel, kBatch, "--", "deadline_ms=0");
-  REFUSED("no setting", kModel, kBatch, "--", "largest_mib=4096");
+  REFUSED("not a setting", kModel, kBatch, "--", "gpus=a100-40gb");
+  REFUSED("not a setting", kModel, kBatch, "--", "gpu=");
+  REFUSED("not a setting", kModel, kBatch, "--", "deadline_ms=0");
+  REFUSED("not a setting", kModel, kBatch, "--", "largest_mib=4096");
   REFUSED("", kModel, kBatch, "gpumem-gpu=voodoo");
   REFUSED("", kModel, kBatch, "gpumem-estimator=voodoo");
   REFUSED("", kModel, kBatch, "gpumem-optimizer=voodoo");
@@ -189,7 +189,7 @@ static void test_every_option_of_a_job(void) {
     } else if (is_model) {
       REFUSED("'?'", kModel, kBatch, word, "gpumem-estimator=gpumemnet-mlp");
     } else if (strcmp(option->name, "lora_targets") == 0) {
-      REFUSED("'?'", kModel, kBatch, word, "gpumem-lora=4"); /* they are asked for beside a rank alone */
+      REFUSED("'?'", kModel, kBatch, word, "gpumem-lora=4"); /* they are asked for only with a rank */
     } else {
       REFUSED("'?'", kModel, kBatch, word);
     }

@@ -22,7 +22,7 @@ inline Result<connect::WiredGraph> wired_tree(std::string_view tree, std::vector
   return connect::connect(job, ops::catalogue());
 }
 
-/// "conv2d relu add", and behind it "guessed" where an edge is one; an error's text where there is one.
+/// "conv2d relu add", and after it "guessed" where an edge is one; an error's text where there is one.
 inline std::string ops_of(std::string_view tree, std::vector<std::int64_t> input) {
   const auto wired = wired_tree(tree, std::move(input));
   if (!wired) return core::to_string(wired.error());

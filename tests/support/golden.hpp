@@ -1,5 +1,5 @@
-// Golden files: what a test expects, kept beside it. GPUMEM_UPDATE_GOLDEN=1 rewrites them; look at the
-// difference before you commit it.
+// Golden files: what a test expects, kept next to it. GPUMEM_UPDATE_GOLDEN=1 rewrites them; look at the difference
+// before you commit it.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -20,7 +20,7 @@ inline constexpr std::string_view kSmallGraph = R"({"format": "gpumem-graph", "v
  ]}
 )";
 
-/// "conv2d conv1 [N, 64, 112, 112] 9408", and behind it "tied N", "frozen" and "returned" where they apply.
+/// "conv2d conv1 [N, 64, 112, 112] 9408", and after it "tied N", "frozen" and "returned" where they apply.
 inline std::string describe(const ModelGraph& graph, const model::Layer& layer) {
   std::string text = std::string(graph.op(layer)) + " " + graph.path(layer);
   for (const core::Shape& output : graph.outputs(layer)) text += " " + core::to_string(output);

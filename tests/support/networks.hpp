@@ -70,7 +70,7 @@ inline ml::NetworkShape mlp_ensemble() {
   return shape;
 }
 
-/// The form of GPUMemNet's Transformer ensemble for CNNs: two encoders, an ensemble behind each.
+/// The form of GPUMemNet's Transformer ensemble for CNNs: two encoders, an ensemble after each.
 inline ml::NetworkShape transformer_ensemble(ml::Embedding embedding, ml::Attention attention, ml::Pooling pooling) {
   ml::NetworkShape shape{.features = 9, .outputs = 6, .sequence_length = 119, .sequence_columns = 4};
   for (const auto& [width, layers] : {std::pair{6, 3}, std::pair{4, 2}}) {

@@ -107,7 +107,7 @@ inline std::vector<std::string> events(const TrainingJob& job, const plan::StepP
   return all;
 }
 
-/// The most that is live in a step, and what is left behind it.
+/// The most that is live in a step, and what is left after it.
 struct StepBytes {
   std::int64_t peak = 0;
   std::int64_t left = 0;

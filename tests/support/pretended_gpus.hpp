@@ -1,5 +1,6 @@
-// Enters: GPUs that a test makes up. Leaves: a machine that has them: NVML's functions answer as if they were there, in
-// this process and in the programs that it starts (tests/support/nvml).
+// Input: GPUs that a test makes up.
+// Output: a machine that has them: NVML's functions answer as if they were there, in this process and in the programs
+// that it starts (tests/support/nvml).
 #pragma once
 
 #include <cstdlib>

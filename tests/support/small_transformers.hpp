@@ -1,5 +1,6 @@
-// Enters: how many blocks, and what else a config says. Leaves: a training job of a small Transformer by its config: a
-// Llama of HuggingFace's, or Megatron's GPT. Units: elements.
+// Input: the number of blocks, and other fields of a config.
+// Output: a training job of a small Transformer by its config: a Llama of HuggingFace's, or Megatron's GPT.
+// Units: elements.
 #pragma once
 
 #include <string>

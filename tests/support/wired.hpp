@@ -28,7 +28,7 @@ inline Result<TrainingJob> wired(TrainingJob job) {
   return job;
 }
 
-/// "7 linear dense [N, 4, 8] <- 6", and behind it "returned" where it applies; graph inputs are -1, -2.
+/// "7 linear dense [N, 4, 8] <- 6", and after it "returned" where it applies; graph inputs are -1, -2.
 inline std::vector<std::string> wiring_of(const TrainingJob& job) {
   const auto wired = connect::connect(job, ops::catalogue());
   if (!wired) return {core::to_string(wired.error())};

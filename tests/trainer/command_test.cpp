@@ -42,7 +42,7 @@ class Command : public ::testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  /// The exit code; what it printed stands in `out` and `err`.
+  /// The exit code; what it printed is in `out` and `err`.
   int run(const std::string& words) {
     const std::string command = "cd '" + folder_.string() + "' && '" GPUMEM_TRAIN "' " + words + " >out.txt 2>err.txt";
     const int status = std::system(command.c_str());

@@ -1,4 +1,4 @@
-// Cross-validation and the final model: learned by nets, by the seed alone, and the same after an interruption.
+// Cross-validation and the final model: learned by nets, only by the seed, and the same after an interruption.
 #include "../../src/train/cross_validation.hpp"
 
 #include <cmath>

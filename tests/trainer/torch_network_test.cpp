@@ -1,4 +1,4 @@
-// The network as libtorch trains it: it learns, by the seed alone, and gives what ml::Network gives.
+// The network as libtorch trains it: it learns, only by the seed, and gives what ml::Network gives.
 #include "../../src/train/torch_network.hpp"
 
 #include <numeric>

@@ -47,7 +47,7 @@ def check_deployment(manifests, options):
     pod = template["spec"]
     container = pod["containers"][0]
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-    expect(service["spec"]["ports"][0]["targetPort"] in ports, "the Service's target port is no port of the container")
+    expect(service["spec"]["ports"][0]["targetPort"] in ports, "the Service's target port is not a port of the container")
     volumes = {volume["name"] for volume in pod["volumes"]}
     mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
     expect(set(mounts) == volumes, "volumes and mounts differ")

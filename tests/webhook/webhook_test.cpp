@@ -326,7 +326,7 @@ TEST(Webhook, SaysWhatIsWrongAtTheStart) {
   EXPECT_EQ(code({"--port", std::to_string(program.port())}), 3);
 }
 
-/// A self-signed certificate for the loopback, made anew: the tests carry no keys.
+/// A self-signed certificate for the loopback, made again: the tests carry no keys.
 class WebhookTls : public ::testing::Test {
  protected:
   void SetUp() override {

@@ -1,5 +1,5 @@
-"""Draws random training jobs. Needs no PyTorch: job i of a series depends on the seed and on i alone, so that work can
-be resumed, and parted among machines.
+"""Draws random training jobs. Needs no PyTorch: job i of a series depends only on the seed and on i, so that work can
+be resumed, and split over machines.
 
 Ranges of the GPUMemNet papers (as in the data sets of itu-rad/GPUMemNet; architectures: see nets.py):
 
@@ -102,7 +102,7 @@ _BERT = {
 HUGGING_FACE = (
     HuggingFaceClass("BertConfig", "BertForMaskedLM", _BERT),
     HuggingFaceClass("BertConfig", "BertForSequenceClassification", _BERT),
-    # Its positions begin behind the padding's.
+    # Its positions begin after the padding's.
     HuggingFaceClass("RobertaConfig", "RobertaForSequenceClassification", _BERT, more={"max_position_embeddings": 514}),
     HuggingFaceClass(
         "DistilBertConfig",
@@ -306,7 +306,7 @@ def grown(base: int, step: int, steps: int) -> int:
 
 
 def cnn_work(spec: Spec) -> float:
-    """Multiplications and additions of one sample's forward pass, for convolutions alone; shrinking is left out."""
+    """Multiplications and additions of one sample's forward pass, of convolutions only; shrinking is left out."""
     kernel, pixels, channels = spec["kernel"] ** 2, spec["side"] ** 2, spec["channels"]
     if spec["shape"] == "dense":
         groups = spec["depth"] // 4

@@ -2,7 +2,7 @@
 Units: MiB (2^20 bytes) in tables, bytes in journals.
 
 A journal is a file of JSON objects, one a line; each is written and flushed to the disk when it is known. What a killed
-process leaves of a line is cut off. Tables are made anew from journals, whole or not at all.
+process leaves of a line is cut off. Tables are made again from journals, whole or not at all.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def rows_of(path: pathlib.Path) -> list[Row]:
 # ------------------------------------------------------------------------------------------------ tables
 
 FIGURES = ("reserved", "device", "allocated")
-"""Of runs::Figure: which may stand in measured_mib."""
+"""Of runs::Figure: which may be in measured_mib."""
 
 COLUMNS = (
     "name", "summary", "batch_size", "input", "seq_length", "optimizer", "fused", "precision", "loss", "zero_grad",
@@ -82,7 +82,7 @@ def mib(row: Row, name: str) -> str:
 
 
 def run_cells(row: Row, folder: pathlib.Path, figure: str, kinds: tuple[str, ...]) -> Row | None:
-    """The cells of a journal's row in RUNS.csv. None for what is no run: its model cannot be had or failed, or no
+    """The cells of a journal's row in RUNS.csv. None if there is no run: its model is missing or failed, or no
     summary of it is at hand (yet)."""
     job, result, machine = Job.from_json(row["job"]), row["result"], row["machine"]
     summary = summaries.found(job, folder / "summaries", kinds)

@@ -19,7 +19,7 @@ from typing import Iterator
 GPM = {"gract": 1, "smact": 2, "smocc": 3, "fp32": 12}
 """Ids of nvmlGpmMetricId_t."""
 MOST_METRICS = 512
-"""No version of nvml.h has room for more in nvmlGpmMetricsGet_t; how many are read stands in numMetrics."""
+"""No version of nvml.h has room for more in nvmlGpmMetricsGet_t; numMetrics says how many are read."""
 
 
 class Memory(Structure):
@@ -68,7 +68,7 @@ class GpmMetrics(Structure):
 
 
 class Gpu:
-    """One GPU, or one instance of a GPU that is parted (MIG)."""
+    """One GPU, or one instance of a GPU that is partitioned (MIG)."""
 
     def __init__(self, library: ctypes.CDLL, handle: c_void_p):
         self.library, self.handle = library, handle

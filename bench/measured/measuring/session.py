@@ -119,7 +119,7 @@ class Session:
         return answer
 
     def must_be_fresh(self, left: int) -> bool:
-        """Whether a process that cannot give all memory back is to be replaced. Where none can, it is no use: the table
+        """Whether a process that cannot give all memory back must be replaced. If none can, that is useless: the table
         says then what was held (left_mib)."""
         self.unclean = self.unclean + 1 if left else 0
         return 0 < self.unclean <= MOST_UNCLEAN
@@ -170,7 +170,7 @@ class Session:
         return "".join(f"-{part}" for part in (limit, settings) if part)
 
     def command(self) -> str:
-        """As it was given, but for where the results went."""
+        """As it was given, except for the folder of the results."""
         words = sys.argv[1:]
         where = str(self.options.out)
         return "measure.py " + " ".join(word.replace(where, "DIR") for word in words)

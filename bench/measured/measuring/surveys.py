@@ -88,7 +88,7 @@ def measure_workspaces(session: Session, until: float) -> None:
 
 def _convolutions(session: Session, shapes: list[Row], until: float) -> list[Row] | None:
     """Rows of the first shapes, as far as it came; None where the time was over. Where a process dies of one of
-    several, each is asked for alone."""
+    several, each is asked for by itself."""
     answer = session.ask({"do": "convolutions", "shapes": shapes}, until)
     if answer is None:
         return None

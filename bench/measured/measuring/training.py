@@ -1,7 +1,7 @@
 """Runs a job's training steps and reads what they took. Units: bytes, seconds.
 
-The loop is the one that a TrainingJob stands for by default (zero_grad "before-forward"): the last batch is let go of,
-a new one arrives, gradients are set to none, forward, backward, step; outputs and loss live until they are named anew.
+The loop is a TrainingJob's default (zero_grad "before-forward"): the last batch is released,
+a new one arrives, gradients are set to none, forward, backward, step; outputs and loss live until their variables are assigned again.
 Parameters are made on the CPU's side first, so that the allocator sees nothing before model.to(device).
 """
 

@@ -1,6 +1,6 @@
 """A process that measures: reads requests from standard input, one JSON object a line, and answers each with one line.
 
-It keeps no state but the CUDA context, so that it can be ended and started anew at any time. Whatever libraries print
+It keeps no state but the CUDA context, so that it can be ended and started again at any time. Whatever libraries print
 goes to standard error.
 
   {"do": "job", "job": {...}, "limit_bytes": null}       training.run()
@@ -105,7 +105,7 @@ def main() -> None:
     parser.add_argument("--counter-seconds", type=float, default=1.0)
     worker = Worker(parser.parse_args())
     warnings.simplefilter("ignore")
-    # Answers alone go to standard output; a line that a library prints would be taken for one.
+    # Only answers go to standard output; a line that a library prints would be taken for one.
     answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     for line in sys.stdin:

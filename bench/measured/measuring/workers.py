@@ -1,4 +1,4 @@
-"""Starts worker processes, asks them, and starts them anew when they die or hang. Units: seconds."""
+"""Starts worker processes, asks them, and starts them again when they die or hang. Units: seconds."""
 
 from __future__ import annotations
 

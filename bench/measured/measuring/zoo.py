@@ -28,7 +28,7 @@ class Model:
     """0: the input is numbers and not token ids."""
     label_per_token: bool = False
     call: Callable[[nn.Module, torch.Tensor], object] | None = None
-    """How the module gives logits; None: when called with the input alone."""
+    """How the module gives logits; None: when called with only the input."""
     enable_checkpointing: Callable[[], object] | None = None
 
     def outputs(self, inputs: torch.Tensor) -> object:

@@ -1,1 +1,1 @@
-"""The parts of fake_tensor.py, which stands beside this folder and says what is measured."""
+"""The parts of fake_tensor.py, which is next to this folder and says what is measured."""

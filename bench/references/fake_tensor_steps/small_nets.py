@@ -11,7 +11,7 @@ from torch import nn
 
 
 class TakesFirst(nn.Module):
-    """A module whose first result alone is used: a recurrent layer's output without its states."""
+    """A module of which only the first result is used: a recurrent layer's output without its states."""
 
     def __init__(self, inner):
         super().__init__()

@@ -1,4 +1,4 @@
-"""The parts of export_graph.py, which stands beside this folder and is what people run and import.
+"""The parts of export_graph.py, which is next to this folder and is what people run and import.
 
 one_model  a model's graph and shapes, by means of all others
 models     what is exported by name           tracing, sizes   a model's operations and dimensions

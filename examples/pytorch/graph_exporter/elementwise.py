@@ -166,7 +166,7 @@ def vector_norm(exporter, node, arguments, _):
 
 @handles("input dim keepdim", "max", "min")
 def largest(exporter, node, arguments, in_place):
-    """Of two tensors, or over an axis: then the values alone, not their places."""
+    """Of two tensors, or over an axis: then only the values, not their places."""
     if isinstance(arguments.get("dim"), torch.fx.Node) or "other" in arguments.named:
         arguments.named.setdefault("other", arguments.get("dim"))
         HANDLERS["maximum"](exporter, node, arguments, in_place)

@@ -71,7 +71,7 @@ def shape_text(traces, lines):
 
 
 def split_source(traces, index):
-    """A split stands for its whole input, so it has that one's shape."""
+    """A split represents its whole input, so it has the input's shape."""
     node = traces.first.nodes[index]
     value = traces.first.values[index]
     if isinstance(value, torch.Tensor) or node.op == "call_module":

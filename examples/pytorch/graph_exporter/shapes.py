@@ -64,7 +64,7 @@ def add_reshape_of_batch(steps, before, after):
 
 
 def taken_apart(dims):
-    """With the batch alone as the first axis."""
+    """With only the batch as the first axis."""
     first = dims[0]
     if first.factor == 1:
         return dims
@@ -106,7 +106,7 @@ def add_reshape(steps, before, after):
 def add_inner_reshape(steps, before, after):
     open_axes = [axis for axis, dim in enumerate(after[1:]) if not dim.fixed]
     if len(open_axes) > 1:
-        # Only one size can be left open; flatten and unflatten leave other axes alone.
+        # Only one size can be left open; flatten and unflatten do not touch other axes.
         first = same_axes(before, after)
         last = same_axes(before[::-1], after[::-1])
         left, right = before[first : len(before) - last], after[first : len(after) - last]

@@ -53,7 +53,7 @@ def holds_tensor(value):
 
 
 class ShapedProxy(torch.fx.Proxy):
-    """A proxy that knows the tensor it stands for, so that shapes are plain numbers."""
+    """A proxy that knows its tensor, so that shapes are plain numbers."""
 
     def __init__(self, node, tracer, value):
         super().__init__(node, tracer)
@@ -85,7 +85,7 @@ def add_in_place_operators():
 
 add_in_place_operators()
 
-# What makes a tensor from a shape alone: a constant of the graph.
+# What makes a tensor from only a shape: a constant of the graph.
 CREATORS = {
     "new_zeros", "new_ones", "new_full", "new_empty", "new_tensor",
     "zeros_like", "ones_like", "full_like", "empty_like",
@@ -240,7 +240,7 @@ def concrete(value):
 
 @dataclasses.dataclass(eq=False)
 class Trace:
-    """One tracing of the model: its nodes and, beside each, what it gives."""
+    """One tracing of the model: its nodes and, for each, what it returns."""
 
     model: nn.Module
     nodes: list

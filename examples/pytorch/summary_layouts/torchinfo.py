@@ -53,7 +53,7 @@ class TorchinfoRow:
         return sum(p.numel() for key, p in self.parameters.items() if key not in counted)
 
     def size(self, at_max_depth):
-        """The rows below a row at the maximal depth are not shown, so it stands for them."""
+        """The rows below a row at the maximal depth are not shown, so it represents them."""
         if at_max_depth or self.is_leaf:
             return sum(parameter.numel() for parameter in self.parameters.values())
         return self.own_size

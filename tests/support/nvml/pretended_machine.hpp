@@ -1,6 +1,6 @@
-// Enters: the file named by GPUMEM_PRETENDED_NVML, and the jobs that say there what they take. Leaves: the GPUs of a
-// machine that is not there, for tests of what reads, places and launches. The file is read again at each call, so that
-// a test changes the machine by writing it.
+// Input: the file named by GPUMEM_PRETENDED_NVML, and the jobs that write there what they take.
+// Output: the GPUs of a pretended machine, for tests of the code that reads, places and launches. The file is read
+// again at each call, so that a test changes the machine by writing the file.
 //
 //   {"driver": "550.54.15", "jobs": "/tmp/jobs",
 //    "gpus": [{"uuid": "GPU-0", "name": "NVIDIA A100-SXM4-40GB", "memory_total": 42949672960,

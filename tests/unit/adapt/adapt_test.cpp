@@ -46,7 +46,7 @@ TEST(Adapt, FrozenLayersHaveNoGradientsAndNothingFlowsBelowThem) {
 
 TEST(Adapt, AFrozenLinearLayerDoesNotKeepItsInput) {
   TrainingJob job = small_model();
-  // q_proj's output, 2 x 4 x 16 in bf16, is overwritten by nothing and kept for relu's output alone.
+  // q_proj's output, 2 x 4 x 16 in bf16, is overwritten by nothing and kept only for relu's output.
   const Events all = adapted_events(job, Phase::forward);
   EXPECT_EQ(having(all, {"-256 model.embed activation"}), 0) << "kept for q_proj's weight";
   job.freeze = "*.q_proj.weight";

@@ -377,8 +377,8 @@ TEST(ReadConfig, RefusesMoreExpertsThanAnyModelHas) {
                 std::string(layers) + R"(, "num_local_experts": )" + std::string(experts) + "}");
   };
   EXPECT_TRUE(succeeds(mixture("2", "8")));
-  EXPECT_TRUE(fails(mixture("2", "5000"), ErrorCode::malformed_input, 0, "so many experts"));
-  EXPECT_TRUE(fails(mixture("4096", "4096"), ErrorCode::malformed_input, 0, "so many experts"));
+  EXPECT_TRUE(fails(mixture("2", "5000"), ErrorCode::malformed_input, 0, "this many experts"));
+  EXPECT_TRUE(fails(mixture("4096", "4096"), ErrorCode::malformed_input, 0, "this many experts"));
   EXPECT_TRUE(fails(mixture("2", "1"), ErrorCode::malformed_input, 0, "more than there are experts"));
   EXPECT_TRUE(fails(read(R"({"model_type": "swin", "image_size": 4096, "patch_size": 1, "window_size": 4096})"),
                     ErrorCode::malformed_input, 0, "too wide"));

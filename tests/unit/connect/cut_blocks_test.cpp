@@ -103,14 +103,14 @@ TEST(CutBlocks, AnInvertedResidualOfMobileNetV2HasItsActivations) {
 }
 
 TEST(CutBlocks, AnInvertedResidualOfMobileNetV3HasItsGate) {
-  // 64 -> 96 -> 96 -> 64 behind a gate of 24: 6,144 + 864 + 6,144 weights, 512 of the norms, 4,728 of the gate.
+  // 64 -> 96 -> 96 -> 64 after a gate of 24: 6,144 + 864 + 6,144 weights, 512 of the norms, 4,728 of the gate.
   EXPECT_EQ(ops_of(table_of("├─InvertedResidual: 1-2                  [2, 64, 8, 8]             18,392\n"), {3, 8, 8}),
             "conv2d conv2d batch_norm hardswish conv2d batch_norm hardswish adaptive_avg_pool2d conv2d relu conv2d "
             "sigmoid mul conv2d batch_norm add");
 }
 
 TEST(CutBlocks, ABlockOfRegNetYHasGroupsOfTheirWidth) {
-  // 64 -> 64 -> 64 -> 64 in groups of 16 behind a gate of 16: 4,096 + 9,216 + 4,096 weights, 384 of the norms, 2,128.
+  // 64 -> 64 -> 64 -> 64 in groups of 16 after a gate of 16: 4,096 + 9,216 + 4,096 weights, 384 of the norms, 2,128.
   EXPECT_EQ(ops_of(table_of("├─ResBottleneckBlock: 1-2                [2, 64, 8, 8]             19,920\n"), {3, 8, 8}),
             "conv2d conv2d batch_norm relu conv2d batch_norm relu adaptive_avg_pool2d conv2d relu conv2d sigmoid mul "
             "conv2d batch_norm add relu");

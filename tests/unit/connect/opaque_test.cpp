@@ -88,7 +88,7 @@ TEST(Opaque, StrictRefusesIt) {
 }
 
 TEST(Opaque, WhereMostWouldBeAGuessItIsRefusedWithTheShare) {
-  // Two rows keep 2.8 tensors each beside three that are known, where no foot tells more.
+  // Two rows keep 2.8 tensors each in addition to three that are known, where no foot tells more.
   EXPECT_TRUE(testing::fails(testing::wired_tree(table_of(kTwo), {3, 8, 8}), ErrorCode::unknown_layer, 0,
                              "63 % of what the model takes would be a guess"));
 }

@@ -46,7 +46,7 @@ TEST(Csv, NamesTheLineOfWhatBreaksIt) {
   EXPECT_TRUE(fails(parse_csv("a,b\n1,2\n1\n"), malformed, 3, "has 1 fields; the header has 2"));
   EXPECT_TRUE(fails(parse_csv("a,b\n1,2,3\n"), malformed, 2, "has 3 fields"));
   EXPECT_TRUE(fails(parse_csv("a\nx\"y\n"), malformed, 2, "a quote inside a field"));
-  EXPECT_TRUE(fails(parse_csv("a\n\"x\"y\n"), malformed, 2, "text behind a closing quote"));
+  EXPECT_TRUE(fails(parse_csv("a\n\"x\"y\n"), malformed, 2, "text after a closing quote"));
   EXPECT_TRUE(fails(parse_csv("a\n\"x\n\n"), malformed, 2, "a quote that is never closed"));
   EXPECT_TRUE(fails(parse_csv("a\nx\ry\n"), malformed, 2, "a carriage return that ends no line"));
 }

@@ -101,7 +101,7 @@ TEST(RadFile, NamesTheLineOfWhatIsWrong) {
   EXPECT_TRUE(fails(parse_rad(std::string(kByPlace) + "\n1\n"), kMalformed, 13, "is one line too many"));
   EXPECT_TRUE(fails(parse_rad("python a.py\nmodle: net.model\n"), kMalformed, 2,
                     "there is no entry 'modle'; the entries are model, dataset, batch"));
-  EXPECT_TRUE(fails(parse_rad("python a.py\nmodel: a\nmodel: b\n"), kMalformed, 3, "model is told in line 2 already"));
+  EXPECT_TRUE(fails(parse_rad("python a.py\nmodel: a\nmodel: b\n"), kMalformed, 3, "model is given in line 2 already"));
 }
 
 TEST(RadFile, SaysWhatIsMissing) {

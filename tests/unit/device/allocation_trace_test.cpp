@@ -35,7 +35,7 @@ std::string profile(const std::string& events) {
   return R"({"schemaVersion": 1, "deviceProperties": [{"id": 0}], "traceEvents": [)" + events + "]}";
 }
 
-/// "4@0 0- 8@1": a request with its bytes and id, the end of an id; ":s" behind it where the stream is not 0.
+/// "4@0 0- 8@1": a request with its bytes and id, the end of an id; ":s" after it where the stream is not 0.
 std::string shown(const AllocationTrace& trace) {
   std::string text;
   for (const TraceEvent& event : trace.events) {

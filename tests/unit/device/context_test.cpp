@@ -27,7 +27,7 @@ TEST(Context, OfMeasuredRunsIsOneFigureWithWhatCudnnLoads) {
   const auto with_kernels = context_of(gpu, "eager-loading", {.convolutions = true, .batch_norm = true});
   ASSERT_TRUE(succeeds(eager) && succeeds(with_kernels));
   EXPECT_EQ(with_kernels->expected.count() - eager->expected.count(), 290 * kMiB);
-  // cuDNN's batch normalisation is loaded beside its convolutions only.
+  // cuDNN's batch normalisation is loaded only in addition to its convolutions.
   EXPECT_EQ(context_of(gpu, "eager-loading", {.batch_norm = true})->expected, eager->expected);
 }
 

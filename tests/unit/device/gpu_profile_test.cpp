@@ -109,7 +109,7 @@ TEST(GpuProfile, CapacityIsWhatIsUsableWhereThatIsKnown) {
   EXPECT_EQ(profile.capacity(), core::Bytes(90));
 }
 
-/// A profile with these fields behind its head.
+/// A profile with these fields after its head.
 std::string profile_of(std::string_view fields) {
   return R"({"format": "gpumem-gpu", "version": 1, )" + std::string(fields) + "}";
 }

@@ -123,7 +123,7 @@ TEST(CorrectedReplay, LeavesAloneWhatItWasNotTrainedFor) {
 
 TEST(CorrectedReplay, OnlyMixturesServe) {
   EXPECT_TRUE(fails(CorrectedReplay::create(linear_model({"batch_size"}, {.names = {"mib"}}, {1}, {0})),
-                    ErrorCode::invalid_argument, 0, "no corrector"));
+                    ErrorCode::invalid_argument, 0, "is not a corrector"));
 }
 
 }  // namespace

@@ -63,7 +63,7 @@ TEST(Estimator, AJobFitsIfItsUpperFigureDoes) {
 
 TEST(Estimator, AJobWithAnUnknownLayerIsNotKnownToFit) { EXPECT_FALSE(Fixed(1).estimate(job(), gpu())->fits); }
 
-/// A formula that counts no activations, and knows of several GPUs.
+/// A formula that counts no activations, and knows about several GPUs.
 class Partial final : public Estimator {
  public:
   [[nodiscard]] std::string_view name() const override { return "partial"; }

@@ -144,7 +144,7 @@ TEST(Evidence, AnUnknownClassIsInTheRangeAndNamed) {
   EXPECT_TRUE(odd.fits);
   EXPECT_EQ(odd.breakdown.parameters, known.breakdown.parameters);
   ASSERT_EQ(subjects(odd), "guess edges ");
-  EXPECT_NE(odd.assumed[0].text.find("line 3: 'odd' is of the class 'Mine'"), std::string::npos);
+  EXPECT_NE(odd.assumed[0].text.find("line 3: 'odd' has the unknown class 'Mine'"), std::string::npos);
 }
 
 TEST(Evidence, BenchmarkModeRaisesTheUpperBoundOfConvolutionsAlone) {
@@ -186,7 +186,7 @@ TEST(Evidence, SaysWhatIsPlannedOfACompiledModel) {
   constexpr const char* kBlocks =
       R"({"model_type": "llama", "vocab_size": 512, "hidden_size": 64, "intermediate_size": 128,
           "num_hidden_layers": 2, "num_attention_heads": 2, "num_key_value_heads": 2, "hidden_act": "silu"})";
-  EXPECT_TRUE(said(kBlocks).starts_with("backward computes again what is elementwise"));
+  EXPECT_TRUE(said(kBlocks).starts_with("backward recomputes elementwise results"));
   EXPECT_TRUE(said(std::string(testing::kSmallGraph)).ends_with("the model shows no repeated blocks"));
   EXPECT_TRUE(said(testing::kSmallRecording).starts_with("as much as was recorded"));
 }

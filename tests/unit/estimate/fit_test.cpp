@@ -151,13 +151,15 @@ TEST(LargestBatch, OfAReplayIsItsVerdict) {
 /// Needs what it is told to of a sequence, up to what the model takes.
 class ToldBySequence final : public Estimator {
  public:
-  ToldBySequence(std::int64_t bytes_a_token, std::int64_t positions) : bytes_(bytes_a_token), positions_(positions) {}
+  ToldBySequence(std::int64_t bytes_a_token, std::int64_t positions, std::int64_t least = 1)
+      : bytes_(bytes_a_token), positions_(positions), least_(least) {}
   [[nodiscard]] std::string_view name() const override { return "told"; }
 
  private:
   [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                          const GpuProfile&) const override {
     const std::int64_t length = analysis.job().sequence_length.value();
+    if (length < least_) return core::Error{core::ErrorCode::invalid_argument, "too few positions", {}};
     if (length > positions_) return core::Error{core::ErrorCode::invalid_argument, "too many positions", {}};
     MemoryEstimate estimate;
     estimate.expected = estimate.lower = estimate.upper = Bytes(analysis.job().batch_size * bytes_ * length);
@@ -166,6 +168,7 @@ class ToldBySequence final : public Estimator {
   }
   std::int64_t bytes_;
   std::int64_t positions_;
+  std::int64_t least_;
 };
 
 core::Result<Fit> fit_sequence(std::int64_t capacity, const Estimator& told) {
@@ -226,6 +229,19 @@ TEST(LongestSequence, IsNoneWhereOneTokenIsTooMuch) {
   ASSERT_TRUE(testing::succeeds(fit));
   EXPECT_EQ(fit->sequence_length, 0);
   EXPECT_FALSE(fit->estimate);
+}
+
+TEST(LongestSequence, IsNoneWhereTheLeastThatAModelTakesIsTooMuch) {
+  for (const std::int64_t least : {2, 3, 7, 16}) {
+    const auto fit = fit_sequence(20 * least - 1, ToldBySequence(10, 1024, least));
+    ASSERT_TRUE(testing::succeeds(fit));
+    EXPECT_EQ(fit->sequence_length, 0) << least;
+    ASSERT_TRUE(fit->next);
+    EXPECT_EQ(fit->next->expected.count(), 20 * least);
+    const auto larger = fit_sequence(20 * least, ToldBySequence(10, 1024, least));
+    ASSERT_TRUE(testing::succeeds(larger));
+    EXPECT_LE(larger->sequence_length, least);
+  }
 }
 
 TEST(LongestSequence, OfAModelThatReadsNoTokensIsAnError) {

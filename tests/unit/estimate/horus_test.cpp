@@ -140,7 +140,7 @@ struct Published {
   double tolerance;  ///< of the figure
 };
 
-/// What GoogleTest prints beside a test's name.
+/// What GoogleTest prints after a test's name.
 void PrintTo(const Published& row, std::ostream* to) { *to << row.summary << " at batch " << row.batch; }
 
 class HorusPublished : public ::testing::TestWithParam<Published> {};

@@ -201,15 +201,19 @@ TEST(JobOptions, AreRemarkedOnWhereTheyAreNotTheDefault) {
   EXPECT_EQ(remarks, "expandable_segments:True; 4,096 passes a step; no foreach; ");
 }
 
-TEST(JobOptions, AreOnThePageOfTheCommandLine) {
-  std::ostringstream text;
-  text << std::ifstream(std::string(GPUMEM_SOURCE_DIR) + "/docs/command-line.md").rdbuf();
-  const std::string page = text.str();
+TEST(JobOptions, AreOnThePages) {
+  const auto page = [](const char* name) {
+    std::ostringstream text;
+    text << std::ifstream(std::string(GPUMEM_SOURCE_DIR) + "/docs/" + name).rdbuf();
+    return text.str();
+  };
+  const std::string flags = page("command-line.md");
+  const std::string names = page("json.md");
   for (const JobOption& each : job_options()) {
     const bool switched_off = default_text(each) == "true";
     const std::string flag = (switched_off ? "`--no-" : "`--") + std::string(each.flag);
-    EXPECT_NE(page.find(flag), std::string::npos) << flag;
-    EXPECT_TRUE(!each.trains || page.find("\"" + std::string(each.name) + "\"") != std::string::npos) << each.name;
+    EXPECT_NE(flags.find(flag), std::string::npos) << flag;
+    EXPECT_TRUE(!each.trains || names.find("`" + std::string(each.name) + "`") != std::string::npos) << each.name;
   }
 }
 

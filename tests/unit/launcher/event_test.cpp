@@ -83,7 +83,7 @@ TEST(Event, AFieldThatIsNotUnderstoodIsAnError) {
   EXPECT_NE(error_of("\"turn\":5", "\"turn\":5,\"more\":1").find("not a field"), std::string::npos);
   EXPECT_NE(error_of("\"turn\":5", "\"turns\":5").find("/turn: is missing"), std::string::npos);
   EXPECT_NE(error_of("\"turn\":5", "\"turn\":-5").find("0 or more"), std::string::npos);
-  EXPECT_NE(error_of("\"kind\":\"start\"", "\"kind\":\"stop\"").find("no kind of event"), std::string::npos);
+  EXPECT_NE(error_of("\"kind\":\"start\"", "\"kind\":\"stop\"").find("not a kind of event"), std::string::npos);
   EXPECT_NE(error_of("\"pid\":4711", "\"pid\":\"4711\"").find("/leader"), std::string::npos);
   EXPECT_NE(error_of("\"at\":82.0", "\"at\":null").find("/at"), std::string::npos);
 }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -87,6 +88,15 @@ class JobOutputTest : public ::testing::Test {
     return ends;
   }
   static void say(int place, std::string_view text) { (void)!write(place, text.data(), text.size()); }
+  /// Until it has had no room for a while: how much terminals hold is the kernel's choice.
+  static void say_all_it_takes(int place) {
+    (void)fcntl(place, F_SETFL, fcntl(place, F_GETFL) | O_NONBLOCK);
+    constexpr int kWaitMs = 200;
+    pollfd room = {place, POLLOUT, 0};
+    const std::string piece(256, 'x');
+    while (poll(&room, 1, kWaitMs) > 0 && write(place, piece.data(), piece.size()) > 0) {
+    }
+  }
 
   fs::path folder_;
   OpenFile output_;
@@ -221,8 +231,7 @@ TEST_F(JobOutputTest, ATerminalFollowsTheSizeOfTheOther) {
 
 TEST_F(JobOutputTest, ATerminalThatNobodyReadsIsNotWaitedFor) {
   const auto [ours, theirs] = terminal({33, 111, 0, 0});
-  constexpr std::size_t kSize = 30'000;  // more than a terminal holds, less than two do
-  JobOutput left = ended(theirs.number(), theirs.number(), [] { say(STDOUT_FILENO, std::string(kSize, 'x')); });
+  JobOutput left = ended(theirs.number(), theirs.number(), [] { say_all_it_takes(STDOUT_FILENO); });
   const OpenFile bell(open("/dev/zero", O_RDONLY | O_CLOEXEC));
   const bool all = left.flush(bell.number(), [] { return true; });
   restore();

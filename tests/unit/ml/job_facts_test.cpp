@@ -61,7 +61,7 @@ TEST(JobFacts, CountsLayersByFamily) {
 }
 
 TEST(JobFacts, WhatBackwardReadsAgainIsCountedOnceThroughViews) {
-  // conv1 (conv2's input), relu's output, the dropout's output (the linear layer's input, behind a view).
+  // conv1 (conv2's input), relu's output, the dropout's output (the linear layer's input, after a view).
   EXPECT_EQ(facts_of_text(small_cnn("relu")).facts->kept, 3 * 256.0);
   // silu reads conv2's output again; its own is the dropout's input, which that does not keep.
   EXPECT_EQ(facts_of_text(small_cnn("silu")).facts->kept, 3 * 256.0);

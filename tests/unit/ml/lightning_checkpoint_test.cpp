@@ -108,12 +108,12 @@ TEST(LightningCheckpoint, RefusesOtherFiles) {
   EXPECT_TRUE(refused(zip_of({{"a/data.pkl", ""}, {"a/byteorder", "big"}}), "big-endian"));
   EXPECT_TRUE(refused(zip_of({{"a/data.pkl", ""}}), "is cut off"));
   for (const std::string& root : {testing::kProto + "N.", testing::kProto + "}."}) {
-    EXPECT_TRUE(refused(zip_of({{"a/data.pkl", root}}), "no checkpoint of PyTorch Lightning"));
+    EXPECT_TRUE(refused(zip_of({{"a/data.pkl", root}}), "not a checkpoint of PyTorch Lightning"));
   }
   // The version is written into files of ours.
   const std::string root = testing::kProto + "}(" + pickle_text("epoch") + "K\1" + pickle_text("state_dict") + "}" +
                            pickle_text("pytorch-lightning_version") + pickle_text("2.4\n\xFF") + "u.";
-  EXPECT_TRUE(refused(zip_of({{"a/data.pkl", root}}), "no checkpoint of PyTorch Lightning"));
+  EXPECT_TRUE(refused(zip_of({{"a/data.pkl", root}}), "not a checkpoint of PyTorch Lightning"));
 }
 
 }  // namespace

@@ -247,7 +247,7 @@ const std::vector<Fault> kFaults = {
     {kMixture, "/head/names/1", "\"replay.slices-1\"", "/head/wide_spread", "absent if not"},
     {kMixture, "/head/upper_share", "0.4", "/head/upper_share", "between 0.5 and 1"},
     {kBins, "/head/wide_spread", "0.1", "/head", "figures of a mixture"},
-    {kBins, "/head/of", "\"smact\"", "/head", "just one of \"edges\" and \"of\""},
+    {kBins, "/head/of", "\"smact\"", "/head", "only one of \"edges\" and \"of\""},
     {kBins, "/head/edges", "[0, 1, 2]", "/head", "both \"edges_mib\" and \"edges\""},
     {kBins, "/head/residuals", R"({"lower": [0, 0], "upper": [1, 1], "coverage": 0.9})", "/head/residuals",
      "for heads of values"},

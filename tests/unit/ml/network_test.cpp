@@ -168,7 +168,7 @@ TEST(NetworkErrors, NameTheTensor) {
   EXPECT_EQ(fault_after([](TensorFile& file) {
               file.tensors.push_back({"more", {1}, {0.0F}});
             }),
-            "more: the tensor 'more' is none of this network's: its shape needs no such");
+            "more: the tensor 'more' does not belong to this network: its shape has no such tensor");
 }
 
 TEST(NetworkErrors, AVarianceIsNotBelowZero) {

@@ -122,15 +122,15 @@ TEST(Pickle, FindsWhatADictHolds) {
 
 TEST(Pickle, RunsNothing) {
   const std::string attack = pickle_global("posix", "system") + pickle_text("touch /tmp/never") + "\x85R.";
-  EXPECT_TRUE(refused(attack, "names 'posix' 'system', which no weights need; nothing of it was run"));
+  EXPECT_TRUE(refused(attack, "names 'posix' 'system', which no weights need; none of it was run"));
   EXPECT_TRUE(refused(attack, "(byte 2)"));
   EXPECT_TRUE(refused(pickle_global("builtins", "eval") + ".", "'eval'"));
   EXPECT_TRUE(refused(pickle_global("torch", "load") + ".", "'load'"));
   EXPECT_TRUE(refused(pickle_global("torch._utils", "FloatStorage") + ".", "'FloatStorage'"));
   EXPECT_TRUE(refused("cevil\x1B[2J\n\n.", "'evil?[2J'"));
   // Names that it knows call nothing either, out of their place.
-  EXPECT_TRUE(refused(pickle_global("torch", "FloatStorage") + ")R.", "calls what is no function"));
-  EXPECT_TRUE(refused(pickle_text("print") + ")R.", "calls what is no function"));
+  EXPECT_TRUE(refused(pickle_global("torch", "FloatStorage") + ")R.", "calls something that is not a function"));
+  EXPECT_TRUE(refused(pickle_text("print") + ")R.", "calls something that is not a function"));
   EXPECT_TRUE(
       refused("i"
               "os\nsystem\n.",
@@ -144,7 +144,7 @@ TEST(Pickle, ReadsProtocolTwoAlone) {
   EXPECT_TRUE(fails(parse_pickle("N."), ErrorCode::malformed_input, 0, "does not begin with its protocol"));
   EXPECT_TRUE(fails(parse_pickle("\x80\4N."), ErrorCode::malformed_input, 0, "protocol 4"));
   EXPECT_TRUE(refused("\x80\2N.", "names its protocol twice"));
-  EXPECT_TRUE(refused("N.N", "goes on behind its end"));
+  EXPECT_TRUE(refused("N.N", "continues after its end"));
 }
 
 TEST(Pickle, NoPrefixIsAPickle) {
@@ -190,11 +190,11 @@ TEST(Pickle, RefusesTensorsThatAreNone) {
   EXPECT_TRUE(
       refused(pickle_global("torch._utils", "_rebuild_tensor_v2") + ")R.", "in a way that torch.save does not"));
   EXPECT_TRUE(refused(pickle_global("collections", "OrderedDict") + "N\x85R.", "in a way that torch.save does not"));
-  EXPECT_TRUE(refused(pickle_storage("FloatStorage", "0", -1) + ".", "that is no storage"));
+  EXPECT_TRUE(refused(pickle_storage("FloatStorage", "0", -1) + ".", "that is not a storage"));
   EXPECT_TRUE(refused("(" + pickle_text("storage") + pickle_global("collections", "OrderedDict") + pickle_text("0") +
                           pickle_text("cpu") + "K\1tQ.",
-                      "that is no storage"));
-  EXPECT_TRUE(refused("NQ.", "that is no storage"));
+                      "that is not a storage"));
+  EXPECT_TRUE(refused("NQ.", "that is not a storage"));
 }
 
 TEST(Pickle, RefusesValuesThatHoldThemselves) {

@@ -101,11 +101,12 @@ TEST(Safetensors, NamesWhatIsWrong) {
       {file_of("{\"w\":"), "", "its header is not JSON from byte"},
       {file_of("{} {}"), "", "its header is not JSON from byte"},
       {file_of("{\"\xFF\":1}"), "", "its header is not JSON from byte"},
-      {file_of("{" + one + "," + one + "}", 4), "/w", "stands twice"},
+      {file_of("{" + one + "," + one + "}", 4), "/w", "is in its object twice"},
       {file_of("{\"\":" + one.substr(4) + "}", 4), "", "a tensor without a name"},
       {file_of("{\"w\":[]}"), "w", "must be described by an object"},
       {file_of(R"({"w":{"dtype":"F32","shape":[0]}})"), "w", "lacks one of"},
-      {file_of(R"({"w":{"dtype":"F32","shape":[0],"shape":[0],"data_offsets":[0,0]}})"), "/w/shape", "stands twice"},
+      {file_of(R"({"w":{"dtype":"F32","shape":[0],"shape":[0],"data_offsets":[0,0]}})"), "/w/shape",
+       "is in its object twice"},
       {file_of(R"({"w":{"dtype":"F32","shape":[0],"data_offsets":[0,0],"x":1}})"), "w", "an unknown field 'x'"},
       {file_of("{" + entry("w", "F31", "[1]", "[0,4]") + "}", 4), "w", "an unknown dtype, 'F31'"},
       {file_of(R"({"w":{"dtype":1,"shape":[0],"data_offsets":[0,0]}})"), "w", "\"dtype\" that is not text"},
@@ -119,7 +120,7 @@ TEST(Safetensors, NamesWhatIsWrong) {
       {file_of("{" + entry("w", "F32", "[1]", "[0,8]") + "}", 8), "w", "has 8 bytes of data; its shape needs 4"},
       {file_of("{" + entry("w", "F32", "[4294967296,4294967296]", "[0,0]") + "}"), "w", "more than 64 bits can count"},
       {file_of("{" + one + "}", 3), "w", "up to byte 4 of all data, of which the file has 3"},
-      {file_of("{" + one + "}", 5), "", "has 1 bytes behind its last tensor"},
+      {file_of("{" + one + "}", 5), "", "has 1 bytes after its last tensor"},
       {file_of("{" + one + "," + entry("v", "F32", "[1]", "[8,12]") + "}", 12), "v", "from byte 8 of all data on"},
       {file_of("{" + one + "," + entry("v", "F32", "[1]", "[2,6]") + "}", 6), "v", "from byte 2 of all data on"},
       {file_of("{" + one + "," + entry("v", "F32", "[1]", "[0,4]") + "}", 4), "v", "from byte 0 of all data on"},
@@ -144,7 +145,7 @@ TEST(Safetensors, OtherDtypesAreNamed) {
     const auto file = parse_safetensors(file_of(header, std::stoul(bytes)));
     ASSERT_TRUE(fails(file, ErrorCode::malformed_input, 0, "has dtype " + dtype)) << dtype;
     EXPECT_EQ(file.error().place.element, "w");
-    EXPECT_TRUE(fails(parse_safetensors(file_of(header, 9)), ErrorCode::malformed_input, 0, "behind its last tensor"));
+    EXPECT_TRUE(fails(parse_safetensors(file_of(header, 9)), ErrorCode::malformed_input, 0, "after its last tensor"));
   }
 }
 

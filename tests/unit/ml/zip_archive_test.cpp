@@ -46,7 +46,7 @@ TEST(ZipArchive, ReadsStoredEntries) {
 TEST(ZipArchive, ReadsZip64FieldsAndSizesBehindTheData) {
   for (const bool behind : {false, true}) {
     for (const bool zip64 : {false, true}) {
-      // Sizes that stand behind the data are not stated as "elsewhere" in the local header.
+      // Sizes that follow the data are not stated as "elsewhere" in the local header.
       const std::string bytes = zip_of({{"x", "data", 0, behind, zip64}, {"y", "more", 32, behind, zip64}}, zip64);
       const auto archive = ZipArchive::open(bytes);
       ASSERT_TRUE(succeeds(archive)) << behind << zip64;
@@ -114,7 +114,7 @@ TEST(ZipArchive, RefusesADirectoryThatLies) {
   EXPECT_TRUE(refused(two_said, "no directory entry at byte"));
   const std::string none_said =
       patched(patched(one, "PK\5\6", 8, little_endian(0, 1)), "PK\5\6", 10, little_endian(0, 1));
-  EXPECT_TRUE(refused(none_said, "goes on behind its last entry"));
+  EXPECT_TRUE(refused(none_said, "continues after its last entry"));
 }
 
 TEST(ZipArchive, RefusesEntriesThatShareBytes) {

@@ -101,7 +101,7 @@ TEST(Nvml, CountsSlicesAsGpusOfTheirOwn) {
   EXPECT_NEAR(machine.gpus[2].sm_activity.value(), 0.4, 1e-9);
   const std::string warnings = all_of(machine.warnings);
   EXPECT_NE(warnings.find("compute instances that share the memory of GPU instance 8"), std::string::npos) << warnings;
-  EXPECT_NE(warnings.find("SM activity is not known of MIG-1:"), std::string::npos) << warnings;
+  EXPECT_NE(warnings.find("SM activity is not known for MIG-1:"), std::string::npos) << warnings;
 }
 
 TEST(Nvml, SaysThatAGpuInMigModeHasNoSlices) {

@@ -25,7 +25,7 @@ TEST(Positions, FollowTheNumberOfTokens) {
   EXPECT_EQ(output_text("segment_pairs", "", ids), "[7, 7, N, 2]");
 }
 
-/// What is made of the number of tokens alone; the other ops choose from scores.
+/// What is made of only the number of tokens; the other ops choose from scores.
 bool reads_sizes_alone(const Op& op) {
   return op.traits.name != "gather_distances" && op.traits.name != "relative_shift";
 }

@@ -61,7 +61,7 @@ TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {
          of.data_parallel = 8;
          of.sharding = {Shardings::hsdp, 3};
        },
-       "--sharding hsdp:3 cuts parameters within groups of 3 ranks, and 8 ranks are no multiple"},
+       "--sharding hsdp:3 cuts parameters within groups of 3 ranks, and 8 ranks are not a multiple"},
       {[](Layout& of) { of.sequence_parallel = true; }, "--sequence-parallel splits what tensor parallel ranks"},
       {[](Layout& of) { of.virtual_stages = 2; }, "--virtual-stages needs a pipeline"},
       {[](Layout& of) { of.schedule = Schedule::gpipe; }, "--schedule is a pipeline's"},
@@ -69,7 +69,7 @@ TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {
          of.pipeline_parallel = 2;
          of.virtual_stages = 2;
        },
-       "under --schedule interleaved-1f1b alone"},
+       "--virtual-stages needs --schedule interleaved-1f1b"},
       {[](Layout& of) {
          of.pipeline_parallel = 2;
          of.schedule = Schedule::interleaved;
@@ -161,7 +161,7 @@ TEST(Layout, CombinationsThatNoPlanFollowsAreRefused) {
     of.sharding = {Shardings::fsdp2, 0};
   });
   EXPECT_TRUE(fails(check_modelled(experts, "replay"), ErrorCode::invalid_argument, 0,
-                    "--expert-parallel 8 beside --sharding fsdp2"));
+                    "--expert-parallel 8 cannot be combined with --sharding fsdp2"));
 }
 
 TEST(Layout, SequencesAreMultiplesOfWhatRanksShare) {

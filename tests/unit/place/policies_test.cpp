@@ -97,7 +97,7 @@ TEST(Policies, FitsPutNoJobWithoutAnEstimateBesideOthers) {
     const Decision refused = decide(name, request, kServer);
     EXPECT_EQ(refused.refusal, Refusal::no_estimate);
     EXPECT_EQ(explain(refused, request, kServer, {}),
-              "not now: GPU 3 has other jobs, and nobody knows how much memory job takes");
+              "not now: GPU 3 has other jobs, and it is not known how much memory job takes");
     EXPECT_EQ(decide(name, request, idle).gpus, Gpus{1});
   }
   EXPECT_EQ(decide("magm", request, kServer).gpus, Gpus{3});

@@ -81,7 +81,7 @@ TEST(Conditions, CanAddUpWhatJobsKeepBusy) {
   request.smact = 0.7;
   EXPECT_EQ(decide(request, server, together).gpus, Gpus{2});
   EXPECT_EQ(words(request, server, together),
-            "on GPU 2: 38.0 GiB free, SM activity 10 %, beside 1 other job, 130 % together");
+            "on GPU 2: 38.0 GiB free, SM activity 10 %, next to 1 other job, 130 % together");
   // Nothing is added up where the job's own activity is not known, or where there is no cap.
   request.smact = 0.0;
   EXPECT_EQ(decide(request, server, together).gpus, Gpus{2});
@@ -204,7 +204,7 @@ TEST(Decide, GivesConnectedJobsNoSlices) {
   server.gpus[2].id = "MIG-2";  // a slice that has no profile
   const Decision never = decide(request, server);
   EXPECT_EQ(never.refusal, Refusal::never);
-  EXPECT_NE(explain(never, request, server, {}).find("MIG slices apart"), std::string::npos);
+  EXPECT_NE(explain(never, request, server, {}).find("not counting MIG slices"), std::string::npos);
 }
 
 TEST(Place, SetsAsideWhatWasAskedFor) {
@@ -242,16 +242,16 @@ TEST(Explain, SaysWhere) {
   ASSERT_TRUE(succeeds(server.gpus[0].jobs.add({"other", gib(1)})));
   EXPECT_EQ(words(request_of(10), server), "on GPU 1: 40.0 GiB free, SM activity 0 %");
   EXPECT_EQ(words(request_of(10, 2), server),
-            "on GPU 1: 40.0 GiB free, SM activity 0 %; on GPU 0: 23.0 GiB free, SM activity 41 %, beside 1 other job");
+            "on GPU 1: 40.0 GiB free, SM activity 0 %; on GPU 0: 23.0 GiB free, SM activity 41 %, next to 1 other job");
 }
 
 TEST(Explain, SaysWhyNotNow) {
   EXPECT_EQ(words(request_of(12.2), server_of({{33.0}, {30.2}})),
             "not now: GPU 1 comes closest with 9.80 GiB free of the 12.2 GiB that job asks for");
   EXPECT_EQ(words(request_of(1), server_of({{36.0}})),
-            "not now: GPU 0 comes closest with 4.00 GiB free; jobs come only where 5.00 GiB are");
+            "not now: GPU 0 comes closest with 4.00 GiB free; a further job needs 5.00 GiB free");
   EXPECT_EQ(words(request_of(1), server_of({{1.0, 0.95}, {1.0, 0.85}})),
-            "not now: GPU 1 comes closest with an SM activity of 85 %; jobs come only below 80 %");
+            "not now: GPU 1 comes closest with an SM activity of 85 %; a further job needs less than 80 %");
   EXPECT_EQ(
       words(request_of(10, 2), server_of({{1.0}, {35.0}})),
       "not now: 1 of the 2 GPUs that job asks for is open; GPU 1 comes closest with 5.00 GiB free of the 10.0 GiB "
@@ -259,9 +259,9 @@ TEST(Explain, SaysWhyNotNow) {
   Request alone = request_of(1);
   alone.exclusive = true;
   Server server = server_of({{1.0}});
-  EXPECT_EQ(words(alone, server), "not now: GPU 0 is not idle, and job is to be alone");
+  EXPECT_EQ(words(alone, server), "not now: GPU 0 is not idle, and job must have a GPU to itself");
   ASSERT_TRUE(succeeds(server.gpus[0].jobs.add({"other", gib(1), 0.0, true})));
-  EXPECT_EQ(words(request_of(1), server), "not now: GPU 0 belongs to a job that is to be alone");
+  EXPECT_EQ(words(request_of(1), server), "not now: GPU 0 belongs to a job that has it to itself");
 }
 
 TEST(Explain, SaysWhyNever) {

@@ -20,16 +20,15 @@ TEST(Recovery, ByDefaultIsAlone) {
   ASSERT_TRUE(retry.request);
   EXPECT_TRUE(retry.request->exclusive);
   EXPECT_EQ(retry.request->memory, gib(10));
-  EXPECT_EQ(retry.words, "job 'job' runs again alone");
+  EXPECT_EQ(retry.words, "job 'job' runs again without other jobs");
 }
 
 TEST(Recovery, GivesUpWhereAWholeGpuIsTooLittle) {
   const Retry retry = after_out_of_memory(request_of(10), {2, gib(40), true}, kServer);
   EXPECT_FALSE(retry.request);
-  EXPECT_EQ(
-      retry.words,
-      "job 'job' is given up: it ran out of memory 2 times, the last time alone with 40.0 GiB, and no larger GPU is "
-      "there");
+  EXPECT_EQ(retry.words,
+            "job 'job' is given up: it ran out of memory 2 times, the last time without other jobs, with 40.0 GiB, and "
+            "there is no larger GPU");
 }
 
 TEST(Recovery, TakesALargerGpuWhereThereIsOne) {
@@ -39,7 +38,7 @@ TEST(Recovery, TakesALargerGpuWhereThereIsOne) {
   ASSERT_TRUE(retry.request);
   EXPECT_TRUE(retry.request->exclusive);
   EXPECT_EQ(retry.request->alone, Bytes(gib(40).count() + 1));
-  EXPECT_EQ(retry.words, "job 'job' runs again alone, on a GPU with more than the 40.0 GiB that it had");
+  EXPECT_EQ(retry.words, "job 'job' runs again without other jobs, on a GPU with more than the 40.0 GiB that it had");
   request.gpus = 2;  // of which only one is larger
   EXPECT_FALSE(after_out_of_memory(request, {1, gib(40), true}, server).request);
 }
@@ -76,7 +75,7 @@ TEST(Recovery, EndsAfterSoManyRetries) {
     EXPECT_TRUE(after_out_of_memory(request_of(1), {2, gib(2)}, kServer, rule).request);
     const Retry last = after_out_of_memory(request_of(1), {3, gib(2)}, kServer, rule);
     EXPECT_FALSE(last.request);
-    EXPECT_EQ(last.words, "job 'job' is given up: it ran out of memory 3 times, and is tried again 2 times at most");
+    EXPECT_EQ(last.words, "job 'job' is given up: it ran out of memory 3 times, and is retried at most 2 times");
   }
   EXPECT_FALSE(after_out_of_memory(request_of(1), {1, gib(2)}, kServer, {.retries = 0}).request);
 }

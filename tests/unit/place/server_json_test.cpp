@@ -78,7 +78,7 @@ TEST(ServerJson, NamesTheFieldOfWhatIsWrong) {
   EXPECT_TRUE(refuses(R"([{"id": 0, "total_mib": 1}])", "/gpus/0/id", "must be text"));
   EXPECT_TRUE(refuses(R"([{"id": "0", "total_mib": 0}])", "/gpus", "has no memory"));
   EXPECT_TRUE(refuses(R"([{"id": "0", "total_mib": 1, "used": 1}])", "/gpus/0/used", "is not a field of a GPU"));
-  EXPECT_TRUE(refuses(R"([{"id": "0", "total_mib": 1, "total_bytes": 1}])", "/gpus/0/total_bytes", "is told twice"));
+  EXPECT_TRUE(refuses(R"([{"id": "0", "total_mib": 1, "total_bytes": 1}])", "/gpus/0/total_bytes", "is given twice"));
   EXPECT_TRUE(refuses(R"([{"id": "0", "total_mib": 1, "used_mib": -1}])", "/gpus/0/used_mib", "0 or more"));
   EXPECT_TRUE(refuses(R"([{"id": "0", "total_mib": 1.5}])", "/gpus/0/total_mib", "must be a whole number"));
   EXPECT_TRUE(refuses(R"([{"id": "0", "total_mib": 9223372036854775807}])", "/gpus/0/total_mib", "does not fit"));
@@ -99,7 +99,8 @@ TEST(ServerJson, NamesTheFieldOfAJobThatIsWrong) {
   EXPECT_TRUE(refuses_job(R"([{"id": "a", "mib": 1}])", "/gpus/0/jobs/0/mib", "is not a field of a job"));
   EXPECT_TRUE(refuses_job(R"([{"id": "a", "memory_mib": -1}])", "/gpus/0/jobs/0/memory_mib", "0 or more"));
   EXPECT_TRUE(refuses_job(R"([{"id": "a", "exclusive": 1}])", "/gpus/0/jobs/0/exclusive", "true or false"));
-  EXPECT_TRUE(refuses_job(R"([{"id": "a", "exclusive": true}, {"id": "b"}])", "/gpus/0/jobs/1", "is to be alone"));
+  EXPECT_TRUE(
+      refuses_job(R"([{"id": "a", "exclusive": true}, {"id": "b"}])", "/gpus/0/jobs/1", "must have it to itself"));
 }
 
 TEST(ServerJson, IsWhatItSays) {

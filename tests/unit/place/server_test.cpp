@@ -66,7 +66,7 @@ TEST(PlacedJobs, RefuseWhatCannotBe) {
   ASSERT_TRUE(succeeds(jobs.add({"a", gib(1)})));
   EXPECT_TRUE(fails(jobs.add({"a", gib(1)}), kInvalid, 0, "'a' is on this GPU already"));
   EXPECT_TRUE(fails(jobs.add({"b", Bytes(INT64_MAX)}), ErrorCode::overflow, 0, "64 bits"));
-  EXPECT_TRUE(fails(jobs.add({"b", gib(1), 0.0, true}), kInvalid, 0, "is to be alone"));
+  EXPECT_TRUE(fails(jobs.add({"b", gib(1), 0.0, true}), kInvalid, 0, "must have its GPU to itself"));
   EXPECT_EQ(jobs.size(), 1U);
   EXPECT_EQ(jobs.memory(), gib(1));
 }
@@ -75,7 +75,7 @@ TEST(PlacedJobs, AJobThatIsToBeAloneIs) {
   PlacedJobs jobs;
   ASSERT_TRUE(succeeds(jobs.add({"a", gib(1), 0.0, true})));
   EXPECT_TRUE(jobs.exclusive());
-  EXPECT_TRUE(fails(jobs.add({"b", gib(1)}), ErrorCode::invalid_argument, 0, "the job there is to be alone"));
+  EXPECT_TRUE(fails(jobs.add({"b", gib(1)}), ErrorCode::invalid_argument, 0, "the job there must have it to itself"));
   EXPECT_TRUE(jobs.remove("a"));
   EXPECT_FALSE(jobs.exclusive());
   EXPECT_TRUE(succeeds(jobs.add({"b", gib(1)})));

@@ -92,7 +92,7 @@ TEST(Simulator, JobsOnOneGpuSlowEachOtherDown) {
 
 TEST(Simulator, SpeedChangesWhenJobsComeAndGo) {
   const Simulation done = run({job("a", 0, 100, 4), job("b", 50, 100, 4)}, server_of(1), "magm");
-  // a: 50 s alone, then 50 s of work at 3/4; b: as much of its work meanwhile, then 50 s alone.
+  // a: 50 s by itself, then 50 s of work at 3/4; b: as much of its work meanwhile, then 50 s by itself.
   EXPECT_NEAR(done.jobs[0].end_s, 50.0 + 50.0 / 0.75, 1e-9);
   EXPECT_NEAR(done.jobs[1].end_s, 50.0 + 50.0 / 0.75 + 50.0, 1e-9);
 }
@@ -127,7 +127,7 @@ TEST(Simulator, WhoComesLastAndFindsNoRoomHasRunOutOfMemory) {
 
 TEST(Simulator, AJobThatRanOutOfMemoryGoesFirst) {
   const Simulation done = run({job("a", 0, 100, 6), job("b", 10, 10, 6), job("c", 11, 10, 1)}, server_of(1), "magm");
-  // b crashes at 10 and waits to be alone; c stands behind it although there would be room.
+  // b crashes at 10 and waits to run by itself; c follows it although there would be room.
   ASSERT_EQ(done.runs.size(), 4U);
   EXPECT_EQ(done.runs[2].job, 1U);
   EXPECT_DOUBLE_EQ(done.runs[2].start_s, 100.0);
@@ -149,7 +149,7 @@ TEST(Simulator, AJobIsGivenUpAfterSoManyRetries) {
 TEST(Simulator, GrowingRecoveryAsksForMore) {
   SimulationOptions options = plain();
   options.recovery.kind = RecoveryKind::growing;
-  // b had 4 GiB of GPU 0 beside a; it comes back where 9 GiB are free.
+  // b had 4 GiB of GPU 0 next to a; it comes back where 9 GiB are free.
   const Simulation done =
       run({job("a", 0, 100, 6), job("x", 0, 50, 5), job("b", 20, 100, 6)}, server_of(2), "magm", options);
   EXPECT_EQ(done.jobs[2].out_of_memory, 1);

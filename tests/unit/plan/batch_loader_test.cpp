@@ -29,7 +29,7 @@ TEST(BatchLoader, FetchedAheadTheNextOneArrivesBeforeTheLastOneGoes) {
   const auto plan = planned(job).plan;
   EXPECT_EQ(batches(job, plan, 1),
             Events({"+8 input", "+16 input", "+32 input", "-8 input",     // the first: bytes, labels, floats
-                    "+8 input", "+16 input", "+32 input", "-8 input"}));  // the one behind it
+                    "+8 input", "+16 input", "+32 input", "-8 input"}));  // the one after it
   EXPECT_EQ(batches(job, plan, 2),
             Events({"+8 input", "+16 input", "+32 input", "-8 input", "-32 input", "-16 input"}));
   EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);

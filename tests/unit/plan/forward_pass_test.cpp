@@ -198,7 +198,7 @@ TEST(Record, PetabytesAreAnAnswerOrAnOverflow) {
 
 TEST(Record, NothingToTrainIsAnError) {
   const auto pass = forward(job_of(kRows, R"({"name": "b", "op": "relu", "inputs": ["x"]})", 2));
-  EXPECT_TRUE(fails(pass, ErrorCode::missing_information, 0, "anything to train"));
+  EXPECT_TRUE(fails(pass, ErrorCode::missing_information, 0, "has nothing to train"));
 }
 
 TEST(Record, AnOpOfUnknownMemoryIsAnErrorThatNamesItsLayer) {

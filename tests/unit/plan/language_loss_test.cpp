@@ -58,7 +58,8 @@ TEST(LanguageLoss, ScalingStandsBetweenThemAndAnActivationDoesNot) {
     return find_head_and_loss(*wired);
   };
   EXPECT_TRUE(succeeds(found_of("mul")));
-  EXPECT_TRUE(fails(found_of("tanh"), ErrorCode::missing_information, 6, "no linear layer whose logits go straight"));
+  EXPECT_TRUE(
+      fails(found_of("tanh"), ErrorCode::missing_information, 6, "no linear layer with logits that go straight"));
 }
 
 TEST(LanguageLoss, AModelWithoutALossOfItsOwnIsRefused) {

@@ -91,7 +91,7 @@ TEST(Pipeline, LeavesNothingBehind) {
         job.fused = false;  // which counts steps on the GPU
         const std::vector<std::int64_t> live = live_at(plan_of(job), Phase::optimizer);
         ASSERT_EQ(live.size(), 2U);
-        // The first step makes the optimizer's states behind this point, and the second one finds them: two each.
+        // The first step makes the optimizer's states after this point, and the second one finds them: two each.
         analysis::Analysis analysis(job);
         const auto ranked = analysis.ranked();
         ASSERT_TRUE(succeeds(ranked));

@@ -24,7 +24,7 @@ TrainingJob gpt(const model::Sharding& sharding, std::int64_t ranks, Precision p
   return job;
 }
 
-/// What is live behind the last event.
+/// What is live after the last event.
 Live left_of(const StepPlan& plan) {
   Live live(plan);
   for (const Event& event : plan.events) live.apply(event);

@@ -27,7 +27,7 @@ TEST(RecordedWork, CountsAProduct) {
   EXPECT_EQ(work->input_bytes, 10.0 * 3 * 4);
 }
 
-/// The same net as a summary and as a recording multiplies alike: forward once, backward twice but for the image.
+/// The same net as a summary and as a recording multiplies alike: forward once, backward twice except the image.
 TEST(RecordedWork, ResNet50MultipliesAsItsSummarySays) {
   auto recorded = read_summary(testing::golden_recording("resnet50"));
   auto printed = read_summary(GPUMEM_SOURCE_DIR "/models/summaries/resnet50.torchsummary.txt");

@@ -88,7 +88,7 @@ TEST(LayoutSpace, SaysWhichRulesRefused) {
   });
   EXPECT_TRUE(uneven);
   const LayoutSpace batch = space_of(small_llama(4), 4, 3, "fsdp2");
-  EXPECT_TRUE(batch.refused.contains("--global-batch is no multiple of the data parallel ranks"));
+  EXPECT_TRUE(batch.refused.contains("--global-batch is not a multiple of the data parallel ranks"));
 }
 
 TEST(LayoutSpace, OfAModelThatRanksCannotShareHasDataParallelRanksAlone) {

@@ -14,7 +14,7 @@ using testing::fails;
 using testing::read_layers;
 using testing::succeeds;
 
-/// A graph of these nodes, the first of which stands in line 3.
+/// A graph of these nodes, the first of which is in line 3.
 std::string graph_of(std::string_view nodes) {
   return "{\"format\": \"gpumem-graph\", \"version\": 1,\n\"inputs\": [{\"name\": \"x\", \"shape\": [\"N\", 3]}], "
          "\"nodes\": [\n" +

@@ -141,7 +141,7 @@ TEST_F(ModelFolder, SaysThatATiedWeightIsStoredTwice) {
   const auto graph = read();
   ASSERT_TRUE(succeeds(graph));
   ASSERT_EQ(graph->warnings().size(), 1U);
-  EXPECT_NE(graph->warnings()[0].message.find("'lm_head.weight' is stored beside"), std::string::npos);
+  EXPECT_NE(graph->warnings()[0].message.find("'lm_head.weight' is stored in addition"), std::string::npos);
 }
 
 TEST_F(ModelFolder, RefusesSizesThatContradictTheConfig) {

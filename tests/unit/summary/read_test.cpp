@@ -69,7 +69,7 @@ TEST(Read, TakesUtf8OfEveryLength) {
 TEST(Read, SaysWhichFormatsThereAre) {
   EXPECT_TRUE(
       fails(parse_summary("hello\n"), ErrorCode::unknown_format, 1,
-            "none of the summaries that can be read: torchsummary, from torchsummary.summary(model, input_size); "));
+            "none of the summaries that gpumem reads: torchsummary, from torchsummary.summary(model, input_size); "));
 }
 
 TEST(Read, RefusesTwoFormatsInOneFileAndNamesBothLines) {

@@ -17,9 +17,9 @@ By cross-validation with 3 folds: each job is predicted by a model that saw neit
 |---|---|---|---|---|---|
 | all | 1,200 | 87.5 % | 100.0 % | 6.2 % | 50.0 % |
 
-Underestimated: put into a bin below the true one. The last column is what always naming the most frequent bin would get right. Of 7 runs that were out of memory, 6 are put into the last bin.
+Underestimated: predicted in a bin below the true one. The last column is the share that is right if one always predicts the most frequent bin. Of 7 runs that ran out of memory, 6 are predicted in the last bin.
 
-Which bin was said:
+The predicted bin, by the true one:
 
 | true bin, MiB | 0 to 100 | 100 to 200 | 200 to 300 |
 |---|---|---|---|

@@ -46,7 +46,7 @@ TEST(Checkpoint, IsOfOneTrainingAlone) {
   EXPECT_TRUE(fails(parse_state(bytes, "other", "f"), core::ErrorCode::invalid_argument, 0, "another recipe"));
   EXPECT_TRUE(fails(parse_state(bytes.substr(0, 99), "print", "f"), core::ErrorCode::malformed_input, 0, ""));
   EXPECT_TRUE(fails(parse_state(ml::write_safetensors({}), "print", "f"), core::ErrorCode::malformed_input, 0,
-                    "no state of a training"));
+                    "not a saved state of a training"));
 }
 
 }  // namespace

@@ -25,7 +25,7 @@ RandomJob job_at(const RandomJobs& jobs, std::uint64_t index) {
   return made ? *std::move(made) : RandomJob{};
 }
 
-/// What stands behind "_KEY-" in a job's name, up to the next '_'.
+/// What follows "_KEY-" in a job's name, up to the next '_'.
 std::string setting(const RandomJob& made, const std::string& key) {
   const std::string mark = "_" + key + "-";
   const std::size_t at = made.name.find(mark);

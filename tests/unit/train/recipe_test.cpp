@@ -82,7 +82,7 @@ TEST(Recipe, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(fault_of("{}"), "recipe.json: /format: must be \"gpumem-recipe\"");
   EXPECT_EQ(fault_of(testing::bins_recipe(R"("epochs": 1, "batch_size": 2)")),
             "recipe.json: /training/learning_rate: is missing");
-  EXPECT_EQ(with(R"("epoch": 1)"), "recipe.json: /training/epoch: is no field of a recipe's training");
+  EXPECT_EQ(with(R"("epoch": 1)"), "recipe.json: /training/epoch: is not a field of a recipe's training");
   EXPECT_EQ(with(R"("seed": -1)").substr(0, 41), "recipe.json: /training/seed: must be a wh");
   EXPECT_EQ(with(R"("folds": 2.5)").substr(0, 42), "recipe.json: /training/folds: must be a wh");
   EXPECT_EQ(with(R"("dropout": 1)"), "recipe.json: /training/dropout: must be a number of 0.0 to 0.95");

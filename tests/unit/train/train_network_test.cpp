@@ -13,7 +13,7 @@ TEST(Batches, HoldEachExampleOnce) {
     std::vector<std::int64_t> all;
     for (const auto& batch : batches_of(count, 4, 1, 0)) {
       EXPECT_GE(batch.size(), 2U);
-      EXPECT_LE(batch.size(), 5U);  // with one that would be alone
+      EXPECT_LE(batch.size(), 5U);  // with one that would be left over
       all.insert(all.end(), batch.begin(), batch.end());
     }
     std::sort(all.begin(), all.end());

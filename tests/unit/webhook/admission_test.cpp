@@ -231,7 +231,7 @@ TEST(Admission, SaysWhatIsWrongWithAnAnnotation) {
                                     {"gpumem.io/optimizer", "adamm", "there is no optimizer 'adamm'"},
                                     {"gpumem.io/margin", "2", "there is no margin '2'"},
                                     {"gpumem.io/for", "k8s", "there is no target 'k8s'"},
-                                    {"gpumem.io/for", "slurm", "is no pod's"},
+                                    {"gpumem.io/for", "slurm", "is not for pods"},
                                     {"gpumem.io/gpu", "a1000", "a1000"},
                                     {"gpumem.io/gpu", "/etc/passwd", "not a path"},
                                     {"gpumem.io/gpu", "gpu.json", "not a path"},

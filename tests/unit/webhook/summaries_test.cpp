@@ -20,7 +20,7 @@ using testing::succeeds;
 
 constexpr std::size_t kMost = 1 << 20;
 
-/// A folder "in" with summaries, and files beside it that nobody may read from there.
+/// A folder "in" with summaries, and files next to it that nobody may read from there.
 class SummariesTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -81,8 +81,8 @@ TEST_F(SummariesTest, LinksAreFollowedAsLongAsTheyStayInside) {
 
 TEST_F(SummariesTest, OnlyRegularFilesOfBoundedSizeAreRead) {
   ASSERT_EQ(mkfifo((root_ / "in" / "fifo").c_str(), 0600), 0);
-  EXPECT_TRUE(fails(open("fifo"), ErrorCode::unreadable_file, 0, "is no regular file"));
-  EXPECT_TRUE(fails(open("team"), ErrorCode::unreadable_file, 0, "is no regular file"));
+  EXPECT_TRUE(fails(open("fifo"), ErrorCode::unreadable_file, 0, "is not a regular file"));
+  EXPECT_TRUE(fails(open("team"), ErrorCode::unreadable_file, 0, "is not a regular file"));
   std::ofstream(root_ / "in" / "huge.txt");
   fs::resize_file(root_ / "in" / "huge.txt", std::uintmax_t{1} << 40);
   EXPECT_TRUE(fails(open("huge.txt"), ErrorCode::unreadable_file, 0, "is larger than 1.00 MiB"));
