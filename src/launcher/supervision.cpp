@@ -42,8 +42,8 @@ class Running {
   bool ended_ = false;
   double pause_ = kFirstSample;
   double next_sample_ = 0.0;
-  double last_sample_ = 0.0;
-  double kill_at_ = 0.0;  ///< 0: never
+  double last_filled_ = 0.0;  ///< when it was last seen so; 0: never
+  double kill_at_ = 0.0;      ///< 0: never
 };
 
 /// Orphans of the job come to this program as well: their ends are nobody's concern.
@@ -115,7 +115,7 @@ void Running::sample() {
   const core::Result<Gpus> gpus = site_.read_gpus();
   if (!gpus) return;
   take_sample(*gpus, site_.journal.ledger(), job_, turn_.promises, end_.seen);
-  last_sample_ = seconds_since_boot();
+  if (end_.seen.filled) last_filled_ = seconds_since_boot();
 }
 
 double Running::until_next(double now) const {
@@ -151,9 +151,9 @@ JobEnd Running::run() {
   output.read_rest();
   output.pass_on();
   constexpr double kWindow = 2.0;
-  const bool just_seen = seconds_since_boot() - last_sample_ <= kWindow;
+  const bool just_filled = last_filled_ > 0.0 && seconds_since_boot() - last_filled_ <= kWindow;
   end_.said_no_memory = end_.exit_code != 0 && output.said_no_memory();
-  end_.filled_gpu = !end_.said_no_memory && just_seen && end_.seen.filled && failed_by_itself(end_.exit_code);
+  end_.filled_gpu = !end_.said_no_memory && just_filled && failed_by_itself(end_.exit_code);
   if (end_.out_of_memory()) sample();  // what others have now, it could not have
   return end_;
 }

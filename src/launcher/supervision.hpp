@@ -6,8 +6,8 @@
 //
 // A job that fails was out of memory if it has said so. Some say it elsewhere (torchrun --redirects, a log file of
 // their own): then what was seen tells, where it leaves little doubt. It exits with an error or aborts, no signal from
-// outside ends it; and at the last look before, at most two seconds ago, it had outgrown its promise on a GPU that was
-// full.
+// outside ends it; and at a look in the two seconds before, it had outgrown its promise on a GPU that was full. Not
+// only the last look counts: a process gives its memory back before it is gone.
 #pragma once
 
 #include <map>

@@ -230,6 +230,13 @@ TEST_F(CliRun, AJobThatFailsOnAFullGpuWasOutOfMemory) {
   EXPECT_EQ(promised.err.find("again"), std::string::npos) << promised.err;
 }
 
+TEST_F(CliRun, AFullGpuCountsThoughTheMemoryIsGivenBackBeforeTheJobEnds) {
+  const std::string grown = kJob + std::string("42400000000 0.8 --linger 0.9 --exit 5");  // a look falls on 1.5 s
+  const Outcome result = run("run --memory 8GiB --name job --retries 0 -- " + grown);
+  EXPECT_EQ(result.exit, 5);
+  EXPECT_NE(result.err.find("its GPU was full"), std::string::npos) << result.err;
+}
+
 TEST_F(CliRun, AJobThatWasOutOfMemoryRunsAgainAlone) {
   // Beside the first job 16 GiB are left, and the second takes 20 where 8 were promised.
   run_behind("--memory 24GiB --name first --policy first-fit" + std::string(kNoFloor) + "-- " + (kJob + gib(24)) +

@@ -1,11 +1,12 @@
 // A training job that is none: it takes memory of the machine that pretended_machine.hpp describes, for a while.
 //
 //   pretended_job BYTES SECONDS [--ramp SECONDS] [--smact SHARE] [--reports BYTES|none] [--exit CODE]
+//                 [--linger SECONDS]
 //
 // It takes BYTES on each GPU of CUDA_VISIBLE_DEVICES (UUIDs or indices; without that variable: the first GPU), all at
-// once, or in ten steps over the ramp. Where that is more than a GPU has left, or than CUDA_MPS_PINNED_DEVICE_MEM_LIMIT
-// allows, it prints PyTorch's message and ends with 1. What is there is looked at and taken under one lock, so that
-// jobs never take more together than there is.
+// once, or in ten steps over the ramp, and lives on without it while it lingers. Where that is more than a GPU has
+// left, or than CUDA_MPS_PINNED_DEVICE_MEM_LIMIT allows, it prints PyTorch's message and ends with 1. What is there is
+// looked at and taken under one lock, so that jobs never take more together than there is.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -33,6 +34,7 @@ struct Options {
   double ramp = 0.0;
   std::string smact;
   std::string reports;
+  double linger = 0.0;
   int exit_code = 0;
 };
 
@@ -105,7 +107,9 @@ class Job {
   }
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
-  ~Job() { unlink(path_.c_str()); }
+  ~Job() { give_back(); }
+
+  void give_back() { unlink(path_.c_str()); }
 
   [[nodiscard]] bool has_gpus() const { return !gpus_.empty(); }
 
@@ -182,6 +186,8 @@ int run(const Options& options) {
     if (steps > 1) rest(options.ramp / steps);
   }
   rest(options.seconds - options.ramp);
+  job.give_back();
+  rest(options.linger);
   return stopped != 0 ? 128 + static_cast<int>(stopped) : options.exit_code;
 }
 
@@ -190,7 +196,7 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   if (argc < 3) {
     std::cerr << "usage: pretended_job BYTES SECONDS [--ramp SECONDS] [--smact SHARE] [--reports BYTES|none] "
-                 "[--exit CODE]\n";
+                 "[--exit CODE] [--linger SECONDS]\n";
     return 2;
   }
   Options options;
@@ -202,6 +208,7 @@ int main(int argc, char** argv) {
     if (name == "--ramp") options.ramp = std::strtod(value.c_str(), nullptr);
     if (name == "--smact") options.smact = value;
     if (name == "--reports") options.reports = value;
+    if (name == "--linger") options.linger = std::strtod(value.c_str(), nullptr);
     if (name == "--exit") options.exit_code = static_cast<int>(std::strtol(value.c_str(), nullptr, 10));
   }
   std::signal(SIGTERM, stop);
