@@ -23,17 +23,12 @@ constexpr std::size_t kMostLayouts = 100'000;
 
 Result<search::Question> question_of(const gpumem_plan_question& asked, const JobRequest& request) {
   const bool named = asked.framework != nullptr && *asked.framework != '\0';
-  auto frameworks = search::frameworks_of(named ? asked.framework : "any");
-  if (!frameworks) return frameworks.error();
-  const auto allocator = device::parse_allocator_options(request.alloc_conf);
-  if (!allocator) return allocator.error();
-  search::Question question;
-  question.global_batch = asked.global_batch;
-  if (asked.gpus != 0) question.gpus = asked.gpus;
-  if (asked.gpus_per_node != 0) question.links.gpus_per_node = asked.gpus_per_node;
-  if (asked.network_gbps != 0.0) question.links.network_gbps = asked.network_gbps;
-  question.frameworks = *std::move(frameworks);
-  question.allocator = *allocator;
+  Result<search::Question> question = search::question_about(named ? asked.framework : "any", request.alloc_conf);
+  if (!question) return question;
+  question->global_batch = asked.global_batch;
+  if (asked.gpus != 0) question->gpus = asked.gpus;
+  if (asked.gpus_per_node != 0) question->links.gpus_per_node = asked.gpus_per_node;
+  if (asked.network_gbps != 0.0) question->links.network_gbps = asked.network_gbps;
   return question;
 }
 

@@ -19,18 +19,13 @@ void take_usual(JobRequest& request) {
 }
 
 Result<search::Question> question_of(const PlanOptions& options) {
-  auto frameworks = search::frameworks_of(options.framework);
-  if (!frameworks) return frameworks.error();
-  const auto allocator = device::parse_allocator_options(options.request.alloc_conf);
-  if (!allocator) return allocator.error();
   if (options.show < 1) return Error{ErrorCode::invalid_argument, "--show counts layouts from 1", {}};
-  search::Question question;
-  question.gpus = options.gpus;
-  question.global_batch = options.global_batch;
-  question.frameworks = *std::move(frameworks);
-  question.show = static_cast<std::size_t>(options.show);
-  question.links = {options.gpus_per_node, options.network_gbps};
-  question.allocator = *allocator;
+  Result<search::Question> question = search::question_about(options.framework, options.request.alloc_conf);
+  if (!question) return question;
+  question->gpus = options.gpus;
+  question->global_batch = options.global_batch;
+  question->show = static_cast<std::size_t>(options.show);
+  question->links = {options.gpus_per_node, options.network_gbps};
   return question;
 }
 

@@ -275,21 +275,16 @@ struct PlanArguments {
   std::string framework;
   std::optional<std::int64_t> gpus_per_node;
   std::optional<double> network_gbps;
-  std::int64_t show = 1;
+  std::int64_t show = 1;  ///< from 1, which Python has checked
 };
 
 Result<search::Question> question_of(const PlanArguments& arguments, const JobRequest& request) {
-  auto frameworks = search::frameworks_of(arguments.framework);
-  if (!frameworks) return frameworks.error();
-  const auto allocator = device::parse_allocator_options(request.alloc_conf);
-  if (!allocator) return allocator.error();
-  search::Question question;
-  question.gpus = arguments.gpus;
-  question.global_batch = arguments.global_batch;
-  question.frameworks = *std::move(frameworks);
-  question.show = static_cast<std::size_t>(arguments.show);
-  question.links = {arguments.gpus_per_node, arguments.network_gbps};
-  question.allocator = *allocator;
+  Result<search::Question> question = search::question_about(arguments.framework, request.alloc_conf);
+  if (!question) return question;
+  question->gpus = arguments.gpus;
+  question->global_batch = arguments.global_batch;
+  question->show = static_cast<std::size_t>(arguments.show);
+  question->links = {arguments.gpus_per_node, arguments.network_gbps};
   return question;
 }
 

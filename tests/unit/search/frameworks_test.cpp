@@ -34,5 +34,15 @@ TEST(Frameworks, AreFoundByNameOrAllTogether) {
                     "choose one of fsdp2, megatron, deepspeed, fsdp1, any"));
 }
 
+TEST(Frameworks, AQuestionNamesFrameworksAndTheAllocator) {
+  const auto asked = question_about("megatron", "max_split_size_mb:64");
+  ASSERT_TRUE(succeeds(asked));
+  ASSERT_EQ(asked->frameworks.size(), 1U);
+  EXPECT_EQ(asked->frameworks.front()->name, "megatron");
+  EXPECT_EQ(asked->allocator, *device::parse_allocator_options("max_split_size_mb:64"));
+  EXPECT_FALSE(question_about("horovod", ""));
+  EXPECT_FALSE(question_about("any", "max_split_size_mb:small"));
+}
+
 }  // namespace
 }  // namespace gpumem::search

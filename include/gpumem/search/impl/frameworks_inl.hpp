@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 
 #include "gpumem/search/accelerate.hpp"
 #include "gpumem/search/deepspeed.hpp"
@@ -28,6 +29,17 @@ GPUMEM_INLINE core::Result<std::vector<const Framework*>> frameworks_of(std::str
   return core::Error{core::ErrorCode::invalid_argument,
                      "there is no framework " + core::quoted(name) + "; choose one of " + names + "any",
                      {}};
+}
+
+GPUMEM_INLINE core::Result<Question> question_about(std::string_view framework, std::string_view alloc_conf) {
+  auto frameworks = frameworks_of(framework);
+  if (!frameworks) return frameworks.error();
+  const auto allocator = device::parse_allocator_options(alloc_conf);
+  if (!allocator) return allocator.error();
+  Question question;
+  question.frameworks = *std::move(frameworks);
+  question.allocator = *allocator;
+  return question;
 }
 
 }  // namespace gpumem::search
