@@ -65,9 +65,6 @@ core::Result<Job> job_of(const PlaceOptions& options) {
     job.rad = *std::move(rad);
   } else {
     job.request.summary = options.job;
-    if (job.request.training.batch_size == 0 && options.request.estimator != kNoEstimator) {
-      return wrong_usage("a summary has no batch size: give it with --batch");
-    }
   }
   if (job.policy.empty()) job.policy = "magm";
   return job;
@@ -90,7 +87,7 @@ core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& se
     JobRequest on_gpu = job.request;
     on_gpu.gpu = kind;
     auto estimated_job = estimated_jobs.estimate(on_gpu);
-    if (!estimated_job) return estimated_job.error();
+    if (!estimated_job) return without_estimate(estimated_job.error(), on_gpu);
     if (estimated_job->answers.size() > 1) return wrong_usage("place takes one estimator, not all of them");
     const auto& estimate = estimated_job->answers.front().estimate;
     if (!estimate) return estimate.error();

@@ -45,6 +45,11 @@ std::vector<std::string> kinds_of(const place::Server& server, const std::string
   return kinds;
 }
 
+core::Error without_estimate(const core::Error& error, const JobRequest& request) {
+  const bool unsaid = request.training.batch_size == 0 && error.code == ErrorCode::invalid_argument;
+  return unsaid ? wrong_usage("a summary has no batch size: give it with --batch") : error;
+}
+
 core::Result<std::optional<double>> told_smact(const std::string& text) {
   if (text == "none" || text == kEstimateSmact) return std::optional<double>();
   const auto share = share_from(text, "smact", "a share from 0 to 1, estimate, or none");

@@ -26,6 +26,9 @@ struct RadOptions {
 /// The profiles that the server names, each once, in its order; `untold` is that of GPUs that name none.
 [[nodiscard]] std::vector<std::string> kinds_of(const place::Server& server, const std::string& untold);
 
+/// What is said of a job that has no estimate: wrong usage, where nobody has said the batch size of a summary.
+[[nodiscard]] core::Error without_estimate(const core::Error& error, const JobRequest& request);
+
 /// In place of a share after --smact.
 inline constexpr const char* kEstimateSmact = "estimate";
 /// The share that was told; nothing: none was, or it is to be estimated. Errors: invalid_argument.

@@ -59,11 +59,7 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
     JobRequest request = options.request;
     request.gpu = kind;
     const auto estimated_job = estimated_jobs.estimate(request);
-    const bool unsaid = !estimated_job && request.training.batch_size == 0;
-    if (unsaid && estimated_job.error().code == ErrorCode::invalid_argument) {
-      return wrong_usage("a summary has no batch size: give it with --batch");
-    }
-    if (!estimated_job) return estimated_job.error();
+    if (!estimated_job) return without_estimate(estimated_job.error(), request);
     if (estimated_job->answers.size() > 1) return wrong_usage("run takes one estimator, not all of them");
     const auto& estimate = estimated_job->answers.front().estimate;
     if (!estimate) return estimate.error();

@@ -56,5 +56,25 @@ TEST(CliRecording, EstimatorsOfLayersRefuseIt) {
   EXPECT_NE(horus.err.find("recorded step"), std::string::npos) << horus.err;
 }
 
+TEST(CliRecording, IsPlacedAtTheBatchThatWasRecorded) {
+  const std::string server = " --server tests/golden/cli/place/server.json --json";
+  const Outcome placed = run("place tests/golden/recordings/gpt.json.gz" + server);
+  const Outcome asked = run("place tests/golden/recordings/gpt.json.gz --batch 4" + server);
+  EXPECT_EQ(placed.exit, 0) << placed.err;
+  const auto expected = [](const Outcome& outcome) {
+    return nlohmann::json::parse(outcome.out)["estimates"][0]["expected_bytes"].get<std::int64_t>();
+  };
+  EXPECT_EQ(expected(placed), expected(asked));
+  const Outcome summary = run("place models/summaries/vgg16.torchsummary.txt" + server);
+  EXPECT_EQ(summary.exit, 2);
+  EXPECT_NE(summary.err.find("give it with --batch"), std::string::npos) << summary.err;
+}
+
+TEST(CliRecording, OneLayoutCannotBePlanned) {
+  const Outcome plan = run("plan tests/golden/recordings/gpt.json.gz --gpu h100-80gb --global-batch 8");
+  EXPECT_EQ(plan.exit, 2);
+  EXPECT_NE(plan.err.find("is a recording of one layout"), std::string::npos) << plan.err;
+}
+
 }  // namespace
 }  // namespace gpumem

@@ -77,9 +77,9 @@ inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 24;
 }
 
 /// The job's batch size, accumulation, checkpointing and layout, except ZeRO's buckets, are not looked at. Errors:
-/// invalid_argument for a number that is none, for frameworks of which none trains such a model, and for a model that
-/// says how many blocks the first or the last pipeline stage has; those of connecting, of utilisation::peaks_of() and
-/// of links_of(); deadline_exceeded. That nothing fits is not an error.
+/// invalid_argument for a number that is none, for frameworks of which none trains such a model, for a model that says
+/// how many blocks the first or the last pipeline stage has, and for a recording; those of connecting, of
+/// utilisation::peaks_of() and of links_of(); deadline_exceeded. That nothing fits is not an error.
 [[nodiscard]] core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,
                                                     const Question& question);
 

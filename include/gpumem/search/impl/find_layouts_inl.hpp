@@ -30,6 +30,14 @@ GPUMEM_INLINE core::Error stages_given(std::string_view file) {
           {std::string(file), 0, {}}};
 }
 
+GPUMEM_INLINE core::Error recorded(std::string_view file) {
+  return {
+      core::ErrorCode::invalid_argument,
+      "is a recording of one layout, and a plan compares layouts; give it a config.json, or another summary with the "
+      "model's layers",
+      {std::string(file), 0, {}}};
+}
+
 /// Layouts that differ only in the size of their micro-batches, and run alike: each has as many passes that differ in
 /// memory, so that a larger micro-batch takes more at every moment of the step.
 struct Runs {
@@ -226,6 +234,7 @@ GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& jo
     return detail::refused("--gpus counts from 1 to " + std::to_string(kMostGpus));
   }
   if (question.frameworks.empty()) return detail::refused("no framework is named");
+  if (job.graph != nullptr && job.graph->recording() != nullptr) return detail::recorded(job.graph->file());
   const core::Result<Question> asked = detail::of_model(question, job);
   if (!asked) return asked.error();
   const core::Result<Links> links = links_of(gpu, question.links);
