@@ -65,6 +65,13 @@ std::size_t help_width() {
   return std::clamp(terminal_of(STDOUT_FILENO).width, kNarrowest, kWidest);
 }
 
+/// CLI11 knows nothing of what follows "--".
+std::string HelpText::make_usage(const CLI::App* app, std::string name) const {
+  std::string usage = Formatter::make_usage(app, std::move(name));
+  if (app->get_name() == "run") usage.insert(usage.find_last_not_of('\n') + 1, " -- COMMAND [ARGUMENTS]");
+  return usage;
+}
+
 std::string HelpText::make_option(const CLI::Option* option, bool is_positional) const {
   std::string name = make_option_name(option, is_positional);
   const bool switches = option->get_type_size() == 0;

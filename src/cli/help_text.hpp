@@ -14,6 +14,7 @@ class HelpText : public CLI::Formatter {
   explicit HelpText(std::size_t width) : width_(width) { label("SUBCOMMAND", "COMMAND"); }
 
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
+  std::string make_usage(const CLI::App* app, std::string name) const override;
   std::string make_option(const CLI::Option* option, bool is_positional) const override;
   std::string make_subcommand(const CLI::App* command) const override;
 

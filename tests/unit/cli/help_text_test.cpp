@@ -54,6 +54,12 @@ TEST(HelpText, NamesTheDefaultAndWhatIsRequired) {
   EXPECT_NE(app.help().find("the file (required)"), std::string::npos);
 }
 
+TEST(HelpText, UsageOfRunNamesTheCommand) {
+  CLI::App app("", "run");
+  app.formatter(std::make_shared<HelpText>(kWidth));
+  EXPECT_NE(app.help().find("Usage: run [OPTIONS] -- COMMAND [ARGUMENTS]\n"), std::string::npos) << app.help();
+}
+
 TEST(HelpText, ANameThatIsTooLongStandsOnALineOfItsOwn) {
   EXPECT_EQ(help_entry("--short", "text", kWidth), "  --short                   text\n");
   EXPECT_EQ(help_entry("--quite-a-long-name-of-an-option", "text", kWidth),
