@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # How long gpumem-webhook takes to answer at a steady rate: bench/webhook.sh [PROGRAM [SECONDS [TLS]]]. 50 connections
 # that each wait 50 to 150 ms between an answer and the next request ask about 500 times a second for the pod of
-# examples/kubernetes (ResNet-50 at batch 32, its summary known already). Prints wrk's latencies and the processor time
+# examples/kubernetes (ResNet-50 at batch 32, its summary known already). Prints wrk's latencies and the CPU time
 # that the webhook took. Run it on a machine that does nothing else; wrk shares its cores. Needs wrk (Debian: wrk), for
 # TLS also openssl.
 set -euo pipefail
@@ -53,4 +53,4 @@ before=$(processor_ms)
 wrk -t 1 -c 50 -d "$seconds" -s "$folder/review.lua" "$url" | tee "$folder/wrk" | tail -n 1
 requests=$(sed -n 's/^ *\([0-9]*\) requests in .*/\1/p' "$folder/wrk")
 awk -v after="$(processor_ms)" -v before="$before" -v requests="$requests" \
-  'BEGIN {printf "the webhook took %.2f ms of processor time a request\n", (after - before) / requests}'
+  'BEGIN {printf "the webhook took %.2f ms of CPU time a request\n", (after - before) / requests}'

@@ -116,7 +116,7 @@ def foot(runs):
         those = [run for run in runs if run.expected is not None and (run.gpus > 1) == several]
         covered = 100 * sum(run.measured <= run.upper for run in those) / len(those)
         ratio = statistics.mean(run.upper / run.measured for run in those)
-        said.append(f"{covered:.1f} % of the runs on {'several GPUs' if several else 'one GPU'} at {ratio:.2f} times the measured on average")
+        said.append(f"{covered:.1f} % of the runs on {'several GPUs' if several else 'one GPU'} at {ratio:.2f} times the measured value on average")
     return f"\n`upper` covers {said[0]}, and {said[1]}.\n"
 
 

@@ -111,7 +111,7 @@ std::string beyond_the_error(const SetVerdicts& verdicts, const Verdict& replay)
                      count(accuracy.false_alarms) + (accuracy.false_alarms == 1 ? " false alarm" : " false alarms") +
                      " in " + count(accuracy.fitted));
   }
-  if (replay.ranged) append(text, "`upper` covers " + covers(accuracy) + " times the measured on average");
+  if (replay.ranged) append(text, "`upper` covers " + covers(accuracy) + " times the measured value on average");
   const std::string said = others(verdicts);
   if (!said.empty()) append(text, said);
   return text;
@@ -284,7 +284,7 @@ ReadmeRow seen_row(const SetVerdicts* verdicts, std::string_view estimator, cons
 ReadmeTable corrected_table(const std::vector<SetVerdicts>& all, std::span<const ml::ModelConfig> models) {
   ReadmeTable table = {"corrected",
                        row({"", "mean error", "median", "right class of 8,000 MiB",
-                            "`upper` covers, at how many times the measured (mean)"}) +
+                            "`upper` covers, and the mean of `upper` / measured"}) +
                            rule(5, 1),
                        {},
                        true};

@@ -5,7 +5,7 @@
 
 On one made-up GPU. First, one job after another in the queue: from the end of what the first one runs to the beginning of
 what the second one runs. Then the same where the first one is not a job of the queue. Then many waiters after one job for
---seconds: the processor time of the head of the queue and of all others.
+--seconds: the CPU time of the head of the queue and of all others.
 """
 import argparse
 import json
@@ -85,7 +85,7 @@ def main():
         before = [processor_seconds(waiter.pid) for waiter in waiters]
         time.sleep(options.seconds)
         used = [processor_seconds(waiter.pid) - start for waiter, start in zip(waiters, before)]
-        print(f"in {options.seconds:.0f} s the head of the queue takes {1000 * used[0]:.0f} ms of processor time, the other "
+        print(f"in {options.seconds:.0f} s the head of the queue takes {1000 * used[0]:.0f} ms of CPU time, the other "
               f"{len(used) - 1} waiters {1000 * sum(used[1:]):.0f} ms together")
         for process in [*waiters, holder]:
             process.terminate()

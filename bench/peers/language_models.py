@@ -8,7 +8,7 @@ is, and what it has no term for: such a run it does not answer. A formula and gp
 answer, each held to the run's own figure (allocated, reserved or device).
 
   error   |estimate / measured - 1|: median, and the share within which 90 % lie; how many estimates are too low
-  time    processor time of a process from start to end that answers one run ("formulas.py NAME ONE.csv", "gpumem
+  time    CPU time of a process from start to end that answers one run ("formulas.py NAME ONE.csv", "gpumem
           evaluate ONE.csv"): median of --rounds rounds, in turn, over --times runs spread over the table; and of a
           formula called again in a process that is up
 
@@ -155,7 +155,7 @@ def table_of(runs, answers, ours, times, warm):
     for name, theirs in answers.items():
         for row, (kind, (left, right)) in enumerate(errors_by_kind(runs, theirs, ours).items()):
             title = f"{TITLES[name]}, {kind}" if kind != "all" else TITLES[name]
-            took = f"{seconds(times[name])} (again {seconds(warm[name])}), {seconds(times['gpumem'])}" if row == 0 else ""
+            took = f"{seconds(times[name])} (warm {seconds(warm[name])}), {seconds(times['gpumem'])}" if row == 0 else ""
             text += f"| {title} | {len(left.signed)} | {left} | {right} | {took} |\n"
     return text
 

@@ -10,7 +10,7 @@ GPUMemNet's published networks in PyTorch (--checkpoints: the folder with its si
 same shapes with made-up weights, which tell times alone), DeepSpeed's and Accelerate's published formulas (the packages
 where they can be imported, else restated from their source). A peer that cannot be run is named, with the reason.
 
-What is measured, everything on one thread, in processor time, so that what else the machine does counts little (wall time
+What is measured, everything on one thread, in CPU time, so that what else the machine does counts little (wall time
 would favour gpumem on a busy machine: what takes milliseconds is not interrupted, what takes seconds is):
   cold     a process from its start to its end that answers one job; gpumem's is "gpumem estimate"
   warm     one more answer of a process that is up and has answered before, from the line that asks to the line that

@@ -1,4 +1,4 @@
-"""Processes that answer line by line: their processor time and their memory."""
+"""Processes that answer line by line: their CPU time and their memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Server:
         )  # fmt: skip
 
     def ask(self, line):
-        """(the answer, seconds of processor time)"""
+        """(the answer, seconds of CPU time)"""
         before = self.processor_time()
         try:
             self.process.stdin.write(line + "\n")
@@ -47,7 +47,7 @@ class Server:
         return None
 
     def stop(self):
-        """Its processor time from start to end, in seconds."""
+        """Its CPU time from start to end, in seconds."""
         self.process.stdin.close()
         seconds = wait_for(self.process)
         self.process.stdout.close()
@@ -55,7 +55,7 @@ class Server:
 
 
 def wait_for(process):
-    """The processor time of a process when it has ended, in seconds."""
+    """The CPU time of a process when it has ended, in seconds."""
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     return usage.ru_utime + usage.ru_stime

@@ -119,7 +119,7 @@ def machine(python):
         [python, "-c", "import platform, torch; print('Python', platform.python_version() + ', PyTorch', torch.__version__)"],
         capture_output=True, text=True, check=False,
     ).stdout.strip()  # fmt: skip
-    return f"{len(cpu)} cores, {cpu[0] if cpu else 'unknown'}; {versions or 'no PyTorch'}; one thread each, processor time"
+    return f"{len(cpu)} cores, {cpu[0] if cpu else 'unknown'}; {versions or 'no PyTorch'}; one thread each, CPU time"
 
 
 def notes(how):
@@ -127,7 +127,7 @@ def notes(how):
     made_up = [TITLES[name] for name, way in how.items() if way == "made-up weights"]
     text = ""
     if restated:
-        text += f"Restated from their source, because the packages are not installed: {', '.join(restated)}.\n"
+        text += f"Reimplemented from their source, because the packages are not installed: {', '.join(restated)}.\n"
     if made_up:
         text += f"With made-up weights, so that they tell times alone: {', '.join(made_up)}.\n"
     return text

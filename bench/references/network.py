@@ -5,7 +5,7 @@
   network.py --check                computes it again; exits 1 where it differs by more than 1e-9
   network.py --time GPUMEM_BENCH    times PyTorch on one thread, runs GPUMEM_BENCH (build/bench/bench/gpumem_bench) in
                                     between, and prints both with their ratio; medians of
-                                    processor time
+                                    CPU time
 
 Weights and inputs come from Knuth's MMIX generator (tests/support/networks.hpp has the same), seeded by the number of
 the case, so that the file holds outputs only. They are float32 figures; PyTorch computes the golden outputs in float64,
@@ -262,7 +262,7 @@ def check(cases):
 
 
 def median_seconds(call, seconds=1.0):
-    """Of processor time, as Google Benchmark has it: other programs do not count."""
+    """Of CPU time, as Google Benchmark has it: other programs do not count."""
     call()
     times = []
     end = time.process_time() + seconds
@@ -306,7 +306,7 @@ def compare(program):
     before = pytorch_times()
     ours = gpumem_times(program)
     after = pytorch_times()
-    print(f"PyTorch {torch.__version__}, one thread; microseconds of processor time a job, medians\n")
+    print(f"PyTorch {torch.__version__}, one thread; microseconds of CPU time a job, medians\n")
     print(f"{'':32}{'gpumem':>10}{'PyTorch':>12}{'ratio':>9}")
     for name, first in before.items():
         theirs = min(first, after[name])

@@ -6,7 +6,7 @@
 DIR holds timm's source; PROGRAM is the command line (build/dev/src/cli/gpumem). Every model is built without storage,
 exported and estimated at batch 32 (SGD with momentum, A100); where that fails, two steps of it are recorded at batch 8 and
 estimated there. The journal has one JSON line a model; models that it has are not tried again. It needs PyTorch 2.1 or later;
-a graph takes about 2 s of processor time, a recording 2 to 30 s.
+a graph takes about 2 s of CPU time, a recording 2 to 30 s.
 """
 
 from __future__ import annotations

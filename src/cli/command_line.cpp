@@ -104,7 +104,7 @@ void add_fit(CLI::App& command, FitOptions& options) {
       ->transform(whole_number());
   name_estimators(command, Estimators::one);
   command.add_flag("--json", options.json, "print one JSON object");
-  command.footer("Exit code 4 if not even one sample, or one token of each, fits.");
+  command.footer("Exit code 4 if not even batch 1 fits, or with --batch, not even one token per sample.");
 }
 
 void add_advise(CLI::App& command, AdviseOptions& options) {
@@ -131,18 +131,18 @@ void add_plan(CLI::App& command, PlanOptions& options) {
   command
       .add_option("--gpus", options.gpus, "how many GPUs; default: the smallest of 1, 2, 4, ... on which a layout fits")
       ->transform(whole_number());
-  command.add_option("--global-batch", options.global_batch, "samples a step, on all GPUs together")
+  command.add_option("--global-batch", options.global_batch, "samples per step, on all GPUs together")
       ->required()
       ->transform(whole_number());
   command.add_option("--framework", options.framework, framework_names())->capture_default_str();
   command.add_option("--gpus-per-node", options.gpus_per_node, "GPUs in a node; default: from the GPU's profile, or 8")
       ->transform(whole_number());
   command.add_option("--network-gbps", options.network_gbps,
-                     "network speed of one GPU, in 10^9 bits a second; default: from the GPU's profile, or 100");
+                     "network speed of one GPU, in Gbit/s; default: from the GPU's profile, or 100");
   command.add_option("--show", options.show, "how many layouts to print")
       ->transform(whole_number())
       ->capture_default_str();
-  command.add_option("--settings", options.settings, "for how many layouts to print the framework's settings")
+  command.add_option("--settings", options.settings, "print the framework's settings for this many layouts")
       ->transform(whole_number())
       ->capture_default_str();
   command.add_flag("--json", options.json, "print one JSON object");
@@ -212,7 +212,7 @@ void add_evaluate(CLI::App& command, EvaluateOptions& options) {
   command.footer(
       "A table: summary,batch_size,input,seq_length,optimizer,precision,gpu,measured_mib with one run a row, the\n"
       "summary's path relative to the table. Also read: GPUMemNet's and xMem's published tables, and\n"
-      "tables of language models: name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column an option.");
+      "tables of language models: name,config,gpu,batch_size,seq_length,figure,measured_mib, and a column per option.");
 }
 
 void add_utilisation(CLI::App& command, UtilisationOptions& options) {
@@ -222,7 +222,7 @@ void add_utilisation(CLI::App& command, UtilisationOptions& options) {
   command.footer(
       "Figures are shares of this GPU. SMACT, SMOCC, GRACT, FP32A: DCGM's profiling counters; GPU-Util: "
       "nvidia-smi's.\n"
-      "The host matters too: a slow data loader leaves a GPU idle. The estimates assume an average one.");
+      "The host matters too: a slow data loader leaves a GPU idle. The estimates assume an average host.");
 }
 
 void add_calibrate(CLI::App& command, CalibrateOptions& options) {
@@ -235,16 +235,16 @@ void add_calibrate(CLI::App& command, CalibrateOptions& options) {
 }
 
 void add_model_show(CLI::App& command, ModelShowOptions& options) {
-  command.add_option("folder", options.folder, "the model's folder")->required();
+  command.add_option("folder", options.folder, "a built-in model's name, or a folder")->required();
   command.add_flag("--json", options.json, "print its config");
 }
 
 void add_model_verify(CLI::App& command, ModelVerifyOptions& options) {
-  command.add_option("folders", options.folders, "the models' folders")->required();
+  command.add_option("folders", options.folders, "built-in models' names, or folders")->required();
 }
 
 void add_model_run(CLI::App& command, ModelRunOptions& options) {
-  command.add_option("folder", options.folder, "the model's folder")->required();
+  command.add_option("folder", options.folder, "a built-in model's name, or a folder")->required();
   command.add_option("inputs", options.file, "the file with the inputs; - is standard input")->capture_default_str();
   command.footer(
       "An input: {\"features\": [25557032, 32], \"sequence\": [[1, 0], [0, 1]]}, the sequence only for a model that\n"
@@ -259,16 +259,16 @@ void add_model_import(CLI::App& command, ModelImportOptions& options) {
 }
 
 void add_replay_trace(CLI::App& command, ReplayTraceOptions& options) {
-  command.add_option("trace", options.trace, "the recording, as JSON; - is standard input")->required();
+  command.add_option("trace", options.trace, "the trace, as JSON; - is standard input")->required();
   command.add_option("--gpu", options.gpu,
                      "check whether it fits on this GPU: a name from 'gpumem gpus', or a profile");
   command.add_option("--alloc-conf", options.allocator,
                      "the value of PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...");
-  command.add_option("--device", options.device, "which GPU of the recording; default: the first one in it")
+  command.add_option("--device", options.device, "which GPU of the trace; default: the first one in it")
       ->transform(whole_number());
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
-      "A recording is torch.cuda.memory._snapshot() written with json.dump, or the chrome trace of torch.profiler\n"
+      "A trace is torch.cuda.memory._snapshot() written with json.dump, or the chrome trace of torch.profiler\n"
       "with profile_memory=True, from a GPU or a CPU; examples/pytorch/record_trace.py makes one.");
 }
 
@@ -276,7 +276,7 @@ void add_completion(CLI::App& command, CompletionOptions& options) {
   command.add_option("shell", options.shell, "bash, zsh or fish")->required();
   command.add_option("-o,--out", options.out, "write it to this file");
   command.footer(
-      "An installed gpumem has these files where the shells look for them. Without, for one shell:\n"
+      "Installing gpumem puts these files where the shells look for them. Without installing, for one shell:\n"
       "  source <(gpumem completion bash)\n"
       "  source <(gpumem completion zsh)\n"
       "  gpumem completion fish | source");
@@ -286,7 +286,7 @@ void add_man(CLI::App& command, ManOptions& options) {
   command.add_option("command", options.command, "the command; default: gpumem itself");
   command.add_option("-o,--out", options.out, "write the page of every command to this folder");
   command.footer(
-      "An installed gpumem has these pages: man gpumem-estimate. Without:\n"
+      "Installing gpumem adds these pages: man gpumem-estimate. Without installing:\n"
       "  gpumem man estimate | man -l -");
 }
 
@@ -384,22 +384,23 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
       command("request", kPlace, "what to ask a scheduler for, in its own units", add_request, run_request),
       command("timeline", kAsk, "a page that shows the memory of a training run, event by event", add_timeline,
               run_timeline),
-      command("batch", kAsk, "many jobs: one JSON job a line in, one estimate a line out", add_batch, run_batch),
+      command("batch", kAsk, "many jobs: one JSON job per line in, one estimate per line out", add_batch, run_batch),
       command("evaluate", kCheck, "compare estimates with a table of measured runs", add_evaluate, run_evaluate_asked),
       command("utilisation", kAsk, "how busy one training job will keep a GPU", add_utilisation, run_utilisation),
       command("calibrate", kCheck, "make a GPU profile with the context that your own runs show", add_calibrate,
               run_calibrate),
       command("gpus", kKnow, "the GPUs that gpumem knows", add_gpus, run_gpus),
       model_command(words),
-      command("place", kPlace, "which GPUs of a server a job should run on, or why none now", add_place, run_place),
+      command("place", kPlace, "which GPUs of a server a job should run on, or why it has to wait", add_place,
+              run_place),
       command("server", kPlace, "the GPUs of this machine and their jobs", add_server, run_server),
       run_command(theirs),
       command("queue", kPlace, "who waits for this machine's GPUs, and what runs where", add_queue, run_queue),
       command("cancel", kPlace, "take a job out of the queue, or end it", add_cancel, run_cancel),
-      command("replay-trace", kCheck, "replay a recorded run through PyTorch's caching allocator", add_replay_trace,
+      command("replay-trace", kCheck, "replay a recorded run through a model of PyTorch's allocator", add_replay_trace,
               run_replay_trace),
       command("simulate", kPlace, "simulate a placement policy on a trace of jobs", add_simulate, run_simulate),
-      command("completion", kKnow, "a script that completes gpumem's words in a shell", add_completion, run_completion),
+      command("completion", kKnow, "a completion script for bash, zsh or fish", add_completion, run_completion),
       command("man", kKnow, "the manual page of a command, as roff", add_man, run_man),
   };
 }

@@ -182,7 +182,7 @@ struct SimulateOptions {
   std::string estimator = "none";           ///< none, true, a column of the trace, or an estimator of ours
   std::string margin = "2GiB";              ///< beyond the estimate: bytes, a factor ("1.15x") or "upper"
   std::string sharing = "mps";              ///< or streams
-  std::string recovery = "exclusive";       ///< or growing
+  std::string recovery = "exclusive";       ///< or grow
   std::string smact_cap;                    ///< a share, or "none"; empty: CARMA's
   std::string free_floor;                   ///< bytes; empty: CARMA's
   std::string missing_duration = "median";  ///< or skip, or seconds

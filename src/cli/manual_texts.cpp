@@ -17,14 +17,14 @@ constexpr ManualText kTexts[] = {
      .examples = {"gpumem estimate resnet50.txt --batch 32 --gpu a100-40gb", "gpumem fit resnet50.txt --gpu t4-16gb",
                   "gpumem plan config.json --gpu h100-80gb --seq 8192 --global-batch 512"}},
     {.command = "estimate",
-     .description = "Prints what a training job is expected to take on a GPU, a range, whether it fits, and what the "
-                    "memory is made "
-                    "of.\n\n"
-                    "allocated is what the live tensors take at the peak, reserved what PyTorch's allocator holds "
-                    "for them, and device "
-                    "what nvidia-smi shows: reserved and the CUDA context. In a terminal the range is drawn against "
-                    "the memory of the "
-                    "GPU.",
+     .description =
+         "Prints what a training job is expected to take on a GPU, a range, whether it fits, and what the "
+         "memory is made "
+         "of.\n\n"
+         "allocated is what the live tensors take at the peak. reserved is what PyTorch's allocator holds. "
+         "device is what nvidia-smi shows: reserved plus the CUDA context. In a terminal the range is drawn against "
+         "the memory of the "
+         "GPU.",
      .examples = {"gpumem estimate resnet50.txt --batch 32 --gpu a100-40gb",
                   "gpumem estimate config.json --batch 4 --seq 2048 --precision bf16-mixed --optimizer adamw",
                   "gpumem estimate --trainer axolotl.yaml"},
@@ -37,8 +37,8 @@ constexpr ManualText kTexts[] = {
      .see_also = {"estimate", "advise"}},
     {.command = "advise",
      .description =
-         "Tells what single changes of a job would save, in the order of what they cost the training. Where none "
-         "is enough, it adds the cheapest ones up until the job fits.",
+         "Shows how much memory each single change to a job would save, the cheapest for the training first. If none "
+         "is enough, it combines the cheapest ones until the job fits.",
      .examples = {"gpumem advise resnet50.txt --batch 512 --gpu a100-40gb"},
      .see_also = {"estimate", "fit"}},
     {.command = "plan",
@@ -107,15 +107,14 @@ constexpr ManualText kTexts[] = {
      .see_also = {"model"}},
     {.command = "place",
      .description =
-         "Estimates a job, looks at a server, and says which of its GPUs the job should run on, or why on none "
-         "now. In a terminal each GPU's memory is drawn.",
+         "Estimates a job, looks at a server, and says which of its GPUs the job should run on, or why it has "
+         "to wait. In a terminal each GPU's memory is drawn.",
      .examples = {"gpumem place vgg16.txt --batch 64 --server server.json --policy magm",
                   "gpumem place vgg16.txt --batch 64 --server live"},
      .see_also = {"server", "run", "simulate"}},
     {.command = "server",
-     .description =
-         "Looks at the GPUs of this machine: memory, SM activity and the processes there. A pipe gets the JSON "
-         "that place reads, a terminal a table.",
+     .description = "Looks at the GPUs of this machine: memory, SM activity and the processes there. In a terminal it "
+                    "prints a table, otherwise the JSON that place reads.",
      .examples = {"gpumem server --json", "gpumem server --watch"},
      .see_also = {"place", "run"}},
     {.command = "run",
@@ -133,7 +132,7 @@ constexpr ManualText kTexts[] = {
      .see_also = {"run", "queue"}},
     {.command = "replay-trace",
      .description =
-         "Replays the memory events of a recorded run through a copy of PyTorch's caching allocator, and prints "
+         "Replays the memory events of a recorded run through a model of PyTorch's caching allocator, and prints "
          "the peaks.",
      .examples = {"gpumem replay-trace snapshot.json --gpu t4-16gb"},
      .see_also = {"estimate"}},

@@ -76,7 +76,7 @@ constexpr ValuesRow kRows[] = {
      }},
     {"simulate", "--recovery", Paths::none,
      [] {
-       return Words{"exclusive", "growing"};
+       return Words{"exclusive", "grow"};
      }},
     {"run", "--recovery", Paths::none,
      [] {

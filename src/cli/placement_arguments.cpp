@@ -41,7 +41,9 @@ void add_place(CLI::App& command, PlaceOptions& options) {
       ->required();
   command.add_option("--window", options.window, "how long a live server's SM activity is watched")
       ->capture_default_str();
-  command.add_option("--gpus", options.gpus, "GPUs, all or nothing; default: from the layout or the .rad file, or 1")
+  command
+      .add_option("--gpus", options.gpus,
+                  "how many GPUs (it gets all of them or waits); default: from the layout or the .rad file, or 1")
       ->transform(whole_number());
   command.add_flag("--exclusive", options.exclusive, "only idle GPUs");
   command.add_option("--turn", options.turn, "round-robin: the first GPU to try, counted from 0")
@@ -54,10 +56,11 @@ void add_place(CLI::App& command, PlaceOptions& options) {
   add_placement_options(command, options.placing);
   add_job_options(command, options.request);
   name_estimators(command, Estimators::one);
-  command.get_option("--batch")->description("the batch size; default: from the .rad file");
+  command.get_option("--batch")->description("the batch size; default: from the .rad file or the recording");
   command.add_flag("--json", options.json, "print one JSON object");
   command.footer(
-      "--estimator none places without an estimate; --gpu is the kind of GPUs without a profile in the server's file.\n"
+      "--estimator none places without an estimate; --gpu is the profile for GPUs that have none in the server's "
+      "file.\n"
       "A server: {\"format\": \"gpumem-server\", \"version\": 1, \"gpus\": [{\"id\": \"0\", \"profile\": "
       "\"a100-40gb\",\n"
       "\"used_mib\": 13312, \"smact\": 0.41, \"jobs\": [{\"id\": \"resnet50\", \"memory_mib\": 12288}]}]}\n"
@@ -67,13 +70,14 @@ void add_place(CLI::App& command, PlaceOptions& options) {
 void add_server(CLI::App& command, ServerOptions& options) {
   command.add_option("--window", options.window, "how long SM activity is watched, such as 60s or 500ms")
       ->capture_default_str();
-  CLI::Option* const watch = command.add_flag("--watch", options.watch, "print a line a second, for people");
+  CLI::Option* const watch = command.add_flag("--watch", options.watch, "print a line per second, for people");
   command.add_option("--lines", options.lines, "with --watch: stop after this many lines")
       ->transform(whole_number())
       ->needs(watch);
-  command.add_flag("--json", options.json, "print one JSON object, as without a terminal")->excludes(watch);
+  command.add_flag("--json", options.json, "print JSON in a terminal too")->excludes(watch);
   command.footer(
-      "Prints what 'gpumem place --server' reads; in a terminal a table, unless with --json. Needs NVIDIA's driver,\n"
+      "Prints a table in a terminal, otherwise (or with --json) the JSON that 'gpumem place --server' reads. Needs "
+      "NVIDIA's driver,\n"
       "or the library named in GPUMEM_NVML. SM activity is NVML's GPM figure on Hopper and later, otherwise\n"
       "nvidia-smi's utilisation: the share of time with any kernel, which is at least as high. \"smact_source\" says\n"
       "which.");
@@ -93,7 +97,10 @@ void add_simulate(CLI::App& command, SimulateOptions& options) {
                   "memory beyond the estimate: 2GiB, 1.15x, or upper (the estimate's upper bound)")
       ->capture_default_str();
   command.add_option("--sharing", options.sharing, "mps or streams")->capture_default_str();
-  command.add_option("--recovery", options.recovery, "exclusive or growing")->capture_default_str();
+  command
+      .add_option("--recovery", options.recovery,
+                  "when a job runs out of memory: exclusive (it runs again alone) or grow (it asks for more)")
+      ->capture_default_str();
   command.add_option(
       "--smact-cap", options.smact_cap,
       "no further job on a GPU with this SM activity, or none: no limit (default 0.8; round-robin: none)");

@@ -94,10 +94,10 @@ std::string layouts_table(const LayoutPlan& plan, const GpuProfile& gpu, const T
 std::string counts(const LayoutPlan& plan) {
   const std::int64_t fitting = static_cast<std::int64_t>(plan.layouts.size());
   const std::int64_t too_large = plan.candidates - plan.slower - fitting;
-  std::string text = core::with_separators(plan.candidates) + " layouts are possible: ";
+  std::string text = core::with_separators(plan.candidates) + " possible layouts: ";
   text += too_large == 0 ? "all of the fastest fit"
-                         : core::with_separators(too_large) + " that would be as fast or faster do not fit";
-  if (plan.slower > 0) text += ", " + core::with_separators(plan.slower) + " slower ones were not tried";
+                         : core::with_separators(too_large) + " are as fast or faster but do not fit";
+  if (plan.slower > 0) text += ", " + core::with_separators(plan.slower) + " are slower and were not tried";
   return text + "\n";
 }
 

@@ -18,7 +18,8 @@ void add_sources(CLI::App& command, RunOptions& options) {
   CLI::Option* const config = command.add_option("--config", summary, "or from this config.json, or a model's folder");
   CLI::Option* const recording = command.add_option("--recording", summary, "or from this recording of a step");
   CLI::Option* const rad = command.add_option("--rad", options.rad, "or from one of CARMA's job descriptions");
-  CLI::Option* const memory = command.add_option("--memory", options.memory, "or what you know that it takes: 12GiB");
+  CLI::Option* const memory =
+      command.add_option("--memory", options.memory, "or the memory that the job takes, if you know it: 12GiB");
   const std::vector<CLI::Option*> sources = {summaries, config, recording, rad, memory};
   for (CLI::Option* const source : sources) {
     for (CLI::Option* const other : sources) {
@@ -31,7 +32,9 @@ void add_sources(CLI::App& command, RunOptions& options) {
 
 void add_run(CLI::App& command, RunOptions& options) {
   add_sources(command, options);
-  command.add_option("--gpus", options.gpus, "GPUs, all or nothing; default: from the .rad file, or 1")
+  command
+      .add_option("--gpus", options.gpus,
+                  "how many GPUs (it gets all of them or waits); default: from the .rad file, or 1")
       ->transform(whole_number());
   command.add_flag("--exclusive", options.exclusive, "only idle GPUs, and no other job on them");
   command.add_option("--smact", options.smact, "its SM activity: estimate, a share from 0 to 1, or none")
@@ -53,10 +56,11 @@ void add_run(CLI::App& command, RunOptions& options) {
   add_queue_directory(command, options.directory);
   add_job_options(command, options.request);
   command.footer(
-      "gpumem run [OPTIONS] -- COMMAND [ARGUMENTS]: waits for its turn on the GPUs of this machine, and runs the\n"
-      "command there (CUDA_VISIBLE_DEVICES). Everybody's jobs share one queue, first come, first served; a job that\n"
-      "ran out of memory goes first. Without an estimate a job needs --free-floor of free memory. The exit code is\n"
-      "the command's, or 128 plus the number of the signal that ended it; 4 if no GPU could ever hold it.");
+      "Waits for its turn on the GPUs of this machine, and runs the command there (CUDA_VISIBLE_DEVICES). Everybody's\n"
+      "jobs share one queue, first come, first served; a job that ran out of memory goes first. Without an estimate a\n"
+      "job needs --free-floor of free memory. The exit code is the command's, or 128 plus the number of the signal "
+      "that\n"
+      "ended it; 4 if no GPU could ever hold it.");
 }
 
 void add_queue(CLI::App& command, QueueOptions& options) {

@@ -193,7 +193,7 @@ std::string need_of(const std::optional<MemoryEstimate>& estimate) {
 /// For a batch that does not fit although the GPU holds the expected figure: what it may need in addition.
 std::string need_of(const std::optional<MemoryEstimate>& estimate, const GpuProfile& gpu) {
   const bool may_not = estimate && estimate->ranged && estimate->expected <= gpu.capacity();
-  return need_of(estimate) + (may_not ? ", and may need " + core::to_string(estimate->upper) : std::string());
+  return need_of(estimate) + (may_not ? ", up to " + core::to_string(estimate->upper) : std::string());
 }
 
 }  // namespace

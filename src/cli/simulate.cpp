@@ -231,7 +231,7 @@ Result<place::RecoveryRule> recovery_of(const std::string& text) {
   place::RecoveryRule rule;
   if (text == "exclusive") rule.kind = place::RecoveryKind::exclusive;
   else if (text == "growing" || text == "grow") rule.kind = place::RecoveryKind::growing;
-  else return wrong_usage("--recovery is " + core::quoted(text) + "; write exclusive or growing");
+  else return wrong_usage("--recovery is " + core::quoted(text) + "; write exclusive or grow");
   return rule;
 }
 

@@ -27,7 +27,7 @@ struct SeenUse {
   bool alone = true;                         ///< nobody else was seen on its GPUs
   bool hidden = false;                       ///< the driver does not tell what processes use
   core::Bytes had;                           ///< what it could have at the end on the smallest of its GPUs
-  bool filled = false;                       ///< at the last look it had outgrown its promise on a GPU that was full
+  bool filled = false;                       ///< at this look it had outgrown its promise on a GPU that was full
 };
 
 struct JobEnd {

@@ -229,7 +229,7 @@ def main():
         size = os.path.getsize(os.path.join(site.queue, "journal"))
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     print(f"{arguments.jobs} jobs from {arguments.shells} shells in {seconds:.1f} s, {used.ru_utime + used.ru_stime:.1f} s of "
-          f"processor time; the journal has {size:,} bytes")
+          f"CPU time; the journal has {size:,} bytes")
     for name, count in sorted(site.counts.items()):
         print(f"  {count:6} {name}")
     for fault in site.faults[:20]:

@@ -298,7 +298,7 @@ const tests = {
     same(await page.value(`${el('plan-scroll')}.hidden`), false, 'another batch of the job leaves the layouts');
     const link = await page.value('location.href');
     await set(page, 'p-global_batch', '256', 'input');
-    same(await page.value(`${el('plan-scroll')}.hidden + ${el('plan-status')}.textContent`), 'trueWhat is asked has changed: search again.', 'of another search');
+    same(await page.value(`${el('plan-scroll')}.hidden + ${el('plan-status')}.textContent`), 'trueThe job has changed. Search again.', 'of another search');
     // While one runs: there is one at a time, and one of another job is ended.
     await hold(page, 'plan');
     await page.value(`${el('plan-go')}.click(); ${el('plan-go')}.click()`);
@@ -307,7 +307,7 @@ const tests = {
     same(await page.value('window.held.length'), 1, 'searches at once');
     await set(page, 'o-seq_length', '2048', 'input');
     await page.until(`${el('headline')}.textContent.includes('2,048 tokens') && ${READY}`);
-    same(await page.value(`${el('plan-scroll')}.hidden + ' ' + ${el('plan-stop')}.hidden + ' ' + ${el('plan-status')}.textContent`), 'true true What is asked has changed: search again.', 'of another job');
+    same(await page.value(`${el('plan-scroll')}.hidden + ' ' + ${el('plan-stop')}.hidden + ' ' + ${el('plan-status')}.textContent`), 'true true The job has changed. Search again.', 'of another job');
     await page.close();
     // By a link two questions come at once, and the model is still sent once.
     const other = await browser.open('about:blank');

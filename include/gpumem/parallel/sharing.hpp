@@ -62,7 +62,7 @@ struct Sharing {
 /// precision or offloading.
 [[nodiscard]] core::Result<Sharing> sharing_of(const model::TrainingJob& job);
 
-/// "cut: parameters over 8 ranks, ...", for people; empty for a job whose layout names no sharding.
+/// "sharded: parameters over 8 ranks, ...", for people; empty for a job whose layout names no sharding.
 [[nodiscard]] std::string sharing_text(const model::TrainingJob& job);
 
 }  // namespace gpumem::parallel

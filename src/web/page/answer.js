@@ -138,7 +138,7 @@ const showEstimate = (reply) => {
 const oneMore = ({one_more: next, capacity_bytes: capacity}) => {
   if (!next) return '';
   const need = `; one more would need ${size(next.expected_bytes)}`;
-  return next.expected_bytes <= capacity ? `${need} and may need ${size(next.upper_bytes)}` : need;
+  return next.expected_bytes <= capacity ? `${need}, up to ${size(next.upper_bytes)}` : need;
 };
 
 const showFit = (reply) => {
@@ -191,7 +191,7 @@ const showPlan = (reply) => {
   const tokens = layouts.length > 0 && layouts[0].tokens_per_second_per_gpu !== null;
   const head = make('thead');
   head.append(make('tr'));
-  for (const name of ['', 'Framework', 'Layout', 'Expected GiB', 'Upper GiB', 'Free GiB', 'Step s', tokens ? 'Tokens/s a GPU' : 'Samples/s']) {
+  for (const name of ['', 'Framework', 'Layout', 'Expected GiB', 'Upper GiB', 'Free GiB', 'Step s', tokens ? 'Tokens/s per GPU' : 'Samples/s']) {
     head.firstChild.append(make(name ? 'th' : 'td', name, name ? {scope: 'col'} : {}));
   }
   for (const cell of [...head.querySelectorAll('th')].slice(0, 2)) cell.className = 'layout';

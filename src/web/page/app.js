@@ -123,7 +123,7 @@ const run = async () => {
     } catch (error) {
       // A search that is stopped takes the engine with it: what else was asked is asked again.
       if (error.message === STOPPED) done = -1;
-      else shownFault({says: `The computation ended: ${error.message}. The command line may have the answer.`});
+      else shownFault({says: `The computation failed: ${error.message}. The command line may have the answer.`});
     }
   }
   busy = false;
@@ -144,7 +144,7 @@ const keepLayouts = () => {
   if (!searched || (searched.model === model && searched.text === JSON.stringify(searchOf()))) return;
   const {running} = searched;
   searched = null;
-  clearLayouts('What is asked has changed: search again.');
+  clearLayouts('The job has changed. Search again.');
   if (running) Engine.end(STOPPED);
 };
 const changed = () => {
@@ -252,7 +252,7 @@ const restore = async () => {
       setText(String(state.name || nameOf(state.text)), state.text);
       showModel(state.text);
     } else if (!state) setExample(first.id);
-    else at('model-note').textContent = `The link holds no model: paste ${state.name || 'it'} or choose its file.`;
+    else at('model-note').textContent = `This link has no model. Paste ${state.name || 'it'} or choose its file.`;
   }
   writeJob(state ? state.job : first.job);
   writePlan(state && state.plan ? state.plan : FIRST_PLAN);

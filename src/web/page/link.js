@@ -17,7 +17,7 @@ const linkOf = async (model, job, plan, planned) => {
     if (link.length <= LONGEST_LINK) return {link, note: ''};
     delete state.text;
   }
-  const note = `The model is too large for a link: the link holds the options alone. Send ${model.name} beside it.`;
+  const note = `The model is too large for a link, so the link has only the options. Send the file ${model.name} too.`;
   return {link: await packed(), note};
 };
 

@@ -88,8 +88,8 @@ TEST(Sharing, WhatIsNotModelledIsRefusedWithTheRule) {
 }
 
 TEST(Sharing, IsToldInWords) {
-  EXPECT_EQ(sharing_text(job_on(8, {Shardings::zero_2, 0})), "cut: gradients over 8 ranks, states over 8 ranks");
-  EXPECT_EQ(sharing_text(job_on(8, {Shardings::ddp, 0})), "nothing is cut");
+  EXPECT_EQ(sharing_text(job_on(8, {Shardings::zero_2, 0})), "sharded: gradients over 8 ranks, states over 8 ranks");
+  EXPECT_EQ(sharing_text(job_on(8, {Shardings::ddp, 0})), "nothing is sharded");
   EXPECT_EQ(sharing_text(job_on(1, {Shardings::none, 0})), "");
 }
 

@@ -124,13 +124,13 @@ inline constexpr std::array<Change, 12> kChanges = {{
     {"a library: Liger's head and loss in one, so that logits are never whole", fused_loss},
     {"time: the step waits for its batch", no_prefetch},
     {"time: an optimizer step of one tensor at a time", one_tensor_at_a_time, true},
-    {"time: smaller passes, so a GPU less busy; batch norms, if there are any, see fewer samples", more_passes},
-    {"digits: matrix products and convolutions in half precision; mostly faster", autocast},
+    {"time: the GPU is less busy in smaller passes; batch norms, if any, see fewer samples", more_passes},
+    {"precision: matrix products and convolutions run in half precision; mostly faster", autocast},
     {"time: every forward pass a second time, about a third more", checkpointing},
-    {"a library and digits: bitsandbytes' optimizer states of eight bits", eight_bit_states, true},
-    {"digits: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
-    {"what learns: only adapters (LoRA, by PEFT), the model is frozen", adapters},
-    {"what learns, and digits: adapters on a model of four bits (QLoRA, by bitsandbytes)", adapters_on_four_bits},
+    {"a library, and precision: 8-bit optimizer states (bitsandbytes)", eight_bit_states, true},
+    {"precision: weights and optimizer states in bfloat16, which lose small updates", all_in_bfloat16},
+    {"what is learned: only adapters (LoRA, by PEFT); the model is frozen", adapters},
+    {"what is learned, and precision: adapters on a 4-bit model (QLoRA, by bitsandbytes)", adapters_on_four_bits},
 }};
 
 /// A job that fits is better than one that does not, one that takes less better than one that takes more, and any

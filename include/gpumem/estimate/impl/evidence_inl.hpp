@@ -178,7 +178,7 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, const analysis::Pla
   if (more.expected.count() > 0) {
     assumed.push_back({"communicators", core::to_string(more.expected) + " for NCCL's buffers, not measured (" +
                                             core::to_string(more.lower) + " to " + core::to_string(more.upper) +
-                                            " were seen with one to several communicators)"});
+                                            " were seen with one or more communicators)"});
   }
   if (reentrant_fully_shard(job)) {
     assumed.push_back({"checkpointing",

@@ -172,7 +172,7 @@ GPUMEM_INLINE std::string rank_text(const model::Layout& layout) {
   const std::int64_t stage = stage_of_rank(layout);
   const bool named = layout.rank.kind == model::Ranks::one;
   const std::string rank = std::to_string(named ? layout.rank.count : (stage + 1) * a_stage - 1);
-  if (layout.pipeline_parallel == 1) return "rank " + rank + " of " + std::to_string(world) + ", which are alike";
+  if (layout.pipeline_parallel == 1) return "rank " + rank + " of " + std::to_string(world) + "; all ranks are alike";
   return "rank " + rank + " of " + std::to_string(world) + ": pipeline stage " + std::to_string(stage + 1) + " of " +
          std::to_string(layout.pipeline_parallel);
 }

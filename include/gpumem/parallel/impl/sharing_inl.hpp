@@ -78,7 +78,7 @@ GPUMEM_INLINE std::string sharing_text(const model::TrainingJob& job) {
   add("parameters", sharing->parameter_ranks);
   add("gradients", sharing->gradient_ranks);
   add("states", sharing->state_ranks);
-  return parts.empty() ? "nothing is cut" : "cut: " + parts;
+  return parts.empty() ? "nothing is sharded" : "sharded: " + parts;
 }
 
 }  // namespace gpumem::parallel
