@@ -37,11 +37,11 @@ install_or_leave_out() {  # PART PACKAGE...
   return 1
 }
 
-build_and_test() {  # PRESET
+build_and_test() {  # PRESET [ARGUMENT OF CTEST...]
   say "Building and testing: $1"
   configure "$1"
   cmake --build --preset "$1" --parallel "$jobs"
-  ctest --preset "$1" --parallel "$jobs"
+  ctest --preset "$1" --parallel "$jobs" "${@:2}"
 }
 
 install_missing "${core_packages[@]}" libgtest-dev pkg-config
@@ -120,5 +120,6 @@ if [ "$all" = yes ]; then
   PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme docs/accuracy.md --check
   build_and_test all
 else
-  build_and_test tests
+  # Those that take minutes, of parts whose packages may happen to be installed, are for --all.
+  build_and_test tests --label-exclude 'slurm|trainer|web'
 fi
