@@ -137,7 +137,7 @@ std::string zsh_command(const CommandRow& command) {
     const std::string place = argument.repeats ? "*" : std::to_string(&argument - command.arguments.data() + 1);
     text += " \\\n        " + in_quotes(place + ":" + argument.name() + ":" + zsh_action(argument.values));
   }
-  if (command.name == "run") text += " \\\n        '*::command:_gpumem_job'";
+  if (takes_command(command.name)) text += " \\\n        '*::command:_gpumem_job'";
   return text + "\n      ;;\n";
 }
 

@@ -68,7 +68,7 @@ std::size_t help_width() {
 /// CLI11 knows nothing of what follows "--".
 std::string HelpText::make_usage(const CLI::App* app, std::string name) const {
   std::string usage = Formatter::make_usage(app, std::move(name));
-  if (app->get_name() == "run") usage.insert(usage.find_last_not_of('\n') + 1, " -- COMMAND [ARGUMENTS]");
+  if (takes_command(app->get_name())) usage.insert(usage.find_last_not_of('\n') + 1, " -- COMMAND [ARGUMENTS]");
   return usage;
 }
 

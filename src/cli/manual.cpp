@@ -61,7 +61,7 @@ std::string arguments_text(const CommandRow& command) {
     const std::string name = "\\fI" + roff(argument.name()) + "\\fR" + (argument.repeats ? " ..." : "");
     text += argument.required ? " " + name : " [" + name + "]";
   }
-  if (command.name == "run") text += " \\-\\- \\fIprogram\\fR [\\fIarguments\\fR]";
+  if (takes_command(command.name)) text += " \\-\\- \\fIprogram\\fR [\\fIarguments\\fR]";
   return text;
 }
 

@@ -74,11 +74,7 @@ constexpr ValuesRow kRows[] = {
      [] {
        return Words{"mps", "streams"};
      }},
-    {"simulate", "--recovery", Paths::none,
-     [] {
-       return Words{"exclusive", "grow"};
-     }},
-    {"run", "--recovery", Paths::none,
+    {"", "--recovery", Paths::none,
      [] {
        return Words{"exclusive", "grow"};
      }},

@@ -52,6 +52,14 @@ core::Result<double> share_from(const std::string& text, std::string_view option
   return invalid(option, "takes " + std::string(takes), text);
 }
 
+core::Result<place::RecoveryRule> recovery_from(const std::string& text) {
+  place::RecoveryRule rule;
+  if (text == "exclusive") rule.kind = place::RecoveryKind::exclusive;
+  else if (text == "grow" || text == "growing") rule.kind = place::RecoveryKind::growing;
+  else return wrong_usage("--recovery is " + core::quoted(text) + "; write exclusive or grow");
+  return rule;
+}
+
 core::Result<std::int64_t> gpus_to_place(std::int64_t layout, const std::optional<std::int64_t>& said) {
   if (layout == 1) return said.value_or(1);
   if (!said || *said == layout) return layout;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpumem/place/policies.hpp"
+#include "gpumem/place/recovery.hpp"
 
 namespace gpumem::cli {
 
@@ -35,6 +36,8 @@ void print_live_warnings(const std::vector<std::string>& warnings);
 [[nodiscard]] core::Result<core::Bytes> bytes_from(const std::string& text, std::string_view option);
 /// "0.38". Errors: invalid_argument, naming the option and what it takes.
 [[nodiscard]] core::Result<double> share_from(const std::string& text, std::string_view option, std::string_view takes);
+/// "exclusive" or "grow", also as "growing". Errors: invalid_argument.
+[[nodiscard]] core::Result<place::RecoveryRule> recovery_from(const std::string& text);
 /// As many GPUs as the layout has, all connected; of a job on one GPU as many as `said`, each with a need like that.
 /// Errors: invalid_argument where both say another number.
 [[nodiscard]] core::Result<std::int64_t> gpus_to_place(std::int64_t layout, const std::optional<std::int64_t>& said);

@@ -109,13 +109,10 @@ Result<Need> need_of(const RunOptions& options, const place::Server& server, con
 }
 
 Result<place::RecoveryRule> recovery_of(const RunOptions& options) {
-  place::RecoveryRule rule;
-  rule.retries = options.retries;
-  if (options.recovery == "grow" || options.recovery == "growing") rule.kind = place::RecoveryKind::growing;
-  else if (options.recovery != "exclusive") {
-    return wrong_usage("--recovery is " + core::quoted(options.recovery) + "; write exclusive or grow");
-  }
-  if (rule.retries < 0) return wrong_usage("--retries must be 0 or more");
+  Result<place::RecoveryRule> rule = recovery_from(options.recovery);
+  if (!rule) return rule;
+  if (options.retries < 0) return wrong_usage("--retries must be 0 or more");
+  rule->retries = options.retries;
   return rule;
 }
 

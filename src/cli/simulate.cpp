@@ -227,14 +227,6 @@ Result<place::Conditions> conditions_of(const SimulateOptions& options, std::str
   return conditions;
 }
 
-Result<place::RecoveryRule> recovery_of(const std::string& text) {
-  place::RecoveryRule rule;
-  if (text == "exclusive") rule.kind = place::RecoveryKind::exclusive;
-  else if (text == "growing" || text == "grow") rule.kind = place::RecoveryKind::growing;
-  else return wrong_usage("--recovery is " + core::quoted(text) + "; write exclusive or grow");
-  return rule;
-}
-
 Result<utilisation::Sharing> sharing_of(const std::string& text) {
   for (const auto sharing : {utilisation::Sharing::streams, utilisation::Sharing::mps}) {
     if (text == utilisation::to_string(sharing)) return sharing;
@@ -333,7 +325,7 @@ Result<SimulationReport> simulated(const SimulateOptions& options) {
   if (!policy) return policy.error();
   const Result<place::Conditions> conditions = conditions_of(options, (*policy)->name());
   if (!conditions) return conditions.error();
-  const Result<place::RecoveryRule> recovery = recovery_of(options.recovery);
+  const Result<place::RecoveryRule> recovery = recovery_from(options.recovery);
   if (!recovery) return recovery.error();
   const Result<utilisation::Sharing> sharing = sharing_of(options.sharing);
   if (!sharing) return sharing.error();

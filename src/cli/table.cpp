@@ -79,19 +79,27 @@ std::size_t Table::cell_of(std::size_t column) const {
   return column - static_cast<std::size_t>(gauges);
 }
 
-std::string Table::shown(const Cell& cell, std::size_t column, bool with_units) const {
-  const std::size_t at = cell_of(column);
-  const bool brackets = std::any_of(rows_.begin(), rows_.end(),
-                                    [at](const Row& row) { return at < row.cells.size() && row.cells[at].enclosed; });
-  std::string text = cell.bytes ? in_unit(*cell.bytes, unit(), with_units) : cell.text;
+std::vector<bool> Table::enclosed() const {
+  std::vector<bool> any(columns_.size(), false);
+  for (const Row& row : rows_) {
+    for (std::size_t at = 0; at < std::min(any.size(), row.cells.size()); ++at)
+      any[at] = any[at] || row.cells[at].enclosed;
+  }
+  return any;
+}
+
+std::string Table::shown(const Cell& cell, std::size_t column, const Layout& layout) const {
+  std::string text = cell.bytes ? in_unit(*cell.bytes, layout.unit, layout.with_units) : cell.text;
   if (cell.enclosed) return "(" + text + ")";
-  return brackets && columns_[column].right ? text + " " : text;
+  return layout.enclosed[cell_of(column)] && columns_[column].right ? text + " " : text;
 }
 
 Table::Layout Table::layout(bool with_units, bool with_spare) const {
   Layout layout;
   layout.with_units = with_units;
   layout.with_spare = with_spare;
+  layout.unit = unit();
+  layout.enclosed = enclosed();
   for (std::size_t column = 0; column < columns_.size(); ++column) {
     const Column& told = columns_[column];
     std::size_t width = told.gauge ? 0 : std::max(told.at_least, columns_of(told.title));
@@ -99,7 +107,7 @@ Table::Layout Table::layout(bool with_units, bool with_spare) const {
     for (const Row& row : rows_) {
       const bool remark = at + 1 == row.cells.size() && cell_of(columns_.size()) > row.cells.size();
       if (told.gauge || at >= row.cells.size() || remark) continue;
-      width = std::max(width, columns_of(shown(row.cells[at], column, with_units)));
+      width = std::max(width, columns_of(shown(row.cells[at], column, layout)));
     }
     layout.widths.push_back(told.spare && !with_spare ? 0 : width);
   }
@@ -140,7 +148,7 @@ std::string Table::head(const Layout& layout, const Terminal& terminal) const {
     text += std::string(kBetween, ' ');
   }
   const std::string unit_line =
-      layout.with_units ? "" : std::string(indent_, ' ') + "figures in " + std::string(unit().name) + "\n";
+      layout.with_units ? "" : std::string(indent_, ' ') + "figures in " + std::string(layout.unit.name) + "\n";
   return unit_line + std::string(indent_, ' ') + coloured(trimmed(text), Tone::strong, terminal) + "\n";
 }
 
@@ -157,7 +165,7 @@ std::string Table::line(const Row& row, const Layout& layout, const Terminal& te
       text += gauge + std::string(width - drawn_cells + kBetween, ' ');
     } else if (at < row.cells.size() && (layout.with_spare || !columns_[column].spare)) {
       const Cell& cell = row.cells[at];
-      std::string words = shown(cell, column, layout.with_units);
+      std::string words = shown(cell, column, layout);
       if (layout.tail > 0 && column + 1 == columns_.size()) words = wrapped(words, layout.tail, used);
       // Blanks are not coloured.
       const std::string full = filled_up(words, width, columns_[column].right);
@@ -186,7 +194,7 @@ std::string Table::lines(const Layout& layout, const Terminal& terminal) const {
   return text;
 }
 
-std::string Table::stacked(const Row& row, const Terminal& terminal) const {
+std::string Table::stacked(const Row& row, const Layout& layout, const Terminal& terminal) const {
   std::size_t titles = 0;
   for (std::size_t column = 1; column < columns_.size(); ++column) {
     if (!columns_[column].gauge) titles = std::max(titles, columns_of(columns_[column].title));
@@ -207,7 +215,7 @@ std::string Table::stacked(const Row& row, const Terminal& terminal) const {
       text.append(after).append("\n");
     } else if (!told.gauge && at < row.cells.size()) {
       const bool remark = at > 0 && at + 1 == row.cells.size() && cell_of(columns_.size()) > row.cells.size();
-      const std::string words = shown(row.cells[at], column, true);
+      const std::string words = shown(row.cells[at], column, layout);
       if (column == 0) {
         std::string title = told.title;
         title.append(title.empty() ? 0 : 1, ' ').append(words);
@@ -233,7 +241,7 @@ std::string Table::text(const Terminal& terminal) const {
     }
   }
   std::string text;
-  for (const Row& row : rows_) text += stacked(row, terminal);
+  for (const Row& row : rows_) text += stacked(row, all, terminal);
   return text;
 }
 

@@ -69,14 +69,17 @@ class Table {
   /// How the lines are laid out.
   struct Layout {
     std::vector<std::size_t> widths = {};  ///< of each column; 0 of a gauge: it is not drawn there
+    std::vector<bool> enclosed = {};       ///< of each cell of a row: whether some row has it in brackets
+    ByteUnit unit = {};
     bool with_units = true;
     bool with_spare = true;
     std::size_t tail = 0;  ///< the columns that the last text is wrapped to; 0: it is not
   };
 
   [[nodiscard]] ByteUnit unit() const;
+  [[nodiscard]] std::vector<bool> enclosed() const;
   [[nodiscard]] bool has_bytes() const;
-  [[nodiscard]] std::string shown(const Cell& cell, std::size_t column, bool with_units) const;
+  [[nodiscard]] std::string shown(const Cell& cell, std::size_t column, const Layout& layout) const;
   [[nodiscard]] Layout layout(bool with_units, bool with_spare) const;
   [[nodiscard]] std::size_t width_of(const Layout& layout) const;
   [[nodiscard]] std::size_t cell_of(std::size_t column) const;
@@ -84,7 +87,7 @@ class Table {
   [[nodiscard]] std::string head(const Layout& layout, const Terminal& terminal) const;
   [[nodiscard]] std::string line(const Row& row, const Layout& layout, const Terminal& terminal) const;
   [[nodiscard]] std::string lines(const Layout& layout, const Terminal& terminal) const;
-  [[nodiscard]] std::string stacked(const Row& row, const Terminal& terminal) const;
+  [[nodiscard]] std::string stacked(const Row& row, const Layout& layout, const Terminal& terminal) const;
 
   std::vector<Column> columns_;
   std::vector<Row> rows_;
