@@ -2,15 +2,147 @@
 // Source: transformers 4.48, models/albert/modeling_albert.py.
 #pragma once
 
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& albert();
+namespace albert_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"albert"};
+
+struct Model {
+  DecoderSizes sizes;
+  std::int64_t positions = 1;
+  std::int64_t types = 2;
+  std::int64_t embedding_width = 128;
+  std::int64_t groups = 1;  ///< of layers that share their parameters
+  std::int64_t labels = 2;
+  double dropout = 0.0;
+  double classifier_dropout = 0.1;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.activation = "gelu_new", .tied = true});
+  model.sizes.attention_dropout = config.number({"attention_probs_dropout_prob"}, 0.0);
+  model.positions = config.size({"max_position_embeddings"});
+  model.types = config.size_or({"type_vocab_size"}, 2);
+  model.embedding_width = config.size_or({"embedding_size"}, 128);
+  model.groups = config.size_or({"num_hidden_groups"}, 1);
+  model.labels = labels_of(config);
+  model.dropout = config.number({"hidden_dropout_prob"}, 0.0);
+  model.classifier_dropout = config.number({"classifier_dropout_prob"}, 0.1);
+  if (model.groups > model.sizes.layers) config.fail("is more than there are layers", "num_hidden_groups");
+  if (config.size_or({"inner_group_num"}, 1) != 1) config.fail("only one layer a group is known", "inner_group_num");
+  config.ignore({"down_scale_factor", "gap_size", "net_structure_type", "num_memory_blocks", "layers_to_keep"});
+  return model;
+}
+
+inline Tensor embeddings(Forward& f, const Model& model) {
+  const InModule inside(f, "embeddings", "AlbertEmbeddings");
+  const std::int64_t width = model.embedding_width;
+  const Tensor ids = f.token_input("input_ids");
+  const Tensor kinds = f.token_input("token_type_ids");
+  (void)f.token_input("attention_mask");
+  const Tensor words = f.embedding("word_embeddings", ids, model.sizes.vocabulary, width);
+  const Tensor types = f.embedding("token_type_embeddings", kinds, model.types, width);
+  const Tensor sum = f.add(words, types);
+  const Tensor numbers = f.positions(ids, model.positions);
+  const Tensor places = f.embedding("position_embeddings", numbers, model.positions, width);
+  const Tensor embedded = f.call("add", {sum, places}, {{"inplace", true}});
+  return f.dropout("dropout", f.layer_norm("LayerNorm", embedded, width), model.dropout);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input) {
+  const DecoderSizes& s = model.sizes;
+  Tensor attended = 0;
+  {
+    const InModule inside(f, "attention", "AlbertSdpaAttention");
+    const auto heads = [&](std::string_view name) {
+      return split_heads(f, f.linear(name, input, s.width, s.width), s.head_width);
+    };
+    const Tensor query = heads("query");
+    const Tensor key = heads("key");
+    const Tensor value = heads("value");
+    attended = attend(f, {query, key, value}, {.dropout = s.attention_dropout, .copies = false});
+    attended = f.dropout("output_dropout", f.linear("dense", attended, s.width, s.width), model.dropout);
+    attended = f.layer_norm("LayerNorm", f.add(input, attended), s.width);
+  }
+  const Tensor wide = f.activation("activation", f.linear("ffn", attended, s.width, s.inner), s.activation);
+  const Tensor narrow = f.linear("ffn_output", wide, s.inner, s.width);
+  return f.layer_norm("full_layer_layer_norm", f.add(narrow, attended), s.width);
+}
+
+/// Layers of a group are one: after the first of each, what they hold is tied.
+inline Tensor encoder(Forward& f, const Model& model, Tensor embedded) {
+  const InModule inside(f, "encoder", "AlbertTransformer");
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = f.linear("embedding_hidden_mapping_in", embedded, model.embedding_width, s.width);
+  const InModule list(f, "albert_layer_groups", "ModuleList");
+  for (std::int64_t index = 0; index < s.layers && !f.failed(); ++index) {
+    const std::int64_t group = index * model.groups / s.layers;
+    const bool first = index == 0 || (index - 1) * model.groups / s.layers != group;
+    const InModule one(f, std::to_string(group), "AlbertLayerGroup");
+    const InModule layers(f, "albert_layers", "ModuleList");
+    const InModule layer(f, "0", "AlbertLayer");
+    f.repeat_parameters(!first);
+    hidden = block(f, model, hidden);
+    f.repeat_parameters(false);
+  }
+  return hidden;
+}
+
+inline Tensor pooled(Forward& f, const Model& model, Tensor hidden) {
+  const Tensor first = f.select(hidden, 1, 0);
+  return f.call("tanh", {f.linear("pooler", first, model.sizes.width, model.sizes.width)});
+}
+
+inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
+  const InModule inside(f, "predictions", "AlbertMLMHead");
+  const std::int64_t narrow = model.embedding_width;
+  const Tensor dense = f.linear("dense", hidden, model.sizes.width, narrow);
+  const Tensor changed = f.layer_norm("LayerNorm", f.activation("activation", dense, model.sizes.activation), narrow);
+  const Linear tied = {.tied = model.sizes.tied, .returned = true};
+  token_loss(f, f.linear("decoder", changed, narrow, model.sizes.vocabulary, tied));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const std::int64_t width = model.sizes.width;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "albert", "AlbertModel");
+    hidden = encoder(f, model, embeddings(f, model));
+    const bool pools = head == Head::none || head == Head::encoder || head == Head::sequence_classification;
+    if (head == Head::none || head == Head::encoder) f.hand_out(hidden);
+    if (pools) hidden = pooled(f, model, hidden);
+  }
+  switch (head) {
+    case Head::none:
+    case Head::encoder: return;
+    case Head::causal_lm:
+    case Head::masked_lm: return masked_lm(f, model, hidden);
+    case Head::sequence_classification:
+    case Head::token_classification:
+      hidden = f.dropout("dropout", hidden, model.classifier_dropout);
+      f.linear("classifier", hidden, width, model.labels);
+      return;
+    case Head::question_answering: (void)f.linear("qa_outputs", hidden, width, 2); return;
+  }
+}
+
+}  // namespace albert_detail
+
+[[nodiscard]] inline const Architecture& albert() {
+  static constexpr Architecture kArchitecture = {.name = "albert",
+                                                 .model_types = albert_detail::kModelTypes,
+                                                 .usual_head = Head::masked_lm,
+                                                 .write = albert_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/albert_inl.hpp"
-#endif

@@ -3,15 +3,275 @@
 // Source: transformers 4.48, models/deberta_v2/modeling_deberta_v2.py; arXiv:2006.03654.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& deberta();
+namespace deberta_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"deberta-v2"};
+
+struct Model {
+  DecoderSizes sizes;
+  std::int64_t positions = 512;
+  std::int64_t types = 0;
+  std::int64_t embedding_width = 1;
+  std::int64_t span = 256;  ///< distances that the table tells apart, to either side
+  std::int64_t pooler_width = 1;
+  std::int64_t labels = 2;
+  std::int64_t convolution = 0;  ///< kernel size of a convolution parallel to the first layer; 0: there is none
+  double dropout = 0.1;
+  double pooler_dropout = 0.0;
+  bool absolute = true;  ///< a table of absolute positions too
+  bool relative = false;
+  bool normed_distances = false;
+  bool shares = false;  ///< the distances' queries and keys are projected as the content's
+  bool content_to_place = false;
+  bool place_to_content = false;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.activation = "gelu", .tied = true});
+  const DecoderSizes& s = model.sizes;
+  model.sizes.attention_dropout = config.number({"attention_probs_dropout_prob"}, 0.1);
+  model.positions = config.size_or({"max_position_embeddings"}, 512);
+  const core::JsonValue* types = config.find("type_vocab_size");
+  model.types = types != nullptr && types->is(0) ? 0 : config.size_or({"type_vocab_size"}, 0);
+  model.embedding_width = config.size_or({"embedding_size"}, s.width);
+  model.pooler_width = config.size_or({"pooler_hidden_size"}, s.width);
+  model.labels = labels_of(config);
+  model.dropout = config.number({"hidden_dropout_prob"}, 0.1);
+  model.pooler_dropout = config.number({"pooler_dropout"}, 0.0);
+  model.absolute = config.flag("position_biased_input", true);
+  model.relative = config.flag("relative_attention", false);
+  const double most = config.number({"max_relative_positions"}, -1.0);
+  const std::int64_t reach = most >= 1.0 ? static_cast<std::int64_t>(std::min(most, 1e6)) : model.positions;
+  const double buckets = config.number({"position_buckets"}, -1.0);
+  model.span = buckets >= 1.0 ? static_cast<std::int64_t>(std::min(buckets, 1e6)) : reach;
+  model.normed_distances = config.text({"norm_rel_ebd"}, "none").find("layer_norm") != std::string_view::npos;
+  model.shares = config.flag("share_att_key", false);
+  const core::JsonValue* kinds = config.find("pos_att_type");
+  const auto names = [&](std::string_view kind) {
+    if (kinds == nullptr) return false;
+    if (kinds->is(core::JsonValue::Kind::text)) return kinds->text().find(kind) != std::string_view::npos;
+    bool any = false;
+    for (const core::JsonValue& each : kinds->items())
+      any = any || (each.is(core::JsonValue::Kind::text) && each.text() == kind);
+    return any;
+  };
+  model.content_to_place = model.relative && names("c2p");
+  model.place_to_content = model.relative && names("p2c");
+  const core::JsonValue* kernel = config.find("conv_kernel_size");
+  model.convolution = kernel == nullptr || kernel->is(0) ? 0 : config.size({"conv_kernel_size"});
+  if (model.convolution % 2 == 0 && model.convolution > 0) config.fail("must be odd", "conv_kernel_size");
+  config.ignore({"pooler_hidden_act", "conv_act", "attention_head_size", "legacy", "summary_type"});
+  return model;
+}
+
+inline Tensor embeddings(Forward& f, const Model& model, Tensor ids) {
+  const InModule inside(f, "embeddings", "DebertaV2Embeddings");
+  const std::int64_t width = model.embedding_width;
+  const Tensor kinds = f.token_input("token_type_ids");
+  const Tensor mask = f.token_input("attention_mask");
+  Tensor sum = f.embedding("word_embeddings", ids, model.sizes.vocabulary, width);
+  if (model.absolute) {
+    const Tensor numbers = f.positions(ids, model.positions);
+    sum = f.add(sum, f.embedding("position_embeddings", numbers, model.positions, width));
+  }
+  if (model.types > 0) sum = f.add(sum, f.embedding("token_type_embeddings", kinds, model.types, width));
+  if (width != model.sizes.width) sum = f.linear("embed_proj", sum, width, model.sizes.width, {.bias = false});
+  const Tensor normed = f.layer_norm("LayerNorm", sum, model.sizes.width);
+  // The samples' padding is multiplied away.
+  const Tensor rows = f.to(f.call("unsqueeze", {mask}, {{"dim", std::int64_t{2}}}), "float32");
+  return f.dropout("dropout", f.multiply(normed, f.as_type_of(rows, normed)), model.dropout);
+}
+
+/// [N, heads, S, d], copied.
+inline Tensor heads_of(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  const DecoderSizes& s = model.sizes;
+  return f.contiguous(split_heads(f, f.linear(name, input, s.width, s.width), s.head_width));
+}
+
+/// Queries or keys of the distances, [N, heads, 2 span, d]: each sample's copy.
+inline Tensor place_heads(Forward& f, const Model& model, std::string_view name, Tensor distances, bool again) {
+  const DecoderSizes& s = model.sizes;
+  f.repeat_parameters(again);
+  const Tensor made = heads_of(f, model, name, distances);
+  f.repeat_parameters(false);
+  const std::vector<core::Dim> all = {core::Dim::batch(), core::Dim::fixed(s.heads), core::Dim::fixed(2 * model.span),
+                                      core::Dim::fixed(s.head_width)};
+  return f.contiguous(f.call("expand", {made}, {{"shape", all}}));
+}
+
+struct Places {
+  Tensor ids = 0;        ///< for the number of tokens
+  Tensor distances = 0;  ///< the table, [2 span, width]
+  Tensor apart = 0;      ///< how far tokens are from each other, [S, S]
+};
+
+/// What is at each distance, of products with all distances.
+inline Tensor gathered(Forward& f, Tensor rows, Tensor columns, Tensor apart) {
+  const Tensor products = f.call("matmul", {rows, f.permute(columns, {0, 1, 3, 2})});
+  return f.call("gather_distances", {products, apart});
+}
+
+/// The part of the scores that distances have, [N, heads, S, S].
+inline std::optional<Tensor> place_scores(Forward& f, const Model& model, Tensor query, Tensor key,
+                                          const Places& places) {
+  const Tensor table =
+      f.call("unsqueeze", {f.dropout("pos_dropout", places.distances, model.dropout)}, {{"dim", std::int64_t{0}}});
+  std::optional<Tensor> places_query;
+  std::optional<Tensor> places_key;
+  if (model.shares || model.place_to_content) {
+    places_query = place_heads(f, model, model.shares ? "query_proj" : "pos_query_proj", table, model.shares);
+  }
+  if (model.shares || model.content_to_place) {
+    places_key = place_heads(f, model, model.shares ? "key_proj" : "pos_key_proj", table, model.shares);
+  }
+  std::optional<Tensor> sum;
+  std::vector<Tensor> names;  // they end when the function returns
+  if (model.content_to_place) {
+    names.push_back(gathered(f, query, *places_key, places.apart));
+    sum = f.call("add", {f.scale(names.back())});
+  }
+  if (model.place_to_content) {
+    names.push_back(f.permute(gathered(f, key, *places_query, places.apart), {0, 1, 3, 2}));
+    const Tensor scaled = f.scale(names.back());
+    sum = sum ? f.call("add", {*sum, scaled}, {{"inplace", true}}) : scaled;
+  }
+  return sum ? std::optional(f.leave_function(*sum, {names.front(), names.back()})) : sum;
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Places& places) {
+  const InModule inside(f, "self", "DisentangledSelfAttention");
+  const DecoderSizes& s = model.sizes;
+  const Tensor query = heads_of(f, model, "query_proj", input);
+  const Tensor key = heads_of(f, model, "key_proj", input);
+  const Tensor value = heads_of(f, model, "value_proj", input);
+  Tensor scores = f.call("matmul", {query, f.scale(f.permute(key, {0, 1, 3, 2}))});
+  std::optional<Tensor> more;
+  if (model.relative) more = place_scores(f, model, query, key, places);
+  if (more) scores = f.add(scores, *more);
+  // Each layer turns the mask round, [N, 1, S, S].
+  const Tensor mask = f.call("causal_mask", {places.ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+  const Tensor masked = f.call("masked_fill", {scores, mask}, {{"mask_given", true}});
+  const Tensor weights = f.dropout("dropout", f.call("softmax", {masked}), s.attention_dropout);
+  const Tensor mixed = f.call("matmul", {weights, value});
+  const Tensor merged = merge_heads(f, mixed);
+  return more ? f.leave_function(merged, {*more, masked}) : f.leave_function(merged, {masked});
+}
+
+inline Tensor joined(Forward& f, const Model& model, Tensor input, std::int64_t in, Tensor residual,
+                     std::string_view class_name) {
+  const InModule inside(f, "output", class_name);
+  const Tensor projected = f.dropout("dropout", f.linear("dense", input, in, model.sizes.width), model.dropout);
+  return f.layer_norm("LayerNorm", f.add(projected, residual), model.sizes.width);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Places& places) {
+  const DecoderSizes& s = model.sizes;
+  Tensor attended = 0;
+  {
+    const InModule inside(f, "attention", "DebertaV2Attention");
+    attended = joined(f, model, attention(f, model, input, places), s.width, input, "DebertaV2SelfOutput");
+  }
+  Tensor wide = 0;
+  {
+    const InModule inside(f, "intermediate", "DebertaV2Intermediate");
+    wide = f.activation("intermediate_act_fn", f.linear("dense", attended, s.width, s.inner), s.activation);
+  }
+  return joined(f, model, wide, s.inner, attended, "DebertaV2Output");
+}
+
+/// ConvLayer of the xlarge models: parallel to the first layer, on the embeddings.
+inline Tensor convolved(Forward& f, const Model& model, Tensor input, Tensor first) {
+  const InModule inside(f, "conv", "ConvLayer");
+  const std::int64_t width = model.sizes.width;
+  const Tensor image = f.contiguous(f.permute(input, {0, 2, 1}));
+  const Tensor made = f.layer("conv", "Conv1d", "conv1d", {image},
+                              {{"in_channels", width},
+                               {"out_channels", width},
+                               {"kernel_size", Sizes(1, model.convolution)},
+                               {"padding", Sizes(1, (model.convolution - 1) / 2)}});
+  const Tensor rows = f.contiguous(f.permute(made, {0, 2, 1}));
+  const Tensor active = f.activation("act", f.dropout("dropout", rows, model.dropout), "gelu");
+  return f.layer_norm("LayerNorm", f.add(first, active), width);
+}
+
+inline Tensor encoder(Forward& f, const Model& model, Tensor embedded, Tensor ids) {
+  const InModule inside(f, "encoder", "DebertaV2Encoder");
+  const std::int64_t width = model.sizes.width;
+  Places places = {.ids = ids};
+  places.apart = f.call("relative_positions", {ids});
+  if (model.relative) {
+    places.distances = f.parameter("rel_embeddings.weight", {2 * model.span, width});
+    if (model.normed_distances) places.distances = f.layer_norm("LayerNorm", places.distances, width);
+  }
+  const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+  const Tensor hidden =
+      stack(f, "layer", "DebertaV2Layer", model.sizes.layers, embedded, [&](Tensor x, std::int64_t index) {
+        const Tensor made = block(f, model, x, places);
+        return index == 0 && model.convolution > 0 ? convolved(f, model, embedded, made) : made;
+      });
+  return f.leave_function(hidden, {mask, places.apart});
+}
+
+inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
+  const std::int64_t width = model.sizes.width;
+  switch (head) {
+    case Head::none:
+    case Head::encoder: return;
+    case Head::causal_lm:
+    case Head::masked_lm: {
+      const InModule inside(f, "cls.predictions", "DebertaV2LMPredictionHead");
+      const std::int64_t narrow = model.embedding_width;
+      const Tensor dense = f.linear("transform.dense", hidden, width, narrow);
+      const Tensor changed = f.activation("transform.act", dense, model.sizes.activation);
+      const Tensor normed = f.layer_norm("transform.LayerNorm", changed, narrow);
+      const Linear tied = {.tied = model.sizes.tied, .returned = true};
+      return token_loss(f, f.linear("decoder", normed, narrow, model.sizes.vocabulary, tied));
+    }
+    case Head::sequence_classification: {
+      const Tensor first = f.dropout("pooler.dropout", f.select(hidden, 1, 0), model.pooler_dropout);
+      const Tensor dense = f.linear("pooler.dense", first, model.pooler_width, model.pooler_width);
+      const Tensor pooled = f.dropout("dropout", f.activation("pooler.act", dense, "gelu"), model.dropout);
+      f.linear("classifier", pooled, model.pooler_width, model.labels);
+      return;
+    }
+    case Head::token_classification:
+      f.linear("classifier", f.dropout("dropout", hidden, model.dropout), width, model.labels);
+      return;
+    case Head::question_answering: (void)f.linear("qa_outputs", hidden, width, 2); return;
+  }
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "deberta", "DebertaV2Model");
+    const Tensor ids = f.token_input("input_ids");
+    hidden = encoder(f, model, embeddings(f, model, ids), ids);
+  }
+  add_head(f, model, head, hidden);
+}
+
+}  // namespace deberta_detail
+
+[[nodiscard]] inline const Architecture& deberta() {
+  static constexpr Architecture kArchitecture = {.name = "deberta",
+                                                 .model_types = deberta_detail::kModelTypes,
+                                                 .usual_head = Head::masked_lm,
+                                                 .write = deberta_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/deberta_inl.hpp"
-#endif

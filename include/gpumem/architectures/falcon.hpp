@@ -3,15 +3,169 @@
 // Source: transformers 4.48, models/falcon/modeling_falcon.py.
 #pragma once
 
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& falcon();
+namespace falcon_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"falcon"};
+
+struct Model {
+  DecoderSizes sizes;
+  bool grouped = false;  ///< the "new decoder architecture": each group of heads has a key and a value
+  bool parallel = true;
+  bool two_norms = false;  ///< in front of attention and feed-forward layer, which stand side by side
+  bool alibi = false;
+  bool bias = false;
+  double dropout = 0.0;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  DecoderSizes& s = model.sizes;
+  s = decoder_sizes(config, {.activation = "gelu", .tied = true, .inner_factor = 4});
+  s.inner = config.size_or({"ffn_hidden_size"}, s.inner);
+  s.activation = config.text({"activation"}, s.activation);
+  model.grouped = config.flag("new_decoder_architecture", false);
+  const bool multi_query = config.flag("multi_query", true);
+  const std::int64_t grouped_heads = config.size_or({"num_kv_heads", "n_head_kv"}, s.heads);
+  s.kv_heads = model.grouped ? grouped_heads : multi_query ? 1 : s.heads;
+  if (s.heads % s.kv_heads != 0) config.fail("does not divide num_attention_heads", "num_kv_heads");
+  model.parallel = config.flag("parallel_attn", true);
+  model.two_norms = model.grouped && config.size_or({"num_ln_in_parallel_attn"}, 2) == 2;
+  model.alibi = config.flag("alibi", false);
+  model.bias = config.flag("bias", false);
+  model.dropout = config.number({"hidden_dropout"}, 0.0);
+  config.ignore({"apply_residual_connection_post_layernorm"});
+  return model;
+}
+
+/// Keys or values of the packed projection [N, S, groups, each + 2, d], copied out and repeated for each head.
+inline Tensor repeated(Forward& f, const DecoderSizes& s, Tensor parted, std::int64_t which) {
+  const std::int64_t each = s.heads / s.kv_heads;
+  const Tensor one = f.contiguous(f.slice(parted, 3, each + which, 1));
+  return f.flatten(f.call("expand", {one}, {{"shape", Sizes{-1, -1, -1, each, -1}}}), 2, 3);
+}
+
+/// Queries, keys and values of the one projection, [N, S, heads, d].
+inline Heads split(Forward& f, const Model& model, Tensor packed) {
+  const DecoderSizes& s = model.sizes;
+  if (model.grouped) {
+    const std::int64_t each = s.heads / s.kv_heads;
+    const Tensor parted = f.unflatten(packed, 2, {s.kv_heads, each + 2, s.head_width});
+    const Tensor query = f.flatten(f.slice(parted, 3, 0, each), 2, 3);
+    const Tensor key = repeated(f, s, parted, 0);
+    return {query, key, repeated(f, s, parted, 1)};
+  }
+  if (s.kv_heads == s.heads) {
+    const Tensor parted = f.unflatten(packed, 2, {s.heads, 3, s.head_width});
+    const Tensor query = f.select(parted, 3, 0);
+    const Tensor key = f.select(parted, 3, 1);
+    return {query, key, f.select(parted, 3, 2)};
+  }
+  const Tensor parted = f.unflatten(packed, 2, {s.heads + 2, s.head_width});
+  const Tensor query = f.slice(parted, 2, 0, s.heads);
+  const Tensor key = f.contiguous(f.slice(parted, 2, s.heads, 1));
+  return {query, key, f.contiguous(f.slice(parted, 2, s.heads + 1, 1))};
+}
+
+/// What the blocks share: tables of rotary positions, or the mask that ALiBi is part of.
+struct Positions {
+  Rotary rotary = {};
+  Tensor mask = 0;
+};
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Positions& positions) {
+  const InModule inside(f, "self_attention", "FalconAttention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t keys = model.grouped || s.kv_heads == 1 ? s.kv_heads : s.heads;
+  const Linear linear = {.bias = model.bias, .class_name = "FalconLinear"};
+  const Tensor packed = f.linear("query_key_value", input, s.width, (s.heads + 2 * keys) * s.head_width, linear);
+  const Heads parts = split(f, model, packed);
+  const auto in_front = [&](Tensor tensor) { return f.permute(tensor, {0, 2, 1, 3}); };
+  Heads heads = {in_front(parts.query), in_front(parts.key), in_front(parts.value)};
+  if (!model.alibi) {
+    heads.query = rotate(f, heads.query, positions.rotary, s.head_width);
+    heads.key = rotate(f, heads.key, positions.rotary, s.head_width);
+  }
+  f.cache(heads.key);
+  f.cache(heads.value);
+  Tensor attended = 0;
+  if (model.alibi) {
+    const Tensor mixed =
+        f.call("scaled_dot_product_attention",
+               {f.contiguous(heads.query), f.contiguous(heads.key), f.contiguous(heads.value), positions.mask},
+               {{"dropout_p", s.attention_dropout}});
+    attended = merge_heads(f, mixed);
+  } else {
+    attended = attend(f, heads, {.copies = false});
+  }
+  return f.linear("dense", attended, s.heads * s.head_width, s.width, linear);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Positions& positions) {
+  const std::int64_t width = model.sizes.width;
+  const auto fed = [&](Tensor normed) {
+    return feed_forward(f, model.sizes, normed,
+                        {.class_name = "FalconMLP",
+                         .widen = "dense_h_to_4h",
+                         .narrow = "dense_4h_to_h",
+                         .activation = "act",
+                         .bias = model.bias,
+                         .linear_class = "FalconLinear"});
+  };
+  const auto joined = [&](Tensor part, Tensor residual, double dropout) {
+    return f.add(residual, f.dropout("dropout", part, dropout));
+  };
+  if (!model.grouped && !model.parallel) {
+    const Tensor normed = f.layer_norm("input_layernorm", input, width);
+    const Tensor mixed = attention(f, model, normed, positions);
+    const Tensor attended = joined(mixed, input, model.sizes.attention_dropout);
+    return joined(fed(f.layer_norm("post_attention_layernorm", attended, width)), attended, model.dropout);
+  }
+  const Tensor normed = f.layer_norm(model.two_norms ? "ln_attn" : "input_layernorm", input, width);
+  const Tensor other = model.two_norms ? f.layer_norm("ln_mlp", input, width) : normed;
+  const Tensor mixed = attention(f, model, normed, positions);
+  const Tensor both = f.call("add", {fed(other), mixed}, {{"inplace", true}});
+  return joined(both, input, model.dropout);
+}
+
+/// Rotary tables; or the biases of ALiBi, [N, heads, S, S], with the future masked.
+inline Positions make_positions(Forward& f, const Model& model, Tensor ids) {
+  if (!model.alibi) return {.rotary = rotary_tables(f, ids, model.sizes.head_width)};
+  const std::vector<core::Dim> all = {core::Dim::batch(), core::Dim::fixed(-1), core::Dim::fixed(-1),
+                                      core::Dim::fixed(-1)};
+  const Tensor biases = f.call("relative_zeros", {ids}, {{"heads", model.sizes.heads}});
+  return {.mask = f.contiguous(f.call("expand", {biases}, {{"shape", all}}))};
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "transformer", "FalconModel");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("word_embeddings", ids, s.vocabulary, s.width);
+    const Positions positions = make_positions(f, model, ids);
+    hidden = stack(f, "h", "FalconDecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, positions); });
+    hidden = f.layer_norm("ln_f", hidden, s.width);
+  }
+  decoder_head(f, config, s, head, hidden, {.upcasts = false});
+}
+
+}  // namespace falcon_detail
+
+[[nodiscard]] inline const Architecture& falcon() {
+  static constexpr Architecture kArchitecture = {
+      .name = "falcon", .model_types = falcon_detail::kModelTypes, .write = falcon_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/falcon_inl.hpp"
-#endif

@@ -3,15 +3,115 @@
 // transformers 4.48 and 4.51, models/gemma/modeling_gemma.py, gemma2, gemma3.
 #pragma once
 
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& gemma();
+namespace gemma_detail {
+
+inline constexpr std::array<std::string_view, 3> kModelTypes = {"gemma", "gemma2", "gemma3_text"};
+
+struct Model {
+  DecoderSizes sizes;
+  std::string_view prefix = "Gemma";
+  bool normed_behind = false;  ///< Gemma 2 and 3
+  bool normed_heads = false;   ///< Gemma 3
+  bool bias = false;
+  double softcap = 0.0;
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  const std::string_view type = config.text({"model_type"}, "gemma");
+  model.normed_heads = type == "gemma3_text";
+  model.normed_behind = type != "gemma";
+  model.prefix = model.normed_heads ? "Gemma3" : model.normed_behind ? "Gemma2" : "Gemma";
+  model.sizes = decoder_sizes(config, {.activation = "gelu_pytorch_tanh", .tied = true});
+  // Whatever hidden_act says: hidden_activation counts, and is this one in all of them.
+  model.sizes.activation = "gelu_pytorch_tanh";
+  model.bias = config.flag("attention_bias", false);
+  model.softcap = config.number({"final_logit_softcapping"}, 0.0);
+  config.ignore({"query_pre_attn_scalar", "sliding_window_pattern", "cache_implementation", "_sliding_window_pattern"});
+  return model;
+}
+
+/// (x.float() / rms(x)) * (1 + weight.float()), in the type of x.
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
+  const InModule inside(f, name, model.named("RMSNorm"));
+  const Tensor normed = f.layer("norm", {}, "rms_norm", {f.to(input, "float32")},
+                                {{"normalized_shape", width}, {"elementwise_affine", false}});
+  const Tensor weight = f.call("add", {f.to(f.parameter("weight", {width}), "float32")});
+  return f.as_type_of(f.multiply(normed, weight), input);
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", model.named("Attention"));
+  const DecoderSizes& s = model.sizes;
+  const auto heads = [&](std::string_view name, std::int64_t count) {
+    const Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias});
+    return split_heads(f, flat, s.head_width);
+  };
+  Tensor query = heads("q_proj", s.heads);
+  Tensor key = heads("k_proj", s.kv_heads);
+  const Tensor value = heads("v_proj", s.kv_heads);
+  if (model.normed_heads) {
+    query = norm(f, model, "q_norm", query, s.head_width);
+    key = norm(f, model, "k_norm", key, s.head_width);
+  }
+  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  f.cache(turned.key);
+  f.cache(turned.value);
+  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const std::int64_t width = model.sizes.width;
+  const auto behind = [&](std::string_view name, Tensor part) {
+    return model.normed_behind ? norm(f, model, name, part, width) : part;
+  };
+  const Tensor normed = norm(f, model, "input_layernorm", input, width);
+  const Tensor mixed = behind("post_attention_layernorm", attention(f, model, normed, rotary));
+  const Tensor attended = f.add(input, mixed);
+  const std::string_view before = model.normed_behind ? "pre_feedforward_layernorm" : "post_attention_layernorm";
+  const Tensor again = norm(f, model, before, attended, width);
+  const Tensor fed = gated_feed_forward(f, model.sizes, again, model.named("MLP"));
+  return f.add(attended, behind("post_feedforward_layernorm", fed));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (config.find("attn_logit_softcapping") != nullptr) {
+    f.warn(
+        "attention is taken without its soft cap, which PyTorch's kernel does not have; written out "
+        "(attn_implementation=\"eager\") it keeps its scores too");
+  }
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", model.named("Model"));
+    const Tensor ids = token_ids(f);
+    hidden = f.scale(f.embedding("embed_tokens", ids, s.vocabulary, s.width));
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = norm(f, model, "norm", hidden, s.width);
+  }
+  decoder_head(f, config, s, head, hidden, {.softcap = model.softcap});
+}
+
+}  // namespace gemma_detail
+
+[[nodiscard]] inline const Architecture& gemma() {
+  static constexpr Architecture kArchitecture = {
+      .name = "gemma", .model_types = gemma_detail::kModelTypes, .write = gemma_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/gemma_inl.hpp"
-#endif

@@ -2,15 +2,99 @@
 // Source: transformers 4.51, models/glm/modeling_glm.py, models/glm4/modeling_glm4.py.
 #pragma once
 
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& glm();
+namespace glm_detail {
+
+inline constexpr std::array<std::string_view, 2> kModelTypes = {"glm", "glm4"};
+
+struct Model {
+  DecoderSizes sizes;
+  std::string_view prefix = "Glm";
+  std::int64_t rotary_width = 2;
+  bool bias = false;
+  bool normed_behind = false;
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.normed_behind = config.text({"model_type"}, "glm") == "glm4";
+  model.prefix = model.normed_behind ? "Glm4" : "Glm";
+  model.sizes = decoder_sizes(config);
+  model.rotary_width = rotary_width(config, model.sizes, {"partial_rotary_factor"}, 0.5);
+  model.bias = config.flag("attention_bias", false);
+  return model;
+}
+
+/// Each block makes tables in which the elements of a pair are side by side, once for queries and keys.
+inline Rotary paired(Forward& f, const Rotary& rotary) {
+  const auto doubled = [&](Tensor table) {
+    const Tensor half = f.slice(table, 3, 0, rotary.width / 2);
+    return f.concatenate({half, half}, 3);
+  };
+  const Tensor cosines = doubled(rotary.cosines);
+  return {cosines, doubled(rotary.sines), rotary.width};
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", model.named("Attention"));
+  const DecoderSizes& s = model.sizes;
+  const auto heads = [&](std::string_view name, std::int64_t count) {
+    return split_heads(f, f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias}), s.head_width);
+  };
+  const Tensor query = heads("q_proj", s.heads);
+  const Tensor key = heads("k_proj", s.kv_heads);
+  const Tensor value = heads("v_proj", s.kv_heads);
+  const Rotary tables = paired(f, rotary);
+  const Heads turned = {rotate(f, query, tables, s.head_width), rotate(f, key, tables, s.head_width), value};
+  f.cache(turned.key);
+  f.cache(turned.value);
+  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const auto norm = [&](std::string_view name, Tensor tensor) {
+    return f.rms_norm(name, tensor, model.sizes.width, model.named("RMSNorm"));
+  };
+  const auto behind = [&](std::string_view name, Tensor part) { return model.normed_behind ? norm(name, part) : part; };
+  const Tensor mixed = attention(f, model, norm("input_layernorm", input), rotary);
+  const Tensor attended = f.add(input, behind("post_self_attn_layernorm", mixed));
+  const Tensor again = norm("post_attention_layernorm", attended);
+  const Tensor fed = packed_feed_forward(f, model.sizes, again, model.named("MLP"));
+  return f.add(attended, behind("post_mlp_layernorm", fed));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", model.named("Model"));
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+  }
+  decoder_head(f, config, s, head, hidden);
+}
+
+}  // namespace glm_detail
+
+[[nodiscard]] inline const Architecture& glm() {
+  static constexpr Architecture kArchitecture = {
+      .name = "glm", .model_types = glm_detail::kModelTypes, .write = glm_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/glm_inl.hpp"
-#endif

@@ -4,7 +4,9 @@
 // Source: transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2405.04434.
 #pragma once
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "gpumem/architectures/decoder.hpp"
 
@@ -27,14 +29,64 @@ struct LatentAttention {
   [[nodiscard]] std::int64_t key_width() const { return plain_width + rotary_width; }
 };
 
-/// Heads that are too wide, or leave rotary positions an odd number of elements, are a fault of this field.
-void check_latent_attention(ConfigFields& config, const LatentAttention& attention, std::string_view field);
-
 Tensor latent_attention(Forward& forward, const LatentAttention& attention, Tensor input, const Rotary& rotary);
 
-}  // namespace gpumem::architectures
+namespace latent_attention_detail {
 
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/latent_attention_inl.hpp"
-#endif
+/// The elements of each head in the order of their pairs, copied, and turned.
+inline Tensor turned(Forward& f, Tensor heads, const Rotary& rotary) {
+  const Tensor pairs = f.permute(f.unflatten(heads, 3, {-1, 2}), {0, 1, 2, 4, 3});
+  return rotate(f, f.flatten(pairs, 3, 4), rotary, rotary.width);
+}
+
+inline Tensor queries(Forward& f, const LatentAttention& a, Tensor input) {
+  const std::int64_t width = a.heads * a.key_width();
+  if (a.query_rank == 0) {
+    return split_heads(f, f.linear("q_proj", input, a.width, width, {.bias = false, .split = Split::columns}),
+                       a.key_width());
+  }
+  const Tensor narrow = f.linear("q_a_proj", input, a.width, a.query_rank, {.bias = a.bias});
+  const Tensor normed = f.rms_norm("q_a_layernorm", narrow, a.query_rank, a.norm_class);
+  return split_heads(f, f.linear("q_b_proj", normed, a.query_rank, width, {.bias = false, .split = Split::columns}),
+                     a.key_width());
+}
+
+}  // namespace latent_attention_detail
+
+/// Heads that are too wide, or leave rotary positions an odd number of elements, are a fault of this field.
+inline void check_latent_attention(ConfigFields& config, const LatentAttention& attention, std::string_view field) {
+  const std::int64_t most = ConfigFields::kLargestSize / std::max<std::int64_t>(attention.heads, 1);
+  const std::int64_t made = attention.plain_width + attention.value_width;
+  if (attention.key_width() > most || made > most) config.fail("makes heads too wide", field);
+  if (attention.rotary_width % 2 != 0) {
+    config.fail("leaves an odd number of elements of a head for rotary positions", field);
+  }
+}
+
+inline Tensor latent_attention(Forward& f, const LatentAttention& a, Tensor input, const Rotary& rotary) {
+  using latent_attention_detail::turned;
+  const InModule inside(f, "self_attn", a.class_name);
+  const std::vector<Tensor> query =
+      f.split(latent_attention_detail::queries(f, a, input), 3, {a.plain_width, a.rotary_width});
+  const Tensor narrow = f.linear("kv_a_proj_with_mqa", input, a.width, a.kv_rank + a.rotary_width, {.bias = a.bias});
+  const std::vector<Tensor> compressed = f.split(narrow, 2, {a.kv_rank, a.rotary_width});
+  const Tensor normed = f.rms_norm("kv_a_layernorm", compressed[0], a.kv_rank, a.norm_class);
+  const std::int64_t each = a.plain_width + a.value_width;
+  const Tensor wide =
+      f.linear("kv_b_proj", normed, a.kv_rank, a.heads * each, {.bias = false, .split = Split::columns});
+  const std::vector<Tensor> made = f.split(split_heads(f, wide, each), 3, {a.plain_width, a.value_width});
+  // One key with positions serves all heads.
+  const Tensor one = f.call("unsqueeze", {compressed[1]}, {{"dim", std::int64_t{1}}});
+  const Tensor turned_query = turned(f, query[1], rotary);
+  const Tensor turned_key = turned(f, one, rotary);
+  const Tensor every = f.expand_heads(turned_key, {-1, a.heads, -1, -1});
+  const Heads heads = {f.concatenate({query[0], turned_query}, 3), f.concatenate({made[0], every}, 3), made[1]};
+  if (a.caches) {
+    f.cache(heads.key);
+    f.cache(heads.value);
+  }
+  const Tensor attended = attend(f, heads, {.dropout = a.dropout});
+  return f.linear("o_proj", attended, a.heads * a.value_width, a.width, {.bias = a.bias, .split = Split::rows});
+}
+
+}  // namespace gpumem::architectures

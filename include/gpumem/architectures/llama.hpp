@@ -3,15 +3,95 @@
 // it.
 #pragma once
 
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& llama();
+namespace llama_detail {
+
+/// How a model differs from Llama.
+struct Variant {
+  std::string_view model_type;
+  std::string_view prefix;      ///< of its class names
+  bool biased_queries = false;  ///< bias in the projections of queries, keys and values, whatever the config says
+  bool normed_heads = false;    ///< an RMS norm on each head's queries and keys
+  bool multiplies = false;      ///< by numbers: embeddings, residuals, logits
+};
+inline constexpr std::array<Variant, 5> kVariants = {
+    {{.model_type = "llama", .prefix = "Llama"},
+     {.model_type = "mistral", .prefix = "Mistral"},
+     {.model_type = "qwen2", .prefix = "Qwen2", .biased_queries = true},
+     {.model_type = "qwen3", .prefix = "Qwen3", .normed_heads = true},
+     {.model_type = "granite", .prefix = "Granite", .multiplies = true}}};
+inline constexpr std::array<std::string_view, 5> kModelTypes = {"llama", "mistral", "qwen2", "qwen3", "granite"};
+
+struct Model {
+  DecoderSizes sizes;
+  Variant variant = kVariants[0];
+  bool attention_bias = false;
+  bool mlp_bias = false;
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  const std::string_view type = config.text({"model_type"}, "llama");
+  for (const Variant& variant : kVariants) {
+    if (variant.model_type == type) model.variant = variant;
+  }
+  model.sizes = decoder_sizes(config);
+  model.attention_bias = config.flag("attention_bias", false);
+  model.mlp_bias = config.flag("mlp_bias", false);
+  config.ignore({"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
+  return model;
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const auto joined = [&](Tensor residual, Tensor branch) {
+    return f.add(residual, model.variant.multiplies ? f.scale(branch) : branch);
+  };
+  const std::int64_t width = model.sizes.width;
+  const std::string attention = model.named("Attention");
+  const std::string norm = model.named("RMSNorm");
+  const RotaryAttention options = {
+      .class_name = attention,
+      .input_bias = model.attention_bias || model.variant.biased_queries,
+      .output_bias = model.attention_bias,
+      .head_norm = model.variant.normed_heads ? std::string_view(norm) : std::string_view()};
+  const Tensor normed = f.rms_norm("input_layernorm", input, width, norm);
+  const Tensor attended = joined(input, rotary_attention(f, model.sizes, normed, rotary, options));
+  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, norm);
+  return joined(attended, gated_feed_forward(f, model.sizes, again, model.named("MLP"), model.mlp_bias));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", model.named("Model"));
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    if (model.variant.multiplies) hidden = f.scale(hidden);
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+  }
+  decoder_head(f, config, s, head, hidden, {.scales = model.variant.multiplies});
+}
+
+}  // namespace llama_detail
+
+[[nodiscard]] inline const Architecture& llama() {
+  static constexpr Architecture kLlama = {
+      .name = "llama", .model_types = llama_detail::kModelTypes, .write = llama_detail::write};
+  return kLlama;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/llama_inl.hpp"
-#endif

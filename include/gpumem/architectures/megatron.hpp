@@ -5,15 +5,353 @@
 // core/transformer/transformer_layer.py.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/latent_attention.hpp"
+#include "gpumem/architectures/megatron_arguments.hpp"
+#include "gpumem/architectures/mixture.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& megatron();
+namespace megatron_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"megatron_gpt"};
+
+struct Model {
+  DecoderSizes sizes;
+  std::int64_t positions = 0;  ///< rows of a table of learned positions; 0: there is none
+  std::int64_t rotary_width = 0;
+  double dropout = 0.1;
+  bool rms = false;
+  bool gated = false;
+  bool bias = true;
+  bool query_bias = false;  ///< of queries, keys and values, where the others have none
+  bool normed_heads = false;
+  bool latent = false;
+  LatentAttention attention;
+  Mixture mixture;
+  std::int64_t shared_inner = 0;
+  std::vector<bool> mixes;                    ///< by layer
+  bool corrects = false;                      ///< a bias of the scores that choose the experts
+  std::vector<model::Attribute> first_stage;  ///< of a pipeline
+  std::vector<model::Attribute> last_stage;
+  std::int64_t expert_ranks = 0;  ///< tensor parallel ranks that share an expert's weights; 0: all
+  bool grouped = false;           ///< TransformerEngine multiplies all experts of a rank at once
+  bool float32_routing = false;   ///< weights of the experts' results
+  bool fused_gradients = false;   ///< products add a weight's gradient to the main one themselves
+  bool lower_loss = false;        ///< TransformerEngine's cross entropy, of logits that are not cast
+};
+
+/// "([0]*3+[1]*12)": one figure a layer. Nothing if it is written otherwise.
+inline std::vector<bool> layer_pattern(std::string_view text, std::int64_t layers) {
+  std::vector<bool> pattern;
+  std::size_t at = 0;
+  const auto number = [&]() {
+    std::int64_t value = 0;
+    while (at < text.size() && text[at] >= '0' && text[at] <= '9' && value < ConfigFields::kMostLayers) {
+      value = value * 10 + (text[at++] - '0');
+    }
+    return value;
+  };
+  while (at < text.size() && static_cast<std::int64_t>(pattern.size()) <= layers) {
+    if (text[at] != '[') {
+      if (std::string_view("()+ ").find(text[at]) == std::string_view::npos) return {};
+      ++at;
+      continue;
+    }
+    std::vector<bool> part;
+    for (++at; at < text.size() && text[at] != ']';) {
+      const char byte = text[at++];
+      if (byte == '0' || byte == '1') part.push_back(byte == '1');
+    }
+    if (at < text.size()) ++at;
+    std::int64_t times = 1;
+    if (at < text.size() && text[at] == '*') {
+      ++at;
+      times = number();
+    }
+    const auto goes_on = [&]() { return static_cast<std::int64_t>(pattern.size()) <= layers; };
+    for (std::int64_t time = 0; time < times && goes_on(); ++time) {
+      pattern.insert(pattern.end(), part.begin(), part.end());
+    }
+  }
+  return pattern;
+}
+
+/// Which layers have experts: moe_layer_freq is a pattern, or says that so manieth layers have them, from the first.
+inline std::vector<bool> mixing_layers(ConfigFields& config, std::int64_t layers) {
+  std::vector<bool> mixes(static_cast<std::size_t>(layers), true);
+  const core::JsonValue* frequency = config.find("moe_layer_freq");
+  if (frequency != nullptr && frequency->is(core::JsonValue::Kind::text)) {
+    std::vector<bool> pattern = layer_pattern(frequency->text(), layers);
+    if (static_cast<std::int64_t>(pattern.size()) == layers) return pattern;
+    config.fail("must give 0 or 1 for each layer, as ([0]*3+[1]*12)", "moe_layer_freq");
+    return mixes;
+  }
+  const std::int64_t every = config.size_or({"moe_layer_freq"}, 1);
+  for (std::int64_t at = 0; at < layers; ++at) mixes[static_cast<std::size_t>(at)] = at % every == 0;
+  return mixes;
+}
+
+inline void read_experts(ConfigFields& config, Model& model) {
+  const bool any = config.has("num_experts");
+  model.mixes.assign(static_cast<std::size_t>(model.sizes.layers), false);
+  if (any) {
+    model.mixture = {.experts = config.size({"num_experts"}),
+                     .per_token = config.size_or({"moe_router_topk"}, 2),
+                     .inner = config.size_or({"moe_ffn_hidden_size"}, model.sizes.inner),
+                     .expert_class = "MLP"};
+    check_mixture(config, model.mixture, model.sizes.layers, "num_experts", "moe_router_topk");
+    model.mixes = mixing_layers(config, model.sizes.layers);
+    model.shared_inner = config.size_or({"moe_shared_expert_intermediate_size"}, 0);
+    model.corrects = config.flag("moe_router_enable_expert_bias", false);
+    if (config.has("expert_tensor_parallel_size")) model.expert_ranks = config.size({"expert_tensor_parallel_size"});
+    model.grouped = config.flag("moe_grouped_gemm", false) &&
+                    config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
+    model.float32_routing = config.text({"moe_router_dtype"}, "bf16") == "fp32";
+  }
+  config.ignore({"moe_ffn_hidden_size", "moe_router_topk", "moe_layer_freq", "moe_router_enable_expert_bias"});
+}
+
+inline void read_attention(ConfigFields& config, Model& model) {
+  DecoderSizes& s = model.sizes;
+  s.head_width = config.size_or({"kv_channels"}, std::max<std::int64_t>(s.width / s.heads, 1));
+  const bool groups = config.flag("group_query_attention", config.has("num_query_groups"));
+  const std::int64_t given = config.size_or({"num_query_groups"}, s.heads);
+  s.kv_heads = groups ? given : s.heads;
+  if (s.heads % s.kv_heads != 0) config.fail("does not divide num_attention_heads", "num_query_groups");
+  if (s.heads * s.head_width > ConfigFields::kLargestSize / 3) config.fail("makes heads too wide", "kv_channels");
+  const bool rotary = config.text({"position_embedding_type"}, "learned_absolute") == "rope";
+  model.latent = config.flag("multi_latent_attention", false);
+  model.rotary_width = rotary ? rotary_width(config, s, {"rotary_percent"}, 1.0) : 0;
+  model.normed_heads = config.flag("qk_layernorm", false);
+  model.query_bias = config.flag("add_qkv_bias", false);
+  if (!model.latent) return;
+  model.attention = {.width = s.width,
+                     .heads = s.heads,
+                     .query_rank = config.size_or({"q_lora_rank"}, 0),
+                     .kv_rank = config.size_or({"kv_lora_rank"}, 32),
+                     .plain_width = config.size_or({"qk_head_dim"}, 128),
+                     .rotary_width = config.size_or({"qk_pos_emb_head_dim"}, 64),
+                     .value_width = config.size_or({"v_head_dim"}, 128),
+                     .dropout = s.attention_dropout,
+                     .caches = false,
+                     .class_name = "MLASelfAttention",
+                     .norm_class = "RMSNorm"};
+  check_latent_attention(config, model.attention, "qk_head_dim");
+}
+
+/// What a pipeline's first or last stage has otherwise than those between (parallel/pipeline_parallel.hpp).
+inline std::vector<model::Attribute> stage_attributes(ConfigFields& config, std::string_view blocks,
+                                                      std::string_view counted) {
+  std::vector<model::Attribute> attributes;
+  if (config.has(blocks)) attributes.push_back({"stage_blocks", config.size({blocks})});
+  if (config.flag(counted, false)) attributes.push_back({"counts_as_block", true});
+  return attributes;
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  DecoderSizes& s = model.sizes;
+  const std::string_view family = config.text({"_model_family"}, "gpt");
+  for (const std::string_view other : {"hybrid_layer_pattern", "hybrid_override_pattern"}) {
+    if (!config.has(other) && family != "bert") continue;
+    config.fail("of Megatron's models, only GPT (with or without experts) and T5 are known",
+                config.has(other) ? other : std::string_view("_model_family"));
+    return model;
+  }
+  s.vocabulary = config.size({"padded_vocab_size"});
+  s.width = config.size({"hidden_size"});
+  s.layers = config.layers({"num_layers"});
+  s.heads = config.size({"num_attention_heads"});
+  s.attention_dropout = config.number({"attention_dropout"}, 0.1);
+  model.dropout = config.number({"hidden_dropout"}, 0.1);
+  model.gated = config.flag("swiglu", false);
+  const bool squared = config.flag("squared_relu", false);
+  s.activation = squared ? "relu2" : "gelu";
+  const std::int64_t usual = model.gated ? s.width * 8 / 3 / 64 * 64 : s.width * 4;
+  s.inner = config.size_or({"ffn_hidden_size"}, std::clamp<std::int64_t>(usual, 1, ConfigFields::kLargestSize / 2));
+  if (s.inner > ConfigFields::kLargestSize / 2) config.fail("is too wide", "ffn_hidden_size");
+  s.tied = !config.flag("untie_embeddings_and_output_weights", false);
+  model.rms = config.text({"normalization"}, "LayerNorm") == "RMSNorm";
+  model.bias = config.flag("add_bias_linear", true);
+  if (config.text({"position_embedding_type"}, "learned_absolute") == "learned_absolute") {
+    model.positions = config.size({"max_position_embeddings"});
+  }
+  read_attention(config, model);
+  read_experts(config, model);
+  model.fused_gradients = config.flag("gradient_accumulation_fusion", true) &&
+                          config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
+  model.lower_loss =
+      config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
+  model.first_stage =
+      stage_attributes(config, "decoder_first_pipeline_num_layers", "account_for_embedding_in_pipeline_split");
+  for (model::Attribute& of_optimizer : optimizer_attributes(config)) {
+    model.first_stage.push_back(std::move(of_optimizer));
+  }
+  model.last_stage = stage_attributes(config, "decoder_last_pipeline_num_layers", "account_for_loss_in_pipeline_split");
+  ignore_megatron_run(config);
+  return model;
+}
+
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
+  if (!model.rms) return f.layer_norm(name, input, width);
+  return f.layer(name, "RMSNorm", "rms_norm", {input}, {{"normalized_shape", width}, {"fused", true}});
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attention", "SelfAttention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t each = s.heads / s.kv_heads;
+  const std::int64_t packed_width = s.kv_heads * (each + 2) * s.head_width;
+  const Tensor packed = f.linear(
+      "linear_qkv", input, s.width, packed_width,
+      {.bias = model.bias || model.query_bias, .split = Split::columns, .fused_gradient = model.fused_gradients});
+  const Tensor parted = f.unflatten_heads(packed, 2, {s.kv_heads, (each + 2) * s.head_width});
+  const std::vector<Tensor> parts = f.split(parted, 3, {each * s.head_width, s.head_width, s.head_width});
+  Tensor query = f.unflatten(f.flatten(parts[0], 2, 3), 2, {-1, s.head_width});
+  Tensor key = parts[1];
+  if (model.normed_heads) {
+    query = norm(f, model, "q_layernorm", query, s.head_width);
+    key = norm(f, model, "k_layernorm", key, s.head_width);
+  }
+  const auto in_front = [&](Tensor tensor) { return f.permute(tensor, {0, 2, 1, 3}); };
+  Heads heads = {in_front(query), in_front(key), in_front(parts[2])};
+  if (model.rotary_width > 0) {
+    heads.query = rotate(f, heads.query, rotary, s.head_width);
+    heads.key = rotate(f, heads.key, rotary, s.head_width);
+  }
+  const Tensor mixed = f.call("scaled_dot_product_attention", {heads.query, heads.key, heads.value},
+                              {{"dropout_p", s.attention_dropout}, {"grouped", true}, {"fused_softmax", true}});
+  return f.linear("linear_proj", merge_heads(f, mixed), s.heads * s.head_width, s.width,
+                  {.bias = model.bias, .split = Split::rows, .fused_gradient = model.fused_gradients});
+}
+
+/// linear_fc2(act(linear_fc1(x))), in the module that is open. SwiGLU is one kernel that keeps what it reads.
+inline Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t inner) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor wide = f.linear("linear_fc1", input, width, model.gated ? 2 * inner : inner,
+                               {.bias = model.bias, .split = Split::columns, .fused_gradient = model.fused_gradients});
+  const Tensor active = model.gated ? f.call("glu", {wide}, {{"dim", std::int64_t{-1}}})
+                                    : f.activation("activation_func", wide, model.sizes.activation);
+  return f.linear("linear_fc2", active, inner, width,
+                  {.bias = model.bias, .split = Split::rows, .fused_gradient = model.fused_gradients});
+}
+
+/// The same of an expert's rows, each times its weight before the second product: in one kernel with SwiGLU, else a
+/// product of its own in the wider of both types, and a copy of that in the narrower. Source: core r0.12 to 0.16,
+/// core/transformer/moe/experts.py: TEGroupedMLP.forward(), bias_act_func(); core/fusions/fused_bias_swiglu.py:
+/// WeightedSwiGLUFunction.
+inline Tensor expert_fed(Forward& f, const Model& model, Tensor rows, Tensor weights) {
+  const std::int64_t width = model.sizes.width;
+  const std::int64_t inner = model.mixture.inner;
+  const bool whole = model.expert_ranks == 1;
+  Linear linear = {.bias = model.bias,
+                   .split = whole ? Split::whole : Split::columns,
+                   .fused_gradient = model.fused_gradients,
+                   .grouped = model.grouped,
+                   .tensor_ranks = whole ? 0 : model.expert_ranks};
+  const Tensor wide = f.linear("linear_fc1", rows, width, model.gated ? 2 * inner : inner, linear);
+  linear.split = whole ? Split::whole : Split::rows;
+  if (model.gated)
+    return f.linear("linear_fc2", f.call("glu", {wide}, {{"dim", std::int64_t{-1}}}), inner, width, linear);
+  const Tensor active = f.activation("activation_func", wide, model.sizes.activation);
+  return f.linear("linear_fc2", f.as_type_of(f.multiply(active, weights), active), inner, width, linear);
+}
+
+/// Each expert's rows are copied out of all tokens, and what it makes of them is added to the sum. Source:
+/// core/transformer/moe/token_dispatcher.py and moe_utils.py (permute(), unpermute()): what several experts of a rank
+/// share of this, copies in another order for the collectives, is released before the next layer.
+inline Tensor add_experts(Forward& f, const Model& model, Tensor input, Tensor weights, Tensor sum) {
+  const Mixture& m = model.mixture;
+  const InModule list(f, "experts", model.grouped ? "TEGroupedMLP" : "SequentialMLP");
+  const auto share = [&](Tensor of) {
+    return f.call("gather_tokens", {of}, {{"experts", m.experts}, {"per_token", m.per_token}});
+  };
+  for (std::int64_t index = 0; index < m.experts && !f.failed(); ++index) {
+    const InModule one(f, std::to_string(index), m.expert_class);
+    f.part_of_expert(static_cast<std::uint32_t>(index + 1));
+    const Tensor rows = share(input);
+    sum = f.call("scatter_tokens", {sum, expert_fed(f, model, rows, share(f.slice(weights, 2, 0, 1)))});
+    f.part_of_expert(0);
+  }
+  return sum;
+}
+
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", "MoELayer");
+  const Mixture& m = model.mixture;
+  const Tensor scores = f.linear("router", input, model.sizes.width, m.experts, {.bias = false});
+  if (model.corrects) f.constant("router.expert_bias", {m.experts}, "float32");
+  const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
+  const Tensor best = f.slice(weights, 2, 0, m.per_token);
+  const Tensor chosen = model.float32_routing ? best : f.as_type_of(best, input);
+  const Tensor sum = add_experts(f, model, input, chosen, f.call("token_zeros", {input}));
+  if (model.shared_inner == 0) return sum;
+  const InModule shared(f, "shared_experts", "SharedExpertMLP");
+  return f.add(sum, fed(f, model, input, model.shared_inner));
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
+  const std::int64_t width = model.sizes.width;
+  const auto joined = [&](Tensor residual, Tensor part) {
+    return f.add(residual, f.dropout("dropout", part, model.dropout));
+  };
+  const Tensor normed = norm(f, model, "input_layernorm", input, width);
+  const Tensor mixed =
+      model.latent ? latent_attention(f, model.attention, normed, rotary) : attention(f, model, normed, rotary);
+  const Tensor attended = joined(input, mixed);
+  const Tensor again = norm(f, model, "pre_mlp_layernorm", attended, width);
+  if (model.mixes[static_cast<std::size_t>(index)]) return joined(attended, mixture(f, model, again));
+  const InModule inside(f, "mlp", "MLP");
+  return joined(attended, fed(f, model, again, model.sizes.inner));
+}
+
+inline Tensor embedded(Forward& f, const Model& model, Tensor ids) {
+  const InModule inside(f, "embedding", "LanguageModelEmbedding");
+  const DecoderSizes& s = model.sizes;
+  Tensor words =
+      f.embedding("word_embeddings", ids, s.vocabulary, s.width, "Embedding", Split::vocabulary, model.first_stage);
+  if (model.positions > 0) {
+    const Tensor numbers = f.positions(ids, model.positions);
+    words = f.add(words, f.embedding("position_embeddings", numbers, model.positions, s.width));
+  }
+  // [N, S] -> [S, N], copied.
+  return f.dropout("embedding_dropout", f.enter_sequence(words), model.dropout);
+}
+
+inline void write(ConfigFields& config, Head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
+  const Tensor ids = f.token_input("input_ids");
+  Tensor hidden = embedded(f, model, ids);
+  {
+    const InModule inside(f, "decoder", "TransformerBlock");
+    const std::int64_t turned = model.latent ? model.attention.rotary_width : model.rotary_width;
+    const Rotary rotary = turned > 0 ? rotary_tables(f, ids, turned) : Rotary{};
+    hidden = stack(f, "layers", "TransformerLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    hidden = norm(f, model, "final_layernorm", hidden, s.width);
+  }
+  const Linear output = {.bias = false, .tied = s.tied, .split = Split::columns, .more = model.last_stage};
+  // GPTModel.forward()'s name for the logits ends when it returns the loss.
+  const Tensor logits = f.linear("output_layer", hidden, s.width, s.vocabulary, output);
+  const Tensor loss = vocabulary_parallel_loss(f, model.lower_loss ? logits : f.to(logits, "float32"));
+  f.leave_function(loss, {logits});
+}
+
+}  // namespace megatron_detail
+
+[[nodiscard]] inline const Architecture& megatron() {
+  static constexpr Architecture kArchitecture = {
+      .name = "megatron", .model_types = megatron_detail::kModelTypes, .write = megatron_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/megatron_inl.hpp"
-#endif

@@ -2,15 +2,106 @@
 // Source: transformers 4.48, models/mpt/modeling_mpt.py.
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& mpt();
+namespace mpt_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"mpt"};
+
+struct Model {
+  DecoderSizes sizes;
+  double dropout = 0.0;
+  bool clips = false;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  const std::int64_t factor = std::min<std::int64_t>(config.size_or({"expansion_ratio"}, 4), 64);
+  model.sizes = decoder_sizes(config, {.activation = "gelu", .tied = true, .inner_factor = factor});
+  model.dropout = config.number({"resid_pdrop"}, 0.0);
+  const core::JsonValue* attention = config.find("attn_config");
+  if (attention != nullptr && attention->is(core::JsonValue::Kind::object)) {
+    ConfigFields fields(*attention);
+    model.sizes.attention_dropout = fields.number({"attn_pdrop"}, 0.0);
+    model.clips = fields.find("clip_qkv") != nullptr;
+    if (fields.flag("qk_ln", false)) config.fail("norms of queries and keys are not known", "attn_config");
+    if (const core::Status read = fields.status(); !read) config.fail(read.error().message, "attn_config");
+  }
+  config.ignore({"emb_pdrop", "max_seq_len", "learned_pos_emb", "no_bias", "logit_scale", "verbose", "init_config",
+                 "embedding_fraction", "norm_type", "init_device"});
+  return model;
+}
+
+/// Scores, weights and their float32 copies are written out. The biases of ALiBi are float32, and so are the scores
+/// after them.
+inline Tensor attention(Forward& f, const Model& model, Tensor input, Tensor biases, Tensor mask) {
+  const InModule inside(f, "attn", "MptAttention");
+  const DecoderSizes& s = model.sizes;
+  Tensor packed = f.linear("Wqkv", input, s.width, 3 * s.width, {.bias = false});
+  if (model.clips) packed = f.call("clamp", {packed});
+  const std::vector<Tensor> parts = f.split(packed, 2, {s.width, s.width, s.width});
+  const Tensor query = split_heads(f, parts[0], s.head_width);
+  const Tensor key = split_heads(f, parts[1], s.head_width);
+  const Tensor value = split_heads(f, parts[2], s.head_width);
+  f.cache(key);
+  f.cache(value);
+  const Tensor scores = f.scale(f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})}));
+  const Tensor biased = f.add(scores, biases);
+  const Tensor masked = f.call("masked_fill", {biased, mask}, {{"mask_stands", true}});
+  const Tensor weights = f.as_type_of(f.call("softmax", {f.to(masked, "float32")}), value);
+  const Tensor dropped = f.dropout("attn_dropout", weights, s.attention_dropout);
+  const Tensor attended = merge_heads(f, f.call("matmul", {dropped, value}));
+  const Tensor output = f.linear("out_proj", attended, s.width, s.width, {.bias = false});
+  return f.leave_function(output, {masked});
+}
+
+inline Tensor feed_forward_part(Forward& f, const Model& model, Tensor input, Tensor residual) {
+  const InModule inside(f, "ffn", "MptMLP");
+  const DecoderSizes& s = model.sizes;
+  const Tensor wide = f.activation("act", f.linear("up_proj", input, s.width, s.inner, {.bias = false}), s.activation);
+  const Tensor narrow = f.linear("down_proj", wide, s.inner, s.width, {.bias = false});
+  return f.add(f.dropout("hidden_dropout", narrow, model.dropout), residual);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, Tensor biases, Tensor mask) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor mixed = attention(f, model, f.layer_norm("norm_1", input, width, false), biases, mask);
+  const Tensor attended = f.add(f.dropout("resid_attn_dropout", mixed, model.sizes.attention_dropout), input);
+  return feed_forward_part(f, model, f.layer_norm("norm_2", attended, width, false), attended);
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "transformer", "MptModel");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("wte", ids, s.vocabulary, s.width);
+    // [heads, 1, S], which broadcasts over the rows of the scores.
+    const Tensor rows = f.call("rotary_table", {ids}, {{"width", s.heads}, {"dtype", std::string("float32")}});
+    const Tensor biases = f.permute(rows, {0, 3, 1, 2});
+    const Tensor mask = f.call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+    hidden = stack(f, "blocks", "MptBlock", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, biases, mask); });
+    hidden = f.layer_norm("norm_f", hidden, s.width, false);
+  }
+  decoder_head(f, config, s, head, hidden, {.upcasts = false});
+}
+
+}  // namespace mpt_detail
+
+[[nodiscard]] inline const Architecture& mpt() {
+  static constexpr Architecture kArchitecture = {
+      .name = "mpt", .model_types = mpt_detail::kModelTypes, .write = mpt_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/mpt_inl.hpp"
-#endif

@@ -2,15 +2,97 @@
 // feed-forward layer and over all queries and keys (2). Source: transformers 4.48, models/olmo/modeling_olmo.py, olmo2.
 #pragma once
 
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& olmo();
+namespace olmo_detail {
+
+inline constexpr std::array<std::string_view, 2> kModelTypes = {"olmo", "olmo2"};
+
+struct Model {
+  DecoderSizes sizes;
+  bool second = false;
+  bool bias = false;
+  bool clips = false;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.second = config.text({"model_type"}, "olmo") == "olmo2";
+  model.sizes = decoder_sizes(config);
+  model.bias = config.flag("attention_bias", false);
+  model.clips = config.find("clip_qkv") != nullptr;
+  return model;
+}
+
+/// layer_norm without weights, of float32; OLMo 2 has RMS norms.
+inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
+  if (model.second) return f.rms_norm(name, input, width, "Olmo2RMSNorm");
+  const Tensor normed = f.layer(name, "OlmoLayerNorm", "layer_norm", {f.to(input, "float32")},
+                                {{"normalized_shape", width}, {"elementwise_affine", false}});
+  return f.as_type_of(normed, input);
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", model.second ? "Olmo2Attention" : "OlmoAttention");
+  const DecoderSizes& s = model.sizes;
+  const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm_name) {
+    Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias});
+    if (model.second && !norm_name.empty()) flat = norm(f, model, norm_name, flat, count * s.head_width);
+    if (model.clips) flat = f.call("hardtanh", {flat}, {{"inplace", true}});  // clamp_
+    return split_heads(f, flat, s.head_width);
+  };
+  const Tensor query = heads("q_proj", s.heads, "q_norm");
+  const Tensor key = heads("k_proj", s.kv_heads, "k_norm");
+  const Tensor value = heads("v_proj", s.kv_heads, "");
+  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  f.cache(turned.key);
+  f.cache(turned.value);
+  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const std::int64_t width = model.sizes.width;
+  const std::string_view feed_forward_class = model.second ? "Olmo2MLP" : "OlmoMLP";
+  if (!model.second) {
+    const Tensor attended = f.add(input, attention(f, model, norm(f, model, "input_layernorm", input, width), rotary));
+    const Tensor again = norm(f, model, "post_attention_layernorm", attended, width);
+    return f.add(attended, gated_feed_forward(f, model.sizes, again, feed_forward_class));
+  }
+  const Tensor mixed = norm(f, model, "post_attention_layernorm", attention(f, model, input, rotary), width);
+  const Tensor attended = f.add(input, mixed);
+  const Tensor fed = gated_feed_forward(f, model.sizes, attended, feed_forward_class);
+  return f.add(attended, norm(f, model, "post_feedforward_layernorm", fed, width));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", model.second ? "Olmo2Model" : "OlmoModel");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    hidden = stack(f, "layers", model.second ? "Olmo2DecoderLayer" : "OlmoDecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = norm(f, model, "norm", hidden, s.width);
+  }
+  decoder_head(f, config, s, head, hidden);
+}
+
+}  // namespace olmo_detail
+
+[[nodiscard]] inline const Architecture& olmo() {
+  static constexpr Architecture kArchitecture = {
+      .name = "olmo", .model_types = olmo_detail::kModelTypes, .write = olmo_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/olmo_inl.hpp"
-#endif

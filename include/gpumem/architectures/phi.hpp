@@ -2,15 +2,84 @@
 // each head, biases everywhere. Source: transformers 4.48, models/phi/modeling_phi.py.
 #pragma once
 
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& phi();
+namespace phi_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"phi"};
+
+struct Model {
+  DecoderSizes sizes;
+  double dropout = 0.0;
+  double embedding_dropout = 0.0;
+  std::int64_t rotary_width = 1;
+  bool normed_heads = false;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.activation = "gelu_new", .inner_factor = 4});
+  model.dropout = config.number({"resid_pdrop"}, 0.0);
+  model.embedding_dropout = config.number({"embd_pdrop"}, 0.0);
+  model.rotary_width = rotary_width(config, model.sizes, {"partial_rotary_factor"}, 0.5);
+  model.normed_heads = config.flag("qk_layernorm", false);
+  return model;
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", "PhiAttention");
+  const DecoderSizes& s = model.sizes;
+  const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm) {
+    const Tensor parted = split_heads(f, f.linear(name, input, s.width, count * s.head_width), s.head_width);
+    return model.normed_heads && !norm.empty() ? f.layer_norm(norm, parted, s.head_width) : parted;
+  };
+  const Tensor query = heads("q_proj", s.heads, "q_layernorm");
+  const Tensor key = heads("k_proj", s.kv_heads, "k_layernorm");
+  const Tensor value = heads("v_proj", s.kv_heads, "");
+  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  f.cache(turned.key);
+  f.cache(turned.value);
+  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  return f.linear("dense", attended, s.heads * s.head_width, s.width);
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const Tensor normed = f.layer_norm("input_layernorm", input, model.sizes.width);
+  const Tensor mixed = f.dropout("resid_dropout", attention(f, model, normed, rotary), model.dropout);
+  const Tensor fed =
+      f.dropout("resid_dropout", feed_forward(f, model.sizes, normed, {.class_name = "PhiMLP"}), model.dropout);
+  return f.add(f.add(mixed, fed), input);
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", "PhiModel");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    hidden = f.dropout("embed_dropout", hidden, model.embedding_dropout);
+    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    hidden = stack(f, "layers", "PhiDecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = f.layer_norm("final_layernorm", hidden, s.width);
+  }
+  decoder_head(f, config, s, head, hidden, {.bias = true});
+}
+
+}  // namespace phi_detail
+
+[[nodiscard]] inline const Architecture& phi() {
+  static constexpr Architecture kArchitecture = {
+      .name = "phi", .model_types = phi_detail::kModelTypes, .write = phi_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/phi_inl.hpp"
-#endif

@@ -2,15 +2,80 @@
 // from another. Source: transformers 4.48, models/phi3/modeling_phi3.py.
 #pragma once
 
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& phi3();
+namespace phi3_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"phi3"};
+
+struct Model {
+  DecoderSizes sizes;
+  double dropout = 0.0;  ///< of what joins the residual
+  std::int64_t rotary_width = 1;
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config);
+  model.dropout = config.number({"resid_pdrop"}, 0.0);
+  model.rotary_width = rotary_width(config, model.sizes, {"partial_rotary_factor"}, 1.0);
+  config.ignore({"embd_pdrop"});
+  return model;
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", "Phi3Attention");
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t queries = s.heads * s.head_width;
+  const std::int64_t keys = s.kv_heads * s.head_width;
+  const Tensor packed = f.linear("qkv_proj", input, s.width, queries + 2 * keys, {.bias = false});
+  const Tensor query = split_heads(f, f.slice(packed, 2, 0, queries), s.head_width);
+  const Tensor key = split_heads(f, f.slice(packed, 2, queries, keys), s.head_width);
+  const Tensor value = split_heads(f, f.slice(packed, 2, queries + keys, keys), s.head_width);
+  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  f.cache(turned.key);
+  f.cache(turned.value);
+  const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
+  return f.linear("o_proj", attended, queries, s.width, {.bias = false});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor mixed = attention(f, model, f.rms_norm("input_layernorm", input, width, "Phi3RMSNorm"), rotary);
+  const Tensor attended = f.add(input, f.dropout("resid_attn_dropout", mixed, model.dropout));
+  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, "Phi3RMSNorm");
+  return f.add(attended,
+               f.dropout("resid_mlp_dropout", packed_feed_forward(f, model.sizes, again, "Phi3MLP"), model.dropout));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", "Phi3Model");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    hidden = stack(f, "layers", "Phi3DecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = f.rms_norm("norm", hidden, s.width, "Phi3RMSNorm");
+  }
+  decoder_head(f, config, s, head, hidden);
+}
+
+}  // namespace phi3_detail
+
+[[nodiscard]] inline const Architecture& phi3() {
+  static constexpr Architecture kArchitecture = {
+      .name = "phi3", .model_types = phi3_detail::kModelTypes, .write = phi3_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/phi3_inl.hpp"
-#endif

@@ -2,15 +2,104 @@
 // Source: transformers 4.48, models/stablelm/modeling_stablelm.py (StableLmSdpaAttention).
 #pragma once
 
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& stablelm();
+namespace stablelm_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"stablelm"};
+
+struct Model {
+  DecoderSizes sizes;
+  double dropout = 0.0;
+  std::int64_t rotary_width = 1;
+  bool bias = false;
+  bool parallel = false;      ///< attention and feed-forward layer side by side
+  bool normed_heads = false;  ///< each head by a norm of its own
+};
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config);
+  model.dropout = config.number({"hidden_dropout"}, 0.0);
+  model.rotary_width = rotary_width(config, model.sizes, {"partial_rotary_factor", "rope_pct"}, 0.25);
+  model.bias = config.flag("use_qkv_bias", false);
+  model.parallel = config.flag("use_parallel_residual", false);
+  model.normed_heads = config.flag("qk_layernorm", false);
+  return model;
+}
+
+/// StableLmLayerNormPerHead.
+inline Tensor norm_each_head(Forward& f, std::string_view name, Tensor heads, std::int64_t count, std::int64_t width) {
+  const InModule inside(f, name, "StableLmLayerNormPerHead");
+  std::vector<Tensor> normed;
+  for (const Tensor head : f.split(heads, 1, Sizes(static_cast<std::size_t>(count), 1))) {
+    normed.push_back(f.layer_norm("norms", head, width, false));
+  }
+  return f.concatenate(normed, 1);
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "self_attn", "StableLmSdpaAttention");
+  const DecoderSizes& s = model.sizes;
+  const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm) {
+    const Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias});
+    const Tensor parted = split_heads(f, flat, s.head_width);
+    return model.normed_heads && !norm.empty() ? norm_each_head(f, norm, parted, count, s.head_width) : parted;
+  };
+  const Tensor query = heads("q_proj", s.heads, "q_layernorm");
+  const Tensor key = heads("k_proj", s.kv_heads, "k_layernorm");
+  const Tensor value = heads("v_proj", s.kv_heads, "");
+  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  f.cache(turned.key);
+  f.cache(turned.value);
+  const Tensor attended =
+      attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout, .copies = false});
+  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = false});
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor normed = f.layer_norm("input_layernorm", input, width);
+  const Tensor mixed = attention(f, model, normed, rotary);
+  const auto fed = [&](Tensor x) {
+    return f.dropout("dropout", gated_feed_forward(f, model.sizes, x, "StableLmMLP"), model.dropout);
+  };
+  if (model.parallel) {
+    const Tensor beside = fed(normed);  // before the sums, which C++ may call in any order
+    return f.add(f.add(input, mixed), beside);
+  }
+  const Tensor attended = f.add(input, mixed);
+  return f.add(fed(f.layer_norm("post_attention_layernorm", attended, width)), attended);
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const DecoderSizes& s = model.sizes;
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", "StableLmModel");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
+    hidden = stack(f, "layers", "StableLmDecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+    hidden = f.layer_norm("norm", hidden, s.width);
+  }
+  decoder_head(f, config, s, head, hidden);
+}
+
+}  // namespace stablelm_detail
+
+[[nodiscard]] inline const Architecture& stablelm() {
+  static constexpr Architecture kArchitecture = {
+      .name = "stablelm", .model_types = stablelm_detail::kModelTypes, .write = stablelm_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/stablelm_inl.hpp"
-#endif

@@ -3,15 +3,265 @@
 // Source: transformers 4.48, models/swin/modeling_swin.py.
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <vector>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& swin();
+namespace swin_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"swin"};
+
+/// One stage: its blocks work on a square of `side` patches, `width` wide.
+struct Stage {
+  std::int64_t blocks = 1;
+  std::int64_t heads = 1;
+  std::int64_t side = 1;
+  std::int64_t width = 1;
+  std::int64_t window = 1;
+};
+
+struct Model {
+  std::vector<Stage> stages;
+  std::int64_t side = 224;
+  std::int64_t patch = 4;
+  std::int64_t channels = 3;
+  std::int64_t labels = 2;
+  double ratio = 4.0;  ///< of the feed-forward layers' inner width
+  double dropout = 0.0;
+  double attention_dropout = 0.0;
+  double path_dropout = 0.1;
+  std::string_view activation = "gelu";
+  bool bias = true;
+  bool absolute = false;  ///< a table of absolute positions too
+};
+
+/// The whole numbers of a list, each from 1 to `most`.
+inline std::vector<std::int64_t> list_of(ConfigFields& config, std::string_view name, std::vector<std::int64_t> usual,
+                                         std::int64_t most) {
+  const core::JsonValue* list = config.find(name);
+  if (list == nullptr) return usual;
+  std::vector<std::int64_t> values;
+  for (const core::JsonValue& each : list->items()) {
+    const bool sound = each.is(core::JsonValue::Kind::integer) && each.integer() >= 1 && each.integer() <= most;
+    values.push_back(sound ? each.integer() : 0);
+  }
+  const bool sound = list->is(core::JsonValue::Kind::list) && !values.empty() && values.size() <= 8 &&
+                     std::find(values.begin(), values.end(), 0) == values.end();
+  if (sound) return values;
+  config.fail("must be a list of one to eight whole numbers from 1 to " + std::to_string(most), name);
+  return usual;
+}
+
+inline void read_stages(ConfigFields& config, Model& model) {
+  constexpr std::int64_t kMostHeads = 4096;
+  const std::vector<std::int64_t> depths = list_of(config, "depths", {2, 2, 6, 2}, ConfigFields::kMostLayers);
+  const std::vector<std::int64_t> heads = list_of(config, "num_heads", {3, 6, 12, 24}, kMostHeads);
+  const std::int64_t width = config.size_or({"embed_dim"}, 96);
+  const std::int64_t window = config.size_or({"window_size"}, 7);
+  constexpr std::int64_t kWidest = 1 << 20;
+  constexpr std::int64_t kWidestWindow = 512;
+  if (window > kWidestWindow) return config.fail("is too wide", "window_size");
+  if (width > kWidest) return config.fail("is too wide", "embed_dim");
+  if (depths.size() != heads.size()) return config.fail("has not as many stages as depths", "num_heads");
+  Stage stage = {.side = model.side / model.patch, .width = width};
+  for (std::size_t at = 0; at < depths.size(); ++at) {
+    if (at > 0) stage = {.side = stage.side / 2, .width = stage.width * 2};
+    stage.blocks = depths[at];
+    stage.heads = heads[at];
+    stage.window = std::min(window, stage.side);
+    if (stage.side < 1 || stage.side % stage.window != 0)
+      return config.fail("does not divide the patches of each stage", "window_size");
+    if (at + 1 < depths.size() && stage.side % 2 != 0)
+      return config.fail("leaves a stage an odd number of patches", "image_size");
+    if (stage.width % stage.heads != 0) return config.fail("does not divide the width of its stage", "num_heads");
+    model.stages.push_back(stage);
+  }
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.side = config.size_or({"image_size"}, 224);
+  model.patch = config.size_or({"patch_size"}, 4);
+  model.channels = config.size_or({"num_channels"}, 3);
+  model.labels = labels_of(config);
+  model.ratio = std::clamp(config.number({"mlp_ratio"}, 4.0), 0.01, 64.0);
+  model.dropout = config.number({"hidden_dropout_prob"}, 0.0);
+  model.attention_dropout = config.number({"attention_probs_dropout_prob"}, 0.0);
+  model.path_dropout = config.number({"drop_path_rate"}, 0.1);
+  model.activation = config.text({"hidden_act"}, "gelu");
+  model.bias = config.flag("qkv_bias", true);
+  model.absolute = config.flag("use_absolute_embeddings", false);
+  constexpr std::int64_t kWidestImage = 1 << 16;
+  if (model.side > kWidestImage) config.fail("is too large", "image_size");
+  if (model.side % model.patch != 0) config.fail("does not divide image_size", "patch_size");
+  read_stages(config, model);
+  config.ignore(
+      {"encoder_stride", "path_norm", "hidden_size", "num_layers", "out_features", "out_indices", "stage_names"});
+  return model;
+}
+
+inline Tensor embeddings(Forward& f, const Model& model) {
+  const InModule inside(f, "embeddings", "SwinEmbeddings");
+  const std::int64_t width = model.stages.front().width;
+  const std::int64_t patches = model.side / model.patch;
+  const Tensor image = f.sample_input("pixel_values", {model.channels, model.side, model.side});
+  Tensor rows = 0;
+  {
+    const InModule cutter(f, "patch_embeddings", "SwinPatchEmbeddings");
+    const Tensor cut = f.layer("projection", "Conv2d", "conv2d", {image},
+                               {{"in_channels", model.channels},
+                                {"out_channels", width},
+                                {"kernel_size", Sizes(2, model.patch)},
+                                {"stride", Sizes(2, model.patch)}});
+    rows = f.permute(f.flatten(cut, 2, 3), {0, 2, 1});
+  }
+  Tensor normed = f.layer_norm("norm", rows, width);
+  if (model.absolute) normed = f.add(normed, f.parameter("position_embeddings", {1, patches * patches, width}));
+  return f.dropout("dropout", normed, model.dropout);
+}
+
+/// [N, side, side, C] -> [N windows, window window, C], copied.
+inline Tensor windows_of(Forward& f, const Stage& stage, Tensor image) {
+  const std::int64_t across = stage.side / stage.window;
+  const Tensor cut = f.unflatten(f.unflatten(image, 1, {across, stage.window}), 3, {across, stage.window});
+  return f.flatten(f.flatten(f.contiguous(f.permute(cut, {0, 1, 3, 2, 4, 5})), 0, 2), 1, 2);
+}
+
+/// And back.
+inline Tensor image_of(Forward& f, const Stage& stage, Tensor windows) {
+  const std::int64_t across = stage.side / stage.window;
+  const Tensor parted = f.unflatten(f.unflatten(windows, 1, {stage.window, stage.window}), 0, {-1, across, across});
+  const Tensor rows = f.contiguous(f.permute(parted, {0, 1, 3, 2, 4, 5}));
+  return f.flatten(f.flatten(rows, 1, 2), 2, 3);
+}
+
+inline Tensor attention(Forward& f, const Model& model, const Stage& stage, Tensor input, std::optional<Tensor> mask) {
+  const InModule outer(f, "attention", "SwinAttention");
+  const std::int64_t width = stage.width;
+  const std::int64_t each = stage.window * stage.window;
+  Tensor mixed = 0;
+  {
+    const InModule inside(f, "self", "SwinSelfAttention");
+    const Tensor first = f.linear("query", input, width, width, {.bias = model.bias});
+    const auto heads = [&](Tensor rows) { return split_heads(f, rows, width / stage.heads); };
+    const Tensor key = heads(f.linear("key", input, width, width, {.bias = model.bias}));
+    const Tensor value = heads(f.linear("value", input, width, width, {.bias = model.bias}));
+    const Tensor query = heads(first);
+    const Tensor scores = f.scale(f.call("matmul", {query, f.permute(key, {0, 1, 3, 2})}));
+    const std::int64_t distances = (2 * stage.window - 1) * (2 * stage.window - 1);
+    const Tensor table = f.parameter("relative_position_bias_table", {distances, stage.heads});
+    const Tensor index = f.constant("relative_position_index", {each * each}, "int64");
+    const Tensor chosen = f.unflatten(f.call("index", {table, index}, {{"dim", std::int64_t{0}}}), 0, {each, each});
+    const Tensor bias = f.contiguous(f.permute(chosen, {2, 0, 1}));
+    Tensor biased = f.add(scores, f.call("unsqueeze", {bias}, {{"dim", std::int64_t{0}}}));
+    if (mask) {
+      const std::int64_t windows = (stage.side / stage.window) * (stage.side / stage.window);
+      const Tensor parted = f.unflatten(biased, 0, {-1, windows});
+      biased = f.flatten(f.add(parted, f.call("unsqueeze", {*mask}, {{"dim", std::int64_t{2}}})), 0, 1);
+    }
+    const Tensor weights = f.dropout("dropout", f.call("softmax", {biased}), model.attention_dropout);
+    mixed = f.leave_function(merge_heads(f, f.call("matmul", {weights, value})), {biased});
+  }
+  const InModule output(f, "output", "SwinSelfOutput");
+  return f.dropout("dropout", f.linear("dense", mixed, width, width), model.dropout);
+}
+
+inline Tensor block(Forward& f, const Model& model, const Stage& stage, Tensor input, bool shifted,
+                    double path_dropout) {
+  const std::int64_t width = stage.width;
+  const auto rolled = [&](Tensor image) { return shifted ? f.call("roll", {image}) : image; };
+  const Tensor normed = f.layer_norm("layernorm_before", input, width);
+  // maybe_pad copies though there is nothing to pad.
+  const Tensor image = f.call("clone", {f.unflatten(normed, 1, {stage.side, stage.side})});
+  const Tensor windows = windows_of(f, stage, rolled(image));
+  // Of tokens that the shift brought together, [1, windows, window window, window window].
+  std::optional<Tensor> mask;
+  const std::int64_t across = stage.side / stage.window;
+  if (shifted) mask = f.call("relative_zeros", {windows}, {{"heads", across * across}});
+  const Tensor mixed = attention(f, model, stage, windows, mask);
+  Tensor back = f.flatten(rolled(image_of(f, stage, mixed)), 1, 2);
+  if (path_dropout > 0.0) back = f.call("stochastic_depth", {f.scale(back)}, {{"p", path_dropout}});
+  const Tensor attended = f.add(input, back);
+  const Tensor again = f.layer_norm("layernorm_after", attended, width);
+  const auto inner = static_cast<std::int64_t>(model.ratio * static_cast<double>(width));
+  Tensor wide = 0;
+  {
+    const InModule inside(f, "intermediate", "SwinIntermediate");
+    wide = f.activation("intermediate_act_fn", f.linear("dense", again, width, inner), model.activation);
+  }
+  const InModule output(f, "output", "SwinOutput");
+  const Tensor made = f.add(attended, f.dropout("dropout", f.linear("dense", wide, inner, width), model.dropout));
+  return mask ? f.leave_function(made, {*mask}) : made;
+}
+
+/// Four patches become one of twice the width.
+inline Tensor merged(Forward& f, const Stage& stage, Tensor input) {
+  const InModule inside(f, "downsample", "SwinPatchMerging");
+  const Tensor image = f.unflatten(input, 1, {stage.side, stage.side});
+  const auto every_other = [&](Tensor of, std::int64_t dim, std::int64_t start) {
+    return f.call("slice", {of}, {{"dim", dim}, {"start", start}, {"step", std::int64_t{2}}});
+  };
+  const auto part = [&](std::int64_t row, std::int64_t column) {
+    return every_other(every_other(image, 1, row), 2, column);
+  };
+  const Tensor first = part(0, 0);
+  const Tensor second = part(1, 0);
+  const Tensor third = part(0, 1);
+  const Tensor together = f.flatten(f.concatenate({first, second, third, part(1, 1)}, 3), 1, 2);
+  const Tensor normed = f.layer_norm("norm", together, 4 * stage.width);
+  return f.linear("reduction", normed, 4 * stage.width, 2 * stage.width, {.bias = false});
+}
+
+inline Tensor encoder(Forward& f, const Model& model, Tensor hidden) {
+  const InModule inside(f, "encoder", "SwinEncoder");
+  const InModule list(f, "layers", "ModuleList");
+  std::int64_t all = 0;
+  for (const Stage& stage : model.stages) all += stage.blocks;
+  std::int64_t before = 0;
+  for (std::size_t at = 0; at < model.stages.size() && !f.failed(); ++at) {
+    const Stage& stage = model.stages[at];
+    const InModule one(f, std::to_string(at), "SwinStage");
+    hidden = stack(f, "blocks", "SwinLayer", stage.blocks, hidden, [&](Tensor x, std::int64_t index) {
+      const double share =
+          static_cast<double>(before + index) / static_cast<double>(std::max<std::int64_t>(all - 1, 1));
+      const bool shifted = index % 2 == 1 && stage.side > stage.window && stage.window > 1;
+      return block(f, model, stage, x, shifted, share * model.path_dropout);
+    });
+    before += stage.blocks;
+    if (at + 1 < model.stages.size()) hidden = merged(f, stage, hidden);
+  }
+  return hidden;
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  const std::int64_t width = model.stages.back().width;
+  Tensor pooled = 0;
+  {
+    const InModule inside(f, "swin", "SwinModel");
+    const Tensor hidden = f.layer_norm("layernorm", encoder(f, model, embeddings(f, model)), width);
+    if (head == Head::none) f.hand_out(hidden);
+    pooled = f.call("mean", {hidden}, {{"dim", std::int64_t{1}}});
+  }
+  if (head == Head::none) return;
+  f.linear("classifier", pooled, width, model.labels);
+}
+
+}  // namespace swin_detail
+
+[[nodiscard]] inline const Architecture& swin() {
+  static constexpr Architecture kArchitecture = {.name = "swin",
+                                                 .model_types = swin_detail::kModelTypes,
+                                                 .usual_head = Head::sequence_classification,
+                                                 .write = swin_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/swin_inl.hpp"
-#endif

@@ -4,15 +4,256 @@
 // Source: transformers 4.48, models/xlnet/modeling_xlnet.py; arXiv:1906.08237.
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
 
 namespace gpumem::architectures {
 
-[[nodiscard]] const Architecture& xlnet();
+namespace xlnet_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"xlnet"};
+
+struct Model {
+  std::int64_t vocabulary = 1;
+  std::int64_t width = 1;
+  std::int64_t layers = 1;
+  std::int64_t heads = 1;
+  std::int64_t head_width = 1;
+  std::int64_t inner = 1;
+  std::int64_t labels = 2;
+  std::string_view activation = "gelu";
+  double dropout = 0.1;
+  double last_dropout = 0.1;
+  std::string_view summary = "last";
+  std::string_view summary_activation = "tanh";
+  bool summary_projects = true;
+  bool tied = true;
+  bool remembers = false;  ///< returns what goes into each layer
+  bool beams = false;      ///< XLNetForQuestionAnswering: the end of an answer is looked for from its start
+};
+
+/// Whether the config names this class first.
+inline bool is_class(ConfigFields& config, std::string_view name) {
+  const core::JsonValue* classes = config.find("architectures");
+  if (classes == nullptr || !classes->is(core::JsonValue::Kind::list) || classes->size() == 0) return false;
+  const core::JsonValue& first = *classes->items().begin();
+  return first.is(core::JsonValue::Kind::text) && first.text() == name;
+}
+
+inline void check(ConfigFields& config, const Model& model) {
+  if (model.heads * model.head_width != model.width) config.fail("is not d_model / n_head", "d_head");
+  if (config.text({"attn_type"}, "bi") != "bi")
+    config.fail("is not known: XLNet reads in both directions", "attn_type");
+  constexpr std::array<std::string_view, 3> kSummaries = {"last", "first", "mean"};
+  if (std::find(kSummaries.begin(), kSummaries.end(), model.summary) == kSummaries.end())
+    config.fail("is not known: one of last, first, mean", "summary_type");
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.vocabulary = config.size({"vocab_size"});
+  model.width = config.size({"d_model", "hidden_size"});
+  model.layers = config.layers({"n_layer", "num_hidden_layers"});
+  model.heads = config.size({"n_head", "num_attention_heads"});
+  model.head_width = config.size_or({"d_head"}, std::max<std::int64_t>(model.width / model.heads, 1));
+  model.inner = config.size({"d_inner"});
+  model.labels = labels_of(config);
+  model.activation = config.text({"ff_activation"}, "gelu");
+  model.dropout = config.number({"dropout"}, 0.1);
+  model.last_dropout = config.number({"summary_last_dropout"}, 0.1);
+  model.summary = config.text({"summary_type"}, "last");
+  model.summary_activation = config.text({"summary_activation"}, "tanh");
+  model.summary_projects = config.flag("summary_use_proj", true);
+  model.tied = config.flag("tie_word_embeddings", true);
+  model.remembers = config.flag("use_mems_train", false);
+  model.beams = is_class(config, "XLNetForQuestionAnswering");
+  check(config, model);
+  config.ignore({"mem_len", "reuse_len", "use_mems_eval", "bi_data", "clamp_len", "same_length", "untie_r",
+                 "start_n_top", "end_n_top", "layer_norm_eps"});
+  return model;
+}
+
+/// What all layers read.
+struct Shared {
+  Tensor distances = 0;  ///< the table of how far tokens are from each other, [2 S, N, width]
+  Tensor mask = 0;       ///< [N, 1, S, S]
+  Tensor segments = 0;   ///< whether two tokens are of one segment, [S, S, N, 2]
+};
+
+/// einsum("ibh,hnd->ibnd"): [R, N, width] -> [R, N, heads, d].
+inline Tensor heads_of(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  const Tensor weight = f.parameter(name, {model.width, model.heads, model.head_width});
+  const Tensor rows = f.call("matmul", {input, f.flatten(weight, 1, 2)});
+  return f.unflatten(rows, 2, {model.heads, model.head_width});
+}
+
+/// einsum("ibnd,jbnd->bnij") of queries plus a bias with keys, [N, heads, S, J].
+inline Tensor products(Forward& f, Tensor query, Tensor bias, Tensor key) {
+  const Tensor rows = f.permute(f.add(query, bias), {1, 2, 0, 3});
+  return f.call("matmul", {rows, f.permute(key, {1, 2, 3, 0})});
+}
+
+/// What the segments add: einsum("ibnd,snd->ibns") of queries plus a bias, then einsum("ijbs,ibns->bnij"). The table of
+/// segments is copied in another order by each layer.
+inline Tensor segment_scores(Forward& f, Tensor query, Tensor bias, Tensor embedding, const Shared& shared) {
+  const Tensor rows = f.flatten(f.permute(f.add(query, bias), {2, 0, 1, 3}), 1, 2);  // [heads, S N, d]
+  const Tensor each = f.call("matmul", {rows, f.permute(embedding, {1, 2, 0})});     // [heads, S N, 2]
+  const Tensor table = f.flatten(f.permute(f.as_type_of(shared.segments, each), {0, 2, 1, 3}), 0, 1);  // [S N, S, 2]
+  const Tensor made = f.call("matmul", {table, f.permute(each, {1, 2, 0})});  // [S N, S, heads]
+  const Tensor parted = f.call("unflatten", {made, shared.segments}, {{"dim", std::int64_t{0}}, {"sizes", Sizes{-1}}});
+  return f.permute(parted, {1, 3, 0, 2});
+}
+
+struct Scored {
+  Tensor query = 0;
+  Tensor key = 0;
+  Tensor value = 0;
+  Tensor places = 0;  ///< keys of the distances
+};
+
+/// rel_attn_core: [S, N, heads, d], in the memory's order [N, heads, S, d].
+inline Tensor core(Forward& f, const Model& model, const Scored& of, const Shared& shared) {
+  const Sizes bias = {model.heads, model.head_width};
+  const Tensor of_places = f.parameter("r_r_bias", bias);
+  const Tensor of_segments = f.parameter("r_s_bias", bias);
+  const Tensor of_content = f.parameter("r_w_bias", bias);
+  const Tensor embedding = f.parameter("seg_embed", {2, model.heads, model.head_width});
+  const Tensor content = products(f, of.query, of_content, of.key);
+  const Tensor place = f.call("relative_shift", {products(f, of.query, of_places, of.places)});
+  const Tensor segment = segment_scores(f, of.query, of_segments, embedding, shared);
+  const Tensor scaled = f.scale(f.add(f.add(content, place), segment));
+  const Tensor mask = f.scale(f.as_type_of(shared.mask, content));  // autocast lowers what an einsum reads
+  const Tensor scores = f.call("sub", {scaled, mask});
+  const Tensor weights = f.dropout("dropout", f.call("softmax", {scores}), model.dropout);
+  const Tensor mixed = f.call("matmul", {weights, f.permute(of.value, {1, 2, 0, 3})});
+  return f.leave_function(f.permute(mixed, {2, 0, 1, 3}), {content, place, segment, scores});
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Shared& shared) {
+  const InModule inside(f, "rel_attn", "XLNetRelativeAttention");
+  Scored of;
+  of.query = heads_of(f, model, "q", input);
+  of.key = heads_of(f, model, "k", input);
+  of.value = heads_of(f, model, "v", input);
+  of.places = heads_of(f, model, "r", f.as_type_of(shared.distances, input));
+  const Tensor mixed = core(f, model, of, shared);
+  const Tensor weight = f.parameter("o", {model.width, model.heads, model.head_width});
+  const Tensor joined = f.permute(f.flatten(weight, 1, 2), {1, 0});
+  const Tensor output = f.dropout("dropout", f.call("matmul", {f.flatten(mixed, 2, 3), joined}), model.dropout);
+  const Tensor normed = f.layer_norm("layer_norm", f.add(output, input), model.width);
+  return f.leave_function(normed, {of.query, mixed});
+}
+
+inline Tensor feed_forward(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "ff", "XLNetFeedForward");
+  const Tensor wide = f.linear("layer_1", input, model.width, model.inner);
+  const Tensor active =
+      f.dropout("dropout", f.activation("activation_function", wide, model.activation), model.dropout);
+  const Tensor narrow = f.dropout("dropout", f.linear("layer_2", active, model.inner, model.width), model.dropout);
+  return f.layer_norm("layer_norm", f.add(narrow, input), model.width);
+}
+
+/// The table of distances is made on the CPU, in float32 whatever the model's type.
+inline Shared shared_tensors(Forward& f, const Model& model, Tensor ids) {
+  Shared shared;
+  shared.mask = f.call("causal_mask", {ids}, {{"padded", true}});
+  shared.segments = f.call("segment_pairs", {ids});
+  const Tensor table = f.to(f.call("distance_table", {ids}, {{"width", model.width}}), "float32");
+  shared.distances = f.dropout("dropout", table, model.dropout);
+  return shared;
+}
+
+inline Tensor body(Forward& f, const Model& model, std::string_view name) {
+  const InModule inside(f, name, "XLNetModel");
+  const Tensor ids = f.token_input("input_ids");
+  (void)f.token_input("token_type_ids");
+  (void)f.token_input("attention_mask");
+  (void)f.parameter("mask_emb", {1, 1, model.width});  // only of predicted tokens, in pre-training
+  const Tensor columns = f.contiguous(f.permute(ids, {1, 0}));
+  const Tensor words = f.embedding("word_embedding", columns, model.vocabulary, model.width);
+  const Tensor embedded = f.dropout("dropout", words, model.dropout);
+  const Shared shared = shared_tensors(f, model, ids);
+  const Tensor hidden = stack(f, "layer", "XLNetLayer", model.layers, embedded, [&](Tensor x, std::int64_t) {
+    if (model.remembers) f.hand_out(x);
+    return feed_forward(f, model, attention(f, model, x, shared));
+  });
+  const Tensor rows = f.contiguous(f.permute(f.dropout("dropout", hidden, model.dropout), {1, 0, 2}));
+  return f.leave_function(rows, {words, hidden, shared.mask, shared.segments, shared.distances});
+}
+
+/// XLNetSequenceSummary: one token of a sample, or the mean of all.
+inline Tensor summarised(Forward& f, const Model& model, Tensor hidden) {
+  const InModule inside(f, "sequence_summary", "XLNetSequenceSummary");
+  Tensor one = model.summary == "mean" ? f.call("mean", {hidden}, {{"dim", std::int64_t{1}}})
+                                       : f.select(hidden, 1, model.summary == "first" ? 0 : -1);
+  if (model.summary_projects) one = f.linear("summary", one, model.width, model.width);
+  if (model.summary_activation == "tanh") one = f.activation("activation", one, "tanh");
+  return f.dropout("last_dropout", one, model.last_dropout);
+}
+
+/// The rows, each next to the one where the answer starts.
+inline Tensor beside_start(Forward& f, Tensor hidden) {
+  const Tensor start = f.call("unsqueeze", {f.select(hidden, 1, 0)}, {{"dim", std::int64_t{1}}});
+  return f.concatenate({f.call("expand", {start, hidden}), hidden}, 2);
+}
+
+/// PoolerStartLogits, PoolerEndLogits and PoolerAnswerClass of modeling_utils.py.
+inline void search_answers(Forward& f, const Model& model, Tensor hidden) {
+  const std::int64_t width = model.width;
+  const auto logits = [&](Tensor from, std::string_view name, bool bias) {
+    return f.call("squeeze", {f.linear(name, from, width, 1, {.bias = bias, .returned = true})},
+                  {{"dim", std::int64_t{-1}}});
+  };
+  {
+    const InModule inside(f, "start_logits", "PoolerStartLogits");
+    (void)logits(hidden, "dense", true);
+  }
+  {
+    const InModule inside(f, "end_logits", "PoolerEndLogits");
+    const Tensor dense = f.linear("dense_0", beside_start(f, hidden), 2 * width, width);
+    const Tensor normed = f.layer_norm("LayerNorm", f.activation("activation", dense, "tanh"), width);
+    (void)logits(normed, "dense_1", true);
+  }
+  const InModule inside(f, "answer_class", "PoolerAnswerClass");
+  const Tensor both = f.concatenate({f.select(hidden, 1, 0), f.select(hidden, 1, -1)}, 1);
+  const Tensor active = f.activation("activation", f.linear("dense_0", both, 2 * width, width), "tanh");
+  (void)logits(active, "dense_1", false);
+}
+
+inline void add_head(Forward& f, const Model& model, Head head, Tensor hidden) {
+  switch (head) {
+    case Head::none:
+    case Head::encoder: return;
+    case Head::causal_lm:
+    case Head::masked_lm:
+      return token_loss(
+          f, f.linear("lm_loss", hidden, model.width, model.vocabulary, {.tied = model.tied, .returned = true}));
+    case Head::sequence_classification:
+      (void)f.linear("logits_proj", summarised(f, model, hidden), model.width, model.labels);
+      return;
+    case Head::token_classification: (void)f.linear("classifier", hidden, model.width, model.labels); return;
+    case Head::question_answering:
+      if (model.beams) return search_answers(f, model, hidden);
+      (void)f.linear("qa_outputs", hidden, model.width, 2);
+      return;
+  }
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  if (!config.status()) return;
+  add_head(f, model, head, body(f, model, "transformer"));
+}
+
+}  // namespace xlnet_detail
+
+[[nodiscard]] inline const Architecture& xlnet() {
+  static constexpr Architecture kArchitecture = {
+      .name = "xlnet", .model_types = xlnet_detail::kModelTypes, .write = xlnet_detail::write};
+  return kArchitecture;
+}
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/xlnet_inl.hpp"
-#endif
