@@ -218,6 +218,15 @@ GPUMEM_API void gpumem_job_free(gpumem_job* job) GPUMEM_NOTHROW;
 
 /* ---- Estimates ------------------------------------------------------------------------------------------------ */
 
+/* Whether a job runs on its GPU. */
+typedef int32_t gpumem_verdict;
+enum {
+  GPUMEM_NOT_KNOWN = 0,   /* only a lower bound is known, and there is room for that */
+  GPUMEM_FITS = 1,        /* also where it needs the most that is likely, and without giving back cached memory */
+  GPUMEM_TIGHT = 2,       /* expected to fit; it may need more than there is, or must give back cached memory */
+  GPUMEM_DOES_NOT_FIT = 3 /* expected to need more than there is */
+};
+
 /* What a job takes on one GPU; of a job on several, on the one that takes most. -1: the estimator does not tell. */
 typedef struct gpumem_estimate_result {
   size_t size;             /* sizeof(gpumem_estimate_result) */
@@ -240,7 +249,7 @@ typedef struct gpumem_estimate_result {
   int64_t retries;             /* how often the allocator gives back its cache for the job to fit, which slows it */
   int64_t layers;              /* of the model */
   int64_t unknown_layers;      /* not 0: all figures are lower bounds */
-  int32_t fits;                /* 1: known to fit; 0: not */
+  int32_t fits;                /* 1: known to fit; 0: not. Where such jobs were measured, also a tight one */
   int32_t out_of_domain;       /* of learned estimators: in how many respects the job is unlike those that they were
                                   trained on; not 0: not to be trusted */
   char* assumed;               /* in: room for what the estimate takes as given although nobody said or measured it,
@@ -248,9 +257,15 @@ typedef struct gpumem_estimate_result {
   size_t assumed_size;         /* in: its bytes */
   int64_t assumptions;         /* how many these are */
   int64_t gpus;                /* that the job's layout takes: each at most so much */
+  int64_t most_needed_bytes;   /* what the job needs at most, without the memory that the allocator caches */
+  gpumem_verdict verdict;      /* whether it fits, by one rule for every estimator and precision */
+  int32_t reserved;            /* 0 */
 } gpumem_estimate_result;
-#define GPUMEM_ESTIMATE_RESULT_INIT \
-  { sizeof(gpumem_estimate_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, NULL, 0, 0, 0 }
+#define GPUMEM_ESTIMATE_RESULT_INIT                                                                                    \
+  {                                                                                                                    \
+    sizeof(gpumem_estimate_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, 0, 0, 0, NULL, 0, 0, 0, 0, 0, \
+        0                                                                                                              \
+  }
 
 /*
  * The memory of this job. A GPU or an estimator that is built in is made ready once in a process; a profile or a model
@@ -271,14 +286,17 @@ typedef struct gpumem_fit_result {
   int32_t has_next;        /* 1: `one_more` was written; 0 with at_least, model_ends, or where that is beyond 64 bits */
   int64_t sequence_length; /* of gpumem_fit_sequence(): tokens a sample; 0: not even one fits */
   int32_t model_ends;      /* of gpumem_fit_sequence(), 1: the model takes no longer sequence, whatever the memory */
+  int32_t reserved;        /* 0 */
+  int64_t safe;            /* the largest batch size, or length, with GPUMEM_FITS; 0: none */
+  int64_t without_flushes; /* the largest for which the allocator gives back no cached memory; 0: none */
 } gpumem_fit_result;
 #define GPUMEM_FIT_RESULT_INIT \
-  { sizeof(gpumem_fit_result), 0, 0, 0, 0, 0, 0 }
+  { sizeof(gpumem_fit_result), 0, 0, 0, 0, 0, 0, 0, 0, 0 }
 
 /*
- * The largest batch with which the job fits its GPU; a still larger one may fit by chance. `at_batch` takes what the
- * job takes there (untouched where batch_size is 0), `one_more` what it takes with one sample more; each may be NULL.
- * Errors: those of gpumem_estimate(); GPUMEM_MISSING_INFORMATION if layers are unknown.
+ * The largest batch with which the job is expected to fit its GPU, be it tight; a still larger one may fit by chance.
+ * `at_batch` takes what the job takes there (untouched where batch_size is 0), `one_more` what it takes with one sample
+ * more; each may be NULL. Errors: those of gpumem_estimate(); GPUMEM_MISSING_INFORMATION if layers are unknown.
  */
 GPUMEM_API gpumem_status gpumem_fit(const gpumem_summary* summary, const gpumem_job* job, gpumem_fit_result* fit,
                                     gpumem_estimate_result* at_batch, gpumem_estimate_result* one_more, char* message,

@@ -34,7 +34,7 @@ namespace {
 constexpr std::size_t kFirstReadOptions = sizeof(gpumem_read_options);
 constexpr std::size_t kFirstSummaryInfo = sizeof(gpumem_summary_info);
 constexpr std::size_t kFirstEstimate = offsetof(gpumem_estimate_result, assumed);
-constexpr std::size_t kFirstFit = sizeof(gpumem_fit_result);
+constexpr std::size_t kFirstFit = offsetof(gpumem_fit_result, safe);
 constexpr std::size_t kFirstGpu = sizeof(gpumem_server_gpu);
 constexpr std::size_t kFirstRequest = sizeof(gpumem_request);
 constexpr std::size_t kFirstPlacement = sizeof(gpumem_placement);
@@ -184,6 +184,8 @@ void give_fit(const Fit& fit, gpumem_fit_result* result) {
   known.at_least = fit.at_least ? 1 : 0;
   known.has_next = fit.next ? 1 : 0;
   known.model_ends = fit.model_ends ? 1 : 0;
+  known.safe = fit.safe.size;
+  known.without_flushes = fit.without_flushes.size;
   give(known, result);
 }
 

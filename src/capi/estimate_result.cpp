@@ -13,6 +13,16 @@ using estimate::MemoryEstimate;
 
 std::int64_t told(const std::optional<core::Bytes>& bytes) { return bytes ? bytes->count() : kNotTold; }
 
+gpumem_verdict verdict_of(estimate::Verdict verdict) {
+  switch (verdict) {
+    case estimate::Verdict::fits: return GPUMEM_FITS;
+    case estimate::Verdict::tight: return GPUMEM_TIGHT;
+    case estimate::Verdict::does_not_fit: return GPUMEM_DOES_NOT_FIT;
+    case estimate::Verdict::unknown: break;
+  }
+  return GPUMEM_NOT_KNOWN;
+}
+
 gpumem_estimate_result result_of(const MemoryEstimate& estimate, const device::GpuProfile& gpu) {
   gpumem_estimate_result result = GPUMEM_ESTIMATE_RESULT_INIT;
   result.expected_bytes = estimate.expected.count();
@@ -41,6 +51,8 @@ gpumem_estimate_result result_of(const MemoryEstimate& estimate, const device::G
   result.out_of_domain = static_cast<std::int32_t>(estimate.out_of_domain.size());
   result.assumptions = static_cast<std::int64_t>(estimate.assumed.size());
   result.gpus = estimate.gpus;
+  result.most_needed_bytes = estimate.most_needed.count();
+  result.verdict = verdict_of(estimate.verdict);
   return result;
 }
 

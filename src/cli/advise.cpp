@@ -32,21 +32,28 @@ std::string words_of(const std::vector<Setting>& settings) {
   return text;
 }
 
+std::string said_of(estimate::Verdict verdict) {
+  if (verdict == estimate::Verdict::tight) return "it is tight: ";
+  if (verdict == estimate::Verdict::unknown) return "it is not known to fit: ";
+  return "it " + std::string(verdict == estimate::Verdict::fits ? "fits: " : "does not fit: ");
+}
+
 std::string to_text(const Advice& advice, const GpuProfile& gpu, const Terminal& terminal) {
-  std::string text = advice.now.fits ? "it fits: " : "it does not fit: ";
+  std::string text = said_of(advice.now.verdict);
   text += core::to_string(advice.now.expected) + " expected, up to " + core::to_string(advice.now.upper) + ", of " +
           core::to_string(gpu.capacity()) + "\n" + drawn_estimate(advice.now, gpu, terminal);
   Table table(
       {{.title = "change"}, {.title = "expected", .right = true}, {.title = "fits"}, {.title = "what it costs"}});
   for (const ChangeEffect& effect : advice.single) {
     if (effect.estimate) {
-      table.add({words_of(effect.settings), effect.estimate->expected, fits_cell(effect.estimate->fits), effect.cost});
+      table.add(
+          {words_of(effect.settings), effect.estimate->expected, fits_cell(effect.estimate->verdict), effect.cost});
     } else {
       table.add({words_of(effect.settings), "cannot be told: " + effect.estimate.error().message});
     }
   }
   text += "\n" + table.text(terminal);
-  if (advice.now.fits) return text;
+  if (advice.now.verdict == estimate::Verdict::fits) return text;
   if (advice.together) {
     text += "\nno single change is enough; together these are: " + words_of(advice.together->settings) + ": " +
             core::to_string(advice.together->estimate->expected) + "\n";
@@ -55,8 +62,9 @@ std::string to_text(const Advice& advice, const GpuProfile& gpu, const Terminal&
 }
 
 bool helps(const Advice& advice) {
-  const auto fits = [](const ChangeEffect& effect) { return effect.estimate && effect.estimate->fits; };
-  return advice.now.fits || advice.together || std::any_of(advice.single.begin(), advice.single.end(), fits);
+  const auto fits = [](const ChangeEffect& effect) { return effect.estimate && estimate::is_enough(*effect.estimate); };
+  return estimate::is_enough(advice.now) || advice.together ||
+         std::any_of(advice.single.begin(), advice.single.end(), fits);
 }
 
 Json effect_json(const ChangeEffect& effect) {

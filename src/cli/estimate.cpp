@@ -69,9 +69,9 @@ Table rank_table(const GpuProfile& gpu) {
 void add_rank(Table& table, const EstimatedJob& estimated_job) {
   const MemoryEstimate& estimate = *estimated_job.answers[0].estimate;
   const std::string rank = parallel::rank_text(estimated_job.job.layout);
-  table.add(
-      {rank.empty() ? "every rank" : rank, estimate.expected, estimate.lower, estimate.upper, fits_cell(estimate.fits)},
-      gauge_of(estimate, *estimated_job.gpu));
+  table.add({rank.empty() ? "every rank" : rank, estimate.expected, estimate.lower, estimate.upper,
+             fits_cell(estimate.verdict)},
+            gauge_of(estimate, *estimated_job.gpu));
 }
 
 /// --rank all: a line, or an object of a list, for the first rank of each pipeline stage; those of a stage are alike.

@@ -88,6 +88,21 @@ std::string peak_line(const MemoryEstimate& estimate) {
   return text + "\n";
 }
 
+/// Why a job is tight: a line each; of any other nothing.
+std::string why_tight(const MemoryEstimate& estimate, const GpuProfile& gpu, const std::string& indent) {
+  if (estimate.verdict != estimate::Verdict::tight) return {};
+  std::string text;
+  if (estimate.retries > 0) {
+    text += indent + "it fits because the allocator gives back its cache " + times(estimate.retries) +
+            ", which slows the job down\n";
+  }
+  if (estimate.most_needed > gpu.capacity()) {
+    text += indent + "it is tight: the job may need up to " + core::to_string(estimate.most_needed) +
+            " without anything cached\n";
+  }
+  return text;
+}
+
 /// A column that shows estimates against the capacity of the GPU.
 Column of_gpu(const GpuProfile& gpu) {
   return {.title = "of " + core::to_string(gpu.capacity()), .gauge = true, .below = true};
@@ -111,10 +126,9 @@ std::string figures(const EstimatedJob& estimated_job, const Terminal& terminal)
     }
     const MemoryEstimate& estimate = *answer.estimate;
     ranged = ranged || estimate.ranged;
-    const bool unknown = estimate.lower_bound && estimate.upper <= gpu.capacity();
     table.add({answer.estimator, estimate.expected, estimate.ranged ? std::optional(estimate.lower) : std::nullopt,
                estimate.ranged ? std::optional(estimate.upper) : std::nullopt, estimate.allocated, estimate.reserved,
-               estimate.device, unknown && !estimate.fits ? Cell("unknown", Tone::doubtful) : fits_cell(estimate.fits)},
+               estimate.device, fits_cell(estimate.verdict)},
               gauge_of(estimate, gpu));
   }
   return table.text(terminal) + (terminal.shown && ranged ? gauge_legend(terminal) : "");
@@ -147,7 +161,7 @@ std::string out_of_domain(const Answer& answer) {
   return text + "\n";
 }
 
-std::string breakdown(const Answer& answer, const Terminal& terminal) {
+std::string breakdown(const Answer& answer, const GpuProfile& gpu, const Terminal& terminal) {
   const MemoryEstimate& estimate = *answer.estimate;
   Table table({{.at_least = kLabel}, {.right = true}, {.right = true}, {.gauge = true}}, 2);
   for (const auto& part : estimate.breakdown.parts()) {
@@ -157,10 +171,7 @@ std::string breakdown(const Answer& answer, const Terminal& terminal) {
   }
   std::string text = "\n" + std::string(answer.estimator) + " is made of\n" + table.text(terminal);
   if (estimate.peak_layer) text += peak_line(estimate);
-  if (estimate.fits && estimate.retries > 0) {
-    text += "  it fits because the allocator gives back its cache " + times(estimate.retries) +
-            ", which slows the job down\n";
-  }
+  text += why_tight(estimate, gpu, "  ");
   if (!estimate.leaves_out.empty()) text += "  lower bound: without " + estimate.leaves_out + "\n";
   if (!estimate.coverage.edges.empty() && !estimate.coverage.edges_inferred) {
     text += "  " + label("edges") + estimate.coverage.edges + "\n";
@@ -182,6 +193,11 @@ std::string notes(const EstimatedJob& estimated_job) {
   return text;
 }
 
+Tone tone_of(estimate::Verdict verdict) {
+  if (verdict == estimate::Verdict::fits) return Tone::good;
+  return verdict == estimate::Verdict::does_not_fit ? Tone::bad : Tone::doubtful;
+}
+
 Json optional_estimate(const std::optional<MemoryEstimate>& estimate) {
   return estimate ? cli::to_json(*estimate) : Json(nullptr);
 }
@@ -190,10 +206,22 @@ std::string need_of(const std::optional<MemoryEstimate>& estimate) {
   return estimate ? core::to_string(estimate->expected) : "more than 64 bits can count";
 }
 
-/// For a batch that does not fit although the GPU holds the expected figure: what it may need in addition.
-std::string need_of(const std::optional<MemoryEstimate>& estimate, const GpuProfile& gpu) {
-  const bool may_not = estimate && estimate->ranged && estimate->expected <= gpu.capacity();
-  return need_of(estimate) + (may_not ? ", up to " + core::to_string(estimate->upper) : std::string());
+/// What of the sizes below the largest is safe, and what needs no flush of the cache: nothing where the largest is
+/// both.
+std::string smaller_sizes(const Fit& fit, const GpuProfile& gpu) {
+  const std::int64_t largest = fit.of_sequence ? fit.sequence_length : fit.batch_size;
+  const std::string noun = fit.of_sequence ? "sequence" : "batch";
+  if (fit.safe.size == largest) return {};
+  std::string text = "safe " + noun + " ";
+  if (fit.safe.estimate) {
+    text += core::with_separators(fit.safe.size) + ": " + core::to_string(fit.safe.estimate->expected) + " of " +
+            core::to_string(gpu.capacity()) + "\n";
+  } else {
+    text += "none: even the smallest is tight\n";
+  }
+  if (fit.without_flushes.size == largest || fit.without_flushes.size == fit.safe.size) return text;
+  return text + noun + " " + core::with_separators(fit.without_flushes.size) +
+         " is the largest without cache flushes: " + core::to_string(fit.without_flushes.estimate->expected) + "\n";
 }
 
 }  // namespace
@@ -224,6 +252,8 @@ Json to_json(const MemoryEstimate& estimate) {
   json["reserved_bytes"] = optional_bytes(estimate.reserved);
   json["device_bytes"] = optional_bytes(estimate.device);
   json["fits"] = estimate.fits;
+  json["verdict"] = model::name_of(estimate::kVerdicts, estimate.verdict);
+  json["most_needed_bytes"] = estimate.most_needed.count();
   json["lower_bound"] = estimate.lower_bound;
   json["retries"] = estimate.retries;
   json["breakdown"] = std::move(breakdown);
@@ -270,9 +300,12 @@ Json to_json(const EstimatedJob& estimated_job, std::string_view estimator, cons
   json["job"].erase(fit.of_sequence ? "seq_length" : "batch_size");
   json["estimator"] = estimator;
   json[fit.of_sequence ? "longest_sequence" : "largest_batch"] = fit.of_sequence ? fit.sequence_length : fit.batch_size;
+  json[fit.of_sequence ? "safe_sequence" : "safe_batch"] = fit.safe.size;
+  json[fit.of_sequence ? "sequence_without_flushes" : "batch_without_flushes"] = fit.without_flushes.size;
   json["at_least"] = fit.at_least;
   if (fit.model_ends) json["model_ends"] = to_json(*fit.model_ends);
   json["estimate"] = optional_estimate(fit.estimate);
+  json["safe_estimate"] = optional_estimate(fit.safe.estimate);
   json["one_more"] = optional_estimate(fit.next);
   json["estimates_made"] = fit.estimates;
   json["seconds"] = seconds;
@@ -309,25 +342,22 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step) {
   const std::string found = core::with_separators(size);
   const std::string title = fit.of_sequence ? "longest sequence" : "largest batch";
   const std::string takes = need_of(fit.estimate) + " of " + core::to_string(gpu.capacity());
-  if (fit.at_least) return title + ": at least " + found + " (" + takes + "); larger ones are not tried\n";
-  std::string text = title + " " + found + ": " + takes + "; ";
+  if (fit.at_least)
+    return smaller_sizes(fit, gpu) + title + ": at least " + found + " (" + takes + "); larger ones are not tried\n";
+  std::string text = smaller_sizes(fit, gpu) + title + " " + found + ": " + takes + "; ";
   if (fit.model_ends) {
     text += "longer ones are not for this model: " + fit.model_ends->message + "\n";
   } else {
     text += (fit.of_sequence ? "sequence " : "batch ") + core::with_separators(size + step) + " would need " +
-            need_of(fit.next, gpu) + "\n";
+            need_of(fit.next) + "\n";
   }
-  if (fit.estimate->retries > 0) {
-    text += "it fits because the allocator gives back its cache " + times(fit.estimate->retries) +
-            ", which slows the job down\n";
-  }
-  return text + assumed_text(*fit.estimate);
+  return text + why_tight(*fit.estimate, gpu, {}) + assumed_text(*fit.estimate);
 }
 
 Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job) {
   return {ErrorCode::missing_information,
           std::string(fit.of_sequence ? "not even one token a sample" : "not even batch 1") + " fits: it would need " +
-              need_of(fit.next, *estimated_job.gpu) + " of " + core::to_string(estimated_job.gpu->capacity()) + " on " +
+              need_of(fit.next) + " of " + core::to_string(estimated_job.gpu->capacity()) + " on " +
               estimated_job.gpu->name,
           {estimated_job.graph->file(), 0, {}}};
 }
@@ -366,12 +396,30 @@ Gauge bar(double share, Tone tone) { return {share, share, share, tone}; }
 Gauge gauge_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
   const auto share = [&](Bytes bytes) { return share_of(bytes, gpu.capacity()); };
   const double expected = share(estimate.expected);
-  const Tone tone = estimate.fits ? Tone::good : estimate.expected <= gpu.capacity() ? Tone::doubtful : Tone::bad;
+  const Tone tone = tone_of(estimate.verdict);
   if (!estimate.ranged) return {expected, expected, expected, tone};
   return {share(estimate.lower), expected, share(estimate.upper), tone};
 }
 
-Cell fits_cell(bool fits) { return fits ? Cell("yes", Tone::good) : Cell("no", Tone::bad); }
+std::string_view words_of(estimate::Verdict verdict) {
+  switch (verdict) {
+    case estimate::Verdict::fits: return "fits";
+    case estimate::Verdict::tight: return "tight";
+    case estimate::Verdict::does_not_fit: return "does not fit";
+    case estimate::Verdict::unknown: break;
+  }
+  return "not known";
+}
+
+Cell fits_cell(estimate::Verdict verdict) {
+  switch (verdict) {
+    case estimate::Verdict::fits: return {"yes", tone_of(verdict)};
+    case estimate::Verdict::tight: return {"tight", tone_of(verdict)};
+    case estimate::Verdict::does_not_fit: return {"no", tone_of(verdict)};
+    case estimate::Verdict::unknown: break;
+  }
+  return {"unknown", tone_of(verdict)};
+}
 
 std::string drawn_estimate(const MemoryEstimate& estimate, const GpuProfile& gpu, const Terminal& terminal) {
   if (!terminal.shown) return {};
@@ -386,7 +434,7 @@ std::string to_table(const EstimatedJob& estimated_job, const Terminal& terminal
   std::string text = headline(estimated_job) + "\n" + figures(estimated_job, terminal);
   for (const Answer& answer : estimated_job.answers) {
     if (!answer.estimate) continue;
-    text += answer.estimate->bins.empty() ? breakdown(answer, terminal) : bins(answer, terminal);
+    text += answer.estimate->bins.empty() ? breakdown(answer, *estimated_job.gpu, terminal) : bins(answer, terminal);
     text += out_of_domain(answer);
   }
   return text + notes(estimated_job);

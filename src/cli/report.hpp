@@ -33,8 +33,9 @@ namespace gpumem::cli {
 /// Two lines: what was read, and what the job is (for any batch size, if that is left out).
 [[nodiscard]] std::string headline(const EstimatedJob& estimated_job, bool with_batch = true);
 
-/// "largest batch 14: 22.7 GiB of 23.6 GiB; batch 15 would need 24.3 GiB", and a second line where it is a tight fit.
-/// The same for a sequence. At least one sample or token must fit. `step`: from one size that was tried to the next.
+/// "largest batch 14: 22.7 GiB of 23.6 GiB; batch 15 would need 24.3 GiB", and above it lines for the safe batch and
+/// for the largest without cache flushes, where these are smaller. The same for a sequence. At least one sample or
+/// token must fit. `step`: from one size that was tried to the next.
 [[nodiscard]] std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step);
 
 /// What is said where not even one sample, or one token, fits.
@@ -60,8 +61,10 @@ void print_warnings(const EstimatedJob& estimated_job);
 /// The same as a line of its own, in a terminal; else nothing.
 [[nodiscard]] std::string drawn_estimate(const MemoryEstimate& estimate, const GpuProfile& gpu,
                                          const Terminal& terminal);
-/// "yes" or "no".
-[[nodiscard]] Cell fits_cell(bool fits);
+/// "fits", "tight", "does not fit", "not known".
+[[nodiscard]] std::string_view words_of(estimate::Verdict verdict);
+/// "yes", "tight", "no" or "unknown".
+[[nodiscard]] Cell fits_cell(estimate::Verdict verdict);
 
 /// The table; in a terminal with the range against the GPU's capacity and bars of the breakdown.
 [[nodiscard]] std::string to_table(const EstimatedJob& estimated_job, const Terminal& terminal);

@@ -13,8 +13,8 @@ std::string to_text(const Timeline& timeline, const std::string& out, std::size_
   const Bytes device(timeline.context.count() + timeline.peak_reserved.count());
   return out + ": " + core::with_separators(static_cast<std::int64_t>(timeline.events)) + " events, " +
          core::to_string(device) + " of " + core::to_string(timeline.capacity) +
-         (timeline.fits ? "" : " (does not fit)") + "; " + core::to_string(Bytes(static_cast<std::int64_t>(bytes))) +
-         "\n";
+         (timeline.verdict == estimate::Verdict::fits ? "" : " (" + std::string(words_of(timeline.verdict)) + ")") +
+         "; " + core::to_string(Bytes(static_cast<std::int64_t>(bytes))) + "\n";
 }
 
 }  // namespace

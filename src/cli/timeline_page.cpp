@@ -71,7 +71,8 @@ Json data_of(const EstimatedJob& estimated_job, const Timeline& timeline) {
                  {"capacity_bytes", timeline.capacity.count()}};
   data.erase("capacity_bytes");
   data["context_bytes"] = timeline.context.count();
-  data["fits"] = timeline.fits;
+  data["verdict"] = model::name_of(estimate::kVerdicts, timeline.verdict);
+  data["most_needed_bytes"] = timeline.most_needed.count();
   data["retries"] = timeline.retries;
   data["events"] = timeline.events;
   data["peak"] = peak_json(timeline);

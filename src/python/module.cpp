@@ -169,6 +169,8 @@ py::dict fields_of(const std::shared_ptr<const Asked>& asked, std::int64_t batch
   fields["gpus"] = estimate.gpus;
   fields["capacity_bytes"] = asked->gpu->capacity().count();
   fields["fits"] = estimate.fits;
+  fields["verdict"] = text(model::name_of(estimate::kVerdicts, estimate.verdict));
+  fields["most_needed_bytes"] = estimate.most_needed.count();
   fields["retries"] = estimate.retries;
   fields["breakdown"] = breakdown_of(estimate);
   fields["peak"] = peak_of(estimate);
@@ -252,6 +254,8 @@ py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadli
   };
   py::dict answer;
   answer["batch_size"] = fit.batch_size;
+  answer["safe"] = fit.safe.size;
+  answer["without_flushes"] = fit.without_flushes.size;
   answer["at_least"] = fit.at_least;
   answer["estimate"] = fields(fit.estimate, fit.batch_size);
   answer["one_more"] = fields(fit.next, fit.batch_size + (of_sequence ? 0 : 1));

@@ -56,7 +56,7 @@ AT(gpumem_job_option, value, 24);
 AT(gpumem_job_option, usual, 32);
 AT(gpumem_job_option, help, 40);
 
-SIZE(gpumem_estimate_result, 192);
+SIZE(gpumem_estimate_result, 208);
 AT(gpumem_estimate_result, expected_bytes, 8);
 AT(gpumem_estimate_result, lower_bytes, 16);
 AT(gpumem_estimate_result, upper_bytes, 24);
@@ -81,14 +81,20 @@ AT(gpumem_estimate_result, assumed, 160);
 AT(gpumem_estimate_result, assumed_size, 168);
 AT(gpumem_estimate_result, assumptions, 176);
 AT(gpumem_estimate_result, gpus, 184);
+AT(gpumem_estimate_result, most_needed_bytes, 192);
+AT(gpumem_estimate_result, verdict, 200);
+AT(gpumem_estimate_result, reserved, 204);
 
-SIZE(gpumem_fit_result, 48);
+SIZE(gpumem_fit_result, 64);
 AT(gpumem_fit_result, batch_size, 8);
 AT(gpumem_fit_result, estimates, 16);
 AT(gpumem_fit_result, at_least, 24);
 AT(gpumem_fit_result, has_next, 28);
 AT(gpumem_fit_result, sequence_length, 32);
 AT(gpumem_fit_result, model_ends, 40);
+AT(gpumem_fit_result, reserved, 44);
+AT(gpumem_fit_result, safe, 48);
+AT(gpumem_fit_result, without_flushes, 56);
 
 SIZE(gpumem_server_gpu, 56);
 AT(gpumem_server_gpu, id, 8);

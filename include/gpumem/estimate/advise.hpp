@@ -49,6 +49,9 @@ struct ChangeEffect {
   core::Result<MemoryEstimate> estimate;  ///< errors: the estimator's; invalid_argument for a recording that fixes it
 };
 
+/// What advice looks for: a job that surely fits, not a tight one.
+[[nodiscard]] inline bool is_enough(const MemoryEstimate& estimate) { return estimate.verdict == Verdict::fits; }
+
 struct Advice {
   MemoryEstimate now;                    ///< of the job as it is
   std::vector<ChangeEffect> single;      ///< each change by itself

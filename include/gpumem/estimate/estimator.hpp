@@ -13,7 +13,11 @@
 
 namespace gpumem::estimate {
 
-/// Immutable once made, so that one estimator serves any number of threads.
+/// Adds to an estimate's figures what follows from them and the model: coverage, whether it is a lower bound, and the
+/// verdict on a GPU of this capacity.
+void judge(MemoryEstimate& estimate, const model::ModelGraph& graph, core::Bytes capacity);
+
+/// Thread safety: immutable once made; one estimator serves any number of threads.
 class Estimator {
  public:
   Estimator() = default;
@@ -34,11 +38,11 @@ class Estimator {
                                                       const device::GpuProfile& gpu) const;
 
  private:
-  /// Fills figures and breakdown for a job that has been validated; estimate() adds coverage, provenance and
-  /// fits.
+  /// Fills figures and breakdown for a job that has been validated; estimate() adds coverage, provenance, fits and
+  /// the verdict.
   [[nodiscard]] virtual core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
                                                                  const device::GpuProfile& gpu) const = 0;
-  /// Whether do_estimate() finds out by itself if the job fits; if not, it fits where upper is within the capacity.
+  /// Whether do_estimate() finds out by itself if the job fits, and what it needs at most; if not, upper decides.
   [[nodiscard]] virtual bool decides_fit() const { return false; }
   /// Whether the figures hold for one of several GPUs in data parallel; if not, such jobs are refused.
   [[nodiscard]] virtual bool takes_data_parallel() const { return false; }

@@ -1,6 +1,7 @@
 // Input: a training job, a GPU and an estimator.
 // Output: Fit: the largest batch that fits on the GPU, or the longest sequence, what it takes, and what one more sample
-// or token would take.
+// or token would take; and of the batches below it the largest safe one, and the largest for which the allocator gives
+// back no cached memory. The rules are those of verdict_of(), the same for every estimator and precision.
 // Units: batch sizes in samples, sequences in tokens.
 //
 // Need grows with either, though not at every step: an allocator's rounding can make a larger batch fit where a smaller
@@ -21,15 +22,23 @@ inline constexpr std::int64_t kLargestBatch = std::int64_t{1} << 20;
 /// Longer sequences are not tried.
 inline constexpr std::int64_t kLongestSequence = std::int64_t{1} << 22;
 
+/// A batch size or a sequence length, and what the job takes there.
+struct FitSize {
+  std::int64_t size = 0;                   ///< 0: none
+  std::optional<MemoryEstimate> estimate;  ///< nothing if there is none
+};
+
 struct Fit {
   bool of_sequence = false;  ///< longest_sequence() made it
-  std::int64_t batch_size =
-      0;  ///< the largest that fits; 0: not even one sample does. Of longest_sequence(): the job's
+  /// The largest that is expected to fit, be it tight; 0: not even one sample does. Of longest_sequence(): the job's.
+  std::int64_t batch_size = 0;
   std::int64_t sequence_length = 0;        ///< of longest_sequence(): the longest that fits; 0: not even one token does
   bool at_least = false;                   ///< the largest that is tried fits, and perhaps more
   std::optional<core::Error> model_ends;   ///< of longest_sequence(): the model takes no more, whatever the memory
   std::optional<MemoryEstimate> estimate;  ///< of what fits; nothing if nothing does
   std::optional<MemoryEstimate> next;      ///< of one more; nothing with at_least, model_ends, or beyond 64 bits
+  FitSize safe;                            ///< the largest with Verdict::fits
+  FitSize without_flushes;                 ///< the largest that fits and for which no cached memory is given back
   std::int64_t estimates = 0;              ///< how many were made to find it
 };
 

@@ -11,6 +11,7 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/checked.hpp"
+#include "gpumem/model/named.hpp"
 
 namespace gpumem::estimate {
 
@@ -98,6 +99,19 @@ struct Provenance {
   std::string gpu;      ///< the profile's name
 };
 
+/// Whether a job runs on a GPU. verdict_of() gives it, by one rule for every estimator and precision.
+enum class Verdict : std::uint8_t {
+  fits,          ///< also where it needs the most that is likely, and without giving back cached memory
+  tight,         ///< as expected it fits; it may need more than there is, or must give back cached memory on the way
+  does_not_fit,  ///< it is expected to need more than there is
+  unknown,       ///< only a lower bound is known, and there is room for that
+};
+/// Their names in JSON and in Python.
+inline constexpr std::array<model::Named<Verdict>, 4> kVerdicts = {{{Verdict::fits, "fits"},
+                                                                    {Verdict::tight, "tight"},
+                                                                    {Verdict::does_not_fit, "does_not_fit"},
+                                                                    {Verdict::unknown, "unknown"}}};
+
 struct MemoryEstimate {
   core::Bytes expected;  ///< the best single figure
   core::Bytes lower;
@@ -134,6 +148,11 @@ struct MemoryEstimate {
   /// which gives back its cache in need: where its runs were measured (upper_coverage) it decides by itself; where none
   /// were, what it has in live tensors must fit by the upper bound, too.
   bool fits = false;
+  /// What the job needs at most, without the memory that the allocator caches and gives back in need: live tensors by
+  /// the upper end of the range, and what is outside of the allocator. Of an estimator that follows no allocator:
+  /// upper.
+  core::Bytes most_needed = {};
+  Verdict verdict = Verdict::unknown;  ///< by verdict_of(), on the GPU that the estimate is for
 
   /// Whether the method tells this part of the breakdown. One that it does not tell is 0 there, and unknown.
   [[nodiscard]] bool tells(std::string_view part) const {
@@ -142,5 +161,13 @@ struct MemoryEstimate {
     return state || leaves_out.empty();
   }
 };
+
+/// The one rule for whether a job runs on a GPU of this capacity; every front end shows what it says.
+[[nodiscard]] inline Verdict verdict_of(const MemoryEstimate& estimate, core::Bytes capacity) {
+  if (estimate.expected > capacity) return Verdict::does_not_fit;
+  if (estimate.lower_bound) return Verdict::unknown;
+  const bool surely = estimate.fits && estimate.most_needed <= capacity && estimate.retries == 0;
+  return surely ? Verdict::fits : Verdict::tight;
+}
 
 }  // namespace gpumem::estimate

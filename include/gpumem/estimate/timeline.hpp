@@ -13,6 +13,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
@@ -55,7 +56,9 @@ struct Timeline {
   core::Bytes capacity;        ///< the GPU's
   core::Bytes peak_allocated;  ///< in live tensors and workspaces, at points[peak_point]
   core::Bytes peak_reserved;
-  bool fits = false;         ///< if not, all figures are of a GPU that is large enough
+  Verdict verdict =
+      Verdict::unknown;      ///< the estimate's; if it does not fit, figures are of a GPU that is large enough
+  core::Bytes most_needed;   ///< the estimate's
   std::int64_t retries = 0;  ///< how often the allocator released its cache to go on
   std::size_t events = 0;    ///< of the plan; with fewer points, the points are a selection
   std::size_t peak_point = 0;

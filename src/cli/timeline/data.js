@@ -75,4 +75,6 @@ const figure = (value, title, kind) => {
 figure(size(device), 'on the device: context and reserved');
 figure(size(data.peak.reserved_bytes), 'reserved by the allocator');
 figure(size(data.peak.allocated_bytes), 'in live tensors at the peak');
-figure(data.fits ? 'Fits' : 'Does not fit', `${percent(device / data.gpu.capacity_bytes)} of ${size(data.gpu.capacity_bytes)}`, data.fits ? 'good' : 'bad');
+const [verdict, kind] = {fits: ['Fits', 'good'], tight: ['Tight', 'may'], does_not_fit: ['Does not fit', 'bad'], unknown: ['Not known', 'may']}[data.verdict];
+const most = data.verdict === 'tight' && data.most_needed_bytes > data.gpu.capacity_bytes ? `, may need ${size(data.most_needed_bytes)}` : '';
+figure(verdict, `${percent(device / data.gpu.capacity_bytes)} of ${size(data.gpu.capacity_bytes)}${most}`, kind);

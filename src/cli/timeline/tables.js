@@ -67,7 +67,7 @@ foot.cells[2].className = 'held';
 
 const notes = [`Peak in ${phaseName(phaseOf[peak])}${data.peak.layer >= 0 ? `, at ${layerName(data.peak.layer)}` : ''}.`];
 if (data.retries > 0) notes.push(`To go on, the allocator had to give back its cache ${count(data.retries)} times, which slows the run down.`);
-if (!data.fits) notes.push('The job does not fit on this GPU: the figures are of one that is large enough.');
+if (data.verdict === 'does_not_fit') notes.push('The job does not fit on this GPU: the figures are of one that is large enough.');
 if (n < data.events) notes.push(`${count(n)} points show ${count(data.events)} events; no maximum is left out.`);
 notes.push(`Written by gpumem ${data.version}.`);
 at('notes').textContent = notes.join(' ');

@@ -71,7 +71,10 @@ class Estimate:
     device_bytes: CUDA context plus reserved: what nvidia-smi shows.
     gpus: how many GPUs the job's layout takes; the figures are for the GPU that takes most. 1 if a rank is named.
     capacity_bytes: what jobs can use of the GPU.
-    fits: whether it is known to fit.
+    verdict: "fits"; "tight": it is expected to fit, but may need more than there is, or the allocator
+        must give back its cache; "does_not_fit"; "unknown" if only a lower bound is known.
+    most_needed_bytes: what the job needs at most, without the memory that the allocator caches.
+    fits: whether it is known to fit; where such jobs were measured, also if it is tight.
     made_from: "summary" (a text), "graph" (exported from a PyTorch module) or "recording".
     retries: how often the allocator must give back its cache for the job to fit, which slows it down.
     breakdown: the parts of expected_bytes, which sum to it: "context", "parameters",
@@ -99,6 +102,8 @@ class Estimate:
     gpus: int
     capacity_bytes: int
     fits: bool
+    verdict: str
+    most_needed_bytes: int
     retries: int
     breakdown: dict[str, int] | None
     peak: Peak | None
@@ -126,9 +131,11 @@ class Estimate:
 class Fit:
     """The largest batch, or the longest sequence, that fits a GPU. str(fit) is the line that `gpumem fit` prints.
 
-    batch_size: the largest that fits; 0: not even one sample fits. One sample more does not fit; a
-        much larger batch may fit by chance. For the longest sequence: the batch size that was asked for.
+    batch_size: the largest that is expected to fit, be it tight; 0: not even one sample fits. One sample
+        more does not fit; a much larger batch may fit by chance. For the longest sequence: the batch size that was asked for.
     sequence_length: the longest that fits; 0: not even one token fits. None for the largest batch.
+    safe: the largest batch size, or length, whose verdict is "fits"; 0: none.
+    without_flushes: the largest for which the allocator gives back no cached memory; 0: none.
     at_least: the largest size that is tried (1,048,576 samples, 4,194,304 tokens) fits, and perhaps more.
     model_ends: why the model takes no longer sequence; None if memory is the limit.
     estimate: what the job takes at that size; None if nothing fits.
@@ -138,6 +145,8 @@ class Fit:
     """
 
     batch_size: int
+    safe: int
+    without_flushes: int
     at_least: bool
     estimate: Estimate | None
     one_more: Estimate | None

@@ -22,11 +22,11 @@ const showFault = (box, says, error, goTo) => {
 
 const verdictOf = (estimate, capacity) => {
   const of = `${size(estimate.expected_bytes)} of ${size(capacity)}`;
-  const ranged = estimate.upper_bytes > estimate.expected_bytes;
-  if (estimate.lower_bound && estimate.fits) return ['may', `May fit: at least ${of}`];
-  if (!estimate.fits && estimate.lower_bound && estimate.upper_bytes <= capacity) return ['may', `Not known: at least ${of}`];
-  if (!estimate.fits) return ['bad', `Does not fit: ${of}`];
-  return ranged && estimate.upper_bytes > capacity ? ['may', `May not fit: ${of}`] : ['good', `Fits: ${of}`];
+  if (estimate.verdict === 'unknown') return ['may', `Not known: at least ${of}`];
+  if (estimate.verdict === 'does_not_fit') return ['bad', `Does not fit: ${of}`];
+  if (estimate.verdict === 'fits') return ['good', `Fits: ${of}`];
+  const most = estimate.most_needed_bytes > capacity ? `, may need ${size(estimate.most_needed_bytes)}` : '';
+  return ['may', `Tight: ${of}${most}`];
 };
 
 const drawRange = (estimate, capacity) => {
@@ -128,17 +128,18 @@ const showEstimate = (reply) => {
   at('peak').textContent = peakText(estimate);
   const notes = estimate.assumed.map((one) => one.text);
   if (estimate.lower_bound && estimate.leaves_out) notes.push(`a lower bound: without ${estimate.leaves_out}`);
-  if (estimate.fits && estimate.retries > 0) notes.push('it fits because the allocator gives back its cache, which slows the job down');
+  if (estimate.verdict === 'tight' && estimate.retries > 0) notes.push('it fits because the allocator gives back its cache, which slows the job down');
   fillList('assumed', notes);
   fillList('warnings', reply.warnings.map(({line, message}) => (line > 0 ? `Line ${line}: ${message}` : message)));
   at('status').textContent = `${text}. Computed in ${reply.milliseconds < 1 ? 'less than 1' : Math.round(reply.milliseconds)} ms.`;
 };
 
-// Where the GPU holds what is expected of one more, its range reaches beyond.
-const oneMore = ({one_more: next, capacity_bytes: capacity}) => {
-  if (!next) return '';
-  const need = `; one more would need ${size(next.expected_bytes)}`;
-  return next.expected_bytes <= capacity ? `${need}, up to ${size(next.upper_bytes)}` : need;
+const oneMore = ({one_more: next}) => (next ? `; one more would need ${size(next.expected_bytes)}` : '');
+// What is below the largest batch, where that is tight.
+const below = (fit) => {
+  if (fit.safe_batch === fit.largest_batch) return '.';
+  const unflushed = fit.batch_without_flushes === fit.largest_batch ? '' : `; without cache flushes: ${count(fit.batch_without_flushes)}`;
+  return `${unflushed}; safe batch: ${fit.safe_batch > 0 ? count(fit.safe_batch) : 'none'}.`;
 };
 
 const showFit = (reply) => {
@@ -154,7 +155,7 @@ const showFit = (reply) => {
     return;
   }
   box.replaceChildren('Largest batch that fits: ', make('strong', `${fit.at_least ? 'at least ' : ''}${count(fit.largest_batch)}`, {id: 'largest-batch'}),
-    ` (${size(fit.estimate.expected_bytes)} expected${oneMore(fit)}).`);
+    ` (${size(fit.estimate.expected_bytes)} expected${oneMore(fit)})${below(fit)}`);
 };
 
 // The page that `gpumem timeline` writes, as it is. It cannot reach more than this one.

@@ -61,7 +61,27 @@ TEST(Estimator, AJobFitsIfItsUpperFigureDoes) {
   EXPECT_FALSE(Fixed(1001).estimate(known, gpu())->fits);
 }
 
-TEST(Estimator, AJobWithAnUnknownLayerIsNotKnownToFit) { EXPECT_FALSE(Fixed(1).estimate(job(), gpu())->fits); }
+TEST(Estimator, AJobWithAnUnknownLayerIsNotKnownToFit) {
+  EXPECT_FALSE(Fixed(1).estimate(job(), gpu())->fits);
+  EXPECT_EQ(Fixed(1).estimate(job(), gpu())->verdict, Verdict::unknown);
+  EXPECT_EQ(Fixed(1001).estimate(job(), gpu())->verdict, Verdict::does_not_fit) << "it needs even more";
+}
+
+TEST(Verdict, IsTightWhereOnlyTheExpectedFigureFitsOrTheCacheIsGivenBack) {
+  MemoryEstimate estimate;
+  estimate.expected = Bytes(90);
+  estimate.most_needed = Bytes(100);
+  estimate.fits = true;
+  EXPECT_EQ(verdict_of(estimate, Bytes(100)), Verdict::fits);
+  EXPECT_EQ(verdict_of(estimate, Bytes(99)), Verdict::tight);
+  EXPECT_EQ(verdict_of(estimate, Bytes(90)), Verdict::tight);
+  EXPECT_EQ(verdict_of(estimate, Bytes(89)), Verdict::does_not_fit);
+  estimate.retries = 1;
+  EXPECT_EQ(verdict_of(estimate, Bytes(1000)), Verdict::tight);
+  estimate.retries = 0;
+  estimate.fits = false;
+  EXPECT_EQ(verdict_of(estimate, Bytes(1000)), Verdict::tight) << "the estimator knows better";
+}
 
 /// A formula that counts no activations, and knows about several GPUs.
 class Partial final : public Estimator {

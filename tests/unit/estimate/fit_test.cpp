@@ -43,6 +43,51 @@ core::Result<Fit> fit_told(std::int64_t capacity, const Told& told) {
   return largest_batch(small_job(), gpu_of(capacity), told);
 }
 
+/// An allocator that reserves a twentieth more than is in use, gives that back in need, and may be a tenth off.
+class Allocating final : public Estimator {
+ public:
+  [[nodiscard]] std::string_view name() const override { return "allocating"; }
+  mutable std::int64_t calls = 0;
+
+ private:
+  [[nodiscard]] core::Result<MemoryEstimate> do_estimate(analysis::Analysis& analysis,
+                                                         const GpuProfile& gpu) const override {
+    ++calls;
+    const std::int64_t live = 100 + 10 * analysis.job().batch_size;
+    const std::int64_t reserved = live * 21 / 20;
+    const std::int64_t capacity = gpu.capacity().count();
+    MemoryEstimate estimate;
+    estimate.retries = reserved > capacity && live <= capacity ? 3 : 0;
+    estimate.expected = estimate.lower = estimate.upper = Bytes(estimate.retries > 0 ? capacity : reserved);
+    estimate.allocated = Bytes(live);
+    estimate.reserved = estimate.device = estimate.expected;
+    estimate.most_needed = Bytes(live * 11 / 10);
+    estimate.fits = live <= capacity;
+    return estimate;
+  }
+  [[nodiscard]] bool decides_fit() const override { return true; }
+};
+
+TEST(LargestBatch, NamesTheSafeOneAndTheOneWithoutFlushes) {
+  for (std::int64_t capacity = 150; capacity < 20'000; capacity += 13) {
+    const Allocating allocating;
+    const auto fit = largest_batch(small_job(), gpu_of(capacity), allocating);
+    ASSERT_TRUE(testing::succeeds(fit));
+    // Sizes for which so much is within the capacity, with the allocator's rounding.
+    const auto last = [&](std::int64_t times, std::int64_t by) {
+      std::int64_t size = 0;
+      while ((100 + 10 * (size + 1)) * times / by <= capacity) ++size;
+      return size;
+    };
+    EXPECT_EQ(fit->batch_size, last(1, 1)) << capacity;
+    EXPECT_EQ(fit->without_flushes.size, last(21, 20)) << capacity;
+    EXPECT_EQ(fit->safe.size, last(11, 10)) << capacity;
+    EXPECT_EQ(fit->safe.estimate.has_value(), fit->safe.size > 0);
+    EXPECT_EQ(fit->estimates, allocating.calls);
+    EXPECT_LE(fit->estimates, 24) << capacity;
+  }
+}
+
 TEST(LargestBatch, IsTheLastThatFits) {
   for (std::int64_t capacity = 150; capacity < 5000; capacity += 7) {
     const Told told([](std::int64_t batch_size) { return 100 + 10 * batch_size; });
@@ -131,6 +176,36 @@ TEST(LargestBatch, OfALowerBoundIsKnownOnlyWhereNothingFits) {
   EXPECT_EQ(none->batch_size, 0);
 }
 
+TEST(LargestBatch, OfEveryPrecisionFollowsOneRule) {
+  const auto gpu = find_profile("a100-40gb");
+  const auto replay = make_estimator("replay");
+  const auto graph = read_summary(GPUMEM_SOURCE_DIR "/models/graphs/resnet50.json");
+  ASSERT_TRUE(testing::succeeds(graph));
+  TrainingJob job(*graph, 1);
+  std::vector<Fit> fits;
+  for (const model::Precision precision : {model::Precision::fp32, model::Precision::bf16_mixed}) {
+    job.precision = precision;
+    const auto fit = largest_batch(job, *gpu, **replay);
+    ASSERT_TRUE(testing::succeeds(fit));
+    EXPECT_LT(0, fit->safe.size);
+    EXPECT_LE(fit->safe.size, fit->without_flushes.size);
+    EXPECT_LE(fit->without_flushes.size, fit->batch_size);
+    const auto verdict = [&](std::int64_t size) {
+      job.batch_size = size;
+      return (*replay)->estimate(job, *gpu)->verdict;
+    };
+    EXPECT_EQ(verdict(fit->safe.size), Verdict::fits);
+    EXPECT_NE(verdict(fit->safe.size + 1), Verdict::fits);
+    EXPECT_EQ(verdict(fit->batch_size), Verdict::tight);
+    EXPECT_EQ(verdict(fit->batch_size + 1), Verdict::does_not_fit);
+    fits.push_back(*fit);
+  }
+  // Half precision costs no memory, whichever of the three one looks at.
+  EXPECT_GT(fits[1].batch_size, fits[0].batch_size);
+  EXPECT_GT(fits[1].without_flushes.size, fits[0].without_flushes.size);
+  EXPECT_GT(fits[1].safe.size, fits[0].safe.size);
+}
+
 TEST(LargestBatch, OfAReplayIsItsVerdict) {
   const auto gpu = find_profile("rtx4090-24gb");
   const auto replay = make_estimator("replay");
@@ -141,9 +216,9 @@ TEST(LargestBatch, OfAReplayIsItsVerdict) {
     const auto fit = largest_batch(job, *gpu, **replay);
     ASSERT_TRUE(testing::succeeds(fit));
     job.batch_size = fit->batch_size;
-    EXPECT_TRUE((*replay)->estimate(job, *gpu)->fits);
+    EXPECT_LE((*replay)->estimate(job, *gpu)->verdict, Verdict::tight);
     ++job.batch_size;
-    EXPECT_FALSE((*replay)->estimate(job, *gpu)->fits);
+    EXPECT_EQ((*replay)->estimate(job, *gpu)->verdict, Verdict::does_not_fit);
     EXPECT_GT(fit->next->expected, gpu->capacity());
   }
 }

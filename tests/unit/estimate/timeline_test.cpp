@@ -54,7 +54,8 @@ TEST_P(TimelineOf, AgreesWithTheEstimate) {
   EXPECT_EQ(timeline->peak_reserved, estimate->reserved);
   EXPECT_EQ(timeline->context, estimate->breakdown.context);
   EXPECT_EQ(timeline->capacity, gpu->capacity());
-  EXPECT_EQ(timeline->fits, estimate->fits);
+  EXPECT_EQ(timeline->verdict, estimate->verdict);
+  EXPECT_EQ(timeline->most_needed, estimate->most_needed);
   const TimelinePoint& peak = timeline->points[timeline->peak_point];
   EXPECT_EQ(sum(peak.allocated), estimate->allocated->count());
   EXPECT_EQ(peak.allocated[static_cast<std::size_t>(plan::Category::gradient)], estimate->breakdown.gradients.count());
@@ -157,7 +158,7 @@ TEST(Timeline, OfAJobThatDoesNotFitIsThatOfALargerGpu) {
   const TrainingJob job = job_of("resnet50", 256);
   const auto small = make_timeline(job, *find_profile("t4-16gb"));
   ASSERT_TRUE(testing::succeeds(small));
-  EXPECT_FALSE(small->fits);
+  EXPECT_EQ(small->verdict, Verdict::does_not_fit);
   EXPECT_GT(small->context.count() + small->peak_reserved.count(), small->capacity.count());
 }
 

@@ -49,7 +49,8 @@ TEST(NeedOf, SaysNeedAndLimitWhereNoGpuHoldsIt) {
   const auto gpu = gpu_of(gib(16));
   EXPECT_TRUE(fails(need_of(estimate_of(17, 18, false), gpu), ErrorCode::missing_information, 0,
                     "no made-up holds it: it needs 17.0 GiB, the GPU has 16.0 GiB"));
-  EXPECT_TRUE(fails(need_of(estimate_of(15, 17, false), gpu), ErrorCode::missing_information, 0, "it needs 17.0 GiB"));
+  EXPECT_TRUE(fails(need_of(estimate_of(15, 17, false), gpu), ErrorCode::missing_information, 0,
+                    "it is tight on made-up: it needs 15.0 GiB, with the margin 17.0 GiB, the GPU has 16.0 GiB"));
 }
 
 TEST(NeedOf, RefusesALowerBoundAndWhatDoesNotFit64Bits) {

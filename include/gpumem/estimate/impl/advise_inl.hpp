@@ -133,11 +133,11 @@ inline constexpr std::array<Change, 12> kChanges = {{
     {"what is learned, and precision: adapters on a 4-bit model (QLoRA, by bitsandbytes)", adapters_on_four_bits},
 }};
 
-/// A job that fits is better than one that does not, one that takes less better than one that takes more, and any
-/// answer better than none.
+/// A job that fits is better than a tight one, and that better than one that does not fit; one that takes less better
+/// than one that takes more, and any answer better than none.
 GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::Result<MemoryEstimate>& other) {
   if (!one || !other) return one.has_value() && !other.has_value();
-  if (one->fits != other->fits) return one->fits;
+  if (one->verdict != other->verdict) return one->verdict < other->verdict;
   return one->expected < other->expected;
 }
 
@@ -174,7 +174,7 @@ GPUMEM_INLINE std::pair<ChangedJob, core::Result<MemoryEstimate>> best_of(const 
     if (!first && !better(estimate, *best)) continue;
     best = std::move(estimate);
     chosen = at;
-    if (best->has_value() && (*best)->fits) break;
+    if (best->has_value() && is_enough(**best)) break;
   }
   return {std::move(forms[chosen]), *std::move(best)};
 }
@@ -205,7 +205,7 @@ GPUMEM_INLINE std::optional<ChangeEffect> added_up(TrainingJob job, MemoryEstima
     add_settings(settings, std::move(changed.settings));
     job = std::move(changed.job);
     takes = *std::move(estimate);
-    if (takes.fits) return ChangeEffect{"all of these together", std::move(settings), std::move(takes)};
+    if (is_enough(takes)) return ChangeEffect{"all of these together", std::move(settings), std::move(takes)};
   }
   return std::nullopt;
 }
@@ -220,13 +220,13 @@ GPUMEM_INLINE core::Result<Advice> advise(const model::TrainingJob& job, const d
   core::Result<MemoryEstimate> now = estimator.estimate(analysis, gpu);
   if (!now) return now.error();
   Advice advice{*std::move(now), {}, std::nullopt};
-  bool fits = advice.now.fits;
+  bool fits = is_enough(advice.now);
   for (const Change& change : advise_detail::kChanges) {
     std::vector<ChangedJob> forms = change.forms(job, gpu);
     if (forms.empty()) continue;
     auto [changed, estimate] = advise_detail::best_of(change, std::move(forms), analysis, gpu, estimator);
     if (!estimate && estimate.error().code == core::ErrorCode::missing_information) continue;
-    fits = fits || (estimate && estimate->fits);
+    fits = fits || (estimate && is_enough(*estimate));
     advice.single.push_back({change.cost, std::move(changed.settings), std::move(estimate)});
   }
   if (!fits) advice.together = advise_detail::added_up(job, advice.now, analysis, gpu, estimator);

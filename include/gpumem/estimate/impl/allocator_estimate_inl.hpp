@@ -88,7 +88,8 @@ GPUMEM_INLINE core::Result<MemoryEstimate> of_one_rank(analysis::Analysis& analy
   estimate.upper = core::Bytes(core::bounded_sum({upper.count(), margin.more.count()}));
   // Where runs were measured the replay decides. Elsewhere nobody knows how far off it is: then what the job may need
   // decides.
-  estimate.fits = of_job->fits && (margin.coverage || most_needed(*of_job, margin) <= gpu.capacity());
+  estimate.most_needed = most_needed(*of_job, margin);
+  estimate.fits = of_job->fits && (margin.coverage || estimate.most_needed <= gpu.capacity());
   // The allocator of a job that fits releases its cache first.
   limit_upper(estimate, of_job->communicators, estimate.fits ? gpu.capacity() : estimate.upper);
   estimate.upper_coverage = margin.coverage;

@@ -22,6 +22,15 @@ GPUMEM_INLINE core::Result<std::int64_t> gpus_like_it(const model::TrainingJob& 
 
 }  // namespace estimator_detail
 
+GPUMEM_INLINE void judge(MemoryEstimate& estimate, const model::ModelGraph& graph, core::Bytes capacity) {
+  estimate.coverage.layers_total = static_cast<std::int64_t>(graph.layers().size());
+  estimate.coverage.layers_unknown = std::max(estimate.coverage.layers_unknown, graph.unknown_layers());
+  estimate.coverage.edges_inferred = graph.edges_inferred();
+  estimate.lower_bound = estimate.coverage.layers_unknown > 0 || !estimate.leaves_out.empty();
+  estimate.fits = estimate.fits && !estimate.lower_bound;
+  estimate.verdict = verdict_of(estimate, capacity);
+}
+
 GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(const model::TrainingJob& job,
                                                                const device::GpuProfile& gpu) const {
   analysis::Analysis analysis(job);
@@ -45,17 +54,16 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(analysis::Analysi
   const core::Result<std::int64_t> gpus = estimator_detail::gpus_like_it(job);
   if (!gpus) return gpus.error();
   estimate->gpus = *gpus;
-  estimate->coverage.layers_total = static_cast<std::int64_t>(job.graph->layers().size());
-  estimate->coverage.layers_unknown = std::max(estimate->coverage.layers_unknown, job.graph->unknown_layers());
-  estimate->coverage.edges_inferred = job.graph->edges_inferred();
   if (job.graph->edges_inferred() && !estimate->coverage.edges.empty()) {
     estimate->assumed.push_back({"edges", "what each layer reads was inferred (" + estimate->coverage.edges + ")"});
   }
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;
-  estimate->lower_bound = estimate->coverage.layers_unknown > 0 || !estimate->leaves_out.empty();
-  const bool fits = decides_fit() ? estimate->fits : estimate->upper <= gpu.capacity();
-  estimate->fits = fits && !estimate->lower_bound;
+  if (!decides_fit()) {
+    estimate->fits = estimate->upper <= gpu.capacity();
+    estimate->most_needed = estimate->upper;
+  }
+  judge(*estimate, *job.graph, gpu.capacity());
   return estimate;
 }
 

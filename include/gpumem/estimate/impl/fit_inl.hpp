@@ -3,6 +3,7 @@
 #include "gpumem/estimate/fit.hpp"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "gpumem/parallel/layout.hpp"
@@ -62,8 +63,25 @@ GPUMEM_INLINE Axis sequences_of(const model::Layout& layout) {
   return axis;
 }
 
+/// What a size is good for. A higher value is also every lower one.
+enum class Holds : std::uint8_t { nothing, with_flushes, without_flushes, safely };
+
+GPUMEM_INLINE Holds holds(const MemoryEstimate& estimate) {
+  if (estimate.verdict == Verdict::fits) return Holds::safely;
+  if (estimate.verdict != Verdict::tight) return Holds::nothing;
+  return estimate.retries == 0 ? Holds::without_flushes : Holds::with_flushes;
+}
+
+/// What of an estimate must be within the GPU for a size to be good for this.
+GPUMEM_INLINE double need_for(Holds wanted, const MemoryEstimate& estimate) {
+  if (wanted == Holds::safely) return static_cast<double>(estimate.most_needed.count());
+  if (wanted == Holds::without_flushes) return static_cast<double>(estimate.expected.count());
+  return least_need(estimate);
+}
+
 /// Looks for the boundary between what fits (`low`) and what does not (`high`). Need is nearly linear in the batch, so
-/// a straight line through two needs leads close to it; from there steps that double, then halve, lead to it.
+/// a straight line through two needs leads close to it; from there steps that double, then halve, lead to it. The
+/// boundaries of what is safe and of what needs no flush are found likewise, among what is known by then.
 class Search {
  public:
   Search(analysis::Analysis& analysis, const Axis& axis, const device::GpuProfile& gpu, const Estimator& estimator)
@@ -71,22 +89,23 @@ class Search {
 
   /// `largest` is the member of Fit for what is found.
   core::Result<Fit> run(std::int64_t Fit::*largest) {
-    constexpr int kGuesses = 3;
     if (const auto fault = probe(axis_.first)) return *fault;
     if (low_ == axis_.first) {
       if (const auto fault = probe(axis_.second)) return *fault;
       if (axis_.may_not_count && low_ == axis_.second && latest_.bytes == former_.bytes) return counts_nothing();
     }
-    for (int guess = 0; guess < kGuesses && undecided(); ++guess) {
-      const std::int64_t size = on_the_line();
-      if (!inside(size)) break;
-      if (const auto fault = probe(size)) return *fault;
-    }
-    while (undecided()) {
-      if (const auto fault = probe(next_step())) return *fault;
-    }
+    if (const auto fault = settle()) return *fault;
     fit_.*largest = low_ * axis_.unit;
     fit_.at_least = high_ == 0;
+    fit_.estimate = estimate_of(low_);
+    if (!fit_.model_ends && high_ != 0) fit_.next = estimate_of(high_);
+    const std::pair<Holds, FitSize*> others[] = {{Holds::safely, &fit_.safe},
+                                                 {Holds::without_flushes, &fit_.without_flushes}};
+    for (const auto& [wanted, found] : others) {
+      look_for(wanted);
+      if (const auto fault = settle()) return *fault;
+      *found = {low_ * axis_.unit, estimate_of(low_)};
+    }
     return std::move(fit_);
   }
 
@@ -95,8 +114,51 @@ class Search {
     std::int64_t size = 0;
     double bytes = 0.0;
   };
+  /// What became of a size; no estimate: it is beyond 64 bits, or the model takes none so large.
+  struct Known {
+    Holds holds = Holds::nothing;
+    std::optional<MemoryEstimate> estimate = {};
+  };
 
-  /// What is known to be too small: it fits, or the model takes none so small.
+  [[nodiscard]] std::optional<MemoryEstimate> estimate_of(std::int64_t size) const {
+    const auto known = known_.find(size);
+    return known == known_.end() ? std::nullopt : known->second.estimate;
+  }
+
+  /// From here on `low` and `high` are about this; what is known already bounds it. A line goes through the sizes that
+  /// lie farthest apart and show their need: where the cache is given back, need is what there is.
+  void look_for(Holds wanted) {
+    wanted_ = wanted;
+    low_ = high_ = 0;
+    step_ = 1;
+    former_ = latest_ = {};
+    for (const auto& [size, known] : known_) {
+      if (known.holds >= wanted) low_ = size;
+      if (!known.estimate || known.holds == Holds::nothing || known.estimate->retries > 0) continue;
+      const Need need = {size, need_for(wanted, *known.estimate)};
+      if (former_.size == 0) former_ = need;
+      else latest_ = need;
+    }
+    const auto higher = std::find_if(known_.upper_bound(low_), known_.end(),
+                                     [&](const auto& entry) { return entry.second.holds < wanted; });
+    if (higher != known_.end()) high_ = higher->first;
+  }
+
+  /// Goes on until one size holds and the next does not.
+  std::optional<core::Error> settle() {
+    constexpr int kGuesses = 3;
+    for (int guess = 0; guess < kGuesses && undecided(); ++guess) {
+      const std::int64_t size = on_the_line();
+      if (!inside(size)) break;
+      if (auto fault = probe(size)) return fault;
+    }
+    while (undecided()) {
+      if (auto fault = probe(next_step())) return fault;
+    }
+    return std::nullopt;
+  }
+
+  /// What is known to be too small: it holds, or the model takes none so small.
   [[nodiscard]] std::int64_t bottom() const { return std::max(low_, too_small_); }
   [[nodiscard]] bool undecided() const { return high_ == 0 ? low_ < axis_.largest : high_ > bottom() + 1; }
   [[nodiscard]] bool inside(std::int64_t size) const {
@@ -146,28 +208,26 @@ class Search {
     return axis_.model_may_end && low_ > 0 && error.code != core::ErrorCode::deadline_exceeded;
   }
 
-  /// Whether an error says that the model takes none so small: more of them got an estimate, and did not fit.
+  /// Whether an error says that the model takes none so small: more of them got an estimate, and were too many.
   [[nodiscard]] bool too_few(const core::Error& error) const {
-    return axis_.model_may_end && low_ == 0 && fit_.next && error.code != core::ErrorCode::deadline_exceeded;
+    return axis_.model_may_end && low_ == 0 && high_ != 0 && error.code != core::ErrorCode::deadline_exceeded;
   }
 
-  /// What does not fit, by an error that says so.
-  void end_at(std::int64_t size, const core::Error& error) {
-    high_ = size;
-    fit_.next.reset();
-    fit_.model_ends.reset();
-    if (error.code != core::ErrorCode::overflow) fit_.model_ends = error;
-  }
-
-  void learn(std::int64_t size, MemoryEstimate estimate) {
-    if (estimate.fits) {
-      low_ = size;
-      fit_.estimate = std::move(estimate);
-      return;
+  /// Takes what became of a size, an estimate or an error that says that it is too many.
+  void learn(std::int64_t size, core::Result<MemoryEstimate> estimate) {
+    former_ = latest_;
+    latest_ = {size, estimate ? need_for(wanted_, *estimate) : 0.0};
+    Known known;
+    if (estimate) known = {holds(*estimate), *std::move(estimate)};
+    const bool held = known.holds >= wanted_;
+    const bool turned = held != (former_.size == low_);
+    if (turned) step_ = 1;
+    (held ? low_ : high_) = size;
+    if (wanted_ == Holds::with_flushes && !held) {
+      fit_.model_ends.reset();
+      if (!known.estimate && estimate.error().code != core::ErrorCode::overflow) fit_.model_ends = estimate.error();
     }
-    high_ = size;
-    fit_.model_ends.reset();
-    fit_.next = std::move(estimate);
+    known_.insert_or_assign(size, std::move(known));
   }
 
   std::optional<core::Error> probe(std::int64_t size) {
@@ -179,18 +239,9 @@ class Search {
       step_ = 1;
       return std::nullopt;
     }
-    const bool beyond = !estimate && too_many(estimate.error(), size);
-    if (!estimate && !beyond) return estimate.error();
-    if (estimate && estimate->lower_bound && estimate->upper <= gpu_.capacity()) return never_known(*estimate, size);
-    former_ = latest_;
-    latest_ = {size, beyond ? 0.0 : least_need(*estimate)};
-    const bool turned = (beyond || !estimate->fits) == (former_.size == low_);
-    if (turned) step_ = 1;
-    if (beyond) {
-      end_at(size, estimate.error());
-    } else {
-      learn(size, *std::move(estimate));
-    }
+    if (!estimate && !too_many(estimate.error(), size)) return estimate.error();
+    if (estimate && estimate->verdict == Verdict::unknown) return never_known(*estimate, size);
+    learn(size, std::move(estimate));
     return std::nullopt;
   }
 
@@ -199,8 +250,10 @@ class Search {
   const device::GpuProfile& gpu_;
   const Estimator& estimator_;
   Fit fit_;
-  std::int64_t low_ = 0;        ///< fits; 0: nothing known to
-  std::int64_t high_ = 0;       ///< does not fit; 0: nothing known not to
+  std::map<std::int64_t, Known> known_;
+  Holds wanted_ = Holds::with_flushes;
+  std::int64_t low_ = 0;        ///< holds what is wanted; 0: nothing known to
+  std::int64_t high_ = 0;       ///< does not; 0: nothing known not to
   std::int64_t too_small_ = 0;  ///< the model takes none so small
   Need former_;                 ///< of the last probe but one
   Need latest_;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "gpumem/estimate/allocator_estimate.hpp"
+#include "gpumem/estimate/estimator.hpp"
 
 namespace gpumem::estimate {
 
@@ -198,6 +199,9 @@ GPUMEM_INLINE core::Result<Timeline> make_timeline(analysis::Analysis& analysis,
   if (!valid) return valid.error();
   const auto failed = [&](core::Error error) { return std::move(error).in_file(analysis.job().graph->file()); };
   if (core::Status chosen = choose_rank(analysis, gpu, options.allocator); !chosen) return failed(chosen.error());
+  core::Result<MemoryEstimate> estimate = allocator_estimate(analysis, gpu, options.allocator);
+  if (!estimate) return failed(estimate.error());
+  judge(*estimate, *analysis.job().graph, gpu.capacity());
   const core::Result<analysis::JobRun> of_job = analysis.run(gpu, options.allocator);
   if (!of_job) return failed(of_job.error());
   const auto steps = analysis.steps();
@@ -215,7 +219,8 @@ GPUMEM_INLINE core::Result<Timeline> make_timeline(analysis::Analysis& analysis,
   timeline.capacity = gpu.capacity();
   timeline.peak_allocated = core::Bytes(run.peak_allocated);
   timeline.peak_reserved = core::Bytes(run.peak_reserved);
-  timeline.fits = of_job->fits;
+  timeline.verdict = estimate->verdict;
+  timeline.most_needed = estimate->most_needed;
   timeline.retries = run.retries;
   return timeline;
 }

@@ -11,10 +11,19 @@ namespace gpu_request_detail {
 
 inline constexpr std::int64_t kWhole = 10'000;
 
-GPUMEM_INLINE core::Error does_not_fit(core::Bytes need, const device::GpuProfile& gpu) {
+/// For a job that no GPU holds, and for a tight one whose runs nobody measured: that one may run out of memory.
+GPUMEM_INLINE core::Error does_not_fit(const estimate::MemoryEstimate& estimate, core::Bytes asked,
+                                       const device::GpuProfile& gpu) {
+  const std::string has = ", the GPU has " + core::to_string(gpu.capacity());
+  const std::string remedy = "; 'gpumem advise' says what would make it fit";
+  if (estimate.expected > gpu.capacity()) {
+    return {core::ErrorCode::missing_information,
+            "no " + gpu.name + " holds it: it needs " + core::to_string(estimate.expected) + has + remedy,
+            {}};
+  }
   return {core::ErrorCode::missing_information,
-          "no " + gpu.name + " holds it: it needs " + core::to_string(need) + ", the GPU has " +
-              core::to_string(gpu.capacity()) + "; 'gpumem advise' says what would make it fit",
+          "it is tight on " + gpu.name + ": it needs " + core::to_string(estimate.expected) + ", with the margin " +
+              core::to_string(asked) + has + remedy,
           {}};
 }
 
@@ -76,7 +85,7 @@ GPUMEM_INLINE core::Result<Need> need_of(const estimate::MemoryEstimate& estimat
                 .nodes = estimate.gpus / *per_node,
                 .container = site.container};
   }
-  return gpu_request_detail::does_not_fit(estimate.expected <= capacity ? *asked.memory : estimate.expected, gpu);
+  return gpu_request_detail::does_not_fit(estimate, *asked.memory, gpu);
 }
 
 GPUMEM_INLINE std::int64_t mebibytes(const Need& need) {
