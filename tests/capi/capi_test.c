@@ -92,7 +92,11 @@ static void the_largest_batch_fits_and_one_more_does_not(void) {
   CHECK_STATUS(gpumem_summary_from_memory(conv, sizeof conv - 1, NULL, &summary, MESSAGE), GPUMEM_OK);
   CHECK_STATUS(gpumem_fit(summary, &job, &fit, &at_batch, &one_more, MESSAGE), GPUMEM_OK);
   CHECK(fit.batch_size > 0 && fit.at_least == 0 && fit.has_next == 1 && fit.estimates > 1);
-  CHECK(at_batch.fits == 1 && one_more.fits == 0);
+  CHECK(at_batch.verdict == GPUMEM_TIGHT && one_more.verdict == GPUMEM_DOES_NOT_FIT && one_more.fits == 0);
+  CHECK(0 < fit.safe && fit.safe <= fit.without_flushes && fit.without_flushes <= fit.batch_size);
+  job.batch_size = fit.safe;
+  CHECK_STATUS(gpumem_estimate(summary, &job, &one_more, MESSAGE), GPUMEM_OK);
+  CHECK(one_more.verdict == GPUMEM_FITS && one_more.fits == 1 && one_more.most_needed_bytes <= one_more.capacity_bytes);
   job.batch_size = fit.batch_size;
   CHECK_STATUS(gpumem_estimate(summary, &job, &one_more, MESSAGE), GPUMEM_OK);
   CHECK(one_more.expected_bytes == at_batch.expected_bytes);
@@ -121,7 +125,8 @@ static void the_longest_sequence_fits_or_the_model_ends(void) {
   job.batch_size = 16;
   CHECK_STATUS(gpumem_fit_sequence(summary, &job, &fit, &at_length, &one_more, MESSAGE), GPUMEM_OK);
   CHECK(fit.sequence_length > 0 && fit.sequence_length < 4096 && fit.model_ends == 0 && fit.has_next == 1);
-  CHECK(at_length.fits == 1 && one_more.fits == 0);
+  CHECK(at_length.verdict == GPUMEM_TIGHT && one_more.verdict == GPUMEM_DOES_NOT_FIT);
+  CHECK(fit.safe <= fit.sequence_length);
   job.seq_length = fit.sequence_length;
   CHECK_STATUS(gpumem_estimate(summary, &job, &one_more, MESSAGE), GPUMEM_OK);
   CHECK(one_more.expected_bytes == at_length.expected_bytes);

@@ -256,7 +256,9 @@ class Fit(unittest.TestCase):
         self.assertEqual(fit.estimate.expected_bytes, expected["estimate"]["expected_bytes"])
         self.assertEqual(fit.one_more.expected_bytes, expected["one_more"]["expected_bytes"])
         self.assertEqual(fit.one_more.batch_size, fit.batch_size + 1)
-        self.assertTrue(fit.estimate.fits and not fit.one_more.fits and not fit.at_least)
+        self.assertEqual((fit.estimate.verdict, fit.one_more.verdict), ("tight", "does_not_fit"))
+        self.assertFalse(fit.one_more.fits or fit.at_least)
+        self.assertTrue(0 < fit.safe <= fit.without_flushes <= fit.batch_size)
         lines = command_line("fit", RESNET50, "--gpu", "t4-16gb", "--optimizer", "sgd").stdout
         self.assertTrue(lines.endswith("\n" + str(fit) + "\n"), lines)
         self.assertEqual(pickle.loads(pickle.dumps(fit)).json(), fit.json())
