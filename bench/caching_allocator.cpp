@@ -7,8 +7,8 @@
 #include <set>
 #include <vector>
 
+#include "gpumem/all.hpp"
 #include "gpumem/connect/connect.hpp"
-#include "gpumem/gpumem.hpp"
 
 namespace {
 

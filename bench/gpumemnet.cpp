@@ -4,7 +4,7 @@
 
 #include <benchmark/benchmark.h>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem_datasets/gpumemnet_net.hpp"
 

@@ -1,8 +1,8 @@
 // Reading summaries: bytes a second, and time against the number of rows.
 #include <benchmark/benchmark.h>
 
+#include "gpumem/all.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/gpumem.hpp"
 
 namespace {
 

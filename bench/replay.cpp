@@ -2,11 +2,11 @@
 // the construction and two training steps; and chains of many layers, which must take time in proportion.
 #include <benchmark/benchmark.h>
 
+#include "gpumem/all.hpp"
 #include "gpumem/analysis/allocator_run.hpp"
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/estimate/replay.hpp"
-#include "gpumem/gpumem.hpp"
 #include "gpumem/plan/forward_pass.hpp"
 
 namespace {

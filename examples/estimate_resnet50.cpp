@@ -2,15 +2,15 @@
 #include <gpumem/gpumem.hpp>
 
 int main(int, char** argv) {
-  auto model = gpumem::read_summary(argv[1]);    // any format; the error names file and line
-  auto gpu = gpumem::find_profile("a100-40gb");  // or a path to a profile of your own
-  auto replay = gpumem::make_estimator("replay");
-  if (!model || !gpu || !replay) return 1;
-  gpumem::TrainingJob job(*model, 32);  // batch size 32, Adam, fp32
-  auto estimate = (*replay)->estimate(job, *gpu);
-  auto fit = gpumem::largest_batch(job, *gpu, **replay);
+  gpumem::Session session;
+  gpumem::JobRequest request;
+  request.summary = argv[1];         // any format; an error names file and line
+  request.gpu = "a100-40gb";         // or a path to a profile of your own
+  request.training.batch_size = 32;  // with Adam and fp32, unless you say otherwise
+  const auto estimate = session.estimate(request);
+  const auto fit = session.fit(request);
   if (!estimate || !fit) return 1;
-  std::printf("%lld parameters, %s at batch 32: %s; the largest batch is %lld\n",
-              static_cast<long long>(model->parameters()), to_string(estimate->expected).c_str(),
-              estimate->fits ? "fits" : "does not fit", static_cast<long long>(fit->batch_size));
+  std::printf("%s at batch 32: %s; the largest batch is %lld, the largest safe one %lld\n",
+              to_string(estimate->expected).c_str(), to_string(estimate->verdict).data(),
+              static_cast<long long>(fit->batch_size), static_cast<long long>(fit->safe.size));
 }

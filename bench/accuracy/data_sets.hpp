@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/ml/model_config.hpp"
 #include "gpumem_datasets/datasets.hpp"
 

@@ -103,8 +103,8 @@ int run_accuracy(const AccuracyOptions& options) {
   }
   const auto data = read_data(files, options.summaries);
   if (!data) return report_error(data.error());
-  cli::EstimatedJobs estimated_jobs;
-  const auto estimators = estimated_jobs.estimators_of(options.estimator);
+  Session session;
+  const auto estimators = session.estimators({.estimator = options.estimator});
   if (!estimators) return report_error(estimators.error());
   std::size_t runs = 0;
   for (const DataSet& set : data->sets) runs += set.runs.size();

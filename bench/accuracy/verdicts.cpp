@@ -22,7 +22,7 @@ datasets::Figure asked_for(const MeasuredRun& run) {
   return run.figure == datasets::Figure::reserved ? datasets::Figure::growth : run.figure;
 }
 
-Result<const GpuProfile*> gpu_of(const MeasuredRun& run, const Data& data) {
+Result<std::shared_ptr<const GpuProfile>> gpu_of(const MeasuredRun& run, const Data& data) {
   const auto gpu = data.gpus.find(run.gpu);
   if (gpu != data.gpus.end()) return &gpu->second;
   return Error{ErrorCode::missing_information, "the run names no GPU", {}};
@@ -122,8 +122,8 @@ bool is_trained_on(const ml::ModelConfig& model, const DataSet& set) {
   });
 }
 
-std::vector<SetVerdicts> judge(const Data& data, const std::vector<const Estimator*>& estimators, unsigned threads,
-                               const std::function<void()>& progress) {
+std::vector<SetVerdicts> judge(const Data& data, const std::vector<std::shared_ptr<const Estimator>>& estimators,
+                               unsigned threads, const std::function<void()>& progress) {
   std::vector<PredictionTask> all;
   for (const DataSet& set : data.sets) {
     for (const MeasuredRun* run : set.runs) {

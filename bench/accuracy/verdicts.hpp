@@ -39,7 +39,8 @@ struct SetVerdicts {
 };
 
 /// Views the data. `progress` is called once a run, from any thread.
-[[nodiscard]] std::vector<SetVerdicts> judge(const Data& data, const std::vector<const Estimator*>& estimators,
+[[nodiscard]] std::vector<SetVerdicts> judge(const Data& data,
+                                             const std::vector<std::shared_ptr<const Estimator>>& estimators,
                                              unsigned threads, const std::function<void()>& progress = nullptr);
 
 /// Whether the text holds the word, upper and lower case alike.

@@ -20,8 +20,8 @@
 #include <sstream>
 #include <string>
 
+#include "gpumem/all.hpp"
 #include "gpumem/connect/connect.hpp"
-#include "gpumem/gpumem.hpp"
 
 namespace {
 

@@ -12,7 +12,7 @@ import pathlib
 import sys
 from xml.sax.saxutils import escape
 
-WIDTH, HEIGHT = 1308, 628
+WIDTH, HEIGHT = 1308, 676
 PITCH, BOX, LEFT = 162, 142, 16
 
 STYLE = """
@@ -36,7 +36,11 @@ STYLE = """
   }
 """
 
-# What a box is: kind, name, lines of text, column, columns that it spans, top, height.
+# What a box is: kind, name, lines of text, column, columns that it spans, top, height. The front door stands above all
+# others, whose tops are counted from below it.
+FRONT = ("use", "session", ["the front door: answers every question about a job; makes profiles, estimators, trained models "
+                            "and analyses once"], 0, 8, 18, 46)
+BELOW_FRONT = 48
 BOXES = [
     ("help", "architectures", ["forward() of each model", "in a config.json"], 1, 1, 34, 62),
     ("help", "ops", ["every kind of layer: its names, its shapes, what autograd keeps and allocates"], 2, 4, 34, 62),
@@ -127,12 +131,13 @@ def drawing():
         '<path d="M0 0 L8 4 L0 8 z"/></marker></defs>',
         f'<rect class="paper" width="{WIDTH}" height="{HEIGHT}"/>',
     ]
+    parts += drawn_box(*FRONT) + [f'<g transform="translate(0 {BELOW_FRONT})">']
     parts += [drawn_path("line", points) for points in LINES] + [drawn_path("arrow", points) for points in ARROWS]
     for box in BOXES:
         parts += drawn_box(*box)
     for text, centre, baseline in VALUES:
         parts.append(f'<text class="value" x="{centre}" y="{baseline}" text-anchor="middle">{escape(text)}</text>')
-    return "\n".join([*parts, "</svg>"]) + "\n"
+    return "\n".join([*parts, "</g>", "</svg>"]) + "\n"
 
 
 def main():

@@ -269,7 +269,7 @@ typedef struct gpumem_estimate_result {
 
 /*
  * The memory of this job. A GPU or an estimator that is built in is made ready once in a process; a profile or a model
- * that is named by a path is read at every call.
+ * that is named by a path is read again when it has changed.
  * Errors: those of gpumem_summary_from_file() for profiles and models; GPUMEM_INVALID_ARGUMENT, GPUMEM_UNKNOWN_GPU,
  * GPUMEM_MISSING_INFORMATION, GPUMEM_OVERFLOW, GPUMEM_DEADLINE_EXCEEDED. A job that does not fit is no error.
  */

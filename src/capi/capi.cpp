@@ -6,27 +6,28 @@
 #include <cstring>
 
 #include "estimate_result.hpp"
-#include "gpumem/analysis/analyses.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/gpumem.hpp"
 #include "gpumem/place/policies.hpp"
 #include "guarded.hpp"
 #include "job_struct.hpp"
 #include "layouts.hpp"
-#include "residents.hpp"
 #include "sized.hpp"
 
-/// The model, and what estimates of it share.
+/// A model, with analyses of its own: they go when it is freed.
 struct gpumem_summary {
   explicit gpumem_summary(gpumem::ModelGraph read)
-      : graph(std::make_shared<const gpumem::ModelGraph>(std::move(read))) {}
+      : graph(std::make_shared<const gpumem::ModelGraph>(std::move(read))),
+        model(std::make_shared<const gpumem::Model>(graph)) {}
 
   std::shared_ptr<const gpumem::ModelGraph> graph;
-  mutable gpumem::analysis::Analyses analyses;  ///< itself safe to use from many threads
+  std::shared_ptr<const gpumem::Model> model;
 };
 
 namespace gpumem::capi {
+
+using session::process_session;
 
 namespace {
 
@@ -137,23 +138,6 @@ core::Status make_job(const char* const* names, const char* const* values, std::
 
 // --- Estimates --------------------------------------------------------------------------------------------------
 
-/// All that an estimate is made of.
-struct Asked {
-  analysis::Analyses::Lent analysis;
-  Lent<GpuProfile> gpu;
-  Lent<Estimator> estimator;
-};
-
-Result<Asked> asked_of(const gpumem_summary& summary, const JobRequest& request) {
-  Result<Lent<Estimator>> estimator = estimator_of(request.estimator, request.alloc_conf, request.model);
-  if (!estimator) return estimator.error();
-  Result<Lent<GpuProfile>> gpu = gpu_of(request.gpu);
-  if (!gpu) return gpu.error();
-  const Result<TrainingJob> job = job::job_from(request, summary.graph);
-  if (!job) return job.error();
-  return Asked{summary.analyses.take(*job), *std::move(gpu), *std::move(estimator)};
-}
-
 core::Status make_estimate(const gpumem_summary* summary, const gpumem_job* given, gpumem_estimate_result* result) {
   if (summary == nullptr) return null_pointer("summary");
   const Result<gpumem_job> job = taken(given, kFirstJob, "gpumem_job");
@@ -162,19 +146,18 @@ core::Status make_estimate(const gpumem_summary* summary, const gpumem_job* give
   const core::Deadline deadline(job->deadline_ms);
   const Result<JobRequest> request = request_of(*job);
   if (!request) return request.error();
-  const Result<Asked> asked = asked_of(*summary, *request);
-  if (!asked) return asked.error();
-  const Result<MemoryEstimate> estimate = asked->estimator->estimate(*asked->analysis, *asked->gpu);
+  const Result<MemoryEstimate> estimate = process_session().estimate(*request, summary->model);
   if (!estimate) return estimate.error();
-  give_estimate(*estimate, *asked->gpu, result);
+  const auto gpu = process_session().gpu(request->gpu);
+  if (!gpu) return gpu.error();
+  give_estimate(*estimate, **gpu, result);
   return core::Done{};
 }
 
-/// largest_batch() or longest_sequence().
-using FitSearch = Result<Fit> (*)(analysis::Analysis& analysis, const GpuProfile& gpu, const Estimator& estimator);
+using FitSearch = Result<Fit> (Session::*)(const JobRequest& request, std::shared_ptr<const Model> model);
 
-constexpr FitSearch kFindsBatch = &largest_batch;
-constexpr FitSearch kFindsSequence = &longest_sequence;
+constexpr FitSearch kFindsBatch = &Session::fit;
+constexpr FitSearch kFindsSequence = &Session::fit_sequence;
 
 void give_fit(const Fit& fit, gpumem_fit_result* result) {
   gpumem_fit_result known = GPUMEM_FIT_RESULT_INIT;
@@ -200,16 +183,15 @@ core::Status make_fit(const gpumem_summary* summary, const gpumem_job* given, Fi
     if (auto checked = check_result(wanted, kFirstEstimate, "gpumem_estimate_result"); !checked) return checked;
   }
   const core::Deadline deadline(job->deadline_ms);
-  Result<JobRequest> request = request_of(*job);
+  const Result<JobRequest> request = request_of(*job);
   if (!request) return request.error();
-  if (search == kFindsBatch) request->training.batch_size = 1;
-  const Result<Asked> asked = asked_of(*summary, *request);
-  if (!asked) return asked.error();
-  const Result<Fit> fit = search(*asked->analysis, *asked->gpu, *asked->estimator);
+  const Result<Fit> fit = (process_session().*search)(*request, summary->model);
   if (!fit) return fit.error();
+  const auto gpu = process_session().gpu(request->gpu);
+  if (!gpu) return gpu.error();
   give_fit(*fit, result);
-  if (at_most != nullptr && fit->estimate) give_estimate(*fit->estimate, *asked->gpu, at_most);
-  if (one_more != nullptr && fit->next) give_estimate(*fit->next, *asked->gpu, one_more);
+  if (at_most != nullptr && fit->estimate) give_estimate(*fit->estimate, **gpu, at_most);
+  if (one_more != nullptr && fit->next) give_estimate(*fit->next, **gpu, one_more);
   return core::Done{};
 }
 
@@ -431,7 +413,7 @@ GPUMEM_API gpumem_status gpumem_plan(const gpumem_summary* summary, const gpumem
                                      size_t* found, char* message, size_t message_size) noexcept {
   return guarded({message, message_size}, [&]() -> gpumem::core::Status {
     if (summary == nullptr) return gpumem::capi::null_pointer("summary");
-    return gpumem::capi::make_plan(summary->graph, job, question, layouts, count, found);
+    return gpumem::capi::make_plan(summary->model, job, question, layouts, count, found);
   });
 }
 

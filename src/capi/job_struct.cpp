@@ -6,7 +6,7 @@
 #include <variant>
 #include <vector>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "job_json.hpp"
 #include "sized.hpp"
 

@@ -3,11 +3,11 @@
 #include <cstring>
 
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/gpumem.hpp"
 #include "gpumem/job/job_from.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "job_struct.hpp"
-#include "residents.hpp"
 #include "sized.hpp"
 
 namespace gpumem::capi {
@@ -98,7 +98,7 @@ core::Status check_layouts(const gpumem_layout* layouts, std::size_t count, std:
 
 }  // namespace
 
-core::Status make_plan(const std::shared_ptr<const model::ModelGraph>& graph, const gpumem_job* given,
+core::Status make_plan(const std::shared_ptr<const session::Model>& model, const gpumem_job* given,
                        const gpumem_plan_question* asked, gpumem_layout* layouts, std::size_t count,
                        std::size_t* found) {
   const Result<gpumem_job> job = taken(given, kFirstJob, "gpumem_job");
@@ -109,18 +109,15 @@ core::Status make_plan(const std::shared_ptr<const model::ModelGraph>& graph, co
   if (auto checked = check_layouts(layouts, count, stride); !checked) return checked;
   if (found == nullptr) return refused("found is a null pointer");
   const core::Deadline deadline(job->deadline_ms);
-  Result<JobRequest> request = request_of(*job);
+  const Result<JobRequest> request = request_of(*job);
   if (!request) return request.error();
-  request->training.batch_size = 1;
-  const auto gpu = gpu_of(request->gpu);
-  if (!gpu) return gpu.error();
-  const auto training = job::job_from(*request, graph);
-  if (!training) return training.error();
   Result<search::Question> question = question_of(*plan_question, *request);
   if (!question) return question.error();
   question->show = count;
-  const auto plan = search::find_layouts(*training, **gpu, *question);
+  const auto plan = session::process_session().plan(*request, *question, model);
   if (!plan) return plan.error();
+  const auto gpu = session::process_session().gpu(request->gpu);
+  if (!gpu) return gpu.error();
   char* at = reinterpret_cast<char*>(layouts);
   for (std::size_t index = 0; index < plan->layouts.size(); ++index) {
     give_layout(plan->layouts[index], *plan, **gpu, reinterpret_cast<gpumem_layout*>(at + index * stride));

@@ -8,12 +8,12 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/gpumem.h"
-#include "gpumem/model/model_graph.hpp"
+#include "gpumem/session/session.hpp"
 
 namespace gpumem::capi {
 
 /// At most `count` layouts; `found` takes how many. Errors: invalid_argument; those of search::find_layouts().
-[[nodiscard]] core::Status make_plan(const std::shared_ptr<const model::ModelGraph>& graph, const gpumem_job* given,
+[[nodiscard]] core::Status make_plan(const std::shared_ptr<const session::Model>& model, const gpumem_job* given,
                                      const gpumem_plan_question* asked, gpumem_layout* layouts, std::size_t count,
                                      std::size_t* found);
 

@@ -93,21 +93,20 @@ Json advice_json(const EstimatedJob& estimated_job, std::string_view estimator, 
 }  // namespace
 
 int run_advise(const AdviseOptions& options) {
-  EstimatedJobs estimated_jobs;
-  const auto estimators =
-      estimated_jobs.estimators_of(options.request.estimator, options.request.alloc_conf, options.request.model);
+  Session session;
+  const auto estimators = session.estimators(options.request);
   if (!estimators) return report_error(estimators.error());
   if (estimators->size() > 1) {
     return report_error({ErrorCode::invalid_argument, "advise takes one estimator, not all of them", {}});
   }
-  Result<EstimatedJob> estimated_job = estimated_jobs.read(options.request);
+  Result<EstimatedJob> estimated_job = read_job(session, options.request);
   if (!estimated_job) return report_error(estimated_job.error());
   const Estimator& estimator = *estimators->front();
   const Result<Advice> advice = estimate::advise(estimated_job->job, *estimated_job->gpu, estimator);
   if (!advice) return report_error(advice.error());
   if (!advice->now.coverage.edges.empty()) {
-    analysis::Analysis analysis(estimated_job->job);
-    estimated_job->guesses = guesses_of(analysis);
+    const auto analysis = estimated_job->analysis();
+    estimated_job->guesses = guesses_of(*analysis);
   }
   print_warnings(*estimated_job);
   if (options.json) {

@@ -31,7 +31,7 @@ Result<search::Question> question_of(const PlanOptions& options) {
 
 }  // namespace
 
-Result<FoundFit> find_fit(const FitOptions& options, EstimatedJobs& estimated_jobs) {
+Result<FoundFit> find_fit(const FitOptions& options, Session& session) {
   JobRequest request = options.request;
   const bool of_sequence = options.batch.has_value();
   if (of_sequence && request.training.sequence_length) {
@@ -41,47 +41,45 @@ Result<FoundFit> find_fit(const FitOptions& options, EstimatedJobs& estimated_jo
                  {}};
   }
   request.training.batch_size = options.batch.value_or(1);
-  const auto estimators = estimated_jobs.estimators_of(request.estimator, request.alloc_conf, request.model);
+  const auto estimators = session.estimators(request);
   if (!estimators) return estimators.error();
   if (estimators->size() > 1) {
     return Error{ErrorCode::invalid_argument, "fit takes one estimator, not all of them", {}};
   }
   const Estimator& estimator = *estimators->front();
-  Result<EstimatedJob> estimated_job = estimated_jobs.read(request);
+  Result<EstimatedJob> estimated_job = read_job(session, request);
   if (!estimated_job) return estimated_job.error();
 
   const auto begin = std::chrono::steady_clock::now();
-  Result<Fit> fit = of_sequence ? estimate::longest_sequence(estimated_job->job, *estimated_job->gpu, estimator)
-                                : estimate::largest_batch(estimated_job->job, *estimated_job->gpu, estimator);
+  const auto analysis = estimated_job->analysis();
+  Result<Fit> fit = of_sequence ? estimate::longest_sequence(*analysis, *estimated_job->gpu, estimator)
+                                : estimate::largest_batch(*analysis, *estimated_job->gpu, estimator);
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!fit) return fit.error();
   const bool wired = fit->estimate && !fit->estimate->coverage.edges.empty();
-  if (wired) {
-    analysis::Analysis analysis(estimated_job->job);
-    estimated_job->guesses = guesses_of(analysis);
-  }
+  if (wired) estimated_job->guesses = guesses_of(*analysis);
   return FoundFit{*std::move(estimated_job), estimator.name(), *std::move(fit), seconds.count()};
 }
 
-Result<FoundTimeline> find_timeline(const JobRequest& request, EstimatedJobs& estimated_jobs) {
+Result<FoundTimeline> find_timeline(const JobRequest& request, Session& session) {
   const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.alloc_conf);
   if (!allocator) return allocator.error();
-  Result<EstimatedJob> estimated_job = estimated_jobs.read(request);
+  Result<EstimatedJob> estimated_job = read_job(session, request);
   if (!estimated_job) return estimated_job.error();
-  analysis::Analysis analysis(estimated_job->job);
-  Result<Timeline> timeline = make_timeline(analysis, *estimated_job->gpu, {.allocator = *allocator});
+  const auto analysis = estimated_job->analysis();
+  Result<Timeline> timeline = make_timeline(*analysis, *estimated_job->gpu, {.allocator = *allocator});
   if (!timeline) return timeline.error();
-  estimated_job->guesses = guesses_of(analysis);
+  estimated_job->guesses = guesses_of(*analysis);
   return FoundTimeline{*std::move(estimated_job), *std::move(timeline)};
 }
 
-Result<FoundPlan> find_plan(const PlanOptions& options, EstimatedJobs& estimated_jobs,
+Result<FoundPlan> find_plan(const PlanOptions& options, Session& session,
                             const std::function<void(std::size_t done, std::size_t all)>& progress) {
   Result<search::Question> question = question_of(options);
   if (!question) return question.error();
   JobRequest request = options.request;
   take_usual(request);
-  Result<EstimatedJob> estimated_job = estimated_jobs.read(request);
+  Result<EstimatedJob> estimated_job = read_job(session, request);
   if (!estimated_job) return estimated_job.error();
   question->progress = progress;
   auto plan = search::find_layouts(estimated_job->job, *estimated_job->gpu, *question);

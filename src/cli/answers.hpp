@@ -17,24 +17,23 @@ struct FoundFit {
   Fit fit;
   double seconds = 0.0;  ///< of the search alone
 };
-/// The largest batch, or with options.batch the longest sequence. What is found views `estimated_jobs`. Errors: those
+/// The largest batch, or with options.batch the longest sequence. Errors: those
 /// of the job; invalid_argument for options that do not go together.
-[[nodiscard]] Result<FoundFit> find_fit(const FitOptions& options, EstimatedJobs& estimated_jobs);
+[[nodiscard]] Result<FoundFit> find_fit(const FitOptions& options, Session& session);
 
 struct FoundTimeline {
   EstimatedJob estimated_job;
   Timeline timeline;
 };
-/// What is found views `estimated_jobs`.
-[[nodiscard]] Result<FoundTimeline> find_timeline(const JobRequest& request, EstimatedJobs& estimated_jobs);
+[[nodiscard]] Result<FoundTimeline> find_timeline(const JobRequest& request, Session& session);
 
 struct FoundPlan {
   EstimatedJob estimated_job;
   search::Question question;
   search::LayoutPlan plan;
 };
-/// `progress` is told how many layouts of how many are done. What is found views `estimated_jobs`.
-[[nodiscard]] Result<FoundPlan> find_plan(const PlanOptions& options, EstimatedJobs& estimated_jobs,
+/// `progress` is told how many layouts of how many are done.
+[[nodiscard]] Result<FoundPlan> find_plan(const PlanOptions& options, Session& session,
                                           const std::function<void(std::size_t done, std::size_t all)>& progress);
 
 }  // namespace gpumem::cli

@@ -15,14 +15,14 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json evaluate(EstimatedJobs& estimated_jobs, const Json& job, const JobRequest& defaults) {
+Json evaluate(Session& session, const Json& job, const JobRequest& defaults) {
   const Result<JobRequest> request = request_from(job, defaults);
   if (!request) return error_object(request.error());
   // Jobs themselves may come from standard input, so that it cannot hold a summary as well.
   if (request->summary == "-") {
     return error_object({ErrorCode::malformed_input, "\"summary\" must name a file, not standard input", {}});
   }
-  const Result<EstimatedJob> estimated_job = estimated_jobs.estimate(*request);
+  const Result<EstimatedJob> estimated_job = estimate_job(session, *request);
   if (!estimated_job) return error_object(estimated_job.error());
   const auto& answers = estimated_job->answers;
   if (answers.size() == 1 && !answers[0].estimate) return error_object(answers[0].estimate.error());
@@ -39,7 +39,7 @@ std::string BatchAnswers::answer(std::string_view line, std::int64_t number) {
     const std::string what = fault.value_or("is not JSON, or nests deeper than a job");
     result = error_object({ErrorCode::malformed_input, "the line " + what + "; a job is one JSON object a line", {}});
   } else {
-    result = evaluate(estimated_jobs_, *job, defaults_);
+    result = evaluate(session_, *job, defaults_);
   }
   return answer_line(std::move(result), number,
                      job && job->is_object() && job->contains("id") ? &(*job)["id"] : nullptr);

@@ -123,8 +123,8 @@ Result<ContextFit> calibrate(const CalibrateOptions& options) {
   if (!options.out.ends_with(".json")) {
     return Error{ErrorCode::invalid_argument, "the profile " + core::quoted(options.out) + " must end in .json", {}};
   }
-  EstimatedJobs estimated_jobs;
-  const auto gpu = estimated_jobs.gpu_of(options.gpu);
+  Session session;
+  const auto gpu = session.gpu(options.gpu);
   if (!gpu) return gpu.error();
   const auto estimator = make_estimator(options.estimator);
   if (!estimator) return estimator.error();

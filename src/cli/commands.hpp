@@ -76,7 +76,7 @@ class BatchAnswers {
 
  private:
   JobRequest defaults_;
-  EstimatedJobs estimated_jobs_;
+  Session session_;
 };
 
 struct GpusOptions {

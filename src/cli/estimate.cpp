@@ -76,7 +76,7 @@ void add_rank(Table& table, const EstimatedJob& estimated_job) {
 
 /// --rank all: a line, or an object of a list, for the first rank of each pipeline stage; those of a stage are alike.
 int run_ranks(const EstimateOptions& options, JobRequest request, const std::vector<std::string>& notes,
-              EstimatedJobs& estimated_jobs) {
+              Session& session) {
   if (const core::Status possible = parallel::check(request.training); !possible) return report_error(possible.error());
   if (request.estimator == "all") {
     return report_error(
@@ -87,7 +87,7 @@ int run_ranks(const EstimateOptions& options, JobRequest request, const std::vec
   std::optional<Table> table;
   for (const model::Rank& rank : parallel::ranks_of_stages(request.training.layout)) {
     request.training.layout.rank = rank;
-    Result<EstimatedJob> estimated_job = estimated_jobs.estimate(request);
+    Result<EstimatedJob> estimated_job = estimate_job(session, request);
     if (!estimated_job) return report_error(estimated_job.error());
     assume(notes, *estimated_job);
     if (!estimated_job->answers[0].estimate) return report_error(estimated_job->answers[0].estimate.error());
@@ -114,10 +114,9 @@ int run_estimate(const EstimateOptions& options) {
   std::vector<std::string> notes;
   const Result<JobRequest> request = with_trainer(options, notes);
   if (!request) return report_error(request.error());
-  EstimatedJobs estimated_jobs;
-  if (request->training.layout.rank.kind == model::Ranks::all)
-    return run_ranks(options, *request, notes, estimated_jobs);
-  Result<EstimatedJob> estimated_job = estimated_jobs.estimate(*request);
+  Session session;
+  if (request->training.layout.rank.kind == model::Ranks::all) return run_ranks(options, *request, notes, session);
+  Result<EstimatedJob> estimated_job = estimate_job(session, *request);
   if (!estimated_job) return report_error(estimated_job.error());
   assume(notes, *estimated_job);
   // If one estimator was asked for, its failure is the answer. If all were, each has its own.

@@ -11,73 +11,27 @@ std::vector<model::Warning> guesses_of(analysis::Analysis& analysis) {
   return {warnings.begin(), warnings.end()};
 }
 
-Result<std::shared_ptr<const ModelGraph>> EstimatedJobs::graph_of(const JobRequest& request) {
-  const std::string key = (request.lenient ? "lenient:" : "strict:") + request.summary;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = graphs_.find(key); known != graphs_.end()) return known->second;
-  }
-  // Others need not wait while it is read. A broken summary is remembered as well, for many jobs may name it; a file
-  // that is not there yet is not.
-  Result<ModelGraph> graph = read_summary(request.summary, request.lenient);
-  if (!graph && graph.error().code == ErrorCode::unreadable_file) return graph.error();
-  Graph shared = graph ? Graph(std::make_shared<const ModelGraph>(*std::move(graph))) : Graph(graph.error());
-  const std::lock_guard lock(mutex_);
-  return graphs_.emplace(key, std::move(shared)).first->second;
+Result<EstimatedJob> read_job(Session& session, const JobRequest& request) {
+  return read_job(session, request, nullptr);
 }
 
-Result<const GpuProfile*> EstimatedJobs::gpu_of(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  auto known = gpus_.find(name);
-  if (known == gpus_.end()) {
-    Result<GpuProfile> profile = find_profile(name);
-    if (!profile && profile.error().code == ErrorCode::unreadable_file) return profile.error();
-    known = gpus_.emplace(name, std::move(profile)).first;
-  }
-  if (!known->second) return known->second.error();
-  return &*known->second;
+Result<EstimatedJob> read_job(Session& session, const JobRequest& request, std::shared_ptr<const Model> model) {
+  auto asked = session.ask(request, std::move(model));
+  if (!asked) return asked.error();
+  return EstimatedJob{.model = asked->model,
+                      .graph = asked->model->graph(),
+                      .job = std::move(asked->job),
+                      .gpu = asked->gpu,
+                      .alloc_conf = request.alloc_conf};
 }
 
-Result<std::vector<const Estimator*>> EstimatedJobs::estimators_of(const std::string& name,
-                                                                   const std::string& alloc_conf,
-                                                                   const std::string& model) {
-  const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(alloc_conf);
-  if (!allocator) return allocator.error();
-  std::vector<const Estimator*> chosen;
-  const std::lock_guard lock(mutex_);
-  for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
-    if (name != "all" && name != entry.name) continue;
-    std::string key(entry.name);
-    key.append(" ").append(alloc_conf).append(" ").append(model);
-    auto& slot = estimators_[key];
-    if (slot == nullptr) {
-      auto made = entry.create({*allocator, model});
-      if (!made) return made.error();
-      slot = *std::move(made);
-    }
-    chosen.push_back(slot.get());
-  }
-  if (chosen.empty()) return make_estimator(name).error();
-  return chosen;
-}
-
-Result<EstimatedJob> EstimatedJobs::read(const JobRequest& request) {
-  const auto gpu = gpu_of(request.gpu);
-  if (!gpu) return gpu.error();
-  const auto graph = graph_of(request);
-  if (!graph) return graph.error();
-  auto job = job_from(request, *graph);
-  if (!job) return job.error();
-  return EstimatedJob{*graph, *std::move(job), *gpu, request.alloc_conf, {}, {}};
-}
-
-Result<EstimatedJob> EstimatedJobs::estimate(const JobRequest& request) {
-  const auto estimators = estimators_of(request.estimator, request.alloc_conf, request.model);
+Result<EstimatedJob> estimate_job(Session& session, const JobRequest& request) {
+  const auto estimators = session.estimators(request);
   if (!estimators) return estimators.error();
-  Result<EstimatedJob> estimated_job = read(request);
+  Result<EstimatedJob> estimated_job = read_job(session, request);
   if (!estimated_job) return estimated_job.error();
-  const auto analysis = analyses_.take(estimated_job->job);
-  for (const Estimator* estimator : *estimators) {
+  const auto analysis = estimated_job->analysis();
+  for (const auto& estimator : *estimators) {
     const auto begin = std::chrono::steady_clock::now();
     auto estimate = estimator->estimate(*analysis, *estimated_job->gpu);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;

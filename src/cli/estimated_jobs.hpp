@@ -1,17 +1,14 @@
-// Input: a JobRequest.
-// Output: every estimate that it asks for, or why there is none. Jobs share what they have in common: a summary, its
-// analysis, a profile or an estimator is made once. Any number of threads may ask.
+// Input: a JobRequest and a Session.
+// Output: every estimate that the request asks for, or why there is none, with what reports need: the model, the job,
+// the GPU, what was guessed.
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 #include <vector>
 
-#include "gpumem/analysis/analyses.hpp"
-#include "gpumem/gpumem.hpp"
-#include "gpumem/job/job_from.hpp"
+#include "gpumem/all.hpp"
 #include "job_json.hpp"
 
 namespace gpumem::cli {
@@ -30,43 +27,30 @@ struct Answer {
 };
 
 struct EstimatedJob {
-  std::shared_ptr<const ModelGraph> graph;
+  std::shared_ptr<const Model> model;
+  std::shared_ptr<const ModelGraph> graph;  ///< the model's
   TrainingJob job;
-  const GpuProfile* gpu = nullptr;  ///< views the EstimatedJobs that made it
-  std::string alloc_conf;           ///< as PYTORCH_CUDA_ALLOC_CONF
-  std::vector<Answer> answers;
-  std::vector<model::Warning> guesses;  ///< what the answers guess of the model, each with its line
+  std::shared_ptr<const GpuProfile> gpu;
+  std::string alloc_conf = {};  ///< as PYTORCH_CUDA_ALLOC_CONF
+  std::vector<Answer> answers = {};
+  std::vector<model::Warning> guesses = {};  ///< what the answers guess of the model, each with its line
+
+  /// An analysis of the job, as of session::Asked.
+  [[nodiscard]] analysis::Analyses::Lent analysis() const { return model->analyses().take(job); }
 };
 
 /// What connecting the model guessed, where an answer was made with it; none where nothing had to be guessed.
 [[nodiscard]] std::vector<model::Warning> guesses_of(analysis::Analysis& analysis);
 
-class EstimatedJobs {
- public:
-  /// Errors: those of reading the summary, of the profile, and of the request; an estimator's own error stands
-  /// in its answer.
-  [[nodiscard]] Result<EstimatedJob> estimate(const JobRequest& request);
+/// The summary, the job and the GPU of a request, without any answers. Errors: those of Session::ask().
+[[nodiscard]] Result<EstimatedJob> read_job(Session& session, const JobRequest& request);
 
-  /// The profile of this name or path, which views this object.
-  [[nodiscard]] Result<const GpuProfile*> gpu_of(const std::string& name);
-  /// The estimator of this name, or with "all" every one; at least one. `alloc_conf` is the job's
-  /// PYTORCH_CUDA_ALLOC_CONF, `model` what learned estimators use instead of their own. They view this object.
-  [[nodiscard]] Result<std::vector<const Estimator*>> estimators_of(const std::string& name,
-                                                                    const std::string& alloc_conf = {},
-                                                                    const std::string& model = {});
-  /// The summary, the job and the GPU of a request, without any answers.
-  [[nodiscard]] Result<EstimatedJob> read(const JobRequest& request);
+/// The same of a model that was read.
+[[nodiscard]] Result<EstimatedJob> read_job(Session& session, const JobRequest& request,
+                                            std::shared_ptr<const Model> model);
 
- private:
-  [[nodiscard]] Result<std::shared_ptr<const ModelGraph>> graph_of(const JobRequest& request);
-
-  using Graph = Result<std::shared_ptr<const ModelGraph>>;
-
-  analysis::Analyses analyses_;
-  std::mutex mutex_;  ///< of what follows
-  std::unordered_map<std::string, Graph> graphs_;
-  std::unordered_map<std::string, Result<GpuProfile>> gpus_;
-  std::unordered_map<std::string, std::unique_ptr<Estimator>> estimators_;  ///< by name and allocator options
-};
+/// The same with the answers of the estimators that it names; an estimator's own error stands in its answer. Errors:
+/// also those of Session::estimators().
+[[nodiscard]] Result<EstimatedJob> estimate_job(Session& session, const JobRequest& request);
 
 }  // namespace gpumem::cli

@@ -48,11 +48,11 @@ Selection select(const std::vector<MeasuredRun>& all, const std::string& filter)
   return selection;
 }
 
-Result<const GpuProfile*> gpu_of(const MeasuredRun& run, EstimatedJobs& estimated_jobs,
-                                 const std::string& gpu_for_all) {
+Result<std::shared_ptr<const GpuProfile>> gpu_of(const MeasuredRun& run, Session& session,
+                                                 const std::string& gpu_for_all) {
   const std::string& name = gpu_for_all.empty() ? run.gpu : gpu_for_all;
   if (name.empty()) return Error{ErrorCode::missing_information, "the run names no GPU; name one with --gpu", {}};
-  return estimated_jobs.gpu_of(name);
+  return session.gpu(name);
 }
 
 void judge(Verdict& verdict) {
@@ -71,11 +71,12 @@ void judge(Verdict& verdict) {
   verdict.several_gpus = datasets::accuracy_of(several);
 }
 
-std::vector<Verdict> judge_all(const Selection& selection, const std::vector<const Estimator*>& estimators,
-                               EstimatedJobs& estimated_jobs, const std::string& gpu) {
+std::vector<Verdict> judge_all(const Selection& selection,
+                               const std::vector<std::shared_ptr<const Estimator>>& estimators, Session& session,
+                               const std::string& gpu) {
   std::vector<PredictionTask> tasks;
   for (const MeasuredRun* run : selection.runs) {
-    tasks.push_back({.run = run, .figure = run->figure, .gpu = gpu_of(*run, estimated_jobs, gpu)});
+    tasks.push_back({.run = run, .figure = run->figure, .gpu = gpu_of(*run, session, gpu)});
   }
   Progress progress("estimating", "runs", tasks.size());
   predict_all(tasks, estimators, std::max(1U, std::thread::hardware_concurrency()), [&] { progress.step(); });
@@ -265,16 +266,16 @@ bool has_answer(const Verdict& verdict) { return verdict.failed.size() < verdict
 }  // namespace
 
 int run_evaluate(const EvaluateOptions& options) {
-  EstimatedJobs estimated_jobs;
-  const auto estimators = estimated_jobs.estimators_of(options.estimator, {}, options.model);
+  Session session;
+  const auto estimators = session.estimators({.estimator = options.estimator, .model = options.model});
   if (!estimators) return report_error(estimators.error());
   if (!options.gpu.empty()) {
-    if (const auto gpu = estimated_jobs.gpu_of(options.gpu); !gpu) return report_error(gpu.error());
+    if (const auto gpu = session.gpu(options.gpu); !gpu) return report_error(gpu.error());
   }
   const auto all = datasets::read_runs(options.runs, options.summaries);
   if (!all) return report_error(all.error());
   const Selection selection = select(all->runs, options.filter);
-  const std::vector<Verdict> verdicts = judge_all(selection, *estimators, estimated_jobs, options.gpu);
+  const std::vector<Verdict> verdicts = judge_all(selection, *estimators, session, options.gpu);
   if (!options.out.empty()) {
     if (const auto written = core::write_file(options.out, to_csv(verdicts)); !written) {
       return report_error(written.error());

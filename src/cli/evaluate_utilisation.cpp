@@ -57,14 +57,14 @@ bool is_counted(const MeasuredRun& run) {
                                   [&](auto counter) { return (run.counters.*counter).has_value(); });
 }
 
-Said ask(const UtilisationEstimator& estimator, const MeasuredRun& run, analysis::Analysis& analysis,
-         EstimatedJobs& estimated_jobs, const std::string& gpu) {
+Said ask(const UtilisationEstimator& estimator, const MeasuredRun& run, analysis::Analysis& analysis, Session& session,
+         const std::string& gpu) {
   if (run.error) return {&run, *run.error};
   const std::string& name = gpu.empty() ? run.gpu : gpu;
   if (name.empty()) {
     return {&run, Error{ErrorCode::missing_information, "the run names no GPU; name one with --gpu", {}}};
   }
-  const auto profile = estimated_jobs.gpu_of(name);
+  const auto profile = session.gpu(name);
   if (!profile) return {&run, profile.error()};
   return {&run, estimator.estimate(analysis, **profile)};
 }
@@ -186,14 +186,14 @@ Result<std::vector<UtilisationVerdict>> judge_all(const EvaluateOptions& options
     verdicts.emplace_back().estimator = entry.name;
   }
   if (verdicts.empty()) return utilisation::make_utilisation_estimator(options.estimator).error();
-  EstimatedJobs estimated_jobs;
+  Session session;
   analysis::Analyses analyses;
   Progress progress("estimating", "runs", chosen.size());
   for (const MeasuredRun* run : chosen) {
     progress.step();
     const auto analysis = analyses.take(run->job);
     for (std::size_t index = 0; index < estimators.size(); ++index) {
-      verdicts[index].said.push_back(ask(*estimators[index], *run, *analysis, estimated_jobs, options.gpu));
+      verdicts[index].said.push_back(ask(*estimators[index], *run, *analysis, session, options.gpu));
     }
   }
   for (UtilisationVerdict& verdict : verdicts) judge(verdict);

@@ -9,8 +9,8 @@
 namespace gpumem::cli {
 
 int run_fit(const FitOptions& options) {
-  EstimatedJobs estimated_jobs;
-  const Result<FoundFit> found = find_fit(options, estimated_jobs);
+  Session session;
+  const Result<FoundFit> found = find_fit(options, session);
   if (!found) return report_error(found.error());
   const auto& [estimated_job, estimator, fit, seconds] = *found;
   print_warnings(estimated_job);

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem::cli {
 

@@ -81,12 +81,12 @@ core::Result<std::unique_ptr<place::Policy>> policy_of(const Job& job, const Pla
 
 /// The job's need on every kind of GPU that the server has; `gpu` is the kind of those that tell none.
 core::Result<std::vector<Need>> needs_of(const Job& job, const place::Server& server, const place::Margin& margin,
-                                         EstimatedJobs& estimated_jobs) {
+                                         Session& session) {
   std::vector<Need> needs;
   for (const std::string& kind : kinds_of(server, job.request.gpu)) {
     JobRequest on_gpu = job.request;
     on_gpu.gpu = kind;
-    auto estimated_job = estimated_jobs.estimate(on_gpu);
+    auto estimated_job = estimate_job(session, on_gpu);
     if (!estimated_job) return without_estimate(estimated_job.error(), on_gpu);
     if (estimated_job->answers.size() > 1) return wrong_usage("place takes one estimator, not all of them");
     const auto& estimate = estimated_job->answers.front().estimate;
@@ -119,17 +119,16 @@ std::string beyond_one_server(const Placing& placing) {
 }
 
 /// The job's SM activity without other jobs, on the kind of GPU that it keeps busiest.
-core::Result<std::optional<double>> most_smact(const Job& job, const place::Server& server,
-                                               EstimatedJobs& estimated_jobs) {
+core::Result<std::optional<double>> most_smact(const Job& job, const place::Server& server, Session& session) {
   std::optional<double> most;
   for (const std::string& kind : kinds_of(server, job.request.gpu)) {
     JobRequest on_gpu = job.request;
     on_gpu.gpu = kind;
     if (on_gpu.training.batch_size == 0)
       return wrong_usage("--smact estimate needs a batch size: give it with --batch");
-    const auto estimated_job = estimated_jobs.read(on_gpu);
+    const auto estimated_job = read_job(session, on_gpu);
     if (!estimated_job) return estimated_job.error();
-    const auto smact = estimated_smact(*estimated_job);
+    const auto smact = estimated_smact(session, *estimated_job);
     if (!smact) return smact.error();
     most = std::max(most.value_or(0.0), *smact);
   }
@@ -266,13 +265,13 @@ int run_place(const PlaceOptions& options) {
   if (!policy) return report_error(policy.error());
   const auto server = server_from(options.server, options.window);
   if (!server) return report_error(server.error());
-  EstimatedJobs estimated_jobs;
-  if (options.smact == kEstimateSmact) smact = most_smact(*job, *server, estimated_jobs);
+  Session session;
+  if (options.smact == kEstimateSmact) smact = most_smact(*job, *server, session);
   if (!smact) return report_error(smact.error());
   conditions->smact_together = smact->has_value();
   Placing placing = {*job, *server, **policy, *conditions, *margin, {}, *smact, {}, {}};
   if (job->request.estimator != kNoEstimator) {
-    auto needs = needs_of(*job, *server, *margin, estimated_jobs);
+    auto needs = needs_of(*job, *server, *margin, session);
     if (!needs) return report_error(needs.error());
     placing.needs = *std::move(needs);
   }

@@ -57,11 +57,11 @@ core::Result<std::optional<double>> told_smact(const std::string& text) {
   return std::optional(*share);
 }
 
-core::Result<double> estimated_smact(const EstimatedJob& estimated_job) {
-  const auto estimator = utilisation::make_utilisation_estimator(kSmactEstimator);
+core::Result<double> estimated_smact(Session& session, const EstimatedJob& estimated_job) {
+  const auto estimator = session.utilisation_estimator(kSmactEstimator);
   if (!estimator) return estimator.error();
-  analysis::Analysis analysis(estimated_job.job);
-  const auto estimate = (*estimator)->estimate(analysis, *estimated_job.gpu);
+  const auto analysis = estimated_job.analysis();
+  const auto estimate = (*estimator)->estimate(*analysis, *estimated_job.gpu);
   if (!estimate) return estimate.error();
   return std::clamp(estimate->smact.expected, 0.0, 1.0);
 }

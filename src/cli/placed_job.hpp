@@ -34,6 +34,6 @@ inline constexpr const char* kEstimateSmact = "estimate";
 /// The share that was told; nothing: none was, or it is to be estimated. Errors: invalid_argument.
 [[nodiscard]] core::Result<std::optional<double>> told_smact(const std::string& text);
 /// The SM activity that the job is expected to have with a GPU to itself. Errors: those of the estimator.
-[[nodiscard]] core::Result<double> estimated_smact(const EstimatedJob& estimated_job);
+[[nodiscard]] core::Result<double> estimated_smact(Session& session, const EstimatedJob& estimated_job);
 
 }  // namespace gpumem::cli

@@ -11,10 +11,10 @@
 namespace gpumem::cli {
 
 int run_plan(const PlanOptions& options) {
-  EstimatedJobs estimated_jobs;
+  Session session;
   std::optional<Progress> progress(std::in_place, "looking at", "layouts");
   const auto found =
-      find_plan(options, estimated_jobs, [&progress](std::size_t done, std::size_t all) { progress->show(done, all); });
+      find_plan(options, session, [&progress](std::size_t done, std::size_t all) { progress->show(done, all); });
   progress.reset();
   if (!found) return report_error(found.error());
   const auto& [estimated_job, question, plan] = *found;

@@ -97,8 +97,8 @@ Prediction predicted(const PredictionTask& task, const Estimator& estimator, ana
 
 }  // namespace
 
-void predict_all(std::vector<PredictionTask>& tasks, const std::vector<const Estimator*>& estimators, unsigned threads,
-                 const std::function<void()>& progress) {
+void predict_all(std::vector<PredictionTask>& tasks, const std::vector<std::shared_ptr<const Estimator>>& estimators,
+                 unsigned threads, const std::function<void()>& progress) {
   const std::vector<PredictionTask*> order = by_summary(tasks);
   analysis::Analyses analyses;
   std::atomic<std::size_t> next = 0;
@@ -109,7 +109,7 @@ void predict_all(std::vector<PredictionTask>& tasks, const std::vector<const Est
       for (std::size_t index = begin; index < end; ++index) {
         PredictionTask& task = *order[index];
         const auto analysis = analyses.take(task.run->job);
-        for (const Estimator* estimator : estimators) {
+        for (const auto& estimator : estimators) {
           task.predictions.push_back(predicted(task, *estimator, *analysis));
         }
         if (progress) progress();

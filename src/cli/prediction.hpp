@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "gpumem/all.hpp"
 #include "gpumem/analysis/analysis.hpp"
-#include "gpumem/gpumem.hpp"
 #include "gpumem_datasets/accuracy.hpp"
 #include "gpumem_datasets/measured_run.hpp"
 
@@ -46,14 +46,14 @@ struct Prediction {
 struct PredictionTask {
   const datasets::MeasuredRun* run = nullptr;
   datasets::Figure figure = datasets::Figure::device;
-  Result<const GpuProfile*> gpu;
+  Result<std::shared_ptr<const GpuProfile>> gpu;
   std::vector<Prediction> predictions = {};
 };
 
 /// Every estimator's prediction of every run, by so many threads. Runs of one summary come one after the other, and
 /// share what they can. `progress` is called after each run, from any thread.
-void predict_all(std::vector<PredictionTask>& tasks, const std::vector<const Estimator*>& estimators, unsigned threads,
-                 const std::function<void()>& progress);
+void predict_all(std::vector<PredictionTask>& tasks, const std::vector<std::shared_ptr<const Estimator>>& estimators,
+                 unsigned threads, const std::function<void()>& progress);
 
 /// The prediction and what was measured.
 [[nodiscard]] datasets::Judged judged(const Prediction& prediction);

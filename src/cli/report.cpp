@@ -401,16 +401,6 @@ Gauge gauge_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
   return {share(estimate.lower), expected, share(estimate.upper), tone};
 }
 
-std::string_view words_of(estimate::Verdict verdict) {
-  switch (verdict) {
-    case estimate::Verdict::fits: return "fits";
-    case estimate::Verdict::tight: return "tight";
-    case estimate::Verdict::does_not_fit: return "does not fit";
-    case estimate::Verdict::unknown: break;
-  }
-  return "not known";
-}
-
 Cell fits_cell(estimate::Verdict verdict) {
   switch (verdict) {
     case estimate::Verdict::fits: return {"yes", tone_of(verdict)};

@@ -61,8 +61,6 @@ void print_warnings(const EstimatedJob& estimated_job);
 /// The same as a line of its own, in a terminal; else nothing.
 [[nodiscard]] std::string drawn_estimate(const MemoryEstimate& estimate, const GpuProfile& gpu,
                                          const Terminal& terminal);
-/// "fits", "tight", "does not fit", "not known".
-[[nodiscard]] std::string_view words_of(estimate::Verdict verdict);
 /// "yes", "tight", "no" or "unknown".
 [[nodiscard]] Cell fits_cell(estimate::Verdict verdict);
 

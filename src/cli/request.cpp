@@ -69,8 +69,8 @@ int run_request(const RequestOptions& options) {
   if (options.request.estimator == "all") {
     return report_error({ErrorCode::invalid_argument, "request takes one estimator, not all of them", {}});
   }
-  EstimatedJobs estimated_jobs;
-  const Result<EstimatedJob> estimated_job = estimated_jobs.estimate(options.request);
+  Session session;
+  const Result<EstimatedJob> estimated_job = estimate_job(session, options.request);
   if (!estimated_job) return report_error(estimated_job.error());
   const Answer& answer = estimated_job->answers.front();
   if (!answer.estimate) return report_error(answer.estimate.error());

@@ -53,12 +53,12 @@ launcher::RunCells described(const EstimatedJob& estimated_job, JobRequest reque
 
 /// By the estimate on each kind of GPU that is there, the largest of them.
 Result<Need> estimated(const RunOptions& options, const place::Server& server, const place::Margin& margin) {
-  EstimatedJobs estimated_jobs;
+  Session session;
   Need need;
   for (const std::string& kind : kinds_of(server, options.request.gpu)) {
     JobRequest request = options.request;
     request.gpu = kind;
-    const auto estimated_job = estimated_jobs.estimate(request);
+    const auto estimated_job = estimate_job(session, request);
     if (!estimated_job) return without_estimate(estimated_job.error(), request);
     if (estimated_job->answers.size() > 1) return wrong_usage("run takes one estimator, not all of them");
     const auto& estimate = estimated_job->answers.front().estimate;
@@ -71,7 +71,7 @@ Result<Need> estimated(const RunOptions& options, const place::Server& server, c
     need.upper = std::max(need.upper, std::optional(estimate->upper));
     need.described = described(*estimated_job, request);
     if (options.smact != kEstimateSmact) continue;
-    const auto smact = estimated_smact(*estimated_job);
+    const auto smact = estimated_smact(session, *estimated_job);
     if (!smact) return smact.error();
     need.asked.smact = std::max(need.asked.smact, *smact);
   }

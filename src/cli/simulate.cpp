@@ -107,7 +107,7 @@ class OwnEstimates {
     if (!request) return request.error();
     const std::string key = key_of(*request);
     if (const auto known = known_.find(key); known != known_.end()) return known->second;
-    const Result<EstimatedJob> estimated_job = estimated_jobs_.estimate(*request);
+    const Result<EstimatedJob> estimated_job = estimate_job(session_, *request);
     if (!estimated_job) return Error(estimated_job.error()).in_file(table_.file);
     const Answer& answer = estimated_job->answers.front();
     std::optional<MemoryEstimate> estimate;
@@ -139,7 +139,7 @@ class OwnEstimates {
     return key;
   }
 
-  EstimatedJobs estimated_jobs_;  // first: it is aligned to whole cache lines
+  Session session_;
   const core::CsvTable& table_;
   std::string estimator_;
   std::string gpu_;

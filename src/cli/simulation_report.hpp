@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/place/simulator.hpp"
 #include "gpumem/place/trace.hpp"
 

@@ -13,15 +13,15 @@ std::string to_text(const Timeline& timeline, const std::string& out, std::size_
   const Bytes device(timeline.context.count() + timeline.peak_reserved.count());
   return out + ": " + core::with_separators(static_cast<std::int64_t>(timeline.events)) + " events, " +
          core::to_string(device) + " of " + core::to_string(timeline.capacity) +
-         (timeline.verdict == estimate::Verdict::fits ? "" : " (" + std::string(words_of(timeline.verdict)) + ")") +
+         (timeline.verdict == estimate::Verdict::fits ? "" : " (" + std::string(to_string(timeline.verdict)) + ")") +
          "; " + core::to_string(Bytes(static_cast<std::int64_t>(bytes))) + "\n";
 }
 
 }  // namespace
 
 int run_timeline(const TimelineOptions& options) {
-  EstimatedJobs estimated_jobs;
-  const Result<FoundTimeline> found = find_timeline(options.request, estimated_jobs);
+  Session session;
+  const Result<FoundTimeline> found = find_timeline(options.request, session);
   if (!found) return report_error(found.error());
   print_warnings(found->estimated_job);
   const std::string page = timeline_page(found->estimated_job, found->timeline);

@@ -23,13 +23,14 @@ struct UtilisationAnswer {
   double seconds = 0.0;
 };
 
-Result<std::vector<UtilisationAnswer>> answers_of(const UtilisationOptions& options, const GpuProfile& gpu,
-                                                  analysis::Analysis& analysis) {
+Result<std::vector<UtilisationAnswer>> answers_of(Session& session, const UtilisationOptions& options,
+                                                  const GpuProfile& gpu, analysis::Analysis& analysis) {
   std::vector<UtilisationAnswer> answers;
   for (const auto& entry : utilisation::utilisation_estimators()) {
     if (options.estimator != "all" && options.estimator != entry.name) continue;
     // One model is of one estimator; asked for all, the others keep theirs.
-    const auto estimator = entry.create(options.estimator == "all" ? std::string() : options.request.model);
+    const auto estimator = session.utilisation_estimator(
+        std::string(entry.name), options.estimator == "all" ? std::string() : options.request.model);
     if (!estimator) return estimator.error();
     const auto begin = std::chrono::steady_clock::now();
     auto estimate = (*estimator)->estimate(analysis, gpu);
@@ -116,15 +117,15 @@ std::string to_text(const UtilisationAnswer& answer, const Terminal& terminal) {
 }  // namespace
 
 int run_utilisation(const UtilisationOptions& options) {
-  EstimatedJobs estimated_jobs;
-  Result<EstimatedJob> estimated_job = estimated_jobs.read(options.request);
+  Session session;
+  Result<EstimatedJob> estimated_job = read_job(session, options.request);
   if (!estimated_job) return report_error(estimated_job.error());
-  analysis::Analysis analysis(estimated_job->job);
-  const auto answers = answers_of(options, *estimated_job->gpu, analysis);
+  const auto analysis = estimated_job->analysis();
+  const auto answers = answers_of(session, options, *estimated_job->gpu, *analysis);
   if (!answers) return report_error(answers.error());
   // If one estimator was asked for, its failure is the answer. If all were, each has its own.
   if (answers->size() == 1 && !answers->front().estimate) return report_error(answers->front().estimate.error());
-  estimated_job->guesses = guesses_of(analysis);
+  estimated_job->guesses = guesses_of(*analysis);
   print_warnings(*estimated_job);
   std::string text = headline(*estimated_job);
   for (const UtilisationAnswer& answer : *answers) text += to_text(answer, terminal_of(STDOUT_FILENO));

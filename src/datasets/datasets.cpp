@@ -1,6 +1,6 @@
 #include "gpumem_datasets/datasets.hpp"
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem::datasets {
 

@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
+#include "gpumem/all.hpp"
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/gpumem.hpp"
 
 namespace gpumem::python {
 

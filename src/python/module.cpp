@@ -15,13 +15,12 @@
 #include <utility>
 
 #include "call.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/gpumem.hpp"
 #include "gpumem/job/job_from.hpp"
 #include "options.hpp"
 #include "plan_report.hpp"
 #include "report.hpp"
-#include "residents.hpp"
 
 namespace gpumem::python {
 
@@ -29,12 +28,29 @@ namespace {
 
 // --- Summaries --------------------------------------------------------------------------------------------------
 
-/// The model, and what estimates of it share.
+std::unique_ptr<Session>& held_session() {
+  static auto session = std::make_unique<Session>();
+  return session;
+}
+
+/// What all calls of the process ask.
+Session& process_session() { return *held_session(); }
+
+/// In a child process. A thread of the parent, which the child does not have, may have been within the session: it is
+/// left alone, and the child gets one of its own.
+void forget() {
+  Running::forget();
+  (void)held_session().release();
+  held_session() = std::make_unique<Session>();
+}
+
+/// A model, with analyses of its own: they go with it.
 struct Summary {
-  explicit Summary(ModelGraph read) : graph(std::make_shared<const ModelGraph>(std::move(read))) {}
+  explicit Summary(ModelGraph read)
+      : graph(std::make_shared<const ModelGraph>(std::move(read))), model(std::make_shared<const Model>(graph)) {}
 
   std::shared_ptr<const ModelGraph> graph;
-  mutable analysis::Analyses analyses;
+  std::shared_ptr<const Model> model;
 };
 
 Result<std::shared_ptr<Summary>> shared(Result<ModelGraph> graph) {
@@ -87,12 +103,10 @@ std::string dumped(const nlohmann::ordered_json& json) {
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-/// A job on its GPU, with the estimator that it asks for; its reports may outlive the summary, and then the estimator
-/// is only asked for its name.
+/// A job on its GPU, with the estimator that it asks for; its reports may outlive the summary.
 struct Asked {
-  cli::EstimatedJob estimated_job;  ///< its GPU is `gpu`
-  capi::Lent<GpuProfile> gpu;
-  capi::Lent<Estimator> estimator;
+  cli::EstimatedJob estimated_job;
+  std::shared_ptr<const Estimator> estimator;
 
   /// With another batch size and this answer.
   [[nodiscard]] cli::EstimatedJob answered(std::int64_t batch_size, const MemoryEstimate& estimate,
@@ -105,15 +119,11 @@ struct Asked {
 };
 
 Result<std::shared_ptr<const Asked>> asked_of(const Summary& summary, const JobRequest& request) {
-  auto estimator = capi::estimator_of(request.estimator, request.alloc_conf, request.model);
+  auto estimator = process_session().estimator(request);
   if (!estimator) return estimator.error();
-  auto gpu = capi::gpu_of(request.gpu);
-  if (!gpu) return gpu.error();
-  auto job = job::job_from(request, summary.graph);
-  if (!job) return job.error();
-  const GpuProfile* profile = &**gpu;
-  return std::make_shared<const Asked>(Asked{
-      {summary.graph, *std::move(job), profile, request.alloc_conf, {}, {}}, *std::move(gpu), *std::move(estimator)});
+  auto estimated_job = cli::read_job(process_session(), request, summary.model);
+  if (!estimated_job) return estimated_job.error();
+  return std::make_shared<const Asked>(Asked{*std::move(estimated_job), *std::move(estimator)});
 }
 
 // --- Answers ----------------------------------------------------------------------------------------------------
@@ -167,7 +177,7 @@ py::dict fields_of(const std::shared_ptr<const Asked>& asked, std::int64_t batch
   fields["reserved_bytes"] = bytes_or_none(estimate.reserved);
   fields["device_bytes"] = bytes_or_none(estimate.device);
   fields["gpus"] = estimate.gpus;
-  fields["capacity_bytes"] = asked->gpu->capacity().count();
+  fields["capacity_bytes"] = asked->estimated_job.gpu->capacity().count();
   fields["fits"] = estimate.fits;
   fields["verdict"] = text(model::name_of(estimate::kVerdicts, estimate.verdict));
   fields["most_needed_bytes"] = estimate.most_needed.count();
@@ -183,7 +193,7 @@ py::dict fields_of(const std::shared_ptr<const Asked>& asked, std::int64_t batch
   fields["batch_size"] = batch_size;
   fields["estimator"] = text(asked->estimator->name());
   fields["model"] = text_or_none(estimate.provenance.weights);
-  fields["gpu"] = text(asked->gpu->name);
+  fields["gpu"] = text(asked->estimated_job.gpu->name);
   const auto evaluated = [=] { return asked->answered(batch_size, estimate, seconds); };
   fields["report"] = Report{[=] { return dumped(cli::to_json(evaluated())); },
                             [=] { return cli::to_table(evaluated(), cli::Terminal()); }};
@@ -214,7 +224,7 @@ Timed<Answer> timed(const Summary& summary, const JobRequest& request, std::int6
     Result<std::shared_ptr<const Asked>> asked = asked_of(summary, request);
     if (!asked) return asked.error();
     const Stopwatch stopwatch;
-    const auto analysis = summary.analyses.take((*asked)->estimated_job.job);
+    const auto analysis = (*asked)->estimated_job.analysis();
     Result<Answer> answer = work(**asked, *analysis);
     if (!answer) return answer.error();
     return Timed<Answer>{*std::move(asked), *std::move(answer), stopwatch.seconds()};
@@ -223,16 +233,17 @@ Timed<Answer> timed(const Summary& summary, const JobRequest& request, std::int6
 
 py::dict estimate_job(const Summary& summary, const JobRequest& request, std::int64_t deadline_ms) {
   const Running running;
-  const auto done = timed<MemoryEstimate>(
-      summary, request, deadline_ms,
-      [](const Asked& asked, analysis::Analysis& analysis) { return asked.estimator->estimate(analysis, *asked.gpu); });
+  const auto done =
+      timed<MemoryEstimate>(summary, request, deadline_ms, [](const Asked& asked, analysis::Analysis& analysis) {
+        return asked.estimator->estimate(analysis, *asked.estimated_job.gpu);
+      });
   return fields_of(done.asked, request.training.batch_size, done.answer, done.seconds);
 }
 
 std::string text_of(const Fit& fit, const Asked& asked) {
   if (!fit.estimate) return core::to_string(cli::does_not_fit(fit, asked.estimated_job));
   const std::int64_t step = fit.of_sequence ? parallel::tokens_multiple(asked.estimated_job.job.layout) : 1;
-  std::string lines = cli::to_text(fit, *asked.gpu, step);
+  std::string lines = cli::to_text(fit, *asked.estimated_job.gpu, step);
   lines.pop_back();
   return lines;
 }
@@ -244,8 +255,8 @@ py::dict fit_job(const Summary& summary, JobRequest request, std::int64_t deadli
   if (!of_sequence) request.training.batch_size = 1;
   const auto done =
       timed<Fit>(summary, request, deadline_ms, [of_sequence](const Asked& asked, analysis::Analysis& analysis) {
-        return of_sequence ? longest_sequence(analysis, *asked.gpu, *asked.estimator)
-                           : largest_batch(analysis, *asked.gpu, *asked.estimator);
+        return of_sequence ? longest_sequence(analysis, *asked.estimated_job.gpu, *asked.estimator)
+                           : largest_batch(analysis, *asked.estimated_job.gpu, *asked.estimator);
       });
   const Fit& fit = done.answer;
   const auto fields = [&](const std::optional<MemoryEstimate>& estimate, std::int64_t batch_size) -> py::object {
@@ -301,20 +312,22 @@ Report plan_layouts(const Summary& summary, const JobRequest& request, const Pla
       timed<Planned>(summary, request, deadline_ms, [&](const Asked& asked, analysis::Analysis&) -> Result<Planned> {
         Result<search::Question> question = question_of(arguments, request);
         if (!question) return question.error();
-        Result<search::LayoutPlan> plan = search::find_layouts(asked.estimated_job.job, *asked.gpu, *question);
+        Result<search::LayoutPlan> plan =
+            search::find_layouts(asked.estimated_job.job, *asked.estimated_job.gpu, *question);
         if (!plan) return plan.error();
         return Planned{*std::move(plan), *std::move(question)};
       });
   const auto kept = std::make_shared<const Timed<Planned>>(done);
-  return Report{[kept] {
-                  const auto& [plan, question] = kept->answer;
-                  return dumped(cli::to_json(kept->asked->estimated_job, plan, question));
-                },
-                [kept] {
-                  const auto& [plan, question] = kept->answer;
-                  if (plan.layouts.empty()) return core::to_string(cli::no_layout(plan, kept->asked->estimated_job));
-                  return cli::to_text(plan, *kept->asked->gpu, cli::PlanShown{question.global_batch, 1, {}});
-                }};
+  return Report{
+      [kept] {
+        const auto& [plan, question] = kept->answer;
+        return dumped(cli::to_json(kept->asked->estimated_job, plan, question));
+      },
+      [kept] {
+        const auto& [plan, question] = kept->answer;
+        if (plan.layouts.empty()) return core::to_string(cli::no_layout(plan, kept->asked->estimated_job));
+        return cli::to_text(plan, *kept->asked->estimated_job.gpu, cli::PlanShown{question.global_batch, 1, {}});
+      }};
 }
 
 // --- What there is ----------------------------------------------------------------------------------------------
@@ -343,7 +356,7 @@ py::list gpus() {
   const Running running;
   py::list list;
   for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
-    const auto gpu = without_gil(0, [&] { return capi::gpu_of(std::string(builtin.name)); });
+    const auto gpu = without_gil(0, [&] { return process_session().gpu(std::string(builtin.name)); });
     list.append(fields_of(*gpu));
   }
   return list;
@@ -458,7 +471,7 @@ void define_module(py::module_& module) {
   module.def("read_server", &read_server, py::arg("window_ms"));
   module.def("estimators", &estimators);
   module.def("close", &Running::close);
-  module.def("forget", &Running::forget);
+  module.def("forget", &forget);
   module.attr("OPTIONS") = options();
   module.attr("OPTIMIZERS") = names_of(model::kOptimizers);
   module.attr("PRECISIONS") = names_of(model::kPrecisions);

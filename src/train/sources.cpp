@@ -2,8 +2,8 @@
 
 #include <charconv>
 
+#include "gpumem/all.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/gpumem.hpp"
 #include "gpumem_datasets/datasets.hpp"
 #include "hash.hpp"
 

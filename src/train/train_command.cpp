@@ -8,8 +8,8 @@
 
 #include "card.hpp"
 #include "featurise.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/gpumem.hpp"
 #include "gpumem/ml/trained_model.hpp"
 #include "labelled_jobs.hpp"
 #include "sources.hpp"

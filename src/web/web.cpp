@@ -18,7 +18,6 @@ namespace gpumem::web {
 namespace {
 
 using cli::EstimatedJob;
-using cli::EstimatedJobs;
 using job::JobRequest;
 using Json = nlohmann::ordered_json;
 
@@ -27,14 +26,14 @@ std::string dumped(const Json& json, int indent) {
 }
 
 /// What belongs to one model. A new text is a new model, whatever its name.
-struct Session {
-  std::unique_ptr<EstimatedJobs> jobs = std::make_unique<EstimatedJobs>();
+struct Page {
+  std::unique_ptr<Session> session = std::make_unique<Session>();
   std::string answer;  ///< the last one, until the next is asked for
 };
 
-Session& session() {
-  static Session session;
-  return session;
+Page& page() {
+  static Page page;
+  return page;
 }
 
 Json error_reply(const Error& error) { return {{"error", cli::to_json(error)}, {"says", core::to_string(error)}}; }
@@ -51,7 +50,7 @@ Json reply(const EstimatedJob& estimated_job, const Json& json) {
 }
 
 Json estimate(const JobRequest& request, const Json& /*question*/) {
-  const Result<EstimatedJob> estimated_job = session().jobs->estimate(request);
+  const Result<EstimatedJob> estimated_job = cli::estimate_job(*page().session, request);
   if (!estimated_job) return error_reply(estimated_job.error());
   const auto& answers = estimated_job->answers;
   if (answers.size() == 1 && !answers[0].estimate) return error_reply(answers[0].estimate.error());
@@ -59,7 +58,7 @@ Json estimate(const JobRequest& request, const Json& /*question*/) {
 }
 
 Json fit(const JobRequest& request, const Json& /*question*/) {
-  const auto found = cli::find_fit({.request = request}, *session().jobs);
+  const auto found = cli::find_fit({.request = request}, *page().session);
   if (!found) return error_reply(found.error());
   Json said =
       reply(found->estimated_job, cli::to_json(found->estimated_job, found->estimator, found->fit, found->seconds));
@@ -68,7 +67,7 @@ Json fit(const JobRequest& request, const Json& /*question*/) {
 }
 
 Json timeline(const JobRequest& request, const Json& /*question*/) {
-  const auto found = cli::find_timeline(request, *session().jobs);
+  const auto found = cli::find_timeline(request, *page().session);
   if (!found) return error_reply(found.error());
   return {{"page", cli::timeline_page(found->estimated_job, found->timeline)}};
 }
@@ -102,7 +101,7 @@ Json plan(const JobRequest& request, const Json& question) {
   if (const auto taken = take_plan(question.value("plan", Json::object()), options); !taken) {
     return error_reply(taken.error());
   }
-  const auto found = cli::find_plan(options, *session().jobs, [](std::size_t done, std::size_t all) {
+  const auto found = cli::find_plan(options, *page().session, [](std::size_t done, std::size_t all) {
     report_progress(static_cast<double>(done), static_cast<double>(all));
   });
   if (!found) return error_reply(found.error());
@@ -170,8 +169,8 @@ Json about() {
 }
 
 const char* kept(const Json& json) {
-  session().answer = dumped(json, -1);
-  return session().answer.c_str();
+  page().answer = dumped(json, -1);
+  return page().answer.c_str();
 }
 
 }  // namespace
@@ -189,9 +188,9 @@ EMSCRIPTEN_KEEPALIVE const char* gpumem_web_model(const char* name, const char* 
   const fs::path path(name);
   if (path.has_parent_path()) fs::create_directories(path.parent_path(), failure);
   const gpumem::core::Status written = gpumem::core::write_file(name, {text, length});
-  gpumem::web::session() = {};
-  if (!written) gpumem::web::session().answer = gpumem::core::to_string(written.error());
-  return gpumem::web::session().answer.c_str();
+  gpumem::web::page() = {};
+  if (!written) gpumem::web::page().answer = gpumem::core::to_string(written.error());
+  return gpumem::web::page().answer.c_str();
 }
 
 /// `question`: {"job": {"summary": ..., ...}}, and of a plan {"plan": {...}} beside it.

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "gpumem/core/json_document.hpp"
-#include "gpumem/job/job_from.hpp"
 #include "gpumem/request/targets.hpp"
 
 namespace gpumem::webhook {
@@ -24,8 +23,6 @@ constexpr core::JsonLimits kLimits = {.depth = 64, .values = std::size_t{1} << 1
 /// What the API server shows of a warning; it cuts longer ones.
 constexpr std::size_t kLongestWarning = 250;
 constexpr std::size_t kLongestMessage = 1000;
-/// Estimators are kept for the options that come in small numbers only.
-constexpr std::size_t kMostEstimators = 64;
 
 const JsonValue* field(const JsonValue* object, std::string_view key) {
   if (object == nullptr || !object->is(JsonValue::Kind::object)) return nullptr;
@@ -256,14 +253,10 @@ class Review {
     const Summaries::Model graph = job->request.summary.empty() ? admission_.summaries_.from_text(job->summary_text)
                                                                 : admission_.summaries_.from_file(job->request.summary);
     if (!graph) return told_nothing(graph.error());
-    const auto gpu = admission_.gpu_of(job->request.gpu);
+    Session& session = admission_.session_;
+    const auto gpu = session.gpu(job->request.gpu);
     if (!gpu) return told_nothing(gpu.error());
-    const auto estimator = admission_.estimator_of(job->request);
-    if (!estimator) return told_nothing(estimator.error());
-    const Result<TrainingJob> training = job::job_from(job->request, *graph);
-    if (!training) return told_nothing(training.error());
-    const auto analysis = admission_.analyses_.take(*training);
-    const Result<MemoryEstimate> estimate = (*estimator)->estimate(*analysis, **gpu);
+    const Result<MemoryEstimate> estimate = session.estimate(job->request, session.model_of(*graph));
     if (!estimate) return told_nothing(estimate.error());
     return ask(*job, *container, **graph, **gpu, *estimate);
   }
@@ -320,36 +313,6 @@ Reply Admission::give_up(std::string_view body, const std::string& why) const {
     return reply_of(Outcome::untouched, response_of(incoming->uid, true));
   }
   return unknown(incoming->uid, options_.on_error, why);
-}
-
-Result<std::shared_ptr<const GpuProfile>> Admission::gpu_of(const std::string& name) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = gpus_.find(name); known != gpus_.end()) return known->second;
-  }
-  Result<GpuProfile> profile = find_profile(name);
-  if (!profile) return profile.error();
-  auto shared = std::make_shared<const GpuProfile>(*std::move(profile));
-  // Only under its own name: every mixture of upper and lower case finds it too.
-  const std::lock_guard lock(mutex_);
-  if (name == shared->name || name == options_.defaults.request.gpu) gpus_.emplace(name, shared);
-  return shared;
-}
-
-Result<std::shared_ptr<const Estimator>> Admission::estimator_of(const job::JobRequest& request) {
-  const std::string key = request.estimator + "\n" + request.model + "\n" + request.alloc_conf;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto known = estimators_.find(key); known != estimators_.end()) return known->second;
-  }
-  const Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.alloc_conf);
-  if (!allocator) return allocator.error();
-  auto made = make_estimator(request.estimator, {*allocator, request.model});
-  if (!made) return made.error();
-  std::shared_ptr<const Estimator> shared = *std::move(made);
-  const std::lock_guard lock(mutex_);
-  if (estimators_.size() < kMostEstimators) estimators_.emplace(key, shared);
-  return shared;
 }
 
 std::string base64(std::string_view bytes) {

@@ -11,12 +11,9 @@
 #include <array>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 
-#include "gpumem/analysis/analyses.hpp"
 #include "pod_job.hpp"
 #include "summaries.hpp"
 
@@ -68,16 +65,10 @@ class Admission {
   [[nodiscard]] Summaries::Counters summaries() const { return summaries_.counters(); }
 
  private:
-  [[nodiscard]] Result<std::shared_ptr<const GpuProfile>> gpu_of(const std::string& name);
-  [[nodiscard]] Result<std::shared_ptr<const Estimator>> estimator_of(const job::JobRequest& request);
-
   friend class Review;
   AdmissionOptions options_;
   Summaries summaries_;
-  analysis::Analyses analyses_;
-  std::mutex mutex_;  ///< of the maps
-  std::unordered_map<std::string, std::shared_ptr<const GpuProfile>> gpus_;
-  std::unordered_map<std::string, std::shared_ptr<const Estimator>> estimators_;
+  Session session_;
 };
 
 /// RFC 4648, with padding.

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/place/policy.hpp"
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem::webhook {
 

@@ -75,8 +75,8 @@ TEST(DataSets, AreFoundByTheirColumns) {
 
 TEST(Judge, TakesOursAndWhatTheTableCites) {
   const Data data = data_of({{kTables + "runs.csv"}});
-  cli::EstimatedJobs estimated_jobs;
-  const auto estimators = estimated_jobs.estimators_of("horus");
+  Session session;
+  const auto estimators = session.estimators({.estimator = "horus"});
   ASSERT_TRUE(estimators);
   const std::vector<SetVerdicts> all = judge(data, *estimators, 2);
   ASSERT_EQ(all.size(), 1U);
@@ -104,8 +104,8 @@ TEST(Judge, AnEstimatorThatTellsNoReservedMemoryIsComparedByAllThatItExpects) {
       "/models/summaries/resnet50.torchsummary.txt,32,,,adam,fp32,a100-40gb,3500,reserved\n";
   const Data data = data_of({{path}});
   std::filesystem::remove(path);
-  cli::EstimatedJobs estimated_jobs;
-  const auto estimators = estimated_jobs.estimators_of("all");
+  Session session;
+  const auto estimators = session.estimators({.estimator = "all"});
   ASSERT_TRUE(estimators);
   const std::vector<SetVerdicts> all = judge(data, *estimators, 1);
   EXPECT_FALSE(verdict_of(all[0], "replay").whole);
@@ -117,8 +117,8 @@ TEST(Judge, AnEstimatorThatTellsNoReservedMemoryIsComparedByAllThatItExpects) {
 
 TEST(Judge, SaysTheSameWithAnyNumberOfThreads) {
   const Data data = data_of({{kTables + "runs.csv"}, {kTables + "mlp.csv"}});
-  cli::EstimatedJobs estimated_jobs;
-  const auto estimators = estimated_jobs.estimators_of("all");
+  Session session;
+  const auto estimators = session.estimators({.estimator = "all"});
   ASSERT_TRUE(estimators);
   const std::vector<SetVerdicts> one = judge(data, *estimators, 1);
   const std::vector<SetVerdicts> four = judge(data, *estimators, 4);
@@ -128,8 +128,8 @@ TEST(Judge, SaysTheSameWithAnyNumberOfThreads) {
 
 TEST(Judge, KnowsWhichModelsWereTrainedOnTheRuns) {
   const Data data = data_of({{kTables + "runs.csv"}, {kTables + "mlp.csv"}});
-  cli::EstimatedJobs estimated_jobs;
-  const auto estimators = estimated_jobs.estimators_of("gpumemnet-mlp");
+  Session session;
+  const auto estimators = session.estimators({.estimator = "gpumemnet-mlp"});
   ASSERT_TRUE(estimators);
   const std::vector<SetVerdicts> all = judge(data, *estimators, 1);
   EXPECT_EQ(all[0].verdicts[0].models, std::vector<std::string>{"gpumemnet-mlp-cnn"});

@@ -32,6 +32,9 @@ inline const std::map<std::string, Names> kArrows = {
     {"search",
      {"core", "model", "ops", "connect", "adapt", "parallel", "plan", "device", "analysis", "estimate", "utilisation"}},
     {"job", {"core", "model"}},
+    {"session",
+     {"core", "model", "ops", "summary", "device", "analysis", "estimate", "utilisation", "place", "request", "search",
+      "job"}},
 };
 
 }  // namespace gpumem::architecture

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "gpumem/all.hpp"
 #include "gpumem/gpumem.h"
-#include "gpumem/gpumem.hpp"
 
 namespace gpumem {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/summary/graph_json.hpp"
 
 namespace gpumem::fuzz {

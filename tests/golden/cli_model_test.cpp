@@ -5,7 +5,7 @@
 #include <sstream>
 
 #include "command_line.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "own_path.hpp"
 
 namespace gpumem {

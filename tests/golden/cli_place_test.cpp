@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "command_line.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "own_path.hpp"
 
 namespace gpumem {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "command_line.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "pretended_gpus.hpp"
 
 namespace gpumem {

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "command_line.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "own_path.hpp"
 
 namespace gpumem {

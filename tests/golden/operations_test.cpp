@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "expect.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "expect.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem {
 namespace {

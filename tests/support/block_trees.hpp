@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/connect/connect.hpp"
-#include "gpumem/gpumem.hpp"
 
 namespace gpumem::testing {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "expect.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem::testing {
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/connect/connect.hpp"
-#include "gpumem/gpumem.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::testing {

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem::testing {
 

@@ -14,6 +14,7 @@ namespace gpumem::analysis {
 
 /// A few places. A thread takes out what is in one of them, works on it, and puts it back. Threads neither wait for
 /// each other nor write to the same memory.
+/// Thread safety: any number of threads may take and put back.
 class Analyses {
  public:
   /// Puts an Analysis back when its user is done with it.

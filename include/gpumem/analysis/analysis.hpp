@@ -81,6 +81,7 @@ struct JobRun {
 /// The job must be one that model::validate() accepts. What a stage gives is valid until the job is changed. A stage
 /// that failed gives the same error when it is asked again, unless a deadline had passed: then the next call starts
 /// again.
+/// Thread safety: one thread at a time.
 class Analysis {
  public:
   /// The ops must outlive it.

@@ -37,6 +37,7 @@ struct LayerShapes {
 };
 
 /// Immutable. A copy costs a pointer.
+/// Thread safety: any number of threads may read one.
 class WiredGraph {
  public:
   struct Parts {

@@ -15,6 +15,7 @@ namespace gpumem::core {
 
 /// While it lives, the work of this thread must end within this many milliseconds; 0 or less: no limit. One inside
 /// another can only shorten the time.
+/// Thread safety: of the thread that made it.
 class Deadline {
  public:
   explicit Deadline(std::int64_t milliseconds);

@@ -40,6 +40,7 @@ struct SegmentView {
   std::vector<BlockView> blocks;
 };
 
+/// Thread safety: one thread at a time.
 class CachingAllocator {
  public:
   /// `reused` is what another one left (leave_memory), so that this one does not have to ask the machine for it.

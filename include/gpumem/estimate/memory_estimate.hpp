@@ -112,6 +112,17 @@ inline constexpr std::array<model::Named<Verdict>, 4> kVerdicts = {{{Verdict::fi
                                                                     {Verdict::does_not_fit, "does_not_fit"},
                                                                     {Verdict::unknown, "unknown"}}};
 
+/// In words, for people; a literal.
+[[nodiscard]] constexpr std::string_view to_string(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::fits: return "fits";
+    case Verdict::tight: return "tight";
+    case Verdict::does_not_fit: return "does not fit";
+    case Verdict::unknown: break;
+  }
+  return "not known";
+}
+
 struct MemoryEstimate {
   core::Bytes expected;  ///< the best single figure
   core::Bytes lower;

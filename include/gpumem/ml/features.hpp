@@ -50,6 +50,7 @@ struct LayerFeature {
 [[nodiscard]] core::Status check_features(const ModelConfig& config);
 
 /// The features of one model, looked up once.
+/// Thread safety: immutable; any number of threads may read with one.
 class FeatureReader {
  public:
   /// Errors: those of check_features().

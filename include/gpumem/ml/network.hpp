@@ -22,6 +22,7 @@ struct Compiled;
 }  // namespace network_detail
 
 /// Scratch memory for the calls of one thread; made by Network::buffers().
+/// Thread safety: one thread at a time.
 class NetworkBuffers {
  public:
   NetworkBuffers() = default;
@@ -32,6 +33,7 @@ class NetworkBuffers {
   std::size_t count_ = 0;
 };
 
+/// Thread safety: immutable; any number of threads may run one, each with buffers of its own.
 class Network {
  public:
   /// Errors: those of validate(); malformed_input for a tensor that is missing, left over, of another shape, or holds a

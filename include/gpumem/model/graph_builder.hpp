@@ -35,6 +35,7 @@ struct LayerSpec {
 };
 
 /// Remembers the first error and ignores what follows it, so that callers check once, in build().
+/// Thread safety: one thread at a time.
 class GraphBuilder {
  public:
   /// `file` and `format` are kept for messages and results.

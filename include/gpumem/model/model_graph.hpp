@@ -113,6 +113,7 @@ struct Warning {
 
 struct StepRecording;
 
+/// Thread safety: immutable; any number of threads may read one.
 class ModelGraph {
  public:
   [[nodiscard]] std::span<const Layer> layers() const { return layers_; }

@@ -115,6 +115,7 @@ struct OpTraits {
 
 /// Finds ops by their own name or by a framework's class name. Immutable; views the traits it was made of,
 /// which must outlive it.
+/// Thread safety: immutable; any number of threads may use one.
 class Vocabulary {
  public:
   Vocabulary() = default;

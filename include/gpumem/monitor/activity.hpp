@@ -32,6 +32,7 @@ struct WatchedDevice {
 };
 
 /// One device from begin() to end(). The library outlives it.
+/// Thread safety: one thread at a time.
 class ActivityWatch {
  public:
   /// Without a window it is what the driver has kept of the last seconds.

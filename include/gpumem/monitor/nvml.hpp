@@ -15,7 +15,8 @@
 
 namespace gpumem::monitor {
 
-/// Copies share the library. Any number of threads may read.
+/// Copies share the library.
+/// Thread safety: any number of threads may read.
 class Nvml {
  public:
   /// Errors: those of nvml::NvmlLibrary::open().

@@ -114,6 +114,7 @@ struct Functions {
 };
 
 /// A loaded library, initialised; shut down and unloaded at its end.
+/// Thread safety: any number of threads may call what it loaded.
 class NvmlLibrary {
  public:
   /// `path` empty: the variable GPUMEM_NVML, else "libnvidia-ml.so.1". Errors: unreadable_file where there is none,

@@ -92,7 +92,9 @@ struct Decision {
   [[nodiscard]] bool placed() const { return !gpus.empty(); }
 };
 
-/// A way to choose among the GPUs that are open. Immutable, so that one serves any number of threads and servers.
+/// A way to choose among the GPUs that are open.
+/// Thread safety: immutable; one serves any number of threads and servers. The turn that decide() moves is its
+/// caller's.
 class Policy {
  public:
   Policy(const Policy&) = delete;

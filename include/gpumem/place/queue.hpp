@@ -12,6 +12,7 @@
 namespace gpumem::place {
 
 /// `Job` is whatever its user tells jobs apart by.
+/// Thread safety: one thread at a time.
 template <typename Job>
 class WaitingQueue {
  public:

@@ -27,6 +27,7 @@ struct PlacedJob {
 };
 
 /// The jobs of one GPU in the order in which they came, with the sum that every decision asks for.
+/// Thread safety: one thread at a time; any number while nobody changes it.
 class PlacedJobs {
  public:
   /// Errors: invalid_argument for a job without a name, of negative memory, of an SM activity that is not a share, that

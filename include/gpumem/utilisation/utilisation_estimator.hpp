@@ -12,7 +12,7 @@
 
 namespace gpumem::utilisation {
 
-/// Immutable once made, so that one estimator serves any number of threads.
+/// Thread safety: immutable once made; one estimator serves any number of threads.
 class UtilisationEstimator {
  public:
   UtilisationEstimator() = default;

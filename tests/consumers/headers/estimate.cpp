@@ -1,4 +1,4 @@
-#include <gpumem/gpumem.hpp>
+#include <gpumem/all.hpp>
 
 std::int64_t parameters_of(const char* path) {
   const auto model = gpumem::read_summary(path);

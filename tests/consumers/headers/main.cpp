@@ -1,5 +1,5 @@
 #include <cstdio>
-#include <gpumem/gpumem.hpp>
+#include <gpumem/all.hpp>
 
 std::int64_t parameters_of(const char* path);
 bool fits(const char* path);

@@ -3,8 +3,8 @@
 #include <vector>
 
 #include "expect.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/gpumem.hpp"
 #include "graphs.hpp"
 #include "small_transformers.hpp"
 

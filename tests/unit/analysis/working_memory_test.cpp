@@ -4,8 +4,8 @@
 
 #include <thread>
 
+#include "gpumem/all.hpp"
 #include "gpumem/analysis/analysis.hpp"
-#include "gpumem/gpumem.hpp"
 
 namespace gpumem::analysis {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "linear_models.hpp"
 
 namespace gpumem::estimate {

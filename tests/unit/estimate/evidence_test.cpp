@@ -5,7 +5,7 @@
 #include <string>
 
 #include "expect.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "graphs.hpp"
 #include "recordings.hpp"
 

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "expect.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/ml/replay_figures.hpp"
 #include "gpumem_datasets/read_runs.hpp"
 

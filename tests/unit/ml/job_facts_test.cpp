@@ -1,8 +1,8 @@
 #include "gpumem/ml/job_facts.hpp"
 
 #include "expect.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/connect/connect.hpp"
-#include "gpumem/gpumem.hpp"
 
 namespace gpumem::ml {
 namespace {

@@ -3,8 +3,8 @@
 #include <cmath>
 
 #include "expect.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/device/workspace.hpp"
-#include "gpumem/gpumem.hpp"
 
 namespace gpumem::ml {
 namespace {

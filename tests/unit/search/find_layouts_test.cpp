@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "small_transformers.hpp"
 

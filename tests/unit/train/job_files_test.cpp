@@ -7,7 +7,7 @@
 
 #include "expect.hpp"
 #include "golden.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem_datasets/datasets.hpp"
 #include "own_path.hpp"
 

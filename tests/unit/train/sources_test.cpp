@@ -1,7 +1,7 @@
 #include "../../../src/train/sources.hpp"
 
 #include "../../../src/train/featurise.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem_datasets/read_runs.hpp"
 #include "small_recipes.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "expect.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/ml/roofline_figures.hpp"
 
 namespace gpumem::utilisation {

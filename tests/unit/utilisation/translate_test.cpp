@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "expect.hpp"
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem::utilisation {
 namespace {

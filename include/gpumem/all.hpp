@@ -1,0 +1,34 @@
+// The whole library in one header: gpumem/gpumem.hpp, and the rooms that not every program needs.
+#pragma once
+
+#include "gpumem/device/allocation_trace.hpp"
+#include "gpumem/device/caching_allocator.hpp"
+#include "gpumem/estimate/gpumemnet.hpp"
+#include "gpumem/estimate/horus.hpp"
+#include "gpumem/gpumem.hpp"
+#include "gpumem/job/job_from.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "gpumem/job/option_texts.hpp"
+#include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/monitor/live_server.hpp"
+#include "gpumem/monitor/nvml.hpp"
+#include "gpumem/monitor/sharing.hpp"
+#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/parallel/layout.hpp"
+#include "gpumem/place/policies.hpp"
+#include "gpumem/place/queue.hpp"
+#include "gpumem/place/recovery.hpp"
+#include "gpumem/place/server_json.hpp"
+#include "gpumem/request/targets.hpp"
+#include "gpumem/search/find_layouts.hpp"
+#include "gpumem/search/frameworks.hpp"
+#include "gpumem/summary/graph_json_writer.hpp"
+#include "gpumem/summary/read.hpp"
+#include "gpumem/utilisation/translate.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
+
+namespace gpumem {
+
+using summary::to_graph_json;
+
+}  // namespace gpumem

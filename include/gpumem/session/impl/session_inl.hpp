@@ -1,0 +1,244 @@
+#pragma once
+
+#include "gpumem/session/session.hpp"
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "gpumem/job/job_from.hpp"
+#include "gpumem/request/targets.hpp"
+#include "gpumem/search/find_layouts.hpp"
+#include "gpumem/summary/read.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
+
+namespace gpumem::session {
+
+namespace session_detail {
+
+/// How much of each kind is kept. Trained models are the largest, a few MiB each; a profile has some KiB.
+inline constexpr std::size_t kMostModels = 1024;
+inline constexpr std::size_t kMostGpus = 256;
+inline constexpr std::size_t kMostEstimators = 64;
+
+/// Becomes another when the file changes, or a file in the folder, as far as sizes and times tell. 0: no such file.
+GPUMEM_INLINE std::uint64_t stamp_of(const std::string& path) {
+  namespace fs = std::filesystem;
+  constexpr std::uint64_t kOdd = 0x9E3779B97F4A7C15U;
+  constexpr int kMostFiles = 10'000;
+  std::error_code failure;
+  const auto of_file = [&](const fs::path& file) {
+    const fs::file_time_type changed = fs::last_write_time(file, failure);
+    if (failure) return std::uint64_t{0};
+    const std::uintmax_t size = fs::file_size(file, failure);  // of a folder none
+    return (static_cast<std::uint64_t>(changed.time_since_epoch().count()) * kOdd ^ (failure ? 0 : size)) * kOdd;
+  };
+  std::uint64_t stamp = of_file(path);
+  if (stamp == 0 || !fs::is_directory(path, failure)) return stamp;
+  int files = 0;
+  for (fs::directory_iterator at(path, failure), end; !failure && at != end && files < kMostFiles; ++files) {
+    stamp += of_file(at->path());
+    at.increment(failure);
+  }
+  return stamp;
+}
+
+GPUMEM_INLINE bool is_path(const std::string& name) {
+  return name.find('/') != std::string::npos || name.ends_with(".json");
+}
+
+}  // namespace session_detail
+
+GPUMEM_INLINE core::Result<model::ModelGraph> read_summary(const std::string& path, bool lenient) {
+  return summary::read_file(path, {&ops::vocabulary(), path, lenient});
+}
+
+GPUMEM_INLINE core::Result<model::ModelGraph> parse_summary(std::string_view text, bool lenient,
+                                                            const std::string& file) {
+  return summary::read(text, {&ops::vocabulary(), file, lenient});
+}
+
+GPUMEM_INLINE Model::Model(std::shared_ptr<const model::ModelGraph> graph, std::shared_ptr<analysis::Analyses> analyses)
+    : graph_(std::move(graph)),
+      analyses_(analyses == nullptr ? std::make_shared<analysis::Analyses>() : std::move(analyses)) {}
+
+GPUMEM_INLINE Session::Session()
+    : analyses_(std::make_shared<analysis::Analyses>()),
+      models_(session_detail::kMostModels, true),  // many jobs may name one broken summary
+      gpus_(session_detail::kMostGpus),
+      estimators_(session_detail::kMostEstimators),
+      utilisation_estimators_(session_detail::kMostEstimators) {}
+
+GPUMEM_INLINE Session::~Session() = default;
+
+GPUMEM_INLINE core::Result<std::shared_ptr<const Model>> Session::read(const std::string& path, bool lenient) {
+  // What standard input gave is not there a second time.
+  const std::uint64_t stamp = path == "-" ? 0 : session_detail::stamp_of(path);
+  return models_.get((lenient ? "lenient:" : "strict:") + path, stamp, [&]() -> Kept<Model>::Shared {
+    core::Result<model::ModelGraph> graph = read_summary(path, lenient);
+    if (!graph) return graph.error();
+    return model_of(std::make_shared<const model::ModelGraph>(*std::move(graph)));
+  });
+}
+
+GPUMEM_INLINE std::shared_ptr<const Model> Session::model_of(std::shared_ptr<const model::ModelGraph> graph) const {
+  return std::make_shared<const Model>(std::move(graph), analyses_);
+}
+
+GPUMEM_INLINE core::Result<std::shared_ptr<const device::GpuProfile>> Session::gpu(const std::string& name) {
+  const std::uint64_t stamp = session_detail::is_path(name) ? session_detail::stamp_of(name) : 0;
+  return gpus_.get(name, stamp, [&]() -> Kept<device::GpuProfile>::Shared {
+    core::Result<device::GpuProfile> profile = device::find_profile(name);
+    if (!profile) return profile.error();
+    return std::make_shared<const device::GpuProfile>(*std::move(profile));
+  });
+}
+
+GPUMEM_INLINE core::Result<std::vector<std::shared_ptr<const estimate::Estimator>>> Session::estimators(
+    const job::JobRequest& request) {
+  const core::Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.alloc_conf);
+  if (!allocator) return allocator.error();
+  const std::uint64_t stamp = request.model.empty() ? 0 : session_detail::stamp_of(request.model);
+  std::vector<std::shared_ptr<const estimate::Estimator>> chosen;
+  for (const estimate::EstimatorEntry& entry : estimate::estimators()) {
+    if (request.estimator != "all" && request.estimator != entry.name) continue;
+    std::string key(entry.name);
+    key.append("\n").append(request.alloc_conf).append("\n").append(request.model);
+    auto kept = estimators_.get(key, stamp, [&]() -> Kept<estimate::Estimator>::Shared {
+      auto made = entry.create({*allocator, request.model});
+      if (!made) return made.error();
+      return std::shared_ptr<const estimate::Estimator>(*std::move(made));
+    });
+    if (!kept) return kept.error();
+    chosen.push_back(*std::move(kept));
+  }
+  if (chosen.empty()) return estimate::make_estimator(request.estimator).error();
+  return chosen;
+}
+
+GPUMEM_INLINE core::Result<std::shared_ptr<const estimate::Estimator>> Session::estimator(
+    const job::JobRequest& request) {
+  if (request.estimator == "all") return estimate::make_estimator(request.estimator).error();
+  auto chosen = estimators(request);
+  if (!chosen) return chosen.error();
+  return std::move(chosen->front());
+}
+
+GPUMEM_INLINE core::Result<std::shared_ptr<const utilisation::UtilisationEstimator>> Session::utilisation_estimator(
+    const std::string& name, const std::string& model) {
+  const std::uint64_t stamp = model.empty() ? 0 : session_detail::stamp_of(model);
+  return utilisation_estimators_.get(
+      name + "\n" + model, stamp, [&]() -> Kept<utilisation::UtilisationEstimator>::Shared {
+        auto made = utilisation::make_utilisation_estimator(name, model);
+        if (!made) return made.error();
+        return std::shared_ptr<const utilisation::UtilisationEstimator>(*std::move(made));
+      });
+}
+
+GPUMEM_INLINE core::Result<Asked> Session::ask(const job::JobRequest& request, std::shared_ptr<const Model> model) {
+  auto profile = gpu(request.gpu);
+  if (!profile) return profile.error();
+  if (model == nullptr) {
+    auto known = read(request.summary, request.lenient);
+    if (!known) return known.error();
+    model = *std::move(known);
+  }
+  core::Result<model::TrainingJob> job = job::job_from(request, model->graph());
+  if (!job) return job.error();
+  return Asked{std::move(model), *std::move(job), *std::move(profile)};
+}
+
+GPUMEM_INLINE core::Result<estimate::MemoryEstimate> Session::estimate(const job::JobRequest& request,
+                                                                       std::shared_ptr<const Model> model) {
+  const auto chosen = estimator(request);
+  if (!chosen) return chosen.error();
+  const core::Result<Asked> asked = ask(request, std::move(model));
+  if (!asked) return asked.error();
+  const auto analysis = asked->analysis();
+  return (*chosen)->estimate(*analysis, *asked->gpu);
+}
+
+GPUMEM_INLINE core::Result<estimate::Fit> Session::fit(const job::JobRequest& request,
+                                                       std::shared_ptr<const Model> model) {
+  job::JobRequest complete = request;
+  complete.training.batch_size = 1;
+  const auto chosen = estimator(request);
+  if (!chosen) return chosen.error();
+  const core::Result<Asked> asked = ask(complete, std::move(model));
+  if (!asked) return asked.error();
+  const auto analysis = asked->analysis();
+  return estimate::largest_batch(*analysis, *asked->gpu, **chosen);
+}
+
+GPUMEM_INLINE core::Result<estimate::Fit> Session::fit_sequence(const job::JobRequest& request,
+                                                                std::shared_ptr<const Model> model) {
+  const auto chosen = estimator(request);
+  if (!chosen) return chosen.error();
+  const core::Result<Asked> asked = ask(request, std::move(model));
+  if (!asked) return asked.error();
+  const auto analysis = asked->analysis();
+  return estimate::longest_sequence(*analysis, *asked->gpu, **chosen);
+}
+
+GPUMEM_INLINE core::Result<estimate::Advice> Session::advise(const job::JobRequest& request,
+                                                             std::shared_ptr<const Model> model) {
+  const auto chosen = estimator(request);
+  if (!chosen) return chosen.error();
+  const core::Result<Asked> asked = ask(request, std::move(model));
+  if (!asked) return asked.error();
+  return estimate::advise(asked->job, *asked->gpu, **chosen);
+}
+
+GPUMEM_INLINE core::Result<estimate::Timeline> Session::timeline(const job::JobRequest& request,
+                                                                 std::shared_ptr<const Model> model) {
+  const core::Result<device::AllocatorOptions> allocator = device::parse_allocator_options(request.alloc_conf);
+  if (!allocator) return allocator.error();
+  const core::Result<Asked> asked = ask(request, std::move(model));
+  if (!asked) return asked.error();
+  const auto analysis = asked->analysis();
+  return estimate::make_timeline(*analysis, *asked->gpu, {.allocator = *allocator});
+}
+
+GPUMEM_INLINE core::Result<search::LayoutPlan> Session::plan(const job::JobRequest& request,
+                                                             const search::Question& question,
+                                                             std::shared_ptr<const Model> model) {
+  job::JobRequest complete = request;
+  complete.training.batch_size = 1;
+  const core::Result<Asked> asked = ask(complete, std::move(model));
+  if (!asked) return asked.error();
+  return search::find_layouts(asked->job, *asked->gpu, question);
+}
+
+GPUMEM_INLINE core::Result<utilisation::UtilisationEstimate> Session::utilisation(const job::JobRequest& request,
+                                                                                  const std::string& estimator,
+                                                                                  std::shared_ptr<const Model> model) {
+  const auto chosen = utilisation_estimator(estimator, request.model);
+  if (!chosen) return chosen.error();
+  const core::Result<Asked> asked = ask(request, std::move(model));
+  if (!asked) return asked.error();
+  const auto analysis = asked->analysis();
+  return (*chosen)->estimate(*analysis, *asked->gpu);
+}
+
+GPUMEM_INLINE core::Result<request::GpuRequest> Session::request(const job::JobRequest& request,
+                                                                 std::string_view target, const place::Margin& margin,
+                                                                 const request::Site& site,
+                                                                 std::shared_ptr<const Model> model) {
+  const auto chosen = estimator(request);
+  if (!chosen) return chosen.error();
+  const core::Result<Asked> asked = ask(request, std::move(model));
+  if (!asked) return asked.error();
+  const auto analysis = asked->analysis();
+  const auto takes = (*chosen)->estimate(*analysis, *asked->gpu);
+  if (!takes) return takes.error();
+  auto made = request::make_request(target, *takes, *asked->gpu, margin, site);
+  if (!made) return std::move(made.error()).in_file(asked->model->graph()->file());
+  return made;
+}
+
+GPUMEM_INLINE Session& process_session() {
+  static Session session;
+  return session;
+}
+
+}  // namespace gpumem::session

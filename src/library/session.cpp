@@ -1,0 +1,2 @@
+// The bodies of session/, compiled once.
+#include "gpumem/session/impl/session_inl.hpp"
