@@ -51,8 +51,14 @@ core::Status take_job(const core::CsvCells& cells, model::TrainingJob& job) {
   job.batch_size = batch->value_or(0);
   constexpr std::int64_t kImage = 86;
   constexpr std::int64_t kTokens = 128;
-  if (is_transformer(cells)) job.sequence_length = kTokens;
-  else job.input_shape = {3, kImage, kImage};
+  if (is_transformer(cells)) {
+    job.sequence_length = kTokens;
+    // DataCollatorForLanguageModeling pads lines of different lengths; transformers 4.51 (paper_container/config.py).
+    job.padding = true;
+    job.transformers = model::Transformers::v4_51;
+  } else {
+    job.input_shape = {3, kImage, kImage};
+  }
   return take_zero_grad(cells, job.zero_grad);
 }
 

@@ -17,7 +17,7 @@ inline const std::map<std::string, Names> kArrows = {
     {"architectures", {"core", "model"}},
     {"summary", {"core", "model", "architectures"}},
     {"ops", {"core", "model"}},
-    {"connect", {"core", "model", "ops"}},
+    {"connect", {"core", "model", "architectures", "ops"}},
     {"parallel", {"core", "model", "ops", "connect"}},
     {"plan", {"core", "model", "ops", "connect", "parallel"}},
     {"adapt", {"core", "model", "ops", "connect"}},

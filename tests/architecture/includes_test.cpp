@@ -21,12 +21,13 @@ const std::map<std::string, Names> kShared = {
      {"text", "table_reader", "format", "graph_json_writer", "read_options", "module_repr", "node_linker",
       "plain_graph_json", "graph_json_values", "recording_fields", "recording_checks", "model_folder"}},
     {"architectures",
-     {"architecture", "config_fields", "forward", "decoder", "latent_attention", "mixture", "megatron_arguments"}},
+     {"architecture", "config_fields", "forward", "decoder", "latent_attention", "mixture", "megatron_arguments",
+      "module_tree", "tree_fields"}},
     {"ops", {"op", "window", "tape", "broadcast", "matrix", "quantized", "axis", "language_loss"}},
-    {"connect", {"family",       "module_view",     "forward",        "complete",        "containers",     "wiring",
-                 "block_rule",   "chain",           "connect",        "infer_shapes",    "wired_graph",    "tokens",
-                 "repair",       "same_padding",    "guesses",        "declared_layers", "cut_blocks",     "opaque",
-                 "branch_order", "attention_calls", "named_branches", "graph_copy",      "repeated_blocks"}},
+    {"connect", {"complete",       "containers",      "wiring",     "block_rule",   "chain",           "connect",
+                 "infer_shapes",   "wired_graph",     "tokens",     "repair",       "same_padding",    "guesses",
+                 "cut_blocks",     "declared_layers", "opaque",     "branch_order", "attention_calls", "graph_copy",
+                 "named_branches", "repeated_blocks", "job_changes"}},
     {"estimate",
      {"estimator", "memory_estimate", "allocator_estimate", "evidence", "fit", "advise", "timeline", "state_bytes"}},
     {"utilisation",
@@ -38,7 +39,7 @@ const std::map<std::string, Names> kShared = {
 
 /// The lists and what reads through them: they include the siblings.
 const std::map<std::string, Names> kLists = {
-    {"connect", {"families", "block_rules", "chain", "connect"}},
+    {"connect", {"block_rules", "chain", "connect"}},
     {"architectures", {"architectures"}},
     {"summary", {"formats", "read"}},
     {"ops", {"catalogue"}},
@@ -203,13 +204,7 @@ TEST(Includes, ProgramsUseTheLibraryByItsPublicHeaders) {
 
 TEST(Lists, HoldEveryOpFamily) { EXPECT_EQ(listed_in("ops/impl/catalogue_inl.hpp", "ops"), members("ops")); }
 
-TEST(Lists, HoldEveryFamilyAndBlock) {
-  Names listed = listed_in("connect/impl/families_inl.hpp", "connect");
-  listed.merge(listed_in("connect/impl/block_rules_inl.hpp", "connect"));
-  listed.erase("families");
-  listed.erase("block_rules");
-  EXPECT_EQ(listed, members("connect"));
-}
+TEST(Lists, HoldEveryBlock) { EXPECT_EQ(listed_in("connect/impl/block_rules_inl.hpp", "connect"), members("connect")); }
 
 TEST(Lists, HoldEveryFormat) { EXPECT_EQ(listed_in("summary/impl/formats_inl.hpp", "summary"), members("summary")); }
 
@@ -230,12 +225,6 @@ TEST(Lists, HoldEveryPolicy) { EXPECT_EQ(listed_in("place/impl/policies_inl.hpp"
 TEST(Lists, HoldEveryTarget) { EXPECT_EQ(listed_in("request/impl/targets_inl.hpp", "request"), members("request")); }
 
 TEST(Lists, HoldEveryFramework) { EXPECT_EQ(listed_in("search/impl/frameworks_inl.hpp", "search"), members("search")); }
-
-TEST(Lists, HoldEveryFamilyOfModels) {
-  Names wired = listed_in("connect/impl/families_inl.hpp", "connect");
-  wired.merge(listed_in("connect/impl/block_rules_inl.hpp", "connect"));
-  EXPECT_EQ(wired, members("connect"));
-}
 
 TEST(Lists, EveryOpFamilyHasItsRow) {
   const std::string list = text_of(kRoot / "include/gpumem/ops/impl/catalogue_inl.hpp");

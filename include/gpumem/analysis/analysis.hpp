@@ -37,7 +37,8 @@ namespace gpumem::analysis {
 /// depend on nothing else.
 template <typename Job>
 [[nodiscard]] auto wiring_key(Job& job) {
-  return std::tie(job.graph, job.input_shape, job.sequence_length, job.strict);
+  return std::tie(job.graph, job.input_shape, job.sequence_length, job.strict, job.padding, job.attention,
+                  job.transformers);
 }
 
 /// The fields that the forward pass depends on, in addition to adapt::inputs_need_gradients() and a layout that splits

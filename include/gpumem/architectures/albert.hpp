@@ -135,13 +135,46 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   }
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Albert", "albert", "albert", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}, {2048, 16}, {4096, 64}});
+/// Heads whose own bias is their decoder's bias.
+inline constexpr auto kTiedBias = std::to_array<std::string_view>({"AlbertMLMHead"});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embeddings.word_embeddings", "num_embeddings");
+  t.size("embedding_size", "embeddings.word_embeddings", "embedding_dim");
+  t.size("max_position_embeddings", "embeddings.position_embeddings", "num_embeddings");
+  t.size("type_vocab_size", "embeddings.token_type_embeddings", "num_embeddings");
+  t.size("hidden_size", "encoder.embedding_hidden_mapping_in", "out_features");
+  t.count("num_hidden_groups", "encoder.albert_layer_groups");
+  const std::string layer = "encoder.albert_layer_groups.0.albert_layers.0.";
+  t.size("intermediate_size", layer + "ffn", "out_features");
+  t.dropout("attention_probs_dropout_prob", layer + "attention.attention_dropout");
+  t.dropout("hidden_dropout_prob", "embeddings.dropout");
+  t.dropout("classifier_dropout_prob", "/dropout");
+  t.size("num_labels", "/classifier", "out_features");
+  const std::int64_t width = t.value("encoder.embedding_hidden_mapping_in", "out_features").value_or(0);
+  t.heads_of_width({.published = kPublished}, width);
+  // All layers are one module, which is printed once.
+  constexpr std::array<std::int64_t, 2> kDeep = {1024, 2048};
+  const bool deep = std::ranges::find(kDeep, width) != kDeep.end();
+  t.set("num_hidden_layers", deep ? 24 : 12);
+  t.assume(deep ? "24 layers, as published models of this width have"
+                : "12 layers, as published models of this width have");
+}
+
 }  // namespace albert_detail
 
 [[nodiscard]] inline const Architecture& albert() {
   static constexpr Architecture kArchitecture = {.name = "albert",
                                                  .model_types = albert_detail::kModelTypes,
                                                  .usual_head = Head::masked_lm,
-                                                 .write = albert_detail::write};
+                                                 .write = albert_detail::write,
+                                                 .classes = albert_detail::kClasses,
+                                                 .read_tree = albert_detail::read_tree,
+                                                 .tied_bias = albert_detail::kTiedBias};
   return kArchitecture;
 }
 

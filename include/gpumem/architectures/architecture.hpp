@@ -1,5 +1,6 @@
-// Input: the fields of a config.json, and what will be computed with the model.
-// Output: the type Architecture: the model types that it covers, and its forward().
+// Input: the fields of a config.json or the module tree that a model prints, and what will be computed with the model.
+// Output: the type Architecture: the model types and classes that it covers, how a tree tells its sizes, and its
+// forward().
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,7 @@
 
 #include "gpumem/architectures/config_fields.hpp"
 #include "gpumem/architectures/forward.hpp"
+#include "gpumem/architectures/tree_fields.hpp"
 
 namespace gpumem::architectures {
 
@@ -22,6 +24,20 @@ enum class Head : std::uint8_t {
   question_answering,       ///< two answers a token
 };
 
+/// The classes of a model type: its prefix and what they do ("LlamaForCausalLM", "LlamaModel").
+struct ModelClass {
+  std::string_view prefix;
+  std::string_view model_type;
+  std::string_view body = {};  ///< the module that holds the body in a model with a head: "model"; empty: none does
+  /// Whether the output layer's weight is the embedding's where nothing says so: in models up to this width, and with
+  /// so many tokens (0: any).
+  std::int64_t tied_up_to = 0;
+  std::int64_t tied_tokens = 0;
+  std::string_view untied_with = {};  ///< a class that models of this type which do not tie have within them
+};
+/// ModelClass::tied_up_to of classes that always tie.
+inline constexpr std::int64_t kAlwaysTied = INT64_MAX;
+
 struct Architecture {
   std::string_view name;
   std::span<const std::string_view> model_types;  ///< as config.json has them
@@ -29,6 +45,11 @@ struct Architecture {
   Head usual_head = Head::causal_lm;
   /// Reads the fields and makes the calls of forward(). Faults are remembered by both.
   void (*write)(ConfigFields&, Head, Forward&) = nullptr;
+  std::span<const ModelClass> classes = {};  ///< that are read from a printed tree
+  /// Writes the fields that the tree shows, and those that it implies.
+  void (*read_tree)(TreeFields&) = nullptr;
+  /// Containers whose own bias is their output layer's, and is printed twice.
+  std::span<const std::string_view> tied_bias = {};
 };
 
 }  // namespace gpumem::architectures

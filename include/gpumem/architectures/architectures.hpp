@@ -1,11 +1,14 @@
-// Input: the text of a HuggingFace config.json.
+// Input: the text of a HuggingFace config.json, or the graph of a printed module tree.
 // Output: the ModelGraph of the model, as transformers 4.48 builds and calls it: embeddings, blocks, head and, when
-// labels are passed, the loss within forward(). Samples are assumed to have no padding, so that no attention mask is
-// made, and attention is PyTorch's scaled_dot_product_attention.
+// labels are passed, the loss within forward(). Both ways lead through the same forward(). Masks of padded batches are
+// the job's business (connect/job_changes.hpp), and attention is PyTorch's scaled_dot_product_attention.
 // To add an architecture: one file here and one row in the list of architectures_inl.hpp.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -28,6 +31,39 @@ using Architectures = std::vector<const Architecture*>;
 /// missing_information for fields that are not there, and for an unknown model type.
 [[nodiscard]] core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file = {});
+
+/// A model class that gpumem knows, found in a printed tree.
+struct KnownTree {
+  const Architecture* architecture = nullptr;
+  const ModelClass* row = nullptr;
+  Head head = Head::none;
+  std::uint32_t scope = 0;  ///< the model's own container, whatever wraps it
+};
+
+/// The known model of a tree that has no edges; nothing if there is none, and of tables, whose rows have no names.
+[[nodiscard]] std::optional<KnownTree> known_tree(const model::ModelGraph& graph);
+
+/// A tree's model with its edges, and what was chosen because no tree prints it.
+struct TreeModel {
+  model::ModelGraph graph;
+  std::vector<std::string> assumed;
+};
+
+/// `input`: one sample of the job without the batch; empty: the job does not say.
+/// Errors: missing_information, with the line, where a module is not as its class has it, or holds parameters that the
+/// class does not have.
+[[nodiscard]] core::Result<TreeModel> read_tree(const model::ModelGraph& graph, const KnownTree& known,
+                                                const model::Vocabulary& vocabulary,
+                                                std::span<const std::int64_t> input = {});
+
+/// Whether models of a class share the embedding's weight with their output layer by default, in some sizes at least.
+[[nodiscard]] bool ties_heads(std::string_view class_name);
+/// Whether the output layer of a class, of this width and so many tokens, shares the embedding's weight by default.
+/// `classes`: those of the tree.
+[[nodiscard]] bool ties_head(std::string_view class_name, std::int64_t width, std::int64_t tokens,
+                             std::span<const std::string> classes);
+/// Whether a container's own parameters are its output layer's bias.
+[[nodiscard]] bool ties_bias(std::string_view class_name);
 
 }  // namespace gpumem::architectures
 

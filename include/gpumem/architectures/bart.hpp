@@ -114,11 +114,15 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   if (head != Head::none && head != Head::causal_lm)
     config.fail("only BartForConditionalGeneration and BartModel are known");
-  const Tensor ids = token_ids(f);
-  const Tensor words = f.embedding("shared", ids, model.vocabulary, model.width);
-  const Tensor encoded = encoder(f, model, ids, words);
-  f.hand_out(encoded);
-  const Tensor decoded = decoder(f, model, f.token_input("decoder_input_ids"), encoded);
+  Tensor decoded = 0;
+  {
+    const InModule inside(f, "model", "BartModel");
+    const Tensor ids = token_ids(f);
+    const Tensor words = f.embedding("shared", ids, model.vocabulary, model.width);
+    const Tensor encoded = encoder(f, model, ids, words);
+    f.hand_out(encoded);
+    decoded = decoder(f, model, f.token_input("decoder_input_ids"), encoded);
+  }
   if (head == Head::none) return;
   const Tensor scores = f.linear("lm_head", decoded, model.width, model.vocabulary, {.bias = false, .tied = true});
   const Tensor logits = f.add(scores, f.constant("final_logits_bias", {1, model.vocabulary}, "parameters"));
@@ -126,11 +130,33 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   token_loss(f, logits);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Bart", "bart", "model", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "shared", "num_embeddings");
+  t.size("d_model", "shared", "embedding_dim");
+  if (const auto rows = t.value("encoder.embed_positions", "num_embeddings"))
+    t.set("max_position_embeddings", *rows - 2);
+  t.count("encoder_layers", "encoder.layers");
+  t.count("decoder_layers", "decoder.layers");
+  t.size("encoder_ffn_dim", "encoder.layers.0.fc1", "out_features");
+  t.size("decoder_ffn_dim", "decoder.layers.0.fc1", "out_features");
+  const std::int64_t width = t.value("shared", "embedding_dim").value_or(0);
+  t.heads_of_width({.published = kPublished, .heads_field = "encoder_attention_heads"}, width);
+  t.heads_of_width({.published = kPublished, .heads_field = "decoder_attention_heads"}, width);
+}
+
 }  // namespace bart_detail
 
 [[nodiscard]] inline const Architecture& bart() {
-  static constexpr Architecture kArchitecture = {
-      .name = "bart", .model_types = bart_detail::kModelTypes, .write = bart_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "bart",
+                                                 .model_types = bart_detail::kModelTypes,
+                                                 .write = bart_detail::write,
+                                                 .classes = bart_detail::kClasses,
+                                                 .read_tree = bart_detail::read_tree};
   return kArchitecture;
 }
 

@@ -26,6 +26,9 @@ struct Model {
   bool counts_positions = false;  ///< RoBERTa: of each sample's tokens that are no padding
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+  [[nodiscard]] std::string_view module() const {
+    return prefix == "Electra" ? "electra" : counts_positions ? "roberta" : "bert";
+  }
 };
 
 inline Model read(ConfigFields& config) {
@@ -109,20 +112,30 @@ inline Tensor pooled(Forward& f, const Model& model, Tensor hidden) {
   return f.call("tanh", {f.linear("dense", first, model.sizes.width, model.sizes.width)});
 }
 
+/// BERT's cls.predictions, RoBERTa's lm_head, ELECTRA's generator_predictions and generator_lm_head.
 inline void masked_lm(Forward& f, const Model& model, Tensor hidden) {
-  const InModule inside(f, model.counts_positions ? "lm_head" : "cls", model.named("LMHead"));
   const std::int64_t narrow = model.embedding_width;
-  const Tensor dense = f.linear("dense", hidden, model.sizes.width, narrow);
-  const Tensor changed = f.layer_norm("LayerNorm", f.activation("act", dense, model.sizes.activation), narrow);
+  const bool bert = model.prefix == "Bert";
+  const bool roberta = model.counts_positions;
+  const std::string_view transform = bert ? "cls.predictions.transform" : roberta ? "lm_head" : "generator_predictions";
+  Tensor changed = 0;
+  {
+    const InModule inside(f, transform, model.named("LMHead"));
+    const Tensor dense = f.linear("dense", hidden, model.sizes.width, narrow);
+    const std::string_view activation = bert ? "transform_act_fn" : roberta ? "gelu" : "activation";
+    const Tensor active = f.activation(activation, dense, model.sizes.activation);
+    changed = f.layer_norm(roberta ? "layer_norm" : "LayerNorm", active, narrow);
+  }
+  const std::string_view decoder = bert ? "cls.predictions.decoder" : roberta ? "lm_head.decoder" : "generator_lm_head";
   const Linear tied = {.tied = model.sizes.tied, .returned = true};
-  token_loss(f, f.linear("decoder", changed, narrow, model.sizes.vocabulary, tied));
+  token_loss(f, f.linear(decoder, changed, narrow, model.sizes.vocabulary, tied));
 }
 
 /// RoBERTa and ELECTRA classify samples by a dense layer of their own, BERT by the pooler's output.
 inline void classifier(Forward& f, const Model& model, Tensor hidden) {
   const std::int64_t width = model.sizes.width;
   if (model.prefix == "Bert") {
-    const Tensor dropped = f.dropout("dropout", pooled(f, model, hidden), model.classifier_dropout);
+    const Tensor dropped = f.dropout("dropout", hidden, model.classifier_dropout);
     f.linear("classifier", dropped, width, model.labels);
     return;
   }
@@ -133,24 +146,33 @@ inline void classifier(Forward& f, const Model& model, Tensor hidden) {
   f.linear("out_proj", f.dropout("dropout", active, model.classifier_dropout), width, model.labels);
 }
 
+/// The hidden states, or what the pooler made of the first of them.
+inline Tensor body(Forward& f, const Model& model, Head head) {
+  const std::int64_t width = model.sizes.width;
+  const InModule inside(f, model.module(), model.named("Model"));
+  Tensor hidden = embeddings(f, model);
+  if (model.embedding_width != width) hidden = f.linear("embeddings_project", hidden, model.embedding_width, width);
+  {
+    const InModule encoder(f, "encoder", model.named("Encoder"));
+    hidden = stack(f, "layer", model.named("Layer"), model.sizes.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x); });
+  }
+  const bool alone = head == Head::none || head == Head::encoder;
+  const bool pools =
+      alone ? model.prefix != "Electra" : head == Head::sequence_classification && model.prefix == "Bert";
+  if (!pools) return hidden;
+  if (alone) f.hand_out(hidden);
+  return pooled(f, model, hidden);
+}
+
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const std::int64_t width = model.sizes.width;
-  Tensor hidden = embeddings(f, model);
-  if (model.embedding_width != width) hidden = f.linear("embeddings_project", hidden, model.embedding_width, width);
-  {
-    const InModule inside(f, "encoder", model.named("Encoder"));
-    hidden = stack(f, "layer", model.named("Layer"), model.sizes.layers, hidden,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x); });
-  }
+  Tensor hidden = body(f, model, head);
   switch (head) {
     case Head::none:
-    case Head::encoder:
-      if (model.prefix == "Electra") return;
-      f.hand_out(hidden);
-      (void)pooled(f, model, hidden);
-      return;
+    case Head::encoder: return;
     case Head::causal_lm:
     case Head::masked_lm: return masked_lm(f, model, hidden);
     case Head::sequence_classification: return classifier(f, model, hidden);
@@ -162,13 +184,44 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   }
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Bert", "bert", "bert", kAlwaysTied},
+                                                            {"Roberta", "roberta", "roberta", kAlwaysTied},
+                                                            {"XLMRoberta", "xlm-roberta", "roberta", kAlwaysTied},
+                                                            {"Camembert", "camembert", "roberta", kAlwaysTied},
+                                                            {"Electra", "electra", "electra", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{128, 2}, {256, 4}, {512, 8}, {768, 12}, {1024, 16}});
+/// Heads whose own bias is their decoder's bias.
+inline constexpr auto kTiedBias = std::to_array<std::string_view>(
+    {"BertLMPredictionHead", "RobertaLMHead", "XLMRobertaLMHead", "CamembertLMHead", "ElectraGeneratorPredictions"});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embeddings.word_embeddings", "num_embeddings");
+  t.size("embedding_size", "embeddings.word_embeddings", "embedding_dim");
+  t.size("max_position_embeddings", "embeddings.position_embeddings", "num_embeddings");
+  t.size("type_vocab_size", "embeddings.token_type_embeddings", "num_embeddings");
+  t.count("num_hidden_layers", "encoder.layer");
+  t.size("hidden_size", "encoder.layer.0.attention.self.query", "in_features");
+  t.size("intermediate_size", "encoder.layer.0.intermediate.dense", "out_features");
+  t.dropout("attention_probs_dropout_prob", "encoder.layer.0.attention.self.dropout");
+  t.dropout("hidden_dropout_prob", "embeddings.dropout");
+  t.dropout("classifier_dropout", t.has("/classifier.dropout") ? "/classifier.dropout" : "/dropout");
+  t.size("num_labels", t.has("/classifier.out_proj") ? "/classifier.out_proj" : "/classifier", "out_features");
+  t.heads_of_width({.published = kPublished},
+                   t.value("encoder.layer.0.attention.self.query", "in_features").value_or(0));
+}
+
 }  // namespace bert_detail
 
 [[nodiscard]] inline const Architecture& bert() {
   static constexpr Architecture kArchitecture = {.name = "bert",
                                                  .model_types = bert_detail::kModelTypes,
                                                  .usual_head = Head::masked_lm,
-                                                 .write = bert_detail::write};
+                                                 .write = bert_detail::write,
+                                                 .classes = bert_detail::kClasses,
+                                                 .read_tree = bert_detail::read_tree,
+                                                 .tied_bias = bert_detail::kTiedBias};
   return kArchitecture;
 }
 

@@ -81,11 +81,30 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.upcasts = false});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Bloom", "bloom", "transformer", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished =
+    std::to_array<PublishedHeads>({{1024, 16}, {1536, 16}, {2048, 16}, {2560, 32}, {4096, 32}, {14336, 112}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "word_embeddings", "num_embeddings");
+  t.size("hidden_size", "word_embeddings", "embedding_dim");
+  t.count("n_layer", "h");
+  t.dropout("attention_dropout", "h.0.self_attention.attention_dropout");
+  t.size("num_labels", "/score", "out_features");
+  t.heads_of_width({.published = kPublished, .heads_field = "n_head"},
+                   t.value("word_embeddings", "embedding_dim").value_or(0));
+}
+
 }  // namespace bloom_detail
 
 [[nodiscard]] inline const Architecture& bloom() {
-  static constexpr Architecture kArchitecture = {
-      .name = "bloom", .model_types = bloom_detail::kModelTypes, .write = bloom_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "bloom",
+                                                 .model_types = bloom_detail::kModelTypes,
+                                                 .write = bloom_detail::write,
+                                                 .classes = bloom_detail::kClasses,
+                                                 .read_tree = bloom_detail::read_tree};
   return kArchitecture;
 }
 

@@ -158,11 +158,44 @@ inline void write(ConfigFields& config, Head, Forward& f) {
   contrastive_loss(f, texts, images, f.select(ids, 1, 0));
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"CLIP", "clip"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{512, 8}, {768, 12}, {1024, 16}, {1280, 20}});
+/// The same of image towers.
+inline constexpr auto kVision = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}, {1280, 16}, {1664, 16}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const auto tower = [&](std::string_view field, const std::string& name, const TreeHeads& heads) {
+    const auto width = t.value(name + ".encoder.layers.0.self_attn.q_proj", "in_features");
+    t.open(field);
+    t.size("hidden_size", name + ".encoder.layers.0.self_attn.q_proj", "in_features");
+    t.size("intermediate_size", name + ".encoder.layers.0.mlp.fc1", "out_features");
+    t.count("num_hidden_layers", name + ".encoder.layers");
+    t.heads_of_width(heads, width.value_or(0));
+    t.size("vocab_size", name + ".embeddings.token_embedding", "num_embeddings");
+    t.size("max_position_embeddings", name + ".embeddings.position_embedding", "num_embeddings");
+    t.size("num_channels", name + ".embeddings.patch_embedding", "in_channels");
+    t.size("patch_size", name + ".embeddings.patch_embedding", "kernel_size");
+    const auto patch = t.value(name + ".embeddings.patch_embedding", "kernel_size");
+    const auto places = t.value(name + ".embeddings.position_embedding", "num_embeddings");
+    if (patch && places) t.set("image_size", t.square_side(*places - 1) * *patch);
+    t.close();
+  };
+  tower("text_config", "text_model", {.published = kPublished});
+  tower("vision_config", "vision_model", {.published = kVision});
+  t.size("projection_dim", "visual_projection", "out_features");
+}
+
 }  // namespace clip_detail
 
 [[nodiscard]] inline const Architecture& clip() {
-  static constexpr Architecture kArchitecture = {
-      .name = "clip", .model_types = clip_detail::kModelTypes, .usual_head = Head::none, .write = clip_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "clip",
+                                                 .model_types = clip_detail::kModelTypes,
+                                                 .usual_head = Head::none,
+                                                 .write = clip_detail::write,
+                                                 .classes = clip_detail::kClasses,
+                                                 .read_tree = clip_detail::read_tree};
   return kArchitecture;
 }
 

@@ -264,13 +264,56 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   add_head(f, model, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"DebertaV2", "deberta-v2", "deberta", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{384, 6}, {768, 12}, {1024, 16}, {1536, 24}});
+/// Heads whose own bias is their decoder's bias.
+inline constexpr auto kTiedBias =
+    std::to_array<std::string_view>({"LegacyDebertaV2LMPredictionHead", "DebertaV2LMPredictionHead"});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embeddings.word_embeddings", "num_embeddings");
+  t.size("embedding_size", "embeddings.word_embeddings", "embedding_dim");
+  t.size("max_position_embeddings", "embeddings.position_embeddings", "num_embeddings");
+  t.there("position_biased_input", "embeddings.position_embeddings");
+  if (t.has("embeddings.token_type_embeddings")) {
+    t.size("type_vocab_size", "embeddings.token_type_embeddings", "num_embeddings");
+  } else {
+    t.set("type_vocab_size", 0);
+  }
+  const std::string self = "encoder.layer.0.attention.self.";
+  t.count("num_hidden_layers", "encoder.layer");
+  t.size("hidden_size", self + "query_proj", "in_features");
+  t.size("intermediate_size", "encoder.layer.0.intermediate.dense", "out_features");
+  t.dropout("hidden_dropout_prob", "embeddings.dropout");
+  t.dropout("attention_probs_dropout_prob", self + "dropout");
+  t.there("relative_attention", "encoder.rel_embeddings");
+  if (const auto rows = t.value("encoder.rel_embeddings", "num_embeddings")) t.set("position_buckets", *rows / 2);
+  t.set_string("norm_rel_ebd", t.has("encoder.LayerNorm") ? "layer_norm" : "none");
+  const bool own = t.has(self + "pos_key_proj") || t.has(self + "pos_query_proj");
+  t.set_flag("share_att_key", !own);
+  std::string kinds;
+  if (!own || t.has(self + "pos_key_proj")) kinds = "c2p";
+  if (!own || t.has(self + "pos_query_proj")) kinds += kinds.empty() ? "p2c" : "|p2c";
+  t.set_string("pos_att_type", kinds);
+  t.size("conv_kernel_size", "encoder.conv.conv", "kernel_size");
+  t.dropout("pooler_dropout", "/pooler.dropout");
+  t.size("pooler_hidden_size", "/pooler.dense", "out_features");
+  t.size("num_labels", "/classifier", "out_features");
+  t.heads_of_width({.published = kPublished}, t.value(self + "query_proj", "in_features").value_or(0));
+}
+
 }  // namespace deberta_detail
 
 [[nodiscard]] inline const Architecture& deberta() {
   static constexpr Architecture kArchitecture = {.name = "deberta",
                                                  .model_types = deberta_detail::kModelTypes,
                                                  .usual_head = Head::masked_lm,
-                                                 .write = deberta_detail::write};
+                                                 .write = deberta_detail::write,
+                                                 .classes = deberta_detail::kClasses,
+                                                 .read_tree = deberta_detail::read_tree,
+                                                 .tied_bias = deberta_detail::kTiedBias};
   return kArchitecture;
 }
 

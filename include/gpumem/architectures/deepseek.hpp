@@ -126,11 +126,61 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"DeepseekV2", "deepseek_v2", "model"}, {"DeepseekV3", "deepseek_v3", "model"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  const std::string attention = "layers.0.self_attn.";
+  t.size("q_lora_rank", attention + "q_a_proj", "out_features");
+  t.size("kv_lora_rank", attention + "kv_a_layernorm", "normalized_shape");
+  t.flag("attention_bias", attention + "o_proj");
+  const auto out = [&](std::string_view name) {
+    return t.value(attention + std::string(name), "out_features").value_or(0);
+  };
+  const std::int64_t queries = t.has(attention + "q_b_proj") ? out("q_b_proj") : out("q_proj");
+  const std::int64_t rotary =
+      out("kv_a_proj_with_mqa") - t.value(attention + "kv_a_layernorm", "normalized_shape").value_or(0);
+  const std::int64_t values = t.value(attention + "o_proj", "in_features").value_or(0);
+  // Heads make queries of plain + rotary, keys and values of plain + value, and values: three equations.
+  const std::int64_t turned = queries - out("kv_b_proj") + values;
+  if (rotary > 0 && turned > 0 && turned % rotary == 0) {
+    const std::int64_t heads = turned / rotary;
+    t.set("num_attention_heads", heads);
+    t.set("num_key_value_heads", heads);
+    t.set("qk_rope_head_dim", rotary);
+    t.set("qk_nope_head_dim", queries / heads - rotary);
+    t.set("v_head_dim", values / heads);
+  }
+  std::int64_t dense = 0;
+  const std::int64_t layers = t.count_of("layers");
+  while (dense < layers && t.has("layers." + std::to_string(dense) + ".mlp.gate_proj")) ++dense;
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  if (dense == 0) t.size("intermediate_size", "layers.0.mlp.shared_experts.gate_proj", "out_features");
+  const std::string mixture = "layers." + std::to_string(dense) + ".mlp.";
+  if (dense == layers || !t.has(mixture + "experts.0.gate_proj")) return;
+  t.set("first_k_dense_replace", dense);
+  t.count("n_routed_experts", mixture + "experts");
+  t.size("moe_intermediate_size", mixture + "experts.0.gate_proj", "out_features");
+  const std::int64_t inner = t.value(mixture + "experts.0.gate_proj", "out_features").value_or(1);
+  const std::int64_t shared = t.value(mixture + "shared_experts.gate_proj", "out_features").value_or(0);
+  t.set("n_shared_experts", shared / std::max<std::int64_t>(inner, 1));
+  const std::int64_t chosen = t.class_name().starts_with("DeepseekV3") ? 8 : 6;
+  t.set("num_experts_per_tok", chosen);
+  t.assume(std::to_string(chosen) + " experts a token, as published models have");
+}
+
 }  // namespace deepseek_detail
 
 [[nodiscard]] inline const Architecture& deepseek() {
-  static constexpr Architecture kArchitecture = {
-      .name = "deepseek", .model_types = deepseek_detail::kModelTypes, .write = deepseek_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "deepseek",
+                                                 .model_types = deepseek_detail::kModelTypes,
+                                                 .write = deepseek_detail::write,
+                                                 .classes = deepseek_detail::kClasses,
+                                                 .read_tree = deepseek_detail::read_tree};
   return kArchitecture;
 }
 

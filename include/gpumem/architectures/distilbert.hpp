@@ -118,13 +118,34 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   add_head(f, model, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"DistilBert", "distilbert", "distilbert", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embeddings.word_embeddings", "num_embeddings");
+  t.size("dim", "embeddings.word_embeddings", "embedding_dim");
+  t.size("max_position_embeddings", "embeddings.position_embeddings", "num_embeddings");
+  t.count("n_layers", "transformer.layer");
+  t.size("hidden_dim", "transformer.layer.0.ffn.lin1", "out_features");
+  t.dropout("dropout", "embeddings.dropout");
+  t.dropout("attention_dropout", "transformer.layer.0.attention.dropout");
+  t.dropout("seq_classif_dropout", "/dropout");
+  t.size("num_labels", "/classifier", "out_features");
+  t.heads_of_width({.published = kPublished, .heads_field = "n_heads"},
+                   t.value("embeddings.word_embeddings", "embedding_dim").value_or(0));
+}
+
 }  // namespace distilbert_detail
 
 [[nodiscard]] inline const Architecture& distilbert() {
   static constexpr Architecture kArchitecture = {.name = "distilbert",
                                                  .model_types = distilbert_detail::kModelTypes,
                                                  .usual_head = Head::masked_lm,
-                                                 .write = distilbert_detail::write};
+                                                 .write = distilbert_detail::write,
+                                                 .classes = distilbert_detail::kClasses,
+                                                 .read_tree = distilbert_detail::read_tree};
   return kArchitecture;
 }
 

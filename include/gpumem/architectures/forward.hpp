@@ -1,10 +1,10 @@
 // Input: the calls of a model's forward(), as an architecture makes them: one line a call, in the order of the original
-// code.
+// code; and the model's printed module tree, if that is where its sizes come from.
 // Output: a ModelGraph with every edge. Each layer has the name and the container that it has in the model's module
 // tree. Shapes have no batch dimension. Nothing depends on the number of tokens, which the job gives.
 //
-// An architecture says only names, sizes and order. What makes its layers is behind this class, so the same code can be
-// given the layers of a printed module tree in their place.
+// An architecture says only names, sizes and order. Of a printed tree each call looks up its layer: the activation, the
+// dropout and the line are the printed ones, and the parameters must be as many as are printed.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "gpumem/architectures/module_tree.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/op_traits.hpp"
 
@@ -44,10 +45,17 @@ class Forward {
   /// `vocabulary` must hold gpumem's ops, and outlive this.
   Forward(model::GraphBuilder& builder, const model::Vocabulary& vocabulary)
       : builder_(builder), vocabulary_(vocabulary) {}
+  /// `tree`: what the model prints. `body`: the module that is the tree itself, where the tree is only the body of what
+  /// forward() writes ("model" of a LlamaModel); else empty.
+  Forward(model::GraphBuilder& builder, const model::Vocabulary& vocabulary, const ModuleTree& tree,
+          std::string_view body);
 
   /// Calls from now on are in this module, until leave().
-  void enter(std::string_view name, std::string_view class_name) { builder_.open_scope(name, class_name); }
-  void leave() { builder_.close_scope(); }
+  void enter(std::string_view name, std::string_view class_name);
+  void leave();
+  /// Fails the graph if a printed layer with parameters of its own was not called: the model is not what its class
+  /// says.
+  void check_all_called();
 
   /// Integers [N, tokens], one of the batch's tensors.
   Tensor token_input(std::string_view name);
@@ -108,6 +116,8 @@ class Forward {
   /// `length` kRest: all from the start on; below 0: all but this many of the last.
   Tensor slice(Tensor tensor, std::int64_t dim, std::int64_t start, std::int64_t length);
   static constexpr std::int64_t kRest = 0;
+  /// A copy of part of the tokens, for a causal loss, where the job's transformers makes one (connect/job_changes.hpp).
+  Tensor shift(Tensor tensor, std::int64_t start, std::int64_t length);
   Tensor select(Tensor tensor, std::int64_t dim, std::int64_t index);
   Tensor concatenate(std::span<const Tensor> tensors, std::int64_t dim);
   Tensor concatenate(std::initializer_list<Tensor> tensors, std::int64_t dim) {
@@ -139,8 +149,19 @@ class Forward {
                    std::span<const Tensor> inputs, std::span<const model::Attribute> attributes,
                    const Kind& kind = {0, false, false, Split::whole});
 
+  /// What the tree prints of the layer that is called; null without a tree, and for what it does not show.
+  const model::Layer* printed(std::string_view name);
+  [[nodiscard]] std::string path_of(std::string_view name) const;
+  void call_parameter(std::string_view name);
+  void check_printed(const model::Layer* layer, std::string_view name, const model::OpTraits& op,
+                     std::span<const model::Attribute> attributes);
+
   model::GraphBuilder& builder_;
   const model::Vocabulary& vocabulary_;
+  const ModuleTree* tree_ = nullptr;
+  std::string body_;
+  std::vector<std::string> modules_;  ///< that are open; kept only with a tree
+  std::vector<bool> called_;          ///< by layer of the tree's graph
   Tensor next_input_ = model::kFirstGraphInput;
   bool repeats_ = false;
   std::uint32_t expert_ = 0;

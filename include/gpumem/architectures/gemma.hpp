@@ -35,7 +35,8 @@ inline Model read(ConfigFields& config) {
   // Whatever hidden_act says: hidden_activation counts, and is this one in all of them.
   model.sizes.activation = "gelu_pytorch_tanh";
   model.bias = config.flag("attention_bias", false);
-  model.softcap = config.number({"final_logit_softcapping"}, 0.0);
+  const bool second = model.normed_behind && !model.normed_heads;
+  model.softcap = config.number({"final_logit_softcapping"}, second ? 30.0 : 0.0);
   config.ignore({"query_pre_attn_scalar", "sliding_window_pattern", "cache_implementation", "_sliding_window_pattern"});
   return model;
 }
@@ -106,11 +107,36 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.softcap = model.softcap});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Gemma", "gemma", "model", kAlwaysTied},
+                                                            {"Gemma2", "gemma2", "model", kAlwaysTied},
+                                                            {"Gemma3", "gemma3_text", "model", kAlwaysTied},
+                                                            {"Gemma3Text", "gemma3_text", "model", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{4608, 32}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.flag("attention_bias", "layers.0.self_attn.q_proj");
+  t.size("num_labels", "/score", "out_features");
+  t.heads({.query = "layers.0.self_attn.q_proj",
+           .key = "layers.0.self_attn.k_proj",
+           .norm = "layers.0.self_attn.q_norm",
+           .published = kPublished,
+           .usual_width = 256});
+}
+
 }  // namespace gemma_detail
 
 [[nodiscard]] inline const Architecture& gemma() {
-  static constexpr Architecture kArchitecture = {
-      .name = "gemma", .model_types = gemma_detail::kModelTypes, .write = gemma_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "gemma",
+                                                 .model_types = gemma_detail::kModelTypes,
+                                                 .write = gemma_detail::write,
+                                                 .classes = gemma_detail::kClasses,
+                                                 .read_tree = gemma_detail::read_tree};
   return kArchitecture;
 }
 

@@ -89,11 +89,27 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Glm", "glm", "model"}, {"Glm4", "glm4", "model"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  if (const auto both = t.value("layers.0.mlp.gate_up_proj", "out_features")) t.set("intermediate_size", *both / 2);
+  t.flag("attention_bias", "layers.0.self_attn.q_proj");
+  t.size("num_labels", "/score", "out_features");
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
+}
+
 }  // namespace glm_detail
 
 [[nodiscard]] inline const Architecture& glm() {
-  static constexpr Architecture kArchitecture = {
-      .name = "glm", .model_types = glm_detail::kModelTypes, .write = glm_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "glm",
+                                                 .model_types = glm_detail::kModelTypes,
+                                                 .write = glm_detail::write,
+                                                 .classes = glm_detail::kClasses,
+                                                 .read_tree = glm_detail::read_tree};
   return kArchitecture;
 }
 

@@ -70,11 +70,30 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.upcasts = false});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPT2", "gpt2", "transformer", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}, {1280, 20}, {1600, 25}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "wte", "num_embeddings");
+  t.size("n_embd", "wte", "embedding_dim");
+  t.size("n_positions", "wpe", "num_embeddings");
+  t.count("n_layer", "h");
+  t.size("n_inner", "h.0.mlp.c_fc", "out_features");
+  t.dropout("attn_pdrop", "h.0.attn.attn_dropout");
+  t.size("num_labels", "/score", "out_features");
+  t.heads_of_width({.published = kPublished, .heads_field = "n_head"}, t.value("wte", "embedding_dim").value_or(0));
+}
+
 }  // namespace gpt2_detail
 
 [[nodiscard]] inline const Architecture& gpt2() {
-  static constexpr Architecture kArchitecture = {
-      .name = "gpt2", .model_types = gpt2_detail::kModelTypes, .write = gpt2_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "gpt2",
+                                                 .model_types = gpt2_detail::kModelTypes,
+                                                 .write = gpt2_detail::write,
+                                                 .classes = gpt2_detail::kClasses,
+                                                 .read_tree = gpt2_detail::read_tree};
   return kArchitecture;
 }
 

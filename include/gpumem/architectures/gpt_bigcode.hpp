@@ -89,11 +89,34 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.upcasts = false, .outlives_loss = true});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTBigCode", "gpt_bigcode", "transformer", kAlwaysTied}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "wte", "num_embeddings");
+  t.size("n_embd", "wte", "embedding_dim");
+  t.size("n_positions", "wpe", "num_embeddings");
+  t.count("n_layer", "h");
+  t.size("n_inner", "h.0.mlp.c_fc", "out_features");
+  t.dropout("attn_pdrop", "h.0.attn.attn_dropout");
+  t.size("num_labels", "/score", "out_features");
+  const std::int64_t width = t.value("wte", "embedding_dim").value_or(0);
+  const std::int64_t both = t.value("h.0.attn.c_attn", "out_features").value_or(0) - width;
+  // All queries share a key and a value, which are a head wide each.
+  const bool shared = both > 0 && both < 2 * width;
+  t.set_flag("multi_query", shared);
+  if (shared && width % (both / 2) == 0) t.set("n_head", width / (both / 2));
+  if (!shared) t.heads_of_width({.heads_field = "n_head"}, width);
+}
+
 }  // namespace gpt_bigcode_detail
 
 [[nodiscard]] inline const Architecture& gpt_bigcode() {
-  static constexpr Architecture kArchitecture = {
-      .name = "gpt_bigcode", .model_types = gpt_bigcode_detail::kModelTypes, .write = gpt_bigcode_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "gpt_bigcode",
+                                                 .model_types = gpt_bigcode_detail::kModelTypes,
+                                                 .write = gpt_bigcode_detail::write,
+                                                 .classes = gpt_bigcode_detail::kClasses,
+                                                 .read_tree = gpt_bigcode_detail::read_tree};
   return kArchitecture;
 }
 

@@ -70,11 +70,30 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTNeo", "gpt_neo", "transformer", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {2048, 16}, {2560, 20}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "wte", "num_embeddings");
+  t.size("hidden_size", "wte", "embedding_dim");
+  t.size("max_position_embeddings", "wpe", "num_embeddings");
+  t.count("num_layers", "h");
+  t.size("intermediate_size", "h.0.mlp.c_fc", "out_features");
+  t.dropout("attention_dropout", "h.0.attn.attention.attn_dropout");
+  t.size("num_labels", "/score", "out_features");
+  t.heads_of_width({.published = kPublished, .heads_field = "num_heads"}, t.value("wte", "embedding_dim").value_or(0));
+}
+
 }  // namespace gpt_neo_detail
 
 [[nodiscard]] inline const Architecture& gpt_neo() {
-  static constexpr Architecture kArchitecture = {
-      .name = "gpt_neo", .model_types = gpt_neo_detail::kModelTypes, .write = gpt_neo_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "gpt_neo",
+                                                 .model_types = gpt_neo_detail::kModelTypes,
+                                                 .write = gpt_neo_detail::write,
+                                                 .classes = gpt_neo_detail::kClasses,
+                                                 .read_tree = gpt_neo_detail::read_tree};
   return kArchitecture;
 }
 

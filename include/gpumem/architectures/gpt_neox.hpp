@@ -78,11 +78,39 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.name = "embed_out", .upcasts = false});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTNeoX", "gpt_neox", "gpt_neox"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{128, 4},
+                                                                  {256, 8},
+                                                                  {512, 8},
+                                                                  {768, 12},
+                                                                  {1024, 16},
+                                                                  {2048, 8, 16},
+                                                                  {2048, 16},
+                                                                  {2560, 32},
+                                                                  {4096, 32},
+                                                                  {5120, 40},
+                                                                  {6144, 64}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_in", "num_embeddings");
+  t.size("hidden_size", "embed_in", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  t.size("intermediate_size", "layers.0.mlp.dense_h_to_4h", "out_features");
+  t.flag("attention_bias", "layers.0.attention.query_key_value");
+  t.size("num_labels", "/score", "out_features");
+  t.heads_of_width({.published = kPublished}, t.value("embed_in", "embedding_dim").value_or(0));
+}
+
 }  // namespace gpt_neox_detail
 
 [[nodiscard]] inline const Architecture& gpt_neox() {
-  static constexpr Architecture kArchitecture = {
-      .name = "gpt_neox", .model_types = gpt_neox_detail::kModelTypes, .write = gpt_neox_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "gpt_neox",
+                                                 .model_types = gpt_neox_detail::kModelTypes,
+                                                 .write = gpt_neox_detail::write,
+                                                 .classes = gpt_neox_detail::kClasses,
+                                                 .read_tree = gpt_neox_detail::read_tree};
   return kArchitecture;
 }
 

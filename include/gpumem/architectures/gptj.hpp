@@ -91,11 +91,31 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.bias = true});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTJ", "gptj", "transformer"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{4096, 16}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "wte", "num_embeddings");
+  t.size("n_embd", "wte", "embedding_dim");
+  t.set("n_positions", 2048);  // of the mask that is a buffer
+  t.count("n_layer", "h");
+  t.size("n_inner", "h.0.mlp.fc_in", "out_features");
+  t.dropout("attn_pdrop", "h.0.attn.attn_dropout");
+  t.size("num_labels", "/score", "out_features");
+  t.heads_of_width({.published = kPublished, .usual_width = 256, .heads_field = "n_head"},
+                   t.value("wte", "embedding_dim").value_or(0));
+}
+
 }  // namespace gptj_detail
 
 [[nodiscard]] inline const Architecture& gptj() {
-  static constexpr Architecture kArchitecture = {
-      .name = "gptj", .model_types = gptj_detail::kModelTypes, .write = gptj_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "gptj",
+                                                 .model_types = gptj_detail::kModelTypes,
+                                                 .write = gptj_detail::write,
+                                                 .classes = gptj_detail::kClasses,
+                                                 .read_tree = gptj_detail::read_tree};
   return kArchitecture;
 }
 

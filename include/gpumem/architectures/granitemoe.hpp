@@ -103,11 +103,32 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.scales = true});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"GraniteMoe", "granitemoe", "model", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{1024, 16}, {1536, 24}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  t.flag("attention_bias", "layers.0.self_attn.q_proj");
+  t.size("num_local_experts", "layers.0.block_sparse_moe.router.layer", "out_features");
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
+  // The experts' weights are one parameter, which is not printed.
+  t.set("intermediate_size", 512);
+  t.set("num_experts_per_tok", 8);
+  t.assume("experts 512 wide and 8 of them a token, as published models have");
+}
+
 }  // namespace granitemoe_detail
 
 [[nodiscard]] inline const Architecture& granitemoe() {
-  static constexpr Architecture kArchitecture = {
-      .name = "granitemoe", .model_types = granitemoe_detail::kModelTypes, .write = granitemoe_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "granitemoe",
+                                                 .model_types = granitemoe_detail::kModelTypes,
+                                                 .write = granitemoe_detail::write,
+                                                 .classes = granitemoe_detail::kClasses,
+                                                 .read_tree = granitemoe_detail::read_tree};
   return kArchitecture;
 }
 

@@ -86,11 +86,43 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.scales = model.variant.multiplies});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Llama", "llama", "model", 3072, 128256},
+                                                            {"Mistral", "mistral", "model"},
+                                                            {"Qwen2", "qwen2", "model", 2048},
+                                                            {"Qwen3", "qwen3", "model", 2560},
+                                                            {"Granite", "granite", "model", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>(
+    {{2048, 32}, {3072, 24}, {4096, 32}, {5120, 40}, {6656, 52}, {8192, 64}, {16384, 128}});
+/// Qwen2 and Qwen2.5, by width.
+inline constexpr auto kQwen2 =
+    std::to_array<PublishedHeads>({{896, 14}, {1536, 12}, {2048, 16}, {3584, 28}, {5120, 40}, {8192, 64}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.flag("attention_bias", "layers.0.self_attn.o_proj");
+  t.flag("mlp_bias", "layers.0.mlp.gate_proj");
+  t.size("num_labels", t.has("/score") ? "/score" : "/classifier", "out_features");
+  const bool second_qwen = t.class_name().starts_with("Qwen2");
+  t.heads({.query = "layers.0.self_attn.q_proj",
+           .key = "layers.0.self_attn.k_proj",
+           .norm = "layers.0.self_attn.q_norm",
+           .published = second_qwen ? std::span<const PublishedHeads>(kQwen2) : kPublished,
+           .usual_width = t.value("layers.0.self_attn.q_proj", "out_features").value_or(0) < 3072 ? 64 : 128});
+}
+
 }  // namespace llama_detail
 
 [[nodiscard]] inline const Architecture& llama() {
-  static constexpr Architecture kLlama = {
-      .name = "llama", .model_types = llama_detail::kModelTypes, .write = llama_detail::write};
+  static constexpr Architecture kLlama = {.name = "llama",
+                                          .model_types = llama_detail::kModelTypes,
+                                          .write = llama_detail::write,
+                                          .classes = llama_detail::kClasses,
+                                          .read_tree = llama_detail::read_tree};
   return kLlama;
 }
 

@@ -108,11 +108,42 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"Mixtral", "mixtral", "model"}, {"Qwen2Moe", "qwen2_moe", "model"}, {"Qwen3Moe", "qwen3_moe", "model"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  const bool mixtral = t.class_name().starts_with("Mixtral");
+  const std::string mixture = mixtral ? "layers.0.block_sparse_moe." : "layers.0.mlp.";
+  const std::string wide = mixture + (mixtral ? "experts.0.w1" : "experts.0.gate_proj");
+  t.size("num_experts", mixture + "gate", "out_features");
+  t.size("moe_intermediate_size", wide, "out_features");
+  t.size("intermediate_size", wide, "out_features");
+  t.size("shared_expert_intermediate_size", mixture + "shared_expert.gate_proj", "out_features");
+  t.flag("qkv_bias", "layers.0.self_attn.q_proj");
+  t.flag("attention_bias", "layers.0.self_attn.o_proj");
+  const std::int64_t experts = t.value(mixture + "gate", "out_features").value_or(0);
+  const std::int64_t chosen = mixtral ? 2 : experts == 60 ? 4 : 8;
+  t.set("num_experts_per_tok", std::min(chosen, std::max<std::int64_t>(experts, 1)));
+  t.assume(std::to_string(chosen) + " experts a token, as published models have");
+  t.size("num_labels", "/score", "out_features");
+  t.heads({.query = "layers.0.self_attn.q_proj",
+           .key = "layers.0.self_attn.k_proj",
+           .norm = "layers.0.self_attn.q_norm",
+           .usual_width = 128});
+}
+
 }  // namespace mixtral_detail
 
 [[nodiscard]] inline const Architecture& mixtral() {
-  static constexpr Architecture kArchitecture = {
-      .name = "mixtral", .model_types = mixtral_detail::kModelTypes, .write = mixtral_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "mixtral",
+                                                 .model_types = mixtral_detail::kModelTypes,
+                                                 .write = mixtral_detail::write,
+                                                 .classes = mixtral_detail::kClasses,
+                                                 .read_tree = mixtral_detail::read_tree};
   return kArchitecture;
 }
 

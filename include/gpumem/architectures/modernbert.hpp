@@ -149,13 +149,34 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   add_head(f, model, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"ModernBert", "modernbert", "model", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embeddings.tok_embeddings", "num_embeddings");
+  t.size("hidden_size", "embeddings.tok_embeddings", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  if (const auto both = t.value("layers.0.mlp.Wi", "out_features")) t.set("intermediate_size", *both / 2);
+  t.flag("attention_bias", "layers.0.attn.Wqkv");
+  t.flag("mlp_bias", "layers.0.mlp.Wi");
+  t.flag("classifier_bias", "/head.dense");
+  t.flag("decoder_bias", "/decoder");
+  t.dropout("attention_dropout", "layers.0.attn.out_drop");
+  t.size("num_labels", "/classifier", "out_features");
+  t.heads_of_width({.published = kPublished}, t.value("embeddings.tok_embeddings", "embedding_dim").value_or(0));
+}
+
 }  // namespace modernbert_detail
 
 [[nodiscard]] inline const Architecture& modernbert() {
   static constexpr Architecture kArchitecture = {.name = "modernbert",
                                                  .model_types = modernbert_detail::kModelTypes,
                                                  .usual_head = Head::masked_lm,
-                                                 .write = modernbert_detail::write};
+                                                 .write = modernbert_detail::write,
+                                                 .classes = modernbert_detail::kClasses,
+                                                 .read_tree = modernbert_detail::read_tree};
   return kArchitecture;
 }
 

@@ -96,11 +96,30 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.upcasts = false});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mpt", "mpt", "transformer", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 16}, {4096, 32}, {7168, 64}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "wte", "num_embeddings");
+  t.size("d_model", "wte", "embedding_dim");
+  t.count("n_layers", "blocks");
+  const std::int64_t width = t.value("wte", "embedding_dim").value_or(0);
+  const std::int64_t inner = t.value("blocks.0.ffn.up_proj", "out_features").value_or(0);
+  if (width > 0 && inner > 0) t.set("expansion_ratio", inner / width);
+  t.size("num_labels", "/score", "out_features");
+  t.heads_of_width({.published = kPublished, .usual_width = 128, .heads_field = "n_heads"}, width);
+}
+
 }  // namespace mpt_detail
 
 [[nodiscard]] inline const Architecture& mpt() {
-  static constexpr Architecture kArchitecture = {
-      .name = "mpt", .model_types = mpt_detail::kModelTypes, .write = mpt_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "mpt",
+                                                 .model_types = mpt_detail::kModelTypes,
+                                                 .write = mpt_detail::write,
+                                                 .classes = mpt_detail::kClasses,
+                                                 .read_tree = mpt_detail::read_tree};
   return kArchitecture;
 }
 

@@ -87,11 +87,33 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"Olmo", "olmo", "model", 2048}, {"Olmo2", "olmo2", "model"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 16}, {4096, 32}, {5120, 40}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.flag("attention_bias", "layers.0.self_attn.q_proj");
+  t.size("num_labels", "/score", "out_features");
+  t.heads({.query = "layers.0.self_attn.q_proj",
+           .key = "layers.0.self_attn.k_proj",
+           .published = kPublished,
+           .usual_width = 128});
+}
+
 }  // namespace olmo_detail
 
 [[nodiscard]] inline const Architecture& olmo() {
-  static constexpr Architecture kArchitecture = {
-      .name = "olmo", .model_types = olmo_detail::kModelTypes, .write = olmo_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "olmo",
+                                                 .model_types = olmo_detail::kModelTypes,
+                                                 .write = olmo_detail::write,
+                                                 .classes = olmo_detail::kClasses,
+                                                 .read_tree = olmo_detail::read_tree};
   return kArchitecture;
 }
 

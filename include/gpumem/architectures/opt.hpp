@@ -1,5 +1,5 @@
 // OPT: learned positions, biased projections, plain feed-forward layers; OPT-350M with norms after and narrower
-// embeddings. Source: transformers 4.50, models/opt/modeling_opt.py.
+// embeddings. Source: transformers 4.48, models/opt/modeling_opt.py: OPTSdpaAttention.
 #pragma once
 
 #include <array>
@@ -46,17 +46,19 @@ inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor
 }
 
 inline Tensor attention(Forward& f, const Model& model, Tensor input) {
-  const InModule inside(f, "self_attn", "OPTAttention");
+  const InModule inside(f, "self_attn", "OPTSdpaAttention");
   const DecoderSizes& s = model.sizes;
   const auto projected = [&](std::string_view name) {
     return f.linear(name, input, s.width, s.width, {.bias = model.bias});
   };
-  const Tensor query = split_heads(f, f.scale(projected("q_proj")), s.head_width);
-  const Tensor key = split_heads(f, projected("k_proj"), s.head_width);
-  const Tensor value = split_heads(f, projected("v_proj"), s.head_width);
+  // _shape() copies each once, and what it copies is what the cache and the kernel get.
+  const auto heads = [&](Tensor flat) { return f.contiguous(split_heads(f, flat, s.head_width)); };
+  const Tensor query = heads(f.scale(projected("q_proj")));
+  const Tensor key = heads(projected("k_proj"));
+  const Tensor value = heads(projected("v_proj"));
   f.cache(key);
   f.cache(value);
-  const Tensor attended = attend(f, {query, key, value}, {.dropout = s.attention_dropout});
+  const Tensor attended = attend(f, {query, key, value}, {.dropout = s.attention_dropout, .copies = false});
   return f.linear("out_proj", attended, s.width, s.width, {.bias = model.bias});
 }
 
@@ -101,11 +103,35 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, of_head, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"OPT", "opt", "model", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>(
+    {{768, 12}, {1024, 16}, {2048, 32}, {2560, 32}, {4096, 32}, {5120, 40}, {7168, 56}, {9216, 72}, {12288, 96}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "decoder.embed_tokens", "num_embeddings");
+  t.size("word_embed_proj_dim", "decoder.embed_tokens", "embedding_dim");
+  if (const auto rows = t.value("decoder.embed_positions", "num_embeddings"))
+    t.set("max_position_embeddings", *rows - 2);
+  t.size("hidden_size", "decoder.embed_positions", "embedding_dim");
+  t.count("num_hidden_layers", "decoder.layers");
+  t.size("ffn_dim", "decoder.layers.0.fc1", "out_features");
+  t.flag("enable_bias", "decoder.layers.0.fc1");
+  t.there("do_layer_norm_before", "decoder.final_layer_norm");
+  t.flag("layer_norm_elementwise_affine", "decoder.layers.0.self_attn_layer_norm", "elementwise_affine");
+  t.size("num_labels", "/score", "out_features");
+  t.heads_of_width({.published = kPublished}, t.value("decoder.embed_positions", "embedding_dim").value_or(0));
+}
+
 }  // namespace opt_detail
 
 [[nodiscard]] inline const Architecture& opt() {
-  static constexpr Architecture kArchitecture = {
-      .name = "opt", .model_types = opt_detail::kModelTypes, .write = opt_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "opt",
+                                                 .model_types = opt_detail::kModelTypes,
+                                                 .write = opt_detail::write,
+                                                 .classes = opt_detail::kClasses,
+                                                 .read_tree = opt_detail::read_tree};
   return kArchitecture;
 }
 

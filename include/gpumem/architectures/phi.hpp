@@ -74,11 +74,31 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden, {.bias = true});
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Phi", "phi", "model"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 32}, {2560, 32}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  t.size("intermediate_size", "layers.0.mlp.fc1", "out_features");
+  t.there("qk_layernorm", "layers.0.self_attn.q_layernorm");
+  t.dropout("resid_pdrop", "layers.0.resid_dropout");
+  if (t.value("embed_tokens", "embedding_dim") == 2560) t.set_text("partial_rotary_factor", "0.4");
+  t.size("num_labels", t.has("/score") ? "/score" : "/classifier", "out_features");
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
+}
+
 }  // namespace phi_detail
 
 [[nodiscard]] inline const Architecture& phi() {
-  static constexpr Architecture kArchitecture = {
-      .name = "phi", .model_types = phi_detail::kModelTypes, .write = phi_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "phi",
+                                                 .model_types = phi_detail::kModelTypes,
+                                                 .write = phi_detail::write,
+                                                 .classes = phi_detail::kClasses,
+                                                 .read_tree = phi_detail::read_tree};
   return kArchitecture;
 }
 

@@ -70,11 +70,35 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Phi3", "phi3", "model", 3072, 200064}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{5120, 40}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  if (const auto both = t.value("layers.0.mlp.gate_up_proj", "out_features")) t.set("intermediate_size", *both / 2);
+  t.dropout("resid_pdrop", "layers.0.resid_attn_dropout");
+  t.size("num_labels", "/score", "out_features");
+  const std::int64_t queries = t.value("layers.0.self_attn.o_proj", "in_features").value_or(0);
+  const std::int64_t packed = t.value("layers.0.self_attn.qkv_proj", "out_features").value_or(0);
+  // Phi-3 mini has as many keys as queries, 96 wide; all others have heads of 128.
+  const bool mini = packed == 3 * queries && queries == 3072;
+  const std::int64_t each = t.heads_of_width({.published = kPublished, .usual_width = mini ? 96 : 128}, queries);
+  if (each > 0 && packed > queries) t.set("num_key_value_heads", (packed - queries) / 2 / each);
+  if (!mini && queries == 3072) t.set_text("partial_rotary_factor", "0.75");
+}
+
 }  // namespace phi3_detail
 
 [[nodiscard]] inline const Architecture& phi3() {
-  static constexpr Architecture kArchitecture = {
-      .name = "phi3", .model_types = phi3_detail::kModelTypes, .write = phi3_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "phi3",
+                                                 .model_types = phi3_detail::kModelTypes,
+                                                 .write = phi3_detail::write,
+                                                 .classes = phi3_detail::kClasses,
+                                                 .read_tree = phi3_detail::read_tree};
   return kArchitecture;
 }
 

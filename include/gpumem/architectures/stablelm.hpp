@@ -36,9 +36,11 @@ inline Model read(ConfigFields& config) {
 /// StableLmLayerNormPerHead.
 inline Tensor norm_each_head(Forward& f, std::string_view name, Tensor heads, std::int64_t count, std::int64_t width) {
   const InModule inside(f, name, "StableLmLayerNormPerHead");
+  const std::vector<Tensor> parts = f.split(heads, 1, Sizes(static_cast<std::size_t>(count), 1));
   std::vector<Tensor> normed;
-  for (const Tensor head : f.split(heads, 1, Sizes(static_cast<std::size_t>(count), 1))) {
-    normed.push_back(f.layer_norm("norms", head, width, false));
+  {
+    const InModule list(f, "norms", "ModuleList");
+    for (const Tensor head : parts) normed.push_back(f.layer_norm(std::to_string(normed.size()), head, width, false));
   }
   return f.concatenate(normed, 1);
 }
@@ -94,11 +96,33 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"StableLm", "stablelm", "model"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 32}, {2560, 32}, {5120, 32}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.flag("use_qkv_bias", "layers.0.self_attn.q_proj");
+  t.set_flag("use_parallel_residual", !t.has("layers.0.post_attention_layernorm"));
+  t.there("qk_layernorm", "layers.0.self_attn.q_layernorm");
+  t.dropout("hidden_dropout", "layers.0.dropout");
+  t.dropout("attention_dropout", "layers.0.self_attn.attention_dropout");
+  t.size("num_labels", "/score", "out_features");
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
+}
+
 }  // namespace stablelm_detail
 
 [[nodiscard]] inline const Architecture& stablelm() {
-  static constexpr Architecture kArchitecture = {
-      .name = "stablelm", .model_types = stablelm_detail::kModelTypes, .write = stablelm_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "stablelm",
+                                                 .model_types = stablelm_detail::kModelTypes,
+                                                 .write = stablelm_detail::write,
+                                                 .classes = stablelm_detail::kClasses,
+                                                 .read_tree = stablelm_detail::read_tree};
   return kArchitecture;
 }
 

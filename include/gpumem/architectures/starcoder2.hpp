@@ -76,11 +76,27 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   decoder_head(f, config, s, head, hidden);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Starcoder2", "starcoder2", "model", kAlwaysTied}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "embed_tokens", "num_embeddings");
+  t.size("hidden_size", "embed_tokens", "embedding_dim");
+  t.count("num_hidden_layers", "layers");
+  t.size("intermediate_size", "layers.0.mlp.c_fc", "out_features");
+  t.flag("use_bias", "layers.0.self_attn.q_proj");
+  t.size("num_labels", "/score", "out_features");
+  t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
+}
+
 }  // namespace starcoder2_detail
 
 [[nodiscard]] inline const Architecture& starcoder2() {
-  static constexpr Architecture kArchitecture = {
-      .name = "starcoder2", .model_types = starcoder2_detail::kModelTypes, .write = starcoder2_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "starcoder2",
+                                                 .model_types = starcoder2_detail::kModelTypes,
+                                                 .write = starcoder2_detail::write,
+                                                 .classes = starcoder2_detail::kClasses,
+                                                 .read_tree = starcoder2_detail::read_tree};
   return kArchitecture;
 }
 

@@ -254,13 +254,40 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   f.linear("classifier", pooled, width, model.labels);
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Swin", "swin", "swin"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  constexpr std::int64_t kHeadWidth = 32;
+  const std::string projection = "embeddings.patch_embeddings.projection";
+  t.size("num_channels", projection, "in_channels");
+  t.size("patch_size", projection, "kernel_size");
+  t.size("embed_dim", projection, "out_channels");
+  std::int64_t width = t.value(projection, "out_channels").value_or(0);
+  std::string depths;
+  std::string heads;
+  for (std::int64_t stage = 0; stage < t.count_of("encoder.layers"); ++stage, width *= 2) {
+    const std::string comma = stage == 0 ? "" : ", ";
+    depths += comma + std::to_string(t.count_of("encoder.layers." + std::to_string(stage) + ".blocks"));
+    heads += comma + std::to_string(std::max<std::int64_t>(width / kHeadWidth, 1));
+  }
+  t.set_text("depths", "[" + depths + "]");
+  t.set_text("num_heads", "[" + heads + "]");
+  t.assume("heads of width 32 and windows of 7, as most published models have");
+  t.flag("qkv_bias", "encoder.layers.0.blocks.0.attention.self.query");
+  t.size("num_labels", "/classifier", "out_features");
+  t.image_size("image_size");
+}
+
 }  // namespace swin_detail
 
 [[nodiscard]] inline const Architecture& swin() {
   static constexpr Architecture kArchitecture = {.name = "swin",
                                                  .model_types = swin_detail::kModelTypes,
                                                  .usual_head = Head::sequence_classification,
-                                                 .write = swin_detail::write};
+                                                 .write = swin_detail::write,
+                                                 .classes = swin_detail::kClasses,
+                                                 .read_tree = swin_detail::read_tree};
   return kArchitecture;
 }
 

@@ -172,11 +172,35 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   token_loss(f, f.linear("lm_head", read, model.width, model.vocabulary, head_of));
 }
 
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"T5", "t5", "", kAlwaysTied, 0, "T5DenseGatedActDense"}, {"MT5", "mt5"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "shared", "num_embeddings");
+  t.size("d_model", "shared", "embedding_dim");
+  t.count("num_layers", "encoder.block");
+  t.count("num_decoder_layers", "decoder.block");
+  const std::string attention = "encoder.block.0.layer.0.SelfAttention.";
+  const std::string dense = "encoder.block.0.layer.1.DenseReluDense.";
+  const std::int64_t heads = t.value(attention + "relative_attention_bias", "embedding_dim").value_or(0);
+  t.size("relative_attention_num_buckets", attention + "relative_attention_bias", "num_embeddings");
+  t.size("num_heads", attention + "relative_attention_bias", "embedding_dim");
+  if (heads > 0) t.set("d_kv", t.value(attention + "q", "out_features").value_or(0) / heads);
+  const bool gated = t.has(dense + "wi_0");
+  t.size("d_ff", dense + (gated ? "wi_0" : "wi"), "out_features");
+  t.set_string("feed_forward_proj", gated ? "gated-gelu" : "relu");
+  t.dropout("dropout_rate", "encoder.dropout");
+}
+
 }  // namespace t5_detail
 
 [[nodiscard]] inline const Architecture& t5() {
-  static constexpr Architecture kArchitecture = {
-      .name = "t5", .model_types = t5_detail::kModelTypes, .write = t5_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "t5",
+                                                 .model_types = t5_detail::kModelTypes,
+                                                 .write = t5_detail::write,
+                                                 .classes = t5_detail::kClasses,
+                                                 .read_tree = t5_detail::read_tree};
   return kArchitecture;
 }
 

@@ -29,6 +29,9 @@ struct Model {
   bool distils = false;
   bool teaches = false;  ///< a second classifier reads the distillation token
 
+  [[nodiscard]] std::string named(std::string_view part) const {
+    return (distils ? "DeiT" : "ViT") + std::string(part);
+  }
   [[nodiscard]] std::int64_t patches() const { return (side / patch) * (side / patch); }
   [[nodiscard]] std::int64_t extra_tokens() const { return distils ? 2 : 1; }
 };
@@ -59,12 +62,12 @@ inline Model read(ConfigFields& config) {
 }
 
 inline Tensor embeddings(Forward& f, const Model& model) {
-  const InModule inside(f, "embeddings", "ViTEmbeddings");
+  const InModule inside(f, "embeddings", model.named("Embeddings"));
   const std::int64_t width = model.width;
   const Tensor image = f.sample_input("pixel_values", {model.channels, model.side, model.side});
   Tensor rows = 0;
   {
-    const InModule patches(f, "patch_embeddings", "ViTPatchEmbeddings");
+    const InModule patches(f, "patch_embeddings", model.named("PatchEmbeddings"));
     const Tensor cut = f.layer("projection", "Conv2d", "conv2d", {image},
                                {{"in_channels", model.channels},
                                 {"out_channels", width},
@@ -88,51 +91,85 @@ inline Tensor block(Forward& f, const Model& model, Tensor input) {
   const Tensor normed = f.layer_norm("layernorm_before", input, width);
   Tensor mixed = 0;
   {
-    const InModule inside(f, "attention", "ViTSdpaAttention");
-    const auto heads = [&](std::string_view name) {
-      return split_heads(f, f.linear(name, normed, width, width, {.bias = model.bias}), width / model.heads);
-    };
-    const Tensor key = heads("key");
-    const Tensor value = heads("value");
-    const Tensor query = heads("query");
-    mixed = attend(f, {query, key, value}, {.dropout = model.attention_dropout, .copies = false});
-    mixed = f.dropout("dropout", f.linear("output", mixed, width, width), model.dropout);
+    const InModule outer(f, "attention", model.named("SdpaAttention"));
+    {
+      const InModule inside(f, "attention", model.named("SdpaSelfAttention"));
+      const auto heads = [&](std::string_view name) {
+        return split_heads(f, f.linear(name, normed, width, width, {.bias = model.bias}), width / model.heads);
+      };
+      const Tensor key = heads("key");
+      const Tensor value = heads("value");
+      const Tensor query = heads("query");
+      mixed = attend(f, {query, key, value}, {.dropout = model.attention_dropout, .copies = false});
+    }
+    const InModule output(f, "output", model.named("SelfOutput"));
+    mixed = f.dropout("dropout", f.linear("dense", mixed, width, width), model.dropout);
   }
   const Tensor attended = f.add(mixed, input);
   const Tensor again = f.layer_norm("layernorm_after", attended, width);
-  const Tensor wide = f.linear("intermediate", again, width, model.inner);
-  const Tensor active = f.activation("intermediate_act_fn", wide, model.activation);
-  const Tensor narrow = f.dropout("dropout", f.linear("output", active, model.inner, width), model.dropout);
-  return f.add(narrow, attended);
+  Tensor active = 0;
+  {
+    const InModule inside(f, "intermediate", model.named("Intermediate"));
+    active = f.activation("intermediate_act_fn", f.linear("dense", again, width, model.inner), model.activation);
+  }
+  const InModule output(f, "output", model.named("Output"));
+  return f.add(f.dropout("dropout", f.linear("dense", active, model.inner, width), model.dropout), attended);
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
-  Tensor hidden = 0;
+  Tensor first = 0;
+  Tensor second = 0;  // the distillation token
   {
-    const InModule inside(f, "vit", "ViTModel");
-    hidden = embeddings(f, model);
-    const InModule encoder(f, "encoder", "ViTEncoder");
-    hidden =
-        stack(f, "layer", "ViTLayer", model.layers, hidden, [&](Tensor x, std::int64_t) { return block(f, model, x); });
-  }
-  hidden = f.layer_norm("layernorm", hidden, model.width);
-  const Tensor first = f.select(hidden, 1, 0);
-  if (head == Head::none) {
-    f.hand_out(hidden);
-    f.call("tanh", {f.linear("pooler", first, model.width, model.width)});
-    return;
+    const InModule inside(f, model.distils ? "deit" : "vit", model.named("Model"));
+    Tensor hidden = embeddings(f, model);
+    {
+      const InModule encoder(f, "encoder", model.named("Encoder"));
+      hidden = stack(f, "layer", model.named("Layer"), model.layers, hidden,
+                     [&](Tensor x, std::int64_t) { return block(f, model, x); });
+    }
+    hidden = f.layer_norm("layernorm", hidden, model.width);
+    first = f.select(hidden, 1, 0);
+    if (head == Head::none) {
+      f.hand_out(hidden);
+      const InModule pooler(f, "pooler", model.named("Pooler"));
+      f.call("tanh", {f.linear("dense", first, model.width, model.width)});
+      return;
+    }
+    if (model.teaches) second = f.select(hidden, 1, 1);
   }
   if (!model.teaches) {
     f.linear("classifier", first, model.width, model.labels);
     return;
   }
   const Tensor one = f.linear("cls_classifier", first, model.width, model.labels);
-  const Tensor other = f.linear("distillation_classifier", f.select(hidden, 1, 1), model.width, model.labels);
+  const Tensor other = f.linear("distillation_classifier", second, model.width, model.labels);
   f.hand_out(one);
   f.hand_out(other);
   f.scale(f.add(one, other));
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"ViT", "vit", "vit"}, {"DeiT", "deit", "deit"}});
+/// Published models, by width.
+inline constexpr auto kPublished =
+    std::to_array<PublishedHeads>({{192, 3}, {384, 6}, {768, 12}, {1024, 16}, {1280, 16}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  const std::string projection = "embeddings.patch_embeddings.projection";
+  const std::int64_t width = t.value(projection, "out_channels").value_or(0);
+  t.size("num_channels", projection, "in_channels");
+  t.size("patch_size", projection, "kernel_size");
+  t.size("hidden_size", projection, "out_channels");
+  t.count("num_hidden_layers", "encoder.layer");
+  t.size("intermediate_size", "encoder.layer.0.intermediate.dense", "out_features");
+  t.flag("qkv_bias", "encoder.layer.0.attention.attention.query");
+  t.dropout("hidden_dropout_prob", "embeddings.dropout");
+  t.dropout("attention_probs_dropout_prob", "encoder.layer.0.attention.attention.dropout");
+  t.size("num_labels", t.has("/classifier") ? "/classifier" : "/cls_classifier", "out_features");
+  t.heads_of_width({.published = kPublished}, width);
+  t.image_size("image_size");
 }
 
 }  // namespace vit_detail
@@ -141,7 +178,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   static constexpr Architecture kArchitecture = {.name = "vit",
                                                  .model_types = vit_detail::kModelTypes,
                                                  .usual_head = Head::sequence_classification,
-                                                 .write = vit_detail::write};
+                                                 .write = vit_detail::write,
+                                                 .classes = vit_detail::kClasses,
+                                                 .read_tree = vit_detail::read_tree};
   return kArchitecture;
 }
 

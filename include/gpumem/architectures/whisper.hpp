@@ -148,11 +148,35 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
       f, f.linear("proj_out", decoded, model.width, model.vocabulary, {.bias = false, .tied = true, .returned = true}));
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Whisper", "whisper", "model", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished =
+    std::to_array<PublishedHeads>({{384, 6}, {512, 8}, {768, 12}, {1024, 16}, {1280, 20}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "decoder.embed_tokens", "num_embeddings");
+  t.size("d_model", "decoder.embed_tokens", "embedding_dim");
+  t.size("num_mel_bins", "encoder.conv1", "in_channels");
+  t.size("max_source_positions", "encoder.embed_positions", "num_embeddings");
+  t.size("max_target_positions", "decoder.embed_positions", "num_embeddings");
+  t.count("encoder_layers", "encoder.layers");
+  t.count("decoder_layers", "decoder.layers");
+  t.size("encoder_ffn_dim", "encoder.layers.0.fc1", "out_features");
+  t.size("decoder_ffn_dim", "decoder.layers.0.fc1", "out_features");
+  const std::int64_t width = t.value("decoder.embed_tokens", "embedding_dim").value_or(0);
+  t.heads_of_width({.published = kPublished, .heads_field = "encoder_attention_heads"}, width);
+  t.heads_of_width({.published = kPublished, .heads_field = "decoder_attention_heads"}, width);
+}
+
 }  // namespace whisper_detail
 
 [[nodiscard]] inline const Architecture& whisper() {
-  static constexpr Architecture kArchitecture = {
-      .name = "whisper", .model_types = whisper_detail::kModelTypes, .write = whisper_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "whisper",
+                                                 .model_types = whisper_detail::kModelTypes,
+                                                 .write = whisper_detail::write,
+                                                 .classes = whisper_detail::kClasses,
+                                                 .read_tree = whisper_detail::read_tree};
   return kArchitecture;
 }
 

@@ -248,11 +248,31 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   add_head(f, model, head, body(f, model, "transformer"));
 }
 
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"XLNet", "xlnet", "transformer", kAlwaysTied}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {1024, 16}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.size("vocab_size", "word_embedding", "num_embeddings");
+  t.size("d_model", "word_embedding", "embedding_dim");
+  t.count("n_layer", "layer");
+  t.size("d_inner", "layer.0.ff.layer_1", "out_features");
+  t.dropout("dropout", "dropout");
+  t.there("summary_use_proj", "/sequence_summary.summary");
+  t.size("num_labels", t.has("/logits_proj") ? "/logits_proj" : "/classifier", "out_features");
+  t.heads_of_width({.published = kPublished, .heads_field = "n_head"},
+                   t.value("word_embedding", "embedding_dim").value_or(0));
+}
+
 }  // namespace xlnet_detail
 
 [[nodiscard]] inline const Architecture& xlnet() {
-  static constexpr Architecture kArchitecture = {
-      .name = "xlnet", .model_types = xlnet_detail::kModelTypes, .write = xlnet_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "xlnet",
+                                                 .model_types = xlnet_detail::kModelTypes,
+                                                 .write = xlnet_detail::write,
+                                                 .classes = xlnet_detail::kClasses,
+                                                 .read_tree = xlnet_detail::read_tree};
   return kArchitecture;
 }
 

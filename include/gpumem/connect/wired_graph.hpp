@@ -80,7 +80,7 @@ class WiredGraph {
   /// The rule of the layer's op; null if it is unknown.
   [[nodiscard]] const ops::Op* op(const model::Layer& layer) const { return parts_->ops[layer.op]; }
 
-  /// How the edges were found: "given", "family: gpt2", "chained, 16 joins inferred".
+  /// How the edges were found: "given", "architecture: gpt2, 12 heads, ...", "chained, 16 joins inferred".
   [[nodiscard]] const std::string& edges() const { return parts_->edges; }
   /// How much of them is guessed; all zero where the edges are given or a family's. The graph's warnings say where.
   [[nodiscard]] const Guesses& guesses() const { return parts_->guesses; }

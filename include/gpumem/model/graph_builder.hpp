@@ -71,6 +71,7 @@ class GraphBuilder {
   void printed_batch_size(std::int64_t batch_size) { graph_.printed_batch_size_ = batch_size; }
   /// The layers are the modules of a recorded training step.
   void recording(std::shared_ptr<const StepRecording> recording) { graph_.recording_ = std::move(recording); }
+  void architecture(std::string_view name) { graph_.architecture_ = name; }
   void printed_input(PrintedInput input) { graph_.printed_input_ = input; }
   void printed_outputs(std::int64_t elements) { graph_.printed_outputs_ = elements; }
   /// After kMostWarnings only their number is kept.

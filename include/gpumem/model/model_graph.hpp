@@ -170,6 +170,8 @@ class ModelGraph {
   /// Where it came from: the file as the caller named it (empty: from memory), and the format.
   [[nodiscard]] const std::string& file() const { return file_; }
   [[nodiscard]] const std::string& format() const { return format_; }
+  /// The architecture whose forward() made it ("llama"); empty: none did.
+  [[nodiscard]] const std::string& architecture() const { return architecture_; }
   [[nodiscard]] std::span<const Warning> warnings() const { return warnings_; }
   /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
   [[nodiscard]] std::optional<std::int64_t> printed_batch_size() const { return printed_batch_size_; }
@@ -204,6 +206,7 @@ class ModelGraph {
   std::vector<Warning> warnings_;
   std::string file_;
   std::string format_;
+  std::string architecture_;
   std::optional<std::int64_t> printed_batch_size_;
   std::optional<PrintedInput> printed_input_;
   std::optional<std::int64_t> printed_outputs_;

@@ -92,6 +92,7 @@ struct TrainingJob {
   Loop loop = Loop::script;  ///< what holds the outputs; `zero_grad` is set apart from it
   Transformers transformers = Transformers::v4_48;
   BatchLengths batch_lengths = BatchLengths::alike;
+  bool padding = false;  ///< batches of tokens hold padding, so that attention has a mask; loops differ, see LoopRow
   bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;
   bool cudnn_benchmark = false;  ///< torch.backends.cudnn.benchmark: cuDNN tries its kernels and takes the fastest

@@ -44,6 +44,8 @@ struct LoopRow {
   bool keeps_outputs = true;
   ZeroGrad zero_grad = ZeroGrad::before_forward;  ///< unless the job says another place
   bool caches = true;    ///< its models return keys and values, as transformers' do where use_cache is on
+  /// Its usual collator pads the samples of a batch and hands the model an attention mask.
+  bool pads = false;
   bool upcasts = false;  ///< a chunked loss is computed of float32 logits
   /// With float32 masters: each gradient is added to a float32 main gradient, in a buffer that is never freed, and the
   /// optimizer is one kernel.
@@ -59,9 +61,11 @@ inline constexpr std::array kLoopRows = {
     LoopRow{.value = Loop::script, .name = "script", .source = "outputs = model(x); loss.backward(); optimizer.step()"},
     LoopRow{.value = Loop::hf_trainer,
             .name = "hf-trainer",
-            .source = "transformers 4.45 to 4.48, trainer.py: compute_loss, training_step, model.zero_grad()",
+            .source = "transformers 4.45 to 4.48, trainer.py: compute_loss, training_step, model.zero_grad(); "
+                      "data/data_collator.py: DataCollatorWithPadding, DataCollatorForLanguageModeling",
             .keeps_outputs = false,
             .zero_grad = ZeroGrad::step_end,
+            .pads = true,
             .outputs = OutputType::float_under_autocast},
     LoopRow{.value = Loop::lightning,
             .name = "lightning",
@@ -115,9 +119,10 @@ inline constexpr std::array<Named<BatchLengths>, 2> kBatchLengths = {
 /// The release of transformers whose models compute the loss. It decides which name the logits have while the loss is
 /// computed: up to 4.45 `logits = logits.float()` in forward() takes the name from those in lower precision, and the
 /// float32 ones are returned; from 4.46 on the cast is in loss/loss_utils.py, and forward() holds the first ones.
-enum class Transformers : std::uint8_t { v4_45, v4_48 };
-inline constexpr std::array<Named<Transformers>, 2> kTransformers = {
-    {{Transformers::v4_45, "4.45"}, {Transformers::v4_48, "4.48"}}};
+/// From 4.49 on the labels are padded by one and shifted, where before all logits but the last were copied.
+enum class Transformers : std::uint8_t { v4_45, v4_48, v4_51 };
+inline constexpr std::array<Named<Transformers>, 3> kTransformers = {
+    {{Transformers::v4_45, "4.45"}, {Transformers::v4_48, "4.48"}, {Transformers::v4_51, "4.51"}}};
 
 static_assert(
     [] {

@@ -134,8 +134,8 @@ inline core::Result<TensorId> record_bilinear(const OpCall& call, Tape& tape) {
                       .autocast = Autocast::full});
 }
 
-inline constexpr std::array<std::string_view, 6> kTorch = {
-    "Linear", "NonDynamicallyQuantizableLinear", "LazyLinear", "Conv1D", "FusedDense", "ScaledLinear"};
+inline constexpr std::array<std::string_view, 7> kTorch = {
+    "Linear", "NonDynamicallyQuantizableLinear", "LazyLinear", "Conv1D", "FusedDense", "ScaledLinear", "FalconLinear"};
 inline constexpr std::array<std::string_view, 1> kKeras = {"Dense"};
 inline constexpr std::array<std::string_view, 2> kPositional = {"in_features", "out_features"};
 inline constexpr std::array<std::string_view, 1> kBilinearTorch = {"Bilinear"};

@@ -45,8 +45,7 @@ class InputGradients {
 }  // namespace adapt_detail
 
 GPUMEM_INLINE bool adapts(const model::TrainingJob& job) {
-  const bool own = job.graph != nullptr && is_litgpt_model(*job.graph, job);
-  return own || job.lora.has_value() || job.quantize != model::Quantization::none || !job.freeze.empty() ||
+  return model::row_of(job.loop).own_model || job.lora.has_value() || job.quantize != model::Quantization::none || !job.freeze.empty() ||
          !job.train.empty();
 }
 

@@ -73,7 +73,7 @@ class Calls {
 }  // namespace litgpt_model_detail
 
 GPUMEM_INLINE bool is_litgpt_model(const model::ModelGraph& graph, const model::TrainingJob& job) {
-  return model::row_of(job.loop).own_model && graph.format() == "config_json";
+  return model::row_of(job.loop).own_model && !graph.architecture().empty();
 }
 
 GPUMEM_INLINE std::string litgpt_targets(const std::vector<BaseLinear>& linears, std::string_view targets) {

@@ -53,18 +53,20 @@ struct NamedHead {
   std::string_view ending;
   Head head;
 };
-inline constexpr std::array<NamedHead, 12> kHeads = {{{"ForCausalLM", Head::causal_lm},
-                                                      {"LMHeadModel", Head::causal_lm},
-                                                      {"ForConditionalGeneration", Head::causal_lm},
-                                                      {"ForMaskedLM", Head::masked_lm},
-                                                      {"ForPreTraining", Head::masked_lm},
-                                                      {"ForSequenceClassification", Head::sequence_classification},
-                                                      {"ForImageClassification", Head::sequence_classification},
-                                                      {"ForTokenClassification", Head::token_classification},
-                                                      {"ForQuestionAnsweringSimple", Head::question_answering},
-                                                      {"ForQuestionAnswering", Head::question_answering},
-                                                      {"EncoderModel", Head::encoder},
-                                                      {"Model", Head::none}}};
+inline constexpr std::array<NamedHead, 13> kHeads = {
+    {{"ForCausalLM", Head::causal_lm},
+     {"LMHeadModel", Head::causal_lm},
+     {"ForConditionalGeneration", Head::causal_lm},
+     {"ForMaskedLM", Head::masked_lm},
+     {"ForPreTraining", Head::masked_lm},
+     {"ForSequenceClassification", Head::sequence_classification},
+     {"ForImageClassification", Head::sequence_classification},
+     {"ForImageClassificationWithTeacher", Head::sequence_classification},
+     {"ForTokenClassification", Head::token_classification},
+     {"ForQuestionAnsweringSimple", Head::question_answering},
+     {"ForQuestionAnswering", Head::question_answering},
+     {"EncoderModel", Head::encoder},
+     {"Model", Head::none}}};
 
 GPUMEM_INLINE core::Error malformed(std::string message) {
   return {core::ErrorCode::malformed_input, std::move(message), {}};
@@ -145,7 +147,108 @@ GPUMEM_INLINE void warn_of_unread(const ConfigFields& config, model::GraphBuilde
   builder.warn("fields that are not understood, and may change what the model takes: " + names, 0);
 }
 
+/// The row of a class, and the head that its name ends in.
+GPUMEM_INLINE std::optional<KnownTree> known_class(std::string_view class_name) {
+  for (const NamedHead& named : kHeads) {
+    if (!class_name.ends_with(named.ending)) continue;
+    const std::string_view prefix = class_name.substr(0, class_name.size() - named.ending.size());
+    for (const Architecture* architecture : architectures()) {
+      for (const ModelClass& row : architecture->classes) {
+        if (row.prefix == prefix) return KnownTree{architecture, &row, named.head, 0};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+/// The config that the tree comes from. Its class tells the head, and what else the architecture reads of it.
+GPUMEM_INLINE std::string config_of(const ModuleTree& tree, const KnownTree& known, TreeFields& fields) {
+  fields.set_string("model_type", known.row->model_type);
+  fields.set_text("architectures", "[\"" + std::string(tree.class_name()) + "\"]");
+  if (known.head == Head::causal_lm || known.head == Head::masked_lm) {
+    fields.set_flag("tie_word_embeddings", tree.has_tied_head());
+  }
+  known.architecture->read_tree(fields);
+  return fields.json();
+}
+
+/// Whether all parameters are in the known model: what else a program wraps around it is not known to be called.
+GPUMEM_INLINE core::Status holds_only(const model::ModelGraph& graph, const KnownTree& known) {
+  for (const model::Layer& layer : graph.layers()) {
+    if (graph.within(layer.scope, known.scope) || layer.parameters == layer.tied_parameters) continue;
+    return core::Error{core::ErrorCode::missing_information,
+                       "holds parameters outside of the " + std::string(graph.class_name(graph.scope(known.scope))) +
+                           " in this tree; graph JSON says what it reads",
+                       {graph.file(), layer.line, graph.path(layer)}};
+  }
+  return core::Done{};
+}
+
 }  // namespace architectures_detail
+
+GPUMEM_INLINE std::optional<KnownTree> known_tree(const model::ModelGraph& graph) {
+  const bool tree = graph.format() == "module_tree" || graph.format() == "graph_json";
+  if (!tree || !graph.edges_inferred() || graph.shapes_printed()) return std::nullopt;
+  // A layer's class is in the list, too, and is not a container.
+  std::vector<std::optional<KnownTree>> by_class;
+  for (const std::string& name : graph.class_names()) by_class.push_back(architectures_detail::known_class(name));
+  for (std::uint32_t scope = 0; scope < graph.scopes(); ++scope) {
+    std::optional<KnownTree> known = by_class[graph.scope(scope).class_name];
+    if (!known) continue;
+    known->scope = scope;
+    return known;
+  }
+  return std::nullopt;
+}
+
+GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, const KnownTree& known,
+                                                const model::Vocabulary& vocabulary,
+                                                std::span<const std::int64_t> input) {
+  if (const core::Status only = architectures_detail::holds_only(graph, known); !only) return only.error();
+  const ModuleTree tree(graph, known.scope);
+  const std::string_view body = known.head == Head::none || known.head == Head::encoder ? "" : known.row->body;
+  TreeFields fields(tree, body, input);
+  const std::string text = architectures_detail::config_of(tree, known, fields);
+  const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text);
+  if (!document) return core::Error(document.error()).in_file(graph.file());
+  ConfigFields config(document->root());
+  model::GraphBuilder builder(graph.format(), graph.file());
+  builder.architecture(known.architecture->name);
+  Forward forward(builder, vocabulary, tree, body.empty() ? known.row->body : std::string_view());
+  known.architecture->write(config, known.head, forward);
+  if (const core::Status read = config.status(); !read) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "is a " + std::string(tree.class_name()) +
+                           " whose tree does not tell its sizes: as a config it " + read.error().message,
+                       {graph.file(), 0, {}}};
+  }
+  forward.check_all_called();
+  core::Result<model::ModelGraph> made = std::move(builder).build();
+  if (!made) return made.error();
+  return TreeModel{*std::move(made), fields.assumed()};
+}
+
+GPUMEM_INLINE bool ties_heads(std::string_view class_name) {
+  const std::optional<KnownTree> known = architectures_detail::known_class(class_name);
+  const bool language = known && (known->head == Head::causal_lm || known->head == Head::masked_lm);
+  return language && known->row->tied_up_to > 0;
+}
+
+GPUMEM_INLINE bool ties_head(std::string_view class_name, std::int64_t width, std::int64_t tokens,
+                             std::span<const std::string> classes) {
+  if (!ties_heads(class_name)) return false;
+  const std::optional<KnownTree> known = architectures_detail::known_class(class_name);
+  const std::string_view unties = known->row->untied_with;
+  if (!unties.empty() && std::ranges::find(classes, unties) != classes.end()) return false;
+  const bool counted = known->row->tied_tokens == 0 || known->row->tied_tokens == tokens;
+  return counted && width <= known->row->tied_up_to;
+}
+
+GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
+  return std::ranges::any_of(architectures(), [&](const Architecture* architecture) {
+    return std::ranges::find(architecture->tied_bias, class_name) != architecture->tied_bias.end();
+  });
+}
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
@@ -168,6 +271,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text,
   model::GraphBuilder builder("config_json", file);
   const core::Result<const Architecture*> architecture = detail::choose(config, builder);
   if (!architecture) return core::Error(architecture.error()).in_file(file);
+  builder.architecture((*architecture)->name);
   Forward forward(builder, vocabulary);
   (*architecture)->write(config, detail::named_head(config).value_or((*architecture)->usual_head), forward);
   if (const core::Status read = config.status(); !read) return core::Error(read.error()).in_file(file);

@@ -13,8 +13,8 @@ namespace decoder_detail {
 GPUMEM_INLINE void causal_loss(Forward& forward, Tensor logits, Tensor hidden, bool upcasts) {
   const Tensor labels = forward.token_input("labels");
   const Tensor wide = upcasts ? forward.to(logits, "float32") : logits;
-  const Tensor shifted = forward.contiguous(forward.slice(wide, 1, 0, -1));
-  const Tensor truth = forward.contiguous(forward.slice(labels, 1, 1, Forward::kRest));
+  const Tensor shifted = forward.shift(wide, 0, -1);
+  const Tensor truth = forward.shift(labels, 1, Forward::kRest);
   const Tensor rows = forward.flatten(shifted, 0, 1);
   const Tensor loss = forward.call("cross_entropy", {rows, truth}, {{"keeps_type", true}});
   forward.leave_function(loss, {wide, shifted, hidden});

@@ -40,6 +40,89 @@ inline constexpr std::array<Activation, 16> kActivations = {{{"silu", "silu", "S
 
 }  // namespace forward_detail
 
+GPUMEM_INLINE Forward::Forward(model::GraphBuilder& builder, const model::Vocabulary& vocabulary,
+                               const ModuleTree& tree, std::string_view body)
+    : builder_(builder),
+      vocabulary_(vocabulary),
+      tree_(&tree),
+      body_(body),
+      called_(tree.graph().layers().size(), false) {}
+
+GPUMEM_INLINE void Forward::enter(std::string_view name, std::string_view class_name) {
+  if (tree_ != nullptr) modules_.emplace_back(name);
+  builder_.open_scope(name, class_name);
+}
+
+GPUMEM_INLINE void Forward::leave() {
+  if (tree_ != nullptr) modules_.pop_back();
+  builder_.close_scope();
+}
+
+GPUMEM_INLINE std::string Forward::path_of(std::string_view name) const {
+  std::string path;
+  for (std::size_t at = 0; at < modules_.size(); ++at) {
+    if (at == 0 && modules_[at] == body_) continue;
+    path += (path.empty() ? "" : ".") + modules_[at];
+  }
+  if (!name.empty()) path += (path.empty() ? "" : ".") + std::string(name);
+  return path;
+}
+
+GPUMEM_INLINE const model::Layer* Forward::printed(std::string_view name) {
+  if (tree_ == nullptr) return nullptr;
+  const auto at = tree_->layer(path_of(name));
+  return at ? &tree_->graph().layers()[*at] : nullptr;
+}
+
+/// A bare parameter is printed as a layer of its container, without a name; as the container, where that has nothing
+/// else; or as a table of its own ("position_embedding" of CLIP).
+GPUMEM_INLINE void Forward::call_parameter(std::string_view name) {
+  constexpr std::string_view kWeight = ".weight";
+  const std::string module = path_of({});
+  std::string table = path_of(name);
+  if (table.ends_with(kWeight)) table.resize(table.size() - kWeight.size());
+  for (const std::string& path : {module + ".", module, table}) {
+    if (const auto at = tree_->layer(path)) called_[*at] = true;
+  }
+}
+
+GPUMEM_INLINE void Forward::check_printed(const model::Layer* layer, std::string_view name, const model::OpTraits& op,
+                                          std::span<const model::Attribute> attributes) {
+  if (op.name == model::kParameterOp) return call_parameter(name);
+  const model::ModelGraph& graph = tree_->graph();
+  if (layer != nullptr) called_[static_cast<std::size_t>(layer - graph.layers().data())] = true;
+  if (op.parameters == nullptr) return;
+  const std::optional<core::Checked> held = op.parameters(model::Attributes(attributes));
+  const std::int64_t counted = held ? held->value().value_or(-1) : -1;
+  const std::string path = path_of(name);
+  if (layer == nullptr && counted != 0) {
+    builder_.fail({core::ErrorCode::missing_information,
+                   "has no module " + core::quoted(path) +
+                       ", which the code of its class calls; graph JSON says what " + "it computes",
+                   {graph.file(), 0, std::string(tree_->class_name())}});
+  }
+  // Norms do not print whether they have a bias, and a class without a rule is counted by its printed sizes.
+  const bool counts = op.norm == model::NormKind::none;
+  if (layer == nullptr || counted == layer->parameters || !counts || graph.op(*layer) == model::kOpaqueOp) return;
+  builder_.fail({core::ErrorCode::missing_information,
+                 "holds " + core::with_separators(layer->parameters) + " parameters where the code of its model's " +
+                     "class makes " + core::with_separators(counted) + "; graph JSON says what it computes",
+                 {graph.file(), layer->line, path}});
+}
+
+GPUMEM_INLINE void Forward::check_all_called() {
+  if (tree_ == nullptr) return;
+  for (const std::uint32_t index : tree_->layers()) {
+    const model::Layer& layer = tree_->graph().layers()[index];
+    if (called_[index] || layer.parameters == layer.tied_parameters) continue;
+    builder_.fail({core::ErrorCode::missing_information,
+                   "holds parameters, and the code of its model's class has no such module; graph JSON says what it "
+                   "reads",
+                   {tree_->graph().file(), layer.line, tree_->graph().path(layer)}});
+    return;
+  }
+}
+
 GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view class_name, std::string_view op,
                                         std::span<const Tensor> inputs, std::span<const model::Attribute> attributes,
                                         const Kind& kind) {
@@ -50,6 +133,8 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
     const std::optional<core::Checked> held = traits->parameters(model::Attributes(attributes));
     tied = held ? held->value().value_or(0) : 0;
   }
+  const model::Layer* shown = printed(name);
+  if (tree_ != nullptr && traits != nullptr) check_printed(shown, name, *traits, attributes);
   return builder_.add({.name = name,
                        .class_name = class_name,
                        .op = traits,
@@ -59,7 +144,8 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
                        .frozen = kind.frozen,
                        .returned = kind.returned,
                        .split = kind.split,
-                       .expert = expert_});
+                       .expert = expert_,
+                       .line = shown == nullptr ? 0 : shown->line});
 }
 
 GPUMEM_INLINE Tensor Forward::token_input(std::string_view name) {
@@ -131,6 +217,12 @@ GPUMEM_INLINE Tensor Forward::layer(std::string_view name, std::string_view clas
 }
 
 GPUMEM_INLINE Tensor Forward::activation(std::string_view name, Tensor input, std::string_view function) {
+  if (const model::Layer* shown = printed(name)) {
+    const model::OpTraits* op = tree_->graph().op_traits(*shown);
+    if (op != nullptr && op->parameters == nullptr) {
+      return add_layer(name, tree_->graph().class_name(*shown), op->name, {&input, 1}, {});
+    }
+  }
   for (const forward_detail::Activation& row : forward_detail::kActivations) {
     if (row.function == function) return add_layer(name, row.class_name, row.op, {&input, 1}, {});
   }
@@ -139,6 +231,7 @@ GPUMEM_INLINE Tensor Forward::activation(std::string_view name, Tensor input, st
 }
 
 GPUMEM_INLINE Tensor Forward::dropout(std::string_view name, Tensor input, double probability) {
+  if (tree_ != nullptr) probability = tree_->number(path_of(name), "p").value_or(probability);
   if (!(probability > 0.0)) return input;
   const std::array<model::Attribute, 1> attributes = {{{"p", probability}}};
   return add_layer(name, "Dropout", "dropout", {&input, 1}, attributes);
@@ -189,6 +282,13 @@ GPUMEM_INLINE Tensor Forward::slice(Tensor tensor, std::int64_t dim, std::int64_
   return call("slice", {tensor},
               {forward_detail::integer("dim", dim), forward_detail::integer("start", start),
                forward_detail::integer("length", length)});
+}
+
+GPUMEM_INLINE Tensor Forward::shift(Tensor tensor, std::int64_t start, std::int64_t length) {
+  std::vector<model::Attribute> part = {forward_detail::integer("dim", 1), forward_detail::integer("start", start)};
+  if (length != kRest) part.push_back(forward_detail::integer("length", length));
+  part.push_back({"shifts", true});
+  return call("contiguous", {add_layer("slice", {}, "slice", {&tensor, 1}, part)}, {{"shifts", true}});
 }
 
 GPUMEM_INLINE Tensor Forward::select(Tensor tensor, std::int64_t dim, std::int64_t index) {

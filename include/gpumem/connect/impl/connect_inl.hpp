@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "gpumem/architectures/architectures.hpp"
 #include "gpumem/connect/chain.hpp"
 #include "gpumem/connect/infer_shapes.hpp"
+#include "gpumem/connect/job_changes.hpp"
 #include "gpumem/core/bytes.hpp"
 
 namespace gpumem::connect {
@@ -41,15 +43,20 @@ struct Connected {
   Guesses guesses = {};
 };
 
+/// A model whose class is known, as its forward() calls it.
+GPUMEM_INLINE core::Result<Connected> of_architecture(const model::TrainingJob& job, const ops::Catalogue& ops,
+                                                      const architectures::KnownTree& known) {
+  core::Result<architectures::TreeModel> made =
+      architectures::read_tree(*job.graph, known, ops::vocabulary_of(ops), job.input_shape);
+  if (!made) return made.error();
+  std::string edges = "architecture: " + std::string(known.architecture->name);
+  for (const std::string& chosen : made->assumed) edges += ", " + chosen;
+  return Connected{std::make_shared<const model::ModelGraph>(std::move(made->graph)), std::move(edges)};
+}
+
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
   if (!job.graph->edges_inferred()) return Connected{job.graph, "given"};
-  for (const Family* family : families()) {
-    if (!family->recognises(*job.graph)) continue;
-    core::Result<model::ModelGraph> connected = family->connect(job, ops);
-    if (!connected) return connected.error();
-    return Connected{std::make_shared<const model::ModelGraph>(*std::move(connected)),
-                     "family: " + std::string(family->name)};
-  }
+  if (const auto known = architectures::known_tree(*job.graph)) return of_architecture(job, ops, *known);
   core::Result<Chained> chained = chain(job, ops);
   if (!chained) return chained.error();
   std::string edges = described(*chained);
@@ -80,7 +87,14 @@ GPUMEM_INLINE core::Result<WiredGraph> connect(const model::TrainingJob& job, co
   core::Result<LayerShapes> shapes = infer_shapes(job, *parts.graph, parts.ops);
   if (!shapes) return shapes.error();
   parts.shapes = *std::move(shapes);
-  return WiredGraph(std::move(parts));
+  WiredGraph wired(std::move(parts));
+  if (job.transformers == model::Transformers::v4_51) {
+    core::Result<WiredGraph> shifted = with_shifted_labels(wired, job, ops);
+    if (!shifted) return shifted.error();
+    wired = *std::move(shifted);
+  }
+  const bool masks = job.padding && job.attention != model::AttentionBackend::flash;
+  return masks ? with_padding(wired, ops) : wired;
 }
 
 }  // namespace gpumem::connect

@@ -15,6 +15,7 @@ GPUMEM_INLINE GraphCopy::GraphCopy(const WiredGraph& source, const ops::Catalogu
     : source_(source), ops_(ops), builder_(source.graph().format(), source.graph().file()) {
   const model::ModelGraph& graph = source.graph();
   builder_.reserve(graph.layers().size());
+  builder_.architecture(graph.architecture());
   for (const model::GraphInput& input : graph.graph_inputs()) builder_.add_input(input);
   if (const auto batch = graph.printed_batch_size()) builder_.printed_batch_size(*batch);
   if (graph.printed_input()) builder_.printed_input(*graph.printed_input());

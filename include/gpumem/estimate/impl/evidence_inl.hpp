@@ -31,11 +31,12 @@ GPUMEM_INLINE bool measured_on(const device::GpuProfile& gpu) {
 
 GPUMEM_INLINE bool measured_in(model::Precision precision) { return precision == model::Precision::fp32; }
 
-/// Whether others published runs like it: language models on one GPU.
-GPUMEM_INLINE bool published(const model::TrainingJob& job) {
+/// Whether others published runs like it: language models of known architectures, on one GPU.
+GPUMEM_INLINE bool published(const model::TrainingJob& job, const analysis::PlanSource& source) {
   constexpr std::array kPrecisions = {model::Precision::bf16, model::Precision::amp_bf16, model::Precision::amp_fp16};
   const bool half = std::find(kPrecisions.begin(), kPrecisions.end(), job.precision) != kPrecisions.end();
-  return half && job.graph->reads_tokens() && job.graph->format() == "config_json" && parallel::on_one_gpu(job.layout);
+  const bool known = source.graph->reads_tokens() && !source.graph->architecture().empty();
+  return half && known && parallel::on_one_gpu(job.layout);
 }
 
 /// How much wider, as a share of the replay's figure, where nothing was measured.
@@ -143,6 +144,13 @@ GPUMEM_INLINE std::optional<Assumption> of_context(const device::GpuProfile& gpu
   return std::nullopt;
 }
 
+/// Where a model reads tokens, whether its batches hold padding.
+GPUMEM_INLINE std::string padding_text(const model::TrainingJob& job) {
+  if (!job.padding) return "batches hold no padding, so attention has no mask";
+  if (job.attention == model::AttentionBackend::flash) return "batches hold padding, which flash attention leaves out";
+  return "batches hold padding, so attention has a mask";
+}
+
 /// What is taken as given of adapters and quantised weights.
 GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis::PlanSource& source,
                                   std::vector<Assumption>& assumed) {
@@ -153,7 +161,7 @@ GPUMEM_INLINE void add_adaptation(const model::TrainingJob& job, const analysis:
     return;
   }
   if (adapt::adapts(job)) {
-    assumed.push_back({"adaptation", published(job)
+    assumed.push_back({"adaptation", published(job, source)
                                          ? "the range comes from published runs of eight language models"
                                          : "the range does not come from runs with frozen layers, adapters or "
                                            "quantised weights"});
@@ -210,7 +218,7 @@ GPUMEM_INLINE Margin margin_of(const model::TrainingJob& job, const analysis::Pl
   if (!detail::measured_on(gpu)) {
     detail::widen(margin, source.convolves ? detail::kOtherGpuWithConvolutions : detail::kOtherGpu);
   }
-  const bool published = detail::published(job);
+  const bool published = detail::published(job, source);
   if (!detail::measured_in(job.precision)) {
     detail::widen(margin, published ? detail::kPublishedPrecision : detail::kOtherPrecision);
   }
@@ -255,9 +263,12 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
   if (source.guesses.edges > 0 || source.guesses.bounded > 0) detail::add_guesses(source, assumed);
   if (!detail::measured_in(job.precision)) {
     const std::string name(model::name_of(model::kPrecisions, job.precision));
-    assumed.push_back({"precision", detail::published(job)
+    assumed.push_back({"precision", detail::published(job, source)
                                         ? "the range for " + name + " comes from runs that others published"
                                         : "no run in " + name + " was measured"});
+  }
+  if (source.graph->reads_tokens() && !source.graph->architecture().empty()) {
+    assumed.push_back({"padding", detail::padding_text(job)});
   }
   detail::add_adaptation(job, source, assumed);
   detail::add_layout(job, source, assumed);

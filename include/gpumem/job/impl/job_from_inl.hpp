@@ -53,6 +53,7 @@ GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& reques
   training.graph = std::move(graph);
   const bool own_place = training.loop == model::Loop::script || is_given(*find_option("zero_grad"), request);
   if (!own_place) training.zero_grad = model::row_of(training.loop).zero_grad;
+  if (!is_given(*find_option("padding"), request)) training.padding = model::row_of(training.loop).pads;
   if (training.graph != nullptr && training.graph->recording() != nullptr) {
     if (const core::Status taken = job_from_detail::take_recorded(request, training); !taken) return taken.error();
   }

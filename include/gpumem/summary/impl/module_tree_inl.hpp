@@ -6,6 +6,7 @@
 #include <array>
 #include <set>
 
+#include "gpumem/architectures/architectures.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/summary/module_repr.hpp"
 #include "gpumem/summary/table_reader.hpp"
@@ -13,39 +14,6 @@
 namespace gpumem::summary {
 
 namespace module_tree_detail {
-
-/// Models whose transformers configuration ties the output layer to the input embedding by default. The tree
-/// shows both and does not tell. Source: transformers 4.x, tie_word_embeddings of each model's configuration.
-inline constexpr std::array<std::string_view, 19> kTiedModels = {"AlbertForMaskedLM",    "BartForConditionalGeneration",
-                                                                 "BertForMaskedLM",      "BertForPreTraining",
-                                                                 "BertLMHeadModel",      "BloomForCausalLM",
-                                                                 "DebertaV2ForMaskedLM", "DistilBertForMaskedLM",
-                                                                 "ElectraForMaskedLM",   "GPT2LMHeadModel",
-                                                                 "GPTNeoForCausalLM",    "GemmaForCausalLM",
-                                                                 "Gemma2ForCausalLM",    "MarianMTModel",
-                                                                 "OPTForCausalLM",       "RobertaForCausalLM",
-                                                                 "RobertaForMaskedLM",   "T5ForConditionalGeneration",
-                                                                 "XLNetLMHeadModel"};
-
-/// Families whose smaller published models are tied and whose larger ones are not. Source: tie_word_embeddings in
-/// the models' config.json: LLaMA 3.2 (1B, 3B), Qwen2 and Qwen2.5 (to 3B), Qwen3 (to 4B).
-struct SizedTie {
-  std::string_view model;
-  std::int64_t widest = 0;  ///< embedding_dim of the widest tied one
-  std::int64_t tokens = 0;  ///< num_embeddings that it must have; 0: any
-};
-inline constexpr std::array<SizedTie, 3> kTiedBySize = {
-    {{"LlamaForCausalLM", 3072, 128256}, {"Qwen2ForCausalLM", 2048}, {"Qwen3ForCausalLM", 2560}}};
-
-/// Heads whose own bias is their decoder's bias, printed twice.
-inline constexpr std::array<std::string_view, 5> kTiedBiasHeads = {"BertLMPredictionHead", "RobertaLMHead",
-                                                                   "AlbertMLMHead", "ElectraGeneratorPredictions",
-                                                                   "LegacyDebertaV2LMPredictionHead"};
-
-template <std::size_t Count>
-bool holds(const std::array<std::string_view, Count>& list, std::string_view name) {
-  return std::find(list.begin(), list.end(), name) != list.end();
-}
 
 /// A container that is open.
 struct Frame {
@@ -151,10 +119,7 @@ class Reader {
                 .tensors = 0,
                 .arguments = {}};
     // Not only the root: DataParallel, torch.compile and adapters wrap the model.
-    if (holds(kTiedModels, line.class_name)) tied_model_ = line.class_name;
-    for (const SizedTie& tie : kTiedBySize) {
-      if (tie.model == line.class_name) tied_by_size_ = &tie;
-    }
+    if (model_class_.empty() && architectures::ties_heads(line.class_name)) model_class_ = line.class_name;
     frames_.push_back(frame);
     builder_.open_scope(line.name, line.class_name);
   }
@@ -248,9 +213,7 @@ class Reader {
     const bool matches = in && out && embeddings_.contains({*out, *in});
     if (!matches) return;
     heads_.push_back({index, core::Checked(*in) * core::Checked(*out), lines_.number()});
-    const bool tied = tied_by_size_ != nullptr && *in <= tied_by_size_->widest &&
-                      (tied_by_size_->tokens == 0 || *out == tied_by_size_->tokens);
-    if (tied) tied_model_ = tied_by_size_->model;
+    if (architectures::ties_head(model_class_, *in, *out, builder_.graph().class_names())) tied_model_ = model_class_;
   }
 
   /// Encoder-decoder models of HuggingFace print one embedding three times: "shared", and in the encoder and the
@@ -377,7 +340,7 @@ class Reader {
                                                   .parameters = own,
                                                   .line = frame.line});
     if (builder_.failed()) return;
-    if (holds(kTiedBiasHeads, frame.class_name)) {
+    if (architectures::ties_bias(frame.class_name)) {
       builder_.tie(index, own);
       return;
     }
@@ -451,8 +414,8 @@ class Reader {
   std::set<std::pair<std::int64_t, std::int64_t>> embeddings_;  ///< rows and width
   std::vector<Head> heads_;
   std::optional<std::pair<std::int64_t, std::int64_t>> shared_;  ///< rows and width of the embedding named so
-  std::string_view tied_model_;                                  ///< the class among kTiedModels that was met
-  const SizedTie* tied_by_size_ = nullptr;                       ///< the row of its class, if it was met
+  std::string_view model_class_;  ///< a class that ties its output layer in some sizes, if one was met
+  std::string_view tied_model_;   ///< the same, if it does in the sizes that were met
   bool counts_missing_ = false;
   std::size_t repeated_bytes_ = 0;
 };

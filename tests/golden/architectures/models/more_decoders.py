@@ -27,14 +27,15 @@ class OPTAttention(nn.Module):
     def forward(self, hidden_states: Tensor, cache: Optional[Cache]) -> Tensor:
         batch, tokens, _ = hidden_states.size()
         query_states = self.q_proj(hidden_states) * 0.125
-        query_states = split_heads(query_states, self.heads)
-        key_states = self.k_proj(hidden_states)
-        value_states = self.v_proj(hidden_states)
-        key_states = split_heads(key_states, self.heads)
-        value_states = split_heads(value_states, self.heads)
+        # OPTSdpaAttention of transformers 4.48: _shape() copies, and the kernel reads what it made.
+        query_states = split_heads(query_states, self.heads).contiguous()
+        key_states = split_heads(self.k_proj(hidden_states), self.heads).contiguous()
+        value_states = split_heads(self.v_proj(hidden_states), self.heads).contiguous()
         if cache is not None:
             cache.append((key_states, value_states))
-        attn_output = sdpa_attention(query_states, key_states, value_states, 1, self.dropout)
+        attn_output = torch.nn.functional.scaled_dot_product_attention(
+            query_states, key_states, value_states, dropout_p=self.dropout, is_causal=True
+        ).transpose(1, 2)
         attn_output = attn_output.reshape(batch, tokens, -1).contiguous()
         return self.out_proj(attn_output)
 
