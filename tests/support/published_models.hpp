@@ -102,6 +102,8 @@ inline constexpr Published kPublished[] =
          R"({"model_type": "olmo", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 16, "num_key_value_heads": 16, "intermediate_size": 8192, "vocab_size": 50304, "tie_word_embeddings": true})"},
         {"olmo-7b", 6'888'095'744,
          R"({"model_type": "olmo", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 11008, "vocab_size": 50304})"},
+        {"smollm3-3b", 3'075'098'624,
+         R"({"model_type": "smollm3", "hidden_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 16, "num_key_value_heads": 4, "intermediate_size": 11008, "vocab_size": 128256, "no_rope_layer_interval": 4, "tie_word_embeddings": true})"},
         {"olmo-2-7b", 7'298'617'344,
          R"({"model_type": "olmo2", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 11008, "vocab_size": 100352})"},
         {"bert-base", 109'482'240,

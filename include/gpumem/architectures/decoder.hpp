@@ -95,6 +95,7 @@ struct RotaryAttention {
   bool input_bias = false;  ///< of queries, keys and values
   bool output_bias = false;
   std::string_view head_norm = {};  ///< class of the RMS norms of queries and keys; empty: there are none
+  bool turns = true;                ///< by rotary positions
 };
 Tensor rotary_attention(Forward& forward, const DecoderSizes& sizes, Tensor input, const Rotary& rotary,
                         const RotaryAttention& options);

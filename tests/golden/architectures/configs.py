@@ -76,6 +76,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
     "mistral": {"model_type": "mistral", **GATED, "num_key_value_heads": 8, "head_dim": 64},
     "qwen2": {"model_type": "qwen2", **GATED, "num_key_value_heads": 4, "tie_word_embeddings": True},
     "qwen3": {"model_type": "qwen3", **GATED, "num_key_value_heads": 4, "head_dim": 64},
+    "smollm3": {"model_type": "smollm3", **GATED, "num_key_value_heads": 2, "tie_word_embeddings": True},
     "granite": {
         "model_type": "granite",
         **GATED,

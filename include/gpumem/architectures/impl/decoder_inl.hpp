@@ -144,7 +144,9 @@ GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& size
   const Tensor query = heads("q_proj", sizes.heads, "q_norm");
   const Tensor key = heads("k_proj", sizes.kv_heads, "k_norm");
   const Tensor value = heads("v_proj", sizes.kv_heads, "");
-  const Heads turned = {rotate(forward, query, rotary, each), rotate(forward, key, rotary, each), value};
+  const Heads turned = options.turns
+                           ? Heads{rotate(forward, query, rotary, each), rotate(forward, key, rotary, each), value}
+                           : Heads{query, key, value};
   forward.cache(turned.key);
   forward.cache(turned.value);
   const Tensor attended =

@@ -1,4 +1,4 @@
-"""Llama, and Mistral, Qwen2, Qwen3 and Granite, which change little in it."""
+"""Llama, and Mistral, Qwen2, Qwen3, Granite and SmolLM3, which change little in it."""
 
 from __future__ import annotations
 
@@ -21,8 +21,10 @@ from .layers import (
 
 
 class Attention(nn.Module):
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, index: int = 0) -> None:
         super().__init__()
+        # SmolLM3: every fourth layer has no positions.
+        self.turns = config["model_type"] != "smollm3" or (index + 1) % 4 != 0
         width, heads = config["hidden_size"], config["num_attention_heads"]
         kv_heads = config.get("num_key_value_heads", heads)
         self.head_dim = config.get("head_dim", width // heads)
@@ -42,7 +44,8 @@ class Attention(nn.Module):
         query_states = self.q_norm(self.q_proj(hidden_states).view(hidden_shape)).transpose(1, 2)
         key_states = self.k_norm(self.k_proj(hidden_states).view(hidden_shape)).transpose(1, 2)
         value_states = self.v_proj(hidden_states).view(hidden_shape).transpose(1, 2)
-        query_states, key_states = apply_rotary(query_states, key_states, cos, sin)
+        if self.turns:
+            query_states, key_states = apply_rotary(query_states, key_states, cos, sin)
         if cache is not None:
             cache.append((key_states, value_states))
         attn_output = sdpa_attention(query_states, key_states, value_states, self.groups, 0.0)
@@ -52,9 +55,9 @@ class Attention(nn.Module):
 
 
 class Block(nn.Module):
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, index: int) -> None:
         super().__init__()
-        self.self_attn = Attention(config)
+        self.self_attn = Attention(config, index)
         self.mlp = GatedMLP(config, config.get("mlp_bias", False))
         self.input_layernorm = RMSNorm(config["hidden_size"])
         self.post_attention_layernorm = RMSNorm(config["hidden_size"])
@@ -80,7 +83,7 @@ class LlamaModel(Body):
         super().__init__()
         width, heads = config["hidden_size"], config["num_attention_heads"]
         self.embed_tokens = nn.Embedding(config["vocab_size"], width)
-        self.layers = nn.ModuleList(Block(config) for _ in range(config["num_hidden_layers"]))
+        self.layers = nn.ModuleList(Block(config, index) for index in range(config["num_hidden_layers"]))
         self.norm = RMSNorm(width)
         self.rotary_emb = RotaryEmbedding(config.get("head_dim", width // heads))
         self.multiplier = config.get("embedding_multiplier")
@@ -108,4 +111,4 @@ class LlamaForCausalLM(CausalLM):
         return logits / self.config["logits_scaling"] if "logits_scaling" in self.config else logits
 
 
-BUILDERS = {name: LlamaForCausalLM for name in ("llama", "mistral", "qwen2", "qwen3", "granite")}
+BUILDERS = {name: LlamaForCausalLM for name in ("llama", "mistral", "qwen2", "qwen3", "granite", "smollm3")}
