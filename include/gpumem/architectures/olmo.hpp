@@ -1,5 +1,5 @@
-// OLMo 1 and 2: Llama's block with layer norms that hold no parameters (1), or with norms after attention and
-// feed-forward layer and over all queries and keys (2). Source: transformers 4.48, models/olmo/modeling_olmo.py, olmo2.
+// OLMo 1 to 3: Llama's block with layer norms that hold no parameters (1), or with norms after attention and feed-forward
+// layer and over all queries and keys (2 and 3). Source: transformers 4.48, models/olmo/modeling_olmo.py, olmo2; 4.57, olmo3.
 #pragma once
 
 #include <array>
@@ -11,18 +11,23 @@ namespace gpumem::architectures {
 
 namespace olmo_detail {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"olmo", "olmo2"};
+inline constexpr std::array<std::string_view, 3> kModelTypes = {"olmo", "olmo2", "olmo3"};
 
 struct Model {
   DecoderSizes sizes;
-  bool second = false;
+  std::string_view prefix = "Olmo";
+  bool second = false;  ///< OLMo 2, and 3, whose layers are the same
   bool bias = false;
   bool clips = false;
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
 };
 
 inline Model read(ConfigFields& config) {
   Model model;
-  model.second = config.text({"model_type"}, "olmo") == "olmo2";
+  const std::string_view type = config.text({"model_type"}, "olmo");
+  model.second = type != "olmo";
+  model.prefix = type == "olmo3" ? "Olmo3" : model.second ? "Olmo2" : "Olmo";
   model.sizes = decoder_sizes(config);
   model.bias = config.flag("attention_bias", false);
   model.clips = config.find("clip_qkv") != nullptr;
@@ -31,14 +36,14 @@ inline Model read(ConfigFields& config) {
 
 /// layer_norm without weights, of float32; OLMo 2 has RMS norms.
 inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor input, std::int64_t width) {
-  if (model.second) return f.rms_norm(name, input, width, "Olmo2RMSNorm");
+  if (model.second) return f.rms_norm(name, input, width, model.named("RMSNorm"));
   const Tensor normed = f.layer(name, "OlmoLayerNorm", "layer_norm", {f.to(input, "float32")},
                                 {{"normalized_shape", width}, {"elementwise_affine", false}});
   return f.as_type_of(normed, input);
 }
 
 inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
-  const InModule inside(f, "self_attn", model.second ? "Olmo2Attention" : "OlmoAttention");
+  const InModule inside(f, "self_attn", model.named("Attention"));
   const DecoderSizes& s = model.sizes;
   const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm_name) {
     Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias});
@@ -58,7 +63,7 @@ inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rota
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
   const std::int64_t width = model.sizes.width;
-  const std::string_view feed_forward_class = model.second ? "Olmo2MLP" : "OlmoMLP";
+  const std::string feed_forward_class = model.named("MLP");
   if (!model.second) {
     const Tensor attended = f.add(input, attention(f, model, norm(f, model, "input_layernorm", input, width), rotary));
     const Tensor again = norm(f, model, "post_attention_layernorm", attended, width);
@@ -76,19 +81,19 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   const DecoderSizes& s = model.sizes;
   Tensor hidden = 0;
   {
-    const InModule inside(f, "model", model.second ? "Olmo2Model" : "OlmoModel");
+    const InModule inside(f, "model", model.named("Model"));
     const Tensor ids = token_ids(f);
     hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    hidden = stack(f, "layers", model.second ? "Olmo2DecoderLayer" : "OlmoDecoderLayer", s.layers, hidden,
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
     hidden = norm(f, model, "norm", hidden, s.width);
   }
   decoder_head(f, config, s, head, hidden);
 }
 
-inline constexpr auto kClasses =
-    std::to_array<ModelClass>({{"Olmo", "olmo", "model", 2048}, {"Olmo2", "olmo2", "model"}});
+inline constexpr auto kClasses = std::to_array<ModelClass>(
+    {{"Olmo", "olmo", "model", 2048}, {"Olmo2", "olmo2", "model"}, {"Olmo3", "olmo3", "model"}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 16}, {4096, 32}, {5120, 40}});
 

@@ -134,6 +134,7 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "embedding_dropout": 0.1,
     },
     "olmo": {"model_type": "olmo", **GATED},
+    "olmo3": {"model_type": "olmo3", **GATED, "num_key_value_heads": 2, "sliding_window": 4096},
     "olmo2": {"model_type": "olmo2", **GATED, "num_key_value_heads": 4},
     "gpt2": {
         "model_type": "gpt2",

@@ -57,7 +57,7 @@ class SplitAttention(nn.Module):
         self.v_proj = nn.Linear(width, kv_heads * self.head_dim, bias=bias)
         self.o_proj = nn.Linear(width, width, bias=output_bias)
         self.q_norm: Optional[nn.Module] = None
-        if config["model_type"] == "olmo2":
+        if config["model_type"] in ("olmo2", "olmo3"):
             self.q_norm, self.k_norm = RMSNorm(width), RMSNorm(kv_heads * self.head_dim)
         self.dropout = config.get("residual_dropout", 0.0)
 
@@ -281,7 +281,7 @@ def block_of(config: Config) -> nn.Module:
     if kind == "olmo":
         attention = SplitAttention(config, False, False)
         return SequentialBlock(attention, GatedMLP(config), OlmoLayerNorm(width), OlmoLayerNorm(width))
-    if kind == "olmo2":
+    if kind in ("olmo2", "olmo3"):
         attention = SplitAttention(config, False, False)
         return NormsBehindBlock(attention, GatedMLP(config), RMSNorm(width), RMSNorm(width))
     if kind == "gpt_neox":
@@ -297,7 +297,7 @@ class DecoderModel(Body):
         share = config.get("partial_rotary_factor", config.get("rotary_pct", 1.0))
         self.embed_tokens = nn.Embedding(config["vocab_size"], width)
         self.layers = nn.ModuleList(block_of(config) for _ in range(config["num_hidden_layers"]))
-        norms = {"phi3": RMSNorm, "olmo": OlmoLayerNorm, "olmo2": RMSNorm}
+        norms = {"phi3": RMSNorm, "olmo": OlmoLayerNorm, "olmo2": RMSNorm, "olmo3": RMSNorm}
         self.norm = norms.get(kind, nn.LayerNorm)(width)
         self.dropout = config.get("embd_pdrop", config.get("embedding_dropout", 0.0)) if kind != "phi3" else 0.0
         self.wpe = nn.Embedding(config["n_positions"], width) if kind == "gpt2" else None
@@ -341,5 +341,5 @@ class DecoderForCausalLM(CausalLM):
 
 BUILDERS = {
     name: DecoderForCausalLM
-    for name in ("phi", "phi3", "stablelm", "starcoder2", "olmo", "olmo2", "gpt2", "gpt_neox")
+    for name in ("phi", "phi3", "stablelm", "starcoder2", "olmo", "olmo2", "olmo3", "gpt2", "gpt_neox")
 }
