@@ -44,7 +44,8 @@ build_and_test() {  # PRESET [ARGUMENT OF CTEST...]
   ctest --preset "$1" --parallel "$jobs" "${@:2}"
 }
 
-install_missing "${core_packages[@]}" libgtest-dev pkg-config
+# The tests of the pages and of the scripts are in Python, those of the shell in bash.
+install_missing "${core_packages[@]}" libgtest-dev pkg-config python3
 
 if [ "$all" = yes ]; then
   install_missing clang clang-format clang-tidy libclang-rt-14-dev libbenchmark-dev libtorch-dev python3-torch \
@@ -119,6 +120,10 @@ if [ "$all" = yes ]; then
   say "The tables of docs/accuracy.md are what the models and the runs at hand say"
   PROGRAM=build/all/bench/accuracy/gpumem_accuracy ./bench/accuracy/run.sh --readme docs/accuracy.md --check
   build_and_test all
+  if [ "$packages" = ON ]; then
+    say "README's test command in a bare system, where nothing is installed that it does not install"
+    ./tests/packages/newcomer.sh
+  fi
 else
   # Those that take minutes, of parts whose packages may happen to be installed, are for --all.
   build_and_test tests --label-exclude 'slurm|trainer|web'
