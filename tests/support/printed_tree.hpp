@@ -9,7 +9,7 @@
 #include <variant>
 #include <vector>
 
-#include "gpumem/gpumem.hpp"
+#include "gpumem/all.hpp"
 
 namespace gpumem::testing {
 

@@ -47,9 +47,10 @@ const std::vector<Change> kChanges = {
       job.activation_checkpointing = true;
       job.checkpoints = {model::Checkpoints::every, 2};
     }},
-    {[](TrainingJob& job) { job.attention = model::AttentionBackend::eager; }, true, false},
+    {[](TrainingJob& job) { job.attention = model::AttentionBackend::eager; }, false, false},
     {[](TrainingJob& job) { job.offload = model::Offload::activations; }},
-    {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }, true, false},
+    {[](TrainingJob& job) { job.transformers = model::Transformers::v4_45; }, false, false},
+    {[](TrainingJob& job) { job.padding = true; }, false, false},
     {[](TrainingJob& job) { job.batch_lengths = model::BatchLengths::longest_first; }},
     {[](TrainingJob& job) { job.optimizer = Optimizer::sgd; }},
     {[](TrainingJob& job) { job.foreach = false; }},
