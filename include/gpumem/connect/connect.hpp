@@ -5,6 +5,8 @@
 #pragma once
 
 #include "gpumem/connect/wired_graph.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::connect {
 
