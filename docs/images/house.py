@@ -42,7 +42,7 @@ FRONT = ("use", "session", ["the front door: answers every question about a job;
                             "and analyses once"], 0, 8, 18, 46)
 BELOW_FRONT = 48
 BOXES = [
-    ("help", "architectures", ["forward() of each model", "in a config.json"], 1, 1, 34, 62),
+    ("help", "architectures", ["each forward(), once:", "of a config or a tree"], 1, 1, 34, 62),
     ("help", "ops", ["every kind of layer: its names, its shapes, what autograd keeps and allocates"], 2, 4, 34, 62),
     ("help", "device", ["GPU profiles, PyTorch's", "allocator, workspaces"], 6, 1, 34, 62),
     ("help", "ml", ["features and trained", "networks"], 7, 1, 34, 62),
