@@ -24,7 +24,7 @@ datasets::Figure asked_for(const MeasuredRun& run) {
 
 Result<std::shared_ptr<const GpuProfile>> gpu_of(const MeasuredRun& run, const Data& data) {
   const auto gpu = data.gpus.find(run.gpu);
-  if (gpu != data.gpus.end()) return &gpu->second;
+  if (gpu != data.gpus.end()) return std::make_shared<const GpuProfile>(gpu->second);
   return Error{ErrorCode::missing_information, "the run names no GPU", {}};
 }
 
