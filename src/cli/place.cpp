@@ -153,7 +153,7 @@ std::string need_line(const Placing& placing) {
   if (!answer.estimate->leaves_out.empty()) text += "a lower bound: without " + answer.estimate->leaves_out + "\n";
   if (!answer.estimate->out_of_domain.empty())
     text += "do not trust this: the job is unlike the jobs that the model was trained on\n";
-  return text + assumed_text(*answer.estimate);
+  return text + why_tight(*answer.estimate, *need.estimated_job.gpu, {}) + assumed_text(*answer.estimate);
 }
 
 std::string policy_line(const Placing& placing) {

@@ -88,21 +88,6 @@ std::string peak_line(const MemoryEstimate& estimate) {
   return text + "\n";
 }
 
-/// Why a job is tight: a line each; of any other nothing.
-std::string why_tight(const MemoryEstimate& estimate, const GpuProfile& gpu, const std::string& indent) {
-  if (estimate.verdict != estimate::Verdict::tight) return {};
-  std::string text;
-  if (estimate.retries > 0) {
-    text += indent + "it fits because the allocator gives back its cache " + times(estimate.retries) +
-            ", which slows the job down\n";
-  }
-  if (estimate.most_needed > gpu.capacity()) {
-    text += indent + "it is tight: the job may need up to " + core::to_string(estimate.most_needed) +
-            " without anything cached\n";
-  }
-  return text;
-}
-
 /// A column that shows estimates against the capacity of the GPU.
 Column of_gpu(const GpuProfile& gpu) {
   return {.title = "of " + core::to_string(gpu.capacity()), .gauge = true, .below = true};
@@ -399,6 +384,20 @@ Gauge gauge_of(const MemoryEstimate& estimate, const GpuProfile& gpu) {
   const Tone tone = tone_of(estimate.verdict);
   if (!estimate.ranged) return {expected, expected, expected, tone};
   return {share(estimate.lower), expected, share(estimate.upper), tone};
+}
+
+std::string why_tight(const MemoryEstimate& estimate, const GpuProfile& gpu, const std::string& before) {
+  if (estimate.verdict != estimate::Verdict::tight) return {};
+  std::string text;
+  if (estimate.retries > 0) {
+    text += before + "it fits because the allocator gives back its cache " + times(estimate.retries) +
+            ", which slows the job down\n";
+  }
+  if (estimate.most_needed > gpu.capacity()) {
+    text += before + "it is tight: the job may need up to " + core::to_string(estimate.most_needed) +
+            " without anything cached\n";
+  }
+  return text;
 }
 
 Cell fits_cell(estimate::Verdict verdict) {

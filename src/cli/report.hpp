@@ -61,6 +61,8 @@ void print_warnings(const EstimatedJob& estimated_job);
 /// The same as a line of its own, in a terminal; else nothing.
 [[nodiscard]] std::string drawn_estimate(const MemoryEstimate& estimate, const GpuProfile& gpu,
                                          const Terminal& terminal);
+/// Why a job is tight, a line each behind `before`; of any other nothing.
+[[nodiscard]] std::string why_tight(const MemoryEstimate& estimate, const GpuProfile& gpu, const std::string& before);
 /// "yes", "tight", "no" or "unknown".
 [[nodiscard]] Cell fits_cell(estimate::Verdict verdict);
 

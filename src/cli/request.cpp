@@ -22,6 +22,7 @@ Json to_json(const EstimatedJob& estimated_job, const GpuRequest& asked, const s
   json["estimator"] = estimated_job.answers.front().estimator;
   json["expected_bytes"] = estimate.expected.count();
   json["upper_bytes"] = estimate.upper.count();
+  json["verdict"] = model::name_of(estimate::kVerdicts, estimate.verdict);
   json["assumed"] = cli::to_json(estimate.assumed);
   json["margin"] = margin;
   json["request"] = {{"for", asked.target},
@@ -53,6 +54,7 @@ void print_headline(const EstimatedJob& estimated_job, const GpuRequest& asked) 
                core::with_separators(estimated_job.job.batch_size).c_str(), core::to_string(estimate.expected).c_str(),
                estimated_job.gpu->name.c_str(), core::with_separators(request::mebibytes(asked.memory)).c_str(),
                gpus_text(asked).c_str());
+  std::fputs(why_tight(estimate, *estimated_job.gpu, "gpumem: ").c_str(), stderr);
   for (const estimate::Assumption& assumption : estimate.assumed) {
     std::fprintf(stderr, "gpumem: assumed: %s\n", assumption.text.c_str());
   }
