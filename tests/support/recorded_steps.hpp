@@ -18,6 +18,8 @@ namespace gpumem::testing {
 inline TrainingJob recorded_job(const std::shared_ptr<const ModelGraph>& graph, const nlohmann::json& options) {
   job::JobRequest request;
   request.training.optimizer = Optimizer::adamw;
+  // The recorded batches are full, whatever a loop's collator does.
+  EXPECT_TRUE(succeeds(job::set_option(*job::find_option("padding"), request, false)));
   for (const auto& [name, value] : options.items()) {
     const job::JobOption* option = job::find_option(name);
     EXPECT_NE(option, nullptr) << name;

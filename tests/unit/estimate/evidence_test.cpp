@@ -64,7 +64,7 @@ TEST(Evidence, RunsThatOthersPublishedOfLanguageModelsNarrowTheirRange) {
     return static_cast<double>(of.upper.count()) / static_cast<double>(of.expected.count());
   };
   const MemoryEstimate published = estimated(job, "a100-80gb");
-  EXPECT_EQ(subjects(published), "context precision ");
+  EXPECT_EQ(subjects(published), "context precision padding ");
   EXPECT_FALSE(published.upper_coverage.has_value()) << "they are not our own";
   job.precision = Precision::fp16_mixed;
   EXPECT_LT(above(published), above(estimated(job, "a100-80gb"))) << "nobody published runs of that";

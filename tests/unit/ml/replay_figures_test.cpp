@@ -111,7 +111,7 @@ TEST(ReplayFigures, ATreeGetsItsEdgesFirst) {
   analysis::Analysis analysis(job);
   const auto facts = facts_of(analysis);
   ASSERT_TRUE(testing::succeeds(facts));
-  EXPECT_EQ((*analysis.wired())->edges(), "architecture: bert, 2 heads, as published models of this width have");
+  EXPECT_EQ((*analysis.wired())->edges(), "architecture: bert, 12 heads, as published models of this width have");
   EXPECT_EQ(facts->kind, NetKind::transformer);
 }
 
