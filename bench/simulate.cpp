@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "gpumem/place/policies.hpp"
-#include "gpumem/place/simulator.hpp"
+#include "gpumem_datasets/simulator.hpp"
 
 namespace {
 
 using gpumem::core::Bytes;
+using namespace gpumem::datasets;
 using namespace gpumem::place;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;

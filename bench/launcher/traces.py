@@ -7,7 +7,7 @@
 Each job is handed to `gpumem run` at its arrival, takes its measured memory of the GPUs that it gets, and sleeps for its
 duration; all times are divided by --scale. The simulation gets the same policy, conditions and margin, no window between
 placements (without estimates 30 s, in which `gpumem run` closes the GPUs of a job that has just come), no slowdown (an SM
-activity of 0: a job that sleeps slows nobody down), and jobs that grow to what they need at once. Durations that nobody measured are the median, in both. Traces are read as gpumem/place/trace.hpp says.
+activity of 0: a job that sleeps slows nobody down), and jobs that grow to what they need at once. Durations that nobody measured are the median, in both. Traces are read as gpumem_datasets/trace.hpp says.
 """
 import argparse
 import csv

@@ -268,7 +268,7 @@ class Accelerate(ModelStates):
         return 4 * sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-# What GPUMemNet's networks read (include/gpumem/ml/gpumemnet_checkpoint.hpp).
+# What GPUMemNet's networks read (include/gpumem_datasets/gpumemnet_checkpoint.hpp).
 
 FUNCTIONS = "ELU GELU Identity LeakyReLU Mish PReLU ReLU SELU SiLU Softplus Tanh".split()
 LISTED = "Conv BatchNorm LayerNorm Linear Pool Dropout Embedding".split()

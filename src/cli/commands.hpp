@@ -176,7 +176,7 @@ struct ReplayTraceOptions {
 int run_replay_trace(const ReplayTraceOptions& options);
 
 struct SimulateOptions {
-  std::string trace;                        ///< a CSV file (place/trace.hpp)
+  std::string trace;                        ///< a CSV file (gpumem_datasets/trace.hpp)
   std::string gpus = "4xa100-40gb";         ///< "4xa100-40gb,2xh200"
   std::string policy = "magm";              ///< one of place::policies()
   std::string estimator = "none";           ///< none, true, a column of the trace, or an estimator of ours

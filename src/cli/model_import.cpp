@@ -3,16 +3,16 @@
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/ml/gpumemnet_checkpoint.hpp"
 #include "gpumem/ml/model_config_writer.hpp"
 #include "gpumem/ml/trained_model.hpp"
+#include "gpumem_datasets/gpumemnet_checkpoint.hpp"
 
 namespace gpumem::cli {
 
 namespace {
 
 namespace fs = std::filesystem;
-using ml::ImportedModel;
+using datasets::ImportedModel;
 
 /// What is in the place of the new model.
 enum class TargetFolder : std::uint8_t { free, same, taken };
@@ -29,7 +29,7 @@ TargetFolder target_of(const fs::path& folder, const std::string& config, const 
 Result<ImportedModel> import(const ModelImportOptions& options) {
   const auto bytes = core::read_file(options.checkpoint);
   if (!bytes) return bytes.error();
-  auto model = ml::import_gpumemnet(*bytes, options.checkpoint);
+  auto model = datasets::import_gpumemnet(*bytes, options.checkpoint);
   if (!model) return model.error();
   const std::string config = ml::write_model_config(model->config);
   const std::string weights = ml::write_safetensors(model->weights);

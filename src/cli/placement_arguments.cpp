@@ -123,7 +123,8 @@ void add_simulate(CLI::App& command, SimulateOptions& options) {
   command.add_flag("--json", options.json, "print one JSON object");
   command.add_option("-o,--out", options.out, "write a picture (SVG)");
   command.footer(
-      "A trace: arrival_s,task,gpus,duration_s,measured_mib and one job a row. gpumem/place/trace.hpp says what else "
+      "A trace: arrival_s,task,gpus,duration_s,measured_mib and one job a row. gpumem_datasets/trace.hpp says what "
+      "else "
       "it\n"
       "may hold, simulator.hpp what the simulation assumes.");
 }

@@ -83,8 +83,8 @@ Result<MarginRule> margin_of(const std::string& text) {
 }
 
 /// Sets what is known about a job by an estimate of one figure.
-void know(place::SimulatedJob& job, const std::optional<Bytes>& estimate, const MarginRule& margin) {
-  job.knowledge = estimate ? place::Knowledge::estimated : place::Knowledge::none;
+void know(datasets::SimulatedJob& job, const std::optional<Bytes>& estimate, const MarginRule& margin) {
+  job.knowledge = estimate ? datasets::Knowledge::estimated : datasets::Knowledge::none;
   if (!estimate) return;
   const double expected = static_cast<double>(estimate->count());
   const double reserve =
@@ -152,7 +152,7 @@ Result<core::CsvTable> table_of(const std::string& file) {
   return core::parse_csv(*text, file);
 }
 
-std::string unknown_estimator(const place::Trace& trace, const core::CsvTable& table, const std::string& name) {
+std::string unknown_estimator(const datasets::Trace& trace, const core::CsvTable& table, const std::string& name) {
   std::string text = "the trace has no estimates of " + core::quoted(name) + "; choose one of none, true";
   for (const std::string& column : trace.estimators) text += ", " + column;
   if (!table.has("summary")) return text + "; it names no summaries that gpumem's own could read";
@@ -161,7 +161,7 @@ std::string unknown_estimator(const place::Trace& trace, const core::CsvTable& t
 }
 
 /// Sets what the estimator knows about each job.
-core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::Trace& trace,
+core::Status estimate_all(std::vector<datasets::SimulatedJob>& jobs, const datasets::Trace& trace,
                           const core::CsvTable& table, const SimulateOptions& options, const std::string& gpu) {
   const Result<MarginRule> margin = margin_of(options.margin);
   if (!margin) return margin.error();
@@ -181,7 +181,7 @@ core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::T
   Progress progress("estimating", "jobs", jobs.size());
   for (std::size_t index = 0; index < jobs.size(); ++index) {
     progress.step();
-    const place::TracedJob& traced = trace.jobs[index];
+    const datasets::TracedJob& traced = trace.jobs[index];
     if (figure) {
       know(jobs[index], column ? traced.estimates[*column] : std::optional(traced.need), *margin);
       continue;
@@ -194,12 +194,12 @@ core::Status estimate_all(std::vector<place::SimulatedJob>& jobs, const place::T
   return core::Done{};
 }
 
-Result<place::MissingDuration> missing_of(const std::string& text) {
-  using Rule = place::MissingDuration::Rule;
-  if (text == "median") return place::MissingDuration{Rule::median, 0.0};
-  if (text == "skip") return place::MissingDuration{Rule::skip, 0.0};
+Result<datasets::MissingDuration> missing_of(const std::string& text) {
+  using Rule = datasets::MissingDuration::Rule;
+  if (text == "median") return datasets::MissingDuration{Rule::median, 0.0};
+  if (text == "skip") return datasets::MissingDuration{Rule::skip, 0.0};
   const std::optional<double> seconds = number_of(text);
-  if (seconds && *seconds > 0.0) return place::MissingDuration{Rule::given, *seconds};
+  if (seconds && *seconds > 0.0) return datasets::MissingDuration{Rule::given, *seconds};
   return wrong_usage("--missing-duration is " + core::quoted(text) + "; write median, skip or a number of seconds");
 }
 
@@ -236,14 +236,14 @@ Result<utilisation::Sharing> sharing_of(const std::string& text) {
 
 /// The power of a GPU, where it is known: only of the A100. Peak: NVIDIA's data sheet of the A100 SXM (400 W). Idle:
 /// nobody publishes it; 50 W is what simulations of others assume (GitHub: filrg/distributed_cluster_GPUs).
-Result<std::optional<place::PowerModel>> power_of(const SimulateOptions& options, const place::Server& server) {
+Result<std::optional<datasets::PowerModel>> power_of(const SimulateOptions& options, const place::Server& server) {
   if (options.idle_watts.has_value() != options.peak_watts.has_value()) {
     return wrong_usage("--idle-watts and --peak-watts go together");
   }
-  if (options.idle_watts) return std::optional(place::PowerModel{*options.idle_watts, *options.peak_watts});
+  if (options.idle_watts) return std::optional(datasets::PowerModel{*options.idle_watts, *options.peak_watts});
   const bool known = std::all_of(server.gpus.begin(), server.gpus.end(),
                                  [](const place::ServerGpu& gpu) { return gpu.profile == "a100-40gb"; });
-  return known ? std::optional(place::PowerModel{.idle_w = 50.0, .peak_w = 400.0}) : std::nullopt;
+  return known ? std::optional(datasets::PowerModel{.idle_w = 50.0, .peak_w = 400.0}) : std::nullopt;
 }
 
 /// The options of a job that say how many GPUs it takes.
@@ -251,10 +251,10 @@ constexpr std::array<std::string_view, 4> kLayoutColumns = {"data_parallel", "te
                                                             "context_parallel"};
 
 /// A job whose layout the trace tells takes all of its GPUs.
-core::Status take_layouts(place::Trace& trace, const core::CsvTable& table) {
+core::Status take_layouts(datasets::Trace& trace, const core::CsvTable& table) {
   const auto told = [&](std::string_view column) { return table.has(column); };
   if (std::none_of(kLayoutColumns.begin(), kLayoutColumns.end(), told)) return core::Done{};
-  for (place::TracedJob& job : trace.jobs) {
+  for (datasets::TracedJob& job : trace.jobs) {
     const core::CsvCells cells(table, table.rows[job.row]);
     JobRequest request;
     if (core::Status taken = job::take_option_cells(cells, request); !taken) return taken;
@@ -270,11 +270,11 @@ core::Status take_layouts(place::Trace& trace, const core::CsvTable& table) {
   return core::Done{};
 }
 
-std::vector<place::SimulatedJob> jobs_of(const place::Trace& trace, double smact) {
-  std::vector<place::SimulatedJob> jobs;
+std::vector<datasets::SimulatedJob> jobs_of(const datasets::Trace& trace, double smact) {
+  std::vector<datasets::SimulatedJob> jobs;
   jobs.reserve(trace.jobs.size());
-  for (const place::TracedJob& traced : trace.jobs) {
-    place::SimulatedJob job;
+  for (const datasets::TracedJob& traced : trace.jobs) {
+    datasets::SimulatedJob job;
     job.id = traced.id;
     job.arrival_s = traced.arrival_s;
     job.duration_s = traced.duration_s.value_or(0.0);
@@ -287,11 +287,11 @@ std::vector<place::SimulatedJob> jobs_of(const place::Trace& trace, double smact
 }
 
 /// Says which line of the trace a job that does not fit is in.
-core::Status fit_all(const place::Trace& trace, const place::Server& server) {
+core::Status fit_all(const datasets::Trace& trace, const place::Server& server) {
   std::vector<Bytes> totals;
   for (const place::ServerGpu& gpu : server.gpus) totals.push_back(gpu.total);
   std::sort(totals.begin(), totals.end(), std::greater<>());
-  for (const place::TracedJob& job : trace.jobs) {
+  for (const datasets::TracedJob& job : trace.jobs) {
     std::string fault;
     if (static_cast<std::size_t>(job.gpus) > totals.size()) {
       fault = "asks for " + std::to_string(job.gpus) + " GPUs; there are " + std::to_string(totals.size());
@@ -311,12 +311,12 @@ Result<SimulationReport> simulated(const SimulateOptions& options) {
   report.file = options.trace;
   const Result<core::CsvTable> table = table_of(options.trace);
   if (!table) return table.error();
-  Result<place::Trace> trace = place::read_trace(*table);
+  Result<datasets::Trace> trace = datasets::read_trace(*table);
   if (!trace) return trace.error();
   if (const core::Status laid_out = take_layouts(*trace, *table); !laid_out) return laid_out.error();
-  const Result<place::MissingDuration> missing = missing_of(options.missing_duration);
+  const Result<datasets::MissingDuration> missing = missing_of(options.missing_duration);
   if (!missing) return missing.error();
-  const Result<place::FilledDurations> filled = place::fill_durations(*trace, *missing);
+  const Result<datasets::FilledDurations> filled = datasets::fill_durations(*trace, *missing);
   if (!filled) return filled.error();
   Result<place::Server> server = server_of(options.gpus);
   if (!server) return server.error();
@@ -329,7 +329,7 @@ Result<SimulationReport> simulated(const SimulateOptions& options) {
   if (!recovery) return recovery.error();
   const Result<utilisation::Sharing> sharing = sharing_of(options.sharing);
   if (!sharing) return sharing.error();
-  const Result<std::optional<place::PowerModel>> power = power_of(options, *server);
+  const Result<std::optional<datasets::PowerModel>> power = power_of(options, *server);
   if (!power) return power.error();
   report.jobs = jobs_of(*trace, options.smact);
   const core::Status estimated = estimate_all(report.jobs, *trace, *table, options, server->gpus.front().profile);
@@ -341,7 +341,7 @@ Result<SimulationReport> simulated(const SimulateOptions& options) {
                     .ramp_s = options.ramp_s,
                     .seed = options.seed,
                     .keep_usage = true};
-  Result<place::Simulation> simulation = place::simulate(report.jobs, *server, **policy, report.options, *power);
+  Result<datasets::Simulation> simulation = datasets::simulate(report.jobs, *server, **policy, report.options, *power);
   if (!simulation) return simulation.error();
   report.server = *std::move(server);
   report.policy = (*policy)->name();
@@ -351,7 +351,7 @@ Result<SimulationReport> simulated(const SimulateOptions& options) {
   report.assumed_smact = options.smact;
   report.power = *power;
   report.without_smact =
-      std::count_if(trace->jobs.begin(), trace->jobs.end(), [](const place::TracedJob& job) { return !job.smact; });
+      std::count_if(trace->jobs.begin(), trace->jobs.end(), [](const datasets::TracedJob& job) { return !job.smact; });
   report.simulation = *std::move(simulation);
   return report;
 }

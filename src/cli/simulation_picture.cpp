@@ -11,9 +11,9 @@ namespace gpumem::cli {
 
 namespace {
 
+using datasets::Run;
 using draw::Box;
 using draw::Point;
-using place::Run;
 
 constexpr double kWidth = 1200.0;
 constexpr double kLeft = 92.0;
@@ -99,7 +99,7 @@ class Picture {
   [[nodiscard]] double x_of(double at_s) const { return time_.at(at_s - report_.simulation.begin_s); }
 
   [[nodiscard]] std::string headline() const {
-    const place::Totals& totals = report_.simulation.totals;
+    const datasets::Totals& totals = report_.simulation.totals;
     return "total " + duration_words(totals.total_s) + ", out of memory " + std::to_string(totals.out_of_memory) +
            (totals.out_of_memory == 1 ? " time" : " times") + ", mean wait " + duration_words(totals.mean_wait_s) +
            ", mean execution " + duration_words(totals.mean_execution_s) + ", SM activity " +
@@ -188,13 +188,13 @@ class Picture {
   }
 
   [[nodiscard]] std::string tooltip(const Run& run) const {
-    const place::SimulatedJob& job = report_.jobs[run.job];
+    const datasets::SimulatedJob& job = report_.jobs[run.job];
     std::string text = job.id + ": " + core::to_string(job.need) + ", SM activity alone " + whole_percent(job.smact) +
                        "; started " + duration_words(run.start_s - report_.simulation.begin_s) +
                        " after the first arrival, " + (run.out_of_memory ? "ran out of memory after " : "ran ") +
                        duration_words(run.end_s - run.start_s);
     if (!run.out_of_memory) text += " (alone: " + duration_words(job.duration_s) + ")";
-    if (job.knowledge == place::Knowledge::estimated) text += "; estimate " + core::to_string(job.expected);
+    if (job.knowledge == datasets::Knowledge::estimated) text += "; estimate " + core::to_string(job.expected);
     if (run.gpus.size() > 1) text += "; on " + std::to_string(run.gpus.size()) + " GPUs";
     return text;
   }
@@ -206,7 +206,7 @@ class Picture {
     const double end = time_.end;
     std::vector<Point> memory = {{kLeft, box.bottom()}};
     std::vector<Point> activity = {{kLeft, box.bottom()}};
-    for (const place::Usage& usage : report_.simulation.usage[gpu]) {
+    for (const datasets::Usage& usage : report_.simulation.usage[gpu]) {
       const double x = x_of(usage.at_s);
       const double used = static_cast<double>(usage.used.count()) / total;
       memory.push_back({x, memory.back().y});

@@ -9,8 +9,8 @@ namespace gpumem::cli {
 
 namespace {
 
-using place::Run;
-using place::Totals;
+using datasets::Run;
+using datasets::Totals;
 
 constexpr double kJoulesPerKilowattHour = 3.6e6;
 
@@ -61,12 +61,12 @@ Json run_json(const SimulationReport& report, const Run& run) {
 }
 
 Json job_json(const SimulationReport& report, std::size_t index) {
-  const place::JobOutcome& outcome = report.simulation.jobs[index];
-  const place::SimulatedJob& job = report.jobs[index];
-  const bool finished = outcome.verdict == place::Verdict::finished;
+  const datasets::JobOutcome& outcome = report.simulation.jobs[index];
+  const datasets::SimulatedJob& job = report.jobs[index];
+  const bool finished = outcome.verdict == datasets::Verdict::finished;
   Json json = {{"job", job.id},
                {"arrival_s", job.arrival_s},
-               {"verdict", place::to_string(outcome.verdict)},
+               {"verdict", datasets::to_string(outcome.verdict)},
                {"out_of_memory", outcome.out_of_memory}};
   json["start_s"] = finished ? Json(outcome.start_s) : Json();
   json["end_s"] = outcome.end_s;
@@ -74,7 +74,7 @@ Json job_json(const SimulationReport& report, std::size_t index) {
 }
 
 Json options_json(const SimulationReport& report) {
-  const place::SimulationOptions& options = report.options;
+  const datasets::SimulationOptions& options = report.options;
   return {{"policy", report.policy},
           {"estimator", report.estimator},
           {"margin", report.margin.empty() ? Json() : Json(report.margin)},
@@ -135,11 +135,11 @@ std::string crashes(const SimulationReport& report) {
 std::string finished(const SimulationReport& report) {
   const Totals& totals = report.simulation.totals;
   std::string text = core::with_separators(totals.finished) + " of " + count_of(totals.finished + totals.failed, "job");
-  for (const place::Verdict verdict : {place::Verdict::refused, place::Verdict::given_up}) {
+  for (const datasets::Verdict verdict : {datasets::Verdict::refused, datasets::Verdict::given_up}) {
     const auto count = std::count_if(report.simulation.jobs.begin(), report.simulation.jobs.end(),
-                                     [&](const place::JobOutcome& job) { return job.verdict == verdict; });
+                                     [&](const datasets::JobOutcome& job) { return job.verdict == verdict; });
     if (count == 0) continue;
-    text += "; " + core::with_separators(count) + (verdict == place::Verdict::refused ? " refused" : " given up");
+    text += "; " + core::with_separators(count) + (verdict == datasets::Verdict::refused ? " refused" : " given up");
   }
   return text;
 }
@@ -155,8 +155,8 @@ std::string assumptions(const SimulationReport& report) {
     text += count_of(report.without_smact, "job") + " without an SM activity: taken as " +
             text_of("%.0f %%", kHundred * report.assumed_smact) + " (--smact)\n";
   }
-  const auto none = std::count_if(report.jobs.begin(), report.jobs.end(), [](const place::SimulatedJob& job) {
-    return job.knowledge == place::Knowledge::none;
+  const auto none = std::count_if(report.jobs.begin(), report.jobs.end(), [](const datasets::SimulatedJob& job) {
+    return job.knowledge == datasets::Knowledge::none;
   });
   if (none > 0) text += count_of(none, "job") + " without an estimate: only to idle GPUs\n";
   return text;
@@ -185,15 +185,15 @@ std::string duration_words(double seconds) {
 }
 
 std::vector<Waiting> waiting_over_time(const SimulationReport& report) {
-  const place::Simulation& simulation = report.simulation;
+  const datasets::Simulation& simulation = report.simulation;
   std::map<double, std::int64_t> changes;
-  for (const place::SimulatedJob& job : report.jobs) ++changes[job.arrival_s];
+  for (const datasets::SimulatedJob& job : report.jobs) ++changes[job.arrival_s];
   for (const Run& run : simulation.runs) --changes[run.start_s];
   for (const Run& run : simulation.runs) {
     if (run.out_of_memory) ++changes[run.end_s];
   }
-  for (const place::JobOutcome& job : simulation.jobs) {
-    if (job.verdict != place::Verdict::finished) --changes[job.end_s];
+  for (const datasets::JobOutcome& job : simulation.jobs) {
+    if (job.verdict != datasets::Verdict::finished) --changes[job.end_s];
   }
   std::vector<Waiting> waiting;
   std::int64_t jobs = 0;
@@ -205,7 +205,7 @@ std::vector<Waiting> waiting_over_time(const SimulationReport& report) {
 }
 
 OverTime over_time(const SimulationReport& report, std::size_t steps) {
-  const place::Simulation& simulation = report.simulation;
+  const datasets::Simulation& simulation = report.simulation;
   OverTime all;
   all.step_s = simulation.totals.total_s / static_cast<double>(steps);
   all.smact.assign(steps, 0.0);
@@ -215,7 +215,7 @@ OverTime over_time(const SimulationReport& report, std::size_t steps) {
   double memory = 0.0;
   for (const place::ServerGpu& gpu : report.server.gpus) memory += static_cast<double>(gpu.total.count());
   const auto gpus = static_cast<double>(report.server.gpus.size());
-  for (const std::vector<place::Usage>& usage : simulation.usage) {
+  for (const std::vector<datasets::Usage>& usage : simulation.usage) {
     for (std::size_t at = 0; at < usage.size(); ++at) {
       const double from = usage[at].at_s - simulation.begin_s;
       const double to = at + 1 < usage.size() ? usage[at + 1].at_s - simulation.begin_s : simulation.totals.total_s;

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "gpumem/all.hpp"
-#include "gpumem/place/simulator.hpp"
-#include "gpumem/place/trace.hpp"
+#include "gpumem_datasets/simulator.hpp"
+#include "gpumem_datasets/trace.hpp"
 
 namespace gpumem::cli {
 
@@ -21,13 +21,13 @@ struct SimulationReport {
   std::string policy;
   std::string estimator;
   std::string margin;  ///< in words; empty: there is no estimate
-  std::vector<place::SimulatedJob> jobs;
-  place::SimulationOptions options;
-  place::FilledDurations filled;
+  std::vector<datasets::SimulatedJob> jobs;
+  datasets::SimulationOptions options;
+  datasets::FilledDurations filled;
   std::int64_t without_smact = 0;  ///< jobs that the trace gives no SM activity for
   double assumed_smact = 0.0;      ///< which were given this one
-  std::optional<place::PowerModel> power;
-  place::Simulation simulation;
+  std::optional<datasets::PowerModel> power;
+  datasets::Simulation simulation;
 };
 
 /// What all GPUs do together on average, in steps of one length.

@@ -4,6 +4,3 @@
 #include "gpumem/place/impl/recovery_inl.hpp"
 #include "gpumem/place/impl/server_inl.hpp"
 #include "gpumem/place/impl/server_json_inl.hpp"
-#include "gpumem/place/impl/simulation_inl.hpp"
-#include "gpumem/place/impl/simulator_inl.hpp"
-#include "gpumem/place/impl/trace_inl.hpp"

@@ -2,30 +2,30 @@
 // archive finds the checksum of its data.
 #include "checkpoints.hpp"
 #include "fuzz.hpp"
-#include "gpumem/ml/gpumemnet_checkpoint.hpp"
-#include "gpumem/ml/lightning_checkpoint.hpp"
+#include "gpumem_datasets/gpumemnet_checkpoint.hpp"
+#include "gpumem_datasets/lightning_checkpoint.hpp"
 
 namespace {
 
 using namespace gpumem;
 
 bool read_one(std::string_view bytes, std::string_view input) {
-  const auto checkpoint = ml::read_lightning_checkpoint(bytes, "fuzzed.ckpt");
+  const auto checkpoint = datasets::read_lightning_checkpoint(bytes, "fuzzed.ckpt");
   if (!checkpoint) {
     fuzz::require_readable(checkpoint.error(), input);
     return false;
   }
-  for (const ml::StateTensor& tensor : checkpoint->tensors) {
+  for (const datasets::StateTensor& tensor : checkpoint->tensors) {
     if (tensor.dtype != core::DType::float32) continue;
     constexpr std::int64_t kMostElements = 4096;
     std::int64_t elements = 1;
     for (const std::int64_t size : tensor.shape)
       elements = std::min(elements, kMostElements) * std::min(size, kMostElements);
     if (elements > kMostElements) continue;
-    fuzz::require(static_cast<std::int64_t>(ml::float32_values(tensor).size()) == elements,
+    fuzz::require(static_cast<std::int64_t>(datasets::float32_values(tensor).size()) == elements,
                   "a tensor has its elements");
   }
-  const auto imported = ml::import_gpumemnet(bytes, "fuzzed.ckpt");
+  const auto imported = datasets::import_gpumemnet(bytes, "fuzzed.ckpt");
   if (!imported) fuzz::require_readable(imported.error(), input);
   return true;
 }

@@ -1,5 +1,5 @@
 // A pickle, as it is in a checkpoint.
-#include "gpumem/ml/pickle.hpp"
+#include "gpumem_datasets/pickle.hpp"
 
 #include "fuzz.hpp"
 
@@ -8,19 +8,19 @@ namespace {
 using namespace gpumem;
 
 /// Every value once: what it names is there.
-void require_sound(const ml::Pickle& pickle) {
-  std::vector<ml::PickleIndex> open = {pickle.root()};
-  std::vector<bool> seen(ml::kMostPickleValues, false);
+void require_sound(const datasets::Pickle& pickle) {
+  std::vector<datasets::PickleIndex> open = {pickle.root()};
+  std::vector<bool> seen(datasets::kMostPickleValues, false);
   while (!open.empty()) {
-    const ml::PickleValue& value = pickle.at(open.back());
+    const datasets::PickleValue& value = pickle.at(open.back());
     open.pop_back();
-    fuzz::require(value.kind != ml::PickleKind::dict || value.items.size() % 2 == 0, "every key has a value");
-    if (value.kind == ml::PickleKind::tensor) {
-      const ml::PickleTensor& tensor = pickle.tensor(value);
+    fuzz::require(value.kind != datasets::PickleKind::dict || value.items.size() % 2 == 0, "every key has a value");
+    if (value.kind == datasets::PickleKind::tensor) {
+      const datasets::PickleTensor& tensor = pickle.tensor(value);
       fuzz::require(tensor.shape.size() == tensor.strides.size(), "each dimension has a stride");
-      fuzz::require(tensor.shape.size() <= ml::kMostTensorDimensions, "a shape is short");
+      fuzz::require(tensor.shape.size() <= datasets::kMostTensorDimensions, "a shape is short");
     }
-    for (const ml::PickleIndex item : value.items) {
+    for (const datasets::PickleIndex item : value.items) {
       fuzz::require(item < seen.size(), "there are not more values than said");
       if (!seen[item]) open.push_back(item);
       seen[item] = true;
@@ -32,7 +32,7 @@ void require_sound(const ml::Pickle& pickle) {
 }  // namespace
 
 bool gpumem::fuzz::fuzz_one(std::string_view input) {
-  const auto pickle = ml::parse_pickle(input, "fuzzed.ckpt");
+  const auto pickle = datasets::parse_pickle(input, "fuzzed.ckpt");
   if (!pickle) {
     require_readable(pickle.error(), input);
     return false;

@@ -1,23 +1,23 @@
 // A trace of jobs, and its simulation.
-#include "gpumem/place/trace.hpp"
+#include "gpumem_datasets/trace.hpp"
 
 #include <cmath>
 #include <set>
 
 #include "fuzz.hpp"
 #include "gpumem/place/policies.hpp"
-#include "gpumem/place/simulator.hpp"
+#include "gpumem_datasets/simulator.hpp"
 
 namespace {
 
 using namespace gpumem;
 
-void simulate(const place::Trace& trace) {
-  std::vector<place::SimulatedJob> jobs;
+void simulate(const datasets::Trace& trace) {
+  std::vector<datasets::SimulatedJob> jobs;
   constexpr std::size_t kMostJobs = 64;
-  for (const place::TracedJob& traced : trace.jobs) {
+  for (const datasets::TracedJob& traced : trace.jobs) {
     if (jobs.size() == kMostJobs) break;
-    place::SimulatedJob job;
+    datasets::SimulatedJob job;
     job.id = traced.id;
     job.arrival_s = traced.arrival_s;
     job.duration_s = traced.duration_s.value_or(1.0);
@@ -34,7 +34,7 @@ void simulate(const place::Trace& trace) {
     server.gpus.push_back(std::move(gpu));
   }
   const auto policy = place::make_policy("magm");
-  const auto done = place::simulate(jobs, server, **policy, {});
+  const auto done = datasets::simulate(jobs, server, **policy, {});
   if (!done) return;  // a job that the server cannot hold
   fuzz::require(done->totals.finished + done->totals.failed == static_cast<std::int64_t>(jobs.size()),
                 "every job ends finished or with a verdict");
@@ -44,7 +44,7 @@ void simulate(const place::Trace& trace) {
 }  // namespace
 
 bool gpumem::fuzz::fuzz_one(std::string_view input) {
-  auto trace = place::parse_trace(input, "fuzzed.csv");
+  auto trace = datasets::parse_trace(input, "fuzzed.csv");
   if (!trace) {
     require_readable(trace.error(), input);
     return false;
@@ -52,7 +52,7 @@ bool gpumem::fuzz::fuzz_one(std::string_view input) {
   require(!trace->jobs.empty(), "a trace has jobs");
   std::set<std::string> ids;
   double before = 0.0;
-  for (const place::TracedJob& job : trace->jobs) {
+  for (const datasets::TracedJob& job : trace->jobs) {
     require(ids.insert(job.id).second, "no two jobs have one name");
     require(job.arrival_s >= before, "jobs stand as they arrive");
     before = job.arrival_s;
@@ -62,7 +62,7 @@ bool gpumem::fuzz::fuzz_one(std::string_view input) {
     for (const auto& estimate : job.estimates) require(!estimate || estimate->count() >= 0, "none is negative");
   }
   simulate(*trace);
-  const auto filled = place::fill_durations(*trace, {});
+  const auto filled = datasets::fill_durations(*trace, {});
   if (!filled) require_readable(filled.error(), input);
   return true;
 }

@@ -1,5 +1,5 @@
 // What holds for every trace: random jobs on random servers under each policy, whose seed is printed on failure.
-#include "gpumem/place/simulator.hpp"
+#include "gpumem_datasets/simulator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,9 @@
 
 #include "gpumem/place/policies.hpp"
 
-namespace gpumem::place {
+namespace gpumem::datasets {
+
+using namespace place;
 namespace {
 
 using core::Bytes;
@@ -110,7 +112,7 @@ void expect_none_lost(const Case& made, const Simulation& done) {
   std::vector<double> ended(made.jobs.size(), -1.0);
   std::vector<int> finished(made.jobs.size(), 0);
   std::vector<std::int64_t> crashed(made.jobs.size(), 0);
-  for (const place::Run& run : done.runs) {
+  for (const datasets::Run& run : done.runs) {
     EXPECT_GE(run.start_s, made.jobs[run.job].arrival_s);
     EXPECT_GE(run.start_s, ended[run.job]) << "started again while it ran";
     EXPECT_GE(run.end_s, run.start_s);
@@ -150,9 +152,9 @@ TEST(SimulatorProperty, MemoryNeverExceedsAGpuAndTrueEstimatesNeverFail) {
       EXPECT_EQ(done.totals.out_of_memory, 0);
       // What the jobs that run together will come to need.
       for (std::size_t gpu = 0; gpu < made.server.gpus.size(); ++gpu) {
-        for (const place::Run& at : done.runs) {
+        for (const datasets::Run& at : done.runs) {
           std::int64_t needed = 0;
-          for (const place::Run& run : done.runs) {
+          for (const datasets::Run& run : done.runs) {
             const bool here = std::find(run.gpus.begin(), run.gpus.end(), gpu) != run.gpus.end();
             if (here && run.start_s <= at.start_s && at.start_s < run.end_s) needed += made.jobs[run.job].need.count();
           }
@@ -181,7 +183,7 @@ TEST(SimulatorProperty, FirstInFirstOutWithinAClass) {
     std::vector<double> crash(made.jobs.size(), 0.0);
     double arrival = 0.0;
     double last_crash = 0.0;
-    for (const place::Run& run : done.runs) {
+    for (const datasets::Run& run : done.runs) {
       if (crashed[run.job]) {
         EXPECT_GE(crash[run.job], last_crash) << "overtaken on its way back";
         last_crash = crash[run.job];
@@ -201,13 +203,13 @@ TEST(SimulatorProperty, AJobThatComesBackGoesBeforeAllOthers) {
     std::map<std::size_t, double> waiting;  // since the crash
     std::vector<bool> crashed(made.jobs.size(), false);
     for (std::size_t at = 0; at < done.runs.size(); ++at) {
-      const place::Run& run = done.runs[at];
+      const datasets::Run& run = done.runs[at];
       for (std::size_t before = 0; before < at; ++before) {
-        const place::Run& other = done.runs[before];
+        const datasets::Run& other = done.runs[before];
         if (!other.out_of_memory || other.end_s >= run.start_s || crashed[run.job]) continue;
         const bool back = std::any_of(done.runs.begin() + static_cast<std::ptrdiff_t>(before) + 1,
                                       done.runs.begin() + static_cast<std::ptrdiff_t>(at),
-                                      [&](const place::Run& again) { return again.job == other.job; });
+                                      [&](const datasets::Run& again) { return again.job == other.job; });
         const bool given_up =
             done.jobs[other.job].verdict == Verdict::given_up && done.jobs[other.job].end_s <= run.start_s;
         EXPECT_TRUE(back || given_up || other.job == run.job) << "a newcomer went before it";
@@ -246,4 +248,4 @@ TEST(SimulatorProperty, WorkIsDoneOnce) {
 }
 
 }  // namespace
-}  // namespace gpumem::place
+}  // namespace gpumem::datasets

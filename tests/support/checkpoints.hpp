@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/ml/zip_archive.hpp"
+#include "gpumem_datasets/zip_archive.hpp"
 
 namespace gpumem::testing {
 
@@ -70,7 +70,7 @@ inline std::string zip_of(const std::vector<ZipItem>& items, bool zip64_end = fa
   std::string directory;
   for (const ZipItem& item : items) {
     const std::uint64_t size = item.data.size();
-    const std::string crc = little_endian(ml::crc32(item.data), 4);
+    const std::string crc = little_endian(datasets::crc32(item.data), 4);
     const std::string stated = little_endian(item.zip64 ? kElsewhere : size, 4);
     const std::string kind = little_endian(item.sizes_behind ? 0x0808 : 0, 2) + little_endian(0, 6);
     const std::string wide = little_endian(size, 8) + little_endian(size, 8);

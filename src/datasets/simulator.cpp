@@ -1,6 +1,4 @@
-#pragma once
-
-#include "gpumem/place/simulator.hpp"
+#include "gpumem_datasets/simulator.hpp"
 
 #include <algorithm>
 #include <limits>
@@ -9,9 +7,11 @@
 
 #include "gpumem/place/queue.hpp"
 
-namespace gpumem::place {
+namespace gpumem::datasets {
 
-namespace simulator_detail {
+using namespace place;
+
+namespace {
 
 using Index = std::uint32_t;
 inline constexpr std::int64_t kGrowthSteps = 8;
@@ -61,7 +61,7 @@ struct Load {
 };
 
 /// A well mixed number out of three (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
-GPUMEM_INLINE std::uint64_t mixed(std::uint64_t seed, std::uint64_t job, std::uint64_t start) {
+std::uint64_t mixed(std::uint64_t seed, std::uint64_t job, std::uint64_t start) {
   std::uint64_t value = seed;
   for (const std::uint64_t more : {job, start}) {
     value += 0x9E3779B97F4A7C15ULL * (more + 1);
@@ -73,7 +73,7 @@ GPUMEM_INLINE std::uint64_t mixed(std::uint64_t seed, std::uint64_t job, std::ui
 }
 
 /// Uniform from 0 to 1, the same for a job's run whatever else happens.
-GPUMEM_INLINE double drawn(std::uint64_t seed, std::uint64_t job, std::uint64_t start) {
+double drawn(std::uint64_t seed, std::uint64_t job, std::uint64_t start) {
   constexpr double kUnit = 1.0 / 9007199254740992.0;  // 2^-53
   return static_cast<double>(mixed(seed, job, start) >> 11U) * kUnit;
 }
@@ -201,13 +201,13 @@ class Simulator {
       load.jobs.push_back(index);
       load.shares.push_back(job.smact);
       ServerGpu& known = server_.gpus[gpu];
-      // What nobody knows cannot be set aside.
+      // What is not known cannot be set aside.
       const core::Bytes asked =
           job.knowledge == Knowledge::none ? core::Bytes() : state.request.memory.value_or(core::Bytes());
       const core::Bytes aside = std::min(asked, known.free());
       (void)known.jobs.add({job.id, aside, job.smact, state.request.exclusive});
     }
-    // An end comes again, also if nobody slows the job down.
+    // The job ends, also if no other slows it down.
     expect_end(index);
     change_speed(gpus);
     expect_growth(index);
@@ -242,7 +242,7 @@ class Simulator {
     for (const std::size_t gpu : state.gpus) use(gpu, more);
   }
 
-  /// So much more (or less) of the GPU's memory is in use from now on.
+  /// From now on this much more (or less) of the GPU's memory is in use.
   void use(std::size_t gpu, std::int64_t more) {
     add_time(gpu);
     server_.gpus[gpu].used = core::Bytes(server_.gpus[gpu].used.count() + more);
@@ -409,14 +409,13 @@ class Simulator {
   Simulation simulation_;
 };
 
-}  // namespace simulator_detail
+}  // namespace
 
-GPUMEM_INLINE core::Result<Simulation> simulate(const std::vector<SimulatedJob>& jobs, const Server& server,
-                                                const Policy& policy, const SimulationOptions& options,
-                                                const std::optional<PowerModel>& power) {
+core::Result<Simulation> simulate(const std::vector<SimulatedJob>& jobs, const Server& server, const Policy& policy,
+                                  const SimulationOptions& options, const std::optional<PowerModel>& power) {
   if (const auto valid = validate(jobs, server); !valid) return valid.error();
   if (const auto valid = validate(options, power); !valid) return valid.error();
-  Simulation simulation = simulator_detail::Simulator(jobs, server, policy, options).run();
+  Simulation simulation = Simulator(jobs, server, policy, options).run();
   if (power) {
     const Totals& totals = simulation.totals;
     const double mean_w = power->idle_w + (power->peak_w - power->idle_w) * totals.mean_smact;
@@ -425,4 +424,4 @@ GPUMEM_INLINE core::Result<Simulation> simulate(const std::vector<SimulatedJob>&
   return simulation;
 }
 
-}  // namespace gpumem::place
+}  // namespace gpumem::datasets

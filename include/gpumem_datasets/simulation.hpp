@@ -19,7 +19,7 @@
 #include "gpumem/place/server.hpp"
 #include "gpumem/utilisation/collocation.hpp"
 
-namespace gpumem::place {
+namespace gpumem::datasets {
 
 /// What an estimator said about a job.
 enum class Knowledge : std::uint8_t {
@@ -47,9 +47,9 @@ struct PowerModel {
 };
 
 struct SimulationOptions {
-  Conditions conditions = {};
+  place::Conditions conditions = {};
   utilisation::Sharing sharing = utilisation::Sharing::mps;
-  RecoveryRule recovery = {};
+  place::RecoveryRule recovery = {};
   double window_s = 60.0;  ///< between two placements; 0: as many as fit at once
   double ramp_s = 60.0;    ///< mean time in which a job grows to what it needs; 0: at once
   std::uint64_t seed = 1;
@@ -111,14 +111,9 @@ struct Simulation {
 /// Errors: invalid_argument, naming the job: no jobs, a time or size that is negative or not a number, a share outside
 /// of 0 to 1, two jobs of one name, a job that asks for more GPUs or needs more memory than the server has; what
 /// validate(server) says; a server that has jobs already.
-[[nodiscard]] core::Status validate(const std::vector<SimulatedJob>& jobs, const Server& server);
+[[nodiscard]] core::Status validate(const std::vector<SimulatedJob>& jobs, const place::Server& server);
 
 /// Errors: invalid_argument, naming the option or the power: negative or not a number, or more idle than at the peak.
 [[nodiscard]] core::Status validate(const SimulationOptions& options, const std::optional<PowerModel>& power);
 
-}  // namespace gpumem::place
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/place/impl/simulation_inl.hpp"
-#endif
+}  // namespace gpumem::datasets

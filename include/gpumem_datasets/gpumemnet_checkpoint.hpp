@@ -45,20 +45,15 @@
 #include "gpumem/ml/model_config.hpp"
 #include "gpumem/ml/safetensors.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 
 struct ImportedModel {
-  ModelConfig config;
-  TensorFile weights;
+  ml::ModelConfig config;
+  ml::TensorFile weights;
 };
 
 /// Errors: those of read_lightning_checkpoint(); malformed_input for a checkpoint that is none of the six, saying what
 /// was found, and for one whose positional encoding is not the sinusoidal one or whose values make no network.
 [[nodiscard]] core::Result<ImportedModel> import_gpumemnet(std::string_view bytes, std::string_view file = {});
 
-}  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/gpumemnet_checkpoint_inl.hpp"
-#endif
+}  // namespace gpumem::datasets

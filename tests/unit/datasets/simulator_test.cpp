@@ -1,4 +1,4 @@
-#include "gpumem/place/simulator.hpp"
+#include "gpumem_datasets/simulator.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,9 @@
 
 #include "gpumem/place/policies.hpp"
 
-namespace gpumem::place {
+namespace gpumem::datasets {
+
+using namespace place;
 namespace {
 
 using core::Bytes;
@@ -319,4 +321,4 @@ TEST(Simulator, RefusesJobsAndServersThatMakeNoSense) {
 }
 
 }  // namespace
-}  // namespace gpumem::place
+}  // namespace gpumem::datasets

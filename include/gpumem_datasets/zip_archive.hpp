@@ -15,7 +15,7 @@
 
 #include "gpumem/core/result.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 
 inline constexpr std::size_t kMostZipEntries = 100'000;
 
@@ -44,9 +44,4 @@ class ZipArchive {
 /// The checksum of the format (reflected polynomial EDB88320).
 [[nodiscard]] std::uint32_t crc32(std::string_view bytes);
 
-}  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/zip_archive_inl.hpp"
-#endif
+}  // namespace gpumem::datasets

@@ -31,7 +31,7 @@
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
 
-namespace gpumem::place {
+namespace gpumem::datasets {
 
 struct TracedJob {
   std::string id;  ///< no two alike
@@ -56,7 +56,7 @@ struct Trace {
   [[nodiscard]] std::optional<std::size_t> find(std::string_view estimator) const;
 };
 
-/// Errors: malformed_input, naming the line: no jobs, a column that is missing, a number that is none or negative, a
+/// Errors: malformed_input, naming the line: no jobs, a column that is missing, a cell that is no number or negative, a
 /// job on no GPU or of no memory, a share above 1, two jobs of one name.
 [[nodiscard]] core::Result<Trace> read_trace(const core::CsvTable& table);
 
@@ -84,9 +84,4 @@ struct FilledDurations {
 /// Errors: missing_information if no job has a duration that the others could be given, or if none is left.
 [[nodiscard]] core::Result<FilledDurations> fill_durations(Trace& trace, const MissingDuration& missing);
 
-}  // namespace gpumem::place
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/place/impl/trace_inl.hpp"
-#endif
+}  // namespace gpumem::datasets

@@ -1,6 +1,4 @@
-#pragma once
-
-#include "gpumem/place/simulation.hpp"
+#include "gpumem_datasets/simulation.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -8,23 +6,23 @@
 #include <unordered_set>
 #include <utility>
 
-namespace gpumem::place {
+namespace gpumem::datasets {
 
-namespace simulation_detail {
+using namespace place;
 
-GPUMEM_INLINE core::Error invalid(std::string message) {
-  return {core::ErrorCode::invalid_argument, std::move(message), {}};
-}
+namespace {
+
+core::Error invalid(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
 
 /// Finite, and not negative.
-GPUMEM_INLINE bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0.0; }
+bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0.0; }
 
 /// The memory that this many GPUs of the server have at least, if there are this many.
-GPUMEM_INLINE core::Bytes held_by(const std::vector<core::Bytes>& largest_first, std::int64_t gpus) {
+core::Bytes held_by(const std::vector<core::Bytes>& largest_first, std::int64_t gpus) {
   return largest_first[static_cast<std::size_t>(gpus) - 1];
 }
 
-GPUMEM_INLINE core::Status validate(const SimulatedJob& job, const std::vector<core::Bytes>& largest_first) {
+core::Status validate(const SimulatedJob& job, const std::vector<core::Bytes>& largest_first) {
   const std::string name = "job " + core::quoted(job.id);
   if (job.id.empty()) return invalid("a job has no id");
   if (!is_time(job.arrival_s)) return invalid(name + " arrives at a time that is negative or not a number");
@@ -45,9 +43,9 @@ GPUMEM_INLINE core::Status validate(const SimulatedJob& job, const std::vector<c
                  "): it can never run there");
 }
 
-}  // namespace simulation_detail
+}  // namespace
 
-GPUMEM_INLINE std::string_view to_string(Verdict verdict) {
+std::string_view to_string(Verdict verdict) {
   switch (verdict) {
     case Verdict::finished: return "finished";
     case Verdict::refused: return "refused";
@@ -56,8 +54,7 @@ GPUMEM_INLINE std::string_view to_string(Verdict verdict) {
   return "unknown";
 }
 
-GPUMEM_INLINE core::Status validate(const std::vector<SimulatedJob>& jobs, const Server& server) {
-  using simulation_detail::invalid;
+core::Status validate(const std::vector<SimulatedJob>& jobs, const Server& server) {
   if (jobs.empty()) return invalid("there are no jobs to simulate");
   constexpr std::size_t kMostJobs = 10'000'000;
   if (jobs.size() > kMostJobs) return invalid("there are more than 10,000,000 jobs");
@@ -72,16 +69,14 @@ GPUMEM_INLINE core::Status validate(const std::vector<SimulatedJob>& jobs, const
   std::sort(largest_first.begin(), largest_first.end(), std::greater<>());
   std::unordered_set<std::string_view> names;
   for (const SimulatedJob& job : jobs) {
-    const core::Status fit = simulation_detail::validate(job, largest_first);
+    const core::Status fit = validate(job, largest_first);
     if (!fit) return fit.error();
     if (!names.insert(job.id).second) return invalid("two jobs have the id " + core::quoted(job.id));
   }
   return core::Done{};
 }
 
-GPUMEM_INLINE core::Status validate(const SimulationOptions& options, const std::optional<PowerModel>& power) {
-  using simulation_detail::invalid;
-  using simulation_detail::is_time;
+core::Status validate(const SimulationOptions& options, const std::optional<PowerModel>& power) {
   if (!is_time(options.window_s)) return invalid("the window between placements is negative or not a number");
   if (!is_time(options.ramp_s)) return invalid("the time in which jobs grow is negative or not a number");
   if (!power || (is_time(power->idle_w) && is_time(power->peak_w) && power->idle_w <= power->peak_w)) {
@@ -90,4 +85,4 @@ GPUMEM_INLINE core::Status validate(const SimulationOptions& options, const std:
   return invalid("the idle power must not be negative, nor above the peak power");
 }
 
-}  // namespace gpumem::place
+}  // namespace gpumem::datasets

@@ -1,6 +1,4 @@
-#pragma once
-
-#include "gpumem/ml/lightning_checkpoint.hpp"
+#include "gpumem_datasets/lightning_checkpoint.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -9,13 +7,13 @@
 #include <utility>
 
 #include "gpumem/core/checked.hpp"
-#include "gpumem/ml/little_endian.hpp"
-#include "gpumem/ml/pickle.hpp"
-#include "gpumem/ml/zip_archive.hpp"
+#include "gpumem_datasets/little_endian.hpp"
+#include "gpumem_datasets/pickle.hpp"
+#include "gpumem_datasets/zip_archive.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 
-namespace lightning_checkpoint_detail {
+namespace {
 
 /// Finds the storages of one archive and puts tensors together with them.
 class StateReader {
@@ -63,7 +61,7 @@ class StateReader {
 };
 
 /// PREFIX of the archive's one PREFIX/data.pkl; empty if there is none, or several.
-GPUMEM_INLINE std::string_view prefix_of(const ZipArchive& archive) {
+std::string_view prefix_of(const ZipArchive& archive) {
   constexpr std::string_view kSuffix = "/data.pkl";
   std::string_view prefix;
   for (const ZipEntry& entry : archive.entries()) {
@@ -75,20 +73,19 @@ GPUMEM_INLINE std::string_view prefix_of(const ZipArchive& archive) {
 }
 
 /// Goes into files of ours, so it must be plain.
-GPUMEM_INLINE bool is_version(std::string_view text) {
+bool is_version(std::string_view text) {
   constexpr std::size_t kLongest = 64;
   constexpr std::string_view kAlphabet = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.+-_";
   return !text.empty() && text.size() <= kLongest && text.find_first_not_of(kAlphabet) == std::string_view::npos;
 }
 
-}  // namespace lightning_checkpoint_detail
+}  // namespace
 
-GPUMEM_INLINE core::Result<LightningCheckpoint> read_lightning_checkpoint(std::string_view bytes,
-                                                                          std::string_view file) {
+core::Result<LightningCheckpoint> read_lightning_checkpoint(std::string_view bytes, std::string_view file) {
   const auto archive = ZipArchive::open(bytes, file);
   if (!archive) return archive.error();
-  const std::string_view prefix = lightning_checkpoint_detail::prefix_of(*archive);
-  const lightning_checkpoint_detail::StateReader reader(*archive, prefix, file);
+  const std::string_view prefix = prefix_of(*archive);
+  const StateReader reader(*archive, prefix, file);
   if (prefix.empty()) return reader.malformed("is a zip archive, but not of torch.save: it has not just one data.pkl");
   const ZipEntry* order = archive->find(std::string(prefix) + "/byteorder");
   if (order != nullptr && order->data != "little") return reader.malformed("was written by a big-endian machine");
@@ -101,7 +98,7 @@ GPUMEM_INLINE core::Result<LightningCheckpoint> read_lightning_checkpoint(std::s
   const PickleValue* state = pickle->find(root, "state_dict");
   const bool sound = version != nullptr && version->kind == PickleKind::text && epoch != nullptr &&
                      epoch->kind == PickleKind::integer && state != nullptr && state->kind == PickleKind::dict;
-  if (!sound || !lightning_checkpoint_detail::is_version(version->text)) {
+  if (!sound || !is_version(version->text)) {
     return reader.malformed(
         "is not a checkpoint of PyTorch Lightning: it lacks a state_dict, an epoch or pytorch-lightning_version");
   }
@@ -123,7 +120,7 @@ GPUMEM_INLINE core::Result<LightningCheckpoint> read_lightning_checkpoint(std::s
   return found;
 }
 
-GPUMEM_INLINE std::vector<float> float32_values(const StateTensor& tensor) {
+std::vector<float> float32_values(const StateTensor& tensor) {
   // Empty: the other axes may then be of any length.
   if (std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end()) return {};
   std::int64_t elements = 1;
@@ -148,4 +145,4 @@ GPUMEM_INLINE std::vector<float> float32_values(const StateTensor& tensor) {
   return values;
 }
 
-}  // namespace gpumem::ml
+}  // namespace gpumem::datasets

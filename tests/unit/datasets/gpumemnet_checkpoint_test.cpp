@@ -1,4 +1,4 @@
-#include "gpumem/ml/gpumemnet_checkpoint.hpp"
+#include "gpumem_datasets/gpumemnet_checkpoint.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,9 @@
 #include "gpumem/ml/model_config_writer.hpp"
 #include "gpumem/ml/trained_model.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
+
+using namespace ml;
 namespace {
 
 using core::ErrorCode;
@@ -122,4 +124,4 @@ TEST(GpumemnetCheckpoint, RefusesValuesThatMakeNoNetwork) {
 }
 
 }  // namespace
-}  // namespace gpumem::ml
+}  // namespace gpumem::datasets

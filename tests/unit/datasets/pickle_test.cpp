@@ -1,11 +1,11 @@
-#include "gpumem/ml/pickle.hpp"
+#include "gpumem_datasets/pickle.hpp"
 
 #include <gtest/gtest.h>
 
 #include "checkpoints.hpp"
 #include "expect.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 namespace {
 
 using core::ErrorCode;
@@ -247,4 +247,4 @@ TEST(Pickle, ADamagedPickleIsReadOrRefused) {
 }
 
 }  // namespace
-}  // namespace gpumem::ml
+}  // namespace gpumem::datasets

@@ -1,10 +1,10 @@
-#include "gpumem/place/trace.hpp"
+#include "gpumem_datasets/trace.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace gpumem::place {
+namespace gpumem::datasets {
 namespace {
 
 using core::Bytes;
@@ -136,4 +136,4 @@ TEST(FilledDurations, OfNothingIsAnError) {
 }
 
 }  // namespace
-}  // namespace gpumem::place
+}  // namespace gpumem::datasets

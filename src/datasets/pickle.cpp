@@ -1,6 +1,4 @@
-#pragma once
-
-#include "gpumem/ml/pickle.hpp"
+#include "gpumem_datasets/pickle.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -8,9 +6,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "gpumem/ml/little_endian.hpp"
+#include "gpumem_datasets/little_endian.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 
 namespace pickle_detail {
 
@@ -92,7 +90,7 @@ class Cursor {
 };
 
 /// A number of `bytes.size()` bytes in two's complement.
-GPUMEM_INLINE std::int64_t signed_number(std::string_view bytes) {
+inline std::int64_t signed_number(std::string_view bytes) {
   if (bytes.empty()) return 0;
   const std::uint64_t value = little_endian(bytes, 0, bytes.size());
   const unsigned unused = 64U - 8U * static_cast<unsigned>(bytes.size());
@@ -100,13 +98,15 @@ GPUMEM_INLINE std::int64_t signed_number(std::string_view bytes) {
 }
 
 /// The double of these bytes, the most significant first.
-GPUMEM_INLINE double big_endian_double(std::string_view bytes) {
+inline double big_endian_double(std::string_view bytes) {
   std::uint64_t bits = 0;
   for (const char byte : bytes) bits = (bits << 8U) | static_cast<unsigned char>(byte);
   return std::bit_cast<double>(bits);
 }
 
 }  // namespace pickle_detail
+
+using namespace pickle_detail;
 
 /// Runs the opcodes of one pickle. A step's fault is a text; empty: there is none.
 class PickleMachine {
@@ -127,7 +127,6 @@ class PickleMachine {
   }
 
  private:
-  using Op = pickle_detail::Op;
   using Fault = std::string;
 
   [[nodiscard]] core::Error malformed(const std::string& what, std::string_view file) const {
@@ -146,12 +145,11 @@ class PickleMachine {
       case Op::none: return push({});
       case Op::newtrue: return push({.kind = PickleKind::boolean, .integer = 1});
       case Op::newfalse: return push({.kind = PickleKind::boolean});
-      case Op::binint: return push_integer(pickle_detail::signed_number(cursor_.take(4)));
+      case Op::binint: return push_integer(signed_number(cursor_.take(4)));
       case Op::binint1: return push_integer(static_cast<std::int64_t>(cursor_.number(1)));
       case Op::binint2: return push_integer(static_cast<std::int64_t>(cursor_.number(2)));
       case Op::long1: return long_integer();
-      case Op::binfloat:
-        return push({.kind = PickleKind::number, .number = pickle_detail::big_endian_double(cursor_.take(8))});
+      case Op::binfloat: return push({.kind = PickleKind::number, .number = big_endian_double(cursor_.take(8))});
       case Op::binunicode: return push({.kind = PickleKind::text, .text = cursor_.take(cursor_.number(4))});
       case Op::empty_tuple: return push({.kind = PickleKind::tuple});
       case Op::empty_list: return push({.kind = PickleKind::list});
@@ -200,7 +198,7 @@ class PickleMachine {
   Fault protocol() {
     if (op_at_ != 0) return "names its protocol twice";
     const std::uint64_t version = cursor_.number(1);
-    if (version == pickle_detail::kProtocol || cursor_.short_of()) return {};
+    if (version == kProtocol || cursor_.short_of()) return {};
     return "has protocol " + std::to_string(version) + "; torch.save writes 2";
   }
   Fault stop() {
@@ -217,7 +215,7 @@ class PickleMachine {
   Fault long_integer() {
     const std::uint64_t size = cursor_.number(1);
     if (size > 8) return "holds a whole number of more than 64 bits";
-    return push_integer(pickle_detail::signed_number(cursor_.take(size)));
+    return push_integer(signed_number(cursor_.take(size)));
   }
 
   // Containers.
@@ -398,7 +396,7 @@ class PickleMachine {
     return {};
   }
 
-  pickle_detail::Cursor cursor_;
+  Cursor cursor_;
   std::size_t op_at_ = 0;
   bool stopped_ = false;
   std::vector<PickleIndex> stack_;
@@ -407,7 +405,7 @@ class PickleMachine {
   Pickle made_;
 };
 
-GPUMEM_INLINE const PickleValue* Pickle::find(const PickleValue& dict, std::string_view key) const {
+const PickleValue* Pickle::find(const PickleValue& dict, std::string_view key) const {
   if (dict.kind != PickleKind::dict) return nullptr;
   for (std::size_t index = dict.items.size(); index > 0; index -= 2) {
     const PickleValue& candidate = at(dict.items[index - 2]);
@@ -416,7 +414,7 @@ GPUMEM_INLINE const PickleValue* Pickle::find(const PickleValue& dict, std::stri
   return nullptr;
 }
 
-GPUMEM_INLINE core::Result<Pickle> parse_pickle(std::string_view bytes, std::string_view file) {
+core::Result<Pickle> parse_pickle(std::string_view bytes, std::string_view file) {
   if (bytes.size() > kLargestPickle) {
     return core::Error{core::ErrorCode::malformed_input, "the pickle is larger than 16 MiB",
                        core::Place{std::string(file), 0, {}}};
@@ -424,4 +422,4 @@ GPUMEM_INLINE core::Result<Pickle> parse_pickle(std::string_view bytes, std::str
   return PickleMachine(bytes).run(file);
 }
 
-}  // namespace gpumem::ml
+}  // namespace gpumem::datasets

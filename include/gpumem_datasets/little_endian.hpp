@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 
 /// The unsigned number of `width` bytes (at most 8) that begins at `at`. All of them must be there.
 [[nodiscard]] constexpr std::uint64_t little_endian(std::string_view bytes, std::size_t at, std::size_t width) {
@@ -17,4 +17,4 @@ namespace gpumem::ml {
   return value;
 }
 
-}  // namespace gpumem::ml
+}  // namespace gpumem::datasets

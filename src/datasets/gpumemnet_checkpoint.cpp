@@ -1,6 +1,4 @@
-#pragma once
-
-#include "gpumem/ml/gpumemnet_checkpoint.hpp"
+#include "gpumem_datasets/gpumemnet_checkpoint.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,12 +12,14 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/ml/lightning_checkpoint.hpp"
 #include "gpumem/ml/trained_model.hpp"
+#include "gpumem_datasets/lightning_checkpoint.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 
-namespace gpumemnet_checkpoint_detail {
+using namespace ml;
+
+namespace {
 
 constexpr std::array<std::string_view, 8> kMlp4Mlp = {"depth",          "batch_size",        "parameters",
                                                       "activations",    "batch_norm_layers", "dropout_layers",
@@ -84,7 +84,7 @@ constexpr std::array<Published, 6> kPublished = {
       kTransformerRuns}}};
 
 /// 8, and half of it from then on.
-GPUMEM_INLINE std::vector<std::int64_t> hidden_widths(std::int64_t layers) {
+std::vector<std::int64_t> hidden_widths(std::int64_t layers) {
   constexpr std::int64_t kWidest = 8;
   constexpr std::int64_t kNarrowest = 4;
   std::vector<std::int64_t> widths;
@@ -94,7 +94,7 @@ GPUMEM_INLINE std::vector<std::int64_t> hidden_widths(std::int64_t layers) {
   return widths;
 }
 
-GPUMEM_INLINE EncoderShape encoder_of(std::int64_t width, std::int64_t layers) {
+EncoderShape encoder_of(std::int64_t width, std::int64_t layers) {
   return {.width = width,
           .layers = layers,
           .heads = 1,
@@ -104,7 +104,7 @@ GPUMEM_INLINE EncoderShape encoder_of(std::int64_t width, std::int64_t layers) {
           .pooling = Pooling::sum};
 }
 
-GPUMEM_INLINE NetworkShape shape_of(const Published& model) {
+NetworkShape shape_of(const Published& model) {
   BranchShape branch;
   for (const std::int64_t layers : model.members) branch.members.push_back(hidden_widths(layers));
   NetworkShape shape;
@@ -185,12 +185,10 @@ struct Wanted {
   std::string ours;  ///< empty: it only has to be there
 };
 
-GPUMEM_INLINE std::string encoding_name(std::size_t branch) {
-  return "models." + std::to_string(branch) + ".positional_encoding";
-}
+std::string encoding_name(std::size_t branch) { return "models." + std::to_string(branch) + ".positional_encoding"; }
 
 /// Every tensor of a published checkpoint.
-GPUMEM_INLINE std::vector<Wanted> wanted_of(const NetworkShape& shape) {
+std::vector<Wanted> wanted_of(const NetworkShape& shape) {
   constexpr std::string_view kVariance = "running_var";
   std::vector<Wanted> all;
   const std::vector<TensorSpec> ours = tensors_of(shape);
@@ -211,9 +209,9 @@ GPUMEM_INLINE std::vector<Wanted> wanted_of(const NetworkShape& shape) {
   return all;
 }
 
-using State = std::unordered_map<std::string_view, const StateTensor*>;
+using StateByName = std::unordered_map<std::string_view, const StateTensor*>;
 
-GPUMEM_INLINE std::string text_of(core::DType dtype, const std::vector<std::int64_t>& shape) {
+std::string text_of(core::DType dtype, const std::vector<std::int64_t>& shape) {
   std::string text = std::string(core::to_string(dtype)) + " [";
   for (const std::int64_t size : shape) text += (text.ends_with('[') ? "" : ", ") + std::to_string(size);
   return text + "]";
@@ -225,7 +223,7 @@ struct Match {
   std::string first_difference;  ///< empty: it is this model
 };
 
-GPUMEM_INLINE Match match(const State& state, const std::vector<Wanted>& model) {
+Match match(const StateByName& state, const std::vector<Wanted>& model) {
   Match found;
   const auto differs = [&](std::string how) {
     if (found.first_difference.empty()) found.first_difference = std::move(how);
@@ -247,12 +245,12 @@ GPUMEM_INLINE Match match(const State& state, const std::vector<Wanted>& model) 
   return found;
 }
 
-GPUMEM_INLINE core::Error malformed(std::string message, std::string_view file) {
+core::Error malformed(std::string message, std::string_view file) {
   return {core::ErrorCode::malformed_input, std::move(message), core::Place{std::string(file), 0, {}}};
 }
 
 /// The model that the checkpoint is, or which one it comes closest to.
-GPUMEM_INLINE core::Result<const Published*> recognise(const State& state, std::string_view file) {
+core::Result<const Published*> recognise(const StateByName& state, std::string_view file) {
   const Published* closest = nullptr;
   Match best;
   for (const Published& model : kPublished) {
@@ -270,7 +268,7 @@ GPUMEM_INLINE core::Result<const Published*> recognise(const State& state, std::
 }
 
 /// Vaswani et al. 2017, 3.5.
-GPUMEM_INLINE bool is_sinusoidal(const std::vector<float>& values, std::int64_t width) {
+bool is_sinusoidal(const std::vector<float>& values, std::int64_t width) {
   constexpr double kTolerance = 1e-4;  // PyTorch makes it in float32
   constexpr double kBase = 10'000.0;
   for (std::int64_t index = 0; index < std::ssize(values); ++index) {
@@ -286,8 +284,7 @@ GPUMEM_INLINE bool is_sinusoidal(const std::vector<float>& values, std::int64_t 
   return true;
 }
 
-GPUMEM_INLINE core::Result<TensorFile> weights_of(const State& state, const NetworkShape& shape,
-                                                  std::string_view file) {
+core::Result<TensorFile> weights_of(const StateByName& state, const NetworkShape& shape, std::string_view file) {
   for (std::size_t branch = 0; branch < shape.branches.size(); ++branch) {
     const auto& encoder = shape.branches[branch].encoder;
     if (!encoder) continue;
@@ -315,7 +312,7 @@ constexpr std::array<ExampleJob, 3> kExamples = {{{4, 8, 120'000, 2'000, 0, 2, 3
                                                   {12, 64, 3'500'000, 45'000, 5, 0, 10, 2, 6, 13, 3, 40},
                                                   {30, 256, 60'000'000, 9'000'000, 14, 9, 28, 36, 12, 25, 6, 150}}};
 
-GPUMEM_INLINE double example_feature(const ExampleJob& job, std::string_view name, NetKind nets) {
+double example_feature(const ExampleJob& job, std::string_view name, NetKind nets) {
   const double functions = nets == NetKind::mlp ? 11.0 : 10.0;
   const double angle = job.activation * std::numbers::pi / functions;
   const std::array<std::pair<std::string_view, double>, 15> figures = {
@@ -339,7 +336,7 @@ GPUMEM_INLINE double example_feature(const ExampleJob& job, std::string_view nam
   return found == figures.end() ? 0.0 : found->second;
 }
 
-GPUMEM_INLINE TestVector example_of(const ExampleJob& job, const Published& model) {
+TestVector example_of(const ExampleJob& job, const Published& model) {
   TestVector example;
   for (const std::string_view name : model.features) {
     example.features.push_back(example_feature(job, name, model.nets));
@@ -356,8 +353,7 @@ GPUMEM_INLINE TestVector example_of(const ExampleJob& job, const Published& mode
 }
 
 /// What the network gives for the made-up jobs.
-GPUMEM_INLINE core::Result<std::vector<TestVector>> test_vectors(const Published& published,
-                                                                 const TrainedModel& model) {
+core::Result<std::vector<TestVector>> test_vectors(const Published& published, const TrainedModel& model) {
   std::vector<TestVector> all;
   for (const ExampleJob& job : kExamples) {
     TestVector example = example_of(job, published);
@@ -369,7 +365,7 @@ GPUMEM_INLINE core::Result<std::vector<TestVector>> test_vectors(const Published
   return all;
 }
 
-GPUMEM_INLINE ModelConfig config_of(const Published& model, const LightningCheckpoint& checkpoint) {
+ModelConfig config_of(const Published& model, const LightningCheckpoint& checkpoint) {
   const auto raw = [](std::string_view name) { return FeatureSpec{.name = "gpumemnet." + std::string(name)}; };
   ModelConfig config;
   config.name = "gpumemnet-" + std::string(model.name);
@@ -395,26 +391,25 @@ GPUMEM_INLINE ModelConfig config_of(const Published& model, const LightningCheck
   return config;
 }
 
-}  // namespace gpumemnet_checkpoint_detail
+}  // namespace
 
-GPUMEM_INLINE core::Result<ImportedModel> import_gpumemnet(std::string_view bytes, std::string_view file) {
-  namespace detail = gpumemnet_checkpoint_detail;
+core::Result<ImportedModel> import_gpumemnet(std::string_view bytes, std::string_view file) {
   const auto checkpoint = read_lightning_checkpoint(bytes, file);
   if (!checkpoint) return checkpoint.error();
-  detail::State state;
+  StateByName state;
   for (const StateTensor& tensor : checkpoint->tensors) state.emplace(tensor.name, &tensor);
-  const auto model = detail::recognise(state, file);
+  const auto model = recognise(state, file);
   if (!model) return model.error();
-  ModelConfig config = detail::config_of(**model, *checkpoint);
-  auto weights = detail::weights_of(state, config.network, file);
+  ModelConfig config = config_of(**model, *checkpoint);
+  auto weights = weights_of(state, config.network, file);
   if (!weights) return weights.error();
   auto network = Network::create(config.network, *weights);
   if (!network) return std::move(network.error()).in_file(file);
   TrainedModel trained = {std::move(config), *std::move(network)};
-  auto examples = detail::test_vectors(**model, trained);
-  if (!examples) return detail::malformed("its weights make no network: " + examples.error().message, file);
+  auto examples = test_vectors(**model, trained);
+  if (!examples) return malformed("its weights make no network: " + examples.error().message, file);
   trained.config.test_vectors = *std::move(examples);
   return ImportedModel{std::move(trained.config), *std::move(weights)};
 }
 
-}  // namespace gpumem::ml
+}  // namespace gpumem::datasets

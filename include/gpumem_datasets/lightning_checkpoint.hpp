@@ -14,7 +14,7 @@
 #include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 
 /// A view of a storage. Every element that shape and strides reach lies within it.
 struct StateTensor {
@@ -41,9 +41,4 @@ struct LightningCheckpoint {
 /// first, for strides of 0 make much of little.
 [[nodiscard]] std::vector<float> float32_values(const StateTensor& tensor);
 
-}  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/lightning_checkpoint_inl.hpp"
-#endif
+}  // namespace gpumem::datasets

@@ -69,18 +69,13 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/place/policy.hpp"
 #include "gpumem/place/server.hpp"
-#include "gpumem/place/simulation.hpp"
+#include "gpumem_datasets/simulation.hpp"
 
-namespace gpumem::place {
+namespace gpumem::datasets {
 
 /// Errors: what validate() says about these jobs, this server and these options.
-[[nodiscard]] core::Result<Simulation> simulate(const std::vector<SimulatedJob>& jobs, const Server& server,
-                                                const Policy& policy, const SimulationOptions& options,
+[[nodiscard]] core::Result<Simulation> simulate(const std::vector<SimulatedJob>& jobs, const place::Server& server,
+                                                const place::Policy& policy, const SimulationOptions& options,
                                                 const std::optional<PowerModel>& power = {});
 
-}  // namespace gpumem::place
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/place/impl/simulator_inl.hpp"
-#endif
+}  // namespace gpumem::datasets

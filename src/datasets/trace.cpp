@@ -1,6 +1,4 @@
-#pragma once
-
-#include "gpumem/place/trace.hpp"
+#include "gpumem_datasets/trace.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,9 +6,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-namespace gpumem::place {
+namespace gpumem::datasets {
 
-namespace trace_detail {
+namespace {
 
 inline constexpr std::array<std::string_view, 5> kColumns = {"arrival_s", "task", "gpus", "duration_s", "measured_mib"};
 inline constexpr double kNoEstimateMb = 40'000.0;  ///< and more, in a column of CARMA's
@@ -25,7 +23,7 @@ struct EstimateColumn {
   bool carma = false;  ///< its largest figures mean no estimate
 };
 
-GPUMEM_INLINE std::vector<EstimateColumn> estimate_columns(const core::CsvTable& table) {
+std::vector<EstimateColumn> estimate_columns(const core::CsvTable& table) {
   constexpr std::string_view kMib = "_mib";
   constexpr std::string_view kMb = "_mb";
   std::vector<EstimateColumn> columns;
@@ -39,7 +37,7 @@ GPUMEM_INLINE std::vector<EstimateColumn> estimate_columns(const core::CsvTable&
 }
 
 /// A number in a column that may not be left empty, at most `most`.
-GPUMEM_INLINE core::Result<double> required(const core::CsvCells& cells, std::string_view column, double most) {
+core::Result<double> required(const core::CsvCells& cells, std::string_view column, double most) {
   const auto value = cells.number(column);
   if (!value) return value.error();
   if (!*value) return cells.malformed(std::string(column) + " is empty; it must be a number");
@@ -48,13 +46,13 @@ GPUMEM_INLINE core::Result<double> required(const core::CsvCells& cells, std::st
                          ", which is more than any job has");
 }
 
-GPUMEM_INLINE core::Result<core::Bytes> bytes_of(const core::CsvCells& cells, std::string_view column) {
+core::Result<core::Bytes> bytes_of(const core::CsvCells& cells, std::string_view column) {
   const auto mib = required(cells, column, kMostMib);
   if (!mib) return mib.error();
   return core::Bytes(std::llround(*mib * 1024.0 * 1024.0));
 }
 
-GPUMEM_INLINE core::Status take_size(const core::CsvCells& cells, TracedJob& job) {
+core::Status take_size(const core::CsvCells& cells, TracedJob& job) {
   const auto need = bytes_of(cells, "measured_mib");
   if (!need) return need.error();
   if (need->count() == 0) return cells.malformed("measured_mib is 0; every job takes some memory");
@@ -66,7 +64,7 @@ GPUMEM_INLINE core::Status take_size(const core::CsvCells& cells, TracedJob& job
   return cells.malformed("gpus is " + std::to_string(job.gpus) + "; it must be at least 1, and no more than 1,000,000");
 }
 
-GPUMEM_INLINE core::Status take_times(const core::CsvCells& cells, TracedJob& job) {
+core::Status take_times(const core::CsvCells& cells, TracedJob& job) {
   const auto arrival = required(cells, "arrival_s", kMostSeconds);
   if (!arrival) return arrival.error();
   job.arrival_s = *arrival;
@@ -78,7 +76,7 @@ GPUMEM_INLINE core::Status take_times(const core::CsvCells& cells, TracedJob& jo
   return core::Done{};
 }
 
-GPUMEM_INLINE core::Status take_smact(const core::CsvCells& cells, TracedJob& job) {
+core::Status take_smact(const core::CsvCells& cells, TracedJob& job) {
   const auto smact = cells.number("smact");
   if (!smact) return smact.error();
   if (smact->value_or(0.0) > 1.0) {
@@ -88,8 +86,7 @@ GPUMEM_INLINE core::Status take_smact(const core::CsvCells& cells, TracedJob& jo
   return core::Done{};
 }
 
-GPUMEM_INLINE core::Status take_estimates(const core::CsvCells& cells, const std::vector<EstimateColumn>& columns,
-                                          TracedJob& job) {
+core::Status take_estimates(const core::CsvCells& cells, const std::vector<EstimateColumn>& columns, TracedJob& job) {
   for (const EstimateColumn& column : columns) {
     job.estimates.emplace_back();
     if (cells.text(column.column).empty()) continue;
@@ -100,7 +97,7 @@ GPUMEM_INLINE core::Status take_estimates(const core::CsvCells& cells, const std
   return core::Done{};
 }
 
-GPUMEM_INLINE core::Result<TracedJob> job_of(const core::CsvCells& cells, const std::vector<EstimateColumn>& columns) {
+core::Result<TracedJob> job_of(const core::CsvCells& cells, const std::vector<EstimateColumn>& columns) {
   TracedJob job;
   job.line = cells.line();
   job.task = cells.text("task");
@@ -114,7 +111,7 @@ GPUMEM_INLINE core::Result<TracedJob> job_of(const core::CsvCells& cells, const 
 }
 
 /// Names the jobs that have no name: the first of a task as the task, the second "task#2".
-GPUMEM_INLINE void name_jobs(std::vector<TracedJob>& jobs) {
+void name_jobs(std::vector<TracedJob>& jobs) {
   std::unordered_map<std::string, std::int64_t> seen;
   for (TracedJob& job : jobs) {
     const std::int64_t number = ++seen[job.task];
@@ -122,7 +119,7 @@ GPUMEM_INLINE void name_jobs(std::vector<TracedJob>& jobs) {
   }
 }
 
-GPUMEM_INLINE core::Status all_different(const Trace& trace) {
+core::Status all_different(const Trace& trace) {
   std::unordered_map<std::string_view, std::int64_t> lines;
   for (const TracedJob& job : trace.jobs) {
     const auto [first, added] = lines.emplace(job.id, job.line);
@@ -136,7 +133,7 @@ GPUMEM_INLINE core::Status all_different(const Trace& trace) {
 }
 
 /// The name in one form: lower case, without "-" and "_", and without the unit.
-GPUMEM_INLINE std::string plain(std::string_view name) {
+std::string plain(std::string_view name) {
   std::string text;
   for (const char byte : core::lower_case(name)) {
     if (byte != '-' && byte != '_') text += byte;
@@ -144,19 +141,18 @@ GPUMEM_INLINE std::string plain(std::string_view name) {
   return text;
 }
 
-}  // namespace trace_detail
+}  // namespace
 
-GPUMEM_INLINE std::optional<std::size_t> Trace::find(std::string_view estimator) const {
-  const std::string name = trace_detail::plain(estimator);
+std::optional<std::size_t> Trace::find(std::string_view estimator) const {
+  const std::string name = plain(estimator);
   for (std::size_t index = 0; index < estimators.size(); ++index) {
-    const std::string known = trace_detail::plain(estimators[index]);
+    const std::string known = plain(estimators[index]);
     if (name == known || name == known + "mb" || name == known + "mib") return index;
   }
   return std::nullopt;
 }
 
-GPUMEM_INLINE core::Result<Trace> read_trace(const core::CsvTable& table) {
-  using namespace trace_detail;
+core::Result<Trace> read_trace(const core::CsvTable& table) {
   const auto fault = [&](std::string message) {
     return core::Error{core::ErrorCode::malformed_input, std::move(message), core::Place{table.file, 1, {}}};
   };
@@ -185,13 +181,13 @@ GPUMEM_INLINE core::Result<Trace> read_trace(const core::CsvTable& table) {
   return trace;
 }
 
-GPUMEM_INLINE core::Result<Trace> parse_trace(std::string_view text, std::string_view file) {
+core::Result<Trace> parse_trace(std::string_view text, std::string_view file) {
   const auto table = core::parse_csv(text, file);
   if (!table) return table.error();
   return read_trace(*table);
 }
 
-GPUMEM_INLINE core::Result<FilledDurations> fill_durations(Trace& trace, const MissingDuration& missing) {
+core::Result<FilledDurations> fill_durations(Trace& trace, const MissingDuration& missing) {
   std::vector<double> known;
   for (const TracedJob& job : trace.jobs) {
     if (job.duration_s) known.push_back(*job.duration_s);
@@ -219,4 +215,4 @@ GPUMEM_INLINE core::Result<FilledDurations> fill_durations(Trace& trace, const M
   return filled;
 }
 
-}  // namespace gpumem::place
+}  // namespace gpumem::datasets

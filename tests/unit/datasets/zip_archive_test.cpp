@@ -1,11 +1,11 @@
-#include "gpumem/ml/zip_archive.hpp"
+#include "gpumem_datasets/zip_archive.hpp"
 
 #include <gtest/gtest.h>
 
 #include "checkpoints.hpp"
 #include "expect.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 namespace {
 
 using core::ErrorCode;
@@ -139,4 +139,4 @@ TEST(ZipArchive, RefusesBrokenZip64) {
 }
 
 }  // namespace
-}  // namespace gpumem::ml
+}  // namespace gpumem::datasets

@@ -1,6 +1,4 @@
-#pragma once
-
-#include "gpumem/ml/zip_archive.hpp"
+#include "gpumem_datasets/zip_archive.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,11 +6,11 @@
 #include <string>
 #include <utility>
 
-#include "gpumem/ml/little_endian.hpp"
+#include "gpumem_datasets/little_endian.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 
-namespace zip_archive_detail {
+namespace {
 
 constexpr std::uint32_t kLocalHeader = 0x04034B50;
 constexpr std::uint32_t kCentralHeader = 0x02014B50;
@@ -73,9 +71,9 @@ struct Extent {
   std::size_t end = 0;
 };
 
-class Reader {
+class ZipReader {
  public:
-  Reader(std::string_view bytes, std::string_view file) : bytes_(bytes), file_(file) {}
+  ZipReader(std::string_view bytes, std::string_view file) : bytes_(bytes), file_(file) {}
 
   [[nodiscard]] core::Result<Directory> directory() const {
     if (bytes_.size() < kEndSize || number(bytes_.size() - kEndSize, 4) != kEnd) {
@@ -259,7 +257,7 @@ class Reader {
   std::string_view file_;
 };
 
-GPUMEM_INLINE bool overlap(std::vector<Extent> extents) {
+bool overlap(std::vector<Extent> extents) {
   std::sort(extents.begin(), extents.end(), [](const Extent& a, const Extent& b) { return a.begin < b.begin; });
   for (std::size_t index = 1; index < extents.size(); ++index) {
     if (extents[index].begin < extents[index - 1].end) return true;
@@ -267,25 +265,25 @@ GPUMEM_INLINE bool overlap(std::vector<Extent> extents) {
   return false;
 }
 
-}  // namespace zip_archive_detail
+}  // namespace
 
-GPUMEM_INLINE std::uint32_t crc32(std::string_view bytes) {
+std::uint32_t crc32(std::string_view bytes) {
   std::uint32_t value = 0xFFFFFFFFU;
   for (const char byte : bytes) {
-    value = (value >> 8U) ^ zip_archive_detail::kCrcTable[(value ^ static_cast<unsigned char>(byte)) & 0xFFU];
+    value = (value >> 8U) ^ kCrcTable[(value ^ static_cast<unsigned char>(byte)) & 0xFFU];
   }
   return ~value;
 }
 
-GPUMEM_INLINE core::Result<ZipArchive> ZipArchive::open(std::string_view bytes, std::string_view file) {
-  const zip_archive_detail::Reader reader(bytes, file);
+core::Result<ZipArchive> ZipArchive::open(std::string_view bytes, std::string_view file) {
+  const ZipReader reader(bytes, file);
   const auto directory = reader.directory();
   if (!directory) return directory.error();
   auto at = static_cast<std::size_t>(directory->offset);
   const auto limit = at;
   const auto end = at + static_cast<std::size_t>(directory->size);
   ZipArchive archive;
-  std::vector<zip_archive_detail::Central> all;
+  std::vector<Central> all;
   for (std::uint64_t index = 0; index < directory->entries; ++index) {
     auto central = reader.central(at, end);
     if (!central) return central.error();
@@ -297,15 +295,15 @@ GPUMEM_INLINE core::Result<ZipArchive> ZipArchive::open(std::string_view bytes, 
     all.push_back(*central);
   }
   if (at != end) return reader.malformed("has a central directory that continues after its last entry");
-  std::vector<zip_archive_detail::Extent> extents;
-  for (const zip_archive_detail::Central& central : all) {
+  std::vector<Extent> extents;
+  for (const Central& central : all) {
     const auto entry = reader.entry(central, limit);
     if (!entry) return entry.error();
     archive.entries_.push_back(entry->first);
     extents.push_back(entry->second);
   }
   // Before any checksum: overlapping entries could have the same bytes read again and again.
-  if (zip_archive_detail::overlap(std::move(extents))) return reader.malformed("has zip entries that overlap");
+  if (overlap(std::move(extents))) return reader.malformed("has zip entries that overlap");
   for (std::size_t index = 0; index < all.size(); ++index) {
     const ZipEntry& entry = archive.entries_[index];
     if (crc32(entry.data) != all[index].facts.crc) {
@@ -315,9 +313,9 @@ GPUMEM_INLINE core::Result<ZipArchive> ZipArchive::open(std::string_view bytes, 
   return archive;
 }
 
-GPUMEM_INLINE const ZipEntry* ZipArchive::find(std::string_view name) const {
+const ZipEntry* ZipArchive::find(std::string_view name) const {
   const auto found = by_name_.find(name);
   return found == by_name_.end() ? nullptr : &entries_[found->second];
 }
 
-}  // namespace gpumem::ml
+}  // namespace gpumem::datasets

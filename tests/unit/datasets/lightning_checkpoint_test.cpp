@@ -1,11 +1,11 @@
-#include "gpumem/ml/lightning_checkpoint.hpp"
+#include "gpumem_datasets/lightning_checkpoint.hpp"
 
 #include <gtest/gtest.h>
 
 #include "checkpoints.hpp"
 #include "expect.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 namespace {
 
 using core::ErrorCode;
@@ -117,4 +117,4 @@ TEST(LightningCheckpoint, RefusesOtherFiles) {
 }
 
 }  // namespace
-}  // namespace gpumem::ml
+}  // namespace gpumem::datasets

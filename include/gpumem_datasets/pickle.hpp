@@ -21,7 +21,7 @@
 #include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
 
-namespace gpumem::ml {
+namespace gpumem::datasets {
 
 inline constexpr std::size_t kLargestPickle = std::size_t{16} << 20;  ///< bytes
 inline constexpr std::size_t kMostPickleValues = 1'000'000;           ///< made, on the stack, or remembered
@@ -109,9 +109,4 @@ class Pickle {
 /// Errors: malformed_input, naming the byte. `file` is for messages.
 [[nodiscard]] core::Result<Pickle> parse_pickle(std::string_view bytes, std::string_view file = {});
 
-}  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/pickle_inl.hpp"
-#endif
+}  // namespace gpumem::datasets
