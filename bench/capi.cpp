@@ -94,8 +94,8 @@ void capi_place(benchmark::State& state) {
 }
 BENCHMARK(capi_place)->Unit(benchmark::kMicrosecond);
 
-/// How late a call comes back whose work would take far longer than its deadline of so many milliseconds: "late_us" is
-/// the worst of all calls.
+/// How late a call comes back whose work would take far longer than its deadline of this many milliseconds: "late_us"
+/// is the worst of all calls.
 void capi_overshoot(benchmark::State& state, bool reading, const char* estimator) {
   std::string text = "Sequential(\n";
   for (int layer = 0; layer < 150'000; ++layer) text += "  (0): Linear(in_features=64, out_features=64, bias=True)\n";

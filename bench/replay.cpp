@@ -71,7 +71,7 @@ void replay_plan_of_resnet50(benchmark::State& state) {
 }
 BENCHMARK(replay_plan_of_resnet50)->Unit(benchmark::kMicrosecond);
 
-/// A perceptron of so many linear layers and activations.
+/// A perceptron of this many linear layers and activations.
 void replay_chain(benchmark::State& state) {
   const auto layers = state.range(0);
   std::string text = R"({"format":"gpumem-graph","version":1,"inputs":[{"name":"x","shape":["N",64]}],"nodes":[)";

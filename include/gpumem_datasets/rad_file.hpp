@@ -47,7 +47,8 @@ struct RadFile {
 };
 
 /// Errors: malformed_input, naming the line: no command that names Python, no model, a batch size or number of GPUs
-/// that is none, a name that is none of these or occurs twice, more entries than there are. `file` is for messages.
+/// that is no number, a name that is not one of these or occurs twice, more entries than there are. `file` is for
+/// messages.
 [[nodiscard]] core::Result<RadFile> parse_rad(std::string_view text, std::string_view file = {});
 
 }  // namespace gpumem::datasets

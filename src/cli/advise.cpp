@@ -49,7 +49,7 @@ std::string to_text(const Advice& advice, const GpuProfile& gpu, const Terminal&
       table.add(
           {words_of(effect.settings), effect.estimate->expected, fits_cell(effect.estimate->verdict), effect.cost});
     } else {
-      table.add({words_of(effect.settings), "cannot be told: " + effect.estimate.error().message});
+      table.add({words_of(effect.settings), "cannot be told: " + said(effect.estimate.error().message)});
     }
   }
   text += "\n" + table.text(terminal);

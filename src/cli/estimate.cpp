@@ -11,7 +11,7 @@
 namespace gpumem::cli {
 
 int report_error(const Error& error) {
-  std::fprintf(stderr, "gpumem: error: %s\n", core::to_string(error).c_str());
+  std::fprintf(stderr, "gpumem: error: %s\n", said(error).c_str());
   return core::exit_code(error.code);
 }
 

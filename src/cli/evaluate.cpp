@@ -141,7 +141,7 @@ std::string failures(const Verdict& verdict) {
   std::string text;
   for (std::size_t index = 0; index < std::min(kMost, verdict.failed.size()); ++index) {
     const Prediction& prediction = *verdict.failed[index];
-    text += "  failed: " + name_of(*prediction.run) + ": " + core::to_string(*prediction.error) + "\n";
+    text += "  failed: " + name_of(*prediction.run) + ": " + said(*prediction.error) + "\n";
   }
   if (verdict.failed.size() > kMost) text += "  and " + std::to_string(verdict.failed.size() - kMost) + " more\n";
   return text;

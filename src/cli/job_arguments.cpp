@@ -25,6 +25,8 @@ std::string read_whole_number(std::string& text) {
   return "";
 }
 
+std::string help_of(const JobOption& option) { return job::spelled(job::help_text(option), job::kCommandLine); }
+
 void take(const JobOption& option, JobRequest& request, const std::string& word) {
   const core::Status taken = job::set_option_text(option, request, word);
   if (!taken) throw OptionRefused(taken.error());
@@ -38,7 +40,7 @@ void add_flag(CLI::App& command, const JobOption& option, JobRequest& request) {
     take(option, request, (count > 0) != usual ? "true" : "false");
   };
   const std::string begin = usual ? "--no-" : "--";
-  const std::string help = (usual ? "do not use " : "") + job::help_text(option);
+  const std::string help = (usual ? "do not use " : "") + help_of(option);
   command.add_flag_function(begin + std::string(option.flag), given, help)->group(group_of(option));
 }
 
@@ -46,9 +48,7 @@ void add_flag(CLI::App& command, const JobOption& option, JobRequest& request) {
 void add_switch(CLI::App& command, const JobOption& option, JobRequest& request) {
   const auto held = std::make_shared<std::string>();
   const auto given = [&option, &request, held](const std::string& word) { take(option, request, word); };
-  command.add_flag("--" + std::string(option.flag), *held, job::help_text(option))
-      ->each(given)
-      ->group(group_of(option));
+  command.add_flag("--" + std::string(option.flag), *held, help_of(option))->each(given)->group(group_of(option));
 }
 
 /// The switch of this name on a command line that takes this word. Null: there is none.
@@ -63,7 +63,7 @@ const JobOption* switch_taking(std::string_view argument, const std::string& wor
 void add_value(CLI::App& command, const JobOption& option, JobRequest& request) {
   const auto given = [&option, &request](const std::string& word) { take(option, request, word); };
   CLI::Option* added =
-      command.add_option_function<std::string>("--" + std::string(option.flag), given, job::help_text(option));
+      command.add_option_function<std::string>("--" + std::string(option.flag), given, help_of(option));
   added->type_name(std::string(option.value))->group(group_of(option));
   if (const std::string usual = job::default_text(option); !usual.empty()) added->default_str(usual);
   if (option.place.type == OptionType::whole_number) added->transform(whole_number());

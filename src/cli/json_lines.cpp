@@ -46,7 +46,7 @@ std::vector<std::string> read_portion(std::istream& stream) {
   return lines;
 }
 
-/// The answers to lines of which the first has this number.
+/// The answers to lines, counted from this number.
 std::vector<std::string> answers_to(const std::vector<std::string>& lines, std::int64_t first, const AnswerLine& answer,
                                     unsigned threads) {
   std::vector<std::string> answers(lines.size());

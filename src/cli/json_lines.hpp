@@ -16,9 +16,9 @@ namespace gpumem::cli {
 /// Makes the answer to a line; `number` counts from 1.
 using AnswerLine = std::function<std::string(std::string_view line, std::int64_t number)>;
 
-/// Answers every line of the file ("-" is standard input) by what `answer` makes of it, from so many threads at once.
+/// Answers every line of the file ("-" is standard input) by what `answer` makes of it, on this many threads.
 /// The answers to all lines that are there are written before more are waited for. Of a line beyond 1 MiB, `answer`
-/// sees so much that fault_of() tells. Errors: unreadable_file.
+/// sees as much as fault_of() needs. Errors: unreadable_file.
 [[nodiscard]] core::Status answer_lines(const std::string& file, const AnswerLine& answer, unsigned threads = 1);
 
 /// What keeps a line from being JSON at all; nothing if it may be.

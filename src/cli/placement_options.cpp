@@ -7,6 +7,7 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem/monitor/live_server.hpp"
 #include "gpumem/place/server_json.hpp"
+#include "report.hpp"
 
 namespace gpumem::cli {
 
@@ -21,7 +22,7 @@ core::Error invalid(std::string_view option, const std::string& message, const s
 core::Error wrong_usage(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
 
 void print_live_warnings(const std::vector<std::string>& warnings) {
-  for (const std::string& warning : warnings) std::fprintf(stderr, "gpumem: warning: %s\n", warning.c_str());
+  for (const std::string& warning : warnings) std::fprintf(stderr, "gpumem: warning: %s\n", said(warning).c_str());
 }
 
 core::Result<place::Server> server_from(const std::string& file, const std::string& window) {

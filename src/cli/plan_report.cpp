@@ -132,7 +132,10 @@ Json to_json(const EstimatedJob& estimated_job, const LayoutPlan& plan, const se
   json["estimated"] = plan.estimated;
   json["slower"] = plan.slower;
   json["refused"] = Json::array();
-  for (const auto& [rule, count] : plan.refused) json["refused"].push_back({{"rule", rule}, {"layouts", count}});
+  for (const auto& [refusal, count] : plan.refused) {
+    const std::string_view code = model::name_of(search::kRules, refusal.rule);
+    json["refused"].push_back({{"rule", refusal.text}, {"code", code}, {"layouts", count}});
+  }
   json["assumed"] = to_json(plan.assumed);
   return json;
 }
@@ -148,7 +151,7 @@ std::string to_text(const LayoutPlan& plan, const GpuProfile& gpu, const PlanSho
             search::settings_of(plan, layout);
   }
   text += "\n";
-  for (const estimate::Assumption& assumption : plan.assumed) text += "assumed: " + assumption.text + "\n";
+  for (const estimate::Assumption& assumption : plan.assumed) text += "assumed: " + said(assumption.text) + "\n";
   return text;
 }
 
@@ -163,10 +166,11 @@ Error no_layout(const LayoutPlan& plan, const EstimatedJob& estimated_job) {
   if (most == plan.refused.end())
     return {ErrorCode::missing_information, message, {estimated_job.graph->file(), 0, {}}};
   message += plan.candidates == 0 ? "; most break this rule: " : "; of the others, most break this rule: ";
-  message += most->first;
+  message += most->first.text;
   // A layout is refused by this rule before others are looked at, so that it counts few.
-  const std::string batch(search::kBatchRule);
-  if (most->first != batch && plan.refused.contains(batch)) message += "; and of some, " + batch;
+  const auto batch = std::find_if(plan.refused.begin(), plan.refused.end(),
+                                  [](const auto& one) { return one.first.rule == search::Rule::batch; });
+  if (batch != plan.refused.end() && batch != most) message += "; and of some, " + batch->first.text;
   return {ErrorCode::missing_information, std::move(message), {estimated_job.graph->file(), 0, {}}};
 }
 

@@ -18,7 +18,7 @@ namespace gpumem::cli {
 /// "tensor 8, data 8 (fsdp2), micro-batch 1 x 64, checkpointing full".
 [[nodiscard]] std::string layout_text(const model::TrainingJob& job);
 
-/// What is shown of a plan: the settings of so many of its layouts, and where it is printed.
+/// What is shown of a plan: the settings of this many of its layouts, and where it is printed.
 struct PlanShown {
   std::int64_t global_batch = 1;
   std::size_t settings = 1;

@@ -58,7 +58,7 @@ Result<Prediction> predict(const datasets::MeasuredRun& run, datasets::Figure fi
 
 namespace {
 
-/// The tasks with those of one summary side by side, and of these those that are recorded alike.
+/// The tasks with those of one summary side by side, and among these the ones that are recorded alike.
 std::vector<PredictionTask*> by_summary(std::vector<PredictionTask>& tasks) {
   std::unordered_map<const ModelGraph*, std::size_t> numbers;
   const auto place_of = [&](const PredictionTask* task) {

@@ -50,7 +50,7 @@ struct PredictionTask {
   std::vector<Prediction> predictions = {};
 };
 
-/// Every estimator's prediction of every run, by so many threads. Runs of one summary come one after the other, and
+/// Every estimator's prediction of every run, on this many threads. Runs of one summary come one after the other, and
 /// share what they can. `progress` is called after each run, from any thread.
 void predict_all(std::vector<PredictionTask>& tasks, const std::vector<std::shared_ptr<const Estimator>>& estimators,
                  unsigned threads, const std::function<void()>& progress);

@@ -39,7 +39,7 @@ class Progress {
     const std::size_t done = done_.fetch_add(1) + 1;
     if (shown_) show(done, all_);
   }
-  /// So many of so many are done.
+  /// This many of all are done.
   void show(std::size_t done, std::size_t all) {
     if (!shown_) return;
     const auto now = std::chrono::steady_clock::now().time_since_epoch().count();

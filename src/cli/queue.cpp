@@ -159,10 +159,10 @@ int run_queue(const QueueOptions& options) {
   auto journal = launcher::Journal::open(*directory);
   if (!journal) return report_error(journal.error());
   const core::Status taken = launcher::take_back_the_gone(*journal);
-  if (!taken) std::fprintf(stderr, "gpumem: warning: %s\n", core::to_string(taken.error()).c_str());
+  if (!taken) std::fprintf(stderr, "gpumem: warning: %s\n", said(taken.error()).c_str());
   const auto read_gpus = open_gpus();
   const Result<launcher::Gpus> gpus = read_gpus ? (*read_gpus)() : Result<launcher::Gpus>(read_gpus.error());
-  if (!gpus) std::fprintf(stderr, "gpumem: warning: %s\n", core::to_string(gpus.error()).c_str());
+  if (!gpus) std::fprintf(stderr, "gpumem: warning: %s\n", said(gpus.error()).c_str());
   const std::vector<Row> rows = rows_of(journal->ledger(), gpus);
   std::string text;
   if (options.json) {

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "gpumem/job/option_texts.hpp"
+
 namespace gpumem::cli {
 
 namespace {
@@ -106,7 +108,7 @@ std::string figures(const EstimatedJob& estimated_job, const Terminal& terminal)
   bool ranged = false;
   for (const Answer& answer : estimated_job.answers) {
     if (!answer.estimate) {
-      table.add({answer.estimator, core::to_string(answer.estimate.error())});
+      table.add({answer.estimator, said(answer.estimate.error())});
       continue;
     }
     const MemoryEstimate& estimate = *answer.estimate;
@@ -331,7 +333,7 @@ std::string to_text(const Fit& fit, const GpuProfile& gpu, std::int64_t step) {
     return smaller_sizes(fit, gpu) + title + ": at least " + found + " (" + takes + "); larger ones are not tried\n";
   std::string text = smaller_sizes(fit, gpu) + title + " " + found + ": " + takes + "; ";
   if (fit.model_ends) {
-    text += "longer ones are not for this model: " + fit.model_ends->message + "\n";
+    text += "longer ones are not for this model: " + said(fit.model_ends->message) + "\n";
   } else {
     text += (fit.of_sequence ? "sequence " : "batch ") + core::with_separators(size + step) + " would need " +
             need_of(fit.next) + "\n";
@@ -347,10 +349,14 @@ Error does_not_fit(const Fit& fit, const EstimatedJob& estimated_job) {
           {estimated_job.graph->file(), 0, {}}};
 }
 
+std::string said(std::string_view message) { return job::spelled(message, job::kCommandLine); }
+
+std::string said(const Error& error) { return said(core::to_string(error)); }
+
 std::string assumed_text(const MemoryEstimate& estimate) {
   std::string text;
   for (const estimate::Assumption& assumption : estimate.assumed) {
-    text += "  " + label(text.empty() ? "assumed" : "") + assumption.text + "\n";
+    text += "  " + label(text.empty() ? "assumed" : "") + said(assumption.text) + "\n";
   }
   return text;
 }
@@ -361,14 +367,14 @@ std::string to_text(const model::Warning& warning) {
 
 void print_warnings(const ModelGraph& graph) {
   for (const model::Warning& warning : graph.warnings()) {
-    std::fprintf(stderr, "gpumem: warning: %s\n", to_text(warning).c_str());
+    std::fprintf(stderr, "gpumem: warning: %s\n", said(to_text(warning)).c_str());
   }
 }
 
 void print_warnings(const EstimatedJob& estimated_job) {
   print_warnings(*estimated_job.graph);
   for (const model::Warning& guess : estimated_job.guesses) {
-    std::fprintf(stderr, "gpumem: warning: %s\n", to_text(guess).c_str());
+    std::fprintf(stderr, "gpumem: warning: %s\n", said(to_text(guess)).c_str());
   }
 }
 

@@ -20,6 +20,11 @@ namespace gpumem::cli {
 [[nodiscard]] nlohmann::ordered_json to_json(const MemoryEstimate& estimate);
 [[nodiscard]] nlohmann::ordered_json to_json(const std::vector<estimate::Assumption>& assumed);
 
+/// The library's words with its options as a command line has them: "`seq_length=512`" is "--seq 512".
+[[nodiscard]] std::string said(std::string_view message);
+/// The same of an error, with its place.
+[[nodiscard]] std::string said(const Error& error);
+
 /// What an estimate takes as given, a line each; the first is headed.
 [[nodiscard]] std::string assumed_text(const MemoryEstimate& estimate);
 

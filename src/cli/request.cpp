@@ -56,7 +56,7 @@ void print_headline(const EstimatedJob& estimated_job, const GpuRequest& asked) 
                gpus_text(asked).c_str());
   std::fputs(why_tight(estimate, *estimated_job.gpu, "gpumem: ").c_str(), stderr);
   for (const estimate::Assumption& assumption : estimate.assumed) {
-    std::fprintf(stderr, "gpumem: assumed: %s\n", assumption.text.c_str());
+    std::fprintf(stderr, "gpumem: assumed: %s\n", said(assumption.text).c_str());
   }
 }
 

@@ -11,6 +11,7 @@
 #include "gpumem/monitor/live_server.hpp"
 #include "gpumem/monitor/nvml.hpp"
 #include "gpumem/place/server_json.hpp"
+#include "report.hpp"
 #include "server_table.hpp"
 
 namespace gpumem::cli {
@@ -63,7 +64,7 @@ std::string watch_line(const Machine& machine) {
 void print_once(const std::vector<std::string>& warnings, std::vector<std::string>& said) {
   for (const std::string& warning : warnings) {
     if (std::find(said.begin(), said.end(), warning) != said.end()) continue;
-    std::fprintf(stderr, "gpumem: warning: %s\n", warning.c_str());
+    std::fprintf(stderr, "gpumem: warning: %s\n", cli::said(warning).c_str());
     said.push_back(warning);
   }
 }

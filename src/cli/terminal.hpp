@@ -41,7 +41,7 @@ struct Gauge {
   Tone tone = Tone::plain;
 };
 
-/// The gauge in so many cells. What is beyond the whole ends in an arrow.
+/// The gauge in this many cells. What is beyond the whole ends in an arrow.
 [[nodiscard]] std::string drawn(const Gauge& gauge, std::size_t cells, const Terminal& terminal);
 /// Which sign of a gauge means what, in lines that the terminal holds.
 [[nodiscard]] std::string gauge_legend(const Terminal& terminal);

@@ -107,7 +107,7 @@ std::string out_of_domain(const UtilisationEstimate& estimate) {
 
 std::string to_text(const UtilisationAnswer& answer, const Terminal& terminal) {
   std::string text = "\n" + std::string(answer.estimator);
-  if (!answer.estimate) return text + ": " + core::to_string(answer.estimate.error()) + "\n";
+  if (!answer.estimate) return text + ": " + said(answer.estimate.error()) + "\n";
   const UtilisationEstimate& estimate = *answer.estimate;
   if (!estimate.weights.empty()) text += " (model " + estimate.weights + ")";
   text += ", of " + estimate.gpu + "\n" + shares(estimate, terminal) + bins(estimate, terminal);

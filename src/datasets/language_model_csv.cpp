@@ -131,7 +131,7 @@ bool is_fused_anyway(std::string_view optimizer) {
   return known && !model::row_of(*known).has_fused;
 }
 
-/// Takes one cell by its option. Errors: malformed_input for a number that is none.
+/// Takes one cell by its option. Errors: malformed_input for what is no number.
 core::Status take_option(const core::CsvCells& cells, const OptionColumn& row, job::JobRequest& request,
                          NotModelled& missing) {
   const std::string_view cell = cells.text(row.column);
@@ -232,7 +232,9 @@ void take_torchtitan(std::string_view source, const core::CsvCells& cells, job::
 
 /// Before PyTorch 2.0, zero_grad() filled the gradients with zeros and left them standing.
 void take_older_pytorch(const core::CsvCells& cells, job::JobRequest& request) {
-  if (cells.text("software").starts_with("transformers of 2022")) request.training.zero_grad_to_none = false;
+  if (cells.text("software").starts_with("transformers of 2022")) {
+    request.training.zero_grad = model::ZeroGrad::in_place;
+  }
 }
 
 /// "full", "LoRA", "QLoRA" (a base in nf4) or "LoRA on gptq-4bit".

@@ -65,7 +65,7 @@ core::Status take_job(const core::CsvCells& cells, model::TrainingJob& job) {
 core::Status take_model(const core::CsvCells& cells, const std::string& folder, SummaryShelf& shelf,
                         model::TrainingJob& job) {
   if (folder.empty()) {
-    return cells.malformed("names a model without its summary; name the folder with the summaries (--summaries DIR)");
+    return cells.malformed("names a model without its summary; name the folder with the summaries (`summaries`)");
   }
   std::string stem(cells.text("model"));
   std::replace(stem.begin(), stem.end(), '/', '_');

@@ -26,10 +26,10 @@ namespace gpumem::launcher {
 /// user, nobody can tell that it is stopped, and the queue waits for it.
 class StoppedWaiters {
  public:
-  /// So long nobody goes past it: who is stopped and goes on at once has lost nothing.
+  /// Seconds in which no other goes past it: a launcher that is stopped for a moment keeps its place.
   static constexpr double kPatience = 3.0;
 
-  /// The nearest before `job` that has not been stopped for so long. Null: there is none, so that it is this one's
+  /// The nearest before `job` that has not been stopped for that long. Null: there is none, so that it is this one's
   /// turn.
   [[nodiscard]] const Entry* nearest_before(const std::vector<const Entry*>& waiting, std::int64_t job,
                                             double now = seconds_since_boot(),

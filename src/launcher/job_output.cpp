@@ -111,7 +111,7 @@ bool OutputChannel::read_piece() {
 bool OutputChannel::write_piece() {
   pollfd room = {target(), POLLOUT, 0};
   if (poll(&room, 1, 0) == 0) return false;
-  // So much a pipe with room takes without waiting (pipe(7)).
+  // A pipe with room takes this much without waiting (pipe(7)).
   const ssize_t count = write(target(), pending_.data(), std::min<std::size_t>(pending_.size(), PIPE_BUF));
   if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   if (count > 0) {

@@ -22,7 +22,7 @@ struct Job {
   Terms terms;
   place::RecoveryRule recovery;
   EnvironmentFor environment_for;
-  /// What runs.csv is to say about the job itself; empty: nothing is written, for nobody said what trains.
+  /// What runs.csv is to say about the job itself; empty: nothing is written, because what trains is not known.
   RunCells described;
 };
 

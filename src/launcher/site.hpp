@@ -33,7 +33,7 @@ struct Site {
   std::function<void(const std::string& line)> warn;  ///< the same of what is wrong
 };
 
-/// Sleeps without a trace of CPU time until a descriptor has something to read, or so much time has passed.
+/// Sleeps without a trace of CPU time until a descriptor has something to read, or this much time has passed.
 class Alarm {
  public:
   /// Hears of every change of the journal. Where inotify has no room left (fs.inotify.max_user_instances), it looks

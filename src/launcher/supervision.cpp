@@ -46,7 +46,7 @@ class Running {
   double kill_at_ = 0.0;      ///< 0: never
 };
 
-/// Orphans of the job come to this program as well: their ends are nobody's concern.
+/// Orphans of the job come to this program as well: their ends change nothing.
 void Running::reap() {
   int status = 0;
   pid_t pid = 0;

@@ -12,7 +12,7 @@ namespace {
 
 constexpr double kFirstLook = 0.01;
 constexpr double kLastLook = 1.0;
-/// That a launcher is stopped nobody rings; nor its end, where a kernel has no descriptors of processes.
+/// No event tells that a launcher is stopped, or that it has ended on a kernel without descriptors of processes.
 constexpr double kWithoutBell = 5.0;
 
 /// One job's wait.

@@ -4,8 +4,9 @@
 //
 // Only the head of the queue looks at the GPUs. It looks at every event of the queue, which inotify tells it at once;
 // then after 10 ms, 20 ms and so on up to every second, for a driver frees the memory of a process some time after it
-// has ended, and what others free nobody tells. All others sleep until the journal changes, or the launcher before them
-// in the queue ends; every five seconds they look whether that one is stopped. The head is the first that is not.
+// has ended, and no event tells what other programs free. All others sleep until the journal changes, or the launcher
+// before them in the queue ends; every five seconds they look whether that one is stopped. The head is the first that
+// is not.
 #pragma once
 
 #include <functional>

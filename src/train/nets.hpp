@@ -19,7 +19,7 @@
 //         is
 //                     7 or less; a 1x1 convolution [, batch norm] on the shortcut where the shape changes
 //         dense       depth / 4 groups of four blocks of 32 channels, each over all before it in its group; after the
-//                     first group, and every so many further, a 1x1 convolution to half the channels and average
+//                     first group, and every few further ones, a 1x1 convolution to half the channels and average
 //                     pooling
 //
 // Kernels are k x k with padding k / 2; the published nets have k = 3. Transformers are nn.Embedding plus learned
@@ -89,7 +89,7 @@ struct TransformerNet {
   bool packed = true;
 };
 
-/// Errors: invalid_argument for a size below 1 or beyond all sense (2^24), or an activation that is none;
+/// Errors: invalid_argument for a size below 1 or beyond all sense (2^24), or an unknown activation;
 /// malformed_input where sizes do not fit each other.
 [[nodiscard]] core::Result<model::ModelGraph> build(const MlpNet& net);
 [[nodiscard]] core::Result<model::ModelGraph> build(const CnnNet& net);

@@ -83,7 +83,7 @@ std::int64_t least_depth(Architecture architecture) {
   return architecture == Architecture::residual ? 2 : 1;
 }
 
-/// The other interval of GPUMemNet's scripts: so many halvings over the depth as would take the image to 7.
+/// The other interval of GPUMemNet's scripts: as many halvings over the depth as take the image to 7.
 std::int64_t depth_interval(const CnnNet& net) {
   constexpr std::int64_t kLastSide = 7;
   const auto ratio = static_cast<std::uint64_t>(net.side / kLastSide);

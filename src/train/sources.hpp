@@ -20,7 +20,7 @@
 
 namespace gpumem::train {
 
-/// Rows, and how many of a table are none.
+/// Rows, and how many lines of a table give no row.
 struct Source {
   std::string name;  ///< the word
   std::vector<Row> rows;

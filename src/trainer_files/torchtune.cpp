@@ -60,7 +60,7 @@ void read_adapters(TrainerReading& from) {
   from.not_modelled("model.use_dora");
 }
 
-/// Chunks are so many a sequence; the option says how many positions are one.
+/// The file counts the chunks of a sequence; the option counts the positions of a chunk.
 void read_loss(TrainerReading& from) {
   const std::string name = component(from, "loss");
   if (name.empty() || name == "CrossEntropyLoss") return;

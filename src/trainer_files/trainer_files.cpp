@@ -125,7 +125,7 @@ core::Result<TrainerJob> parse_trainer_job(std::string_view text) {
     names += (names.empty() ? "" : ", ") + std::string(format->description);
   }
   const char* const hint =
-      peft_adapter().sniff(*root) ? "it is an adapter's config: give it by --adapter; the trainer's file is " : "";
+      peft_adapter().sniff(*root) ? "it is an adapter's config: give it as `adapter`; the trainer's file is " : "";
   return core::Error{
       core::ErrorCode::unknown_format, "its keys are those of no trainer's file; " + (hint + ("one of: " + names)), {}};
 }

@@ -32,7 +32,7 @@ namespace gpumem::trainer_files {
 
 /// Sets the options of the job that the request was not given. Returns what is not modelled, a clause each ("lora 16
 /// (lora_rank) is not modelled"): options that gpumem does not have, values that they do not take, what the file's
-/// format named, and keys that it does not know. Errors: malformed_input for a number that is none, with the key.
+/// format named, and keys that it does not know. Errors: malformed_input for what is no number, with the key.
 [[nodiscard]] core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request);
 
 /// The config.json of the job's model: the path itself, or in the folder, relative to here or to the trainer's file.

@@ -28,7 +28,7 @@ struct TrainerJob {
   std::string model;  ///< a path, or a name on the hub; empty: the file names none
   std::vector<WantedOption> options;
   std::vector<std::string> not_modelled;  ///< what changes memory: "neftune_noise_alpha 5"
-  std::vector<std::string> unknown;       ///< keys of which the format does not know whether they do
+  std::vector<std::string> unknown;       ///< keys that the format does not know
   std::string deepspeed;                  ///< the path of a DeepSpeed config that the file names
 
   [[nodiscard]] const WantedOption* find(std::string_view option) const;

@@ -36,13 +36,13 @@ Page& page() {
   return page;
 }
 
-Json error_reply(const Error& error) { return {{"error", cli::to_json(error)}, {"says", core::to_string(error)}}; }
+Json error_reply(const Error& error) { return {{"error", cli::to_json(error)}, {"says", cli::said(error)}}; }
 
 /// `text` is what the command line prints with --json, to the byte.
 Json reply(const EstimatedJob& estimated_job, const Json& json) {
   Json warnings = Json::array();
   const auto add = [&](const model::Warning& warning) {
-    warnings.push_back({{"line", warning.place.line}, {"message", warning.message}, {"says", cli::to_text(warning)}});
+    warnings.push_back({{"line", warning.place.line}, {"message", warning.message}, {"says", cli::said(cli::to_text(warning))}});
   };
   for (const model::Warning& warning : estimated_job.graph->warnings()) add(warning);
   for (const model::Warning& warning : estimated_job.guesses) add(warning);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpumem/core/json_document.hpp"
+#include "gpumem/job/option_texts.hpp"
 #include "gpumem/request/targets.hpp"
 
 namespace gpumem::webhook {
@@ -233,8 +234,11 @@ Reply unknown(std::string_view uid, OnError on_error, const std::string& message
   return reply_of(Outcome::allowed_unknown, std::move(response));
 }
 
+/// With a job's options as annotations.
+std::string said(const Error& error) { return job::spelled(core::to_string(error), {"gpumem.io/", ": "}); }
+
 Reply not_understood(const Error& error) {
-  return {Outcome::malformed, core::shortened(core::to_string(error), kLongestMessage) + "\n"};
+  return {Outcome::malformed, core::shortened(said(error), kLongestMessage) + "\n"};
 }
 
 }  // namespace
@@ -263,7 +267,7 @@ class Review {
 
  private:
   [[nodiscard]] Reply told_nothing(const Error& error) const {
-    return unknown(incoming_.uid, admission_.options_.on_error, core::to_string(error));
+    return unknown(incoming_.uid, admission_.options_.on_error, said(error));
   }
 
   [[nodiscard]] Reply ask(const PodJob& job, const Container& container, const ModelGraph& graph, const GpuProfile& gpu,
@@ -272,8 +276,7 @@ class Review {
     const Result<GpuRequest> request = request::make_request(job.target, estimate, gpu, job.margin, site);
     // The summary and the job are sound: what is missing is a GPU that is large enough.
     if (!request && request.error().code == ErrorCode::missing_information) {
-      return denial(incoming_.uid, Outcome::does_not_fit,
-                    core::to_string(Error(request.error()).in_file(graph.file())));
+      return denial(incoming_.uid, Outcome::does_not_fit, said(Error(request.error()).in_file(graph.file())));
     }
     if (!request) return told_nothing(request.error());
     Result<Changes> changes = Patch(container, *request).make();
@@ -308,7 +311,7 @@ Reply Admission::give_up(std::string_view body, const std::string& why) const {
   if (!document) return not_understood(document.error());
   const Result<Incoming> incoming = incoming_of(*document);
   if (!incoming) return not_understood(incoming.error());
-  // Nobody waits for what does not ask.
+  // A pod that does not ask is let through at once.
   if (annotations_of_ours(annotations_of(incoming->pod)).empty()) {
     return reply_of(Outcome::untouched, response_of(incoming->uid, true));
   }

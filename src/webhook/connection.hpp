@@ -30,9 +30,9 @@ class Connection : public httplib::Stream {
   [[nodiscard]] bool wait_for_request(Clock::time_point until);
   /// The client went away.
   [[nodiscard]] bool ended() const { return ended_; }
-  /// From here on, until `deadline`, the client may send so many bytes.
+  /// From here on, until `deadline`, the client may send this many bytes.
   void begin_request(Clock::time_point deadline, std::size_t most_bytes);
-  /// So many more, because the request's body may come.
+  /// This many more, because the request's body may come.
   void allow(std::size_t bytes) { allowance_ += bytes; }
   /// The request was not read to its end, or not understood: what follows cannot be told apart.
   void spoil() { spoiled_ = true; }

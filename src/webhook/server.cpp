@@ -73,7 +73,7 @@ class Socket {
 
 }  // namespace
 
-/// So many threads, and so many connections that wait for one.
+/// This many threads, and this many connections that wait for one.
 class Server::Workers : public httplib::TaskQueue {
  public:
   explicit Workers(Server& server) : server_(server) {

@@ -23,8 +23,7 @@ TrainingJob job_of(std::string_view options, ModelGraph graph) {
   job.fused = bit(1, 3) && model::row_of(job.optimizer).has_fused;
   job.gradient_accumulation = 1 + static_cast<std::int64_t>(byte(1) >> 4 & 3U);
   job.activation_checkpointing = bit(1, 6);
-  job.zero_grad_to_none = bit(1, 7);
-  job.zero_grad = static_cast<model::ZeroGrad>(byte(2) & 3U);
+  job.zero_grad = bit(1, 7) ? static_cast<model::ZeroGrad>(byte(2) & 3U) : model::ZeroGrad::in_place;
   job.summary_pass = bit(2, 2);
   job.validation_pass = bit(2, 3);
   if (bit(2, 4)) job.samples_per_epoch = 7;

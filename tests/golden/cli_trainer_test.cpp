@@ -87,7 +87,7 @@ TEST(CliTrainer, SaysWhatIsWrong) {
   const std::vector<std::pair<std::string, const char*>> failures = {
       {config + "--trainer examples/trainers/missing.json", "missing.json"},
       {config + "--trainer examples/trainers/tinyllama/config.json", "its keys are those of no trainer's file"},
-      {config + "--trainer examples/trainers/adapter/adapter_config.json", "give it by --adapter"},
+      {config + "--trainer examples/trainers/adapter/adapter_config.json", "give it as --adapter"},
       {config + "--batch 1 --adapter examples/trainers/adapter", "goes with the file of --trainer"},
       {"estimate --trainer examples/trainers/ds_config.json", "the file names no model; name its config.json"},
       {config, "--batch is required"},

@@ -49,7 +49,7 @@ std::vector<TrainingJob> ways_of(const TrainingJob& job) {
   all[4].summary_pass = true;
   all[4].validation_pass = true;
   all[4].samples_per_epoch = 10;
-  all[5].zero_grad_to_none = false;
+  all[5].zero_grad = model::ZeroGrad::in_place;
   all[5].optimizer = Optimizer::adagrad;
   all[5].precision = Precision::bf16;
   return all;
@@ -89,7 +89,7 @@ void expect_tidy(const TrainingJob& job, const testing::Planned& planned, const 
   }
   std::int64_t inputs = 0;
   for (const ops::TensorId input : planned.pass.tape.inputs()) inputs += bytes(input);
-  const bool cleared = job.zero_grad_to_none && job.zero_grad == model::ZeroGrad::step_end;
+  const bool cleared = job.zero_grad == model::ZeroGrad::step_end;
   EXPECT_EQ(live.of(Category::parameter), parameters) << what;
   EXPECT_EQ(live.of(Category::gradient), cleared ? 0 : gradients) << what;
   EXPECT_EQ(live.of(Category::input), inputs) << what;

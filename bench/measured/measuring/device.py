@@ -35,7 +35,7 @@ class Device(Protocol):
         """Gives all memory back and forgets the peaks."""
 
     def limit(self, size: int | None) -> None:
-        """Lets the allocator take no more than so many bytes; None: all that there is."""
+        """Lets the allocator take no more than this many bytes; None: all that there is."""
 
     def check(self, size: int) -> None:
         """Raises RuntimeError (out of memory) if that many bytes cannot be had at all; a GPU says so by itself."""

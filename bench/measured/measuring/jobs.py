@@ -197,7 +197,7 @@ def draw_cnn(draw: random.Random) -> tuple[Spec, int]:
     least_depth = {"dense": 4, "residual": 2}.get(shape, 1)  # that leaves a convolution
     side = 2 * draw.randint(4, 112)
     depth = draw.randint(least_depth, 29)
-    # So many halvings over the depth as would take the image to 7, or one each five groups.
+    # As many halvings over the depth as take the image to 7, or one each five groups.
     halvings = max(1, math.floor(math.log2(max(1, side // 7))))
     spec = {
         "channels": draw.choice((1, 3)),

@@ -19,10 +19,10 @@ from .workers import CannotMeasure
 GIB = 2**30
 VERSIONS = ("torch", "cuda", "cudnn", "driver", "allocator")
 MOST_DEATHS = 5
-"""So many processes that die one after another mean that it is not their runs' fault."""
+"""This many processes that die one after another mean that it is not their runs' fault."""
 
 MOST_UNCLEAN = 3
-"""So many in a row that cannot give back all memory mean that none can."""
+"""This many in a row that cannot give back all memory mean that none can."""
 
 Json = dict[str, Any]
 

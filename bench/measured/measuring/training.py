@@ -158,7 +158,7 @@ def _train(job: Job, device: Device, counter_seconds: float, result: Result) -> 
 
 
 def _counted(steps: Iterator[float], device: Device, seconds: float) -> tuple[dict[str, float], list[float]]:
-    """The counters over so many seconds of training, and the last steps' seconds."""
+    """The counters over this many seconds of training, and the last steps' seconds."""
     end = time.perf_counter() + seconds
     taken: list[float] = []
     with device.counters() as counters:

@@ -3,7 +3,7 @@
 // Units: features.
 //
 // Source: litgpt 0.4, model.py (CausalSelfAttention, GptNeoxMLP) and lora.py (LoRALinear, LoRAQKVLinear): queries, keys
-// and values leave one projection and are read in place; of these the adapted ones are written into zeros as wide as
+// and values leave one projection and are read in place; those with adapters are written into zeros as wide as
 // all three. It has no dropout but the adapters', one kernel for each GELU, and a head of its own where transformers
 // ties it.
 #pragma once

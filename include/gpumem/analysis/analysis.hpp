@@ -99,6 +99,9 @@ class Analysis {
     return forward_pass_key(job_) == forward_pass_key(job) && same_adaptation(job) && same_split(job);
   }
 
+  /// parallel::check_modelled() for the replay, asked once a job: every question about a plan begins with it.
+  [[nodiscard]] const core::Status& modelled();
+
   /// The graph with an edge for everything that a layer reads, and every shape. Errors: those of connecting;
   /// invalid_argument for a recording, which has calls and no layers.
   [[nodiscard]] core::Result<const connect::WiredGraph*> wired();
@@ -129,7 +132,7 @@ class Analysis {
   [[nodiscard]] core::Result<device::Context> context(const device::GpuProfile& gpu);
 
   /// The run through the allocator, in the GPU's memory less the context (a capacity among the options is ignored: the
-  /// GPU has one). Errors: those of planning and of parallel::check_modelled(); overflow for a job beyond any machine.
+  /// GPU has one). Errors: those of planning and of modelled(); overflow for a job beyond any machine.
   [[nodiscard]] core::Result<JobRun> run(const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
 
   /// Roughly what it holds.
@@ -193,6 +196,7 @@ class Analysis {
   std::array<std::array<Stage<plan::StepPlan>, 2>, kBackends> plans_;
   Stage<plan::StepWork> work_;
   std::vector<KnownRun> runs_;
+  std::optional<core::Status> modelled_;
   WorkingMemory memory_;  ///< of plans that are no longer needed, and of the allocator's last run
 };
 

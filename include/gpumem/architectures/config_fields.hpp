@@ -16,8 +16,8 @@
 
 namespace gpumem::architectures {
 
-/// Remembers what is missing and the first fault, so that an architecture reads its fields plainly and nobody looks
-/// until all are read. A config is untrusted: every size is positive and fits 32 bits.
+/// Remembers what is missing and the first fault: an architecture reads its fields plainly, and looks for the fault
+/// when all are read. A config is untrusted: every size is positive and fits 32 bits.
 class ConfigFields {
  public:
   /// `config` must be an object, and outlive this.

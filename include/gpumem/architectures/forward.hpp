@@ -36,8 +36,7 @@ struct Linear {
   bool fused_gradient = false;
   bool grouped = false;           ///< one of the products of a grouped one (TransformerEngine's GroupedLinear)
   std::int64_t tensor_ranks = 0;  ///< tensor parallel ranks that share it; 0: all
-  std::vector<model::Attribute> more = {};  ///< what else is said about it
-  bool outlives_loss = false;  ///< its output is held until backward has run, in programs that keep no outputs too
+  bool outlives_loss = false;     ///< its output is held until backward has run, in programs that keep no outputs too
 };
 
 class Forward {
@@ -57,6 +56,9 @@ class Forward {
   /// says.
   void check_all_called();
 
+  /// What the config says about a run besides its model.
+  void run_settings(const model::RunSettings& settings) { builder_.run_settings(settings); }
+
   /// Integers [N, tokens], one of the batch's tensors.
   Tensor token_input(std::string_view name);
   /// The same of this many tokens, whatever the job says.
@@ -67,8 +69,7 @@ class Forward {
   // Modules with parameters.
   Tensor linear(std::string_view name, Tensor input, std::int64_t in, std::int64_t out, const Linear& options = {});
   Tensor embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width,
-                   std::string_view class_name = "Embedding", Split split = Split::whole,
-                   const std::vector<model::Attribute>& more = {});
+                   std::string_view class_name = "Embedding", Split split = Split::whole);
   /// The same table as an earlier layer's.
   Tensor tied_embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width);
   Tensor layer_norm(std::string_view name, Tensor input, std::int64_t width, bool bias = true);

@@ -35,10 +35,9 @@ struct Model {
   LatentAttention attention;
   Mixture mixture;
   std::int64_t shared_inner = 0;
-  std::vector<bool> mixes;                    ///< by layer
-  bool corrects = false;                      ///< a bias of the scores that choose the experts
-  std::vector<model::Attribute> first_stage;  ///< of a pipeline
-  std::vector<model::Attribute> last_stage;
+  std::vector<bool> mixes;  ///< by layer
+  bool corrects = false;    ///< a bias of the scores that choose the experts
+  model::RunSettings run = {};
   std::int64_t expert_ranks = 0;  ///< tensor parallel ranks that share an expert's weights; 0: all
   bool grouped = false;           ///< TransformerEngine multiplies all experts of a rank at once
   bool float32_routing = false;   ///< weights of the experts' results
@@ -82,7 +81,7 @@ inline std::vector<bool> layer_pattern(std::string_view text, std::int64_t layer
   return pattern;
 }
 
-/// Which layers have experts: moe_layer_freq is a pattern, or says that so manieth layers have them, from the first.
+/// Which layers have experts: moe_layer_freq is a pattern, or says that every N-th layer has them, from the first.
 inline std::vector<bool> mixing_layers(ConfigFields& config, std::int64_t layers) {
   std::vector<bool> mixes(static_cast<std::size_t>(layers), true);
   const core::JsonValue* frequency = config.find("moe_layer_freq");
@@ -145,13 +144,17 @@ inline void read_attention(ConfigFields& config, Model& model) {
   check_latent_attention(config, model.attention, "qk_head_dim");
 }
 
-/// What a pipeline's first or last stage has otherwise than those between (parallel/pipeline_parallel.hpp).
-inline std::vector<model::Attribute> stage_attributes(ConfigFields& config, std::string_view blocks,
-                                                      std::string_view counted) {
-  std::vector<model::Attribute> attributes;
-  if (config.has(blocks)) attributes.push_back({"stage_blocks", config.size({blocks})});
-  if (config.flag(counted, false)) attributes.push_back({"counts_as_block", true});
-  return attributes;
+/// The stages of a pipeline that differ from those between.
+inline model::RunSettings stages_of(ConfigFields& config) {
+  const auto given = [&](std::string_view name) {
+    return config.has(name) ? std::optional(config.size({name})) : std::nullopt;
+  };
+  model::RunSettings run = run_settings(config);
+  run.first_stage_blocks = given("decoder_first_pipeline_num_layers");
+  run.last_stage_blocks = given("decoder_last_pipeline_num_layers");
+  run.embedding_counts = config.flag("account_for_embedding_in_pipeline_split", false);
+  run.head_counts = config.flag("account_for_loss_in_pipeline_split", false);
+  return run;
 }
 
 inline Model read(ConfigFields& config) {
@@ -188,12 +191,7 @@ inline Model read(ConfigFields& config) {
                           config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
   model.lower_loss =
       config.flag("cross_entropy_loss_fusion", false) && config.text({"cross_entropy_fusion_impl"}, "native") == "te";
-  model.first_stage =
-      stage_attributes(config, "decoder_first_pipeline_num_layers", "account_for_embedding_in_pipeline_split");
-  for (model::Attribute& of_optimizer : optimizer_attributes(config)) {
-    model.first_stage.push_back(std::move(of_optimizer));
-  }
-  model.last_stage = stage_attributes(config, "decoder_last_pipeline_num_layers", "account_for_loss_in_pipeline_split");
+  model.run = stages_of(config);
   ignore_megatron_run(config);
   return model;
 }
@@ -314,8 +312,7 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
 inline Tensor embedded(Forward& f, const Model& model, Tensor ids) {
   const InModule inside(f, "embedding", "LanguageModelEmbedding");
   const DecoderSizes& s = model.sizes;
-  Tensor words =
-      f.embedding("word_embeddings", ids, s.vocabulary, s.width, "Embedding", Split::vocabulary, model.first_stage);
+  Tensor words = f.embedding("word_embeddings", ids, s.vocabulary, s.width, "Embedding", Split::vocabulary);
   if (model.positions > 0) {
     const Tensor numbers = f.positions(ids, model.positions);
     words = f.add(words, f.embedding("position_embeddings", numbers, model.positions, s.width));
@@ -327,6 +324,7 @@ inline Tensor embedded(Forward& f, const Model& model, Tensor ids) {
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
+  f.run_settings(model.run);
   const DecoderSizes& s = model.sizes;
   if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
   const Tensor ids = f.token_input("input_ids");
@@ -339,7 +337,7 @@ inline void write(ConfigFields& config, Head, Forward& f) {
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
     hidden = norm(f, model, "final_layernorm", hidden, s.width);
   }
-  const Linear output = {.bias = false, .tied = s.tied, .split = Split::columns, .more = model.last_stage};
+  const Linear output = {.bias = false, .tied = s.tied, .split = Split::columns};
   // GPTModel.forward()'s name for the logits ends when it returns the loss.
   const Tensor logits = f.linear("output_layer", hidden, s.width, s.vocabulary, output);
   const Tensor loss = vocabulary_parallel_loss(f, model.lower_loss ? logits : f.to(logits, "float32"));

@@ -101,11 +101,9 @@ inline void ignore_megatron_run(ConfigFields& config) {
   for (const std::string_view name : kMegatronRun) config.ignore({name});
 }
 
-/// How many distributed optimizers there are, where there are several: parallel::kOptimizerInstances.
-inline std::vector<model::Attribute> optimizer_attributes(ConfigFields& config) {
-  const std::int64_t instances = config.size_or({"num_distributed_optimizer_instances"}, 1);
-  if (instances == 1) return {};
-  return {{"optimizer_instances", instances}};
+/// How many distributed optimizers there are.
+inline model::RunSettings run_settings(ConfigFields& config) {
+  return {.optimizer_instances = config.size_or({"num_distributed_optimizer_instances"}, 1)};
 }
 
 }  // namespace gpumem::architectures

@@ -35,7 +35,7 @@ struct Model {
   bool tied = true;
   bool bias = true;
   bool fused_gradients = false;  ///< products add a weight's gradient to the main one themselves
-  std::vector<model::Attribute> of_optimizer;
+  model::RunSettings run = {};
 
   [[nodiscard]] std::int64_t head_widths() const { return heads * head_width; }
   [[nodiscard]] Linear columns() const {
@@ -74,7 +74,7 @@ inline Model read(ConfigFields& config) {
   model.bias = config.flag("add_bias_linear", true);
   model.fused_gradients = config.flag("gradient_accumulation_fusion", true) &&
                           config.text({"transformer_impl"}, "transformer_engine") == "transformer_engine";
-  model.of_optimizer = optimizer_attributes(config);
+  model.run = run_settings(config);
   check_forms(config);
   ignore_megatron_run(config);
   if (config.size_or({"num_query_groups"}, model.heads) != model.heads) {
@@ -141,8 +141,8 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Tensor* 
 /// Encoder and decoder call the same embedding.
 inline Tensor embedded(Forward& f, const Model& model, Tensor ids) {
   const InModule inside(f, "embedding", "LanguageModelEmbedding");
-  const Tensor words = f.embedding("word_embeddings", ids, model.vocabulary, model.width, "Embedding",
-                                   Split::vocabulary, model.of_optimizer);
+  const Tensor words =
+      f.embedding("word_embeddings", ids, model.vocabulary, model.width, "Embedding", Split::vocabulary);
   const Tensor numbers = f.positions(ids, model.positions);
   const Tensor sum = f.add(words, f.embedding("position_embeddings", numbers, model.positions, model.width));
   return f.dropout("embedding_dropout", f.enter_sequence(sum), model.dropout);
@@ -159,6 +159,7 @@ inline Tensor run(Forward& f, const Model& model, std::string_view name, Tensor 
 inline void write(ConfigFields& config, Head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
+  f.run_settings(model.run);
   const Tensor ids = f.token_input("text_enc");
   const Tensor decoder_ids = f.fixed_token_input("text_dec", model.decoder_length);
   const Tensor encoded = run(f, model, "encoder", embedded(f, model, ids), model.layers, nullptr);

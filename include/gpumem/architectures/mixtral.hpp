@@ -20,7 +20,7 @@ struct Model {
   std::string_view prefix = "Mixtral";
   Mixture mixture;
   std::int64_t shared_inner = 0;  ///< of the expert that all tokens go to; 0: there is none
-  std::int64_t every = 1;         ///< so manieth layers have experts
+  std::int64_t every = 1;         ///< every N-th layer has experts
   bool biased_queries = false;
   bool normed_heads = false;
   bool bias = false;

@@ -16,7 +16,7 @@ inline constexpr std::array<std::string_view, 1> kModelTypes = {"modernbert"};
 
 struct Model {
   DecoderSizes sizes;
-  std::int64_t every = 3;  ///< so manieth layers see all tokens
+  std::int64_t every = 3;  ///< every N-th layer sees all tokens
   std::int64_t labels = 2;
   double embedding_dropout = 0.0;
   double attention_dropout = 0.0;

@@ -16,8 +16,8 @@ struct Guesses {
   /// Layers of which bounds are known and no more: of a class that is not known (connect/opaque.hpp), or run on regions
   /// whose number the images decide (connect/detection.hpp).
   std::int64_t bounded = 0;
-  std::int64_t fewer_elements = 0;  ///< so much less than what is planned they may keep,
-  std::int64_t more_elements = 0;   ///< and so much more
+  std::int64_t fewer_elements = 0;  ///< they may keep this much less than is planned,
+  std::int64_t more_elements = 0;   ///< or this much more
 
   friend bool operator==(const Guesses&, const Guesses&) = default;
 };

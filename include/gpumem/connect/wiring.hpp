@@ -71,8 +71,9 @@ class Wiring {
   Tensor multiply(Tensor left, Tensor right);
   Tensor concatenate(std::span<const Tensor> tensors);
 
-  /// Images [N, D, h, w] as a sequence of so many tokens, [N, T, D]: h w of them, and one more in front where T counts
-  /// it, which a vision transformer learns (its parameters are counted where the table has them). Else the input.
+  /// Images [N, D, h, w] as a sequence of this many tokens, [N, T, D]: h w of them, and one more in front where T
+  /// counts it, which a vision transformer learns (its parameters are counted where the table has them). Else the
+  /// input.
   Tensor as_sequence(Tensor images, std::int64_t tokens, std::int64_t width);
 
   /// What is inferred and may be wrong: a warning that names the line; an error where guesses are not wanted.
@@ -139,8 +140,8 @@ class Wiring {
   [[nodiscard]] std::int64_t misfits() const { return misfits_; }
   /// A row that hides layers which nothing tells: bounded, as one of an unknown class is (opaque.hpp).
   Tensor call_hidden(Part row, Tensor input);
-  /// A part that may keep so many elements a sample less or more than it is wired with: a warning that names the line;
-  /// an error where guesses are not wanted.
+  /// A part that may keep this many elements a sample less or more than it is wired with: a warning that names the
+  /// line; an error where guesses are not wanted.
   void bounded(Part where, std::string message, std::int64_t fewer, std::int64_t more);
   /// How many such parts there are, and how far off what they keep may be.
   [[nodiscard]] const Guesses& bounds() const { return bounds_; }
@@ -217,7 +218,7 @@ class Wiring {
   std::int64_t stand_ins_ = 0;
   std::int64_t unknown_containers_ = 0;
   std::vector<std::string_view> named_;  ///< classes of these that a warning has named
-  Guesses bounds_;                       ///< of these the figures of parts that are bounded
+  Guesses bounds_;                       ///< the figures of the bounded parts among them
   std::vector<std::string_view> opaque_classes_;
   std::optional<double> told_;         ///< told_share() of the graph
   std::int64_t guessed_elements_ = 0;  ///< what opaque layers keep, where no foot tells

@@ -44,7 +44,8 @@ struct LoadedKernels {
 /// are loaded. Fitted by this project to 11 published figures of processes that had a context and no kernels (T4, A100,
 /// RTX 3090, RTX 4090, RTX 6000 Ada, H100, H200, B200, RTX 5090; PyTorch 2.4 to 2.10, CUDA 12 and 13, lazy module
 /// loading): 18 MiB and 1.93 MiB for each 1,024 threads, at most 25 MiB off. Processes that train were seen to take 40
-/// to 230 MiB more.
+/// to 230 MiB more, for the kernels that they load. How much of that a GPU's kernels take was not measured for each
+/// architecture: those figures are guesses, and `assumed` says so.
 [[nodiscard]] Context context_by_size(const GpuProfile& gpu);
 
 }  // namespace gpumem::device

@@ -132,8 +132,8 @@ struct MemoryEstimate {
   std::optional<double> upper_coverage;
   bool ranged = false;   ///< lower and upper are a range; else both equal expected
   Spread communicators;  ///< of a job on several GPUs
-  /// That take at most so much each: all of the job's layout, or of the run that was recorded; one where the job names
-  /// a rank.
+  /// GPUs that take at most this much each: all of the job's layout, or of the run that was recorded; one where the job
+  /// names a rank.
   std::int64_t gpus = 1;
 
   /// The three figures that people confuse, each at its peak, where the estimator tells them apart.

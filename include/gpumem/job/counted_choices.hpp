@@ -28,7 +28,7 @@ namespace gpumem::job {
 /// A name with this ending is written with a number in place of the N.
 inline constexpr std::string_view kNumberEnding = ":N";
 
-/// Nothing: the text is none of the list.
+/// Nothing: the list has no such text.
 template <typename Enum, std::size_t Count>
 [[nodiscard]] std::optional<model::Counted<Enum>> counted_of(const std::array<model::Named<Enum>, Count>& list,
                                                              std::string_view text) {
@@ -87,7 +87,7 @@ inline constexpr std::string_view kModulesBegin = "selective:";
   return !text.empty() && !text.starts_with('+') && !text.ends_with('+') && text.find("++") == text.npos;
 }
 
-/// A kind of checkpointing. Nothing: the text is none.
+/// A kind of checkpointing. Nothing: there is no such kind.
 [[nodiscard]] inline std::optional<model::CheckpointPolicy> checkpoint_policy_of(std::string_view text) {
   if (text.starts_with(kModulesBegin)) {
     const std::string_view modules = text.substr(kModulesBegin.size());

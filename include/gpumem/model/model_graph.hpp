@@ -105,6 +105,15 @@ struct PrintedInput {
   std::int64_t most_bytes = 0;
 };
 
+/// What the source says about a run besides its model, as Megatron's arguments do.
+struct RunSettings {
+  std::int64_t optimizer_instances = 1;  ///< distributed optimizers, each of which cuts states over its own ranks
+  std::optional<std::int64_t> first_stage_blocks = {};  ///< of a pipeline's first rank; nothing: as many as others
+  std::optional<std::int64_t> last_stage_blocks = {};   ///< and of its last rank
+  bool embedding_counts = false;  ///< what comes before the blocks counts as one when stages share them
+  bool head_counts = false;       ///< and what comes after them
+};
+
 /// Something the reader should know, though the summary could be read.
 struct Warning {
   std::string message;
@@ -163,6 +172,8 @@ class ModelGraph {
                        [](const GraphInput& input) { return input.dtype == core::DType::int64; });
   }
 
+  [[nodiscard]] const RunSettings& run_settings() const { return run_settings_; }
+
   /// What a training step of it does call by call, if the source is a recording: then the layers are its modules, which
   /// have no edges and no ops. Null otherwise.
   [[nodiscard]] const StepRecording* recording() const { return recording_.get(); }
@@ -209,6 +220,7 @@ class ModelGraph {
   std::string architecture_;
   std::optional<std::int64_t> printed_batch_size_;
   std::optional<PrintedInput> printed_input_;
+  RunSettings run_settings_;
   std::optional<std::int64_t> printed_outputs_;
   std::int64_t parameters_ = 0;
   std::int64_t trainable_parameters_ = 0;

@@ -52,8 +52,7 @@ class GivenFamily {
 /// What backward reads of a layer again, roughly: for learned models. The op's record rule decides the replay.
 enum class Keeps : std::uint8_t { nothing, input, output };
 
-/// The activation functions of GPUMemNet's data sets, in the order in which it numbers them (its CNNs have no
-/// Identity).
+/// The activation functions that learned models tell apart.
 enum class ActivationFunction : std::uint8_t {
   elu,
   gelu,

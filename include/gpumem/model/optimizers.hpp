@@ -285,8 +285,8 @@ inline constexpr std::array kOptimizerRows = {
   return 0;
 }
 
-/// The bytes of one state of a parameter, `index` the first or a later one; 0: of this parameter there is none on the
-/// GPU. `factored`: the rows and columns of a matrix, 0 of what is none.
+/// The bytes of one state of a parameter, `index` the first or a later one; 0: this parameter has no such state on
+/// the GPU. `factored`: the rows and columns of a matrix, 0 for other shapes.
 [[nodiscard]] constexpr std::int64_t state_bytes(const OptimizerRow& row, int index, std::int64_t elements,
                                                  std::int64_t bytes, std::int64_t factored) {
   constexpr std::int64_t kSingle = 4;  // bytes of a float32

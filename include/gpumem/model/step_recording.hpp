@@ -13,6 +13,7 @@
 
 #include "gpumem/core/dtype.hpp"
 #include "gpumem/model/model_graph.hpp"
+#include "gpumem/model/named.hpp"
 
 namespace gpumem::model {
 
@@ -94,17 +95,42 @@ struct RecordedEvent {
     mark,      ///< `what` is a step, `detail` a Mark: what begins here
   };
   enum class Mark : std::uint8_t { construction, forward, backward, optimizer, between_steps };
+  /// What an allocation is for.
+  enum class Use : std::uint8_t {
+    parameter,
+    buffer,
+    input,
+    activation,
+    activation_gradient,
+    gradient,
+    optimizer,
+    temporary,
+  };
 
   std::uint32_t what = 0;
   std::int32_t call = -1;  ///< of an allocation; -1: of none
   Kind kind = Kind::allocate;
-  std::uint8_t detail = 0;  ///< of an allocation: plan::Category
+  std::uint8_t detail = 0;  ///< of an allocation: a Use
   std::uint8_t stream = 0;
 
   [[nodiscard]] bool begins(Mark phase) const {
     return kind == Kind::mark && detail == static_cast<std::uint8_t>(phase);
   }
+  /// Of an allocation.
+  [[nodiscard]] Use use() const { return static_cast<Use>(detail); }
 };
+
+/// The uses in the order of the numbers that a file has for them (Category in src/python/gpumem/record/run.py), with
+/// the names that plan::kCategoryNames has for them.
+inline constexpr std::array<Named<RecordedEvent::Use>, 8> kRecordedUses = {
+    {{RecordedEvent::Use::parameter, "parameter"},
+     {RecordedEvent::Use::buffer, "buffer"},
+     {RecordedEvent::Use::input, "input"},
+     {RecordedEvent::Use::activation, "activation"},
+     {RecordedEvent::Use::activation_gradient, "activation gradient"},
+     {RecordedEvent::Use::gradient, "gradient"},
+     {RecordedEvent::Use::optimizer, "optimizer state"},
+     {RecordedEvent::Use::temporary, "temporary"}}};
 
 struct StepRecording {
   std::string title;
@@ -144,14 +170,14 @@ struct StepRecording {
   [[nodiscard]] bool follows_sequence() const { return axes.size() > 1; }
 };
 
-/// What is said about an option, named by its flag, that a recorded step has as it ran.
-[[nodiscard]] inline std::string fixed_by_recording(std::string_view flag) {
-  return "a recording holds how its step ran, and --" + std::string(flag) +
-         " cannot be changed afterwards; record again with it";
+/// What is said about an option that a recorded step has as it ran.
+[[nodiscard]] inline std::string fixed_by_recording(std::string_view option) {
+  return "a recording holds how its step ran, and `" + std::string(option) +
+         "` cannot be changed afterwards; record again with it";
 }
 /// What is said about another form of an optimizer that is not among model::kOptimizers.
 inline constexpr std::string_view kUnknownRecordedOptimizer =
-    "the recorded optimizer is not known, so another form of it cannot be planned; name one with --optimizer";
+    "the recorded optimizer is not known, so another form of it cannot be planned; name one with `optimizer`";
 
 }  // namespace gpumem::model
 

@@ -45,10 +45,11 @@ inline constexpr std::array<Named<Precision>, 7> kPrecisions = {{{Precision::fp3
 inline constexpr std::array<Named<Loss>, 3> kLosses = {
     {{Loss::cross_entropy, "cross-entropy"}, {Loss::mse, "mse"}, {Loss::bce_with_logits, "bce-with-logits"}}};
 
-inline constexpr std::array<Named<ZeroGrad>, 4> kZeroGrads = {{{ZeroGrad::step_start, "step-start"},
+inline constexpr std::array<Named<ZeroGrad>, 5> kZeroGrads = {{{ZeroGrad::step_start, "step-start"},
                                                                {ZeroGrad::before_forward, "before-forward"},
                                                                {ZeroGrad::before_backward, "before-backward"},
-                                                               {ZeroGrad::step_end, "step-end"}}};
+                                                               {ZeroGrad::step_end, "step-end"},
+                                                               {ZeroGrad::in_place, "in-place"}}};
 
 /// Element type of parameters, gradients and activations; under autocast that of the parameters.
 [[nodiscard]] constexpr core::DType parameter_dtype(Precision precision) {
@@ -93,7 +94,6 @@ struct TrainingJob {
   Transformers transformers = Transformers::v4_48;
   BatchLengths batch_lengths = BatchLengths::alike;
   bool padding = false;  ///< batches of tokens hold padding, so that attention has a mask; loops differ, see LoopRow
-  bool zero_grad_to_none = true;  ///< PyTorch's default since 2.0
   ZeroGrad zero_grad = ZeroGrad::before_forward;
   bool cudnn_benchmark = false;  ///< torch.backends.cudnn.benchmark: cuDNN tries its kernels and takes the fastest
   bool compile = false;          ///< torch.compile: kernels are fused, and less is kept for backward

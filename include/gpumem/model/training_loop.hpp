@@ -24,6 +24,7 @@ enum class ZeroGrad : std::uint8_t {
   before_forward,   ///< when the batch has arrived
   before_backward,  ///< between forward and backward
   step_end,         ///< after the optimizer's step
+  in_place,         ///< set_to_none=False, the default before PyTorch 2.0: gradients are set to zero and stay
 };
 
 /// The type in which what the model returns is returned.

@@ -210,7 +210,7 @@ inline core::Result<TensorId> record_scaled(const OpCall& call, Tape& tape) {
     return core::Error{
         core::ErrorCode::invalid_argument,
         "flash attention takes float16 and bfloat16, and heads on an axis of their own; give a precision "
-        "of two bytes, or --attention sdpa",
+        "of two bytes, or `attention=sdpa`",
         {}};
   }
   if (call.attention == model::AttentionBackend::eager && call.attributes.flag("fused_softmax", false)) {

@@ -16,7 +16,7 @@ inline core::Result<core::Dim> tokens_of(const OpInput& input) {
   const core::Shape& shape = input.inputs[0];
   if (shape.rank() < 2 || shape[1].kind != core::Dim::Kind::fixed) {
     return core::Error{core::ErrorCode::missing_information,
-                       "the model reads tokens: say how many a sample has, such as --seq 512",
+                       "the model reads tokens: say how many a sample has, such as `seq_length=512`",
                        {}};
   }
   return shape[1];

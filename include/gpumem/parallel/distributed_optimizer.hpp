@@ -3,17 +3,27 @@
 // one buffer, which is never freed. Masters and states are split over the data and context parallel ranks.
 // Units: ranks.
 //
-// Source: Megatron-LM core 0.9: core/distributed/param_and_grad_buffer.py (grad_reduce_in_fp32), core/optimizer/
+// Source: Megatron-LM core r0.12, core/parallel_state.py (intra_partial_data_parallel_group) for several instances.
+// Megatron-LM core 0.9: core/distributed/param_and_grad_buffer.py (grad_reduce_in_fp32), core/optimizer/
 // distrib_optimizer.py: the shard of the main gradient is a view of the buffer, so a step copies none. The weights'
 // products add to main gradients themselves (gradient_accumulation_fusion), so a gradient in the lower type is not
 // kept.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
+
 #include "gpumem/parallel/layout.hpp"
-#include "gpumem/parallel/optimizer_instances.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {
+
+/// The number of ranks that share the states: with several instances (num_distributed_optimizer_instances) each cuts
+/// masters and states over its part of the ranks.
+[[nodiscard]] inline std::int64_t ranks_of_instance(const model::TrainingJob& job, std::int64_t ranks) {
+  return job.graph == nullptr ? ranks
+                              : std::max<std::int64_t>(ranks / job.graph->run_settings().optimizer_instances, 1);
+}
 
 [[nodiscard]] inline Sharing distributed_optimizer(const model::TrainingJob& job) {
   Sharing sharing;

@@ -42,7 +42,7 @@ namespace gpumem::parallel {
 /// Done if the job trains on one GPU, or on several in data parallel without further options: for formulas that are
 /// about one sharding. `remedy`: what the caller has in place of it. Errors: invalid_argument for any other layout.
 [[nodiscard]] core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method,
-                                               std::string_view remedy = "use --estimator replay");
+                                               std::string_view remedy = "use `estimator=replay`");
 
 /// Done if `method` may answer for the layout by the step's plan: it can be, and gpumem models each part of it. Errors:
 /// those of check(); invalid_argument, naming the option that is not modelled.
@@ -54,10 +54,11 @@ struct Communicators {
   core::Bytes lower;
   core::Bytes upper;
 };
-/// Nothing on one GPU. NCCL allocates by cudaMalloc: for each channel, peer and protocol a buffer (NCCL_BUFFSIZE is 4
-/// MiB, src/init.cc: the LL and LL128 protocols have theirs in addition), as many channels as NVLink and the network
-/// make it take. 0.2 to 2 GiB were seen of jobs with one to several communicators; the expected figure is one ring's of
-/// 24 channels, not measured.
+/// Nothing on one GPU. NCCL allocates by cudaMalloc, for each connection that it receives over a buffer a protocol: 4
+/// MiB (Simple), 512 KiB (LL) and 4,800 KiB (LL128), 9.2 MiB together (NCCL 2.19, src/init.cc: computeBuffSizes();
+/// src/include/device.h). A ring of 24 channels has 24 such connections (220 MiB), trees and further communicators have
+/// theirs. 0.2 to 2 GiB were seen of jobs with one to several communicators. The expected figure is a guess in this
+/// range, 43 connections, and `assumed` says so.
 [[nodiscard]] Communicators communicators(const model::Layout& layout);
 
 /// "fsdp2", "hsdp:4".

@@ -30,7 +30,7 @@ template <typename Job>
 [[nodiscard]] bool same_rank_graph(const model::TrainingJob& left, const model::TrainingJob& right);
 
 /// Errors: invalid_argument for a layout that the model cannot have, naming the layer and the rule; missing_information
-/// for a model of which nobody has said how ranks share its layers.
+/// for a model that does not say how ranks share its layers.
 [[nodiscard]] core::Result<connect::WiredGraph> rank_graph(const connect::WiredGraph& whole,
                                                            const model::TrainingJob& job, const ops::Catalogue& ops);
 

@@ -29,6 +29,10 @@ struct StagePass {
 [[nodiscard]] std::vector<StagePass> schedule_of(const model::Layout& layout, std::int64_t rank,
                                                  std::int64_t micro_batches);
 
+/// Forward passes of a stage that the rank has run when its first backward begins: what these keep is held at once.
+[[nodiscard]] std::int64_t forwards_before_backward(const model::Layout& layout, std::int64_t rank,
+                                                    std::int64_t micro_batches);
+
 }  // namespace gpumem::parallel
 
 #include "gpumem/core/config.hpp"

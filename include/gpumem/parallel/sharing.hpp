@@ -56,6 +56,14 @@ struct Sharing {
   bool masters = false;           ///< float32 masters, besides the parameters
   bool gradients_copied = false;  ///< the step makes float32 copies of the gradients for the masters
   bool on_host = false;           ///< shards, their gradients and states are in the host's memory
+
+  // Of a trained parameter whose own type this is: what its shard, its masters and states, and its gradient while it is
+  // reduced are held in.
+  [[nodiscard]] core::DType shard_type(core::DType own) const { return float32_shards ? core::DType::float32 : own; }
+  [[nodiscard]] core::DType state_type(core::DType own) const {
+    return masters || float32_shards ? core::DType::float32 : own;
+  }
+  [[nodiscard]] core::DType reduced_type(core::DType own) const { return reduced_in.value_or(own); }
 };
 
 /// What the job's layout does. Errors: invalid_argument where the sharding is not modelled, or not with the job's

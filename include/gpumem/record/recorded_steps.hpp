@@ -6,10 +6,16 @@
 #pragma once
 
 #include "gpumem/core/result.hpp"
+#include "gpumem/model/step_recording.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::record {
+
+/// The category of that name.
+[[nodiscard]] constexpr plan::Category category_of(model::RecordedEvent::Use use) {
+  return *model::value_of(plan::kCategoryNames, model::name_of(model::kRecordedUses, use));
+}
 
 /// Done if the job asks for nothing that the recording cannot give. Errors: invalid_argument for a batch size or
 /// sequence length that the recording does not follow, or a precision other than the recorded one.

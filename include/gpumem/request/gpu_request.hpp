@@ -17,7 +17,7 @@
 
 namespace gpumem::request {
 
-/// GPUs of a node where nobody says: as NVIDIA's HGX and DGX boards have them.
+/// GPUs of a node where none are given: as NVIDIA's HGX and DGX boards have them.
 inline constexpr std::int64_t kUsualGpusPerNode = 8;
 
 /// What a target is told in addition to the job.
@@ -74,7 +74,7 @@ struct GpuRequest {
   return bytes.count() / kMebibyte + (bytes.count() % kMebibyte == 0 ? 0 : 1);
 }
 
-/// So many MiB as the target counts them: the need rounded up, but no more whole MiB than the GPU has.
+/// The MiB that the target counts: the need rounded up, but no more whole MiB than the GPU has.
 [[nodiscard]] std::int64_t mebibytes(const Need& need);
 
 /// The need as a share of the GPU's memory in ten-thousandths, rounded up; 10,000 is the whole GPU.

@@ -6,8 +6,8 @@
 // Source: github.com/NVIDIA/KAI-Scheduler, docs/gpu-sharing/README.md and gpu-memory.yaml: 'gpu-memory: "2000" # in
 // Mib', 'gpu-fraction: "0.5"', above 0 and below 1; GPU sharing must be enabled, and KAI does not enforce what is asked
 // for. Its examples have no limit nvidia.com/gpu in addition, which asks for whole GPUs. gpu-fraction-num-devices: the
-// same on each of so many GPUs. In the mode NvFractions KAI places by nvidia.com/container.NAME.gpu-memory.request, and
-// MPS holds the container to the .limit; both are quantities ("4096Mi"), the request no larger than the limit.
+// same on each of this many GPUs. In the mode NvFractions KAI places by nvidia.com/container.NAME.gpu-memory.request,
+// and MPS holds the container to the .limit; both are quantities ("4096Mi"), the request no larger than the limit.
 #pragma once
 
 #include <algorithm>

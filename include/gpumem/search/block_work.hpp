@@ -47,7 +47,7 @@ struct BlockMessages {
 
 struct BlockWork {
   std::int64_t blocks = 0;
-  bool apart = true;  ///< false: the parts are shares of all, for nobody says how ranks share the model
+  bool apart = true;  ///< false: the parts are shares of all: how ranks share the model is not known
   PartWork before;
   PartWork block;
   PartWork behind;

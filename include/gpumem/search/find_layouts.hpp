@@ -3,7 +3,7 @@
 // and the framework that runs it.
 // Units: GPUs, samples, seconds; bytes as MemoryEstimate has them.
 //
-// Every layout of layout_space.hpp is looked at in the order of its step's time, until so many fit as are asked for.
+// Every layout of layout_space.hpp is looked at in the order of its step's time, until as many fit as are asked for.
 // Whether one fits is said by the replay, as for `gpumem estimate`; memory_bound.hpp saves that for those that cannot,
 // and a micro-batch that is too large rules out larger ones of the same passes.
 #pragma once
@@ -12,7 +12,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +27,7 @@ struct Question {
   std::optional<std::int64_t> gpus = {};  ///< nothing: 1, 2, 4, ..., until a layout fits
   std::int64_t global_batch = 1;          ///< samples a step
   std::vector<const Framework*> frameworks = {};
-  std::size_t show = 10;  ///< the search ends when so many layouts fit
+  std::size_t show = 10;  ///< the search ends when this many layouts fit
   LinkOptions links = {};
   device::AllocatorOptions allocator = {};
   bool prune = true;  ///< false: each layout gets an estimate, for tests of what pruning loses
@@ -53,15 +52,15 @@ struct PlannedLayout {
 
 struct LayoutPlan {
   std::int64_t gpus = 0;
-  std::int64_t blocks = 0;                      ///< the model's repeated blocks, which pipelines share
-  std::int64_t gpus_per_node = 1;               ///< as the user or the profile says
-  std::vector<PlannedLayout> layouts;           ///< by step, ascending; empty: none fits
-  std::int64_t candidates = 0;                  ///< that the rules allow, with all micro-batches
-  std::int64_t too_large = 0;                   ///< of these, by a bound
-  std::int64_t estimated = 0;                   ///< of these, by an estimate, fitting or not
-  std::int64_t slower = 0;                      ///< of these, not looked at: enough fit that are faster
-  std::map<std::string, std::int64_t> refused;  ///< by rule; see LayoutSpace
-  std::vector<estimate::Assumption> assumed;    ///< of the times
+  std::int64_t blocks = 0;             ///< the model's repeated blocks, which pipelines share
+  std::int64_t gpus_per_node = 1;      ///< as the user or the profile says
+  std::vector<PlannedLayout> layouts;  ///< by step, ascending; empty: none fits
+  std::int64_t candidates = 0;         ///< that the rules allow, with all micro-batches
+  std::int64_t too_large = 0;          ///< of these, by a bound
+  std::int64_t estimated = 0;          ///< of these, by an estimate, fitting or not
+  std::int64_t slower = 0;             ///< of these, not looked at: enough fit that are faster
+  Refusals refused;
+  std::vector<estimate::Assumption> assumed;  ///< of the times
 };
 
 /// More GPUs are not tried where none are named. Where no layout fits, the plan is that of the most GPUs on which there
@@ -77,7 +76,7 @@ inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 24;
 }
 
 /// The job's batch size, accumulation, checkpointing and layout, except ZeRO's buckets, are not looked at. Errors:
-/// invalid_argument for a number that is none, for frameworks of which none trains such a model, for a model that says
+/// invalid_argument for a number out of range, for frameworks that do not train such a model, for a model that says
 /// how many blocks the first or the last pipeline stage has, and for a recording; those of connecting, of
 /// utilisation::peaks_of() and of links_of(); deadline_exceeded. That nothing fits is not an error.
 [[nodiscard]] core::Result<LayoutPlan> find_layouts(const model::TrainingJob& job, const device::GpuProfile& gpu,

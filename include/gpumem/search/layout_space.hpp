@@ -7,14 +7,16 @@
 // nothing here.
 #pragma once
 
+#include <array>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/model/named.hpp"
 #include "gpumem/search/framework.hpp"
 #include "gpumem/search/layout_time.hpp"
 #include "gpumem/search/links.hpp"
@@ -35,13 +37,34 @@ struct Candidate {
   std::size_t work = 0;  ///< index into LayoutSpace::work
 };
 
-/// The rule for a layout with data parallel ranks that cannot share the batch evenly.
-inline constexpr std::string_view kBatchRule = "--global-batch is not a multiple of the data parallel ranks";
+/// What refuses a layout.
+enum class Rule : std::uint8_t {
+  batch,     ///< data parallel ranks cannot share the batch evenly
+  stages,    ///< the stages of the pipeline cannot share the model's blocks evenly
+  split,     ///< the model's layers cannot be split so, or the work of a part cannot be counted
+  modelled,  ///< no plan follows such a layout
+  time,      ///< the links that it needs are not known
+  estimate,  ///< its memory cannot be estimated
+};
+inline constexpr std::array<model::Named<Rule>, 6> kRules = {{{Rule::batch, "batch"},
+                                                              {Rule::stages, "stages"},
+                                                              {Rule::split, "split"},
+                                                              {Rule::modelled, "modelled"},
+                                                              {Rule::time, "time"},
+                                                              {Rule::estimate, "estimate"}}};
+
+struct Refusal {
+  std::string text;  ///< for people
+  Rule rule = Rule::batch;
+
+  friend auto operator<=>(const Refusal&, const Refusal&) = default;
+};
+using Refusals = std::map<Refusal, std::int64_t>;  ///< how many layouts, counted before micro-batches are
 
 struct LayoutSpace {
   std::vector<Candidate> candidates;  ///< by step, ascending
   std::vector<BlockWork> work;
-  std::map<std::string, std::int64_t> refused;  ///< by rule: how many layouts, counted before micro-batches are
+  Refusals refused;
 };
 
 struct SpaceLimits {

@@ -33,7 +33,7 @@ struct Links {
   std::vector<estimate::Assumption> assumed = {};  ///< what neither the profile nor the user says
 };
 
-/// Errors: invalid_argument for figures that are none.
+/// Errors: invalid_argument for figures out of range.
 [[nodiscard]] core::Result<Links> links_of(const device::GpuProfile& gpu, const LinkOptions& options);
 
 /// Ranks that talk: `count` of them, each `apart` from the next in the numbering, in which a node's GPUs follow each

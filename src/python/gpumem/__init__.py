@@ -21,8 +21,8 @@ recorded without a GPU (PyTorch 2.1 or later): see estimate_step() and record.
 Units: sizes are bytes, batch sizes samples, times milliseconds; what an estimator does not tell is
 None.
 
-Errors: every function raises gpumem.Error (UsageError, InputError, NoEstimateError), whose text is
-that of the command line; a wrong type is a TypeError. That a job does not fit is an answer, not an
+Errors: every function raises gpumem.Error (UsageError, InputError, NoEstimateError), whose text
+names options as the functions do; a wrong type is a TypeError. That a job does not fit is an answer, not an
 error.
 
 Threads: every function may be called from any thread; the GIL is released while it works. What the

@@ -37,7 +37,7 @@ std::vector<TrainingJob> jobs_of(const TrainingJob& base) {
   other([](TrainingJob& job) { job.prefetch = true; });
   other([](TrainingJob& job) { job.gradient_accumulation = 3; });
   other([](TrainingJob& job) { job.activation_checkpointing = true; });
-  other([](TrainingJob& job) { job.zero_grad_to_none = false; });
+  other([](TrainingJob& job) { job.zero_grad = model::ZeroGrad::in_place; });
   other([](TrainingJob& job) { job.zero_grad = model::ZeroGrad::step_end; });
   other([](TrainingJob& job) { job.samples_per_epoch = 1000; });
   other([](TrainingJob& job) { job.summary_pass = true; });

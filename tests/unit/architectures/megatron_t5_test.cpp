@@ -5,7 +5,6 @@
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "gpumem/parallel/optimizer_instances.hpp"
 
 namespace gpumem::architectures {
 namespace {
@@ -66,8 +65,8 @@ TEST(MegatronT5, SaysHowManyOptimizersThereAre) {
   const auto two = read(with(R"(, "num_distributed_optimizer_instances": 2)"));
   ASSERT_TRUE(succeeds(one));
   ASSERT_TRUE(succeeds(two));
-  EXPECT_EQ(parallel::optimizer_instances(*one), 1);
-  EXPECT_EQ(parallel::optimizer_instances(*two), 2);
+  EXPECT_EQ(one->run_settings().optimizer_instances, 1);
+  EXPECT_EQ(two->run_settings().optimizer_instances, 2);
 }
 
 TEST(MegatronT5, RefusesFormsThatAreNotModelled) {

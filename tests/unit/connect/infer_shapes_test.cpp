@@ -124,8 +124,8 @@ TEST(InferShapes, StrictlyNeverGuessWhatABranchOfAnotherSizeIsJoinedWith) {
 TEST(InferShapes, TakeTokensFromTheSequenceLength) {
   TrainingJob job = job_of("Net(\n  (e): Embedding(100, 8)\n  (fc): Linear(in_features=8, out_features=3)\n)\n");
   EXPECT_EQ(inferred(job)[0],
-            "line 2: e: its input size is not printed; give one sample's shape (--input 3x224x224) or the "
-            "sequence length (--seq 512)");
+            "line 2: e: its input size is not printed; give one sample's shape (`input=3x224x224`) or the "
+            "sequence length (`seq_length=512`)");
   job.sequence_length = 12;
   EXPECT_EQ(inferred(job), (testing::Described{"[N, 12, 8]", "[N, 12, 3]"}));
 }
@@ -178,7 +178,7 @@ TEST(InferShapes, AGivenInputReplacesTheGraphsFirst) {
 TEST(InferShapes, NeedTheInputSize) {
   const TrainingJob job = job_of("Net(\n  (conv): Conv2d(3, 16, kernel_size=(3, 3))\n)\n");
   const auto shapes = infer(job);
-  ASSERT_TRUE(fails(shapes, ErrorCode::missing_information, 2, "--input 3x224x224"));
+  ASSERT_TRUE(fails(shapes, ErrorCode::missing_information, 2, "`input=3x224x224`"));
   EXPECT_EQ(shapes.error().place.element, "conv");
 }
 

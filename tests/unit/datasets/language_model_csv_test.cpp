@@ -142,7 +142,7 @@ TEST(LanguageModelCsv, NotesAndSoftwareTellOptions) {
   EXPECT_EQ(first.job.batch_lengths, model::BatchLengths::longest_first);
   const MeasuredRun older = read_one("software", "\"transformers of 2022-01; driver 460.91.03, CUDA 11.2\"");
   ASSERT_FALSE(older.error) << core::to_string(*older.error);
-  EXPECT_FALSE(older.job.zero_grad_to_none);
+  EXPECT_EQ(older.job.zero_grad, model::ZeroGrad::in_place);
   EXPECT_EQ(older.job.software, "cuda-11.2");
   const MeasuredRun without = read_one("notes", "adapters=bf16");
   EXPECT_EQ(without.job.lora_dtype, model::AdapterType::fp32) << "it has no adapters";

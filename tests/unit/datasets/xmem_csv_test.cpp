@@ -116,7 +116,7 @@ TEST(XmemCsv, NeedsAFolderWithSummaries) {
   options.summaries.clear();
   const MeasuredRuns all = read("mc-cnn,small,SGD,1,RTX 3060,0,false,1\n", options);
   ASSERT_TRUE(all.runs.at(0).error);
-  EXPECT_NE(all.runs[0].error->message.find("--summaries DIR"), std::string::npos);
+  EXPECT_NE(all.runs[0].error->message.find("`summaries`"), std::string::npos);
 }
 
 }  // namespace

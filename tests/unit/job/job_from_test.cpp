@@ -80,7 +80,7 @@ TEST(JobRequest, OfAnUnknownRecordedOptimizerThereIsNoOtherForm) {
   const auto graph = std::make_shared<const model::ModelGraph>(*std::move(read));
   JobRequest request;
   EXPECT_TRUE(testing::succeeds(set_option_text(*find_option("fused"), request, "true")));
-  EXPECT_TRUE(testing::fails(job_from(request, graph), core::ErrorCode::invalid_argument, 0, "--optimizer"));
+  EXPECT_TRUE(testing::fails(job_from(request, graph), core::ErrorCode::invalid_argument, 0, "`optimizer`"));
   EXPECT_TRUE(testing::succeeds(set_option_text(*find_option("optimizer"), request, "adamw")));
   const auto job = job_from(request, graph);
   ASSERT_TRUE(testing::succeeds(job));

@@ -100,7 +100,7 @@ TEST(TrainingJob, AdaptersHaveARankAndADropoutBelowOne) {
   adapters.lora = 0;
   EXPECT_TRUE(fails(validate(adapters), ErrorCode::invalid_argument, 0, "the rank of LoRA is 0"));
   adapters.lora.reset();
-  EXPECT_TRUE(fails(validate(adapters), ErrorCode::invalid_argument, 0, "say --lora 16"));
+  EXPECT_TRUE(fails(validate(adapters), ErrorCode::invalid_argument, 0, "say `lora=16`"));
 }
 
 TEST(TrainingJob, ABaseHasATypeOnlyWhereSomethingIsFrozen) {

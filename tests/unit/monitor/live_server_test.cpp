@@ -87,7 +87,7 @@ TEST(LiveServer, HoldsWhatAPolicyDecidesOn) {
   EXPECT_EQ(live->server.gpus[1].smact_source, "");
   ASSERT_EQ(live->warnings.size(), 2U);
   EXPECT_EQ(live->warnings[0], "of the machine");
-  EXPECT_EQ(live->warnings[1], "GPU 1 ('Quadro K2200') has no profile: estimates for it need --gpu; see gpumem gpus");
+  EXPECT_EQ(live->warnings[1], "GPU 1 ('Quadro K2200') has no profile: estimates for it need `gpu`; see gpumem gpus");
   const auto again = place::parse_server(place::to_json(live->server));
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(place::to_json(*again), place::to_json(live->server));

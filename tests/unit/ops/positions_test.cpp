@@ -34,7 +34,7 @@ TEST(Positions, AskForALength) {
   for (const Op& op : kPositionsOps) {
     if (!reads_sizes_alone(op)) continue;
     EXPECT_TRUE(fails(output(op.traits.name, "width=64, heads=8", {shape({N, Dim::unknown()})}),
-                      ErrorCode::missing_information, 0, "--seq"))
+                      ErrorCode::missing_information, 0, "`seq_length=512`"))
         << op.traits.name;
   }
 }

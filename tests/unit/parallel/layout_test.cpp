@@ -61,15 +61,15 @@ TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {
          of.data_parallel = 8;
          of.sharding = {Shardings::hsdp, 3};
        },
-       "--sharding hsdp:3 cuts parameters within groups of 3 ranks, and 8 ranks are not a multiple"},
-      {[](Layout& of) { of.sequence_parallel = true; }, "--sequence-parallel splits what tensor parallel ranks"},
-      {[](Layout& of) { of.virtual_stages = 2; }, "--virtual-stages needs a pipeline"},
-      {[](Layout& of) { of.schedule = Schedule::gpipe; }, "--schedule is a pipeline's"},
+       "`sharding=hsdp:3` cuts parameters within groups of 3 ranks, and 8 ranks are not a multiple"},
+      {[](Layout& of) { of.sequence_parallel = true; }, "`sequence_parallel` splits what tensor parallel ranks"},
+      {[](Layout& of) { of.virtual_stages = 2; }, "`virtual_stages` needs a pipeline"},
+      {[](Layout& of) { of.schedule = Schedule::gpipe; }, "`schedule` is a pipeline's"},
       {[](Layout& of) {
          of.pipeline_parallel = 2;
          of.virtual_stages = 2;
        },
-       "--virtual-stages needs --schedule interleaved-1f1b"},
+       "`virtual_stages` needs `schedule=interleaved-1f1b`"},
       {[](Layout& of) {
          of.pipeline_parallel = 2;
          of.schedule = Schedule::interleaved;
@@ -80,12 +80,12 @@ TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {
          of.virtual_stages = 2;
          of.schedule = Schedule::interleaved;
        },
-       "a multiple of --pipeline-parallel"},
+       "a multiple of `pipeline_parallel`"},
       {[](Layout& of) {
          of.data_parallel = 4;
          of.expert_parallel = 3;
        },
-       "--expert-parallel 3 must divide the 4 ranks"},
+       "`expert_parallel=3` must divide the 4 ranks"},
       {[](Layout& of) {
          of.rank = {Ranks::one, 1};
        },
@@ -99,19 +99,19 @@ TEST(Layout, ThatCannotBeIsRefusedWithTheRule) {
 
 TEST(Layout, NoMethodGivesOneGpusAnswerForAnother) {
   const std::vector<std::pair<std::function<void(Layout&)>, const char*>> splits = {
-      {[](Layout& of) { of.tensor_parallel = 2; }, "--tensor-parallel 2"},
-      {[](Layout& of) { of.pipeline_parallel = 2; }, "--pipeline-parallel 2"},
-      {[](Layout& of) { of.context_parallel = 2; }, "--context-parallel 2"},
+      {[](Layout& of) { of.tensor_parallel = 2; }, "`tensor_parallel=2`"},
+      {[](Layout& of) { of.pipeline_parallel = 2; }, "`pipeline_parallel=2`"},
+      {[](Layout& of) { of.context_parallel = 2; }, "`context_parallel=2`"},
       {[](Layout& of) {
          of.data_parallel = 2;
          of.expert_parallel = 2;
        },
-       "--expert-parallel 2"},
+       "`expert_parallel=2`"},
       {[](Layout& of) {
          of.data_parallel = 2;
          of.sharding = {Shardings::zero_3, 0};
        },
-       "--sharding zero-3"},
+       "`sharding=zero-3`"},
   };
   for (const auto& [change, option] : splits) {
     const std::string words = std::string("horus does not model ") + option;
@@ -151,17 +151,17 @@ TEST(Layout, GpipeIsBoundedByWhatItKeeps) {
 TEST(Layout, CombinationsThatNoPlanFollowsAreRefused) {
   TrainingJob job = job_with([](Layout& of) { of.pipeline_parallel = 2; });
   job.prefetch = true;
-  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "--prefetch in a pipeline"));
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "`prefetch` in a pipeline"));
   job.prefetch = false;
   job.batch_lengths = model::BatchLengths::longest_first;
-  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "--batch-lengths in a pipeline"));
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "`batch_lengths` in a pipeline"));
   const TrainingJob experts = job_with([](Layout& of) {
     of.data_parallel = 8;
     of.expert_parallel = 8;
     of.sharding = {Shardings::fsdp2, 0};
   });
   EXPECT_TRUE(fails(check_modelled(experts, "replay"), ErrorCode::invalid_argument, 0,
-                    "--expert-parallel 8 cannot be combined with --sharding fsdp2"));
+                    "`expert_parallel=8` cannot be combined with `sharding=fsdp2`"));
 }
 
 TEST(Layout, SequencesAreMultiplesOfWhatRanksShare) {
@@ -180,7 +180,7 @@ TEST(Layout, APipelineKeepsNoResultsOfCheckpointing) {
   job.activation_checkpointing = true;
   EXPECT_TRUE(succeeds(check_modelled(job, "replay")));
   job.checkpoints.kind = model::Checkpoints::selective_op;
-  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "selective-op in a pipeline"));
+  EXPECT_TRUE(fails(check_modelled(job, "replay"), ErrorCode::invalid_argument, 0, "selective-op` in a pipeline"));
 }
 
 TEST(Layout, OnlyJobsOfSeveralGpusHaveCommunicators) {

@@ -69,5 +69,19 @@ TEST(Schedule, RunsEachStageForwardBeforeBackward) {
   }
 }
 
+TEST(Schedule, ForwardPassesBeforeTheFirstBackwardAreThoseOfTheOrder) {
+  using model::Schedule;
+  for (const model::Layout& layout : {pipeline(1), pipeline(4), pipeline(2, 1, Schedule::gpipe), pipeline(4, 3)}) {
+    for (const std::int64_t micro_batches : {std::int64_t{4}, std::int64_t{12}}) {
+      for (std::int64_t rank = 0; rank < layout.pipeline_parallel; ++rank) {
+        const std::vector<StagePass> passes = schedule_of(layout, rank, micro_batches);
+        const auto backward =
+            std::find_if(passes.begin(), passes.end(), [](const StagePass& pass) { return pass.backward; });
+        EXPECT_EQ(forwards_before_backward(layout, rank, micro_batches), backward - passes.begin());
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gpumem::parallel

@@ -77,11 +77,11 @@ TEST(Sharing, WhatIsNotModelledIsRefusedWithTheRule) {
   for (const Shardings kind :
        {Shardings::zero_1, Shardings::zero_2, Shardings::zero_3, Shardings::distributed_optimizer}) {
     EXPECT_TRUE(fails(sharing_of(job_on(8, {kind, 0}, Precision::amp_bf16)), ErrorCode::invalid_argument, 0,
-                      "keeps float32 masters; say --precision bf16-mixed"));
+                      "keeps float32 masters; say `precision=bf16-mixed`"));
   }
   TrainingJob away = job_on(1, {Shardings::none, 0});
   away.offload = Offload::parameters;
-  EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "--offload parameters is FSDP's CPU offload"));
+  EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "`offload=parameters` is FSDP's CPU offload"));
   away.layout.data_parallel = 2;
   away.layout.sharding = {Shardings::ddp, 0};
   EXPECT_TRUE(fails(sharing_of(away), ErrorCode::invalid_argument, 0, "has none that is modelled"));

@@ -65,7 +65,7 @@ TEST(LanguageLoss, ScalingStandsBetweenThemAndAnActivationDoesNot) {
 TEST(LanguageLoss, AModelWithoutALossOfItsOwnIsRefused) {
   TrainingJob job = testing::net();
   job.loss_form = {model::LossForms::fused, 0};
-  EXPECT_TRUE(fails(forward(job), ErrorCode::missing_information, 2, "give its config.json, or --loss standard"));
+  EXPECT_TRUE(fails(forward(job), ErrorCode::missing_information, 2, "give its config.json, or `loss=standard`"));
 }
 
 TEST(LanguageLoss, FusedWithTheHeadItMakesItsGradientsInForward) {

@@ -196,7 +196,7 @@ TEST(StepPlan, GradientsEndWhereZeroGradIsCalled) {
 
 TEST(StepPlan, GradientsThatAreSetToZeroStand) {
   TrainingJob job = net();
-  job.zero_grad_to_none = false;
+  job.zero_grad = model::ZeroGrad::in_place;
   const auto plan = planned(job).plan;
   EXPECT_EQ(count(events(job, plan, Phase::batch, 2), "-128 a gradient"), 0);
   EXPECT_EQ(count(events(job, plan, Phase::backward, 2), "-128 a gradient"), 1) << "the new one, when it is added";
@@ -272,7 +272,7 @@ TEST(StepPlan, AccumulatedPassesBeyondTheThirdAreAlike) {
 TEST(StepPlan, AccumulatedGradientsSetToZeroStand) {
   TrainingJob job = net();
   job.gradient_accumulation = 2;
-  job.zero_grad_to_none = false;
+  job.zero_grad = model::ZeroGrad::in_place;
   const auto plan = planned(job).plan;
   for (const std::size_t pass : {0U, 1U}) {
     const Events backward = events(job, plan, Phase::backward, 2, pass);

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "expect.hpp"
+#include "golden.hpp"
 #include "gpumem/analysis/analysis.hpp"
 #include "plans.hpp"
 #include "recordings.hpp"
@@ -36,13 +37,36 @@ TEST(RecordedSteps, AllocatesWhatWasRecordedAtTheJobsBatch) {
   EXPECT_EQ(steps->peak_bytes, 48 + 120 + 160 + 48);
 }
 
+TEST(RecordedSteps, EveryUseIsTheCategoryOfItsName) {
+  for (const auto& [use, name] : model::kRecordedUses) {
+    EXPECT_EQ(model::name_of(plan::kCategoryNames, category_of(use)), name);
+  }
+}
+
+/// The numbers in a file are those of the recorder's own list.
+TEST(RecordedSteps, TheRecorderNumbersUsesAsTheReaderDoes) {
+  const std::string recorder = testing::text_of(GPUMEM_SOURCE_DIR "/src/python/gpumem/record/run.py");
+  std::size_t at = recorder.find("class Category(enum.IntEnum):");
+  ASSERT_NE(at, std::string::npos);
+  for (std::size_t number = 0; number < model::kRecordedUses.size(); ++number) {
+    std::string name(model::kRecordedUses[number].name);
+    for (char& letter : name) letter = letter == ' ' ? '_' : static_cast<char>(letter - 'a' + 'A');
+    const std::string row = "\n    " + name + " = " + std::to_string(number) + "\n";
+    const std::size_t found = recorder.find(row, at);
+    ASSERT_NE(found, std::string::npos) << row;
+    at = found;
+  }
+  const std::string further = " = " + std::to_string(model::kRecordedUses.size()) + "\n";
+  EXPECT_GT(recorder.find(further, at), recorder.find("\nclass ", at));
+}
+
 TEST(RecordedSteps, RefusesWhatOnlyAnotherRecordingCanTell) {
   TrainingJob job = job_of_recording(kSmallRecording, 10);
   job.precision = model::Precision::bf16;
   EXPECT_TRUE(fails(recorded_steps(job), ErrorCode::invalid_argument, 0, "record again"));
   job.precision = model::Precision::fp32;
   job.sequence_length = 128;
-  EXPECT_TRUE(fails(recorded_steps(job), ErrorCode::invalid_argument, 0, "--sequence-arg"));
+  EXPECT_TRUE(fails(recorded_steps(job), ErrorCode::invalid_argument, 0, "`sequence_arg`"));
 }
 
 TEST(RecordedSteps, RefusesSizesBelowZeroAndBeyond64Bits) {

@@ -149,7 +149,7 @@ TEST(SeveralGpus, StandOnEquallyFullNodes) {
   EXPECT_EQ(pods->gpus_per_node, 8);
   EXPECT_EQ(to_text(*pods).substr(0, 20), "# each of 2 pods\nspe");
   EXPECT_TRUE(fails(asked_of(12, "slurm", kJob), ErrorCode::invalid_argument, 0,
-                    "the job has 12 GPUs, which is not a multiple of 8 a node; say with --gpus-per-node"));
+                    "the job has 12 GPUs, which is not a multiple of 8 a node; say with `gpus_per_node`"));
   EXPECT_TRUE(fails(asked_of(4, "slurm", kJob, {8, {}}), ErrorCode::invalid_argument, 0, "not a multiple of 8"));
   EXPECT_TRUE(fails(asked_of(4, "slurm", kJob, {-1, {}}), ErrorCode::invalid_argument, 0, "not a multiple of -1"));
 }

@@ -83,10 +83,10 @@ TEST(FindLayouts, EndsWhenAsManyFitAsAreAskedFor) {
 
 TEST(FindLayouts, RefusesWhatIsNoQuestion) {
   const model::TrainingJob job = small_llama(4);
-  EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(0, 8)), ErrorCode::invalid_argument, 0, "--gpus"));
-  EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(8, 0)), ErrorCode::invalid_argument, 0, "--global-batch"));
+  EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(0, 8)), ErrorCode::invalid_argument, 0, "`gpus`"));
+  EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(8, 0)), ErrorCode::invalid_argument, 0, "`global_batch`"));
   EXPECT_TRUE(fails(find_layouts(job, gpu_of(8192), question(8, std::int64_t{1} << 62)), ErrorCode::invalid_argument, 0,
-                    "--global-batch"))
+                    "`global_batch`"))
       << "its divisors are not looked for";
   Question nobody = question(8, 8);
   nobody.frameworks.clear();

@@ -83,12 +83,14 @@ TEST(LayoutSpace, AFrameworkHasWhatItHas) {
 
 TEST(LayoutSpace, SaysWhichRulesRefused) {
   const LayoutSpace space = space_of(small_llama(6), 8, 8, "fsdp2");
-  const bool uneven = std::any_of(space.refused.begin(), space.refused.end(), [](const auto& rule) {
-    return rule.first.find("has 6 repeated blocks, which 4 pipeline stages cannot share evenly") != std::string::npos;
+  const auto uneven = std::find_if(space.refused.begin(), space.refused.end(), [](const auto& one) {
+    return one.first.text.find("has 6 repeated blocks, which 4 pipeline stages cannot share evenly") !=
+           std::string::npos;
   });
-  EXPECT_TRUE(uneven);
+  ASSERT_NE(uneven, space.refused.end());
+  EXPECT_EQ(uneven->first.rule, Rule::stages);
   const LayoutSpace batch = space_of(small_llama(4), 4, 3, "fsdp2");
-  EXPECT_TRUE(batch.refused.contains("--global-batch is not a multiple of the data parallel ranks"));
+  EXPECT_TRUE(batch.refused.contains({"`global_batch` is not a multiple of the data parallel ranks", Rule::batch}));
 }
 
 TEST(LayoutSpace, OfAModelThatRanksCannotShareHasDataParallelRanksAlone) {

@@ -49,13 +49,13 @@ TEST(Links, ThatNobodyNamesAreAssumedAndSaid) {
   EXPECT_EQ(links->assumed[0].text,
             "32.0 GB/s between the GPUs of a node, which the profile of h100-80gb does not name");
   EXPECT_EQ(links->assumed[1].text,
-            "12.5 GB/s from each GPU to other nodes (--network-gbps), which the profile of h100-80gb does not name");
+            "12.5 GB/s from each GPU to other nodes (`network_gbps`), which the profile of h100-80gb does not name");
   EXPECT_EQ(links->gpus_per_node, 8);
 }
 
 TEST(Links, OfNoClusterAreRefused) {
-  EXPECT_TRUE(fails(links_of(h100(), {.gpus_per_node = 0}), ErrorCode::invalid_argument, 0, "--gpus-per-node"));
-  EXPECT_TRUE(fails(links_of(h100(), {.network_gbps = 0.0}), ErrorCode::invalid_argument, 0, "--network-gbps"));
+  EXPECT_TRUE(fails(links_of(h100(), {.gpus_per_node = 0}), ErrorCode::invalid_argument, 0, "`gpus_per_node`"));
+  EXPECT_TRUE(fails(links_of(h100(), {.network_gbps = 0.0}), ErrorCode::invalid_argument, 0, "`network_gbps`"));
 }
 
 TEST(Links, ARingWithinANodeSendsAllButItsOwnPart) {

@@ -94,7 +94,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   }
   for (const std::string& name : targets.unknown) {
     copy.remark("no linear layer or embedding is called " + name +
-                ", which --lora-targets names; the others have adapters");
+                ", which `lora_targets` names; the others have adapters");
   }
   return std::move(copy).finish();
 }

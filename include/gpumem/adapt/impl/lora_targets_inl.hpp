@@ -86,7 +86,7 @@ GPUMEM_INLINE core::Result<LoraTargets> lora_targets(const std::vector<BaseLinea
   if (targets.empty()) targets = detail::usual_targets(linears);
   if (targets.empty()) {
     return core::Error{core::ErrorCode::missing_information,
-                       "it is not known which layers of this model usually get adapters; say --lora-targets "
+                       "it is not known which layers of this model usually get adapters; say `lora_targets` "
                        "all-linear, or names such as q_proj+v_proj; its linear layers are called " +
                            detail::names_of(linears),
                        {}};

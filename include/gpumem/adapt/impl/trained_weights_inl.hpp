@@ -92,7 +92,7 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
   if (job.quantize != model::Quantization::none && !quantised && !in_eight_bits) {
     return core::Error{core::ErrorCode::missing_information,
                        "the model shows no linear layer with known sizes except its head: there is nothing to "
-                       "quantise; leave --quantize out",
+                       "quantise; leave `quantize` out",
                        {graph.file(), 0, {}}};
   }
   core::Pace pace;
@@ -112,7 +112,7 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
     if (of.quantization == model::Quantization::none) continue;
     if ((trained & detail::kWeight) != 0 && layer.tied_parameters == 0) {
       return core::Error{core::ErrorCode::invalid_argument,
-                         "its weight is quantised and cannot be trained; leave it out of --train, or --quantize",
+                         "its weight is quantised and cannot be trained; leave it out of `train`, or `quantize`",
                          wired.place_of(layer)};
     }
     of.frozen |= detail::kWeight;

@@ -23,7 +23,7 @@ inline constexpr std::int64_t kLargestReserved = std::int64_t{1} << 60;
 
 GPUMEM_INLINE core::Error no_layers() {
   return {core::ErrorCode::invalid_argument,
-          "holds the calls of a recorded step and no layers, which this estimator reads; use --estimator replay, or "
+          "holds the calls of a recorded step and no layers, which this estimator reads; use `estimator=replay`, or "
           "roofline for utilisation",
           {}};
 }
@@ -54,6 +54,7 @@ GPUMEM_INLINE Analysis::~Analysis() {
 GPUMEM_INLINE void Analysis::set_job(model::TrainingJob job) {
   if (job == job_) return;
   forget_plans();
+  modelled_.reset();
   const bool rewired = wiring_key(std::as_const(job)) != wiring_key(std::as_const(job_));
   const bool readapted = rewired || !same_adaptation(job);
   const bool recorded_anew = readapted || forward_pass_key(std::as_const(job)) != forward_pass_key(std::as_const(job_));
@@ -85,7 +86,7 @@ GPUMEM_INLINE void Analysis::change_part(const model::TrainingJob& job) {
 }
 
 GPUMEM_INLINE void Analysis::set_batch_size(std::int64_t batch_size) {
-  if (batch_size == job_.batch_size) return;
+  if (batch_size == job_.batch_size) return;  // no rule of layouts asks for it
   forget_plans();
   job_.batch_size = batch_size;
 }
@@ -203,6 +204,11 @@ GPUMEM_INLINE core::Result<const plan::StepWork*> Analysis::work() {
   });
 }
 
+GPUMEM_INLINE const core::Status& Analysis::modelled() {
+  if (!modelled_) modelled_ = parallel::check_modelled(job_, "the replay");
+  return *modelled_;
+}
+
 GPUMEM_INLINE core::Result<device::Context> Analysis::context(const device::GpuProfile& gpu) {
   const auto from = source();
   if (!from) return from.error();
@@ -220,7 +226,7 @@ GPUMEM_INLINE device::Context JobRun::beside() const {
 
 GPUMEM_INLINE core::Result<JobRun> Analysis::run(const device::GpuProfile& gpu,
                                                  const device::AllocatorOptions& options) {
-  if (const core::Status known = parallel::check_modelled(job_, "the replay"); !known) return known.error();
+  if (const core::Status& known = modelled(); !known) return known.error();
   const core::Result<device::Context> cuda = context(gpu);
   if (!cuda) return cuda.error();
   JobRun beginning;

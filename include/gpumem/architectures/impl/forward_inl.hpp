@@ -175,7 +175,6 @@ GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::i
   if (options.fused_gradient) attributes.push_back({"fused_gradient", true});
   if (options.grouped) attributes.push_back({"grouped", true});
   if (options.tensor_ranks > 0) attributes.push_back({"tensor_ranks", options.tensor_ranks});
-  attributes.insert(attributes.end(), options.more.begin(), options.more.end());
   if (options.outlives_loss) attributes.push_back({"outlives_loss", true});
   // Both sizes fit 32 bits.
   return add_layer(name, options.class_name, "linear", {&input, 1}, attributes,
@@ -183,10 +182,8 @@ GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::i
 }
 
 GPUMEM_INLINE Tensor Forward::embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width,
-                                        std::string_view class_name, Split split,
-                                        const std::vector<model::Attribute>& more) {
-  std::vector<model::Attribute> attributes = {{"num_embeddings", rows}, {"embedding_dim", width}};
-  attributes.insert(attributes.end(), more.begin(), more.end());
+                                        std::string_view class_name, Split split) {
+  const std::array<model::Attribute, 2> attributes = {{{"num_embeddings", rows}, {"embedding_dim", width}}};
   return add_layer(name, class_name, "embedding", {&ids, 1}, attributes, {.split = split});
 }
 

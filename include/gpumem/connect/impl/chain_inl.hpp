@@ -170,8 +170,8 @@ GPUMEM_INLINE core::Result<model::GraphInput> input_of(const model::TrainingJob&
   }
   const model::Layer& layer = first.layer == nullptr ? graph.layers()[0] : *first.layer;
   return core::Error{core::ErrorCode::missing_information,
-                     "its input size is not printed; give one sample's shape (--input 3x224x224) or the "
-                     "sequence length (--seq 512)",
+                     "its input size is not printed; give one sample's shape (`input=3x224x224`) or the "
+                     "sequence length (`seq_length=512`)",
                      {graph.file(), layer.line, graph.path(layer)}};
 }
 

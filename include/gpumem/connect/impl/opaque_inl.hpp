@@ -103,7 +103,7 @@ GPUMEM_INLINE void Wiring::bounded(Part where, std::string message, std::int64_t
   const std::string subject = layer.container ? std::string(name(where)) : graph_.path(graph_.layers()[layer.index]);
   if (strict_) {
     fail({core::ErrorCode::missing_information,
-          std::move(message) + "; use a recording, or leave out --strict",
+          std::move(message) + "; use a recording, or leave out `strict`",
           {graph_.file(), line, subject}});
     return;
   }
@@ -131,7 +131,7 @@ GPUMEM_INLINE Tensor Wiring::call_opaque(const model::Layer& layer, const ops::O
             {core::ErrorCode::unknown_layer,
              "holds " + core::with_separators(layer.parameters) + " parameters, and the layers of its class " +
                  core::quoted(graph_.class_name(layer)) +
-                 " are not known; print the summary with a greater depth, use a recording, or leave out --strict",
+                 " are not known; print the summary with a greater depth, use a recording, or leave out `strict`",
              {}});
     return input;
   }
@@ -174,7 +174,7 @@ GPUMEM_INLINE std::optional<core::Error> Wiring::mostly_opaque() const {
       std::to_string(share) +
           " % of what the model takes would be a guess, because the layers of these classes are not known (" +
           core::shortened(classes, kLongest) +
-          "); print the summary with a greater depth, use a recording, or read it leniently (--lenient) "
+          "); print the summary with a greater depth, use a recording, or read it leniently (`lenient`) "
           "for a lower bound",
       {graph_.file(), 0, {}}};
 }

@@ -32,7 +32,7 @@ GPUMEM_INLINE std::int64_t fixed(const core::Shape& shape, std::size_t axis) {
   return axis < shape.rank() && shape[axis].kind == core::Dim::Kind::fixed ? shape[axis].size : 0;
 }
 
-/// The side of a square of so many pixels; 0 if they are none.
+/// The side of a square of this many pixels; 0 if they make no square.
 GPUMEM_INLINE std::int64_t side_of(std::int64_t pixels) {
   const auto side =
       static_cast<std::int64_t>(std::llround(std::sqrt(static_cast<double>(std::max<std::int64_t>(pixels, 0)))));
@@ -128,7 +128,7 @@ GPUMEM_INLINE std::optional<Tensor> joined(Wiring& wiring, const Wanted& wanted)
   return std::nullopt;
 }
 
-/// So many of the input's channels: a part of them, or copies side by side.
+/// The input with this many channels: a part of them, or copies side by side.
 GPUMEM_INLINE Tensor resized(Wiring& wiring, const Wanted& wanted, Tensor input) {
   const core::Shape from = wiring.shape(input);
   if (from.rank() < 2) return input;

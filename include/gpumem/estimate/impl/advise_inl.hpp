@@ -141,17 +141,14 @@ GPUMEM_INLINE bool better(const core::Result<MemoryEstimate>& one, const core::R
   return one->expected < other->expected;
 }
 
-/// What a recording says about a change that its step does not have; nothing: it can be changed so. Settings name
-/// options as their flags do.
+/// What a recording says about a change that its step does not have; nothing: it can be changed so.
 GPUMEM_INLINE std::optional<core::Error> fixed_by_recording(const Change& change, const ChangedJob& form) {
   const TrainingJob& job = form.job;
   const bool known =
       job.replaces_optimizer || model::value_of(model::kOptimizers, job.graph->recording()->optimizer).has_value();
   if (change.after_recording && known) return std::nullopt;
-  std::string flag(form.settings.back().option);
-  std::replace(flag.begin(), flag.end(), '_', '-');
-  std::string message =
-      change.after_recording ? std::string(model::kUnknownRecordedOptimizer) : model::fixed_by_recording(flag);
+  std::string message = change.after_recording ? std::string(model::kUnknownRecordedOptimizer)
+                                               : model::fixed_by_recording(form.settings.back().option);
   return core::Error{core::ErrorCode::invalid_argument, std::move(message), {job.graph->file(), 0, {}}};
 }
 

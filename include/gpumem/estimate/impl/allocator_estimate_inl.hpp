@@ -112,10 +112,10 @@ GPUMEM_INLINE core::Status choose_rank(analysis::Analysis& analysis, const devic
   model::TrainingJob job = analysis.job();
   if (job.layout.rank.kind == model::Ranks::all) {
     return core::Error{core::ErrorCode::invalid_argument,
-                       "an estimate covers one rank; gpumem estimate --rank all shows every pipeline stage",
+                       "this answers for one rank; only an estimate takes `rank=all`, and shows every pipeline stage",
                        {}};
   }
-  if (core::Status modelled = parallel::check_modelled(job, "the replay"); !modelled) return modelled;
+  if (const core::Status& modelled = analysis.modelled(); !modelled) return modelled;
   if (job.layout.rank.kind != model::Ranks::max || job.layout.pipeline_parallel == 1) return core::Done{};
   std::optional<model::Rank> most;
   std::int64_t most_bytes = 0;

@@ -42,7 +42,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(analysis::Analysi
   const model::TrainingJob& job = analysis.job();
   const core::Status valid = model::validate(job);
   if (!valid) return valid.error();
-  const core::Status taken = takes_layouts()         ? parallel::check_modelled(job, name())
+  const core::Status taken = takes_layouts()         ? analysis.modelled()
                              : takes_data_parallel() ? parallel::check_data_parallel(job, name())
                                                      : parallel::check_one_gpu(job, name());
   if (!taken) return taken.error();

@@ -73,7 +73,7 @@ GPUMEM_INLINE double guessed_share(const connect::Guesses& guesses) {
   return std::min(1.0, static_cast<double>(guesses.edges) / layers);
 }
 
-/// So many elements of every sample of the batch.
+/// The bytes of this many elements of every sample of the batch.
 GPUMEM_INLINE core::Bytes of_batch(std::int64_t elements, const model::TrainingJob& job) {
   const std::int64_t size = core::element_size(model::parameter_dtype(job.precision));
   return core::Bytes(core::bounded_product({elements, job.batch_size, size}));
@@ -120,7 +120,7 @@ GPUMEM_INLINE void add_guesses(const analysis::PlanSource& source, std::vector<A
   }
   if (guesses.size() > kShown) {
     assumed.push_back(
-        {"guess", "and " + std::to_string(guesses.size() - kShown) + " more guesses; --strict refuses them"});
+        {"guess", "and " + std::to_string(guesses.size() - kShown) + " more guesses; `strict` refuses them"});
   }
 }
 
@@ -135,8 +135,8 @@ GPUMEM_INLINE std::optional<Assumption> of_context(const device::GpuProfile& gpu
     case device::ContextBasis::range:
       return Assumption{"context", figure + " (" + range_text(context) + " were seen on such GPUs)"};
     case device::ContextBasis::size:
-      return Assumption{
-          "context", figure + ", from the size of the GPU (" + range_text(context) + "); not measured on " + gpu.title};
+      return Assumption{"context", figure + ", from the size of the GPU and a guess of the kernels that it loads (" +
+                                       range_text(context) + "); not measured on " + gpu.title};
     case device::ContextBasis::nothing:
       return Assumption{"context", figure + ", as on an A100 (" + range_text(context) + "); the profile of " +
                                        gpu.name + " names neither a context nor a number of SMs"};
@@ -184,7 +184,7 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, const analysis::Pla
                               std::vector<Assumption>& assumed) {
   const parallel::Communicators more = parallel::communicators(job.layout);
   if (more.expected.count() > 0) {
-    assumed.push_back({"communicators", core::to_string(more.expected) + " for NCCL's buffers, not measured (" +
+    assumed.push_back({"communicators", core::to_string(more.expected) + " for NCCL's buffers, a guess (" +
                                             core::to_string(more.lower) + " to " + core::to_string(more.upper) +
                                             " were seen with one or more communicators)"});
   }

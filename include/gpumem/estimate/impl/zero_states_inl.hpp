@@ -58,7 +58,7 @@ GPUMEM_INLINE core::Checked largest_layer(const model::ModelGraph& graph) {
   return fits ? core::Checked(largest) : core::Checked(-1);
 }
 
-/// These bytes of each of so many parameters.
+/// These bytes of this many parameters.
 GPUMEM_INLINE StateBytes times(const BytesEach& each, core::Checked parameters) {
   return {parameters * core::Checked(each.parameters), parameters * core::Checked(each.gradients),
           parameters * core::Checked(each.optimizer)};

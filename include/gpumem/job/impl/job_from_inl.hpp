@@ -20,19 +20,21 @@ GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::Train
   const model::StepRecording& recording = *graph.recording();
   for (const JobOption& option : job_options()) {
     if (!option.place.in_training || option.after_recording || !is_given(option, request)) continue;
-    if (option.name == "precision" && option.place.get(request) == OptionValue(recording.precision)) continue;
-    return refused(graph, model::fixed_by_recording(option.flag));
+    // record::check() compares a precision that has a name.
+    if (option.name == "precision" && !recording.precision.empty()) continue;
+    return refused(graph, model::fixed_by_recording(option.name));
   }
   if (!recording.follows_batch()) {
     const std::int64_t recorded = recording.recorded(0).value_or(1);
     if (is_given(*find_option("batch_size"), request) && training.batch_size != recorded) {
-      return refused(graph, "the recording was made at one batch size; record with --batch-arg to choose another");
+      return refused(graph, "the recording was made at one batch size; record with `batch_arg` to choose another");
     }
     training.batch_size = recorded;
   } else if (training.batch_size == 0) {
     training.batch_size = recording.recorded(0).value_or(0);
   }
-  if (const auto precision = model::value_of(model::kPrecisions, recording.precision)) training.precision = *precision;
+  const auto precision = model::value_of(model::kPrecisions, recording.precision);
+  if (precision && !is_given(*find_option("precision"), request)) training.precision = *precision;
   const auto optimizer = model::value_of(model::kOptimizers, recording.optimizer);
   const bool named = is_given(*find_option("optimizer"), request);
   if (!named && optimizer) training.optimizer = *optimizer;

@@ -2,13 +2,60 @@
 
 #include "gpumem/job/option_texts.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <variant>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/job/option_words.hpp"
 
 namespace gpumem::job {
+
+namespace option_texts_detail {
+
+/// Of what is not a job's estimate: `gpumem plan`, `request`, `evaluate`, a trainer's file, and the recorder.
+inline constexpr std::string_view kOthers[] = {"global_batch", "gpus",    "gpus_per_node", "network_gbps", "framework",
+                                               "summaries",    "adapter", "batch_arg",     "sequence_arg"};
+
+/// Without its dashes; empty: there is no option of this name.
+GPUMEM_INLINE std::string flag_of(std::string_view name) {
+  if (const JobOption* option = find_option(name); option != nullptr) return std::string(option->flag);
+  if (std::find(std::begin(kOthers), std::end(kOthers), name) == std::end(kOthers)) return {};
+  std::string flag(name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+}  // namespace option_texts_detail
+
+GPUMEM_INLINE std::string spelled(std::string_view message, const Spelling& spelling) {
+  std::string text;
+  std::size_t at = 0;
+  while (at < message.size()) {
+    const std::size_t open = message.find('`', at);
+    const std::size_t close = open == std::string_view::npos ? open : message.find('`', open + 1);
+    if (close == std::string_view::npos) break;
+    const std::string_view named = message.substr(open + 1, close - open - 1);
+    const std::size_t equals = std::min(named.find('='), named.size());
+    const std::string flag = option_texts_detail::flag_of(named.substr(0, equals));
+    text += message.substr(at, open - at);
+    at = close;  // a word that names nothing may end where another begins
+    if (flag.empty()) {
+      text += message.substr(open, close - open);
+      continue;
+    }
+    const JobOption* option = find_option(named.substr(0, equals));
+    const bool joined = option != nullptr && option->place.type == OptionType::switch_or_choice;
+    text += std::string(spelling.before) + flag;
+    if (equals < named.size()) {
+      text += (joined ? std::string_view("=") : spelling.between);
+      text += named.substr(equals + 1);
+    }
+    at = close + 1;
+  }
+  return text + std::string(message.substr(at));
+}
 
 GPUMEM_INLINE std::string_view to_string(OptionGroup group) {
   switch (group) {

@@ -123,14 +123,27 @@ GPUMEM_INLINE double depth(const JobFacts& facts) {
   return facts.kind == NetKind::cnn ? layers_of<OpFamily::conv>(facts) : layers_of<OpFamily::linear>(facts);
 }
 
-/// The angle i pi / n of activation function i of n.
+/// The activation functions of GPUMemNet's data sets, in the order in which it numbers them.
+inline constexpr std::array kNumberedFunctions = {
+    ActivationFunction::elu,        ActivationFunction::gelu, ActivationFunction::identity,
+    ActivationFunction::leaky_relu, ActivationFunction::mish, ActivationFunction::prelu,
+    ActivationFunction::relu,       ActivationFunction::selu, ActivationFunction::silu,
+    ActivationFunction::softplus,   ActivationFunction::tanh};
+
+/// The angle i pi / n of activation function i of n; GPUMemNet's CNNs have no Identity.
 GPUMEM_INLINE double function_angle(const JobFacts& facts) {
-  constexpr double kFunctions = 11.0;
-  auto index =
-      static_cast<double>(facts.function == ActivationFunction::none ? ActivationFunction::identity : facts.function);
-  if (facts.kind != NetKind::cnn) return index * std::numbers::pi / kFunctions;
-  if (facts.function > ActivationFunction::identity) index -= 1.0;
-  return index * std::numbers::pi / (kFunctions - 1.0);
+  const ActivationFunction function =
+      facts.function == ActivationFunction::none ? ActivationFunction::identity : facts.function;
+  const auto number_of = [](ActivationFunction one) {
+    return std::find(kNumberedFunctions.begin(), kNumberedFunctions.end(), one) - kNumberedFunctions.begin();
+  };
+  auto index = static_cast<double>(number_of(function));
+  auto functions = static_cast<double>(kNumberedFunctions.size());
+  if (facts.kind == NetKind::cnn) {
+    functions -= 1.0;
+    if (number_of(function) > number_of(ActivationFunction::identity)) index -= 1.0;
+  }
+  return index * std::numbers::pi / functions;
 }
 
 GPUMEM_INLINE double takes_exponentials(const JobFacts& facts) {

@@ -81,7 +81,7 @@ GPUMEM_INLINE core::Result<place::ServerGpu> gpu_of(const LiveGpu& live, const P
 
 GPUMEM_INLINE std::string assumed(const LiveGpu& gpu, const ProfileMatch& match) {
   const std::string name = "GPU " + std::to_string(gpu.index) + " (" + core::quoted(gpu.name) + ")";
-  if (match.name.empty()) return name + " has no profile: estimates for it need --gpu; see gpumem gpus";
+  if (match.name.empty()) return name + " has no profile: estimates for it need `gpu`; see gpumem gpus";
   return name + " is taken for a " + match.name + ", which is of the same kind and size";
 }
 

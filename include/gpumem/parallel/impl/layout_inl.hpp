@@ -23,6 +23,11 @@ GPUMEM_INLINE core::Error refused(std::string message) {
   return {core::ErrorCode::invalid_argument, std::move(message), {}};
 }
 
+/// "`tensor_parallel=8`".
+GPUMEM_INLINE std::string counted(std::string_view option, std::int64_t value) {
+  return "`" + std::string(option) + "=" + std::to_string(value) + "`";
+}
+
 /// The rule that the counts themselves break; empty: none. What is beyond is no cluster, and products of such counts
 /// would not fit 64 bits.
 GPUMEM_INLINE std::string size_fault(const TrainingJob& job) {
@@ -37,8 +42,8 @@ GPUMEM_INLINE std::string size_fault(const TrainingJob& job) {
   }
   const bool keeps_all = layout.pipeline_parallel > 1 && layout.schedule == Schedule::gpipe;
   if (keeps_all && job.gradient_accumulation > kMostKept) {
-    return "--schedule gpipe keeps every micro-batch of a step: " + std::to_string(kMostKept) +
-           " at most (--accumulate)";
+    return "`schedule=gpipe` keeps every micro-batch of a step: " + std::to_string(kMostKept) +
+           " at most (`accumulate`)";
   }
   return {};
 }
@@ -48,7 +53,7 @@ GPUMEM_INLINE std::string sharding_fault(const Layout& layout) {
   const std::int64_t group = layout.sharding.count;
   const std::int64_t ranks = sharing_ranks(layout);
   if (layout.sharding.kind != Shardings::hsdp || (group >= 1 && ranks % group == 0)) return {};
-  return "--sharding " + parallel::name_of(layout.sharding) + " cuts parameters within groups of " +
+  return "`sharding=" + parallel::name_of(layout.sharding) + "` cuts parameters within groups of " +
          std::to_string(group) + " ranks, and " + std::to_string(ranks) + " ranks are not a multiple of that";
 }
 
@@ -56,22 +61,22 @@ GPUMEM_INLINE std::string sharding_fault(const Layout& layout) {
 GPUMEM_INLINE std::string pipeline_fault(const TrainingJob& job) {
   const Layout& layout = job.layout;
   if (layout.pipeline_parallel == 1) {
-    if (layout.virtual_stages > 1) return "--virtual-stages needs a pipeline; say --pipeline-parallel 4";
+    if (layout.virtual_stages > 1) return "`virtual_stages` needs a pipeline; say `pipeline_parallel=4`";
     if (layout.schedule != Schedule::one_forward_one_backward) {
-      return "--schedule is a pipeline's; say --pipeline-parallel 4";
+      return "`schedule` is a pipeline's; say `pipeline_parallel=4`";
     }
     return {};
   }
   const bool interleaved = layout.schedule == Schedule::interleaved;
   if (layout.virtual_stages > 1 && !interleaved) {
-    return "--virtual-stages needs --schedule interleaved-1f1b";
+    return "`virtual_stages` needs `schedule=interleaved-1f1b`";
   }
   if (interleaved && layout.virtual_stages == 1) {
-    return "--schedule interleaved-1f1b needs two stages a rank or more; say --virtual-stages 2";
+    return "`schedule=interleaved-1f1b` needs two stages a rank or more; say `virtual_stages=2`";
   }
   if (interleaved && job.gradient_accumulation % layout.pipeline_parallel != 0) {
-    return "--schedule interleaved-1f1b needs a number of micro-batches (--accumulate) that is a multiple of "
-           "--pipeline-parallel";
+    return "`schedule=interleaved-1f1b` needs a number of micro-batches (`accumulate`) that is a multiple of "
+           "`pipeline_parallel`";
   }
   return {};
 }
@@ -79,11 +84,11 @@ GPUMEM_INLINE std::string pipeline_fault(const TrainingJob& job) {
 /// The rule of groups and ranks that the layout breaks, `world` ranks in all; empty: none.
 GPUMEM_INLINE std::string group_fault(const Layout& layout, std::int64_t world) {
   if (layout.sequence_parallel && layout.tensor_parallel == 1) {
-    return "--sequence-parallel splits what tensor parallel ranks hold in common; say --tensor-parallel 2";
+    return "`sequence_parallel` splits what tensor parallel ranks hold in common; say `tensor_parallel=2`";
   }
   const std::int64_t stage = world / layout.pipeline_parallel;
   if (stage % layout.expert_parallel != 0) {
-    return "--expert-parallel " + std::to_string(layout.expert_parallel) + " must divide the " + std::to_string(stage) +
+    return counted("expert_parallel", layout.expert_parallel) + " must divide the " + std::to_string(stage) +
            " ranks of a pipeline stage (data x tensor x context parallel)";
   }
   if (layout.rank.kind == Ranks::one && (layout.rank.count < 0 || layout.rank.count >= world)) {
@@ -93,17 +98,12 @@ GPUMEM_INLINE std::string group_fault(const Layout& layout, std::int64_t world) 
   return {};
 }
 
-/// "--tensor-parallel 8".
-GPUMEM_INLINE std::string counted(std::string_view option, std::int64_t value) {
-  return "--" + std::string(option) + " " + std::to_string(value);
-}
-
 /// The first of the options that split the model itself; empty: none.
 GPUMEM_INLINE std::string split_of_model(const Layout& layout) {
-  if (layout.tensor_parallel > 1) return counted("tensor-parallel", layout.tensor_parallel);
-  if (layout.pipeline_parallel > 1) return counted("pipeline-parallel", layout.pipeline_parallel);
-  if (layout.context_parallel > 1) return counted("context-parallel", layout.context_parallel);
-  if (layout.expert_parallel > 1) return counted("expert-parallel", layout.expert_parallel);
+  if (layout.tensor_parallel > 1) return counted("tensor_parallel", layout.tensor_parallel);
+  if (layout.pipeline_parallel > 1) return counted("pipeline_parallel", layout.pipeline_parallel);
+  if (layout.context_parallel > 1) return counted("context_parallel", layout.context_parallel);
+  if (layout.expert_parallel > 1) return counted("expert_parallel", layout.expert_parallel);
   return {};
 }
 
@@ -111,19 +111,20 @@ GPUMEM_INLINE std::string split_of_model(const Layout& layout) {
 GPUMEM_INLINE std::string not_modelled(const TrainingJob& job) {
   const Layout& layout = job.layout;
   if (layout.pipeline_parallel > 1) {
-    // No published run has both, so nobody has held a plan to one.
+    // No published run has both, so no plan was compared with one.
     const bool keeps = job.activation_checkpointing && job.checkpoints.kind == model::Checkpoints::selective_op;
-    if (keeps) return "--checkpointing selective-op in a pipeline; say full, or none";
-    if (job.prefetch) return "--prefetch in a pipeline";
-    if (job.batch_lengths != model::BatchLengths::alike) return "--batch-lengths in a pipeline";
+    if (keeps) return "`checkpointing=selective-op` in a pipeline; say full, or none";
+    if (job.prefetch) return "`prefetch` in a pipeline";
+    if (job.batch_lengths != model::BatchLengths::alike) return "`batch_lengths` in a pipeline";
   }
   // Ranks that share parameters do not hold the same experts.
   const Shardings kind = layout.sharding.kind;
   const bool knows_experts =
       kind == Shardings::none || kind == Shardings::ddp || kind == Shardings::distributed_optimizer;
   if (layout.expert_parallel > 1 && !knows_experts) {
-    return counted("expert-parallel", layout.expert_parallel) + " cannot be combined with --sharding " +
-           parallel::name_of(layout.sharding) + "; say distributed-optimizer, or ddp";
+    return counted("expert_parallel", layout.expert_parallel) +
+           " cannot be combined with `sharding=" + parallel::name_of(layout.sharding) +
+           "`; say distributed-optimizer, or ddp";
   }
   return {};
 }
@@ -185,9 +186,9 @@ GPUMEM_INLINE core::Status check_modelled(const model::TrainingJob& job, std::st
   if (split.empty()) return check_one_gpu(job, method);
   if (job.layout.data_parallel == 1) return core::Done{};
   return layout_detail::refused(
-      std::string(method) + " takes " + split + " together with --data-parallel " +
-      std::to_string(job.layout.data_parallel) +
-      " only if --sharding says how these share the model: ddp, fsdp2, distributed-optimizer");
+      std::string(method) + " takes " + split + " together with " +
+      layout_detail::counted("data_parallel", job.layout.data_parallel) +
+      " only if `sharding` says how these share the model: ddp, fsdp2, distributed-optimizer");
 }
 
 GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::string_view method) {
@@ -198,7 +199,7 @@ GPUMEM_INLINE core::Status check_one_gpu(const model::TrainingJob& job, std::str
   return layout_detail::refused(std::string(method) + " is for one GPU, not for " +
                                 std::to_string(job.layout.data_parallel) +
                                 " in data parallel; model-states and the zero- estimators take these, and replay where "
-                                "--sharding says how they share the model");
+                                "`sharding` says how they share the model");
 }
 
 GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, std::string_view method,
@@ -207,19 +208,22 @@ GPUMEM_INLINE core::Status check_data_parallel(const model::TrainingJob& job, st
   if (!possible) return possible;
   std::string split = layout_detail::split_of_model(job.layout);
   if (split.empty() && job.layout.sharding.kind != model::Shardings::none) {
-    split = "--sharding " + name_of(job.layout.sharding);
+    split = "`sharding=" + name_of(job.layout.sharding) + "`";
   }
-  if (split.empty() && job.offload == model::Offload::parameters) split = "--offload parameters";
+  if (split.empty() && job.offload == model::Offload::parameters) split = "`offload=parameters`";
   if (split.empty()) return core::Done{};
   return layout_detail::refused(std::string(method) + " does not model " + split + "; " + std::string(remedy));
 }
 
 GPUMEM_INLINE Communicators communicators(const model::Layout& layout) {
   constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  constexpr std::int64_t kGuess = 400;
+  constexpr std::int64_t kLeastSeen = 200;
+  constexpr std::int64_t kMostSeen = 2048;
   const bool alone = layout.data_parallel == 1 && layout.tensor_parallel == 1 && layout.pipeline_parallel == 1 &&
                      layout.context_parallel == 1;
   if (alone) return {};
-  return {core::Bytes(400 * kMiB), core::Bytes(200 * kMiB), core::Bytes(2048 * kMiB)};
+  return {core::Bytes(kGuess * kMiB), core::Bytes(kLeastSeen * kMiB), core::Bytes(kMostSeen * kMiB)};
 }
 
 GPUMEM_INLINE std::string name_of(const model::Sharding& sharding) {

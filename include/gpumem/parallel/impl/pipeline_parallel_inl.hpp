@@ -29,43 +29,20 @@ GPUMEM_INLINE std::vector<bool> trained_layers(const connect::WiredGraph& wired)
   return trained;
 }
 
-/// Whether the first and the last stage have other numbers of blocks than those between: as the layers outside of the
-/// blocks say.
-struct UnevenStages {
-  std::optional<std::int64_t> first;  ///< blocks of the first rank
-  std::optional<std::int64_t> last;   ///< and of the last one
-  std::int64_t before = 0;            ///< what comes before all blocks counts as this many
-  std::int64_t behind = 0;
-};
-
-GPUMEM_INLINE UnevenStages uneven_stages(const model::ModelGraph& graph, const std::vector<Range>& blocks) {
-  UnevenStages uneven;
-  const auto layers = graph.layers();
-  for (std::size_t at = 0; at < blocks.front().first; ++at) {
-    const model::Attributes attributes = graph.attributes(layers[at]);
-    if (const auto given = attributes.integer("stage_blocks")) uneven.first = given;
-    if (attributes.flag("counts_as_block", false)) uneven.before = 1;
-  }
-  for (std::size_t at = blocks.back().end; at < layers.size(); ++at) {
-    const model::Attributes attributes = graph.attributes(layers[at]);
-    if (const auto given = attributes.integer("stage_blocks")) uneven.last = given;
-    if (attributes.flag("counts_as_block", false)) uneven.behind = 1;
-  }
-  return uneven;
-}
-
 /// The blocks of each stage where the first or the last rank has a number of its own; none: they cannot be shared so.
-GPUMEM_INLINE std::vector<std::int64_t> blocks_as_said(const UnevenStages& uneven, const model::Layout& layout,
+GPUMEM_INLINE std::vector<std::int64_t> blocks_as_said(const model::RunSettings& run, const model::Layout& layout,
                                                        std::int64_t all) {
   const std::int64_t ranks = layout.pipeline_parallel;
   const std::int64_t chunks = layout.virtual_stages;
-  const std::int64_t others = ranks - (uneven.first ? 1 : 0) - (uneven.last ? 1 : 0);
-  const std::int64_t rest = all - uneven.first.value_or(0) - uneven.last.value_or(0);
+  const std::int64_t others = ranks - (run.first_stage_blocks ? 1 : 0) - (run.last_stage_blocks ? 1 : 0);
+  const std::int64_t rest = all - run.first_stage_blocks.value_or(0) - run.last_stage_blocks.value_or(0);
   if (rest < 0 || (others == 0 ? rest != 0 : rest == 0 || rest % (others * chunks) != 0)) return {};
   std::vector<std::int64_t> blocks;
   for (std::int64_t stage = 0; stage < ranks * chunks; ++stage) {
     const std::int64_t rank = stage % ranks;
-    const std::optional<std::int64_t> own = rank == 0 ? uneven.first : rank == ranks - 1 ? uneven.last : std::nullopt;
+    const std::optional<std::int64_t> own = rank == 0           ? run.first_stage_blocks
+                                            : rank == ranks - 1 ? run.last_stage_blocks
+                                                                : std::nullopt;
     if (own && *own % chunks != 0) return {};
     blocks.push_back(own ? *own / chunks : rest / (others * chunks));
   }
@@ -74,23 +51,26 @@ GPUMEM_INLINE std::vector<std::int64_t> blocks_as_said(const UnevenStages& uneve
 
 /// The blocks of each stage, of which each rank has every pipeline_parallel-th; none: they cannot be shared.
 /// Source: Megatron-LM core r0.12, core/transformer/transformer_block.py: get_num_layers_to_build().
-GPUMEM_INLINE std::vector<std::int64_t> blocks_of_stages(const UnevenStages& uneven, const model::Layout& layout,
+GPUMEM_INLINE std::vector<std::int64_t> blocks_of_stages(const model::RunSettings& run, const model::Layout& layout,
                                                          std::int64_t all) {
-  if (layout.pipeline_parallel > 1 && (uneven.first || uneven.last)) return blocks_as_said(uneven, layout, all);
+  if (layout.pipeline_parallel > 1 && (run.first_stage_blocks || run.last_stage_blocks))
+    return blocks_as_said(run, layout, all);
   const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
-  const std::int64_t counted = all + uneven.before + uneven.behind;
+  const std::int64_t before = run.embedding_counts ? 1 : 0;
+  const std::int64_t behind = run.head_counts ? 1 : 0;
+  const std::int64_t counted = all + before + behind;
   if (counted % count != 0) return {};
   std::vector<std::int64_t> blocks(static_cast<std::size_t>(count), counted / count);
-  blocks.front() -= uneven.before;
-  blocks.back() -= uneven.behind;
+  blocks.front() -= before;
+  blocks.back() -= behind;
   return blocks;
 }
 
 GPUMEM_INLINE core::Error cannot_share(std::int64_t blocks, std::int64_t stages, std::string_view file) {
   return {core::ErrorCode::invalid_argument,
           "has " + std::to_string(blocks) + " repeated blocks, which " + std::to_string(stages) +
-              " pipeline stages cannot share evenly; choose a --pipeline-parallel (times "
-              "--virtual-stages) that divides them",
+              " pipeline stages cannot share evenly; choose a `pipeline_parallel` (times "
+              "`virtual_stages`) that divides them",
           {std::string(file), 0, {}}};
 }
 
@@ -105,7 +85,7 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
   }
   const std::int64_t count = layout.pipeline_parallel * layout.virtual_stages;
   const auto all = static_cast<std::int64_t>(blocks.size());
-  const std::vector<std::int64_t> shares = blocks_of_stages(uneven_stages(wired.graph(), blocks), layout, all);
+  const std::vector<std::int64_t> shares = blocks_of_stages(wired.graph().run_settings(), layout, all);
   const bool full = !shares.empty() && std::all_of(shares.begin(), shares.end(), [](auto share) { return share > 0; });
   if (!full) return cannot_share(all, count, wired.graph().file());
   std::vector<Range> stages;
@@ -126,10 +106,8 @@ GPUMEM_INLINE core::Result<std::vector<Range>> stages_of(const connect::WiredGra
 }  // namespace pipeline_parallel_detail
 
 GPUMEM_INLINE bool stages_are_alike(const connect::WiredGraph& wired) {
-  const auto blocks = connect::repeated_blocks(wired.graph());
-  if (blocks.empty()) return true;
-  const auto uneven = pipeline_parallel_detail::uneven_stages(wired.graph(), blocks);
-  return !uneven.first && !uneven.last && uneven.before == 0 && uneven.behind == 0;
+  const model::RunSettings& run = wired.graph().run_settings();
+  return !run.first_stage_blocks && !run.last_stage_blocks && !run.embedding_counts && !run.head_counts;
 }
 
 GPUMEM_INLINE core::Result<StageLayers> stage_layers(const connect::WiredGraph& wired, const model::Layout& layout,

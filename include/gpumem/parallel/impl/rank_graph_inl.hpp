@@ -254,23 +254,23 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
   }
   const bool mixes = most_experts(graph) > 0;
   if (layout.sequence_parallel && mixes && !says_split(graph, TensorSplit::sequence)) {
-    return fault("--sequence-parallel with a mixture of experts is only modelled for Megatron's GPT");
+    return fault("`sequence_parallel` with a mixture of experts is only modelled for Megatron's GPT");
   }
   if (layout.context_parallel > 1 && !job.sequence_length) {
-    return fault("--context-parallel splits sequences; give their length (--seq 8192)");
+    return fault("`context_parallel` splits sequences; give their length (`seq_length=8192`)");
   }
   if (layout.context_parallel > 1 && !graph.reads_tokens()) {
-    return fault("--context-parallel splits sequences of tokens, and this model reads none");
+    return fault("`context_parallel` splits sequences of tokens, and this model reads none");
   }
   const std::int64_t parts = layout.context_parallel * (layout.context_parallel > 1 ? 2 : 1);
   if (job.sequence_length && *job.sequence_length % parts != 0) {
-    return fault("--context-parallel " + std::to_string(layout.context_parallel) + " cuts sequences into " +
+    return fault("`context_parallel=" + std::to_string(layout.context_parallel) + "` cuts sequences into " +
                  std::to_string(parts) + " parts, and " + std::to_string(*job.sequence_length) +
                  " tokens are not a multiple of that");
   }
   const std::int64_t experts = most_experts(graph);
   if (layout.expert_parallel > 1 && (experts == 0 || experts % layout.expert_parallel != 0)) {
-    return fault("--expert-parallel " + std::to_string(layout.expert_parallel) + " must divide the model's " +
+    return fault("`expert_parallel=" + std::to_string(layout.expert_parallel) + "` must divide the model's " +
                  std::to_string(experts) + " experts");
   }
   if (job.lora || model::holds_in_fewer_bits(job.quantize)) {

@@ -30,16 +30,28 @@ GPUMEM_INLINE std::int64_t ahead(const model::Layout& layout, std::int64_t rank)
   return behind * 2 + (layout.virtual_stages - 1) * layout.pipeline_parallel;
 }
 
+/// Micro-batches that differ in memory: in the steady state gradients are held, and one more micro-batch runs.
+GPUMEM_INLINE std::int64_t distinct(const model::Layout& layout, std::int64_t rank, std::int64_t micro_batches) {
+  if (layout.schedule == model::Schedule::gpipe) return micro_batches;
+  const std::int64_t ranks = layout.pipeline_parallel;
+  return std::min(micro_batches, layout.virtual_stages == 1 ? ranks - rank + 2 : 2 * ranks);
+}
+
 }  // namespace schedule_detail
+
+GPUMEM_INLINE std::int64_t forwards_before_backward(const model::Layout& layout, std::int64_t rank,
+                                                    std::int64_t micro_batches) {
+  const std::int64_t all = schedule_detail::distinct(layout, rank, micro_batches) * layout.virtual_stages;
+  if (layout.schedule == model::Schedule::gpipe) return all;
+  return std::min(schedule_detail::ahead(layout, rank) + 1, all);
+}
 
 GPUMEM_INLINE std::vector<StagePass> schedule_of(const model::Layout& layout, std::int64_t rank,
                                                  std::int64_t micro_batches) {
   const std::int64_t ranks = layout.pipeline_parallel;
   const std::int64_t stages = layout.virtual_stages;
   const bool all_first = layout.schedule == model::Schedule::gpipe;
-  // In the steady state gradients are held, and one more micro-batch runs.
-  const std::int64_t distinct = stages == 1 ? ranks - rank + 2 : 2 * ranks;
-  const std::int64_t count = all_first ? micro_batches : std::min(micro_batches, distinct);
+  const std::int64_t count = schedule_detail::distinct(layout, rank, micro_batches);
   const std::vector<StagePass> forward = schedule_detail::passes_of(ranks, stages, count, false);
   const std::vector<StagePass> backward = schedule_detail::passes_of(ranks, stages, count, true);
   const auto all = static_cast<std::int64_t>(forward.size());

@@ -26,15 +26,15 @@ inline constexpr bool keeps_masters(Precision precision) {
 /// The rule that the job's precision or offloading breaks; empty: none.
 GPUMEM_INLINE std::string fault(const model::TrainingJob& job) {
   const Shardings kind = job.layout.sharding.kind;
-  const std::string name = "--sharding " + name_of(job.layout.sharding);
+  const std::string name = "`sharding=" + name_of(job.layout.sharding) + "`";
   const bool fully = kind == Shardings::fsdp1 || kind == Shardings::fsdp2 || kind == Shardings::hsdp;
   if (job.offload == model::Offload::parameters && !fully) {
-    return "--offload parameters is FSDP's CPU offload; " +
-           (kind == Shardings::none ? "say --sharding fsdp2" : name + " has none that is modelled");
+    return "`offload=parameters` is FSDP's CPU offload; " +
+           (kind == Shardings::none ? "say `sharding=fsdp2`" : name + " has none that is modelled");
   }
   if (fully || kind == Shardings::ddp || kind == Shardings::none) return {};
   if (!keeps_masters(job.precision)) {
-    return name + " keeps float32 masters; say --precision bf16-mixed, fp16-mixed or fp32";
+    return name + " keeps float32 masters; say `precision=bf16-mixed`, fp16-mixed or fp32";
   }
   return {};
 }

@@ -23,7 +23,7 @@ GPUMEM_INLINE std::int64_t ranks_of(const model::Attributes& attributes, const m
 GPUMEM_INLINE core::Error uneven(std::string_view what, std::int64_t size, std::int64_t ranks) {
   return {core::ErrorCode::invalid_argument,
           "has " + std::to_string(size) + " " + std::string(what) + ", which " + std::to_string(ranks) +
-              " tensor parallel ranks cannot share evenly; choose a --tensor-parallel that divides them",
+              " tensor parallel ranks cannot share evenly; choose a `tensor_parallel` that divides them",
           {}};
 }
 

@@ -69,7 +69,8 @@ class ForwardPassBuilder {
   static core::Error unknown_size(std::string_view what, const core::Shape& shape) {
     return {core::ErrorCode::missing_information,
             std::string(what) + " has the shape " + core::to_string(shape) +
-                ", which does not say its size; give one sample's shape (--input 3x224x224) or the length (--seq 512)",
+                ", which does not say its size; give one sample's shape (`input=3x224x224`) or the length "
+                "(`seq_length=512`)",
             {}};
   }
 
@@ -180,7 +181,7 @@ class ForwardPassBuilder {
     if (job_.loss_form.kind == model::LossForms::fused) {
       return core::Error{core::ErrorCode::invalid_argument,
                          "the fused loss multiplies with the head's own weight, which is quantised here; give "
-                         "--loss chunked:128, or --quantize none",
+                         "`loss=chunked:128`, or `quantize=none`",
                          {}};
     }
     ops::add_quantized_parameters(call, tape(), head_.width, head_.vocabulary, bias);
@@ -360,7 +361,7 @@ class ForwardPassBuilder {
       TensorId& of_stage = stage_of(index).loss;
       if (of_stage != kNoTensor && pass_.stages.size() > 1) {
         return core::Error{core::ErrorCode::invalid_argument,
-                           "--virtual-stages needs a model in which each stage passes on one tensor",
+                           "`virtual_stages` needs a model in which each stage passes on one tensor",
                            wired_.place_of(graph_.layers()[index])};
       }
       of_stage = of_stage == kNoTensor ? value : ops::sum_of(tape(), of_stage, value);

@@ -19,7 +19,7 @@ GPUMEM_INLINE core::Error no_head(const connect::WiredGraph& wired, model::Layer
   const auto at = static_cast<std::size_t>(std::max<model::LayerIndex>(layer, 0));
   return {core::ErrorCode::missing_information,
           "chunked and fused losses replace a language model's head and cross entropy, and this model shows no "
-          "linear layer with logits that go straight to its loss; give its config.json, or --loss standard",
+          "linear layer with logits that go straight to its loss; give its config.json, or `loss=standard`",
           wired.place_of(wired.graph().layers()[at])};
 }
 

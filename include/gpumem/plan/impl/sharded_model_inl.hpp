@@ -38,7 +38,7 @@ GPUMEM_INLINE core::DType ShardedModel::dtype(ops::TensorId parameter) const {
 }
 
 GPUMEM_INLINE core::DType ShardedModel::held_in(ops::TensorId parameter) const {
-  return sharing_.float32_shards && state_.requires_grad(parameter) ? core::DType::float32 : dtype(parameter);
+  return state_.requires_grad(parameter) ? sharing_.shard_type(dtype(parameter)) : dtype(parameter);
 }
 
 GPUMEM_INLINE std::int64_t ShardedModel::shard_elements(ops::TensorId parameter) const {
@@ -171,7 +171,7 @@ GPUMEM_INLINE void ShardedModel::add_buckets() {
 GPUMEM_INLINE void ShardedModel::add_main_buffer() {
   std::int64_t sum = 0;
   for (const ops::TensorId parameter : state_.trained()) {
-    const core::DType type = sharing_.reduced_in.value_or(dtype(parameter));
+    const core::DType type = sharing_.reduced_type(dtype(parameter));
     sum = core::bounded_sum({sum, core::bounded_product({elements(parameter), core::element_size(type)})});
   }
   if (sum > 0) log_.allocate(sum, Category::gradient, kNoLayer);
@@ -319,7 +319,7 @@ GPUMEM_INLINE void ShardedModel::reduce(Unit& unit) {
   std::int64_t held = 0;  // the share, in the shards' type
   bool casts = false;
   for (const ops::TensorId parameter : unit.made) {
-    const core::DType type = sharing_.reduced_in.value_or(dtype(parameter));
+    const core::DType type = sharing_.reduced_type(dtype(parameter));
     const std::int64_t share = shard_elements(parameter);
     wide = core::bounded_sum({wide, core::bounded_product({share, sharing_.gradient_ranks, core::element_size(type)})});
     held = core::bounded_sum({held, core::bounded_product({share, core::element_size(held_in(parameter))})});

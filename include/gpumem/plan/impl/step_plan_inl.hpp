@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
+#include "gpumem/parallel/distributed_optimizer.hpp"
 #include "gpumem/parallel/layer_wise.hpp"
 #include "gpumem/parallel/layout.hpp"
-#include "gpumem/parallel/optimizer_instances.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/schedule.hpp"
 #include "gpumem/parallel/tensor_parallel.hpp"
@@ -198,10 +198,8 @@ class TrainingScript {
       const std::int64_t whole = size.elements.value().value_or(0);
       const std::int64_t ranks = held.empty() ? state_ranks_of(parameter.tensor) : 1;
       const std::int64_t elements = whole / ranks + (whole % ranks == 0 ? 0 : 1);
-      const bool wide = sharing_.masters || sharing_.float32_shards;
-      const core::DType type = wide ? core::DType::float32 : size.dtype;
-      all.push_back({elements * core::element_size(type), elements, parameter.factored.value().value_or(0) / ranks,
-                     state_.layer(parameter.tensor)});
+      all.push_back({elements * core::element_size(sharing_.state_type(size.dtype)), elements,
+                     parameter.factored.value().value_or(0) / ranks, state_.layer(parameter.tensor)});
     }
     return all;
   }
@@ -339,7 +337,7 @@ class TrainingScript {
   }
 
   void zero_grad_at(model::ZeroGrad place) {
-    if (job_.zero_grad == place && job_.zero_grad_to_none) gradients_.zero_grad();
+    if (job_.zero_grad == place) gradients_.zero_grad();
   }
 
   void forward(bool with_gradients, bool with_loss) {

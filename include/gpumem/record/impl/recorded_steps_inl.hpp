@@ -100,7 +100,7 @@ class Writer {
 
   std::optional<core::Error> allocate(const RecordedEvent& event) {
     const auto number = allocated_++;
-    const auto category = static_cast<plan::Category>(event.detail);
+    const plan::Category category = category_of(event.use());
     const auto bytes = shapes_.size(event.what);
     const std::uint32_t layer = layer_of(event.call);
     if (!bytes) {
@@ -212,7 +212,7 @@ GPUMEM_INLINE core::Status check(const model::TrainingJob& job) {
     return core::Status(core::Error{core::ErrorCode::invalid_argument, std::move(message), {job.graph->file(), 0, {}}});
   };
   if (job.sequence_length && !recording.follows_sequence() && job.sequence_length != recording.recorded(1)) {
-    return refuse("the recording was made at one sequence length; record with --sequence-arg to choose another");
+    return refuse("the recording was made at one sequence length; record with `sequence_arg` to choose another");
   }
   if (!recording.precision.empty() && model::name_of(model::kPrecisions, job.precision) != recording.precision) {
     return refuse("the recording is of " + recording.precision +

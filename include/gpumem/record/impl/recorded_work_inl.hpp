@@ -140,8 +140,8 @@ GPUMEM_INLINE core::Result<plan::StepWork> recorded_work(const model::TrainingJo
   plan::StepWork work = recorded_work_detail::Counter(recording, *shapes).run();
   std::uint32_t steps = 1;
   for (const model::RecordedEvent& event : recording.events) {
-    const bool input = event.kind == model::RecordedEvent::Kind::allocate &&
-                       static_cast<plan::Category>(event.detail) == plan::Category::input;
+    const bool input =
+        event.kind == model::RecordedEvent::Kind::allocate && event.use() == model::RecordedEvent::Use::input;
     if (input) work.input_bytes += static_cast<double>(shapes->size(event.what).value_or(0));
     if (event.begins(model::RecordedEvent::Mark::backward)) steps = std::max(steps, event.what);
   }

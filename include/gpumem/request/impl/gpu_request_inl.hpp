@@ -46,7 +46,7 @@ GPUMEM_INLINE core::Result<std::int64_t> gpus_per_node(std::int64_t gpus, const 
   return core::Error{core::ErrorCode::invalid_argument,
                      "the job has " + core::with_separators(gpus) + " GPUs, which is not a multiple of " +
                          core::with_separators(per_node) +
-                         " a node; say with --gpus-per-node how many of them each node has",
+                         " a node; say with `gpus_per_node` how many of them each node has",
                      {}};
 }
 

@@ -157,7 +157,7 @@ class Search {
     analysis_.set_job(job);
     core::Result<estimate::MemoryEstimate> memory = estimator_.estimate(analysis_, gpu_);
     if (!memory) {
-      ++plan.refused[memory.error().message];
+      ++plan.refused[{memory.error().message, Rule::estimate}];
       return;
     }
     if (!memory->fits) return note(candidate, *memory);
@@ -196,10 +196,10 @@ GPUMEM_INLINE core::Result<Question> of_model(const Question& question, const mo
   std::erase_if(asked.frameworks, [](const Framework* framework) { return framework->tokens_alone; });
   if (!asked.frameworks.empty()) return asked;
   return refused(std::string(question.frameworks.front()->name) +
-                 " trains models that read tokens, and this one reads none; say --framework any");
+                 " trains models that read tokens, and this one reads none; say `framework=any`");
 }
 
-/// The layouts of so many GPUs.
+/// The layouts of this many GPUs.
 GPUMEM_INLINE core::Result<LayoutPlan> layouts_of(std::int64_t gpus, const model::TrainingJob& job,
                                                   const device::GpuProfile& gpu, const Question& question,
                                                   const Links& links, const utilisation::GpuPeaks& peaks) {
@@ -228,10 +228,10 @@ GPUMEM_INLINE core::Result<LayoutPlan> find_layouts(const model::TrainingJob& jo
                                                     const Question& question) {
   namespace detail = find_layouts_detail;
   if (question.global_batch < 1 || question.global_batch > kMostSamples) {
-    return detail::refused("--global-batch counts samples from 1 to " + std::to_string(kMostSamples));
+    return detail::refused("`global_batch` counts samples from 1 to " + std::to_string(kMostSamples));
   }
   if (question.gpus && (*question.gpus < 1 || *question.gpus > kMostGpus)) {
-    return detail::refused("--gpus counts from 1 to " + std::to_string(kMostGpus));
+    return detail::refused("`gpus` counts from 1 to " + std::to_string(kMostGpus));
   }
   if (question.frameworks.empty()) return detail::refused("no framework is named");
   if (job.graph != nullptr && job.graph->recording() != nullptr) return detail::recorded(job.graph->file());

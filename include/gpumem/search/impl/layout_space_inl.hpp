@@ -83,7 +83,10 @@ class Space {
            (split.experts == 1 || framework.expert_parallel);
   }
 
-  void refuse(const std::string& rule, std::int64_t times = 1) { space_.refused[rule] += times; }
+  void refuse(Rule rule, const core::Error& why) { ++space_.refused[{why.message, rule}]; }
+  void refuse_batch() {
+    ++space_.refused[{"`global_batch` is not a multiple of the data parallel ranks", Rule::batch}];
+  }
 
   /// All kinds of the frameworks, each once.
   void name_checkpointings() {
@@ -119,7 +122,7 @@ class Space {
     layout.virtual_stages = pipeline.virtual_stages;
     const auto layers = parallel::stage_layers(*whole_, layout, 0);
     if (layers) pipelines_.push_back(pipeline);
-    else refuse(layers.error().message);
+    else refuse(Rule::stages, layers.error());
     return layers.has_value();
   }
 
@@ -180,14 +183,14 @@ class Space {
     for (const std::int64_t size : sizes_of(split)) {
       for (const Checkpointing& kind : kinds_) micro_batches.push_back({size, kind});
     }
-    if (micro_batches.empty()) return refuse(std::string(kBatchRule));
+    if (micro_batches.empty()) return refuse_batch();
     model::Layout layout = job_.layout;
     layout.tensor_parallel = split.tensor;
     layout.context_parallel = split.context;
     layout.expert_parallel = split.experts;
     auto work = work_of(layout, micro_batches);
     if (!work) {
-      refuse(work.error().message);
+      refuse(Rule::split, work.error());
       drop_checkpointings(layout, micro_batches);
       drop_uncountable(layout, micro_batches);
       if (micro_batches.empty()) return;
@@ -214,7 +217,7 @@ class Space {
     layout.schedule = pipeline.virtual_stages > 1 ? model::Schedule::interleaved : layout.schedule;
     layout.data_parallel = rest / pipeline.ranks;
     if (limits_.global_batch % layout.data_parallel != 0) {
-      return refuse(std::string(kBatchRule));
+      return refuse_batch();
     }
     const std::int64_t ranks = parallel::sharing_ranks(layout);
     for (const model::Sharding& sharding : framework.shardings(ranks, layout.tensor_parallel, links_.gpus_per_node)) {
@@ -242,10 +245,10 @@ class Space {
                         .work = work};
     const model::TrainingJob job = job_of(job_, candidate);
     if (const core::Status known = parallel::check_modelled(job, "a plan"); !known) {
-      return refuse(known.error().message);
+      return refuse(Rule::modelled, known.error());
     }
     const auto time = layout_time(job, space_.work[work], links_);
-    if (!time) return refuse(time.error().message);
+    if (!time) return refuse(Rule::time, time.error());
     candidate.time = *time;
     candidate.step = time->step();
     candidate.family = family_of(framework, layout, micro_batch.checkpointing);

@@ -53,9 +53,9 @@ GPUMEM_INLINE double hops_seconds(const Links& links, const Group& group) {
 GPUMEM_INLINE core::Result<Links> links_of(const device::GpuProfile& gpu, const LinkOptions& options) {
   namespace detail = links_detail;
   const auto refused = [](const char* message) { return core::Error{core::ErrorCode::invalid_argument, message, {}}; };
-  if (options.gpus_per_node && *options.gpus_per_node < 1) return refused("--gpus-per-node counts from 1");
+  if (options.gpus_per_node && *options.gpus_per_node < 1) return refused("`gpus_per_node` counts from 1");
   const double told = options.network_gbps.value_or(1.0);
-  if (!(std::isfinite(told) && told > 0.0)) return refused("--network-gbps must be more than 0, such as 400");
+  if (!(std::isfinite(told) && told > 0.0)) return refused("`network_gbps` must be more than 0, such as 400");
   Links links;
   const auto take = [&](const std::optional<device::Figure>& figure, double usual, const char* what) {
     if (figure) return static_cast<double>(figure->value);
@@ -66,11 +66,11 @@ GPUMEM_INLINE core::Result<Links> links_of(const device::GpuProfile& gpu, const 
   links.link = take(gpu.link_bandwidth_bytes_per_second, detail::kUsualLink, "between the GPUs of a node");
   links.network = options.network_gbps ? *options.network_gbps * detail::kGiga / detail::kBits
                                        : take(gpu.network_bandwidth_bytes_per_second, detail::kUsualNetwork,
-                                              "from each GPU to other nodes (--network-gbps)");
+                                              "from each GPU to other nodes (`network_gbps`)");
   links.gpus_per_node = options.gpus_per_node.value_or(gpu.gpus_per_node ? gpu.gpus_per_node->value : 0);
   if (links.gpus_per_node == 0) {
     links.gpus_per_node = detail::kUsualNode;
-    links.assumed.push_back({"links", std::to_string(detail::kUsualNode) + " GPUs a node (--gpus-per-node)"});
+    links.assumed.push_back({"links", std::to_string(detail::kUsualNode) + " GPUs a node (`gpus_per_node`)"});
   }
   links.assumed.push_back(
       {"links", "collectives reach 0.8 of the bandwidth that data sheets give for links and network"});

@@ -11,6 +11,7 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/estimate/evidence.hpp"
 #include "gpumem/parallel/layout.hpp"
+#include "gpumem/parallel/schedule.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::search {
@@ -41,30 +42,27 @@ GPUMEM_INLINE std::shared_ptr<const model::ModelGraph> first_blocks(const connec
   return made ? made->shared_graph() : nullptr;
 }
 
-/// Bytes that one parameter takes between steps, at the least.
+/// Bytes of an element.
+GPUMEM_INLINE double size_of(core::DType type) { return static_cast<double>(core::element_size(type)); }
+
+/// Bytes that one parameter takes between steps, at the least, in the types that plan/ gives them.
 GPUMEM_INLINE double held_bytes(const model::TrainingJob& job, const parallel::Sharing& sharing) {
-  constexpr double kFloat = 4.0;
-  const auto own = static_cast<double>(core::element_size(model::parameter_dtype(job.precision)));
-  const double shard = sharing.float32_shards ? kFloat : own;
-  double bytes = shard / static_cast<double>(sharing.parameter_ranks);
-  if (sharing.masters) bytes += kFloat / static_cast<double>(sharing.state_ranks);
-  if (sharing.reduction == parallel::Reduction::main_buffer) bytes += kFloat;
+  const core::DType own = model::parameter_dtype(job.precision);
+  const auto state_ranks = static_cast<double>(sharing.state_ranks);
+  double bytes = size_of(sharing.shard_type(own)) / static_cast<double>(sharing.parameter_ranks);
+  if (sharing.masters) bytes += size_of(sharing.state_type(own)) / state_ranks;
+  if (sharing.reduction == parallel::Reduction::main_buffer) bytes += size_of(sharing.reduced_type(own));
   const model::OptimizerRow& row = model::row_of(job.optimizer);
   const bool whole_states = row.state_shape == model::OptimizerRow::StateShape::whole && !row.paged;
-  const double state = sharing.masters || sharing.float32_shards ? kFloat : own;
-  if (whole_states) bytes += row.states * state / static_cast<double>(sharing.state_ranks);
+  if (whole_states) bytes += row.states * size_of(sharing.state_type(own)) / state_ranks;
   return bytes;
 }
 
-/// Blocks of the first stage whose activations are kept when its first backward begins (parallel/schedule.hpp).
+/// Blocks of the first stage whose activations are kept when its first backward begins.
 GPUMEM_INLINE double blocks_under_way(const model::TrainingJob& job, std::int64_t blocks) {
   const model::Layout& layout = job.layout;
-  const std::int64_t ranks = layout.pipeline_parallel;
-  const std::int64_t stages = layout.virtual_stages;
-  const std::int64_t all = std::min(job.gradient_accumulation, 2 * ranks) * stages;
-  const std::int64_t ahead = stages == 1 ? ranks - 1 : 2 * (ranks - 1) + (stages - 1) * ranks;
-  const std::int64_t each = blocks / (ranks * stages);
-  return static_cast<double>(std::min(all, ahead + 1)) * static_cast<double>(each);
+  const std::int64_t each = blocks / (layout.pipeline_parallel * layout.virtual_stages);
+  return static_cast<double>(parallel::forwards_before_backward(layout, 0, job.gradient_accumulation) * each);
 }
 
 /// Of a block's parameters, when the first block in backward has made all its gradients: these are whole, and the block
@@ -72,17 +70,16 @@ GPUMEM_INLINE double blocks_under_way(const model::TrainingJob& job, std::int64_
 GPUMEM_INLINE double backward_bytes(const parallel::Sharing& sharing, double gathered, bool has_next) {
   const double next = sharing.prefetches && has_next ? gathered : 0.0;
   if (sharing.reduction != parallel::Reduction::scattered) return gathered + next;
-  const double reduced = sharing.reduced_in ? static_cast<double>(core::element_size(*sharing.reduced_in)) : gathered;
+  const double reduced = sharing.reduced_in ? size_of(*sharing.reduced_in) : gathered;
   const double made = gathered + gathered;
   return next + std::max(made, (sharing.cat_gradients ? made : gathered) + reduced);
 }
 
-/// Of a parameter's gradient, where passes add to the rank's share of it.
-GPUMEM_INLINE double share_bytes(const model::TrainingJob& job, const parallel::Sharing& sharing, double own) {
+/// Of a parameter's gradient, where passes add to the rank's share of it. `own`: the type of the parameter.
+GPUMEM_INLINE double share_bytes(const model::TrainingJob& job, const parallel::Sharing& sharing, core::DType own) {
   const bool stands = job.gradient_accumulation > 1 && job.layout.pipeline_parallel == 1 && !sharing.on_host;
   if (!stands || sharing.reduction != parallel::Reduction::scattered) return 0.0;
-  constexpr double kFloat = 4.0;
-  return (sharing.float32_shards ? kFloat : own) / static_cast<double>(sharing.gradient_ranks);
+  return size_of(sharing.shard_type(own)) / static_cast<double>(sharing.gradient_ranks);
 }
 
 /// What a step's plan has of activations: when backward begins, and at most.
@@ -234,9 +231,9 @@ GPUMEM_INLINE bool MemoryBound::too_large(const model::TrainingJob& job, const B
   const auto behind = static_cast<double>(work.behind.parameters);
   // What is gathered in addition to the shards: the root's while a pass runs, a block's while it runs.
   const bool gathers = sharing->gather != parallel::Gather::never && !sharing->layer_by_layer;
-  const double gathered =
-      gathers ? static_cast<double>(core::element_size(model::parameter_dtype(job.precision))) : 0.0;
-  const double held = detail::held_bytes(job, *sharing) + detail::share_bytes(job, *sharing, gathered);
+  const core::DType own = model::parameter_dtype(job.precision);
+  const double gathered = gathers ? detail::size_of(own) : 0.0;
+  const double held = detail::held_bytes(job, *sharing) + detail::share_bytes(job, *sharing, own);
   double first = held * of_blocks + (held + gathered) * (before + (whole ? behind : 0.0));
   double last = held * of_blocks + (held + gathered) * (behind + (whole ? before : 0.0));
   const auto room = static_cast<double>(room_for(job));

@@ -107,7 +107,7 @@ class Handler {
 
  private:
   static constexpr std::size_t kDeepest = 6;  // file, nodes, node, attrs, list; one to spare
-  /// Fields of one object. An ordered object finds its keys one by one, so many of them take their square.
+  /// Fields of one object. An ordered object searches its keys one by one, which takes the square of their number.
   static constexpr std::size_t kMostFields = 1024;
 
   /// Counts on from where it was asked last: every node asks, and counting from the top took their square.

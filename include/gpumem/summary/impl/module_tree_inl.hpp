@@ -137,7 +137,7 @@ class Reader {
       refuse({core::ErrorCode::unknown_layer,
               "layer " + core::quoted(line.name) + " (" + core::quoted(line.class_name) + ") holds " +
                   core::with_separators(*line.parameters) +
-                  " parameters, and no op of that name is known; lenient reading (--lenient) estimates a lower bound",
+                  " parameters, and no op of that name is known; lenient reading (`lenient`) estimates a lower bound",
               {}});
       return;
     }
@@ -146,7 +146,7 @@ class Reader {
       refuse({core::ErrorCode::unknown_layer,
               "layer " + core::quoted(line.name) + " has the unknown class " + core::quoted(line.class_name) +
                   " and prints sizes, so it may hold parameters; print the tree with parameter counts, or read it "
-                  "leniently (--lenient) for a lower bound",
+                  "leniently (`lenient`) for a lower bound",
               {}});
       return;
     }

@@ -120,7 +120,7 @@ GPUMEM_INLINE core::Status NodeLinker::check(const GraphNode& node, const model:
   if (op == nullptr && node.op != model::kUnknownOp && !options_.lenient) {
     return core::Error{core::ErrorCode::unknown_layer,
                        "node " + core::quoted(node.name) + " has the unknown op " + core::quoted(node.op) +
-                           "; lenient reading (--lenient) estimates a lower bound",
+                           "; lenient reading (`lenient`) estimates a lower bound",
                        {}};
   }
   const bool parameter = node.op == model::kParameterOp;

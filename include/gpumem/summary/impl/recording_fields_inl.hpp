@@ -349,13 +349,13 @@ class Reader {
     event.kind = static_cast<model::RecordedEvent::Kind>(kind);
     switch (event.kind) {
       case model::RecordedEvent::Kind::allocate: {
-        constexpr std::int64_t kCategories = 8;
-        if (of[0] < 0 || of[1] < 0 || of[1] > UINT8_MAX || of[2] > INT32_MAX || of[3] < 0 || of[3] >= kCategories)
+        constexpr auto kUses = static_cast<std::int64_t>(model::kRecordedUses.size());
+        if (of[0] < 0 || of[1] < 0 || of[1] > UINT8_MAX || of[2] > INT32_MAX || of[3] < 0 || of[3] >= kUses)
           return false;
         event.what = static_cast<std::uint32_t>(of[0]);
         event.stream = static_cast<std::uint8_t>(of[1]);
         event.call = static_cast<std::int32_t>(of[2]);
-        event.detail = static_cast<std::uint8_t>(of[3]);
+        event.detail = static_cast<std::uint8_t>(model::kRecordedUses[static_cast<std::size_t>(of[3])].value);
         fields_.released.push_back(false);
         break;
       }

@@ -51,7 +51,7 @@ GPUMEM_INLINE bool TableReader::refuse_unknown(std::int64_t line, std::string_vi
   return refuse(line, {core::ErrorCode::unknown_layer,
                        "layer " + core::quoted(name) + " holds " + core::with_separators(parameters) +
                            " parameters, and no op of that name is known; " + std::string(hint) +
-                           "lenient reading (--lenient) estimates a lower bound",
+                           "lenient reading (`lenient`) estimates a lower bound",
                        {}});
 }
 

@@ -50,7 +50,7 @@ def _shortened(expression: Expression) -> Expression:
 
 
 def runs_needed(axes: int) -> int:
-    """Runs from which expressions in so many axes follow."""
+    """How many runs give expressions in this many axes."""
     return 1 << axes
 
 

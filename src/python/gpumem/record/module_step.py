@@ -113,6 +113,8 @@ class _Loop:
     def zero_grad(self, place: str, first: bool = True) -> None:
         if first and self.options.zero_grad == place:
             self.optimizer.zero_grad(set_to_none=True)
+        elif first and self.options.zero_grad == "in-place" and place == "before-forward":
+            self.optimizer.zero_grad(set_to_none=False)
 
     def update(self) -> None:
         if self.scaler is None:

@@ -21,7 +21,7 @@ class Steps:
     """Writes marks as phases begin.
 
     on_mark: takes a mark and its step. before, after: are called around every step of an optimizer. made: the optimizers
-    that there are. most: after so many steps of every optimizer the next forward raises Stop; None: never.
+    that there are. most: after this many steps of every optimizer the next forward raises Stop; None: never.
     """
 
     def __init__(
