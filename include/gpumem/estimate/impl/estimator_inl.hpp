@@ -20,6 +20,13 @@ GPUMEM_INLINE core::Result<std::int64_t> gpus_like_it(const model::TrainingJob& 
   return parallel::world_size(job.layout);
 }
 
+/// `edges`: see WiredGraph::edges().
+GPUMEM_INLINE std::string edges_text(std::string_view edges) {
+  constexpr std::string_view kKnown = "architecture: ";
+  if (!edges.starts_with(kKnown)) return "what each layer reads was inferred (" + std::string(edges) + ")";
+  return "each layer reads what the code of its model's class reads (" + std::string(edges.substr(kKnown.size())) + ")";
+}
+
 }  // namespace estimator_detail
 
 GPUMEM_INLINE void judge(MemoryEstimate& estimate, const model::ModelGraph& graph, core::Bytes capacity) {
@@ -55,7 +62,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(analysis::Analysi
   if (!gpus) return gpus.error();
   estimate->gpus = *gpus;
   if (job.graph->edges_inferred() && !estimate->coverage.edges.empty()) {
-    estimate->assumed.push_back({"edges", "what each layer reads was inferred (" + estimate->coverage.edges + ")"});
+    estimate->assumed.push_back({"edges", estimator_detail::edges_text(estimate->coverage.edges)});
   }
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;
