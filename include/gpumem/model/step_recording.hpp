@@ -154,6 +154,10 @@ struct StepRecording {
   std::vector<RecordedKernel> kernels;
   std::vector<RecordedEvent> events;
   std::uint32_t allocations = 0;
+  std::vector<std::string> invented;  ///< lines whose values only a GPU has; "" where the line is not known
+  bool invented_sizes = false;        ///< some of these values decide sizes
+  /// What the program sets, where it is not PyTorch's default: "cudnn_benchmark" and "true", "alloc_conf" and its text.
+  std::vector<std::pair<std::string, std::string>> settings;
   bool convolves = false;   ///< calls cuDNN's convolutions
   bool normalises = false;  ///< calls cuDNN's batch normalisation
 
@@ -167,6 +171,13 @@ struct StepRecording {
   }
   /// Whether its sizes follow the batch size, or the sequence length.
   [[nodiscard]] bool follows_batch() const { return !axes.empty(); }
+  /// The value of a setting; nullptr: as PyTorch has it.
+  [[nodiscard]] const std::string* setting(std::string_view name) const {
+    for (const auto& [known, value] : settings) {
+      if (known == name) return &value;
+    }
+    return nullptr;
+  }
   [[nodiscard]] bool follows_sequence() const { return axes.size() > 1; }
 };
 

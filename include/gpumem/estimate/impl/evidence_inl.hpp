@@ -203,6 +203,34 @@ GPUMEM_INLINE void add_layout(const model::TrainingJob& job, const analysis::Pla
   if (std::string text = parallel::sharing_text(job); !text.empty()) assumed.push_back({"sharding", std::move(text)});
 }
 
+/// What a recording's program was given or sets, and what of it is not in the estimate.
+GPUMEM_INLINE void add_recorded(const model::StepRecording& recording, std::vector<Assumption>& assumed) {
+  if (!recording.invented.empty()) {
+    std::string lines;
+    constexpr std::size_t kNamed = 5;
+    for (std::size_t at = 0; at < std::min(kNamed, recording.invented.size()); ++at) {
+      if (!recording.invented[at].empty()) lines += (lines.empty() ? "" : ", ") + recording.invented[at];
+    }
+    if (recording.invented.size() > kNamed)
+      lines += " and " + std::to_string(recording.invented.size() - kNamed) + " more";
+    assumed.push_back({"values", "values that only a GPU has were invented" + (lines.empty() ? "" : " at " + lines) +
+                                     (recording.invented_sizes ? ", some of which decide sizes" : "")});
+  }
+  for (const auto& [name, value] : recording.settings) {
+    if (name == "alloc_conf") {
+      assumed.push_back(
+          {"settings", "the program sets PYTORCH_CUDA_ALLOC_CONF=" + value + "; give it as --alloc-conf"});
+    } else if (name == "memory_fraction") {
+      assumed.push_back({"settings", "the program may take " + value + " of the GPU's memory"});
+    } else if (name == "cuda_graphs") {
+      assumed.push_back({"settings", "the program captures " + value +
+                                         " CUDA graphs, whose pools keep their memory; upper does not hold for them"});
+    } else if (name != "cudnn_benchmark" && name != "tf32") {
+      assumed.push_back({"settings", "the program sets " + name + "=" + value + "; workspaces are those without it"});
+    }
+  }
+}
+
 /// "8.0" of (8, 0).
 GPUMEM_INLINE std::string capability_text(const std::array<std::int64_t, 2>& capability) {
   return std::to_string(capability[0]) + "." + std::to_string(capability[1]);
@@ -235,6 +263,14 @@ GPUMEM_INLINE Margin margin_of(const model::TrainingJob& job, const analysis::Pl
   if (detail::reentrant_fully_shard(job)) margin.upper += detail::kReentrantFullyShard;
   if (source.guesses.edges > 0) detail::widen(margin, detail::kGuess + detail::guessed_share(source.guesses));
   if (source.unknown_layers > 0 || bounded) margin.coverage.reset();
+  if (const model::StepRecording* recording = source.graph->recording()) {
+    // Sizes that values decide are mostly taken as large as they can be, so the range reaches further down than up.
+    if (recording->invented_sizes) {
+      margin.lower = std::max(0.0, margin.lower - 2 * detail::kGuess);
+      detail::widen(margin, detail::kGuess / 2);
+    }
+    if (recording->invented_sizes || recording->setting("cuda_graphs") != nullptr) margin.coverage.reset();
+  }
   margin.fewer = detail::of_batch(source.guesses.fewer_elements, job);
   margin.more = detail::of_batch(source.guesses.more_elements, job);
   const core::Bytes routed = detail::of_batch(source.routed_elements, job);
@@ -273,6 +309,7 @@ GPUMEM_INLINE std::vector<Assumption> assumptions_of(const model::TrainingJob& j
   detail::add_adaptation(job, source, assumed);
   detail::add_layout(job, source, assumed);
   if (const model::StepRecording* recording = job.graph->recording()) {
+    detail::add_recorded(*recording, assumed);
     const std::string capability = detail::capability_text(recording->capability);
     if (capability != gpu.compute_capability) {
       assumed.push_back({"recording", "the same kernels as at compute capability " + capability +

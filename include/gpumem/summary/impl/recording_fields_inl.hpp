@@ -2,6 +2,7 @@
 
 #include "gpumem/summary/recording_fields.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include "gpumem/core/json_document.hpp"
@@ -38,7 +39,7 @@ class Reader {
     Read read;
     bool needed = true;
   };
-  static constexpr std::size_t kFields = 21;
+  static constexpr std::size_t kFields = 22;
   static const std::array<Field, kFields>& fields() {
     static constexpr std::array<Field, kFields> kAll = {{{"format", &Reader::read_format},
                                                          {"version", &Reader::read_version},
@@ -52,6 +53,7 @@ class Reader {
                                                          {"checked_at", &Reader::read_checked_at},
                                                          {"optimizer", &Reader::read_optimizer},
                                                          {"precision", &Reader::read_precision},
+                                                         {"settings", &Reader::read_settings, false},
                                                          {"warnings", &Reader::read_warnings},
                                                          {"strings", &Reader::read_strings},
                                                          {"dims", &Reader::read_dims},
@@ -166,6 +168,21 @@ class Reader {
     return each(field, [&](const JsonValue& item) { return text(item, fields_.recording.strings.emplace_back()); });
   }
 
+  /// An object of booleans, numbers and texts.
+  Status read_settings(const JsonValue& field) {
+    if (!field.is(Kind::object)) return malformed("must be an object");
+    for (const JsonValue& item : field.items()) {
+      std::string value;
+      if (item.is(Kind::boolean)) value = item.boolean() ? "true" : "false";
+      if (item.is(Kind::integer)) value = std::to_string(item.integer());
+      if (item.is(Kind::real)) value = std::to_string(item.real());
+      if (item.is(Kind::text)) value = item.text();
+      if (value.empty()) return core::below(item.key(), malformed("must be true, false, a number or text"));
+      fields_.recording.settings.emplace_back(item.key(), std::move(value));
+    }
+    return core::Done{};
+  }
+
   /// [kind, text, where, count].
   Status read_warnings(const JsonValue& field) {
     return each_row(field, 4, "[kind, text, where, count]", [&](JsonValue::Items::Iterator at) -> Status {
@@ -175,6 +192,11 @@ class Reader {
       for (std::string* part : {&kind, &message, &where}) {
         if (const Status read = text(*at, *part); !read) return read.error();
         ++at;
+      }
+      if (kind == "value" || kind == "size") {
+        auto& lines = fields_.recording.invented;
+        if (std::find(lines.begin(), lines.end(), where) == lines.end()) lines.push_back(where);
+        if (kind == "size") fields_.recording.invented_sizes = true;
       }
       if (!where.empty()) message = where + ": " + message;
       if ((*at).is(Kind::integer) && (*at).integer() > 1) {

@@ -38,7 +38,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Union
 
 from .errors import RecordError, record_error
@@ -184,6 +184,32 @@ class _Record:
         make_step = step_of_module(module, example_inputs, StepOptions(**options))
         name = type(module).__name__ if title is None else title
         return self.step(make_step, batch_size, scale=scale, title=name)
+
+    def assume(self, lines: Mapping[str, Any] | None = None, **kinds: Any) -> contextlib.AbstractContextManager[Any]:
+        """Says what values are that only a GPU would have: record.assume({"train.py:120": 128}, any=True, nonzero=0.25).
+
+        lines: by line of the program. kinds: any, all, compare, isnan, equal (True or False); item (a number); nonzero, mask,
+            unique, nms, repeat_interleave, bincount (a number of elements, or a share such as 0.25); objects (the most elements
+            that a mask, nonzero() or unique() gives).
+
+        It holds from now on; as a context, until its end. What is said of a line comes before what is said of a kind.
+        """
+        from .assumed import said
+
+        return said.say({**(lines or {}), **kinds})
+
+    def stand_in(self, name: str, shapes: Callable[..., Any]) -> None:
+        """Says what a compiled extension's function returns, of which PyTorch has no rule.
+
+        name: an operator, "library::name", or a function of a Python module, "package._C.nms".
+        shapes: gets the arguments and returns empty tensors (x.new_empty(...)) as the function would.
+
+        Recordings that begin later use it. The memory that the function takes inside is not counted.
+        """
+        _need_torch()
+        from .shape_rules import stand_in
+
+        stand_in(name, shapes)
 
     def pretend_world(self, size: int, rank: int = 0) -> contextlib.AbstractContextManager[None]:
         """A context in which this is process `rank` of `size` that train together: torch.distributed with a group whose

@@ -76,6 +76,15 @@ class Expressions:
         exact = all(value_of(found, point) == value for point, value in zip(self.points, values))
         return _shortened(found) if exact else None
 
+    def above(self, values: Sequence[int]) -> Expression | None:
+        """The least line in the batch size that is nowhere below the values: of sizes that rounding or the data decide."""
+        if len(self.points[0]) != 1:
+            return None
+        sizes = [point[0] for point in self.points]
+        first, last = sizes.index(min(sizes)), sizes.index(max(sizes))
+        slope = max(0, -((values[first] - values[last]) // (sizes[last] - sizes[first])))
+        return _shortened((max(value - slope * size for value, size in zip(values, sizes)), slope))
+
 
 def batch_sizes(size: int) -> tuple[int, int, int]:
     """Two batch sizes to record at, and one to check with, from the one that is asked for. 1 is not among them: strides

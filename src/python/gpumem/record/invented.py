@@ -1,12 +1,22 @@
-"""Values that a recording does not have, and what it takes instead.
+"""Values that a recording does not have, and what it takes instead: the answer that real training gives.
 
-.item() is 0 (False for bool, 1 for whole numbers): with 0 the gradient scaler of float16 sees no overflow. What depends
-on how many elements a condition holds for (nonzero, masks) is as large as it can be. Each is noted as a warning with the
-user's line. What has no such answer is an error that names the line.
+| what is asked | what is taken |
+|---|---|
+| any(), all() of a condition that holds for some elements | True |
+| isnan(), isinf() | False |
+| equal(), allclose() | True |
+| a number compared with zero | that the number is positive |
+| .item(), numpy(), tolist() | 1; False of bool where nothing is known |
+| how many elements a condition holds for (nonzero, masks) | all; masks that part a set share it |
+| unique, nms, repeat_interleave | as many as there can be |
+
+What the program has itself is not invented (known_values.py), and what a user says comes first (assumed.py). Each invented
+value is a warning with the user's line. What has no such answer is an error that names the line.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -15,9 +25,14 @@ from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from .assumed import said
+from .conditions import Condition, Mask, are_disjoint, condition_of, follow, scalar_truth
 from .errors import RecordError, record_error
+from .known_values import KnownValues
+from .operators import base_name, is_view
 from .places import users_line
 from .pretended_cuda import Replacements
+from .shape_rules import rule_of
 
 _aten = torch.ops.aten
 _DYNAMIC = tuple(
@@ -30,6 +45,11 @@ _UNSUPPORTED = tuple(
     for name in ("UnsupportedOperatorException", "UnsupportedFakeTensorException")
     if hasattr(fake_tensor, name)
 )
+#: Their results have sizes, or are values, that depend on values.
+_ASKS = frozenset(
+    "_local_scalar_dense nonzero masked_select equal allclose _unique _unique2 unique_consecutive unique_dim "
+    "unique_dim_consecutive repeat_interleave bincount nms item is_nonzero nonzero_numpy".split()
+)
 
 
 def _no_shapes(func: Any) -> RecordError:
@@ -38,23 +58,22 @@ def _no_shapes(func: Any) -> RecordError:
     own = func.namespace not in ("aten", "prims")
     return record_error(
         f"{name}() does not tell which shapes it returns",
-        f'register a fake implementation: @torch.library.register_fake("{name}"), or impl_abstract before PyTorch 2.4'
+        f'register a fake implementation: @torch.library.register_fake("{name}"), or impl_abstract before PyTorch 2.4; '
+        f'or say it for recordings alone: gpumem.record.stand_in("{name}", shapes)'
         if own
         else "record with a newer PyTorch, or with other operators in its place",
         users_line(),
     )
 
 
-def _zeros(tensor: torch.Tensor) -> torch.Tensor:
-    with _disable_current_modes():
-        return torch.zeros(tuple(tensor.shape), dtype=tensor.dtype)
-
-
 class Invented:
-    """warn: takes the kind, the text and the user's line of each warning."""
+    """warn: takes the kind, the text and the user's line of each warning. known: what is not invented."""
 
-    def __init__(self, warn: Callable[[str, str, str], None]) -> None:
-        self._warn = warn
+    def __init__(self, warn: Callable[[str, str, str], None], known: KnownValues) -> None:
+        self._warn, self._known = warn, known
+        self._parts_at: dict[str, int] = {}  # By the line of a set's first mask: how many masks part it.
+
+    # ---------------------------------------------------------------------- read without the dispatcher
 
     def install(self, replaced: Replacements) -> None:
         """Also values that are read without the dispatcher, and compilers that would have to know them."""
@@ -64,12 +83,22 @@ class Invented:
                 if kind is torch.Tensor or name in vars(kind):
                     replaced.set(kind, name, reader)
         replaced.set(torch, "compile", self._uncompiled)
+        allclose = torch.allclose
+        for owner in (torch, torch.Tensor):
+            replaced.set(owner, "allclose", self._allclose(allclose))
 
     def _reader(self, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
         def read(tensor: torch.Tensor, *arguments: Any, **options: Any) -> Any:
             if isinstance(tensor, FakeTensor):
-                self._warn("value", f"{name}() has no values: zeros are taken", users_line())
-                tensor = _zeros(tensor)
+                known = self._known.of(tensor)
+                if known is None:
+                    value = said.about("item", users_line())
+                    value = 1 if value is None else value
+                    self._warn("value", f"{name}() has no values: each is taken as {value}", users_line())
+                    with _disable_current_modes():
+                        tensor = torch.full(tuple(tensor.shape), value, dtype=tensor.dtype)
+                else:
+                    tensor = known.clone()
             with _disable_current_modes():
                 return original(tensor, *arguments, **options)
 
@@ -79,50 +108,196 @@ class Invented:
         self._warn("rule", "torch.compile: the model is recorded uncompiled", users_line())
         return model if model is not None else lambda function: function
 
-    def answer(self, func: Any, inputs: list[torch.Tensor]) -> tuple[bool, Any]:
+    def _allclose(self, original: Callable[..., Any]) -> Callable[..., Any]:
+        def allclose(first: Any, second: Any, *arguments: Any, **options: Any) -> Any:
+            known = all(self._known.of(each) is not None for each in (first, second))
+            if known or not isinstance(first, FakeTensor):
+                return original(first, second, *arguments, **options)
+            return self._truth("equal", "allclose()", True)
+
+        return allclose
+
+    # ---------------------------------------------------------------------------------------- answers
+
+    def _truth(self, kind: str, what: str, otherwise: bool) -> bool:
+        where = users_line()
+        value = said.about(kind, where)
+        truth = otherwise if value is None else bool(value)
+        self._warn("value", f"{what} is taken as {truth}" + ("" if value is None else ", as was said"), where)
+        return truth
+
+    def _size(self, kind: str, what: str, most: int, otherwise: int, how: str) -> int:
+        """A number of elements, `most` at most."""
+        where = users_line()
+        value = said.about(kind, where)
+        if value is not None:
+            how = "as was said"
+            otherwise = math.ceil(most * value) if isinstance(value, float) else int(value)
+        elif said.objects is not None and kind in ("nonzero", "mask", "unique") and otherwise > said.objects:
+            otherwise, how = said.objects, "as many objects as was said"
+        self._warn("size", f"the size of {what} depends on values: {how}", where)
+        return min(most, otherwise)
+
+    def scalar(self, tensor: torch.Tensor) -> Any:
+        """What .item() gives."""
+        dtype, condition = tensor.dtype, condition_of(tensor)
+        if dtype == torch.bool:
+            return self._condition(condition)
+        count = getattr(tensor, "_gpumem_count_of", None)
+        if condition is not None and count is not None:
+            counted = self._count(condition, count, "mask", "a mask")
+            return float(counted) if dtype.is_floating_point else counted
+        where = users_line()
+        value = said.about("item", where)
+        how = "is taken" if value is None else "is taken, as was said"
+        taken: Any = 1 if value is None else value
+        taken = float(taken) if dtype.is_floating_point else complex(taken) if dtype.is_complex else int(taken)
+        self._warn("value", f"the value of a tensor is needed: {taken} {how}", where)
+        return taken
+
+    def _condition(self, condition: Condition | None) -> bool:
+        truth = scalar_truth(condition)
+        if condition is not None and condition.expected is not None:
+            if condition.counted == -1:
+                kind = "all" if condition.zero else "any"
+                return self._truth(kind, f"{kind}() of a condition", True)
+            return self._truth("isnan", "whether numbers are finite", condition.expected)
+        return self._truth("compare", "a condition", bool(truth))
+
+    # ------------------------------------------------------------------------------- how many elements
+
+    def _count(self, condition: Condition | None, most: int, kind: str, what: str) -> int:
+        """Of the elements that a mask picks: the same one each time that it is asked."""
+        if condition is None:
+            return self._size(kind, what, most, most, "as many as there can be are taken")
+        if condition.counted is None or condition.counted < 0:
+            share, how = most, "as many as there can be are taken"
+            if condition.expected is False:
+                share, how = 0, "none are taken, as numbers are finite"
+            elif condition.mask is not None and condition.mask.parts.size == most:
+                share, how = self._share(condition.mask, most)
+            condition.counted = self._size(kind, what, most, share, how)
+            if condition.mask is not None:
+                condition.mask.parts.taken.append((condition.mask, condition.counted))
+        return condition.counted
+
+    def _share(self, mask: Mask, most: int) -> tuple[int, str]:
+        """Of a mask whose set other masks part with it. How many there are is known from the last time; before, each takes
+        half of what is left."""
+        parts = mask.parts
+        apart = [count for other, count in parts.taken if are_disjoint(mask, other)]
+        if parts.known is None:
+            parts.known = self._parts_at.get(parts.line, 0)
+        self._parts_at[parts.line] = max(self._parts_at.get(parts.line, 1), 1 + len(apart))
+        number, place = parts.known, len(apart)
+        if number > 1 and place < number:
+            share = most * (place + 1) // number - most * place // number
+            return share, f"it is one of {number} masks that share a set of {most}"
+        if apart or (mask.equality and number == 0):
+            return -(-max(0, most - sum(apart)) // 2), f"its share of a set of {most} that masks part"
+        return most, "as many as there can be are taken"
+
+    # --------------------------------------------------------------------------------------- operators
+
+    def answer(self, func: Any, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> tuple[bool, Any]:
         """Whether the operator asks for values, and what it gets."""
-        if func is _aten._local_scalar_dense.default:
-            dtype = inputs[0].dtype
-            value = 0.0 if dtype.is_floating_point else 0j if dtype.is_complex else False if dtype == torch.bool else 1
-            self._warn("value", f"the value of a tensor is needed: {value} is taken", users_line())
-            return True, value
-        if func is _aten.nonzero.default:
-            self._warn("value", "nonzero() depends on values: as many as there can be are taken", users_line())
-            rows, columns = inputs[0].numel(), inputs[0].ndim
-            return True, torch.empty((rows, columns), dtype=torch.int64, device=inputs[0].device)
-        if func is _aten.masked_select.default:
-            self._warn("value", "masked_select() depends on values: all elements are taken", users_line())
-            return True, torch.empty((inputs[0].numel(),), dtype=inputs[0].dtype, device=inputs[0].device)
-        if func is _aten.equal.default:
-            self._warn("value", "equal() depends on values: True is taken", users_line())
-            return True, True
-        return False, None
+        name = base_name(func)
+        if name not in _ASKS or not inputs:
+            return False, None
+        worked_out = self._known.run(func, args, kwargs, inputs)
+        if worked_out is not None:
+            return True, self._known.faked(worked_out, lambda _: inputs[0].device)
+        return self._invented(name, args, kwargs, inputs)
+
+    def _invented(self, name: str, args: Any, kwargs: Any, inputs: list[torch.Tensor]) -> tuple[bool, Any]:
+        first = inputs[0]
+        most, device = first.numel(), first.device
+        if name == "_local_scalar_dense":
+            return True, self.scalar(first)
+        if name in ("equal", "allclose"):
+            return True, self._truth("equal", f"{name}()", True)
+        if name == "nonzero":
+            rows = self._count(condition_of(first), most, "nonzero", "nonzero()")
+            return True, torch.empty((rows, first.ndim), dtype=torch.int64, device=device)
+        if name == "masked_select":
+            rows = self._count(condition_of(args[1]), most, "mask", "masked_select()")
+            return True, torch.empty((rows,), dtype=first.dtype, device=device)
+        if name == "nms":
+            boxes = first.shape[0]
+            kept = self._size("nms", "nms()", boxes, boxes, "all boxes are kept")
+            return True, torch.empty((kept,), dtype=torch.int64, device=device)
+        if name == "bincount":
+            least = int(kwargs.get("minlength", args[2] if len(args) > 2 else 0))
+            bins = self._size("bincount", "bincount()", max(least, most), max(least, 1), "its least length is taken")
+            weighted = len(inputs) > 1
+            return True, torch.empty((bins,), dtype=torch.float64 if weighted else torch.int64, device=device)
+        if name == "repeat_interleave":
+            return self._repeated(args, kwargs, first)
+        return True, self._unique(name, args, first)
+
+    def _repeated(self, args: Any, kwargs: Any, repeats: torch.Tensor) -> tuple[bool, Any]:
+        size = kwargs.get("output_size")
+        if size is None:
+            value = said.about("repeat_interleave", users_line())
+            each = 1 if value is None else value
+            size = math.ceil(repeats.numel() * each)
+            how = f"{each} of each are taken"
+            self._warn("size", f"the size of repeat_interleave() depends on values: {how}", users_line())
+        return True, torch.empty((size,), dtype=torch.int64, device=repeats.device)
+
+    def _unique(self, name: str, args: Any, tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        whole = name in ("unique_dim", "unique_dim_consecutive")
+        axis = int(args[1]) if whole else 0
+        most = tensor.shape[axis] if whole else tensor.numel()
+        found = self._size("unique", "unique()", most, most, "all are taken as different")
+        shape = [found] if not whole else [*tensor.shape]
+        if whole:
+            shape[axis] = found
+        values = torch.empty(shape, dtype=tensor.dtype, device=tensor.device)
+        inverse = torch.empty((most,) if whole else tensor.shape, dtype=torch.int64, device=tensor.device)
+        counts = torch.empty((found,), dtype=torch.int64, device=tensor.device)
+        return (values, inverse) if name == "_unique" else (values, inverse, counts)
 
     def without_masks(self, func: Any, args: Any) -> tuple[Any, list[torch.Tensor]]:
-        """The arguments, where x[mask] has as many indices as there can be; and these indices."""
+        """The arguments, where x[mask] has as many indices as the mask picks; and these indices."""
         if func is not _aten.index.Tensor or all(each is None or each.dtype != torch.bool for each in args[1]):
             return args, []
-        self._warn("value", "an index by a mask depends on values: all elements are taken", users_line())
         indices: list[Any] = []
         made: list[torch.Tensor] = []
         for each in args[1]:
             if each is not None and each.dtype == torch.bool:
-                count, device = each.numel(), each.device
-                of_mask = [torch.empty(count, dtype=torch.int64, device=device) for _ in range(each.ndim)]
+                of_mask = self._indices(each)
                 indices += of_mask
                 made += of_mask
             else:
                 indices.append(each)
         return (args[0], indices, *args[2:]), made
 
+    def _indices(self, mask: torch.Tensor) -> list[torch.Tensor]:
+        value = self._known.of(mask)
+        if value is not None:
+            with _disable_current_modes():
+                found = list(value.nonzero().unbind(1))
+            made = [torch.empty((each.numel(),), dtype=torch.int64, device=mask.device) for each in found]
+            with _disable_current_modes():
+                for fake, each in zip(made, found):
+                    self._known.keep(fake, each)
+            return made
+        count = self._count(condition_of(mask), mask.numel(), "mask", "what a mask picks")
+        return [torch.empty(count, dtype=torch.int64, device=mask.device) for _ in range(mask.ndim)]
+
     def called(self, func: Any, args: Any, kwargs: Any) -> Any:
         """The operator's result; what only the shapes do not tell is an error with the user's line."""
+        rule = rule_of(func)
+        if rule is not None:
+            return rule(*args, **kwargs)
         try:
             return func(*args, **kwargs)
         except _DYNAMIC as error:
             raise record_error(
                 f"the size of what {func.name()} returns depends on values, which a recording does not have",
-                "give the size (minlength=, output_size=) or leave the operation out of the recorded steps",
+                "give the size (minlength=, output_size=), leave the operation out of the recorded steps, or say the "
+                f'shapes: gpumem.record.stand_in("{func.name().split(".")[0]}", shapes)',
                 users_line(),
             ) from error
         except (*_UNSUPPORTED, NotImplementedError) as error:
@@ -131,3 +306,17 @@ class Invented:
             if "no fake impl" not in str(error) and "no abstract impl" not in str(error):
                 raise
             raise _no_shapes(func) from error
+
+    def follow(self, func: Any, args: Any, out: Any) -> None:
+        """Notes what is known of conditions."""
+        if isinstance(out, torch.Tensor) and (out.dtype == torch.bool or out.numel() == 1 or is_view(func)):
+            follow(func, args, out, self._constant, users_line)
+
+    def _constant(self, tensor: Any) -> Any:
+        if not isinstance(tensor, torch.Tensor) or tensor.numel() != 1:
+            return None
+        value = self._known.of(tensor)
+        if value is None:
+            return None
+        with _disable_current_modes():
+            return value.item()

@@ -39,6 +39,20 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--capability", metavar="X.Y", default="8.0", help="compute capability to pretend (%(default)s)")
     parser.add_argument("--world-size", type=int, default=1, metavar="N", help="pretend that torchrun started N processes")
     parser.add_argument("--rank", type=int, default=0, metavar="R", help="with --world-size: be rank R (%(default)s)")
+    parser.add_argument(
+        "--assume",
+        metavar="WHAT=VALUE",
+        action="append",
+        default=[],
+        help="a value that only a GPU would have, by kind or line: any=True, nonzero=0.25, train.py:120=128, objects=93",
+    )
+    parser.add_argument(
+        "--skip",
+        metavar="FUNCTION",
+        action="append",
+        default=[],
+        help="do not run this function (it returns None), by its name, or by class and name: validate, Trainer.evaluate",
+    )
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="the script's own arguments")
     return parser
@@ -91,7 +105,8 @@ def _filled(slots: Sequence[_SLOT], point: tuple[int, ...]) -> list[str]:
 
 
 def _run_script(script: str, arguments: list[str], options: argparse.Namespace) -> Run:
-    from .recorder import recording
+    from .recorder import invented_lines, recording
+    from .skipped import skipping
     from .steps import Stop
     from .world import pretended_world
 
@@ -102,12 +117,15 @@ def _run_script(script: str, arguments: list[str], options: argparse.Namespace) 
         _capability((int(major), int(minor or 0))), options.steps
     ) as recorder:
         try:
-            runpy.run_path(script, run_name="__main__")
+            with skipping(options.skip):
+                runpy.run_path(script, run_name="__main__")
         except Stop:
             pass
         except SystemExit as leaving:
             if leaving.code not in (None, 0):
-                raise record_error(f"the script ends with exit code {leaving.code}", "see what it printed") from leaving
+                told = invented_lines(recorder.run)
+                remedy = f"see what it printed; {told}" if told else "see what it printed"
+                raise record_error(f"the script ends with exit code {leaving.code}", remedy) from leaving
     return recorder.run
 
 
@@ -117,7 +135,8 @@ def _error_text(error: BaseException) -> str:
     if isinstance(error, RecordError):
         return str(error)
     traceback.print_exception(type(error), error, error.__traceback__)
-    return f"{line_of(error) or 'the script'}: {type(error).__name__}: {error}; see the traceback above"
+    notes = "".join(f"; {note.removeprefix('gpumem: ')}" for note in getattr(error, "__notes__", ()))
+    return f"{line_of(error) or 'the script'}: {type(error).__name__}: {error}; see the traceback above{notes}"
 
 
 def _in_process_of_its_own(script: str, arguments: list[str], options: argparse.Namespace, quiet: bool) -> Run:
@@ -153,6 +172,9 @@ def _record(options: argparse.Namespace) -> None:
     _need_torch()
     if options.sequence_arg is not None and options.batch_arg is None:
         raise record_error("--sequence-arg needs --batch-arg", "name both of the script's arguments")
+    from .assumed import parsed, said
+
+    said.say(dict(parsed(each) for each in options.assume))
     if not os.path.isfile(options.script):
         raise record_error(f"there is no script {options.script}", "give the path of a Python file")
     slots, values = _slots(options)
@@ -163,6 +185,9 @@ def _record(options: argparse.Namespace) -> None:
 
     runs = []
     for place, point in enumerate(points):
+        if len(points) > 1:
+            at = "x".join(map(str, point))
+            print(f"run {place + 1} of {len(points)}, at {at}", file=sys.stderr, flush=True)
         runs.append(_in_process_of_its_own(options.script, _filled(slots, point), options, quiet=place > 0))
     title = " ".join([os.path.basename(options.script), *options.arguments])
     text = writer.recording_text(runs, points, title)

@@ -24,12 +24,16 @@ from .errors import record_error
 from .gradient_sums import GradientSums
 from .invented import Invented
 from .kernels import install_kernels
+from .known_values import KnownValues
 from .loaders import load_in_process
 from .modules import Modules, precision_of
 from .operators import is_factory, is_view, largest_size, rules_of, small_extra
 from .places import line_of, users_line
+from .pickles import install_pickles
 from .pretended_cuda import pretended_gpu
 from .run import Begin, Call, Category, End, Mark, Marked, Parameter, Phase, Run, Warning, Workspace
+from .settings import Settings
+from .shape_rules import install_stand_ins, is_said
 from .shortcuts import overwrite, overwrites, view_of
 from .steps import Steps
 from .storages import Storages, form_of, local, tensors_in
@@ -43,6 +47,7 @@ _PLAIN = tuple(
 
 
 _DEVICE_OF = torch.ops.prim.device.default
+_IS_PINNED = torch.ops.aten.is_pinned.default
 _one_at_a_time = threading.Lock()
 
 
@@ -68,7 +73,9 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         made = self.conversions.optimizers
         self.steps = Steps(self._mark, self._before_optimizer, self._after_optimizer, made, most_steps)
         self.sums = GradientSums()
-        self.invented = Invented(self.warn)
+        self.known = KnownValues()
+        self.invented = Invented(self.warn, self.known)
+        self.settings = Settings()
         self._fakes = fakes
         self._main = threading.get_ident()
         self._operators = 0
@@ -87,6 +94,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         self.modules.stop()
         self.steps.stop()
         self._describe_model()
+        self.run.settings = self.settings.seen()
         self.run.events = list(self.run.events)  # What dies from now on is not of the run.
         self.run.categories = dict(self.storages.categories)
 
@@ -144,22 +152,32 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
         kwargs = kwargs or {}
         if func is _DEVICE_OF:  # Asked by C++, and often.
             return args[0].fake_device if isinstance(args[0], FakeTensor) else func(*args, **kwargs)
+        if func is _IS_PINNED:  # By DistributedDataParallel, of what it asked to be pinned.
+            return True
         if any(kind not in _PLAIN for kind in types):
             return NotImplemented  # A DTensor, for example: its parts come here.
         if torch._C._get_dispatch_mode(torch._C._TorchDispatchModeKey.FAKE) is not self._fakes:
             return func(*args, **kwargs)  # DTensor works out shapes in a mode of its own.
         inputs = tensors_in((args, kwargs))
+        if "pin_memory" in kwargs:  # DistributedDataParallel asks for it, and there is no driver.
+            kwargs = {name: value for name, value in kwargs.items() if name != "pin_memory"}
         if stays_real(func, args, kwargs, inputs):
             with _disable_current_modes():
-                return func(*args, **kwargs)
+                out = func(*args, **kwargs)
+                self.known.ran_on_cpu(func, args, kwargs, inputs, out)
+            return out
         if func.namespace in ("c10d", "_c10d_functional"):
             handled, result = self._collective(func, args, kwargs, inputs)
             if handled:
                 return result
+        worked_out = None if is_view(func) else self.known.run(func, args, kwargs, inputs)
         if inputs and not any(isinstance(each, FakeTensor) for each in inputs):
             args, kwargs = pytree.tree_map(self._fake, (args, kwargs))
             inputs = tensors_in((args, kwargs))
-        return self._operator(func, args, kwargs, inputs)
+        out = self._operator(func, args, kwargs, inputs)
+        self.known.made(worked_out, out)
+        self.invented.follow(func, args, out)
+        return out
 
     def _fake(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor) and not isinstance(value, FakeTensor) and value.device.type == "cpu":
@@ -174,7 +192,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             view = view_of(self._fakes, func, args, inputs)
             if view is not None:
                 return view
-        known, value = self.invented.answer(func, inputs)
+        known, value = self.invented.answer(func, args, kwargs, inputs)
         if known:
             self._made(func, args, inputs, value)
             return value
@@ -242,7 +260,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[misc]
             tuple(form_of(each) for each in outputs),
             small_extra(func, args),
         )
-        if func.namespace not in ("aten", "prims", "c10d", "_c10d_functional", "fsdp"):
+        if func.namespace not in ("aten", "prims", "c10d", "_c10d_functional", "fsdp", "torchvision"):
             self.warn("rule", f"no rule is known for {func.name()}: what it takes inside is not counted", users_line())
         self.run.calls.append(call)
         return len(self.run.calls) - 1
@@ -332,6 +350,9 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
         recorder.conversions.install(replaced)
         recorder.invented.install(replaced)
         load_in_process(replaced)
+        install_pickles(replaced)
+        install_stand_ins(replaced)
+        recorder.settings.install(replaced)
         resize = torch.UntypedStorage.resize_
 
         def resize_(storage: Any, size: int) -> Any:
@@ -349,10 +370,31 @@ def _recording(capability: tuple[int, int], most_steps: int | None) -> Iterator[
                 except RuntimeError as error:
                     explained = _explained(error)
                     if explained is error:
+                        say_invented(error, recorder.run)
                         raise
                     raise explained from error
+                except Exception as error:
+                    say_invented(error, recorder.run)
+                    raise
                 finally:
                     recorder.end()
+
+
+def invented_lines(run: Run) -> str:
+    """Where values were invented, and what to say about them; empty where none were."""
+    lines = dict.fromkeys(each.where for each in run.warnings if each.kind in ("value", "size") and each.where)
+    if not lines:
+        return ""
+    places = ", ".join(list(lines)[:12]) + (f" and {len(lines) - 12} more" if len(lines) > 12 else "")
+    return f"values were invented at: {places}; say --assume LINE=VALUE (or gpumem.record.assume) if another one is right"
+
+
+def say_invented(error: BaseException, run: Run) -> None:
+    """A program that went astray may have done so for a value that it would not have had."""
+    text = invented_lines(run)
+    add_note = getattr(error, "add_note", None)
+    if text and add_note is not None and text not in getattr(error, "__notes__", ()):
+        add_note(f"gpumem: {text}")
 
 
 def _explained(error: RuntimeError) -> Exception:

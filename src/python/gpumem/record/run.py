@@ -120,7 +120,7 @@ class Parameter(NamedTuple):
 
 
 class Warning(NamedTuple):
-    """kind: "value", "rule", "shape". where: the user's line, or empty."""
+    """kind: "value", "size" (a size that a value decides), "rule", "shape". where: the user's line, or empty."""
 
     kind: str
     text: str
@@ -142,3 +142,4 @@ class Run:
     categories: dict[int, Category] = dataclasses.field(default_factory=dict)
     parameters: list[Parameter] = dataclasses.field(default_factory=list)
     warnings: dict[Warning, int] = dataclasses.field(default_factory=dict)
+    settings: dict[str, Union[bool, int, float, str]] = dataclasses.field(default_factory=dict)  # See settings.py.

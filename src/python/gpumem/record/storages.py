@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from .errors import record_error
+from .places import users_line
 from .pretended_cuda import Stream
 from .run import Allocate, Category, Event, Free, TensorForm
 
@@ -63,6 +65,12 @@ class Storages:
         """Notes the tensor's storage, if it is new and on the GPU."""
         if tensor.device.type != "cuda":
             return
+        if tensor.layout != torch.strided:
+            raise record_error(
+                f"a tensor is {str(tensor.layout).removeprefix('torch.')}: sparse tensors are not recorded",
+                "record with a dense tensor in its place, or leave it out of the recorded steps",
+                users_line(),
+            )
         storage = tensor.untyped_storage()
         known = self._live.get(storage._cdata)
         if known is not None and known.reference() is storage:

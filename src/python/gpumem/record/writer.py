@@ -12,7 +12,9 @@ The object's keys; lists refer to each other by index, from 0; sizes are bytes, 
     checked_at      those of the runs that the expressions gave exactly
     optimizer       its class in lower case; empty: none, or several
     precision       gpumem's name for the types that were seen; empty: it has none
-    warnings        [kind ("value", "rule", "shape"), text, the user's line or "", how often]
+    settings        an object: cudnn_benchmark, deterministic, cudnn, tf32, alloc_conf, memory_fraction, cuda_graphs; those that
+                    are not at PyTorch's default
+    warnings        [kind ("value", "size", "rule", "shape"), text, the user's line or "", how often]
     strings         a table
     dims            coefficients of 1, batch, sequence, batch * sequence; zeros at the end are left out
     tensors         [dtype (a string), [dims], layout]; layout: [] contiguous; [axes from the outermost to the innermost in
@@ -36,6 +38,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
 import pathlib
 import shutil
@@ -43,7 +46,7 @@ from collections.abc import Hashable, Sequence
 from typing import Any, TypeVar
 
 from .errors import RecordError, record_error
-from .expressions import Expressions, Point, dense_order, order_of_strides, runs_needed
+from .expressions import Expressions, Point, dense_order, order_of_strides, runs_needed, value_of
 from .run import (
     Allocate,
     Begin,
@@ -71,6 +74,9 @@ _NO_KERNEL = frozenset(
         "set_.source_Storage set_.source_Storage_storage_offset set_.source_Tensor"
     ).split()
 )
+
+#: Elements of a tensor whose size need not follow the batch: boxes and labels of the images that were drawn.
+_SMALL = 1 << 10
 
 _Key = TypeVar("_Key", bound=Hashable)
 
@@ -129,7 +135,7 @@ class _Writer:
             raise _same_path(self.sizes_of_runs(), f"{what} has {len(shapes[0])} axes in one and others in another")
         numbers = []
         for axis, values in enumerate(zip(*shapes)):
-            found = self.expressions.of(values)
+            found = self.expressions.of(values) or self.about(values, shapes, what)
             if found is None:
                 raise record_error(
                     f"axis {axis} of {what} is {', '.join(map(str, values))} in runs at {self.sizes_of_runs()}: "
@@ -139,6 +145,19 @@ class _Writer:
                 )
             numbers.append(self.dims.number(found))
         return tuple(numbers)
+
+    def about(self, values: Sequence[int], shapes: Sequence[tuple[int, ...]], what: str) -> tuple[int, ...] | None:
+        """Of a small tensor whose size the data decide, or a large one whose size is rounded: an upper bound."""
+        found = self.expressions.above(values)
+        if found is None:
+            return None
+        small = max(math.prod(shape) for shape in shapes) <= _SMALL
+        bounds = [value_of(found, point) for point in self.points]
+        if not small and any(bound > value + value // 50 for bound, value in zip(bounds, values)):
+            return None
+        text = f"{what}: its size is no expression, an upper bound is taken"
+        self.shape_warnings[text] = self.shape_warnings.get(text, 0) + 1
+        return found
 
     def layout(self, forms: Sequence[TensorForm], what: str) -> list[Any]:
         orders = [dense_order(form.shape, form.strides) for form in forms]
@@ -288,6 +307,7 @@ class _Writer:
             "checked_at": [list(point) for point in self.points[needed:]],
             "optimizer": run.optimizer,
             "precision": run.precision,
+            **({"settings": run.settings} if run.settings else {}),
             "warnings": self.warnings(),
             "strings": list(self.strings),
             "dims": [list(each) for each in self.dims],

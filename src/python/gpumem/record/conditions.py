@@ -1,0 +1,184 @@
+"""What is known of conditions on tensors without values: whether one plausibly holds, and which masks part a set.
+
+`levels == 0`, `levels == 1` and so on pick each element once at most, and so do `labels >= 0` and `labels < 0`. A mask's
+predicate is held on its tensor object, with the tensor that it compares.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple, Optional
+
+import torch
+
+from .operators import base_name
+
+Predicate = Callable[[float], bool]
+_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
+    "eq": operator.eq,
+    "ne": operator.ne,
+    "lt": operator.lt,
+    "le": operator.le,
+    "gt": operator.gt,
+    "ge": operator.ge,
+}
+_AND = frozenset(("logical_and", "bitwise_and", "logical_and_", "bitwise_and_", "__and__", "__iand__"))
+_OR = frozenset(("logical_or", "bitwise_or", "logical_or_", "bitwise_or_", "__or__", "__ior__"))
+_NOT = frozenset(("logical_not", "bitwise_not", "logical_not_", "bitwise_not_"))
+
+
+class Parts:
+    """The masks over one tensor, and how many elements each was given. size: of the tensor. line: of the first mask."""
+
+    def __init__(self, size: int, line: str) -> None:
+        self.size, self.line = size, line
+        self.known: int | None = None  # How many masks there were the last time, 0: this is the first.
+        self.taken: list[tuple["Mask", int]] = []
+
+
+class Mask(NamedTuple):
+    """A predicate on the elements of a tensor; constants: where it may change."""
+
+    parts: Parts
+    holds: Predicate
+    constants: frozenset[float]
+    equality: bool
+
+
+class Condition:
+    """expected: of each element, None where it is true of some. mask: what it is of. counted: elements that it was given."""
+
+    def __init__(self, expected: Optional[bool], mask: Optional[Mask] = None, zero: bool = False) -> None:
+        self.expected, self.mask, self.zero = expected, mask, zero
+        self.counted: int | None = None
+
+
+def are_disjoint(first: Mask, second: Mask) -> bool:
+    points = sorted(first.constants | second.constants)
+    between = [(low + high) / 2 for low, high in zip(points, points[1:])]
+    outside = [points[0] - 1, points[-1] + 1] if points else [0.0]
+    return not any(first.holds(at) and second.holds(at) for at in [*points, *between, *outside])
+
+
+def condition_of(tensor: Any) -> Condition | None:
+    return getattr(tensor, "_gpumem_condition", None)
+
+
+def _set(tensor: Any, condition: Condition) -> None:
+    tensor._gpumem_condition = condition
+
+
+def _parts_of(tensor: Any, line: str) -> Parts:
+    known = getattr(tensor, "_gpumem_parts", None)
+    if known is None or known[0] != tensor._version:
+        known = (tensor._version, Parts(tensor.numel(), line))
+        tensor._gpumem_parts = known
+    parts: Parts = known[1]
+    return parts
+
+
+def _comparison(name: str, args: Any, value: Callable[[Any], Any], line: str) -> Condition:
+    left, right = args[0], args[1]
+    if left is right:  # isfinite() and isnan() are written so
+        return Condition(name in ("eq", "le", "ge"))
+    constant = right if isinstance(right, (int, float)) else value(right)
+    if not isinstance(constant, (int, float)):
+        return Condition(None)
+    if math.isinf(constant):
+        return Condition({"eq": False, "ne": True}.get(name))
+    holds = _COMPARISONS[name]
+    mask = Mask(_parts_of(left, line), lambda x: holds(x, constant), frozenset((float(constant),)), name == "eq")
+    return Condition(None, mask, zero=constant == 0)
+
+
+def _joined(conditions: list[Condition | None], both: bool) -> Condition:
+    known = [each.expected if each is not None else None for each in conditions]
+    if (not both) in known:
+        expected: bool | None = not both
+    else:
+        expected = both if all(each is both for each in known) else None
+    masks = [each.mask for each in conditions if each is not None and each.mask is not None]
+    if len(masks) != 2 or masks[0].parts is not masks[1].parts:
+        return Condition(expected, masks[0] if both and masks else None)
+    first, second = masks
+    if both:
+        predicate: Predicate = lambda x: first.holds(x) and second.holds(x)  # noqa: E731
+    else:
+        predicate = lambda x: first.holds(x) or second.holds(x)  # noqa: E731
+    return Condition(expected, Mask(first.parts, predicate, first.constants | second.constants, False))
+
+
+def _opposite(condition: Condition) -> Condition:
+    expected = None if condition.expected is None else not condition.expected
+    mask = condition.mask
+    if mask is None:
+        return Condition(expected)
+    holds = mask.holds
+    opposite = Mask(mask.parts, lambda x: not holds(x), mask.constants, False)
+    return Condition(expected, opposite, condition.zero)
+
+
+def _reduced(name: str, condition: Condition) -> Condition:
+    """any() and all(): of what holds for some elements, True."""
+    if condition.expected is None:
+        made = Condition(True)
+        made.counted = -1  # It was decided here, and is told as any or all.
+        made.zero = name == "all"
+        return made
+    return Condition(condition.expected)
+
+
+def follow(func: Any, args: Any, out: Any, value: Callable[[Any], Any], line: Callable[[], str]) -> None:
+    """Notes what is known of the operator's result. value: of a tensor with one known element."""
+    if not isinstance(out, torch.Tensor):
+        return
+    name = base_name(func)
+    if out.dtype != torch.bool:
+        _follow_number(name, args, out)
+        return
+    tensors = [each for each in args if isinstance(each, torch.Tensor)]
+    found = [condition_of(each) for each in tensors]
+    if name in _COMPARISONS and tensors and args[0] is tensors[0]:
+        condition: Condition | None = _comparison(name, args, value, line())
+    elif name in ("isnan", "isinf"):
+        condition = Condition(False)
+    elif name in _AND or name in _OR or (name in ("mul", "add") and len(tensors) == 2):
+        condition = _joined(found, name in _AND or name == "mul")
+    elif not found or found[0] is None:
+        return
+    elif name in _NOT:
+        condition = _opposite(found[0])
+    elif name in ("any", "all"):
+        condition = _reduced(name, found[0])
+    elif len(tensors) == 1 and out.numel() == tensors[0].numel():
+        condition = found[0]
+    elif len(tensors) == 1:  # A part of it, of which the count says nothing.
+        condition = Condition(found[0].expected)
+    else:
+        return
+    if condition is not None:
+        _set(out, condition)
+
+
+def _follow_number(name: str, args: Any, out: Any) -> None:
+    """A mask as numbers, and its sum: how many it picks."""
+    if not args or not isinstance(args[0], torch.Tensor):
+        return
+    condition = condition_of(args[0])
+    if condition is not None and name in ("_to_copy", "sum", "clone", "count_nonzero", "view", "squeeze"):
+        _set(out, condition)
+        if out.numel() == 1:
+            out._gpumem_count_of = getattr(args[0], "_gpumem_count_of", args[0].numel())
+
+
+def scalar_truth(condition: Condition | None) -> bool | None:
+    """Of a condition on one number: what is compared with zero is taken to be positive, as counts and losses are."""
+    if condition is None:
+        return None
+    if condition.expected is not None:
+        return condition.expected
+    if condition.zero and condition.mask is not None:
+        return condition.mask.holds(1.0)
+    return None

@@ -1,0 +1,309 @@
+"""Programs whose course depends on values: each records, and what it does with the values is checked. Every case of these was
+once an error, or another program than the one that trains. It needs PyTorch 2.1 or later, by hand:
+
+    python3 tests/recorder/values.py [CASE...]
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import io
+import json
+import math
+import pathlib
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[2] / "src" / "python")]
+sys.dont_write_bytecode = True
+
+import torch  # noqa: E402
+from torch import Tensor, nn  # noqa: E402
+
+import torchvision  # noqa: E402
+
+import gpumem  # noqa: E402
+
+record = gpumem.record
+Body = Callable[[nn.Module, Tensor], None]
+Text = dict[str, Any]
+
+
+def gpu(*numbers: Any, **options: Any) -> Tensor:
+    return torch.tensor(*numbers, **options).cuda()
+
+
+def constants(_model: nn.Module, y: Tensor) -> None:
+    assert torch.tensor(2000, device=y.device) > 0
+    assert math.log(gpu([3.0, 4.0])[0].item()) > 1
+    assert torch.arange(4, device="cuda").mul(3)[2:].tolist() == [6, 9]
+    sizes = torch.zeros(3, dtype=torch.long, device="cuda")
+    sizes[1] = 7
+    assert sizes.sum().item() == 7 and sizes.max().cpu().numpy() == 7
+    sizes[:1].add_(1)
+    assert torch.nonzero(sizes).shape[0] == 2
+    assert torch.arange(2).cuda().repeat_interleave(gpu([3, 4])).tolist() == [0] * 3 + [1] * 4
+    assert torch.equal(gpu([1, 2]), gpu([1, 2])) and not torch.equal(gpu([1, 2]), gpu([1, 3]))
+
+
+def unknown_again(_model: nn.Module, y: Tensor) -> None:
+    """What a value that is not known is written into is not known either, nor what is random or was never set."""
+    known = gpu([5.0, 6.0])
+    known[0] = y.sum()
+    assert known[1].item() == 1.0
+    assert torch.randint(5, 9, (4,)).cuda()[0].item() == 1
+    assert torch.full((), 3.0).cuda().copy_(y.sum()).item() == 1.0
+
+
+def conditions(_model: nn.Module, y: Tensor) -> None:
+    assert (y > 0).any() and torch.all(y.square() >= 0) and not (y > 3).any().logical_not()
+    assert not torch.isnan(y).any() and torch.isfinite(y).all() and not torch.isinf(y.sum())
+    assert not ~torch.isfinite(y).all()
+    assert torch.allclose(y, y * 2) and torch.equal(y, y * 2)
+    assert (y > 1).sum() > 0 and (y > 1).sum().item() == y.numel()
+
+
+def sizes(_model: nn.Module, y: Tensor) -> None:
+    rows = y.shape[0]
+    assert torch.nonzero(y[:, 0] > 0).squeeze(-1).unique().shape[0] == rows
+    picked = y[:, 0] > 1
+    assert y[picked].shape[0] == y[:, 0].masked_select(picked).shape[0] == rows
+    assert torch.isnan(y[:, 0]).nonzero().shape[0] == 0
+
+
+def nms(_model: nn.Module, y: Tensor) -> None:
+    boxes, scores = torch.empty(100, 4).cuda(), torch.empty(100).cuda()
+    assert torchvision.ops.nms(boxes, scores, 0.7).shape[0] == 100
+    features = torch.empty(1, 4, 32, 32, device="cuda", requires_grad=True)
+    pooled = torchvision.ops.roi_align(features, [boxes], 7)
+    assert pooled.shape == (100, 4, 7, 7)
+    offset, weight = torch.empty(1, 18, 32, 32, device="cuda"), torch.empty(6, 4, 3, 3, device="cuda", requires_grad=True)
+    deformed = torchvision.ops.deform_conv2d(features, offset, weight, padding=1)
+    assert deformed.shape == (1, 6, 32, 32)
+    (pooled.sum() + deformed.sum()).backward()
+    assert features.grad is not None and weight.grad is not None
+
+
+def parts(_model: nn.Module, y: Tensor) -> None:
+    levels = torch.empty(1000).cuda().long()
+    taken = [torch.nonzero(levels == level).shape[0] for level in range(4)]
+    assert min(taken) > 0 and sum(taken) <= 1000, taken
+    parts.seen.append(taken)
+    labels = torch.empty(600).cuda().long()
+    foreground, background = (labels >= 0) & (labels < 80), labels == 80
+    assert foreground.nonzero().shape[0] + background.nonzero().shape[0] <= 601
+
+
+parts.seen = []  # type: ignore[attr-defined]
+
+
+def pickled(model: nn.Module, y: Tensor) -> None:
+    again = pickle.loads(pickle.dumps(model))
+    assert [each.shape for each in again.parameters()] == [each.shape for each in model.parameters()]
+    assert next(again.parameters()).is_cuda and next(again.parameters()).requires_grad
+    with tempfile.TemporaryDirectory() as folder:
+        torch.save({"model": model.state_dict(), "y": y}, f"{folder}/weights.pt")
+        loaded = torch.load(f"{folder}/weights.pt")
+    assert loaded["y"].shape == y.shape
+    assert copy.deepcopy(model)(y.detach()).shape == y.shape
+
+
+def scaler(model: nn.Module, y: Tensor) -> None:
+    scale = torch.amp.GradScaler("cuda", init_scale=512.0) if hasattr(torch.amp, "GradScaler") else torch.cuda.amp.GradScaler(512.0)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    taken: list[int] = []
+    optimizer.register_step_post_hook(lambda *_: taken.append(1))
+    scale.scale(model(y.detach()).sum()).backward()
+    scale.step(optimizer)
+    scale.update()
+    assert taken, "the step was left out, as if gradients had overflown"
+    assert scale.get_scale() == 512.0
+
+
+def told(_model: nn.Module, y: Tensor) -> None:
+    with record.assume(any=False, nonzero=0.25, item=7):
+        assert not (y > 0).any() and y.sum().item() == 7.0
+        assert (y > 0).nonzero().shape[0] == y.numel() // 4
+    with record.assume(objects=3):
+        assert (y > 0).nonzero().shape[0] == 3
+
+
+def stands_in(_model: nn.Module, y: Tensor) -> None:
+    import colorsys
+
+    assert colorsys.rgb_to_hsv(y, 3).shape == (y.shape[0], 3)  # type: ignore[arg-type]
+
+
+def varying(_model: nn.Module, y: Tensor) -> None:
+    import random
+
+    (torch.zeros(random.randint(3, 9), 5).cuda() * 2).sum()
+
+
+BODIES: dict[str, Body] = {
+    "constants": constants,
+    "unknown again": unknown_again,
+    "conditions": conditions,
+    "sizes": sizes,
+    "nms and regions": nms,
+    "parts of a set": parts,
+    "pickle and save": pickled,
+    "gradient scaler": scaler,
+    "assume": told,
+    "stand-in": stands_in,
+    "targets of varying count": varying,
+}
+
+
+def program(body: Body, wrap: Callable[[nn.Module], nn.Module] = lambda model: model) -> Callable[[int], Any]:
+    def make_step(batch: int) -> Callable[[], None]:
+        model = wrap(nn.Linear(8, 8).cuda())
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            y = model(torch.empty(batch, 8).cuda())
+            body(model, y)
+            y.sum().backward()
+            optimizer.step()
+
+        return step
+
+    return make_step
+
+
+def nothing(_model: nn.Module, _y: Tensor) -> None:
+    pass
+
+
+def with_unused() -> None:
+    def wrap(model: nn.Module) -> nn.Module:
+        return nn.parallel.DistributedDataParallel(model, device_ids=[0], find_unused_parameters=True)
+
+    with record.pretend_world(2):
+        record.step(program(nothing, wrap), batch_size=4)
+
+
+def with_synchronised_norms() -> None:
+    def make_step(batch: int) -> Callable[[], None]:
+        plain = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8))
+        model = nn.parallel.DistributedDataParallel(nn.SyncBatchNorm.convert_sync_batchnorm(plain).cuda(), device_ids=[0])
+        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            model(torch.empty(batch, 3, 8, 8).cuda()).sum().backward()
+            optimizer.step()
+
+        return step
+
+    with record.pretend_world(2):
+        document: Text = json.loads(record.step(make_step, batch_size=4))
+    assert "aten::batch_norm_stats" in document["strings"]
+    assert document["world_size"] == 2
+
+
+def derailed() -> None:
+    """Ends in the program's own error, which says where values were invented."""
+
+    def body(_model: nn.Module, y: Tensor) -> None:
+        assert y.sum().item() == 3.0, "as it should be"
+
+    try:
+        record.step(program(body), batch_size=4)
+    except AssertionError as error:
+        assert str(error) == "as it should be"
+        assert sys.version_info < (3, 11) or "invented at: values.py:" in error.__notes__[0]
+    else:
+        raise AssertionError("it records")
+
+
+def settings() -> None:
+    def body(_model: nn.Module, _y: Tensor) -> None:
+        torch.backends.cudnn.benchmark = True
+        torch.cuda.set_per_process_memory_fraction(0.5)
+
+    seen = json.loads(record.step(program(body), batch_size=4))["settings"]
+    assert seen == {"cudnn_benchmark": True, "memory_fraction": 0.5}, seen
+    assert not torch.backends.cudnn.benchmark
+    assert "settings" not in json.loads(record.step(program(nothing), batch_size=4))
+
+
+_SCRIPT = """
+import torch
+def sample_images(): raise SystemExit("samples need a GPU")
+class Trainer:
+    def evaluate(self): raise SystemExit("so does this")
+model = torch.nn.Linear(8, 8).cuda()
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+sample_images(); Trainer().evaluate()
+for step in range(9):
+    y = model(torch.empty(4, 8).cuda()).sum()
+    assert y.item() == VALUE
+    y.backward(); optimizer.step(); optimizer.zero_grad()
+"""
+
+
+def command_line() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        script = pathlib.Path(folder, "train.py")
+        script.write_text(_SCRIPT.replace("VALUE", "5.0"))
+
+        def run(*options: str) -> tuple[int, str]:
+            command = [sys.executable, "-m", "gpumem.record", "-o", f"{folder}/run.json", *options, str(script)]
+            path = {"PYTHONPATH": sys.path[0], "PATH": "/usr/bin:/bin"}
+            done = subprocess.run(command, capture_output=True, text=True, env=path)
+            return done.returncode, done.stderr
+
+        skips = ("--skip", "sample_images", "--skip", "Trainer.evaluate")
+        code, text = run(*skips)
+        assert code == 4 and "values were invented at: train.py:11; say --assume" in text, text
+        code, text = run(*skips, "--assume", "train.py:11=5")
+        assert code == 0 and "as was said" in text, text
+        assert run("--assume", "train.py:11=5")[0] == 4
+        code, text = run(*skips, "--skip", "nowhere", "--assume", "item=5")
+        assert code == 4 and "no function nowhere" in text, text
+        assert "nothing is known of 'nonsense'" in run("--assume", "nonsense=5")[1]
+
+
+def bodies() -> dict[str, Callable[[], Any]]:
+    def recorded(body: Body) -> Callable[[], Any]:
+        return lambda: record.step(program(body), batch_size=4)
+
+    return {name: recorded(body) for name, body in BODIES.items()}
+
+
+CASES: dict[str, Callable[[], Any]] = {
+    **bodies(),
+    "find_unused_parameters": with_unused,
+    "SyncBatchNorm": with_synchronised_norms,
+    "a derailed program": derailed,
+    "settings": settings,
+    "command line": command_line,
+}
+
+
+def main() -> int:
+    record.stand_in("colorsys.rgb_to_hsv", lambda x, columns: x.new_empty(x.shape[0], columns))
+    failed = 0
+    for name in sys.argv[1:] or CASES:
+        outcome = "ok  "
+        problem = ""
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                CASES[name]()
+        except Exception as error:  # noqa: B902: whatever it is, it is reported.
+            outcome, problem = "FAIL", f"{type(error).__name__}: {error}"
+            failed += 1
+        print(f"{outcome} {name:26} {problem}", flush=True)
+    print(f"PyTorch {torch.__version__}: {failed} failed")
+    return int(failed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
