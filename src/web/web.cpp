@@ -42,7 +42,8 @@ Json error_reply(const Error& error) { return {{"error", cli::to_json(error)}, {
 Json reply(const EstimatedJob& estimated_job, const Json& json) {
   Json warnings = Json::array();
   const auto add = [&](const model::Warning& warning) {
-    warnings.push_back({{"line", warning.place.line}, {"message", warning.message}, {"says", cli::said(cli::to_text(warning))}});
+    warnings.push_back(
+        {{"line", warning.place.line}, {"message", warning.message}, {"says", cli::said(cli::to_text(warning))}});
   };
   for (const model::Warning& warning : estimated_job.graph->warnings()) add(warning);
   for (const model::Warning& warning : estimated_job.guesses) add(warning);

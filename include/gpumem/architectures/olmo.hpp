@@ -1,5 +1,6 @@
-// OLMo 1 to 3: Llama's block with layer norms that hold no parameters (1), or with norms after attention and feed-forward
-// layer and over all queries and keys (2 and 3). Source: transformers 4.48, models/olmo/modeling_olmo.py, olmo2; 4.57, olmo3.
+// OLMo 1 to 3: Llama's block with layer norms that hold no parameters (1), or with norms after attention and
+// feed-forward layer and over all queries and keys (2 and 3). Source: transformers 4.48, models/olmo/modeling_olmo.py,
+// olmo2; 4.57, olmo3.
 #pragma once
 
 #include <array>

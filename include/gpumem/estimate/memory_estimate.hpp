@@ -57,8 +57,8 @@ struct Coverage {
   std::int64_t layers_total = 0;
   std::int64_t layers_unknown = 0;  ///< of no known op: counted by their printed sizes only
   bool edges_inferred = false;      ///< the summary has no edges
-  /// How the edges that the estimate is made with came about: "given", "architecture: gpt2, 12 heads, ...", "chained, 16 joins inferred".
-  /// Empty: the estimator looks at none.
+  /// How the edges that the estimate is made with came about: "given", "architecture: gpt2, 12 heads, ...", "chained,
+  /// 16 joins inferred". Empty: the estimator looks at none.
   std::string edges = {};
 };
 

@@ -44,7 +44,7 @@ struct LoopRow {
   /// loss is held; after backward only a detached number is left of the loss.
   bool keeps_outputs = true;
   ZeroGrad zero_grad = ZeroGrad::before_forward;  ///< unless the job says another place
-  bool caches = true;    ///< its models return keys and values, as transformers' do where use_cache is on
+  bool caches = true;  ///< its models return keys and values, as transformers' do where use_cache is on
   /// Its usual collator pads the samples of a batch and hands the model an attention mask.
   bool pads = false;
   bool upcasts = false;  ///< a chunked loss is computed of float32 logits

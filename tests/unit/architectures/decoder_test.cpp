@@ -49,7 +49,8 @@ TEST(Decoder, TakesItsLengthFromTheJob) {
 TEST(Decoder, AsksForALength) {
   TrainingJob job = small_llama();
   job.sequence_length = {};
-  EXPECT_TRUE(fails(connect::connect(job, ops::catalogue()), core::ErrorCode::missing_information, 0, "`seq_length=512`"));
+  EXPECT_TRUE(
+      fails(connect::connect(job, ops::catalogue()), core::ErrorCode::missing_information, 0, "`seq_length=512`"));
 }
 
 TEST(Decoder, ComputesItsLossAndHandsOutLogitsAndCache) {

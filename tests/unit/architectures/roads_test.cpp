@@ -5,9 +5,9 @@
 #include <map>
 
 #include "expect.hpp"
+#include "gpumem/all.hpp"
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/core/json_document.hpp"
-#include "gpumem/all.hpp"
 #include "printed_tree.hpp"
 #include "published_models.hpp"
 

@@ -45,8 +45,8 @@ class InputGradients {
 }  // namespace adapt_detail
 
 GPUMEM_INLINE bool adapts(const model::TrainingJob& job) {
-  return model::row_of(job.loop).own_model || job.lora.has_value() || job.quantize != model::Quantization::none || !job.freeze.empty() ||
-         !job.train.empty();
+  return model::row_of(job.loop).own_model || job.lora.has_value() || job.quantize != model::Quantization::none ||
+         !job.freeze.empty() || !job.train.empty();
 }
 
 GPUMEM_INLINE bool inputs_need_gradients(const model::TrainingJob& job) {
