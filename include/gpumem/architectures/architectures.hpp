@@ -24,11 +24,13 @@ using Architectures = std::vector<const Architecture*>;
 /// Every architecture that gpumem knows.
 [[nodiscard]] const Architectures& architectures();
 
-/// `file` is for messages. A model type that is not in the list, with the fields of a Llama, is answered as one, with a
-/// warning. Fields that may change memory and are not understood are named in a warning.
+/// `file` is for messages. A model type that is not in the list, with the fields of a Llama and no others, is answered
+/// as one. That, fields that may change memory and are not understood, and a size in the model's name that is not the
+/// counted one are the graph's doubts.
 ///
 /// Errors: malformed_input for text that is not a JSON object, or a field of the wrong kind or size;
-/// missing_information for fields that are not there, and for an unknown model type.
+/// missing_information for fields that are not there, for an unknown model type, and for fields that are not understood
+/// and can hold parameters or activations (experts, towers, states, further heads).
 [[nodiscard]] core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file = {});
 

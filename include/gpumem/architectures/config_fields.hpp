@@ -1,6 +1,6 @@
 // Input: the object of a config.json.
 // Output: its fields, checked for type and bounds; the fields that were asked for and are missing; and the fields that
-// nobody asked for.
+// nobody asked for, those that can hold parameters or activations apart.
 // Units: elements, layers, heads.
 #pragma once
 
@@ -48,6 +48,9 @@ class ConfigFields {
   /// Fields that nobody asked for and that may change memory: not those that only tokenizers, generation and training
   /// scripts read, nor texts, nulls and false.
   [[nodiscard]] std::vector<std::string_view> unread() const;
+  /// Those of them that can hold parameters or activations, by their names: experts, towers, states, ranks, further
+  /// heads. Where the model type itself is not known, any size, list or object can.
+  [[nodiscard]] std::vector<std::string_view> unread_parts(bool known_type) const;
 
   static constexpr std::int64_t kMostLayers = 4096;
   static constexpr std::int64_t kLargestSize = INT32_MAX;

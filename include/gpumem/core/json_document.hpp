@@ -18,6 +18,8 @@ namespace gpumem::core {
 struct JsonLimits {
   std::size_t depth = 16;
   std::size_t values = std::size_t{1} << 20;
+  /// Takes what Python's json.dump() writes beyond the RFC: NaN for null, Infinity for the largest number.
+  bool python_numbers = false;
 };
 
 /// Views the text that it was parsed from, which must outlive it.

@@ -81,6 +81,12 @@ class GraphBuilder {
   static void add_warning(ModelGraph& graph, std::string message) {
     graph.warnings_.push_back({std::move(message), core::Place{graph.file_, 0, {}}});
   }
+  /// The doubt, and its warning.
+  void doubt(Doubt doubt);
+  static void add_doubt(ModelGraph& graph, Doubt doubt) {
+    add_warning(graph, doubt.text);
+    graph.doubts_.push_back(std::move(doubt));
+  }
   /// Fails the graph, unless it has failed before.
   void fail(core::Error error);
 

@@ -120,6 +120,21 @@ struct Warning {
   core::Place place;
 };
 
+/// Something about the model that its source does not settle, and that was taken as given. Every estimate names it
+/// under `assumed`, with a wider range.
+struct Doubt {
+  enum class About : std::uint8_t {
+    model_type,    ///< no architecture of this name is known: another one's forward() was taken
+    fields,        ///< fields of the source that are not understood
+    parameters,    ///< another figure of the source disagrees with the count
+    quantization,  ///< the weights are stored in another type than they are trained in
+  };
+  About about = About::model_type;
+  std::string text = {};  ///< one clause for people
+  bool large = true;      ///< a strict job is refused
+  double times = 1.0;     ///< so many times the parameters that were counted there may be
+};
+
 struct StepRecording;
 
 /// Thread safety: immutable; any number of threads may read one.
@@ -184,6 +199,7 @@ class ModelGraph {
   /// The architecture whose forward() made it ("llama"); empty: none did.
   [[nodiscard]] const std::string& architecture() const { return architecture_; }
   [[nodiscard]] std::span<const Warning> warnings() const { return warnings_; }
+  [[nodiscard]] std::span<const Doubt> doubts() const { return doubts_; }
   /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
   [[nodiscard]] std::optional<std::int64_t> printed_batch_size() const { return printed_batch_size_; }
   [[nodiscard]] const std::optional<PrintedInput>& printed_input() const { return printed_input_; }
@@ -215,6 +231,7 @@ class ModelGraph {
   std::string text_;
   std::shared_ptr<const StepRecording> recording_;
   std::vector<Warning> warnings_;
+  std::vector<Doubt> doubts_;
   std::string file_;
   std::string format_;
   std::string architecture_;

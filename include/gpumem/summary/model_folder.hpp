@@ -16,8 +16,9 @@ namespace gpumem::summary {
 [[nodiscard]] bool is_model_folder(const std::string& path);
 
 /// Warnings of the graph name the first tensor of each thing that differs: counts, types, tied weights, files that are
-/// not there. Errors: malformed_input for a layer whose stored sizes contradict the config's; those of the config's
-/// reader, and of a file that is not a safetensors file.
+/// not there. Counts and types are its doubts as well; without the files, the bytes that their index says are held
+/// against the count. Errors: malformed_input for a layer whose stored sizes contradict the config's; those of the
+/// config's reader, and of a file that is not a safetensors file.
 [[nodiscard]] core::Result<model::ModelGraph> read_folder(const std::string& folder, const ReadOptions& options);
 
 }  // namespace gpumem::summary

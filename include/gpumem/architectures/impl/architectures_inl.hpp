@@ -105,11 +105,7 @@ GPUMEM_INLINE std::string known_types() {
 GPUMEM_INLINE bool is_like_llama(const ConfigFields& config) {
   constexpr std::array<std::string_view, 6> kFields = {"hidden_size",       "num_hidden_layers", "num_attention_heads",
                                                        "intermediate_size", "vocab_size",        "rms_norm_eps"};
-  // Of experts, of keys and values that are compressed, of a model of several parts: no Llama has these.
-  constexpr std::array<std::string_view, 6> kOthers = {"num_experts",  "num_local_experts", "n_routed_experts",
-                                                       "kv_lora_rank", "vision_config",     "audio_config"};
-  const auto has = [&](std::string_view name) { return config.has(name); };
-  return std::all_of(kFields.begin(), kFields.end(), has) && std::none_of(kOthers.begin(), kOthers.end(), has);
+  return std::all_of(kFields.begin(), kFields.end(), [&](std::string_view name) { return config.has(name); });
 }
 
 /// Whether the fields are the arguments of Megatron's launcher: they name no model type.
@@ -118,33 +114,119 @@ GPUMEM_INLINE bool is_megatron(const ConfigFields& config) {
   return !config.has("model_type") && layers && config.has("hidden_size") && config.has("num_attention_heads");
 }
 
-/// The architecture that answers for the model type; a warning where another's has to.
-GPUMEM_INLINE core::Result<const Architecture*> choose(ConfigFields& config, model::GraphBuilder& builder) {
+/// Who answers for a config.
+struct Choice {
+  const Architecture* architecture = nullptr;
+  std::string_view type = {};  ///< the model type
+  bool known = true;           ///< else it is taken for a Llama
+};
+
+GPUMEM_INLINE core::Result<Choice> choose(ConfigFields& config) {
   const std::string_view type = config.text({"model_type"}, "");
   const std::string_view of_megatron = config.has("encoder_num_layers") ? "megatron_t5" : "megatron_gpt";
-  if (const Architecture* known = find(is_megatron(config) ? of_megatron : type)) return known;
-  const Architecture* like = find("llama");
-  if (!is_like_llama(config) || like == nullptr) {
-    return core::Error{core::ErrorCode::missing_information,
-                       "has the model type " + core::quoted(type) + ", which is not known, and not the fields of a " +
-                           "Llama; known are " + known_types() +
-                           "; a recording of a training step answers for any model",
-                       {}};
-  }
-  builder.warn("the model type " + core::quoted(type) + " is not known: it is taken for a Llama of these sizes", 0);
-  return like;
+  if (const Architecture* known = find(is_megatron(config) ? of_megatron : type)) return Choice{known, type, true};
+  if (is_like_llama(config)) return Choice{&llama(), type, false};
+  return core::Error{core::ErrorCode::missing_information,
+                     "has the model type " + core::quoted(type) + ", which is not known, and not the fields of a " +
+                         "Llama; known are " + known_types() + "; a recording of a training step answers for any model",
+                     {}};
 }
 
-GPUMEM_INLINE void warn_of_unread(const ConfigFields& config, model::GraphBuilder& builder) {
+GPUMEM_INLINE std::string listed(const std::vector<std::string_view>& fields) {
   constexpr std::size_t kMost = 8;
-  const std::vector<std::string_view> unread = config.unread();
-  if (unread.empty()) return;
   std::string names;
-  for (std::size_t at = 0; at < std::min(unread.size(), kMost); ++at) {
-    names += (names.empty() ? "" : ", ") + core::quoted(unread[at]);
+  for (std::size_t at = 0; at < std::min(fields.size(), kMost); ++at) {
+    names += (names.empty() ? "" : ", ") + core::quoted(fields[at]);
   }
-  if (unread.size() > kMost) names += " and " + std::to_string(unread.size() - kMost) + " more";
-  builder.warn("fields that are not understood, and may change what the model takes: " + names, 0);
+  if (fields.size() > kMost) names += " and " + std::to_string(fields.size() - kMost) + " more";
+  return names;
+}
+
+/// A field that nobody read may be a part of the model that is larger than all the rest.
+GPUMEM_INLINE core::Status check_parts(const ConfigFields& config, const Choice& choice) {
+  const std::vector<std::string_view> parts = config.unread_parts(choice.known);
+  if (parts.empty()) return core::Done{};
+  const std::string type = "the model type " + core::quoted(choice.type);
+  const std::string whose = choice.known ? type + " is read without the fields " + listed(parts) + ", which "
+                                         : type + " is not known, and its fields " + listed(parts) + " ";
+  return core::Error{core::ErrorCode::missing_information,
+                     "cannot be taken for a model that is known: " + whose +
+                         "can hold parameters or activations; a recording of a training step answers for any model; "
+                         "leave out of the config what the model does not have",
+                     {}};
+}
+
+GPUMEM_INLINE void doubt_fields(ConfigFields& config, const Choice& choice, model::GraphBuilder& builder) {
+  using About = model::Doubt::About;
+  if (!choice.known) {
+    builder.doubt({About::model_type, "the model type " + core::quoted(choice.type) +
+                                          " is not known: it is taken for a Llama of these sizes"});
+  }
+  if (const core::JsonValue* quantized = config.find("quantization_config")) {
+    std::string method;
+    if (quantized->is(Kind::object)) {
+      for (const core::JsonValue& field : quantized->items()) {
+        if (field.key() == "quant_method" && field.is(Kind::text)) method = " (" + core::quoted(field.text()) + ")";
+      }
+    }
+    builder.doubt({About::quantization,
+                   "the weights are stored quantised" + method + "; they are taken in the job's precision", false});
+  }
+  if (const auto unread = config.unread(); !unread.empty()) {
+    builder.doubt(
+        {About::fields, "fields that are not understood, and may change what the model takes: " + listed(unread)});
+  }
+}
+
+/// The parameters that a name says: "Llama-3.1-8B" has 8e9, "OLMoE-1B-7B" the larger of both, "bloom-7b1" 7.1e9.
+/// Nothing where it says none, or counts experts ("8x7B"). Experts that a token uses ("A3B") are no size.
+GPUMEM_INLINE std::optional<double> size_in_name(std::string_view name) {
+  constexpr double kMillion = 1e6;
+  constexpr double kBillion = 1e9;
+  const auto digit = [&](std::size_t at) { return at < name.size() && name[at] >= '0' && name[at] <= '9'; };
+  const auto part_of_word = [&](std::size_t at) {
+    const char byte = at < name.size() ? name[at] : ' ';
+    return digit(at) || (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || byte == '.' || byte == '_';
+  };
+  std::optional<double> most;
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    if (!digit(at) || (at > 0 && part_of_word(at - 1))) continue;
+    double value = 0.0;
+    std::size_t end = at;
+    for (; digit(end) && end < at + 4; ++end) value = value * 10.0 + (name[end] - '0');
+    if (end < name.size() && (name[end] == 'x' || name[end] == 'X') && digit(end + 1)) return std::nullopt;
+    if (end + 1 < name.size() && name[end] == '.' && digit(end + 1)) {
+      double place = 0.1;
+      for (++end; digit(end); ++end, place /= 10.0) value += place * (name[end] - '0');
+    }
+    const char unit = end < name.size() ? name[end] : ' ';
+    const bool billions = unit == 'b' || unit == 'B';
+    if (!billions && unit != 'm' && unit != 'M') continue;
+    if (billions && digit(end + 1) && !part_of_word(end + 2)) value += 0.1 * (name[++end] - '0');
+    const char after = end + 1 < name.size() ? name[end + 1] : ' ';
+    if (part_of_word(end + 1) && after != '_' && after != '.') continue;
+    most = std::max(most.value_or(0.0), value * (billions ? kBillion : kMillion));
+  }
+  return most > 0.0 ? most : std::nullopt;
+}
+
+/// Names round: Gemma-2B has 2.5e9 parameters, Llama-3.2-1B 1.24e9.
+inline constexpr double kRoundedName = 1.3;
+inline constexpr double kOtherModel = 2.0;
+
+GPUMEM_INLINE void check_name(ConfigFields& config, model::ModelGraph& graph) {
+  const core::JsonValue* name = config.find("_name_or_path");
+  if (name == nullptr || !name->is(Kind::text) || graph.parameters() == 0) return;
+  const std::optional<double> said = size_in_name(name->text());
+  if (!said) return;
+  const double times = *said / static_cast<double>(graph.parameters());
+  const double apart = std::max(times, 1.0 / times);
+  if (apart < kRoundedName) return;
+  model::GraphBuilder::add_doubt(graph, {model::Doubt::About::parameters,
+                                         "the model's name " + core::quoted(name->text()) +
+                                             " says another size than the config's fields, which give " +
+                                             core::with_separators(graph.parameters()) + " parameters",
+                                         apart >= kOtherModel, times});
 }
 
 /// The row of a class, and the head that its name ends in.
@@ -263,20 +345,26 @@ GPUMEM_INLINE const Architectures& architectures() {
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file) {
   namespace detail = architectures_detail;
-  constexpr core::JsonLimits kLimits = {.depth = 12, .values = std::size_t{1} << 16};
+  constexpr core::JsonLimits kLimits = {.depth = 12, .values = std::size_t{1} << 16, .python_numbers = true};
   const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text, kLimits);
   if (!document) return core::Error(document.error()).in_file(file);
   if (!document->root().is(detail::Kind::object)) return detail::malformed("must hold one JSON object").in_file(file);
   ConfigFields config(document->root());
+  const core::Result<detail::Choice> choice = detail::choose(config);
+  if (!choice) return core::Error(choice.error()).in_file(file);
   model::GraphBuilder builder("config_json", file);
-  const core::Result<const Architecture*> architecture = detail::choose(config, builder);
-  if (!architecture) return core::Error(architecture.error()).in_file(file);
-  builder.architecture((*architecture)->name);
+  builder.architecture(choice->architecture->name);
   Forward forward(builder, vocabulary);
-  (*architecture)->write(config, detail::named_head(config).value_or((*architecture)->usual_head), forward);
+  const Architecture& architecture = *choice->architecture;
+  architecture.write(config, detail::named_head(config).value_or(architecture.usual_head), forward);
   if (const core::Status read = config.status(); !read) return core::Error(read.error()).in_file(file);
-  detail::warn_of_unread(config, builder);
-  return std::move(builder).build();
+  detail::doubt_fields(config, *choice, builder);
+  if (const core::Status whole = detail::check_parts(config, *choice); !whole) {
+    return core::Error(whole.error()).in_file(file);
+  }
+  core::Result<model::ModelGraph> graph = std::move(builder).build();
+  if (graph) detail::check_name(config, *graph);
+  return graph;
 }
 
 }  // namespace gpumem::architectures

@@ -14,66 +14,149 @@ namespace config_fields_detail {
 using Kind = core::JsonValue::Kind;
 
 /// Fields of configs that no layer follows from: what tokenizers, generation, initialisation and position scaling read.
-inline constexpr std::array<std::string_view, 56> kHarmless = {"_name_or_path",
-                                                               "architectures",
-                                                               "auto_map",
-                                                               "begin_suppress_tokens",
-                                                               "bos_token_id",
-                                                               "chunk_size_feed_forward",
-                                                               "cls_token_id",
-                                                               "decoder_start_token_id",
-                                                               "dtype",
-                                                               "embd_layer_norm_eps",
-                                                               "eos_token_id",
-                                                               "finetuning_task",
-                                                               "forced_bos_token_id",
-                                                               "forced_eos_token_id",
-                                                               "gradient_checkpointing",
-                                                               "id2label",
-                                                               "initializer_factor",
-                                                               "initializer_range",
-                                                               "is_encoder_decoder",
-                                                               "label2id",
-                                                               "layer_norm_eps",
-                                                               "layer_norm_epsilon",
-                                                               "layer_types",
-                                                               "length_penalty",
-                                                               "logit_scale_init_value",
-                                                               "mask_token_id",
-                                                               "max_length",
-                                                               "max_position_embeddings",
-                                                               "max_window_layers",
-                                                               "min_length",
-                                                               "model_max_length",
-                                                               "model_type",
-                                                               "no_repeat_ngram_size",
-                                                               "norm_eps",
-                                                               "norm_epsilon",
-                                                               "num_beams",
-                                                               "original_max_position_embeddings",
-                                                               "pad_token_id",
-                                                               "pretraining_tp",
-                                                               "problem_type",
-                                                               "repetition_penalty",
-                                                               "rms_norm_eps",
-                                                               "rope_local_base_freq",
-                                                               "rope_parameters",
-                                                               "rope_scaling",
-                                                               "rope_theta",
-                                                               "rotary_emb_base",
-                                                               "sep_token_id",
-                                                               "sliding_window",
-                                                               "suppress_tokens",
-                                                               "task_specific_params",
-                                                               "tokenizer_class",
-                                                               "torch_dtype",
-                                                               "transformers_version",
-                                                               "use_cache",
-                                                               "use_sliding_window"};
+inline constexpr auto kHarmless = std::to_array<std::string_view>({"_name_or_path",
+                                                                   "architectures",
+                                                                   "auto_map",
+                                                                   "begin_suppress_tokens",
+                                                                   "bos_token_id",
+                                                                   "chunk_size_feed_forward",
+                                                                   "cls_token_id",
+                                                                   "decoder_start_token_id",
+                                                                   "dtype",
+                                                                   "embd_layer_norm_eps",
+                                                                   "encoder_no_repeat_ngram_size",
+                                                                   "eos_token_id",
+                                                                   "finetuning_task",
+                                                                   "forced_bos_token_id",
+                                                                   "forced_eos_token_id",
+                                                                   "gradient_checkpointing",
+                                                                   "id2label",
+                                                                   "initializer_factor",
+                                                                   "initializer_range",
+                                                                   "is_encoder_decoder",
+                                                                   "label2id",
+                                                                   "layer_norm_eps",
+                                                                   "layer_norm_epsilon",
+                                                                   "layer_types",
+                                                                   "length_penalty",
+                                                                   "logit_scale_init_value",
+                                                                   "mask_token_id",
+                                                                   "max_length",
+                                                                   "max_position_embeddings",
+                                                                   "max_window_layers",
+                                                                   "min_length",
+                                                                   "model_max_length",
+                                                                   "model_type",
+                                                                   "no_repeat_ngram_size",
+                                                                   "norm_eps",
+                                                                   "norm_epsilon",
+                                                                   "num_beam_groups",
+                                                                   "num_beams",
+                                                                   "num_return_sequences",
+                                                                   "original_max_position_embeddings",
+                                                                   "output_attentions",
+                                                                   "output_hidden_states",
+                                                                   "pad_token_id",
+                                                                   "pretraining_tp",
+                                                                   "problem_type",
+                                                                   "repetition_penalty",
+                                                                   "return_dict",
+                                                                   "rms_norm_eps",
+                                                                   "rope_local_base_freq",
+                                                                   "rope_parameters",
+                                                                   "rope_scaling",
+                                                                   "rope_theta",
+                                                                   "rotary_emb_base",
+                                                                   "sep_token_id",
+                                                                   "sliding_window",
+                                                                   "suppress_tokens",
+                                                                   "task_specific_params",
+                                                                   "temperature",
+                                                                   "tokenizer_class",
+                                                                   "top_k",
+                                                                   "top_p",
+                                                                   "torch_dtype",
+                                                                   "transformers_version",
+                                                                   "typical_p",
+                                                                   "use_cache",
+                                                                   "use_sliding_window"});
 
 inline bool is_harmless(std::string_view name) {
-  return name.starts_with('_') || name.ends_with("_token_id") ||
+  return name.starts_with('_') || name.ends_with("_token_id") || name.ends_with("_token_index") ||
          std::find(kHarmless.begin(), kHarmless.end(), name) != kHarmless.end();
+}
+
+/// Whether a field is there for something: not null, false, 0 or an empty list.
+inline bool says(const core::JsonValue& value) {
+  if (value.is(Kind::null) || value.is(0)) return false;
+  if (value.is(Kind::boolean)) return value.boolean();
+  return !(value.is(Kind::list) || value.is(Kind::object)) || value.size() > 0;
+}
+
+/// What is in the names of fields that say how large parts of a model are which a plain decoder does not have.
+inline constexpr auto kParts = std::to_array<std::string_view>({"adapter",
+                                                                "altup",
+                                                                "audio",
+                                                                "block_config",
+                                                                "compress",
+                                                                "conv",
+                                                                "delta",
+                                                                "encoder_",
+                                                                "expert",
+                                                                "hc_",
+                                                                "hybrid",
+                                                                "index_",
+                                                                "latent",
+                                                                "laurel",
+                                                                "layers_block",
+                                                                "linear_",
+                                                                "mamba",
+                                                                "medusa",
+                                                                "mhc",
+                                                                "moe",
+                                                                "mtp",
+                                                                "nextn",
+                                                                "override_pattern",
+                                                                "per_layer",
+                                                                "rank",
+                                                                "sink",
+                                                                "ssm",
+                                                                "state",
+                                                                "stream",
+                                                                "swa_",
+                                                                "text_config",
+                                                                "tower",
+                                                                "v_head_dim",
+                                                                "vision"});
+/// Of positions, tokens and lengths: no parameters follow from these.
+inline constexpr auto kSizeless =
+    std::to_array<std::string_view>({"rope", "rotary", "token", "window", "_length", "seed", "max_position"});
+
+template <std::size_t Count>
+bool names_any(std::string_view name, const std::array<std::string_view, Count>& words) {
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
+}
+
+/// The kinds of layers that a plain decoder has; others hold states of their own.
+inline bool has_other_layers(const core::JsonValue& types) {
+  if (!types.is(Kind::list)) return true;
+  for (const core::JsonValue& type : types.items()) {
+    if (!type.is("full_attention") && !type.is("sliding_attention") && !type.is("chunked_attention")) return true;
+  }
+  return false;
+}
+
+/// A number with a fraction scales something, and a flag switches something: neither is as large as a layer.
+inline bool is_part(const core::JsonValue& value, bool known_type) {
+  const std::string_view name = value.key();
+  if (name == "layer_types") return has_other_layers(value);
+  if (is_harmless(name) || name == "quantization_config" || value.is(Kind::real) || value.is(Kind::boolean)) {
+    return false;
+  }
+  if (names_any(name, kParts)) return true;
+  if (known_type || value.is(Kind::text) || value.is(1)) return false;
+  return !names_any(name, kSizeless);
 }
 
 }  // namespace config_fields_detail
@@ -190,10 +273,18 @@ GPUMEM_INLINE std::vector<std::string_view> ConfigFields::unread() const {
   std::vector<std::string_view> names;
   for (const Field& field : fields_) {
     const core::JsonValue& value = *field.value;
-    const bool says = !value.is(Kind::text) && !value.is(Kind::null) &&
-                      !(value.is(Kind::boolean) && !value.boolean()) && !(value.is(Kind::list) && value.size() == 0) &&
-                      !value.is(0);
-    if (!field.read && says && !config_fields_detail::is_harmless(value.key())) names.push_back(value.key());
+    if (field.read || value.is(Kind::text) || !config_fields_detail::says(value)) continue;
+    if (!config_fields_detail::is_harmless(value.key())) names.push_back(value.key());
+  }
+  return names;
+}
+
+GPUMEM_INLINE std::vector<std::string_view> ConfigFields::unread_parts(bool known_type) const {
+  std::vector<std::string_view> names;
+  for (const Field& field : fields_) {
+    const core::JsonValue& value = *field.value;
+    if (field.read || !config_fields_detail::says(value)) continue;
+    if (config_fields_detail::is_part(value, known_type)) names.push_back(value.key());
   }
   return names;
 }

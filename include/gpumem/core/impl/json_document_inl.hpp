@@ -3,6 +3,7 @@
 #include "gpumem/core/json_document.hpp"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -162,6 +163,35 @@ class FullParser : public nlohmann::json_sax<Json> {
   JsonDocumentBuilder& builder_;
 };
 
+/// The text with numbers of JSON in place of Python's NaN and Infinity; what stands between quotes stays.
+inline std::string without_python_numbers(std::string_view text) {
+  struct Word {
+    std::string_view python;
+    std::string_view json;
+  };
+  constexpr std::array<Word, 2> kWords = {{{"NaN", "null"}, {"Infinity", "1.7976931348623157e308"}}};
+  std::string plain;
+  plain.reserve(text.size());
+  bool quoted = false;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto begins = [&](const Word& word) { return !quoted && text.substr(at).starts_with(word.python); };
+    if (const auto word = std::find_if(kWords.begin(), kWords.end(), begins); word != kWords.end()) {
+      plain += word->json;
+      at += word->python.size();
+      continue;
+    }
+    if (quoted && text[at] == '\\' && at + 1 < text.size()) plain += text[at++];
+    else if (text[at] == '"') quoted = !quoted;
+    plain += text[at++];
+  }
+  return plain;
+}
+
+/// What a config of Python's may hold: the scan for words costs little beside the full parser.
+inline bool has_python_numbers(std::string_view text) {
+  return text.find("NaN") != std::string_view::npos || text.find("Infinity") != std::string_view::npos;
+}
+
 }  // namespace json_document_detail
 
 GPUMEM_INLINE Result<JsonDocument> JsonDocument::parse(std::string_view text, const JsonLimits& limits) {
@@ -172,6 +202,11 @@ GPUMEM_INLINE Result<JsonDocument> JsonDocument::parse(std::string_view text, co
   if (JsonScanner<JsonDocumentBuilder, JsonValue>(text, plain, reached).scan()) return std::move(plain).document();
   // From the beginning, so that what is wrong is told by one parser only.
   JsonDocumentBuilder full(limits);
+  std::string replaced;
+  if (limits.python_numbers && json_document_detail::has_python_numbers(text)) {
+    replaced = json_document_detail::without_python_numbers(text);
+    text = replaced;  // the builder keeps the texts of the full parser
+  }
   json_document_detail::FullParser parser(text, full);
   nlohmann::json::sax_parse(text.begin(), text.end(), &parser);
   if (full.error()) return *std::move(full.error());

@@ -27,6 +27,26 @@ GPUMEM_INLINE std::string edges_text(std::string_view edges) {
   return "each layer reads what the code of its model's class reads (" + std::string(edges.substr(kKnown.size())) + ")";
 }
 
+GPUMEM_INLINE std::string_view name_of(model::Doubt::About about) {
+  switch (about) {
+    case model::Doubt::About::model_type: return "model_type";
+    case model::Doubt::About::fields: return "fields";
+    case model::Doubt::About::parameters: return "parameters";
+    case model::Doubt::About::quantization: return "quantization";
+  }
+  return {};
+}
+
+/// What the model's source does not settle comes first: it may change an estimate most. Runs of such a model were not
+/// measured.
+GPUMEM_INLINE void add_doubts(const model::ModelGraph& graph, MemoryEstimate& estimate) {
+  if (graph.doubts().empty()) return;
+  estimate.upper_coverage.reset();
+  std::vector<Assumption> doubts;
+  for (const model::Doubt& doubt : graph.doubts()) doubts.push_back({std::string(name_of(doubt.about)), doubt.text});
+  estimate.assumed.insert(estimate.assumed.begin(), doubts.begin(), doubts.end());
+}
+
 }  // namespace estimator_detail
 
 GPUMEM_INLINE void judge(MemoryEstimate& estimate, const model::ModelGraph& graph, core::Bytes capacity) {
@@ -64,6 +84,7 @@ GPUMEM_INLINE core::Result<MemoryEstimate> Estimator::estimate(analysis::Analysi
   if (job.graph->edges_inferred() && !estimate->coverage.edges.empty()) {
     estimate->assumed.push_back({"edges", estimator_detail::edges_text(estimate->coverage.edges)});
   }
+  estimator_detail::add_doubts(*job.graph, *estimate);
   estimate->provenance.estimator = name();
   estimate->provenance.gpu = gpu.name;
   if (!decides_fit()) {

@@ -418,7 +418,8 @@ inline constexpr JobOption kOptions[] = {
     {.name = "strict",
      .group = OptionGroup::answer,
      .flag = "strict",
-     .help = "refuse a summary where gpumem has to guess what a layer reads",
+     .help = "refuse a model where gpumem has to guess: what a layer reads, an unknown type, fields that are not "
+             "understood",
      .trains = false,
      .place = plain<&TrainingJob::strict>(kFlag)},
 };

@@ -226,6 +226,11 @@ GPUMEM_INLINE void GraphBuilder::warn(std::string message, std::int64_t line) {
   graph_.warnings_.push_back({std::move(message), core::Place{graph_.file_, line, {}}});
 }
 
+GPUMEM_INLINE void GraphBuilder::doubt(Doubt doubt) {
+  warn(doubt.text, 0);
+  graph_.doubts_.push_back(std::move(doubt));
+}
+
 GPUMEM_INLINE core::Result<ModelGraph> GraphBuilder::build() && {
   if (graph_.layers_.empty()) {
     fail({core::ErrorCode::malformed_input, "holds no layers", core::Place{graph_.file_, 1, {}}});

@@ -68,6 +68,16 @@ GPUMEM_INLINE std::string layout_fault(const Layout& layout) {
   return {};
 }
 
+/// What a strict job may not take as given of its model.
+GPUMEM_INLINE core::Status check_doubts(const ModelGraph& graph) {
+  for (const Doubt& doubt : graph.doubts()) {
+    if (!doubt.large) continue;
+    return core::Error{core::ErrorCode::missing_information, doubt.text + "; a strict job does not take this as given",
+                       core::Place{graph.file(), 0, {}}};
+  }
+  return core::Done{};
+}
+
 }  // namespace training_job_detail
 
 GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
@@ -102,7 +112,7 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
   if (job.input_shape.size() + 1 > core::Shape::kMaxRank) {
     return refuse("the input shape has more than " + std::to_string(core::Shape::kMaxRank - 1) + " dimensions");
   }
-  return core::Done{};
+  return job.strict ? training_job_detail::check_doubts(*job.graph) : core::Done{};
 }
 
 }  // namespace gpumem::model

@@ -39,6 +39,7 @@ struct Stored {
   std::map<std::string_view, std::string> types;  ///< a tensor of each type
   std::string prefix;                             ///< the first step that most tensors share
   std::vector<std::string> absent;                ///< files that the index names
+  std::int64_t total_bytes = 0;                   ///< of all tensors, by the index; 0: it does not say
 };
 
 GPUMEM_INLINE bool is_packed(std::string_view type) {
@@ -62,8 +63,20 @@ GPUMEM_INLINE std::string module_of(const std::string& name) {
   return name;
 }
 
+/// "metadata": {"total_size": 16060522496}.
+GPUMEM_INLINE std::int64_t total_size(const core::JsonValue& metadata) {
+  if (!metadata.is(core::JsonValue::Kind::object)) return 0;
+  for (const core::JsonValue& field : metadata.items()) {
+    if (field.key() == "total_size" && field.is(core::JsonValue::Kind::integer)) {
+      return std::max<std::int64_t>(field.integer(), 0);
+    }
+  }
+  return 0;
+}
+
 /// The files' names, of the index or of a lone file; each a plain name, for the index may come from anywhere.
-GPUMEM_INLINE core::Result<std::map<std::string, std::vector<std::string>>> files_of(const fs::path& folder) {
+GPUMEM_INLINE core::Result<std::map<std::string, std::vector<std::string>>> files_of(const fs::path& folder,
+                                                                                     std::int64_t& total_bytes) {
   std::map<std::string, std::vector<std::string>> files;
   const fs::path index = folder / "model.safetensors.index.json";
   std::error_code ignored;
@@ -77,6 +90,7 @@ GPUMEM_INLINE core::Result<std::map<std::string, std::vector<std::string>>> file
   if (!json) return core::Error(json.error()).in_file(index.string());
   const auto refuse = [&](std::string message) { return core::malformed(std::move(message)).in_file(index.string()); };
   for (const core::JsonValue& field : json->root().items()) {
+    if (field.key() == "metadata") total_bytes = total_size(field);
     if (field.key() != "weight_map") continue;
     for (const core::JsonValue& entry : field.items()) {
       const std::string name(entry.is(core::JsonValue::Kind::text) ? entry.text() : std::string_view());
@@ -113,9 +127,9 @@ GPUMEM_INLINE core::Status add_file(const fs::path& path, const std::vector<std:
 }
 
 GPUMEM_INLINE core::Result<Stored> read_stored(const fs::path& folder) {
-  const auto files = files_of(folder);
-  if (!files) return files.error();
   Stored stored;
+  const auto files = files_of(folder, stored.total_bytes);
+  if (!files) return files.error();
   for (const auto& [name, tensors] : *files) {
     std::error_code ignored;
     if (!fs::exists(folder / name, ignored)) {
@@ -149,6 +163,7 @@ GPUMEM_INLINE Module* find(Stored& stored, const std::string& path) {
 /// What differs between the graph and the files, as warnings.
 struct Comparison {
   std::vector<std::string> warnings;
+  std::vector<model::Doubt> doubts;
   std::string missing;  ///< the first layer that no tensor is stored of
 };
 
@@ -180,16 +195,42 @@ GPUMEM_INLINE core::Status compare_layer(const model::ModelGraph& graph, const m
   return error;
 }
 
+/// Layers that transformers does not load (for predicting further tokens) make a few percent.
+inline constexpr double kLargeDifference = 1.05;
+
+inline model::Doubt of_parameters(std::string text, double times) {
+  return {model::Doubt::About::parameters, std::move(text), std::max(times, 1.0 / times) >= kLargeDifference, times};
+}
+
 GPUMEM_INLINE void warn_of_types(const Stored& stored, Comparison& comparison) {
   for (const auto& [type, tensor] : stored.types) {
     if (!is_packed(type)) continue;
-    comparison.warnings.push_back("some weights are stored as " + std::string(type) + ", " + core::quoted(tensor) +
-                                  " the first: they are taken in the job's precision");
+    comparison.doubts.push_back({model::Doubt::About::quantization,
+                                 "some weights are stored as " + std::string(type) + ", " + core::quoted(tensor) +
+                                     " the first: they are taken in the job's precision",
+                                 false});
   }
 }
 
-GPUMEM_INLINE void warn_of_counts(const model::ModelGraph& graph, const Stored& stored, Comparison& comparison) {
-  if (stored.elements == graph.parameters()) return;
+/// Without the files, the index says how many bytes they hold: of weights that nobody quantised, 2 or 4 a parameter.
+GPUMEM_INLINE void check_total_size(const model::ModelGraph& graph, std::int64_t bytes, Comparison& comparison) {
+  const auto packed = [](const model::Doubt& doubt) { return doubt.about == model::Doubt::About::quantization; };
+  if (bytes == 0 || graph.parameters() == 0) return;
+  if (std::any_of(graph.doubts().begin(), graph.doubts().end(), packed)) return;
+  const double each = static_cast<double>(bytes) / static_cast<double>(graph.parameters());
+  constexpr double kHalf = 2.0;
+  constexpr double kSingle = 4.0;
+  // What lies between is of half precision with more parameters, or of single precision with fewer.
+  const double times = each < kSingle / kLargeDifference ? each / kHalf : each / kSingle;
+  if (std::max(times, 1.0 / times) < kLargeDifference) return;
+  comparison.doubts.push_back(of_parameters("the index says that the files hold " + core::with_separators(bytes) +
+                                                " bytes, config.json's sizes give " +
+                                                core::with_separators(graph.parameters()) + " parameters",
+                                            times));
+}
+
+GPUMEM_INLINE void doubt_counts(const model::ModelGraph& graph, const Stored& stored, Comparison& comparison) {
+  if (stored.elements == graph.parameters() || stored.elements == 0 || graph.parameters() == 0) return;
   std::string first = comparison.missing;
   std::string kind = "no tensor is stored for ";
   for (const auto& [path, module] : stored.modules) {
@@ -199,9 +240,11 @@ GPUMEM_INLINE void warn_of_counts(const model::ModelGraph& graph, const Stored& 
     kind = "no layer of the config holds ";
   }
   if (first.empty()) return;  // tied weights that are stored twice are named already
-  comparison.warnings.push_back("the files store " + core::with_separators(stored.elements) +
-                                " parameters, config.json's sizes give " + core::with_separators(graph.parameters()) +
-                                ": " + kind + core::quoted(first));
+  const double times = static_cast<double>(stored.elements) / static_cast<double>(graph.parameters());
+  comparison.doubts.push_back(of_parameters(
+      "the files store " + core::with_separators(stored.elements) + " parameters, config.json's sizes give " +
+          core::with_separators(graph.parameters()) + ": " + kind + core::quoted(first),
+      times));
 }
 
 GPUMEM_INLINE core::Result<Comparison> compare(const model::ModelGraph& graph, Stored& stored) {
@@ -215,8 +258,9 @@ GPUMEM_INLINE core::Result<Comparison> compare(const model::ModelGraph& graph, S
   if (!stored.absent.empty()) {
     comparison.warnings.push_back("the index names files that are not in the folder, " +
                                   core::quoted(stored.absent.front()) + " the first: their tensors are not checked");
+    check_total_size(graph, stored.total_bytes, comparison);
   } else if (!packed) {
-    warn_of_counts(graph, stored, comparison);
+    doubt_counts(graph, stored, comparison);
   }
   return comparison;
 }
@@ -237,10 +281,11 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_folder(const std::string& fol
   if (!graph) return graph;
   core::Result<detail::Stored> stored = detail::read_stored(folder);
   if (!stored) return std::move(stored.error());
-  if (stored->modules.empty()) return graph;
+  if (stored->modules.empty() && stored->absent.empty()) return graph;
   core::Result<detail::Comparison> comparison = detail::compare(*graph, *stored);
   if (!comparison) return std::move(comparison.error()).in_file(folder);
   for (std::string& warning : comparison->warnings) model::GraphBuilder::add_warning(*graph, std::move(warning));
+  for (model::Doubt& doubt : comparison->doubts) model::GraphBuilder::add_doubt(*graph, std::move(doubt));
   return graph;
 }
 
