@@ -73,7 +73,7 @@ struct PeakLayer {
 /// Something that an estimate takes as given although nobody said or measured it.
 struct Assumption {
   /// "adaptation", "benchmark", "capacity", "checkpointing", "communicators", "compile", "context", "edges", "fields",
-  /// "guess", "model_type", "parameters", "precision", "quantization", "rank", "recording", "routing", "sharding",
+  /// "guess", "model_type", "parameters", "precision", "quantize", "rank", "recording", "routing", "sharding",
   /// "workspaces".
   std::string about;
   std::string text;  ///< one clause for people

@@ -124,21 +124,78 @@ TEST(ReadConfig, CountsLabelsByTheirNames) {
   EXPECT_EQ(graph->parameters() - two->parameters(), 64);
 }
 
+using About = model::Doubt::About;
+
+/// What the graph's source leaves open, in order.
+std::vector<About> doubts(const core::Result<model::ModelGraph>& graph) {
+  std::vector<About> all;
+  EXPECT_TRUE(succeeds(graph));
+  if (!graph) return all;
+  for (const model::Doubt& doubt : graph->doubts()) all.push_back(doubt.about);
+  return all;
+}
+
 TEST(ReadConfig, TakesAnUnknownTypeWithALlamasFieldsForOneAndSaysSo) {
-  const auto graph = read(small(R"("model_type": "newcomer", "rms_norm_eps": 1e-5)"));
-  ASSERT_TRUE(succeeds(graph));
-  ASSERT_EQ(graph->warnings().size(), 1U);
+  const auto graph = read(small(R"("model_type": "newcomer", "rms_norm_eps": 1e-5, "rope_interval": 4)"));
+  EXPECT_EQ(doubts(graph), (std::vector{About::model_type, About::fields}));
+  ASSERT_EQ(graph->warnings().size(), 2U);
   EXPECT_NE(graph->warnings()[0].message.find("'newcomer' is not known"), std::string::npos);
   const auto llama = read(small(R"("model_type": "llama")"));
   EXPECT_EQ(graph->parameters(), llama->parameters());
+  EXPECT_TRUE(llama->doubts().empty());
 }
 
 TEST(ReadConfig, RefusesAnUnknownTypeWithOtherFields) {
-  const std::string mixture = small(R"("model_type": "newcomer", "rms_norm_eps": 1e-5, "num_experts": 8)");
-  EXPECT_TRUE(fails(read(mixture), ErrorCode::missing_information, 0, "'newcomer'"))
-      << "most of its weights are experts'";
+  for (const std::string_view field :
+       {R"("num_experts": 8)", R"("moe_k": 2)", R"("vision_config": {"depth": 2})", R"("num_mtp_modules": 1)",
+        R"("residual_streams": 4)", R"("new_width": 512)", R"("hybrid_override_pattern": "M-M*")",
+        R"("layer_types": ["full_attention", "linear_attention"])", R"("block_configs": [{"no_op": true}])"}) {
+    const std::string config = small(R"("model_type": "newcomer", "rms_norm_eps": 1e-5, )" + std::string(field));
+    const auto name = field.substr(1, field.find('"', 1) - 1);
+    EXPECT_TRUE(fails(read(config), ErrorCode::missing_information, 0, "'" + std::string(name) + "'")) << field;
+    EXPECT_TRUE(fails(read(config), ErrorCode::missing_information, 0, "'newcomer' is not known")) << field;
+  }
   EXPECT_TRUE(fails(read(small(R"("model_type": "newcomer")")), ErrorCode::missing_information, 0, "'newcomer'"));
   EXPECT_TRUE(fails(read(R"({"model_type": "newcomer", "d_state": 16})"), ErrorCode::missing_information, 0, "llama"));
+}
+
+TEST(ReadConfig, RefusesAKnownTypeWithPartsThatItHasNot) {
+  EXPECT_TRUE(fails(read(small(R"("model_type": "llama", "n_routed_experts": 160, "moe_intermediate_size": 64)")),
+                    ErrorCode::missing_information, 0, "'n_routed_experts', 'moe_intermediate_size'"))
+      << "most of its weights are experts'";
+  EXPECT_TRUE(succeeds(read(small(R"("model_type": "llama", "n_routed_experts": 0, "vision_config": null,
+    "layer_types": ["full_attention", "sliding_attention"], "router_aux_loss_coef": 0.001)"))));
+}
+
+TEST(ReadConfig, ReadsNumbersAsPythonWritesThem) {
+  const auto graph = read(small(R"("model_type": "llama", "time_step_limit": [0.0, Infinity], "mystery": NaN)"));
+  EXPECT_EQ(doubts(graph), (std::vector{About::fields}));
+  EXPECT_NE(graph->doubts()[0].text.find("'time_step_limit'"), std::string::npos);
+  EXPECT_EQ(graph->doubts()[0].text.find("mystery"), std::string::npos) << "not a number says nothing";
+  EXPECT_TRUE(fails(read(small(R"("model_type": "llama", "num_key_value_heads": Infinity)")),
+                    ErrorCode::malformed_input, 0, "whole number"));
+}
+
+TEST(ReadConfig, HoldsTheSizeInTheNameAgainstTheCount) {
+  const auto named = [](std::string_view name) {
+    return read(R"({"model_type": "llama", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+      "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "_name_or_path": ")" +
+                std::string(name) + "\"}");
+  };
+  for (const std::string_view agrees : {"meta-llama/Llama-3.1-8B-Instruct", "OLMoE-1B-8B", "bloom-8b1", "Mixtral-8x7B",
+                                        "Qwen3-30-A3B", "gpt2", "v2_8b_chat", "llama-1M-8B", "/checkpoint-500", ""}) {
+    EXPECT_TRUE(doubts(named(agrees)).empty()) << agrees;
+  }
+  const auto larger = named("zai/glm-4.5-355b");
+  ASSERT_EQ(doubts(larger), (std::vector{About::parameters}));
+  EXPECT_TRUE(larger->doubts()[0].large);
+  EXPECT_NEAR(larger->doubts()[0].times, 355.0 / 8.03, 0.1);
+  const auto smaller = named("llama-500m");
+  ASSERT_EQ(doubts(smaller), (std::vector{About::parameters}));
+  EXPECT_NEAR(smaller->doubts()[0].times, 0.5 / 8.03, 0.001);
+  const auto near = named("llama-5.5B.gguf");
+  ASSERT_EQ(doubts(near), (std::vector{About::parameters}));
+  EXPECT_FALSE(near->doubts()[0].large) << "names round";
 }
 
 TEST(ReadConfig, NamesWhatIsMissing) {
@@ -148,14 +205,14 @@ TEST(ReadConfig, NamesWhatIsMissing) {
 }
 
 TEST(ReadConfig, NamesFieldsThatItDoesNotUnderstand) {
-  const auto graph = read(small(R"("model_type": "llama", "num_experts": 8, "quantization_config": {"bits": 4},
-    "rope_theta": 10000.0, "torch_dtype": "bfloat16", "mystery": false, "adapter": "none")"));
-  ASSERT_TRUE(succeeds(graph));
-  ASSERT_EQ(graph->warnings().size(), 1U);
-  const std::string& message = graph->warnings()[0].message;
-  EXPECT_NE(message.find("'num_experts', 'quantization_config'"), std::string::npos) << message;
-  EXPECT_EQ(message.find("rope_theta"), std::string::npos) << message;
-  EXPECT_EQ(message.find("mystery"), std::string::npos) << message;
+  const auto graph = read(small(R"("model_type": "llama", "gate_width": 8,
+    "quantization_config": {"quant_method": "mxfp4"}, "rope_theta": 10000.0, "torch_dtype": "bfloat16",
+    "mystery": false, "adapter": "none")"));
+  ASSERT_EQ(doubts(graph), (std::vector{About::quantization, About::fields}));
+  EXPECT_NE(graph->doubts()[0].text.find("'mxfp4'"), std::string::npos);
+  EXPECT_FALSE(graph->doubts()[0].large) << "training dequantises them";
+  const std::string& message = graph->doubts()[1].text;
+  EXPECT_TRUE(message.ends_with(": 'gate_width'")) << message;
 }
 
 TEST(ReadConfig, ChecksSizes) {

@@ -1,5 +1,6 @@
 #include "gpumem/core/json_document.hpp"
 
+#include <limits>
 #include <vector>
 
 #include "expect.hpp"
@@ -61,6 +62,28 @@ TEST(JsonDocument, NamesLineAndByteOfWhatIsNoJson) {
   EXPECT_TRUE(fails(JsonDocument::parse("[\"\xFF\"]"), malformed, 1, "is not JSON"));
   EXPECT_TRUE(fails(JsonDocument::parse("[NaN]"), malformed, 1, "is not JSON"));
   EXPECT_TRUE(fails(JsonDocument::parse("[\n1e999]"), malformed, 2, "beyond what a double holds"));
+}
+
+TEST(JsonDocument, TakesPythonsNumbersWhereTheyAreAskedFor) {
+  constexpr std::string_view kText = R"({"a": [Infinity, -Infinity, NaN], "NaN": "Infinity \"NaN\"", "b": 1})";
+  EXPECT_TRUE(fails(JsonDocument::parse(kText), ErrorCode::malformed_input, 1, "not JSON"));
+  const auto document = JsonDocument::parse(kText, {.python_numbers = true});
+  ASSERT_TRUE(succeeds(document));
+  const JsonValue& list = *document->root().items().begin();
+  std::vector<double> numbers;
+  std::size_t nulls = 0;
+  for (const JsonValue& item : list.items()) {
+    if (item.is(Kind::null)) ++nulls;
+    else numbers.push_back(item.real());
+  }
+  constexpr double kLargest = std::numeric_limits<double>::max();
+  EXPECT_EQ(numbers, (std::vector{kLargest, -kLargest}));
+  EXPECT_EQ(nulls, 1U);
+  const JsonValue& text = *++document->root().items().begin();
+  EXPECT_EQ(text.key(), "NaN");
+  EXPECT_TRUE(text.is("Infinity \"NaN\"")) << text.text();
+  EXPECT_TRUE(
+      fails(JsonDocument::parse("{\"a\": NaNs}", {.python_numbers = true}), ErrorCode::malformed_input, 1, "JSON"));
 }
 
 TEST(JsonDocument, RefusesAKeyThatStandsTwice) {

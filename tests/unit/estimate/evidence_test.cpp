@@ -70,6 +70,58 @@ TEST(Evidence, RunsThatOthersPublishedOfLanguageModelsNarrowTheirRange) {
   EXPECT_LT(above(published), above(estimated(job, "a100-80gb"))) << "nobody published runs of that";
 }
 
+/// A small decoder with this start of its config.
+TrainingJob decoder(const std::string& begin) {
+  TrainingJob job = job_of("{" + begin + R"(, "vocab_size": 512, "hidden_size": 256, "intermediate_size": 512,
+    "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 64, "hidden_act": "silu",
+    "rms_norm_eps": 1e-6, "tie_word_embeddings": true})");
+  job.batch_size = 16;
+  job.sequence_length = 256;
+  return job;
+}
+
+TEST(Evidence, WhatAConfigLeavesOpenIsNamedAndWidensTheRange) {
+  const MemoryEstimate known = estimated(decoder(R"("model_type": "llama")"), "a100-40gb");
+  const MemoryEstimate unknown = estimated(decoder(R"("model_type": "newcomer")"), "a100-40gb");
+  EXPECT_EQ(known.upper_coverage, 0.95);
+  EXPECT_FALSE(unknown.upper_coverage.has_value());
+  EXPECT_EQ(subjects(unknown), "model_type ");
+  EXPECT_EQ(unknown.expected, known.expected);
+  EXPECT_LT(unknown.lower, known.lower);
+  EXPECT_GT(unknown.upper, known.upper);
+  const MemoryEstimate fields = estimated(decoder(R"("model_type": "llama", "gate_width": 8)"), "a100-40gb");
+  EXPECT_EQ(subjects(fields), "fields ");
+  EXPECT_GT(fields.upper, known.upper);
+  EXPECT_FALSE(fields.upper_coverage.has_value());
+  const MemoryEstimate larger =
+      estimated(decoder(R"("model_type": "llama", "_name_or_path": "llama-20M")"), "a100-40gb");
+  EXPECT_EQ(subjects(larger), "parameters ");
+  EXPECT_GT(larger.upper.count(), 3 * known.expected.count()) << "it may be as large as its name says";
+}
+
+TEST(Evidence, EveryEstimatorNamesWhatAConfigLeavesOpen) {
+  const TrainingJob job = decoder(R"("model_type": "newcomer")");
+  for (const EstimatorEntry& entry : estimators()) {
+    const auto made = make_estimator(entry.name);
+    if (!made) continue;  // a learned one needs its model
+    const auto found = (*made)->estimate(job, *find_profile("a100-40gb"));
+    if (!found) continue;  // not made for such jobs
+    EXPECT_NE(subjects(*found).find("model_type"), std::string::npos) << entry.name;
+    EXPECT_FALSE(found->upper_coverage.has_value()) << entry.name;
+  }
+}
+
+/// Each known decoder whose fields say no more than a Llama's, as if nobody knew it.
+TEST(Evidence, TheRangeOfAnUnknownTypeHoldsForTheKnownOnes) {
+  const MemoryEstimate unknown = estimated(decoder(R"("model_type": "newcomer")"), "a100-80gb");
+  for (const std::string type : {"llama", "mistral", "qwen2", "qwen3", "granite", "gemma", "gemma2", "gemma3_text",
+                                 "glm", "glm4", "olmo", "olmo2", "phi3", "stablelm"}) {
+    const MemoryEstimate true_one = estimated(decoder(R"("model_type": ")" + type + "\""), "a100-80gb");
+    EXPECT_LE(true_one.expected, unknown.upper) << type;
+    EXPECT_GE(true_one.expected, unknown.lower) << type;
+  }
+}
+
 TEST(Evidence, GpusOfXMemsRunsKeepTheirCoverage) {
   const MemoryEstimate found = estimated(job_of(std::string(testing::kSmallGraph)), "rtx3060-12gb");
   EXPECT_EQ(found.upper_coverage, 0.95);

@@ -196,6 +196,19 @@ TEST(GraphBuilder, KeepsTwentyWarningsAndCountsTheRest) {
   EXPECT_EQ(graph->warnings()[20].message, "and 5 more warnings");
 }
 
+TEST(GraphBuilder, WarnsOfADoubtAndKeepsIt) {
+  GraphBuilder builder("test");
+  builder.add({.name = "fc", .parameters = 3});
+  builder.doubt({Doubt::About::model_type, "the model type is not known"});
+  auto graph = std::move(builder).build();
+  ASSERT_TRUE(succeeds(graph));
+  GraphBuilder::add_doubt(*graph, {Doubt::About::parameters, "the name says more", false, 2.0});
+  ASSERT_EQ(graph->doubts().size(), 2U);
+  EXPECT_EQ(graph->doubts()[1].times, 2.0);
+  ASSERT_EQ(graph->warnings().size(), 2U);
+  EXPECT_EQ(graph->warnings()[1].message, "the name says more");
+}
+
 TEST(GraphBuilder, WarnsOfARepeatedModuleOnce) {
   GraphBuilder builder("test");
   builder.add({.name = "fc", .parameters = 1});

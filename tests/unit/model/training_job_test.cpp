@@ -21,6 +21,20 @@ TrainingJob job() {
 
 TEST(TrainingJob, OfAModelAndABatchSizeIsValid) { EXPECT_TRUE(succeeds(validate(job()))); }
 
+TEST(TrainingJob, AStrictOneTakesNoLargeDoubtAsGiven) {
+  const auto of = [](bool large, bool strict) {
+    GraphBuilder builder("test");
+    builder.add({.name = "fc", .parameters = 3});
+    builder.doubt({Doubt::About::fields, "fields that are not understood", large});
+    TrainingJob made(*std::move(builder).build(), 32);
+    made.strict = strict;
+    return validate(made);
+  };
+  EXPECT_TRUE(fails(of(true, true), ErrorCode::missing_information, 0, "fields that are not understood; a strict job"));
+  EXPECT_TRUE(succeeds(of(true, false)));
+  EXPECT_TRUE(succeeds(of(false, true)));
+}
+
 TEST(TrainingJob, NeedsAModel) {
   EXPECT_TRUE(fails(validate(TrainingJob()), ErrorCode::invalid_argument, 0, "no model"));
 }

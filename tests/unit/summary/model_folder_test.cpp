@@ -164,7 +164,7 @@ TEST_F(ModelFolder, NamesTypesThatAreNoNumbersOfTraining) {
   EXPECT_NE(graph->warnings()[0].message.find("F8_E4M3, 'model.layers.0.self_attn.q_proj.weight'"), std::string::npos);
 }
 
-constexpr std::string_view kIndex = R"({"metadata": {"total_size": 1}, "weight_map": {
+constexpr std::string_view kIndex = R"({"metadata": {"total_size": 9056}, "weight_map": {
   "model.norm.weight": "model-2.safetensors", "model.embed_tokens.weight": "model-1.safetensors"}})";
 
 TEST_F(ModelFolder, ReadsTheFilesOfAnIndex) {
@@ -189,6 +189,36 @@ TEST_F(ModelFolder, SaysWhichFileIsNotThere) {
   ASSERT_TRUE(succeeds(graph));
   ASSERT_EQ(graph->warnings().size(), 1U);
   EXPECT_NE(graph->warnings()[0].message.find("'model-2.safetensors'"), std::string::npos);
+}
+
+TEST_F(ModelFolder, HoldsTheBytesOfAnIndexWithoutFilesAgainstTheCount) {
+  const auto doubted = [&](std::string_view config, std::string_view bytes) {
+    write("config.json", config);
+    write("model.safetensors.index.json",
+          R"({"metadata": {"total_size": )" + std::string(bytes) + R"(}, "weight_map": {"a": "model-1.safetensors"}})");
+    const auto graph = read();
+    EXPECT_TRUE(succeeds(graph));
+    return graph && !graph->doubts().empty() ? graph->doubts().back().times : 1.0;
+  };
+  EXPECT_EQ(doubted(kConfig, "9056"), 1.0) << "2,264 parameters of float32";
+  EXPECT_EQ(doubted(kConfig, "4528"), 1.0) << "of bfloat16";
+  EXPECT_NEAR(doubted(kConfig, "45280"), 5.0, 0.01);
+  EXPECT_NEAR(doubted(kConfig, "6792"), 1.5, 0.01);
+  const std::string packed =
+      std::string(kConfig.substr(0, kConfig.rfind('}'))) + R"(, "quantization_config": {"bits": 4}})";
+  EXPECT_EQ(doubted(packed, "1500"), 1.0) << "of 4 bits";
+}
+
+TEST_F(ModelFolder, DoubtsTheConfigOfFilesThatHoldMore) {
+  write("config.json", kTiedConfig);
+  std::vector<Stored> tensors = kBody;
+  tensors.push_back({"model.layers.0.mlp.experts.up_proj.weight", 160, 8});
+  store("model.safetensors", tensors);
+  const auto graph = read();
+  ASSERT_TRUE(succeeds(graph));
+  ASSERT_EQ(graph->doubts().size(), 1U);
+  EXPECT_TRUE(graph->doubts()[0].large);
+  EXPECT_NEAR(graph->doubts()[0].times, (1464.0 + 1280.0) / 1464.0, 0.001);
 }
 
 TEST_F(ModelFolder, ReadsNoFileOutsideOfIt) {

@@ -147,15 +147,17 @@ inline bool has_other_layers(const core::JsonValue& types) {
   return false;
 }
 
-/// A number with a fraction scales something, and a flag switches something: neither is as large as a layer.
+/// A number with a fraction scales something, a flag switches something, and a text chooses something, unless it is a
+/// pattern of layers: none is as large as a layer.
 inline bool is_part(const core::JsonValue& value, bool known_type) {
   const std::string_view name = value.key();
   if (name == "layer_types") return has_other_layers(value);
   if (is_harmless(name) || name == "quantization_config" || value.is(Kind::real) || value.is(Kind::boolean)) {
     return false;
   }
+  if (value.is(Kind::text)) return name.find("pattern") != std::string_view::npos;
   if (names_any(name, kParts)) return true;
-  if (known_type || value.is(Kind::text) || value.is(1)) return false;
+  if (known_type || value.is(1)) return false;
   return !names_any(name, kSizeless);
 }
 

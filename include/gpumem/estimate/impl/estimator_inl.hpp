@@ -32,7 +32,7 @@ GPUMEM_INLINE std::string_view name_of(model::Doubt::About about) {
     case model::Doubt::About::model_type: return "model_type";
     case model::Doubt::About::fields: return "fields";
     case model::Doubt::About::parameters: return "parameters";
-    case model::Doubt::About::quantization: return "quantization";
+    case model::Doubt::About::quantization: return "quantize";
   }
   return {};
 }
