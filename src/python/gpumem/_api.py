@@ -106,7 +106,7 @@ def estimate(
     zero_persistence_threshold: int = 100_000, zero_reuse_distance: int = 1_000_000_000,
     foreach: bool = True,
     fused: bool = False, weight_decay: bool = False,
-    prefetch: bool = False,
+    padding: bool = False, prefetch: bool = False,
     cudnn_benchmark: bool = False, compile: bool = False,
     validation: bool = False,
     checkpointing: bool | str = False,
@@ -166,7 +166,7 @@ def fit(
     zero_persistence_threshold: int = 100_000, zero_reuse_distance: int = 1_000_000_000,
     foreach: bool = True,
     fused: bool = False, weight_decay: bool = False,
-    prefetch: bool = False,
+    padding: bool = False, prefetch: bool = False,
     cudnn_benchmark: bool = False, compile: bool = False,
     validation: bool = False,
     checkpointing: bool | str = False,
@@ -227,7 +227,7 @@ def estimate_module(
     zero_persistence_threshold: int = 100_000, zero_reuse_distance: int = 1_000_000_000,
     foreach: bool = True,
     fused: bool = False, weight_decay: bool = False,
-    prefetch: bool = False,
+    padding: bool = False, prefetch: bool = False,
     cudnn_benchmark: bool = False, compile: bool = False,
     validation: bool = False,
     checkpointing: bool | str = False,
@@ -401,7 +401,7 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 #: Options that a recording of a module holds, and those that it cannot follow.
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
 _ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "quantize", "base_dtype")
-_LOOPING = ("loop", "transformers", "batch_lengths", "attention", "offload")
+_LOOPING = ("loop", "transformers", "batch_lengths", "padding", "attention", "offload")
 _SEVERAL_GPUS = ("sharding", "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_stages", "schedule",
                  "context_parallel", "expert_parallel", "rank", "zero_reduce_bucket", "zero_prefetch_bucket",
                  "zero_persistence_threshold", "zero_reuse_distance")

@@ -42,6 +42,7 @@ OPTIONS_HELP = """
         DeepSpeed's zero_optimization, in elements.
     foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
     weight_decay: the optimizer decays the weights.
+    padding: batches of tokens hold padding, so that attention has a mask; always so with loop="hf-trainer".
     prefetch: copy the next batch to the GPU while a step runs.
     cudnn_benchmark: torch.backends.cudnn.benchmark; makes the range wider.
     compile: torch.compile of the blocks: backward recomputes elementwise results; the range reaches

@@ -100,7 +100,7 @@ def plan(
     foreach: bool = True,
     fused: bool = False,
     weight_decay: bool = False,
-    prefetch: bool = False,
+    padding: bool = False, prefetch: bool = False,
     cudnn_benchmark: bool = False,
     compile: bool = False,
     validation: bool = False,

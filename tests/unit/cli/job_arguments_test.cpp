@@ -46,7 +46,8 @@ TEST(JobArguments, TellEveryOptionWithItsDefaultAndChoicesInTheHelp) {
   for (const JobOption& option : job::job_options()) {
     const std::string shown = other_words(option).front();
     const CLI::Option* added = app.get_option(shown);
-    EXPECT_NE(added->get_description().find(option.help), std::string::npos) << shown;
+    const std::string help = job::spelled(option.help, job::kCommandLine);
+    EXPECT_NE(added->get_description().find(help), std::string::npos) << shown;
     if (!job::stands_alone(option.place.type)) {
       EXPECT_EQ(added->get_default_str(), job::default_text(option));
     }

@@ -85,17 +85,17 @@ TEST(Evidence, WhatAConfigLeavesOpenIsNamedAndWidensTheRange) {
   const MemoryEstimate unknown = estimated(decoder(R"("model_type": "newcomer")"), "a100-40gb");
   EXPECT_EQ(known.upper_coverage, 0.95);
   EXPECT_FALSE(unknown.upper_coverage.has_value());
-  EXPECT_EQ(subjects(unknown), "model_type ");
+  EXPECT_EQ(subjects(unknown), "model_type padding ");
   EXPECT_EQ(unknown.expected, known.expected);
   EXPECT_LT(unknown.lower, known.lower);
   EXPECT_GT(unknown.upper, known.upper);
   const MemoryEstimate fields = estimated(decoder(R"("model_type": "llama", "gate_width": 8)"), "a100-40gb");
-  EXPECT_EQ(subjects(fields), "fields ");
+  EXPECT_EQ(subjects(fields), "fields padding ");
   EXPECT_GT(fields.upper, known.upper);
   EXPECT_FALSE(fields.upper_coverage.has_value());
   const MemoryEstimate larger =
       estimated(decoder(R"("model_type": "llama", "_name_or_path": "llama-20M")"), "a100-40gb");
-  EXPECT_EQ(subjects(larger), "parameters ");
+  EXPECT_EQ(subjects(larger), "parameters padding ");
   EXPECT_GT(larger.upper.count(), 3 * known.expected.count()) << "it may be as large as its name says";
 }
 
@@ -330,7 +330,7 @@ TEST(Evidence, ReentrantCheckpointingUnderFullyShardIsSaid) {
 
 TEST(Evidence, ARecordingOfAnotherGenerationIsSaid) {
   const TrainingJob job = job_of(testing::kSmallRecording);
-  EXPECT_EQ(subjects(estimated(job, "a100-40gb")), "");
+  EXPECT_EQ(subjects(estimated(job, "a100-40gb")), "values ") << "the recording says that it invented one";
   const MemoryEstimate found = estimated(job, "t4-16gb");
   EXPECT_NE(subjects(found).find("recording"), std::string::npos);
 }

@@ -37,7 +37,7 @@ TEST(Timeline, OfAPipelineIsOfTheRankThatTakesMost) {
   ASSERT_TRUE(testing::succeeds(estimate));
   EXPECT_EQ(timeline->peak_reserved, estimate->reserved);
   job.layout.rank = {model::Ranks::all, 0};
-  EXPECT_TRUE(testing::fails(make_timeline(job, *gpu), core::ErrorCode::invalid_argument, 0, "covers one rank"));
+  EXPECT_TRUE(testing::fails(make_timeline(job, *gpu), core::ErrorCode::invalid_argument, 0, "answers for one rank"));
 }
 
 class TimelineOf : public ::testing::TestWithParam<const char*> {};

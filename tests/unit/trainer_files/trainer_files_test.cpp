@@ -230,7 +230,7 @@ TEST(TrainerFiles, AFileOfNoTrainerIsRefusedWithTheListOfThem) {
   }
   const auto adapter = parse_trainer_job(R"({"peft_type": "LORA", "r": 8})");
   ASSERT_FALSE(adapter);
-  EXPECT_NE(adapter.error().message.find("--adapter"), std::string::npos);
+  EXPECT_NE(adapter.error().message.find("`adapter`"), std::string::npos);
 }
 
 TEST(TrainerFiles, FindsTheModelBesideTheFile) {

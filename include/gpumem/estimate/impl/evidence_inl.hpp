@@ -250,7 +250,7 @@ GPUMEM_INLINE void add_recorded(const model::StepRecording& recording, std::vect
   for (const auto& [name, value] : recording.settings) {
     if (name == "alloc_conf") {
       assumed.push_back(
-          {"settings", "the program sets PYTORCH_CUDA_ALLOC_CONF=" + value + "; give it as --alloc-conf"});
+          {"settings", "the program sets PYTORCH_CUDA_ALLOC_CONF=" + value + "; give it as `alloc_conf`"});
     } else if (name == "memory_fraction") {
       assumed.push_back({"settings", "the program may take " + value + " of the GPU's memory"});
     } else if (name == "cuda_graphs") {
