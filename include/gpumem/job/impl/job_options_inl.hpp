@@ -418,8 +418,7 @@ inline constexpr JobOption kOptions[] = {
     {.name = "strict",
      .group = OptionGroup::answer,
      .flag = "strict",
-     .help = "refuse a model where gpumem has to guess: what a layer reads, an unknown type, fields that are not "
-             "understood",
+     .help = "refuse a model where gpumem has to guess: what a layer reads, an unknown type or field",
      .trains = false,
      .place = plain<&TrainingJob::strict>(kFlag)},
 };
