@@ -122,7 +122,8 @@ if [ "$all" = yes ]; then
   build_and_test all
   if [ "$packages" = ON ]; then
     say "README's test command in a bare system, where nothing is installed that it does not install"
-    ./tests/packages/newcomer.sh
+    # 77: this machine cannot make bare systems.
+    ./tests/packages/newcomer.sh || { code=$?; [ "$code" -eq 77 ] && [ "$must_run" = OFF ] || exit "$code"; }
   fi
 else
   # Those that take minutes, of parts whose packages may happen to be installed, are for --all.

@@ -77,7 +77,7 @@ inside() {  # SYSTEM [ARGUMENT...]
   mkdir -p "$archives/partial"
   unshare --mount --pid --fork sh -c '
     set -e
-    mount --bind /dev "$0/dev"
+    mount --rbind /dev "$0/dev"  # With /dev/pts, without which there are no terminals.
     mount -t proc proc "$0/proc"
     mount --bind "$1" "$0/var/cache/apt/archives"
     folder=$0; shift
