@@ -394,10 +394,12 @@ int slurm_spank_init(spank_t spank, int argc, char** argv) {
 int slurm_spank_init_post_opt(spank_t spank, int argc, char** argv) {
   const spank_context_t context = spank_context();
   refusal why = {""};
+  refusal spelled = {""};
   if (context != S_CTX_ALLOCATOR && context != S_CTX_LOCAL) return kFine;
   if (!asked() || (context == S_CTX_LOCAL && getenv("SLURM_JOB_ID") != NULL)) return kFine;
   if (ask(spank, argc, argv, &why)) return kFine;
-  slurm_error("gpumem: %s", why.text);
+  gpumem_spell_options(why.text, "--gpumem-", "=", spelled.text, sizeof spelled.text);
+  slurm_error("gpumem: %s", spelled.text);
   return kFailed;
 }
 

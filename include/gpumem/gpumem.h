@@ -213,6 +213,15 @@ typedef struct gpumem_job_option {
 /* Number `index` of the options, from 0, in the order of help texts; NULL beyond the last. Static. */
 GPUMEM_API const gpumem_job_option* gpumem_job_option_at(size_t index) GPUMEM_NOTHROW;
 
+/*
+ * Messages name a job's options between backticks, as the fields of gpumem_job and of JSON: "say `data_parallel=2`".
+ * Writes `message` into `text` as your program spells options: with "--gpu-" `before` a flag and "=" `between` it and
+ * its value, "say --gpu-data-parallel=2". NULL is "". What names no option stays; what does not fit into `size` bytes
+ * is cut. Does nothing without a message or a text.
+ */
+GPUMEM_API void gpumem_spell_options(const char* message, const char* before, const char* between, char* text,
+                                     size_t size) GPUMEM_NOTHROW;
+
 /* Of a job that gpumem_job_from_json() or gpumem_job_from_words() made, and no other. */
 GPUMEM_API void gpumem_job_free(gpumem_job* job) GPUMEM_NOTHROW;
 

@@ -384,6 +384,17 @@ GPUMEM_API const gpumem_job_option* gpumem_job_option_at(size_t index) noexcept 
   }
 }
 
+GPUMEM_API void gpumem_spell_options(const char* message, const char* before, const char* between, char* text,
+                                     size_t size) noexcept {
+  if (message == nullptr) return;
+  const auto word = [](const char* given) { return given == nullptr ? std::string_view() : std::string_view(given); };
+  try {
+    gpumem::capi::write_text(gpumem::job::spelled(message, {word(before), word(between)}), text, size);
+  } catch (...) {  // no memory for the text
+    gpumem::capi::write_text(message, text, size);
+  }
+}
+
 GPUMEM_API void gpumem_job_free(gpumem_job* job) noexcept { delete static_cast<gpumem::capi::OwnedJob*>(job); }
 
 GPUMEM_API gpumem_status gpumem_estimate(const gpumem_summary* summary, const gpumem_job* job,

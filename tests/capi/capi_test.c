@@ -9,6 +9,20 @@ static void names_and_versions(void) {
   CHECK(strcmp(gpumem_status_name(-1), "unknown") == 0);
 }
 
+static void options_are_spelled_as_the_caller_does(void) {
+  static const char kMessage[] = "say `tensor_parallel=2`, not `seq_length` or `zlib`";
+  char text[96] = "untouched";
+  gpumem_spell_options(kMessage, "--gpu-", "=", text, sizeof text);
+  CHECK(strcmp(text, "say --gpu-tensor-parallel=2, not --gpu-seq or `zlib`") == 0);
+  gpumem_spell_options(kMessage, NULL, NULL, text, sizeof text);
+  CHECK(strcmp(text, "say tensor-parallel2, not seq or `zlib`") == 0);
+  gpumem_spell_options(kMessage, "--", " ", text, 24);
+  CHECK(strcmp(text, "say --tensor-paralle...") == 0);
+  gpumem_spell_options(NULL, "--", " ", text, sizeof text);
+  gpumem_spell_options(kMessage, "--", " ", NULL, 0);
+  CHECK(strcmp(text, "say --tensor-paralle...") == 0);
+}
+
 static void a_summary_is_described(void) {
   gpumem_summary* summary = small_model();
   gpumem_summary_info info = GPUMEM_SUMMARY_INFO_INIT;
@@ -388,6 +402,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   names_and_versions();
+  options_are_spelled_as_the_caller_does();
   a_summary_is_described();
   an_estimate_adds_up(argv[1]);
   later_estimates_are_the_same();

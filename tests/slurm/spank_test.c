@@ -196,6 +196,7 @@ static void test_every_option_of_a_job(void) {
     ++walked;
   }
   CHECK(walked > 10 && registered_count == walked + 2);
+  REFUSED("say --gpumem-tensor-parallel=2", kModel, kBatch, "gpumem-sequence-parallel");
   ACCEPTED("8467", kModel, "gpumem-batch=32", "gpumem-software=lazy-loading", "gpumem-zero-grad=");
   CHECK(SUBMIT(kModel, kBatch, "gpumem-estimator=zero-2", "gpumem-data-parallel=8") == 0 && atoi(figure) > 0);
   index = (size_t)atoi(figure);
