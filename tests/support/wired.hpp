@@ -1,4 +1,4 @@
-// What a family rule made of a module tree, as text: a line a layer, with what it reads.
+// What connecting made of a module tree, as text: a line a layer, with what it reads.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline TrainingJob job_of(std::string_view tree, std::int64_t sequence_length) {
   return job;
 }
 
-/// The job with the edges that the families give its graph.
+/// The job with the edges that connecting gives its graph.
 inline Result<TrainingJob> wired(TrainingJob job) {
   auto connected = connect::connect(job, ops::catalogue());
   if (!connected) return connected.error();

@@ -16,12 +16,6 @@ inline constexpr std::array<std::string_view, 1> kModelTypes = {"bart"};
 /// BartEncoderLayer and BartDecoderLayer, under one name: checkpointing wraps both, and takes the blocks of one class.
 inline constexpr std::string_view kLayer = "BartLayer";
 
-struct Side {
-  std::int64_t layers = 1;
-  std::int64_t heads = 1;
-  std::int64_t inner = 1;
-};
-
 struct Model {
   std::int64_t vocabulary = 1;
   std::int64_t width = 1;
@@ -35,20 +29,13 @@ struct Model {
   bool scales = false;
 };
 
-inline Side read_side(ConfigFields& config, std::string_view layers, std::string_view heads, std::string_view inner,
-                      std::int64_t width) {
-  const Side side = {config.layers({layers}), config.size({heads}), config.size({inner})};
-  if (width % side.heads != 0) config.fail("does not divide d_model", heads);
-  return side;
-}
-
 inline Model read(ConfigFields& config) {
   Model model;
   model.vocabulary = config.size({"vocab_size"});
   model.width = config.size({"d_model"});
   model.positions = config.size({"max_position_embeddings"});
-  model.encoder = read_side(config, "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim", model.width);
-  model.decoder = read_side(config, "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", model.width);
+  model.encoder = read_side(config, "encoder", model.width);
+  model.decoder = read_side(config, "decoder", model.width);
   model.dropout = config.number({"dropout"}, 0.1);
   model.attention_dropout = config.number({"attention_dropout"}, 0.0);
   model.activation_dropout = config.number({"activation_dropout"}, 0.0);
@@ -140,13 +127,7 @@ inline void read_tree(TreeFields& t) {
   t.size("d_model", "shared", "embedding_dim");
   if (const auto rows = t.value("encoder.embed_positions", "num_embeddings"))
     t.set("max_position_embeddings", *rows - 2);
-  t.count("encoder_layers", "encoder.layers");
-  t.count("decoder_layers", "decoder.layers");
-  t.size("encoder_ffn_dim", "encoder.layers.0.fc1", "out_features");
-  t.size("decoder_ffn_dim", "decoder.layers.0.fc1", "out_features");
-  const std::int64_t width = t.value("shared", "embedding_dim").value_or(0);
-  t.heads_of_width({.published = kPublished, .heads_field = "encoder_attention_heads"}, width);
-  t.heads_of_width({.published = kPublished, .heads_field = "decoder_attention_heads"}, width);
+  tree_sides(t, kPublished, t.value("shared", "embedding_dim").value_or(0));
 }
 
 }  // namespace bart_detail

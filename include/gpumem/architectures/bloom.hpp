@@ -88,13 +88,10 @@ inline constexpr auto kPublished =
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "word_embeddings", "num_embeddings");
-  t.size("hidden_size", "word_embeddings", "embedding_dim");
-  t.count("n_layer", "h");
+  const std::int64_t width = t.body("word_embeddings", "h");
   t.dropout("attention_dropout", "h.0.self_attention.attention_dropout");
-  t.size("num_labels", "/score", "out_features");
-  t.heads_of_width({.published = kPublished, .heads_field = "n_head"},
-                   t.value("word_embeddings", "embedding_dim").value_or(0));
+  t.labels();
+  t.heads_of_width({.published = kPublished}, width);
 }
 
 }  // namespace bloom_detail

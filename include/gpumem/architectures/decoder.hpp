@@ -75,6 +75,18 @@ struct Attention {
 /// heads d].
 Tensor attend(Forward& forward, const Heads& heads, const Attention& options = {});
 
+/// The encoder or the decoder of a model that has both (BART, Whisper).
+struct Side {
+  std::int64_t layers = 1;
+  std::int64_t heads = 1;
+  std::int64_t inner = 1;
+};
+/// NAME_layers, NAME_attention_heads and NAME_ffn_dim, of "encoder" or "decoder". Heads that do not divide the width
+/// are a fault.
+[[nodiscard]] Side read_side(ConfigFields& config, std::string_view name, std::int64_t width);
+/// The same fields of both, of a tree.
+void tree_sides(TreeFields& tree, std::span<const PublishedHeads> published, std::int64_t width);
+
 /// Attention whose projections keep the width, of a stream to itself or to another one (BART, CLIP, Whisper).
 struct StreamAttention {
   std::string_view name = {};

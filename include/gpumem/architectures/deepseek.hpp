@@ -131,9 +131,7 @@ inline constexpr auto kClasses =
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_tokens", "num_embeddings");
-  t.size("hidden_size", "embed_tokens", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
+  t.body("embed_tokens", "layers");
   const std::string attention = "layers.0.self_attn.";
   t.size("q_lora_rank", attention + "q_a_proj", "out_features");
   t.size("kv_lora_rank", attention + "kv_a_layernorm", "normalized_shape");

@@ -124,17 +124,14 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embeddings.word_embeddings", "num_embeddings");
-  t.size("dim", "embeddings.word_embeddings", "embedding_dim");
+  const std::int64_t width = t.body("embeddings.word_embeddings", "transformer.layer");
   t.size("max_position_embeddings", "embeddings.position_embeddings", "num_embeddings");
-  t.count("n_layers", "transformer.layer");
   t.size("hidden_dim", "transformer.layer.0.ffn.lin1", "out_features");
   t.dropout("dropout", "embeddings.dropout");
   t.dropout("attention_dropout", "transformer.layer.0.attention.dropout");
   t.dropout("seq_classif_dropout", "/dropout");
-  t.size("num_labels", "/classifier", "out_features");
-  t.heads_of_width({.published = kPublished, .heads_field = "n_heads"},
-                   t.value("embeddings.word_embeddings", "embedding_dim").value_or(0));
+  t.labels("/classifier");
+  t.heads_of_width({.published = kPublished}, width);
 }
 
 }  // namespace distilbert_detail

@@ -167,25 +167,22 @@ inline constexpr auto kPublished =
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "word_embeddings", "num_embeddings");
-  t.size("hidden_size", "word_embeddings", "embedding_dim");
-  t.count("num_hidden_layers", "h");
+  const std::int64_t width = t.body("word_embeddings", "h");
   t.size("ffn_hidden_size", "h.0.mlp.dense_h_to_4h", "out_features");
   t.flag("bias", "h.0.mlp.dense_h_to_4h");
   t.dropout("attention_dropout", "h.0.self_attention.attention_dropout");
   const bool parallel = !t.has("h.0.post_attention_layernorm");
   t.set_flag("parallel_attn", parallel);
   t.set_flag("alibi", !parallel);  // published only together
-  const std::int64_t width = t.value("word_embeddings", "embedding_dim").value_or(0);
   const std::int64_t packed = t.value("h.0.self_attention.query_key_value", "out_features").value_or(0);
   const std::int64_t each = t.heads_of_width({.published = kPublished}, width);
   const std::int64_t keys = (packed - width) / 2;
-  const bool grouped = keys != width && keys > each;
+  const bool grouped = each > 0 && keys != width && keys > each;
   t.set_flag("new_decoder_architecture", grouped);
   t.set_flag("multi_query", keys == each);
   if (grouped) t.set("num_kv_heads", keys / each);
   if (grouped && !t.has("h.0.ln_attn")) t.set("num_ln_in_parallel_attn", 1);
-  t.size("num_labels", t.has("/score") ? "/score" : "/classifier", "out_features");
+  t.labels();
 }
 
 }  // namespace falcon_detail

@@ -93,12 +93,10 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"Glm", "glm", "mode
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_tokens", "num_embeddings");
-  t.size("hidden_size", "embed_tokens", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
-  if (const auto both = t.value("layers.0.mlp.gate_up_proj", "out_features")) t.set("intermediate_size", *both / 2);
+  t.body("embed_tokens", "layers");
+  t.half("intermediate_size", "layers.0.mlp.gate_up_proj", "out_features");
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
-  t.size("num_labels", "/score", "out_features");
+  t.labels();
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
 }
 

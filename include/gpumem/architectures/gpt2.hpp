@@ -76,14 +76,12 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {10
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "wte", "num_embeddings");
-  t.size("n_embd", "wte", "embedding_dim");
+  const std::int64_t width = t.body("wte", "h");
   t.size("n_positions", "wpe", "num_embeddings");
-  t.count("n_layer", "h");
   t.size("n_inner", "h.0.mlp.c_fc", "out_features");
   t.dropout("attn_pdrop", "h.0.attn.attn_dropout");
-  t.size("num_labels", "/score", "out_features");
-  t.heads_of_width({.published = kPublished, .heads_field = "n_head"}, t.value("wte", "embedding_dim").value_or(0));
+  t.labels();
+  t.heads_of_width({.published = kPublished}, width);
 }
 
 }  // namespace gpt2_detail

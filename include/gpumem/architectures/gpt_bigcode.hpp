@@ -93,20 +93,17 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"GPTBigCode", "gpt_
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "wte", "num_embeddings");
-  t.size("n_embd", "wte", "embedding_dim");
+  const std::int64_t width = t.body("wte", "h");
   t.size("n_positions", "wpe", "num_embeddings");
-  t.count("n_layer", "h");
   t.size("n_inner", "h.0.mlp.c_fc", "out_features");
   t.dropout("attn_pdrop", "h.0.attn.attn_dropout");
-  t.size("num_labels", "/score", "out_features");
-  const std::int64_t width = t.value("wte", "embedding_dim").value_or(0);
+  t.labels();
   const std::int64_t both = t.value("h.0.attn.c_attn", "out_features").value_or(0) - width;
   // All queries share a key and a value, which are a head wide each.
-  const bool shared = both > 0 && both < 2 * width;
+  const bool shared = both > 1 && both < 2 * width;
   t.set_flag("multi_query", shared);
-  if (shared && width % (both / 2) == 0) t.set("n_head", width / (both / 2));
-  if (!shared) t.heads_of_width({.heads_field = "n_head"}, width);
+  if (shared && width % (both / 2) == 0) t.set("num_attention_heads", width / (both / 2));
+  if (!shared) t.heads_of_width({}, width);
 }
 
 }  // namespace gpt_bigcode_detail

@@ -76,14 +76,12 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {20
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "wte", "num_embeddings");
-  t.size("hidden_size", "wte", "embedding_dim");
+  const std::int64_t width = t.body("wte", "h");
   t.size("max_position_embeddings", "wpe", "num_embeddings");
-  t.count("num_layers", "h");
   t.size("intermediate_size", "h.0.mlp.c_fc", "out_features");
   t.dropout("attention_dropout", "h.0.attn.attention.attn_dropout");
-  t.size("num_labels", "/score", "out_features");
-  t.heads_of_width({.published = kPublished, .heads_field = "num_heads"}, t.value("wte", "embedding_dim").value_or(0));
+  t.labels();
+  t.heads_of_width({.published = kPublished}, width);
 }
 
 }  // namespace gpt_neo_detail

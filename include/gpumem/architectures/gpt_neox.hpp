@@ -94,13 +94,11 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{128, 4},
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_in", "num_embeddings");
-  t.size("hidden_size", "embed_in", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
+  const std::int64_t width = t.body("embed_in", "layers");
   t.size("intermediate_size", "layers.0.mlp.dense_h_to_4h", "out_features");
   t.flag("attention_bias", "layers.0.attention.query_key_value");
-  t.size("num_labels", "/score", "out_features");
-  t.heads_of_width({.published = kPublished}, t.value("embed_in", "embedding_dim").value_or(0));
+  t.labels();
+  t.heads_of_width({.published = kPublished}, width);
 }
 
 }  // namespace gpt_neox_detail

@@ -97,15 +97,12 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{4096, 16}});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "wte", "num_embeddings");
-  t.size("n_embd", "wte", "embedding_dim");
+  const std::int64_t width = t.body("wte", "h");
   t.set("n_positions", 2048);  // of the mask that is a buffer
-  t.count("n_layer", "h");
   t.size("n_inner", "h.0.mlp.fc_in", "out_features");
   t.dropout("attn_pdrop", "h.0.attn.attn_dropout");
-  t.size("num_labels", "/score", "out_features");
-  t.heads_of_width({.published = kPublished, .usual_width = 256, .heads_field = "n_head"},
-                   t.value("wte", "embedding_dim").value_or(0));
+  t.labels();
+  t.heads_of_width({.published = kPublished, .usual_width = 256}, width);
 }
 
 }  // namespace gptj_detail

@@ -109,9 +109,7 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{1024, 16}, {1
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_tokens", "num_embeddings");
-  t.size("hidden_size", "embed_tokens", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
+  t.body("embed_tokens", "layers");
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
   t.size("num_local_experts", "layers.0.block_sparse_moe.router.layer", "out_features");
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});

@@ -109,13 +109,11 @@ inline constexpr auto kWideHeads =
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_tokens", "num_embeddings");
-  t.size("hidden_size", "embed_tokens", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
+  t.body("embed_tokens", "layers");
   t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
   t.flag("attention_bias", "layers.0.self_attn.o_proj");
   t.flag("mlp_bias", "layers.0.mlp.gate_proj");
-  t.size("num_labels", t.has("/score") ? "/score" : "/classifier", "out_features");
+  t.labels();
   const bool wide = t.class_name().starts_with("Qwen2") || t.class_name().starts_with("SmolLM3");
   t.heads({.query = "layers.0.self_attn.q_proj",
            .key = "layers.0.self_attn.k_proj",

@@ -113,9 +113,7 @@ inline constexpr auto kClasses = std::to_array<ModelClass>(
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_tokens", "num_embeddings");
-  t.size("hidden_size", "embed_tokens", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
+  t.body("embed_tokens", "layers");
   const bool mixtral = t.class_name().starts_with("Mixtral");
   const std::string mixture = mixtral ? "layers.0.block_sparse_moe." : "layers.0.mlp.";
   const std::string wide = mixture + (mixtral ? "experts.0.w1" : "experts.0.gate_proj");
@@ -129,7 +127,7 @@ inline void read_tree(TreeFields& t) {
   const std::int64_t chosen = mixtral ? 2 : experts == 60 ? 4 : 8;
   t.set("num_experts_per_tok", std::min(chosen, std::max<std::int64_t>(experts, 1)));
   t.assume(std::to_string(chosen) + " experts a token, as published models have");
-  t.size("num_labels", "/score", "out_features");
+  t.labels();
   t.heads({.query = "layers.0.self_attn.q_proj",
            .key = "layers.0.self_attn.k_proj",
            .norm = "layers.0.self_attn.q_norm",

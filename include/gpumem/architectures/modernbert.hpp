@@ -155,17 +155,15 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {10
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embeddings.tok_embeddings", "num_embeddings");
-  t.size("hidden_size", "embeddings.tok_embeddings", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
-  if (const auto both = t.value("layers.0.mlp.Wi", "out_features")) t.set("intermediate_size", *both / 2);
+  const std::int64_t width = t.body("embeddings.tok_embeddings", "layers");
+  t.half("intermediate_size", "layers.0.mlp.Wi", "out_features");
   t.flag("attention_bias", "layers.0.attn.Wqkv");
   t.flag("mlp_bias", "layers.0.mlp.Wi");
   t.flag("classifier_bias", "/head.dense");
   t.flag("decoder_bias", "/decoder");
   t.dropout("attention_dropout", "layers.0.attn.out_drop");
-  t.size("num_labels", "/classifier", "out_features");
-  t.heads_of_width({.published = kPublished}, t.value("embeddings.tok_embeddings", "embedding_dim").value_or(0));
+  t.labels("/classifier");
+  t.heads_of_width({.published = kPublished}, width);
 }
 
 }  // namespace modernbert_detail

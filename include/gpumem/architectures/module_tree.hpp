@@ -25,9 +25,10 @@ class ModuleTree {
   [[nodiscard]] std::string_view class_name() const { return graph_->class_name(graph_->scope(root_)); }
   /// The layer of this path, as an index into the graph's layers.
   [[nodiscard]] std::optional<std::uint32_t> layer(std::string_view path) const { return find(layers_, path); }
-  /// The class of the layer or the container of this path; empty if there is none.
-  [[nodiscard]] std::string_view class_of(std::string_view path) const;
-  [[nodiscard]] bool has(std::string_view path) const { return !class_of(path).empty(); }
+  /// Whether there is a layer or a container of this path.
+  [[nodiscard]] bool has(std::string_view path) const {
+    return find(layers_, path).has_value() || find(scopes_, path).has_value();
+  }
   /// How many modules are directly in the container of this path; 0 if there is none.
   [[nodiscard]] std::int64_t count(std::string_view path) const;
   /// A whole number that the layer prints; of a list the first.
@@ -97,12 +98,6 @@ inline void ModuleTree::name_scopes() {
     inside_.push_back(index);
   }
   if (graph_->scopes() > 0) open_up_to(static_cast<std::uint32_t>(graph_->scopes() - 1));
-}
-
-inline std::string_view ModuleTree::class_of(std::string_view path) const {
-  if (const auto at = find(layers_, path)) return graph_->class_name(graph_->layers()[*at]);
-  if (const auto at = find(scopes_, path)) return graph_->class_name(graph_->scope(*at));
-  return {};
 }
 
 inline std::int64_t ModuleTree::count(std::string_view path) const {

@@ -102,14 +102,11 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 16}, {4
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "wte", "num_embeddings");
-  t.size("d_model", "wte", "embedding_dim");
-  t.count("n_layers", "blocks");
-  const std::int64_t width = t.value("wte", "embedding_dim").value_or(0);
+  const std::int64_t width = t.body("wte", "blocks");
   const std::int64_t inner = t.value("blocks.0.ffn.up_proj", "out_features").value_or(0);
   if (width > 0 && inner > 0) t.set("expansion_ratio", inner / width);
-  t.size("num_labels", "/score", "out_features");
-  t.heads_of_width({.published = kPublished, .usual_width = 128, .heads_field = "n_heads"}, width);
+  t.labels();
+  t.heads_of_width({.published = kPublished, .usual_width = 128}, width);
 }
 
 }  // namespace mpt_detail

@@ -80,14 +80,12 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 32}, {2
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_tokens", "num_embeddings");
-  t.size("hidden_size", "embed_tokens", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
+  const std::int64_t width = t.body("embed_tokens", "layers");
   t.size("intermediate_size", "layers.0.mlp.fc1", "out_features");
   t.there("qk_layernorm", "layers.0.self_attn.q_layernorm");
   t.dropout("resid_pdrop", "layers.0.resid_dropout");
-  if (t.value("embed_tokens", "embedding_dim") == 2560) t.set_text("partial_rotary_factor", "0.4");
-  t.size("num_labels", t.has("/score") ? "/score" : "/classifier", "out_features");
+  if (width == 2560) t.set_text("partial_rotary_factor", "0.4");
+  t.labels();
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
 }
 

@@ -76,12 +76,10 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{5120, 40}});
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_tokens", "num_embeddings");
-  t.size("hidden_size", "embed_tokens", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
-  if (const auto both = t.value("layers.0.mlp.gate_up_proj", "out_features")) t.set("intermediate_size", *both / 2);
+  t.body("embed_tokens", "layers");
+  t.half("intermediate_size", "layers.0.mlp.gate_up_proj", "out_features");
   t.dropout("resid_pdrop", "layers.0.resid_attn_dropout");
-  t.size("num_labels", "/score", "out_features");
+  t.labels();
   const std::int64_t queries = t.value("layers.0.self_attn.o_proj", "in_features").value_or(0);
   const std::int64_t packed = t.value("layers.0.self_attn.qkv_proj", "out_features").value_or(0);
   // Phi-3 mini has as many keys as queries, 96 wide; all others have heads of 128.

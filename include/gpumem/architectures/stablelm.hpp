@@ -102,16 +102,14 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 32}, {2
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_tokens", "num_embeddings");
-  t.size("hidden_size", "embed_tokens", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
+  t.body("embed_tokens", "layers");
   t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
   t.flag("use_qkv_bias", "layers.0.self_attn.q_proj");
   t.set_flag("use_parallel_residual", !t.has("layers.0.post_attention_layernorm"));
   t.there("qk_layernorm", "layers.0.self_attn.q_layernorm");
   t.dropout("hidden_dropout", "layers.0.dropout");
   t.dropout("attention_dropout", "layers.0.self_attn.attention_dropout");
-  t.size("num_labels", "/score", "out_features");
+  t.labels();
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});
 }
 

@@ -80,12 +80,10 @@ inline constexpr auto kClasses = std::to_array<ModelClass>({{"Starcoder2", "star
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "embed_tokens", "num_embeddings");
-  t.size("hidden_size", "embed_tokens", "embedding_dim");
-  t.count("num_hidden_layers", "layers");
+  t.body("embed_tokens", "layers");
   t.size("intermediate_size", "layers.0.mlp.c_fc", "out_features");
   t.flag("use_bias", "layers.0.self_attn.q_proj");
-  t.size("num_labels", "/score", "out_features");
+  t.labels();
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .usual_width = 128});
 }
 

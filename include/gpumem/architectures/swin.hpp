@@ -266,7 +266,9 @@ inline void read_tree(TreeFields& t) {
   std::int64_t width = t.value(projection, "out_channels").value_or(0);
   std::string depths;
   std::string heads;
-  for (std::int64_t stage = 0; stage < t.count_of("encoder.layers"); ++stage, width *= 2) {
+  constexpr std::int64_t kMostStages = 16;  // more than a config may have
+  const std::int64_t stages = std::min(t.count_of("encoder.layers"), kMostStages);
+  for (std::int64_t stage = 0; stage < stages; ++stage, width *= 2) {
     const std::string comma = stage == 0 ? "" : ", ";
     depths += comma + std::to_string(t.count_of("encoder.layers." + std::to_string(stage) + ".blocks"));
     heads += comma + std::to_string(std::max<std::int64_t>(width / kHeadWidth, 1));

@@ -45,13 +45,25 @@ class TreeFields {
   TreeFields(const ModuleTree& tree, std::string_view body, std::span<const std::int64_t> input)
       : tree_(tree), body_(body), input_(input) {}
 
+  /// A size that a layer prints. One that no config may have counts as not printed, so sums of a few do not overflow.
   [[nodiscard]] std::optional<std::int64_t> value(std::string_view path, std::string_view attribute) const {
-    return tree_.integer(whole(path), attribute);
+    const auto found = tree_.integer(whole(path), attribute);
+    return found && *found >= 1 && *found <= kLargestSize ? found : std::nullopt;
   }
   [[nodiscard]] bool has(std::string_view path) const { return tree_.has(whole(path)); }
-  [[nodiscard]] std::string_view class_of(std::string_view path) const { return tree_.class_of(whole(path)); }
   [[nodiscard]] std::int64_t count_of(std::string_view path) const { return tree_.count(whole(path)); }
 
+  /// vocab_size, hidden_size and num_hidden_layers, of the embedding and of the list of blocks. Returns the width; 0:
+  /// the embedding does not show it.
+  std::int64_t body(std::string_view embedding, std::string_view blocks);
+  /// num_labels, of the classifier of this name, or of the other one.
+  void labels(std::string_view classifier = "/score", std::string_view otherwise = "/classifier") {
+    size("num_labels", has(classifier) ? classifier : otherwise, "out_features");
+  }
+  /// Half of a size, of a layer that makes two tensors in one.
+  void half(std::string_view field, std::string_view path, std::string_view attribute) {
+    if (const auto both = value(path, attribute)) set(field, *both / 2);
+  }
   /// What a layer prints under this name.
   void size(std::string_view field, std::string_view path, std::string_view attribute) {
     if (const auto found = value(path, attribute)) set(field, *found);
@@ -98,6 +110,7 @@ class TreeFields {
   [[nodiscard]] const std::vector<std::string>& assumed() const { return assumed_; }
 
  private:
+  static constexpr std::int64_t kLargestSize = INT32_MAX;
   static constexpr std::int64_t kWidestSquare = 1 << 12;
   [[nodiscard]] std::string whole(std::string_view path) const {
     if (path.starts_with('/')) return std::string(path.substr(1));
@@ -109,15 +122,23 @@ class TreeFields {
   const ModuleTree& tree_;
   std::string_view body_;
   std::span<const std::int64_t> input_;
+  std::int64_t layers_ = 0;  ///< that body() found
   std::vector<std::pair<std::string, std::string>> fields_;
   std::vector<std::string> assumed_;
 };
 
+inline std::int64_t TreeFields::body(std::string_view embedding, std::string_view blocks) {
+  size("vocab_size", embedding, "num_embeddings");
+  size("hidden_size", embedding, "embedding_dim");
+  count("num_hidden_layers", blocks);
+  layers_ = count_of(blocks);
+  return value(embedding, "embedding_dim").value_or(0);
+}
+
 /// Published sizes first, then the class's usual width of a head; one that divides.
 inline std::int64_t TreeFields::head_width(const TreeHeads& of, std::int64_t width, std::int64_t queries) {
-  const std::int64_t layers = count_of("layers") + count_of("h") + count_of("layer") + count_of("blocks");
   for (const PublishedHeads& row : of.published) {
-    if (row.width != width || (row.layers != 0 && row.layers != layers) || queries % row.heads != 0) continue;
+    if (row.width != width || (row.layers != 0 && row.layers != layers_) || queries % row.heads != 0) continue;
     assume(std::to_string(row.heads) + " heads, as published models of this width have");
     return queries / row.heads;
   }

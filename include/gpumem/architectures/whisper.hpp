@@ -16,12 +16,6 @@ inline constexpr std::array<std::string_view, 1> kModelTypes = {"whisper"};
 /// WhisperEncoderLayer and WhisperDecoderLayer, under one name: checkpointing wraps both.
 inline constexpr std::string_view kLayer = "WhisperLayer";
 
-struct Side {
-  std::int64_t layers = 1;
-  std::int64_t heads = 1;
-  std::int64_t inner = 1;
-};
-
 struct Model {
   std::int64_t vocabulary = 1;
   std::int64_t width = 1;
@@ -37,13 +31,6 @@ struct Model {
   bool scales = false;
 };
 
-inline Side read_side(ConfigFields& config, std::string_view layers, std::string_view heads, std::string_view inner,
-                      std::int64_t width) {
-  const Side side = {config.layers({layers}), config.size({heads}), config.size({inner})};
-  if (width % side.heads != 0) config.fail("does not divide d_model", heads);
-  return side;
-}
-
 inline Model read(ConfigFields& config) {
   Model model;
   model.vocabulary = config.size({"vocab_size"});
@@ -51,8 +38,8 @@ inline Model read(ConfigFields& config) {
   model.bands = config.size_or({"num_mel_bins"}, 80);
   model.frames = config.size_or({"max_source_positions"}, 1500);
   model.positions = config.size_or({"max_target_positions"}, 448);
-  model.encoder = read_side(config, "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim", model.width);
-  model.decoder = read_side(config, "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", model.width);
+  model.encoder = read_side(config, "encoder", model.width);
+  model.decoder = read_side(config, "decoder", model.width);
   model.dropout = config.number({"dropout"}, 0.0);
   model.attention_dropout = config.number({"attention_dropout"}, 0.0);
   model.activation_dropout = config.number({"activation_dropout"}, 0.0);
@@ -160,13 +147,7 @@ inline void read_tree(TreeFields& t) {
   t.size("num_mel_bins", "encoder.conv1", "in_channels");
   t.size("max_source_positions", "encoder.embed_positions", "num_embeddings");
   t.size("max_target_positions", "decoder.embed_positions", "num_embeddings");
-  t.count("encoder_layers", "encoder.layers");
-  t.count("decoder_layers", "decoder.layers");
-  t.size("encoder_ffn_dim", "encoder.layers.0.fc1", "out_features");
-  t.size("decoder_ffn_dim", "decoder.layers.0.fc1", "out_features");
-  const std::int64_t width = t.value("decoder.embed_tokens", "embedding_dim").value_or(0);
-  t.heads_of_width({.published = kPublished, .heads_field = "encoder_attention_heads"}, width);
-  t.heads_of_width({.published = kPublished, .heads_field = "decoder_attention_heads"}, width);
+  tree_sides(t, kPublished, t.value("decoder.embed_tokens", "embedding_dim").value_or(0));
 }
 
 }  // namespace whisper_detail

@@ -254,15 +254,12 @@ inline constexpr auto kPublished = std::to_array<PublishedHeads>({{768, 12}, {10
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
-  t.size("vocab_size", "word_embedding", "num_embeddings");
-  t.size("d_model", "word_embedding", "embedding_dim");
-  t.count("n_layer", "layer");
+  const std::int64_t width = t.body("word_embedding", "layer");
   t.size("d_inner", "layer.0.ff.layer_1", "out_features");
   t.dropout("dropout", "dropout");
   t.there("summary_use_proj", "/sequence_summary.summary");
-  t.size("num_labels", t.has("/logits_proj") ? "/logits_proj" : "/classifier", "out_features");
-  t.heads_of_width({.published = kPublished, .heads_field = "n_head"},
-                   t.value("word_embedding", "embedding_dim").value_or(0));
+  t.labels("/logits_proj");
+  t.heads_of_width({.published = kPublished}, width);
 }
 
 }  // namespace xlnet_detail

@@ -1,4 +1,4 @@
-// Input: a job whose graph has no edges and matches no family.
+// Input: a job whose graph has no edges and is of no known architecture.
 // Output: its layers in a chain: each reads the one before. Blocks of a known class (block_rules.hpp) are joined by
 // their rule instead.
 //

@@ -75,13 +75,15 @@ inline std::size_t mask_of(const WiredGraph& wired, const std::vector<Reach>& re
   return query ? (key ? 1 : 2) : 0;
 }
 
-inline Masks make_masks(GraphCopy& copy, const WiredGraph& wired, const std::vector<Reach>& reach) {
+/// At least one kernel wants a mask, so the graph has an input of integers.
+inline Masks make_masks(GraphCopy& copy, const WiredGraph& wired, const std::vector<Reach>& reach,
+                        const std::vector<bool>& wants) {
   const auto graph_inputs = wired.graph().graph_inputs();
   model::LayerIndex ids = model::kFirstGraphInput;
   while (graph_inputs[static_cast<std::size_t>(model::kFirstGraphInput - ids)].dtype != core::DType::int64) --ids;
   Masks masks;
   for (std::size_t layer = 0; layer < reach.size(); ++layer) {
-    if (!wants_mask(wired, reach, layer)) continue;
+    if (!wants[layer]) continue;
     std::optional<model::LayerIndex>& mask = masks[mask_of(wired, reach, layer)];
     if (mask) continue;
     mask = copy.insert({.name = "padding_mask",
@@ -125,12 +127,14 @@ inline bool is_shift(const WiredGraph& wired, const model::Layer& layer) {
 [[nodiscard]] inline core::Result<WiredGraph> with_padding(const WiredGraph& wired, const ops::Catalogue& ops) {
   namespace detail = job_changes_detail;
   const std::vector<detail::Reach> reach = detail::reach_of(wired);
+  std::vector<bool> wants;
+  for (std::size_t layer = 0; layer < reach.size(); ++layer) wants.push_back(detail::wants_mask(wired, reach, layer));
+  if (std::ranges::find(wants, true) == wants.end()) return wired;
   GraphCopy copy(wired, ops);
-  const detail::Masks masks = wired.graph().reads_tokens() ? detail::make_masks(copy, wired, reach) : detail::Masks();
-  if (!masks[0] && !masks[1] && !masks[2]) return wired;
+  const detail::Masks masks = detail::make_masks(copy, wired, reach, wants);
   for (std::uint32_t index = 0; index < reach.size(); ++index) {
     const model::Layer& layer = wired.graph().layers()[index];
-    if (!detail::wants_mask(wired, reach, index)) {
+    if (!wants[index]) {
       copy.copy(wired.weights(index), layer.frozen);
       continue;
     }

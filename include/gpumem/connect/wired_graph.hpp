@@ -82,7 +82,8 @@ class WiredGraph {
 
   /// How the edges were found: "given", "architecture: gpt2, 12 heads, ...", "chained, 16 joins inferred".
   [[nodiscard]] const std::string& edges() const { return parts_->edges; }
-  /// How much of them is guessed; all zero where the edges are given or a family's. The graph's warnings say where.
+  /// How much of them is guessed; all zero where the edges are given or an architecture's. The graph's warnings say
+  /// where.
   [[nodiscard]] const Guesses& guesses() const { return parts_->guesses; }
 
   /// The first layer of each pipeline stage that the graph holds; empty: all of it is one stage.

@@ -100,6 +100,49 @@ TEST_P(Roads, OfAConfigAndOfItsPrintedTreeAgree) {
   }
 }
 
+/// The lines of a text, each as `edit` gives it back; an empty one is left out.
+template <typename Edit>
+std::string edited(std::string_view text, const Edit& edit) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    const std::string line = edit(std::string(text.substr(at, end - at)));
+    if (!line.empty()) out += line + "\n";
+    at = end + 1;
+  }
+  return out;
+}
+
+std::string with_number(std::string line, std::string_view name, std::string_view number) {
+  const std::size_t at = line.find(name);
+  if (at == std::string::npos) return line;
+  const std::size_t begin = at + name.size();
+  return line.replace(begin, line.find_first_not_of("0123456789", begin) - begin, number);
+}
+
+/// The sizes of such a tree contradict each other, or are not there: the architecture cannot be what its class says.
+TEST_P(Roads, ATreeWhoseSizesAreImpossibleIsNotTakenForTheArchitecture) {
+  const auto from_config = parse_summary(GetParam().config);
+  ASSERT_TRUE(succeeds(from_config));
+  const std::string class_name = class_of(GetParam().config);
+  if (class_name.empty()) GTEST_SKIP() << "Megatron's models are not printed";
+  const std::string tree = printed_tree(*from_config, class_name, body_of(class_name));
+  const std::string damaged[] = {
+      edited(tree, [](std::string line) { return line.find("Embedding(") != std::string::npos ? "" : line; }),
+      edited(tree, [](std::string line) { return with_number(std::move(line), "out_features=", "1"); }),
+      edited(tree,
+             [](std::string line) { return with_number(std::move(line), "out_features=", "4611686018427387905"); }),
+      edited(tree, [](std::string line) { return with_number(std::move(line), "Embedding(", "0"); })};
+  for (const std::string& text : damaged) {
+    if (text == tree) continue;
+    const auto graph = parse_summary(text);
+    if (!graph) continue;
+    const auto answer = answer_of(*graph, {model::Precision::fp32, false, false});
+    if (!answer) continue;
+    EXPECT_FALSE(answer->coverage.edges.starts_with("architecture: ")) << answer->coverage.edges;
+  }
+}
+
 std::string name_of(const ::testing::TestParamInfo<Published>& info) {
   std::string name(info.param.name);
   std::replace_if(

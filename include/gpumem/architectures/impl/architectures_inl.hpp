@@ -243,6 +243,14 @@ GPUMEM_INLINE std::optional<KnownTree> known_class(std::string_view class_name) 
   return std::nullopt;
 }
 
+/// The row of a class that shares the embedding's weight with its output layer by default, in some sizes at least;
+/// null: it is not known, or does not.
+GPUMEM_INLINE const ModelClass* tying_class(std::string_view class_name) {
+  const std::optional<KnownTree> known = known_class(class_name);
+  const bool language = known && (known->head == Head::causal_lm || known->head == Head::masked_lm);
+  return language && known->row->tied_up_to > 0 ? known->row : nullptr;
+}
+
 /// The config that the tree comes from. Its class tells the head, and what else the architecture reads of it.
 GPUMEM_INLINE std::string config_of(const ModuleTree& tree, const KnownTree& known, TreeFields& fields) {
   fields.set_string("model_type", known.row->model_type);
@@ -311,19 +319,15 @@ GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, 
 }
 
 GPUMEM_INLINE bool ties_heads(std::string_view class_name) {
-  const std::optional<KnownTree> known = architectures_detail::known_class(class_name);
-  const bool language = known && (known->head == Head::causal_lm || known->head == Head::masked_lm);
-  return language && known->row->tied_up_to > 0;
+  return architectures_detail::tying_class(class_name) != nullptr;
 }
 
 GPUMEM_INLINE bool ties_head(std::string_view class_name, std::int64_t width, std::int64_t tokens,
                              std::span<const std::string> classes) {
-  if (!ties_heads(class_name)) return false;
-  const std::optional<KnownTree> known = architectures_detail::known_class(class_name);
-  const std::string_view unties = known->row->untied_with;
-  if (!unties.empty() && std::ranges::find(classes, unties) != classes.end()) return false;
-  const bool counted = known->row->tied_tokens == 0 || known->row->tied_tokens == tokens;
-  return counted && width <= known->row->tied_up_to;
+  const ModelClass* row = architectures_detail::tying_class(class_name);
+  if (row == nullptr) return false;
+  if (!row->untied_with.empty() && std::ranges::find(classes, row->untied_with) != classes.end()) return false;
+  return (row->tied_tokens == 0 || row->tied_tokens == tokens) && width <= row->tied_up_to;
 }
 
 GPUMEM_INLINE bool ties_bias(std::string_view class_name) {

@@ -105,6 +105,24 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
   return merge_heads(forward, attended);
 }
 
+GPUMEM_INLINE Side read_side(ConfigFields& config, std::string_view name, std::int64_t width) {
+  const bool encoder = name == "encoder";
+  const std::string_view heads = encoder ? "encoder_attention_heads" : "decoder_attention_heads";
+  const Side side = {config.layers({encoder ? "encoder_layers" : "decoder_layers"}), config.size({heads}),
+                     config.size({encoder ? "encoder_ffn_dim" : "decoder_ffn_dim"})};
+  if (width % side.heads != 0) config.fail("does not divide d_model", heads);
+  return side;
+}
+
+GPUMEM_INLINE void tree_sides(TreeFields& tree, std::span<const PublishedHeads> published, std::int64_t width) {
+  for (const std::string side : {"encoder", "decoder"}) {
+    tree.count(side + "_layers", side + ".layers");
+    tree.size(side + "_ffn_dim", side + ".layers.0.fc1", "out_features");
+    const std::string heads = side + "_attention_heads";
+    tree.heads_of_width({.published = published, .heads_field = heads}, width);
+  }
+}
+
 GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& options, Tensor input, Tensor source) {
   const InModule inside(forward, options.name, options.class_name);
   const std::int64_t width = options.width;

@@ -94,10 +94,9 @@ GPUMEM_INLINE void Forward::check_printed(const model::Layer* layer, std::string
   if (op.parameters == nullptr) return;
   const std::optional<core::Checked> held = op.parameters(model::Attributes(attributes));
   const std::int64_t counted = held ? held->value().value_or(-1) : -1;
-  const std::string path = path_of(name);
   if (layer == nullptr && counted != 0) {
     builder_.fail({core::ErrorCode::missing_information,
-                   "has no module " + core::quoted(path) +
+                   "has no module " + core::quoted(path_of(name)) +
                        ", which the code of its class calls; graph JSON says what " + "it computes",
                    {graph.file(), 0, std::string(tree_->class_name())}});
   }
@@ -107,7 +106,7 @@ GPUMEM_INLINE void Forward::check_printed(const model::Layer* layer, std::string
   builder_.fail({core::ErrorCode::missing_information,
                  "holds " + core::with_separators(layer->parameters) + " parameters where the code of its model's " +
                      "class makes " + core::with_separators(counted) + "; graph JSON says what it computes",
-                 {graph.file(), layer->line, path}});
+                 {graph.file(), layer->line, path_of(name)}});
 }
 
 GPUMEM_INLINE void Forward::check_all_called() {
