@@ -58,6 +58,7 @@ BOXES = [
     ("room", "utilisation", ["how busy the job", "keeps the GPU"], 6, 1, 282, 58),
     ("outside", "a request", ["words, JSON, C,", "Python, annotations"], 0, 1, 410, 62),
     ("room", "job", ["the list of options", "of a job"], 1, 1, 410, 62),
+    ("use", "serve", ["an inference server:", "its start, by version"], 3, 1, 410, 62),
     ("use", "search", ["which layouts over many", "GPUs fit, fastest first"], 4, 1, 410, 62),
     ("use", "monitor", ["the GPUs of this", "machine, from NVML"], 5, 1, 410, 62),
     ("use", "place", ["which GPUs of a server", "a job gets"], 6, 1, 410, 62),

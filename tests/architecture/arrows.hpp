@@ -31,6 +31,7 @@ inline const std::map<std::string, Names> kArrows = {
     {"monitor", {"core", "device", "place", "utilisation"}},
     {"search",
      {"core", "model", "ops", "connect", "adapt", "parallel", "plan", "device", "analysis", "estimate", "utilisation"}},
+    {"serve", {"core", "device", "architectures"}},
     {"job", {"core", "model"}},
     {"session",
      {"core", "model", "ops", "summary", "device", "analysis", "estimate", "utilisation", "place", "request", "search",

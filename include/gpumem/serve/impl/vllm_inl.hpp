@@ -1,0 +1,306 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+
+#include "gpumem/core/checked.hpp"
+#include "gpumem/serve/vllm.hpp"
+
+namespace gpumem::serve {
+
+namespace detail {
+
+inline constexpr double kServeGiB = 1024.0 * 1024.0 * 1024.0;
+
+/// What cannot be derived, as it was logged by vLLM 0.19.0 on H100-80GB (docs/serving.md): 30 starts on one GPU, 9 on
+/// two, 6 on four. The range is that of the same starts, but for the graphs of all of them together.
+struct LoggedFigures {
+  std::int64_t most_ranks;
+  double outside, outside_lower, outside_upper;  ///< GiB, after the profiling pass
+  double before;                                 ///< GiB that is taken before the weights are loaded
+};
+inline constexpr std::array kLogged = {LoggedFigures{1, 0.25, 0.24, 0.46, 0.51},
+                                       LoggedFigures{2, 2.07, 2.06, 2.11, 1.53},
+                                       LoggedFigures{4, 2.17, 2.13, 2.21, 1.55}};
+inline constexpr double kGraphs = 0.89, kGraphsLower = 0.64, kGraphsUpper = 1.85;
+
+/// cuBLAS's workspace in PyTorch's allocator where the GPU's profile says none: Hopper's, 32 MiB.
+inline constexpr std::int64_t kServeCublasBytes = std::int64_t{32} << 20;
+
+inline core::Bytes from_gib(double gib) { return core::Bytes(static_cast<std::int64_t>(gib * kServeGiB)); }
+
+inline std::string gib_text(core::Bytes bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB", static_cast<double>(bytes.count()) / kServeGiB);
+  return text.data();
+}
+
+inline std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
+
+/// All that later steps need, with the defaults filled in.
+struct VllmStart {
+  std::int64_t ranks = 1, element = 2, cache_element = 2, block = 16;
+  std::int64_t tokens = 0, sequences = 0, length = 0;
+  std::int64_t rank_kv_heads = 1;
+  std::int64_t weight_bits = 0, group_size = 0;
+};
+
+inline core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
+
+/// 0.17 to 0.19 have one set of rules: 0.16 and before sampled by sorting the logits, which takes more.
+inline core::Result<std::string> known_version(const std::string& asked, std::vector<std::string>& assumed) {
+  if (asked.empty()) {
+    assumed.emplace_back("the engine's version: 0.19 (none was given)");
+    return std::string("0.19");
+  }
+  std::int64_t major = -1;
+  std::int64_t minor = -1;
+  const char* const end = asked.data() + asked.size();
+  const auto [dot, wrong] = std::from_chars(asked.data(), end, major);
+  if (wrong != std::errc{} || dot == end || *dot != '.' || std::from_chars(dot + 1, end, minor).ec != std::errc{})
+    return refused("engine version \"" + core::shortened(asked, 40) + "\": give it as 0.19.0");
+  if (major == 0 && minor < 17)
+    return refused("no rules for vLLM " + core::shortened(asked, 40) + "; known: 0.17 to 0.19");
+  if (major > 0 || minor > 19)
+    assumed.emplace_back("vLLM " + core::shortened(asked, 40) + " is newer than the rules: those of 0.19 are followed");
+  return std::string("0.17 to 0.19");
+}
+
+/// Bytes of an element; 0: there is no such type. float32 checkpoints are served in bfloat16 (vLLM's
+/// config/model.py, _get_and_verify_dtype()).
+inline std::int64_t element_bytes(const ServingJob& job) {
+  if (job.dtype == "auto") return 2;
+  if (job.dtype == "bfloat16" || job.dtype == "half" || job.dtype == "float16") return 2;
+  if (job.dtype == "float" || job.dtype == "float32") return 4;
+  return 0;
+}
+
+inline core::Status check_split(const ServedModel& model, std::int64_t ranks) {
+  const auto whole = [&](std::int64_t size) { return size % ranks == 0; };
+  if (!whole(model.heads) || !whole(model.intermediate) ||
+      !(model.kv_heads >= ranks ? whole(model.kv_heads) : ranks % model.kv_heads == 0))
+    return refused("tensor_parallel_size " + std::to_string(ranks) + " does not divide the model's " +
+                   std::to_string(model.heads) + " heads, " + std::to_string(model.kv_heads) + " KV heads and " +
+                   std::to_string(model.intermediate) + " intermediate features");
+  return core::Done{};
+}
+
+/// The options in numbers. Source of the defaults: vLLM's engine/arg_utils.py, get_batch_defaults().
+inline core::Result<VllmStart> vllm_start(const ServedModel& model, const ServingJob& job,
+                                          const device::GpuProfile& gpu) {
+  if (job.pipeline_parallel != 1) return refused("no rules for serving with pipeline_parallel_size above 1 yet");
+  if (job.tensor_parallel < 1) return refused("tensor_parallel_size must be at least 1");
+  if (!(job.gpu_memory_utilization > 0.0) || job.gpu_memory_utilization > 1.0)
+    return refused("gpu_memory_utilization must be above 0 and at most 1");
+  if (const core::Status split = check_split(model, job.tensor_parallel); !split) return split.error();
+  VllmStart start;
+  start.ranks = job.tensor_parallel;
+  start.element = element_bytes(job);
+  if (start.element == 0) return refused("dtype \"" + core::shortened(job.dtype, 40) + "\" is none of vLLM's");
+  start.cache_element = start.element;
+  if (job.kv_cache_dtype.starts_with("fp8")) start.cache_element = 1;
+  if (job.kv_cache_dtype != "auto" && job.kv_cache_dtype != "bfloat16" && start.cache_element != 1)
+    return refused("no rules for kv_cache_dtype \"" + core::shortened(job.kv_cache_dtype, 40) +
+                   "\"; known: auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2");
+  if (job.kv_cache_dtype == "bfloat16") start.cache_element = 2;
+  start.weight_bits = model.weight_bits;
+  start.group_size = model.group_size;
+  if (job.quantization == "fp8" && model.weight_bits == 0) start.weight_bits = 8;
+  if (!job.quantization.empty() && job.quantization != "fp8" && model.weight_bits == 0)
+    return refused("the config has no quantization_config; of others only quantization fp8 is known");
+  const bool large = gpu.memory_bytes.value >= static_cast<std::int64_t>(70.0 * kServeGiB) &&
+                     gpu.name.find("a100") == std::string::npos;
+  start.block = job.block_size.value_or(16);
+  start.tokens = job.max_num_batched_tokens.value_or(large ? 8192 : 2048);
+  start.sequences = std::min(job.max_num_seqs.value_or(large ? 1024 : 256), start.tokens);
+  start.length = job.max_model_len.value_or(model.max_positions);
+  if (std::min({start.block, start.tokens, start.sequences, start.length}) < 1)
+    return refused("block_size, max_model_len, max_num_seqs and max_num_batched_tokens must be at least 1");
+  start.rank_kv_heads = std::max<std::int64_t>(1, model.kv_heads / start.ranks);
+  return start;
+}
+
+/// Weights of one rank. Source: vLLM's QKVParallelLinear (KV heads are replicated when there are fewer than ranks),
+/// VocabParallelEmbedding (a multiple of 64 rows), Mixtral's and Qwen3-MoE's FusedMoE, RotaryEmbedding's cached
+/// cosines and sines.
+inline core::Bytes vllm_weights(const ServedModel& model, const VllmStart& start) {
+  const core::Checked hidden(model.hidden);
+  const core::Checked rank_heads(model.heads / start.ranks);
+  const core::Checked rows = rank_heads + core::Checked(2 * start.rank_kv_heads);
+  const core::Checked attention = hidden * (rows + rank_heads) * core::Checked(model.head_dim);
+  const core::Checked expert = hidden * core::Checked(3 * (model.intermediate / start.ranks));
+  const core::Checked experts = core::Checked(std::max<std::int64_t>(1, model.experts));
+  const core::Checked linear = (attention + expert * experts) * core::Checked(model.layers);
+  core::Checked plain = hidden * core::Checked(model.norms_per_layer + model.experts);
+  if (model.qkv_bias) plain = plain + rows * core::Checked(model.head_dim);
+  if (model.head_norms) plain = plain + core::Checked(2 * model.head_dim);
+  const core::Checked vocabulary(divided_up(divided_up(model.vocabulary, 64) * 64, start.ranks));
+  plain = plain * core::Checked(model.layers) + hidden + vocabulary * hidden * core::Checked(model.tied ? 1 : 2) +
+          core::Checked(model.max_positions) * core::Checked(model.rotary_dim);
+  core::Checked bytes = plain * core::Checked(start.element);
+  if (start.weight_bits == 0) return core::Bytes((bytes + linear * core::Checked(start.element)).value().value_or(0));
+  bytes = bytes + core::Checked(linear.value().value_or(0) * start.weight_bits / 8);
+  const std::int64_t per_scale = start.group_size > 0 ? start.group_size : model.hidden;
+  const std::int64_t scale = start.group_size > 0 ? start.element : 4;
+  return core::Bytes((bytes + core::Checked(linear.value().value_or(0) / per_scale * scale)).value().value_or(0));
+}
+
+/// The peak of profile_run() above the weights: the larger of the forward pass and the sampler.
+/// The forward pass of a compiled model holds the residual, the layer's input and output, the gate and up projections
+/// and their product. The sampler holds the model's output, the rows that are sampled, their logits, the logits in
+/// float32 (v1/sample/sampler.py), the probabilities and the exponential noise by which they are divided
+/// (v1/sample/ops/topk_topp_sampler.py, random_sample()), and a float32 row for each multiprocessor
+/// (v1/sample/ops/topk_topp_triton.py, NUM_PROGRAMS).
+inline core::Bytes vllm_activation(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu) {
+  const core::Checked element(start.element);
+  const core::Checked hidden = core::Checked(start.tokens) * core::Checked(model.hidden) * element;
+  const core::Checked vocabulary(model.vocabulary);
+  const core::Checked programs(std::min<std::int64_t>(gpu.sm_count ? gpu.sm_count->value : 132, start.sequences));
+  // In float32 vLLM still makes a copy of the logits: 16 bytes an element instead of 14.
+  const core::Checked logits = core::Checked(start.sequences) * vocabulary * core::Checked(12 + start.element);
+  const core::Checked sampler = hidden + core::Checked(start.sequences) * core::Checked(model.hidden) * element +
+                                logits + programs * vocabulary * core::Checked(4);
+  const std::int64_t width = model.intermediate / start.ranks;
+  core::Checked layer = core::Checked(start.tokens) * core::Checked(3 * width) * element;
+  if (model.experts > 0) {
+    // FusedMoE's two work areas, of one row for each token and its experts (fused_moe.py, TritonExperts).
+    const std::int64_t columns = std::max(2 * width, model.hidden) + std::max(width, model.hidden);
+    layer = core::Checked(start.tokens) * core::Checked(model.experts_per_token) * core::Checked(columns) * element;
+  }
+  const core::Checked forward = hidden * core::Checked(3) + layer;
+  const std::int64_t peak = std::max(sampler.value().value_or(0), forward.value().value_or(0));
+  return core::Bytes(peak + (gpu.cublas_workspace_bytes ? gpu.cublas_workspace_bytes->value : kServeCublasBytes));
+}
+
+/// Layers of one kind, in groups that share blocks. Source: v1/core/kv_cache_utils.py,
+/// _get_kv_cache_groups_uniform_page_size(), and KVCacheSpec.max_memory_usage_bytes() of each kind.
+struct KvGroups {
+  std::int64_t full = 0, sliding = 0;  ///< groups
+  std::int64_t size = 1;               ///< layers of each
+  [[nodiscard]] std::int64_t count() const { return full + sliding; }
+};
+
+inline KvGroups kv_groups(const ServedModel& model) {
+  const std::int64_t sliding = model.sliding_layers;
+  const std::int64_t full = model.layers - sliding;
+  KvGroups groups;
+  const std::int64_t least = std::min(full, sliding);
+  const std::int64_t most = std::max(full, sliding);
+  groups.size = least == 0 || 4 * most < 5 * least ? most : least;
+  groups.full = divided_up(full, groups.size);
+  groups.sliding = divided_up(sliding, groups.size);
+  return groups;
+}
+
+/// Blocks of a request of so many tokens.
+inline std::int64_t request_blocks(const ServedModel& model, const VllmStart& start, const KvGroups& groups,
+                                   std::int64_t length) {
+  const std::int64_t seen = std::min(model.sliding_window - 1 + start.tokens, length);
+  const std::int64_t sliding = groups.sliding == 0 ? 0 : divided_up(seen, start.block) + 1;
+  return groups.full * divided_up(length, start.block) + groups.sliding * sliding;
+}
+
+/// Blocks, tokens, concurrency and the longest request that the cache holds.
+inline void fill_cache(const ServedModel& model, const VllmStart& start, std::int64_t left, ServingEstimate& answer) {
+  const KvGroups groups = kv_groups(model);
+  const core::Checked page = core::Checked(2 * start.block) * core::Checked(start.rank_kv_heads) *
+                             core::Checked(model.head_dim * start.cache_element) * core::Checked(groups.size);
+  const std::int64_t block_bytes = std::max<std::int64_t>(1, page.value().value_or(INT64_MAX));
+  answer.kv_cache_blocks = answer.kv_cache.count() / block_bytes;
+  answer.kv_cache_tokens = answer.kv_cache_blocks / groups.count() * start.block;
+  const std::int64_t needed = request_blocks(model, start, groups, start.length);
+  answer.concurrency = static_cast<double>(answer.kv_cache_blocks) / static_cast<double>(needed);
+  std::int64_t held = 0;
+  for (std::int64_t low = 1, high = model.max_positions; low <= high;) {
+    const std::int64_t middle = low + (high - low) / 2;
+    const bool fits = request_blocks(model, start, groups, middle) <= answer.kv_cache_blocks;
+    if (fits) held = middle;
+    (fits ? low : high) = fits ? middle + 1 : middle - 1;
+  }
+  answer.largest_max_model_len = held;
+  if (!answer.reason.empty()) return;
+  if (answer.kv_cache_blocks == 0) {
+    answer.reason = "no memory is left for the KV cache: weights, activation and what is outside PyTorch take " +
+                    gib_text(core::Bytes(answer.requested.count() - left)) + " of " + gib_text(answer.requested) +
+                    "; raise gpu_memory_utilization or tensor_parallel_size";
+  } else if (needed > answer.kv_cache_blocks) {
+    answer.reason =
+        "one request of max_model_len " + std::to_string(start.length) + " needs " +
+        gib_text(core::Bytes((core::Checked(needed) * core::Checked(block_bytes)).value().value_or(INT64_MAX))) +
+        " KV cache, " + gib_text(answer.kv_cache) + " are there; the largest max_model_len is " + std::to_string(held);
+  }
+}
+
+/// What vLLM refuses before it loads anything.
+inline std::string early_reason(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu,
+                                const LoggedFigures& logged, core::Bytes requested) {
+  if (start.length > model.max_positions)
+    return "max_model_len " + std::to_string(start.length) + " is longer than the model's " +
+           std::to_string(model.max_positions) + " positions";
+  const core::Bytes free(gpu.capacity().count() - from_gib(logged.before).count());
+  if (requested.count() <= free.count()) return {};
+  return "free memory at the start (" + gib_text(free) + ") is less than gpu_memory_utilization asks for (" +
+         gib_text(requested) + ")";
+}
+
+inline void say_assumed(const ServedModel& model, const ServingJob& job, const VllmStart& start,
+                        const device::GpuProfile& gpu, std::vector<std::string>& assumed) {
+  if (!job.gpu_memory_utilization_given) assumed.emplace_back("gpu_memory_utilization: 0.9, the default");
+  if (!job.max_num_batched_tokens)
+    assumed.emplace_back("max_num_batched_tokens: " + std::to_string(start.tokens) + ", the default on this GPU");
+  if (!job.max_num_seqs)
+    assumed.emplace_back("max_num_seqs: " + std::to_string(start.sequences) + ", the default on this GPU");
+  if (!job.max_model_len)
+    assumed.emplace_back("max_model_len: " + std::to_string(start.length) + ", the model's positions");
+  if (!gpu.name.starts_with("h100-80gb"))
+    assumed.emplace_back("memory outside PyTorch and of CUDA graphs: as logged on H100-80GB");
+  if (start.ranks > 4) assumed.emplace_back("memory outside PyTorch: as logged on four ranks");
+  if (model.experts > 0)
+    assumed.emplace_back("activation of experts: derived for Triton's kernels, compared with one logged start (low)");
+  if (start.weight_bits == 4) assumed.emplace_back("weights of 4 bits: packed in full, compared with no logged start");
+}
+
+}  // namespace detail
+
+GPUMEM_INLINE core::Result<ServingEstimate> estimate_vllm(const ServedModel& model, const ServingJob& job,
+                                                          const device::GpuProfile& gpu) {
+  if (job.engine != "vllm")
+    return detail::refused("no rules for the engine \"" + core::shortened(job.engine, 40) + "\"; known: vllm");
+  ServingEstimate answer;
+  core::Result<std::string> version = detail::known_version(job.version, answer.assumed);
+  if (!version) return version.error();
+  answer.version = *version;
+  const core::Result<detail::VllmStart> start = detail::vllm_start(model, job, gpu);
+  if (!start) return start.error();
+  const auto& logged = *std::ranges::find_if(detail::kLogged, [&](const detail::LoggedFigures& row) {
+    return row.most_ranks >= std::min(start->ranks, detail::kLogged.back().most_ranks);
+  });
+  const double capacity = static_cast<double>(gpu.capacity().count());
+  answer.requested = core::Bytes(static_cast<std::int64_t>(capacity * job.gpu_memory_utilization));
+  answer.weights = detail::vllm_weights(model, *start);
+  answer.activation = detail::vllm_activation(model, *start, gpu);
+  if (answer.weights.count() <= 0 || answer.activation.count() <= 0 || answer.weights.count() > INT64_MAX / 4 ||
+      answer.activation.count() > INT64_MAX / 4)
+    return core::Error{core::ErrorCode::overflow, "the model's sizes do not fit 64 bits", {}};
+  answer.outside_pytorch = detail::from_gib(logged.outside);
+  answer.outside_pytorch_lower = detail::from_gib(logged.outside_lower);
+  answer.outside_pytorch_upper = detail::from_gib(logged.outside_upper);
+  if (!job.enforce_eager) {
+    answer.cuda_graphs = detail::from_gib(detail::kGraphs);
+    answer.cuda_graphs_lower = detail::from_gib(detail::kGraphsLower);
+    answer.cuda_graphs_upper = detail::from_gib(detail::kGraphsUpper);
+  }
+  const std::int64_t left =
+      answer.requested.count() - answer.weights.count() - answer.activation.count() - answer.outside_pytorch.count();
+  answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, left));
+  answer.max_model_len = start->length;
+  answer.reason = detail::early_reason(model, *start, gpu, logged, answer.requested);
+  detail::fill_cache(model, *start, left, answer);
+  answer.starts = answer.reason.empty();
+  detail::say_assumed(model, job, *start, gpu, answer.assumed);
+  return answer;
+}
+
+}  // namespace gpumem::serve

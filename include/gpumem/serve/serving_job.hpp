@@ -1,0 +1,61 @@
+// A start of an inference server, and what it takes on one GPU.
+//
+// Units: bytes in the names; tokens, sequences, blocks.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gpumem/core/bytes.hpp"
+
+namespace gpumem::serve {
+
+/// What is asked for, under vLLM's own names. What is not given is the version's default on that GPU.
+struct ServingJob {
+  std::string engine = "vllm";
+  std::string version;  ///< "0.19.0"; empty: the newest whose rules are known
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;
+  std::optional<std::int64_t> max_model_len = {};
+  std::optional<std::int64_t> max_num_seqs = {};
+  std::optional<std::int64_t> max_num_batched_tokens = {};
+  std::optional<std::int64_t> block_size = {};
+  double gpu_memory_utilization = 0.9;
+  bool gpu_memory_utilization_given = false;
+  std::string dtype = "auto";
+  std::string kv_cache_dtype = "auto";
+  std::string quantization;  ///< fp8: quantised while it is loaded; empty: as the config says
+  bool enforce_eager = false;
+};
+
+/// One rank of the server once it has started. Every rank of a tensor parallel group takes the same.
+struct ServingEstimate {
+  std::string version;                ///< whose rules were followed
+  core::Bytes requested;              ///< utilisation x the GPU's memory
+  core::Bytes weights;                ///< as loaded
+  core::Bytes activation;             ///< the peak of the profiling pass above the weights
+  core::Bytes outside_pytorch;        ///< NCCL, libraries: more than before the start
+  core::Bytes outside_pytorch_lower;  ///< as seen, at least
+  core::Bytes outside_pytorch_upper;  ///< and at most
+  core::Bytes cuda_graphs;            ///< captured after the cache was made, beyond `requested`
+  core::Bytes cuda_graphs_lower;
+  core::Bytes cuda_graphs_upper;
+  core::Bytes kv_cache;  ///< what is left for it; 0: nothing
+  std::int64_t kv_cache_blocks = 0;
+  std::int64_t kv_cache_tokens = 0;
+  std::int64_t max_model_len = 0;
+  std::int64_t largest_max_model_len = 0;  ///< that this cache holds; 0: none
+  double concurrency = 0.0;                ///< requests of max_model_len at once
+  bool starts = false;
+  std::string reason;  ///< why it does not start; empty: it does
+  std::vector<std::string> assumed;
+
+  /// What the server takes of the GPU's memory once it runs: its share, and the graphs beyond it.
+  [[nodiscard]] core::Bytes expected() const {
+    return core::Bytes(requested.count() + (starts ? cuda_graphs.count() : 0));
+  }
+};
+
+}  // namespace gpumem::serve

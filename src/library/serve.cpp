@@ -1,0 +1,4 @@
+// The bodies of serve/, compiled once.
+#include "gpumem/serve/impl/served_model_inl.hpp"
+#include "gpumem/serve/impl/vllm_command_inl.hpp"
+#include "gpumem/serve/impl/vllm_inl.hpp"
