@@ -365,6 +365,24 @@ Command run_command(const std::vector<std::string>& theirs) {
   return {"run", kPlace, "run a command on this machine's GPUs when its turn comes", add};
 }
 
+/// What follows "--" is the server's own command.
+Command serve_command(const std::vector<std::string>& theirs) {
+  const auto add = [theirs](CLI::App& parser) -> Run {
+    const auto options = std::make_shared<ServeOptions>();
+    parser.add_option("config", options->config, "the model's config.json, or its folder; default: from the command");
+    parser.add_option("--gpu", options->gpu, "a name from 'gpumem gpus', or a profile")->capture_default_str();
+    parser.add_option("--engine-version", options->engine_version, "vLLM's version, such as 0.19.0");
+    parser.add_flag("--json", options->json, "print one JSON object");
+    parser.footer(
+        "Behind -- stands the command that starts the server:\n"
+        "  gpumem serve config.json --gpu h100-80gb -- vllm serve NAME --max-model-len 8192\n"
+        "Exit code 4 if the server does not start.");
+    options->command = theirs;
+    return [options] { return run_serve(*options); };
+  };
+  return {"serve", kAsk, "what an inference server of vLLM takes, and whether it starts", add};
+}
+
 /// The commands about trained models have commands of their own.
 Command model_command(const std::vector<std::string>& words) {
   const auto add = [&words](CLI::App& parser) {
@@ -391,6 +409,7 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
               run_calibrate),
       command("gpus", kKnow, "the GPUs that gpumem knows", add_gpus, run_gpus),
       model_command(words),
+      serve_command(theirs),
       command("place", kPlace, "which GPUs of a server a job should run on, or why it has to wait", add_place,
               run_place),
       command("server", kPlace, "the GPUs of this machine and their jobs", add_server, run_server),

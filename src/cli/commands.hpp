@@ -85,6 +85,15 @@ struct GpusOptions {
 };
 int run_gpus(const GpusOptions& options);
 
+struct ServeOptions {
+  std::string config;  ///< a config.json, or its folder; empty: the model that the command names
+  std::string gpu = kDefaultGpu;
+  std::string engine_version;  ///< "0.19.0"; empty: the newest whose rules are known
+  bool json = false;
+  std::vector<std::string> command;  ///< "vllm serve ..."
+};
+int run_serve(const ServeOptions& options);
+
 struct EvaluateOptions {
   std::string runs;  ///< a table of measured runs
   std::string estimator = kDefaultEstimator;

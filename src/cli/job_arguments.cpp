@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "command_table.hpp"
 #include "gpumem/estimate/estimators.hpp"
 #include "gpumem/job/option_texts.hpp"
 #include "gpumem/summary/text.hpp"
@@ -93,7 +94,7 @@ CutWords cut_command(std::span<const char* const> arguments) {
   const auto is_word = [](std::string_view word) { return !word.starts_with('-'); };
   const auto first =
       arguments.empty() ? arguments.end() : std::find_if(arguments.begin() + 1, arguments.end(), is_word);
-  const bool runs = first != arguments.end() && std::string_view(*first) == "run";
+  const bool runs = first != arguments.end() && takes_command(*first);
   const auto is_end = [](std::string_view word) { return word == "--"; };
   const auto end = runs ? std::find_if(first, arguments.end(), is_end) : arguments.end();
   CutWords cut;

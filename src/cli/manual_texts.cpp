@@ -77,6 +77,13 @@ constexpr ManualText kTexts[] = {
          "Writes a GPU profile with the CUDA context that your own measured runs show. --gpu takes the file.",
      .examples = {"gpumem calibrate runs.csv --gpu a100-40gb -o ours.json"},
      .see_also = {"evaluate", "gpus"}},
+    {.command = "serve",
+     .description =
+         "Prints what each GPU of a vLLM server takes, how many tokens its KV cache holds, and whether it starts, or "
+         "why it does not. It follows what vLLM does at its start.",
+     .examples = {"gpumem serve config.json --gpu h100-80gb --engine-version 0.19.0 -- vllm serve NAME "
+                  "--tensor-parallel-size 2"},
+     .see_also = {"gpus"}},
     {.command = "gpus",
      .description =
          "Lists the GPUs that gpumem knows: memory, streaming multiprocessors and memory bandwidth. With a name it "
