@@ -22,6 +22,8 @@
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"
+#include "gpumem/serve/vllm.hpp"
+#include "gpumem/serve/vllm_command.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
 #include "gpumem/summary/read.hpp"
 #include "gpumem/utilisation/translate.hpp"

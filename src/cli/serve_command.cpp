@@ -44,6 +44,7 @@ nlohmann::ordered_json serving_json(const serve::ServingEstimate& estimate, cons
   json["capacity_bytes"] = gpu.capacity().count();
   json["engine"] = "vllm";
   json["rules_of"] = estimate.version;
+  json["stage"] = estimate.stage;
   json["expected_bytes"] = estimate.expected().count();
   json["lower_bytes"] = within + (estimate.starts ? estimate.cuda_graphs_lower.count() : 0);
   json["upper_bytes"] = within + (estimate.starts ? estimate.cuda_graphs_upper.count() : 0);
@@ -60,7 +61,10 @@ nlohmann::ordered_json serving_json(const serve::ServingEstimate& estimate, cons
   json["max_model_len"] = estimate.max_model_len;
   json["largest_max_model_len"] = estimate.largest_max_model_len;
   json["max_concurrency"] = estimate.concurrency;
+  json["kv_cache_needed_bytes"] = estimate.kv_cache_needed.count();
   json["starts"] = estimate.starts;
+  json["fits"] = estimate.starts;
+  json["verdict"] = model::name_of(estimate::kVerdicts, estimate.verdict());
   if (!estimate.starts) json["reason"] = estimate.reason;
   json["assumed"] = estimate.assumed;
   return json;
@@ -75,9 +79,10 @@ void print_serving(const serve::ServingEstimate& estimate) {
   table.add({"CUDA graphs", estimate.cuda_graphs});
   std::printf("%s", table.text(terminal_of(STDOUT_FILENO)).c_str());
   if (estimate.starts) {
-    std::printf("starts: %lld tokens of KV cache, %.2f requests of %lld tokens at once\n",
-                static_cast<long long>(estimate.kv_cache_tokens), estimate.concurrency,
-                static_cast<long long>(estimate.max_model_len));
+    const bool tight = estimate.verdict() == estimate::Verdict::tight;
+    std::printf("starts%s: %lld tokens of KV cache, %.2f requests of %lld tokens at once\n",
+                tight ? ", but it is tight" : "", static_cast<long long>(estimate.kv_cache_tokens),
+                estimate.concurrency, static_cast<long long>(estimate.max_model_len));
   } else {
     std::printf("does not start: %s\n", estimate.reason.c_str());
   }

@@ -31,7 +31,7 @@ inline const std::map<std::string, Names> kArrows = {
     {"monitor", {"core", "device", "place", "utilisation"}},
     {"search",
      {"core", "model", "ops", "connect", "adapt", "parallel", "plan", "device", "analysis", "estimate", "utilisation"}},
-    {"serve", {"core", "device", "architectures"}},
+    {"serve", {"core", "model", "ops", "device", "estimate", "architectures"}},
     {"job", {"core", "model"}},
     {"session",
      {"core", "model", "ops", "summary", "device", "analysis", "estimate", "utilisation", "place", "request", "search",

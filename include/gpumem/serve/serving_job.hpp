@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
 
 namespace gpumem::serve {
 
@@ -18,6 +19,7 @@ struct ServingJob {
   std::string version;  ///< "0.19.0"; empty: the newest whose rules are known
   std::int64_t tensor_parallel = 1;
   std::int64_t pipeline_parallel = 1;
+  std::int64_t data_parallel = 1;
   std::optional<std::int64_t> max_model_len = {};
   std::optional<std::int64_t> max_num_seqs = {};
   std::optional<std::int64_t> max_num_batched_tokens = {};
@@ -30,8 +32,10 @@ struct ServingJob {
   bool enforce_eager = false;
 };
 
-/// One rank of the server once it has started. Every rank of a tensor parallel group takes the same.
+/// One rank of the server once it has started. Every rank of a tensor parallel group takes the same; of a pipeline's
+/// stages, this is the one that has the least room for the cache.
 struct ServingEstimate {
+  std::int64_t stage = 0;             ///< of the pipeline, from 0
   std::string version;                ///< whose rules were followed
   core::Bytes requested;              ///< utilisation x the GPU's memory
   core::Bytes weights;                ///< as loaded
@@ -42,7 +46,8 @@ struct ServingEstimate {
   core::Bytes cuda_graphs;            ///< captured after the cache was made, beyond `requested`
   core::Bytes cuda_graphs_lower;
   core::Bytes cuda_graphs_upper;
-  core::Bytes kv_cache;  ///< what is left for it; 0: nothing
+  core::Bytes kv_cache;         ///< what is left for it; 0: nothing
+  core::Bytes kv_cache_needed;  ///< by one request of max_model_len
   std::int64_t kv_cache_blocks = 0;
   std::int64_t kv_cache_tokens = 0;
   std::int64_t max_model_len = 0;
@@ -52,6 +57,13 @@ struct ServingEstimate {
   std::string reason;  ///< why it does not start; empty: it does
   std::vector<std::string> assumed;
 
+  /// By the same rule as a training job's. Tight: it starts with what is likely outside PyTorch, and not with the most
+  /// that was seen there.
+  [[nodiscard]] estimate::Verdict verdict() const {
+    if (!starts) return estimate::Verdict::does_not_fit;
+    const std::int64_t least = kv_cache.count() - (outside_pytorch_upper.count() - outside_pytorch.count());
+    return least < kv_cache_needed.count() ? estimate::Verdict::tight : estimate::Verdict::fits;
+  }
   /// What the server takes of the GPU's memory once it runs: its share, and the graphs beyond it.
   [[nodiscard]] core::Bytes expected() const {
     return core::Bytes(requested.count() + (starts ? cuda_graphs.count() : 0));

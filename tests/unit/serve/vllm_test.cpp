@@ -80,14 +80,104 @@ TEST(Vllm, CacheThatIsTooSmallNamesTheLongestRequest) {
   EXPECT_NE(started(kLlama8b, job)->reason.find("no memory is left"), std::string::npos);
 }
 
+constexpr const char* kMixtral = R"({"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336,
+  "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000,
+  "max_position_embeddings": 32768, "num_local_experts": 8, "num_experts_per_tok": 2, "torch_dtype": "bfloat16"})";
+constexpr const char* kDeepseekV2Lite = R"({"model_type": "deepseek_v2", "hidden_size": 2048,
+  "intermediate_size": 10944, "moe_intermediate_size": 1408, "num_hidden_layers": 27, "num_attention_heads": 16,
+  "num_key_value_heads": 16, "kv_lora_rank": 512, "q_lora_rank": null, "qk_nope_head_dim": 128,
+  "qk_rope_head_dim": 64, "v_head_dim": 128, "n_routed_experts": 64, "n_shared_experts": 2, "num_experts_per_tok": 6,
+  "first_k_dense_replace": 1, "vocab_size": 102400, "max_position_embeddings": 163840, "tie_word_embeddings": false})";
+
+// Logged: 43.51 and 1.21 GiB, 465,936 tokens on two GPUs; 29.43 and 1.93 GiB, 1,505,552 tokens on one.
+TEST(Vllm, ExpertsKeepTheirWorkAreasAndALatentCacheIsNarrow) {
+  ServingJob job = logged_job();
+  const auto latent = started(kDeepseekV2Lite, job);
+  ASSERT_TRUE(latent) << latent.error().message;
+  EXPECT_NEAR(gib(latent->weights), 29.43, 0.15);
+  EXPECT_NEAR(gib(latent->activation), 1.93, 0.02);
+  EXPECT_NEAR(static_cast<double>(latent->kv_cache_tokens), 1505552.0, 15000.0);
+  job.tensor_parallel = 2;
+  const auto experts = started(kMixtral, job);
+  ASSERT_TRUE(experts) << experts.error().message;
+  EXPECT_NEAR(gib(experts->weights), 43.51, 0.05);
+  EXPECT_NEAR(gib(experts->activation), 1.21, 0.02);
+  EXPECT_NEAR(static_cast<double>(experts->kv_cache_tokens), 465936.0, 4700.0);
+}
+
+// Logged: 1,075,312 tokens with two stages, 2,257,264 with four.
+TEST(Vllm, TheStageWithTheLeastRoomDecides) {
+  ServingJob job = logged_job();
+  job.pipeline_parallel = 2;
+  const auto two = started(kLlama8b, job);
+  job.pipeline_parallel = 4;
+  const auto four = started(kLlama8b, job);
+  ASSERT_TRUE(two && four);
+  EXPECT_NEAR(gib(two->weights), 7.51, 0.02);
+  EXPECT_EQ(two->stage, 1);
+  EXPECT_NEAR(static_cast<double>(two->kv_cache_tokens), 1075312.0, 5400.0);
+  EXPECT_NEAR(static_cast<double>(four->kv_cache_tokens), 2257264.0, 11000.0);
+  job.pipeline_parallel = 33;
+  EXPECT_FALSE(started(kLlama8b, job));
+}
+
+// Logged with versions up to 0.16: 4.76 GiB.
+TEST(Vllm, OlderVersionsSortTheLogits) {
+  ServingJob job = logged_job();
+  job.version = "v0.16.0";
+  const auto start = started(kLlama8b, job);
+  ASSERT_TRUE(start) << start.error().message;
+  EXPECT_NEAR(gib(start->activation), 4.76, 0.05);
+}
+
+TEST(Vllm, QuantisedWeightsAreAsWideAsTheConfigSays) {
+  std::string config = kLlama8b;
+  const auto with = [&](const std::string& quantization) {
+    return config.substr(0, config.rfind('}')) + R"(, "quantization_config": )" + quantization + "}";
+  };
+  const auto plain = started(kLlama8b, logged_job());
+  const auto eight = started(with(R"({"quant_method": "fp8"})").c_str(), logged_job());
+  const auto four = started(with(R"({"quant_method": "awq", "bits": 4, "group_size": 128})").c_str(), logged_job());
+  ASSERT_TRUE(plain && eight && four);
+  EXPECT_NEAR(gib(eight->weights), 8.49, 0.02);  // as logged
+  // 6.98 of 8.03 billion parameters are in linear layers, of 4.125 bits.
+  EXPECT_NEAR(gib(plain->weights) - gib(four->weights), 6.98e9 * (16 - 4.125) / 8 / (1024.0 * 1024.0 * 1024.0), 0.05);
+  EXPECT_EQ(read_served_model(with(R"({"quant_method": "bitsandbytes"})")).error().code,
+            core::ErrorCode::unknown_format);
+  const auto silent = started(with(R"({"quant_method": "compressed-tensors"})").c_str(), logged_job());
+  ASSERT_TRUE(silent);
+  EXPECT_NE(silent->assumed.back().find("8 were taken"), std::string::npos) << silent->assumed.back();
+}
+
+TEST(Vllm, ATightStartIsSaid) {
+  ServingJob job = logged_job();
+  EXPECT_EQ(started(kLlama8b, job)->verdict(), estimate::Verdict::fits);
+  // One request of so many tokens needs what is left, but for a tenth of a GiB.
+  job.max_model_len = started(kLlama8b, job)->kv_cache_tokens - 800;
+  const std::string longer = std::string(kLlama8b).replace(std::string(kLlama8b).find("131072"), 6, "999999");
+  const auto start = started(longer.c_str(), job);
+  ASSERT_TRUE(start) << start.error().message;
+  EXPECT_EQ(start->verdict(), start->starts ? estimate::Verdict::tight : estimate::Verdict::does_not_fit);
+}
+
+TEST(Vllm, WhatHoldsNoCacheIsNotServed) {
+  const auto encoder = read_served_model(
+      R"({"model_type": "bert", "hidden_size": 768, "intermediate_size": 3072, "num_hidden_layers": 12,
+          "num_attention_heads": 12, "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2})");
+  ASSERT_FALSE(encoder);
+  EXPECT_EQ(encoder.error().code, core::ErrorCode::unknown_format);
+}
+
 TEST(Vllm, UnknownIsSaid) {
   ServingJob job = logged_job();
-  job.version = "0.9.2";
-  EXPECT_FALSE(started(kLlama8b, job));
+  for (const char* version : {"0.8.5", "0", "zero", "0.x"}) {
+    job.version = version;
+    EXPECT_FALSE(started(kLlama8b, job)) << version;
+  }
   job.version = "0.99.0";
   ASSERT_TRUE(started(kLlama8b, job));
   EXPECT_NE(started(kLlama8b, job)->assumed.front().find("newer"), std::string::npos);
-  EXPECT_EQ(read_served_model(R"({"model_type": "unheard"})").error().code, core::ErrorCode::unknown_format);
+  EXPECT_EQ(read_served_model(R"({"model_type": "unheard"})").error().code, core::ErrorCode::missing_information);
   EXPECT_EQ(read_served_model(R"({"model_type": "llama"})").error().code, core::ErrorCode::missing_information);
   EXPECT_FALSE(read_served_model("[]"));
   job.tensor_parallel = 3;

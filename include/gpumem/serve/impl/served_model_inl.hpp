@@ -1,125 +1,213 @@
 #pragma once
 
+#include "gpumem/serve/served_model.hpp"
+
 #include <algorithm>
 #include <array>
+#include <cmath>
 
+#include "gpumem/architectures/architectures.hpp"
 #include "gpumem/architectures/config_fields.hpp"
 #include "gpumem/core/json_document.hpp"
-#include "gpumem/serve/served_model.hpp"
+#include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::serve {
 
-namespace detail {
+namespace served_model_detail {
 
-/// What a model type's class fixes and its config does not say.
-struct ServedFamily {
-  std::string_view model_type;
-  bool tied = false;
-  bool qkv_bias = false;
-  bool head_norms = false;
-  std::int64_t norms_per_layer = 2;
-  std::int64_t sliding_every = 0;  ///< 2: every second layer reads a window; 0: none
-};
+using Kind = core::JsonValue::Kind;
 
-inline constexpr std::array kServedFamilies = {
-    ServedFamily{.model_type = "llama"},
-    ServedFamily{.model_type = "mistral"},
-    ServedFamily{.model_type = "qwen2", .qkv_bias = true},
-    ServedFamily{.model_type = "qwen3", .head_norms = true},
-    ServedFamily{.model_type = "phi3"},
-    ServedFamily{.model_type = "granite"},
-    ServedFamily{.model_type = "gemma", .tied = true},
-    ServedFamily{.model_type = "gemma2", .tied = true, .norms_per_layer = 4, .sliding_every = 2},
-    ServedFamily{.model_type = "mixtral"},
-    ServedFamily{.model_type = "qwen3_moe", .head_norms = true},
-};
+inline core::Error unknown(std::string message, std::string pointer) {
+  return {core::ErrorCode::unknown_format, std::move(message), {.file = {}, .line = 0, .element = std::move(pointer)}};
+}
 
-inline core::Error unknown_model(std::string_view type) {
-  std::string known;
-  for (const ServedFamily& family : kServedFamilies)
-    known += (known.empty() ? "" : ", ") + std::string(family.model_type);
-  return {core::ErrorCode::unknown_format,
-          "no rules for serving a model of type \"" + core::shortened(type, 60) + "\"; known: " + known,
-          {.file = {}, .line = 0, .element = "/model_type"}};
+/// The fields of `config`, of `quantization_config`, ...; null: it has no such object.
+inline const core::JsonValue* object_in(const core::JsonValue& config, std::string_view name) {
+  for (const core::JsonValue& field : config.items()) {
+    if (field.key() == name && field.is(Kind::object)) return &field;
+  }
+  return nullptr;
 }
 
 /// Bits of a linear layer's weights, and how many share a scale.
 inline core::Status read_quantization(const core::JsonValue& quantization, ServedModel& model) {
-  using Kind = core::JsonValue::Kind;
-  if (!quantization.is(Kind::object)) return core::malformed("quantization_config is not an object");
   const core::JsonValue* weights = &quantization;
   std::string_view method;
   for (const core::JsonValue& field : quantization.items()) {
     if (field.key() == "quant_method" && field.is(Kind::text)) method = field.text();
     if (field.key() != "config_groups" || !field.is(Kind::object) || field.size() != 1) continue;
-    for (const core::JsonValue& part : (*field.items().begin()).items())
-      if (part.key() == "weights" && part.is(Kind::object)) weights = &part;
+    if (const core::JsonValue* of = object_in(*field.items().begin(), "weights")) weights = of;
   }
   for (const core::JsonValue& field : weights->items()) {
     if (!field.is(Kind::integer)) continue;
-    if (field.key() == "num_bits" || field.key() == "bits") model.weight_bits = field.integer();
-    if (field.key() == "group_size" && field.integer() > 0) model.group_size = field.integer();
+    if (field.key() == "num_bits" || field.key() == "bits" || field.key() == "w_bit")
+      model.weight_bits = field.integer();
+    if ((field.key() == "group_size" || field.key() == "q_group_size") && field.integer() > 0) {
+      model.group_size = field.integer();
+    }
   }
   if (method == "fp8") model.weight_bits = 8;
+  if (method == "compressed-tensors" && model.weight_bits == 0) {
+    model.weight_bits = 8;
+    model.doubts.push_back({model::Doubt::About::quantization,
+                            "quantization_config does not say of how many bits the weights are: 8 were taken"});
+  }
   const bool known = method == "compressed-tensors" || method == "gptq" || method == "awq" || method == "fp8";
   if (known && (model.weight_bits == 4 || model.weight_bits == 8)) return core::Done{};
-  return core::Error{
-      core::ErrorCode::unknown_format,
-      "no rules for this quantisation (known: compressed-tensors with one group, gptq, awq and fp8, of 4 "
-      "or 8 bits)",
-      {.file = {}, .line = 0, .element = "/quantization_config"}};
+  return unknown(
+      "no rules for this quantisation; known: compressed-tensors with one group, gptq, awq and fp8, of 4 or 8 "
+      "bits",
+      "/quantization_config");
+}
+
+/// Linear layers that every rank has whole. Source: vLLM's ReplicatedLinear in models/deepseek_v2.py.
+inline bool is_latent(std::string_view name) {
+  return name == "q_a_proj" || name == "kv_a_proj_with_mqa" || name == "fused_qkv_a_proj_with_mqa";
+}
+/// vLLM never quantises a router.
+inline bool is_router(std::string_view name) {
+  return name == "gate" || name == "router" || name == "shared_expert_gate" || name == "wg";
+}
+
+/// Elements of a layer's weight without its bias; 0: it is no linear layer.
+inline std::int64_t linear_elements(const model::ModelGraph& graph, const model::Layer& layer) {
+  if (layer.parameters == 0 || graph.op(layer) == "embedding") return 0;
+  const model::Attributes attributes = graph.attributes(layer);
+  const auto in = attributes.integer("in_features");
+  const auto out = attributes.integer("out_features");
+  if (in && out && *in <= layer.parameters / *out) return *in * *out;
+  // The experts of a layer in one tensor.
+  const model::AttributeValue* shape = graph.op(layer) == model::kParameterOp ? attributes.find("shape") : nullptr;
+  const auto* sizes = shape == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(shape);
+  return sizes != nullptr && sizes->size() == 3 ? layer.parameters : 0;
+}
+
+inline void count_layer(const model::ModelGraph& graph, const model::Layer& layer, ServedModel& model) {
+  ServedWeights& weights = model.weights;
+  const std::int64_t own = layer.parameters - layer.tied_parameters;
+  if (own <= 0) return;
+  const model::Attributes attributes = graph.attributes(layer);
+  const std::int64_t rows =
+      attributes.integer("num_embeddings").value_or(attributes.integer("out_features").value_or(0));
+  if (rows == model.vocabulary) {
+    weights.tables += 1;
+    weights.table_columns = std::max(weights.table_columns, own / rows);
+    weights.plain += own % rows;
+    return;
+  }
+  const std::int64_t linear = is_router(graph.name(layer)) ? 0 : linear_elements(graph, layer);
+  (is_latent(graph.name(layer)) ? weights.replicated : weights.split) += linear;
+  weights.plain += own - linear;
+  if (graph.name(layer) == "kv_b_proj") weights.latent_up += linear;
+}
+
+inline bool has_rotary(std::string_view architecture) {
+  constexpr auto kOthers = std::to_array<std::string_view>({"bloom", "gpt2", "gpt_bigcode", "gpt_neo", "mpt", "opt"});
+  return std::find(kOthers.begin(), kOthers.end(), architecture) == kOthers.end();
+}
+
+inline bool names(const model::ModelGraph& graph, std::string_view name) {
+  return std::any_of(graph.layers().begin(), graph.layers().end(),
+                     [&](const model::Layer& layer) { return graph.name(layer) == name; });
 }
 
 /// Layers that read only a window, where the config or the class says so.
-inline void read_windows(architectures::ConfigFields& fields, const ServedFamily& family, ServedModel& model) {
-  if (family.sliding_every == 0) {
-    // Qwen's configs name a window that use_sliding_window switches off; Mistral's and Phi's windows count.
-    const bool qwen = family.model_type.starts_with("qwen");
-    const bool on = qwen ? fields.flag("use_sliding_window", false) : fields.has("sliding_window");
-    if (!on) return;
-    if (qwen) return fields.fail("no rules for sliding windows of this model", "use_sliding_window");
-    model.sliding_window = fields.size({"sliding_window"});
-    model.sliding_layers = model.sliding_window < model.max_positions ? model.layers : 0;
+inline void read_windows(architectures::ConfigFields& fields, ServedModel& model) {
+  if (!fields.has("sliding_window")) return;
+  const bool switched = model.model_type.starts_with("qwen");
+  if (switched && !fields.flag("use_sliding_window", false)) return;
+  model.sliding_window = fields.size({"sliding_window"});
+  if (model.sliding_window >= model.max_positions) return;
+  if (const core::JsonValue* types = fields.find("layer_types"); types != nullptr && types->is(Kind::list)) {
+    for (const core::JsonValue& type : types->items()) {
+      model.sliding_layers += type.is(Kind::text) && type.text() == "sliding_attention" ? 1 : 0;
+    }
     return;
   }
-  model.sliding_window = fields.size({"sliding_window"});
-  model.sliding_layers = (model.layers + family.sliding_every - 1) / family.sliding_every;
+  // Qwen's layers from max_window_layers on; Gemma 2's every second one; five of six in Gemma 3; Mistral's all.
+  if (switched) {
+    model.sliding_layers = model.layers - std::min(model.layers, fields.size_or({"max_window_layers"}, model.layers));
+  } else if (model.model_type == "gemma2") {
+    model.sliding_layers = (model.layers + 1) / 2;
+  } else if (model.model_type.starts_with("gemma3")) {
+    model.sliding_layers = model.layers - model.layers / fields.size_or({"sliding_window_pattern"}, 6);
+  } else {
+    model.sliding_layers = model.layers;
+  }
 }
 
-}  // namespace detail
+inline void read_attention(architectures::ConfigFields& fields, ServedModel& model) {
+  model.heads = fields.size({"num_attention_heads", "n_head", "n_heads", "num_heads"});
+  const bool one_key = fields.flag("multi_query", false) && !fields.flag("new_decoder_architecture", false);
+  model.kv_heads =
+      fields.size_or({"num_key_value_heads", "num_kv_heads", "multi_query_group_num"}, one_key ? 1 : model.heads);
+  if (one_key) model.kv_heads = 1;
+  model.head_dim = fields.size_or({"head_dim", "kv_channels"}, std::max<std::int64_t>(1, model.hidden / model.heads));
+  if (fields.has("kv_lora_rank")) {
+    model.latent_dim = fields.size({"kv_lora_rank"}) + fields.size({"qk_rope_head_dim"});
+    model.rotary_dim = fields.size({"qk_rope_head_dim"});
+    return;
+  }
+  const double share = std::clamp(fields.number({"partial_rotary_factor", "rotary_pct"}, 1.0), 0.0, 1.0);
+  model.rotary_dim = static_cast<std::int64_t>(static_cast<double>(model.head_dim) * share);
+}
+
+inline void read_feed_forward(architectures::ConfigFields& fields, ServedModel& model) {
+  model.experts = fields.size_or({"num_local_experts", "num_experts", "n_routed_experts"}, 0);
+  model.experts_per_token = model.experts > 0 ? fields.size_or({"num_experts_per_tok", "moe_topk", "moe_top_k"}, 1) : 0;
+  const std::int64_t dense =
+      fields.size_or({"intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"}, 4 * model.hidden);
+  model.intermediate = model.experts > 0 ? fields.size_or({"moe_intermediate_size"}, dense) : dense;
+}
+
+inline void read_sizes(architectures::ConfigFields& fields, ServedModel& model) {
+  model.layers = fields.layers({"num_hidden_layers", "n_layer", "n_layers", "num_layers"});
+  model.hidden = fields.size({"hidden_size", "n_embd", "d_model"});
+  model.vocabulary = fields.size({"vocab_size", "padded_vocab_size"});
+  model.max_positions =
+      fields.size({"max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "seq_length"});
+  read_attention(fields, model);
+  read_feed_forward(fields, model);
+  read_windows(fields, model);
+}
+
+inline core::Status count_weights(const model::ModelGraph& graph, ServedModel& model) {
+  constexpr auto kEncoders = std::to_array<std::string_view>({"bart", "t5", "whisper", "megatron_t5"});
+  const auto ops = graph.ops();
+  const bool caches = std::find(ops.begin(), ops.end(), "cached") != ops.end();
+  if (!caches || std::find(kEncoders.begin(), kEncoders.end(), graph.architecture()) != kEncoders.end()) {
+    return unknown(
+        "no rules for serving a \"" + std::string(graph.architecture()) + "\": only decoders with a KV cache are known",
+        "/model_type");
+  }
+  for (const model::Layer& layer : graph.layers()) count_layer(graph, layer, model);
+  if (model.latent_dim == 0) {
+    model.weights.keys_values = 2 * model.layers * model.hidden * model.kv_heads * model.head_dim;
+  }
+  model.gated = names(graph, "gate_proj") || names(graph, "gate_up_proj") || names(graph, "w1") ||
+                names(graph, "dense_h_to_4h_gate") || model.experts > 0;
+  if (!has_rotary(graph.architecture())) model.rotary_dim = 0;
+  model.doubts.assign(graph.doubts().begin(), graph.doubts().end());
+  return core::Done{};
+}
+
+}  // namespace served_model_detail
 
 GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view config_json) {
-  core::Result<core::JsonDocument> document = core::JsonDocument::parse(config_json);
+  const core::Result<model::ModelGraph> graph = architectures::read_config(config_json, ops::vocabulary());
+  if (!graph) return graph.error();
+  const core::Result<core::JsonDocument> document = core::JsonDocument::parse(config_json);
   if (!document) return document.error();
-  if (!document->root().is(core::JsonValue::Kind::object)) return core::malformed("a config.json must be an object");
   architectures::ConfigFields fields(document->root());
   ServedModel model;
   model.model_type = fields.text({"model_type"}, "");
-  const auto family = std::find_if(detail::kServedFamilies.begin(), detail::kServedFamilies.end(),
-                                   [&](const auto& known) { return known.model_type == model.model_type; });
-  if (family == detail::kServedFamilies.end()) return detail::unknown_model(model.model_type);
-  model.layers = fields.layers({"num_hidden_layers"});
-  model.hidden = fields.size({"hidden_size"});
-  model.heads = fields.size({"num_attention_heads"});
-  model.kv_heads = fields.size_or({"num_key_value_heads"}, model.heads);
-  model.head_dim = fields.size_or({"head_dim"}, std::max<std::int64_t>(1, model.hidden / model.heads));
-  model.vocabulary = fields.size({"vocab_size"});
-  model.max_positions = fields.size({"max_position_embeddings"});
-  model.experts = fields.size_or({"num_local_experts", "num_experts"}, 0);
-  model.experts_per_token = model.experts > 0 ? fields.size({"num_experts_per_tok"}) : 0;
-  model.intermediate =
-      model.model_type == "qwen3_moe" ? fields.size({"moe_intermediate_size"}) : fields.size({"intermediate_size"});
-  model.rotary_dim = static_cast<std::int64_t>(static_cast<double>(model.head_dim) *
-                                               std::clamp(fields.number({"partial_rotary_factor"}, 1.0), 0.0, 1.0));
-  model.tied = fields.flag("tie_word_embeddings", family->tied);
-  model.qkv_bias = family->qkv_bias || fields.flag("attention_bias", false);
-  model.head_norms = family->head_norms;
-  model.norms_per_layer = family->norms_per_layer;
-  detail::read_windows(fields, *family, model);
-  const core::JsonValue* quantization = fields.find("quantization_config");
-  if (const core::Status read = fields.status(); !read) return read.error();
-  if (quantization != nullptr)
-    if (const core::Status read = detail::read_quantization(*quantization, model); !read) return read.error();
+  served_model_detail::read_sizes(fields, model);
+  if (core::Status read = fields.status(); !read) return read.error();
+  if (const core::Status counted = served_model_detail::count_weights(*graph, model); !counted) return counted.error();
+  if (const auto* of = served_model_detail::object_in(document->root(), "quantization_config")) {
+    std::erase_if(model.doubts, [](const auto& doubt) { return doubt.about == model::Doubt::About::quantization; });
+    if (const core::Status read = served_model_detail::read_quantization(*of, model); !read) return read.error();
+  }
   return model;
 }
 

@@ -26,6 +26,7 @@ struct VllmFlag {
 inline constexpr std::array kVllmFlags = {
     VllmFlag{.name = "--tensor-parallel-size", .short_name = "-tp", .count = &ServingJob::tensor_parallel},
     VllmFlag{.name = "--pipeline-parallel-size", .short_name = "-pp", .count = &ServingJob::pipeline_parallel},
+    VllmFlag{.name = "--data-parallel-size", .short_name = "-dp", .count = &ServingJob::data_parallel},
     VllmFlag{.name = "--max-model-len", .limit = &ServingJob::max_model_len},
     VllmFlag{.name = "--max-num-seqs", .limit = &ServingJob::max_num_seqs},
     VllmFlag{.name = "--max-num-batched-tokens", .limit = &ServingJob::max_num_batched_tokens},
@@ -35,12 +36,45 @@ inline constexpr std::array kVllmFlags = {
     VllmFlag{.name = "--quantization", .short_name = "-q", .word = &ServingJob::quantization},
 };
 
-/// Flags that change no memory of the GPU; the first ones take a value.
-inline constexpr std::array<std::string_view, 9> kVllmValuesWithoutEffect = {
-    "--host",     "--port", "--served-model-name", "--api-key", "--chat-template", "--tokenizer",
-    "--revision", "--seed", "--download-dir"};
-inline constexpr std::array<std::string_view, 4> kVllmFlagsWithoutEffect = {
-    "--trust-remote-code", "--no-enable-prefix-caching", "--enable-prefix-caching", "--enable-auto-tool-choice"};
+/// Flags that change no memory of the GPU, with a value.
+inline constexpr auto kVllmValuesWithoutEffect = std::to_array<std::string_view>({"--allowed-headers",
+                                                                                  "--allowed-methods",
+                                                                                  "--allowed-origins",
+                                                                                  "--api-key",
+                                                                                  "--chat-template",
+                                                                                  "--chat-template-content-format",
+                                                                                  "--code-revision",
+                                                                                  "--config-format",
+                                                                                  "--distributed-executor-backend",
+                                                                                  "--download-dir",
+                                                                                  "--generation-config",
+                                                                                  "--hf-token",
+                                                                                  "--host",
+                                                                                  "--load-format",
+                                                                                  "--max-log-len",
+                                                                                  "--model",
+                                                                                  "--override-generation-config",
+                                                                                  "--port",
+                                                                                  "--reasoning-parser",
+                                                                                  "--response-role",
+                                                                                  "--revision",
+                                                                                  "--root-path",
+                                                                                  "--scheduling-policy",
+                                                                                  "--seed",
+                                                                                  "--served-model-name",
+                                                                                  "--ssl-certfile",
+                                                                                  "--ssl-keyfile",
+                                                                                  "--tokenizer",
+                                                                                  "--tokenizer-mode",
+                                                                                  "--tokenizer-revision",
+                                                                                  "--tool-call-parser",
+                                                                                  "--uvicorn-log-level"});
+/// And without one.
+inline constexpr auto kVllmFlagsWithoutEffect = std::to_array<std::string_view>(
+    {"--async-scheduling", "--disable-log-requests", "--disable-log-stats", "--disable-uvicorn-access-log",
+     "--enable-auto-tool-choice", "--enable-chunked-prefill", "--enable-log-requests", "--enable-prefix-caching",
+     "--enable-prompt-tokens-details", "--enable-reasoning", "--enable-server-load-tracking", "--no-async-scheduling",
+     "--no-enable-log-requests", "--no-enable-prefix-caching", "--trust-remote-code"});
 
 inline core::Error wrong_flag(std::string_view flag, std::string_view message) {
   return {core::ErrorCode::invalid_argument, core::shortened(flag, 60) + ": " + std::string(message), {}};

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <optional>
 
 #include "gpumem/core/checked.hpp"
 #include "gpumem/serve/vllm.hpp"
@@ -39,33 +40,54 @@ inline std::string gib_text(core::Bytes bytes) {
 
 inline std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
 
+/// What changed between versions of vLLM.
+struct VllmRules {
+  std::int64_t first, last;  ///< minor versions
+  std::string_view name;
+  std::int64_t sorted_logit;     ///< bytes of one sampled logit beyond its own type, sorted with its index
+  bool rows_for_processors;      ///< sampling without a sort: a float32 row for each multiprocessor
+  bool experts_keep_work_areas;  ///< v1/worker/workspace.py: the work areas of experts stay once made
+};
+/// Up to 0.16 top-p sampling sorts the logits (v1/sample/ops/topk_topp_sampler.py, apply_top_k_top_p()): the float32
+/// copy (4), its sorted values and 64-bit indices (12) and the sort's own buffers (20). Logged starts of Llama-3.1-8B,
+/// Qwen3-0.6B and gpt-oss-20b show 36 bytes within 0.1 %. From 0.17 on a kernel finds the threshold without a sort: the
+/// float32 copy, probabilities and exponential noise.
+inline constexpr std::array kVllmRules = {VllmRules{9, 16, "0.9 to 0.16", 36, false, false},
+                                          VllmRules{17, 19, "0.17 to 0.19", 12, true, true}};
+
 /// All that later steps need, with the defaults filled in.
 struct VllmStart {
   std::int64_t ranks = 1, element = 2, cache_element = 2, block = 16;
   std::int64_t tokens = 0, sequences = 0, length = 0;
   std::int64_t rank_kv_heads = 1;
   std::int64_t weight_bits = 0, group_size = 0;
+  VllmRules rules = kVllmRules.back();
 };
 
 inline core::Error refused(std::string message) { return {core::ErrorCode::invalid_argument, std::move(message), {}}; }
 
-/// 0.17 to 0.19 have one set of rules: 0.16 and before sampled by sorting the logits, which takes more.
-inline core::Result<std::string> known_version(const std::string& asked, std::vector<std::string>& assumed) {
+/// Errors: invalid_argument for what is no version, or one without rules.
+inline core::Result<VllmRules> rules_of(const std::string& asked, std::vector<std::string>& assumed) {
+  const VllmRules& newest = kVllmRules.back();
   if (asked.empty()) {
     assumed.emplace_back("the engine's version: 0.19 (none was given)");
-    return std::string("0.19");
+    return newest;
   }
   std::int64_t major = -1;
   std::int64_t minor = -1;
+  const std::size_t digits = asked.front() == 'v' ? 1 : 0;
   const char* const end = asked.data() + asked.size();
-  const auto [dot, wrong] = std::from_chars(asked.data(), end, major);
+  const auto [dot, wrong] = std::from_chars(asked.data() + digits, end, major);
   if (wrong != std::errc{} || dot == end || *dot != '.' || std::from_chars(dot + 1, end, minor).ec != std::errc{})
     return refused("engine version \"" + core::shortened(asked, 40) + "\": give it as 0.19.0");
-  if (major == 0 && minor < 17)
-    return refused("no rules for vLLM " + core::shortened(asked, 40) + "; known: 0.17 to 0.19");
-  if (major > 0 || minor > 19)
+  if (major > 0 || minor > newest.last) {
     assumed.emplace_back("vLLM " + core::shortened(asked, 40) + " is newer than the rules: those of 0.19 are followed");
-  return std::string("0.17 to 0.19");
+    return newest;
+  }
+  for (const VllmRules& rules : kVllmRules) {
+    if (minor >= rules.first && minor <= rules.last) return rules;
+  }
+  return refused("no rules for vLLM " + core::shortened(asked, 40) + "; known: 0.9 to 0.19");
 }
 
 /// Bytes of an element; 0: there is no such type. float32 checkpoints are served in bfloat16 (vLLM's
@@ -79,8 +101,9 @@ inline std::int64_t element_bytes(const ServingJob& job) {
 
 inline core::Status check_split(const ServedModel& model, std::int64_t ranks) {
   const auto whole = [&](std::int64_t size) { return size % ranks == 0; };
-  if (!whole(model.heads) || !whole(model.intermediate) ||
-      !(model.kv_heads >= ranks ? whole(model.kv_heads) : ranks % model.kv_heads == 0))
+  const bool keys =
+      model.latent_dim > 0 || (model.kv_heads >= ranks ? whole(model.kv_heads) : ranks % model.kv_heads == 0);
+  if (!whole(model.heads) || !whole(model.intermediate) || !keys)
     return refused("tensor_parallel_size " + std::to_string(ranks) + " does not divide the model's " +
                    std::to_string(model.heads) + " heads, " + std::to_string(model.kv_heads) + " KV heads and " +
                    std::to_string(model.intermediate) + " intermediate features");
@@ -90,8 +113,13 @@ inline core::Status check_split(const ServedModel& model, std::int64_t ranks) {
 /// The options in numbers. Source of the defaults: vLLM's engine/arg_utils.py, get_batch_defaults().
 inline core::Result<VllmStart> vllm_start(const ServedModel& model, const ServingJob& job,
                                           const device::GpuProfile& gpu) {
-  if (job.pipeline_parallel != 1) return refused("no rules for serving with pipeline_parallel_size above 1 yet");
   if (job.tensor_parallel < 1) return refused("tensor_parallel_size must be at least 1");
+  if (job.pipeline_parallel < 1 || job.pipeline_parallel > model.layers)
+    return refused("pipeline_parallel_size must be at least 1, and at most the model's " +
+                   std::to_string(model.layers) + " layers");
+  if (job.data_parallel < 1) return refused("data_parallel_size must be at least 1");
+  if (job.data_parallel > 1 && model.experts > 0)
+    return refused("no rules for data_parallel_size of models with experts, which then share them out");
   if (!(job.gpu_memory_utilization > 0.0) || job.gpu_memory_utilization > 1.0)
     return refused("gpu_memory_utilization must be above 0 and at most 1");
   if (const core::Status split = check_split(model, job.tensor_parallel); !split) return split.error();
@@ -122,56 +150,102 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
   return start;
 }
 
-/// Weights of one rank. Source: vLLM's QKVParallelLinear (KV heads are replicated when there are fewer than ranks),
-/// VocabParallelEmbedding (a multiple of 64 rows), Mixtral's and Qwen3-MoE's FusedMoE, RotaryEmbedding's cached
-/// cosines and sines.
+/// Linear weights of one rank, as elements. Source: vLLM's QKVParallelLinear (KV heads are replicated when there are
+/// fewer than ranks), MergedColumnParallelLinear, RowParallelLinear, FusedMoE.
+inline core::Checked linear_of_rank(const ServedModel& model, const VllmStart& start) {
+  const ServedWeights& weights = model.weights;
+  const std::int64_t keys_values =
+      start.ranks > model.kv_heads ? weights.keys_values / model.kv_heads : weights.keys_values / start.ranks;
+  return core::Checked((weights.split - weights.keys_values) / start.ranks) + core::Checked(keys_values) +
+         core::Checked(weights.replicated);
+}
+
+/// Weights of one rank. Source: vLLM's VocabParallelEmbedding (a multiple of 64 rows), RotaryEmbedding's cached cosines
+/// and sines, and the copies that MLACommonImpl.process_weights_after_loading() makes of what leads out of the latent
+/// space.
 inline core::Bytes vllm_weights(const ServedModel& model, const VllmStart& start) {
-  const core::Checked hidden(model.hidden);
-  const core::Checked rank_heads(model.heads / start.ranks);
-  const core::Checked rows = rank_heads + core::Checked(2 * start.rank_kv_heads);
-  const core::Checked attention = hidden * (rows + rank_heads) * core::Checked(model.head_dim);
-  const core::Checked expert = hidden * core::Checked(3 * (model.intermediate / start.ranks));
-  const core::Checked experts = core::Checked(std::max<std::int64_t>(1, model.experts));
-  const core::Checked linear = (attention + expert * experts) * core::Checked(model.layers);
-  core::Checked plain = hidden * core::Checked(model.norms_per_layer + model.experts);
-  if (model.qkv_bias) plain = plain + rows * core::Checked(model.head_dim);
-  if (model.head_norms) plain = plain + core::Checked(2 * model.head_dim);
-  const core::Checked vocabulary(divided_up(divided_up(model.vocabulary, 64) * 64, start.ranks));
-  plain = plain * core::Checked(model.layers) + hidden + vocabulary * hidden * core::Checked(model.tied ? 1 : 2) +
-          core::Checked(model.max_positions) * core::Checked(model.rotary_dim);
+  const core::Checked linear = linear_of_rank(model, start);
+  const std::int64_t rows = divided_up(divided_up(model.vocabulary, 64) * 64, start.ranks);
+  const core::Checked plain =
+      core::Checked(model.weights.plain) +
+      core::Checked(rows) * core::Checked(model.weights.table_columns) * core::Checked(model.weights.tables) +
+      core::Checked(model.max_positions) * core::Checked(model.rotary_dim) +
+      core::Checked(model.weights.latent_up / start.ranks);
   core::Checked bytes = plain * core::Checked(start.element);
   if (start.weight_bits == 0) return core::Bytes((bytes + linear * core::Checked(start.element)).value().value_or(0));
-  bytes = bytes + core::Checked(linear.value().value_or(0) * start.weight_bits / 8);
+  const std::int64_t elements = linear.value().value_or(0);
   const std::int64_t per_scale = start.group_size > 0 ? start.group_size : model.hidden;
   const std::int64_t scale = start.group_size > 0 ? start.element : 4;
-  return core::Bytes((bytes + core::Checked(linear.value().value_or(0) / per_scale * scale)).value().value_or(0));
+  bytes = bytes + core::Checked(elements / 8) * core::Checked(start.weight_bits) +
+          core::Checked(elements / per_scale) * core::Checked(scale);
+  return core::Bytes(bytes.value().value_or(0));
+}
+
+/// Work areas of a layer of experts: one row for each token and each of its experts. Source: vLLM's fused_moe.py,
+/// TritonExperts.workspace_shapes().
+inline core::Checked expert_work_areas(const ServedModel& model, const VllmStart& start) {
+  if (model.experts == 0) return core::Checked(0);
+  const std::int64_t width = model.intermediate / start.ranks;
+  const std::int64_t columns = std::max(2 * width, model.hidden) + std::max(width, model.hidden);
+  return core::Checked(start.tokens) * core::Checked(model.experts_per_token) * core::Checked(columns) *
+         core::Checked(start.element);
+}
+
+/// The sampler holds the model's output, the rows that are sampled, their logits, and what the version makes of each
+/// logit. Source: vLLM's v1/sample/sampler.py; v1/sample/ops/topk_topp_sampler.py, random_sample();
+/// v1/sample/ops/topk_topp_triton.py, NUM_PROGRAMS.
+inline core::Checked sampler_peak(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu) {
+  const core::Checked vocabulary(model.vocabulary);
+  const std::int64_t processors = gpu.sm_count ? gpu.sm_count->value : 132;
+  const std::int64_t rows = start.rules.rows_for_processors ? std::min(processors, start.sequences) : 0;
+  const core::Checked logits =
+      core::Checked(start.sequences) * vocabulary * core::Checked(start.rules.sorted_logit + start.element);
+  return core::Checked(start.tokens + start.sequences) * core::Checked(model.hidden) * core::Checked(start.element) +
+         logits + core::Checked(rows) * vocabulary * core::Checked(4);
+}
+
+/// The forward pass of a compiled model holds the residual, a layer's input and output, the gate and up projections and
+/// their product. A stage of a pipeline also holds what it hands over: the hidden states and the residual.
+inline core::Checked forward_peak(const ServedModel& model, const VllmStart& start, bool staged) {
+  const core::Checked hidden = core::Checked(start.tokens) * core::Checked(model.hidden) * core::Checked(start.element);
+  const std::int64_t width = model.experts > 0 ? 0 : (model.gated ? 3 : 2) * (model.intermediate / start.ranks);
+  return hidden * core::Checked(staged ? 5 : 3) +
+         core::Checked(start.tokens) * core::Checked(width) * core::Checked(start.element);
 }
 
 /// The peak of profile_run() above the weights: the larger of the forward pass and the sampler.
-/// The forward pass of a compiled model holds the residual, the layer's input and output, the gate and up projections
-/// and their product. The sampler holds the model's output, the rows that are sampled, their logits, the logits in
-/// float32 (v1/sample/sampler.py), the probabilities and the exponential noise by which they are divided
-/// (v1/sample/ops/topk_topp_sampler.py, random_sample()), and a float32 row for each multiprocessor
-/// (v1/sample/ops/topk_topp_triton.py, NUM_PROGRAMS).
 inline core::Bytes vllm_activation(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu) {
-  const core::Checked element(start.element);
-  const core::Checked hidden = core::Checked(start.tokens) * core::Checked(model.hidden) * element;
-  const core::Checked vocabulary(model.vocabulary);
-  const core::Checked programs(std::min<std::int64_t>(gpu.sm_count ? gpu.sm_count->value : 132, start.sequences));
-  // That a float32 model's logits are copied as well is what the one logged start in float32 shows.
-  const core::Checked logits = core::Checked(start.sequences) * vocabulary * core::Checked(12 + start.element);
-  const core::Checked sampler = hidden + core::Checked(start.sequences) * core::Checked(model.hidden) * element +
-                                logits + programs * vocabulary * core::Checked(4);
-  const std::int64_t width = model.intermediate / start.ranks;
-  core::Checked layer = core::Checked(start.tokens) * core::Checked(3 * width) * element;
-  if (model.experts > 0) {
-    // FusedMoE's two work areas, of one row for each token and its experts (fused_moe.py, TritonExperts).
-    const std::int64_t columns = std::max(2 * width, model.hidden) + std::max(width, model.hidden);
-    layer = core::Checked(start.tokens) * core::Checked(model.experts_per_token) * core::Checked(columns) * element;
-  }
-  const core::Checked forward = hidden * core::Checked(3) + layer;
-  const std::int64_t peak = std::max(sampler.value().value_or(0), forward.value().value_or(0));
+  const bool staged = !model.embeds || !model.samples;
+  const core::Checked areas = expert_work_areas(model, start);
+  const std::int64_t forward = (forward_peak(model, start, staged) + areas).value().value_or(0);
+  core::Checked sampler = model.samples ? sampler_peak(model, start, gpu) : core::Checked(0);
+  if (start.rules.experts_keep_work_areas) sampler = sampler + areas;
+  const std::int64_t peak = std::max(sampler.value().value_or(0), forward);
   return core::Bytes(peak + (gpu.cublas_workspace_bytes ? gpu.cublas_workspace_bytes->value : kServeCublasBytes));
+}
+
+/// The part of a model that one stage of a pipeline has. Source: vLLM's distributed/utils.py, get_pp_indices(): layers
+/// that are left over go to the stages before the last.
+inline ServedModel stage_of(const ServedModel& model, std::int64_t stages, std::int64_t stage) {
+  if (stages == 1) return model;
+  ServedModel part = model;
+  const std::int64_t left = model.layers % stages;
+  const std::int64_t from_last = stages - stage;  // 1: the last stage
+  part.layers = model.layers / stages + (from_last >= 2 && from_last < left + 2 ? 1 : 0);
+  const auto share = [&](std::int64_t elements) {
+    return static_cast<std::int64_t>(static_cast<double>(elements) * static_cast<double>(part.layers) /
+                                     static_cast<double>(model.layers));
+  };
+  for (std::int64_t ServedWeights::*each :
+       {&ServedWeights::split, &ServedWeights::replicated, &ServedWeights::keys_values, &ServedWeights::latent_up,
+        &ServedWeights::plain}) {
+    part.weights.*each = share(model.weights.*each);
+  }
+  part.sliding_layers = share(model.sliding_layers);
+  part.embeds = stage == 0;
+  part.samples = stage == stages - 1;
+  part.weights.tables = (part.embeds ? 1 : 0) + (part.samples ? 1 : 0);
+  return part;
 }
 
 /// Layers of one kind, in groups that share blocks. Source: v1/core/kv_cache_utils.py,
@@ -205,13 +279,18 @@ inline std::int64_t request_blocks(const ServedModel& model, const VllmStart& st
 /// Blocks, tokens, concurrency and the longest request that the cache holds.
 inline void fill_cache(const ServedModel& model, const VllmStart& start, std::int64_t left, ServingEstimate& answer) {
   const KvGroups groups = kv_groups(model);
-  const core::Checked page = core::Checked(2 * start.block) * core::Checked(start.rank_kv_heads) *
-                             core::Checked(model.head_dim * start.cache_element) * core::Checked(groups.size);
+  // Every rank keeps the whole latent of a token (MLAAttentionSpec), or the keys and values of its heads.
+  const core::Checked token = model.latent_dim > 0
+                                  ? core::Checked(model.latent_dim)
+                                  : core::Checked(2 * start.rank_kv_heads) * core::Checked(model.head_dim);
+  const core::Checked page = token * core::Checked(start.block * start.cache_element) * core::Checked(groups.size);
   const std::int64_t block_bytes = std::max<std::int64_t>(1, page.value().value_or(INT64_MAX));
   answer.kv_cache_blocks = answer.kv_cache.count() / block_bytes;
   answer.kv_cache_tokens = answer.kv_cache_blocks / groups.count() * start.block;
   const std::int64_t needed = request_blocks(model, start, groups, start.length);
   answer.concurrency = static_cast<double>(answer.kv_cache_blocks) / static_cast<double>(needed);
+  answer.kv_cache_needed =
+      core::Bytes((core::Checked(needed) * core::Checked(block_bytes)).value().value_or(INT64_MAX));
   std::int64_t held = 0;
   for (std::int64_t low = 1, high = model.max_positions; low <= high;) {
     const std::int64_t middle = low + (high - low) / 2;
@@ -226,10 +305,9 @@ inline void fill_cache(const ServedModel& model, const VllmStart& start, std::in
                     gib_text(core::Bytes(answer.requested.count() - left)) + " of " + gib_text(answer.requested) +
                     "; raise gpu_memory_utilization or tensor_parallel_size";
   } else if (needed > answer.kv_cache_blocks) {
-    answer.reason =
-        "one request of max_model_len " + std::to_string(start.length) + " needs " +
-        gib_text(core::Bytes((core::Checked(needed) * core::Checked(block_bytes)).value().value_or(INT64_MAX))) +
-        " KV cache, " + gib_text(answer.kv_cache) + " are there; the largest max_model_len is " + std::to_string(held);
+    answer.reason = "one request of max_model_len " + std::to_string(start.length) + " needs " +
+                    gib_text(answer.kv_cache_needed) + " KV cache, " + gib_text(answer.kv_cache) +
+                    " are there; the largest max_model_len is " + std::to_string(held);
   }
 }
 
@@ -257,9 +335,41 @@ inline void say_assumed(const ServedModel& model, const ServingJob& job, const V
   if (!gpu.name.starts_with("h100-80gb"))
     assumed.emplace_back("memory outside PyTorch and of CUDA graphs: as logged on H100-80GB");
   if (start.ranks > 4) assumed.emplace_back("memory outside PyTorch: as logged on four ranks");
-  if (model.experts > 0)
-    assumed.emplace_back("activation of experts: derived for Triton's kernels, compared with one logged start (low)");
+  for (const model::Doubt& doubt : model.doubts) assumed.emplace_back(doubt.text);
+  if (model.experts > 0) assumed.emplace_back("activation of experts: derived for Triton's kernels");
   if (start.weight_bits == 4) assumed.emplace_back("weights of 4 bits: packed in full, compared with no logged start");
+}
+
+/// One rank: of a pipeline, one of this stage.
+inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, const ServingJob& job,
+                                                   const VllmStart& start, const device::GpuProfile& gpu) {
+  ServingEstimate answer;
+  const auto& logged = *std::ranges::find_if(kLogged, [&](const LoggedFigures& row) {
+    return row.most_ranks >= std::min(start.ranks, kLogged.back().most_ranks);
+  });
+  answer.requested =
+      core::Bytes(static_cast<std::int64_t>(static_cast<double>(gpu.capacity().count()) * job.gpu_memory_utilization));
+  answer.weights = vllm_weights(model, start);
+  answer.activation = vllm_activation(model, start, gpu);
+  if (answer.weights.count() <= 0 || answer.activation.count() <= 0 || answer.weights.count() > INT64_MAX / 4 ||
+      answer.activation.count() > INT64_MAX / 4)
+    return core::Error{core::ErrorCode::overflow, "the model's sizes do not fit 64 bits", {}};
+  answer.outside_pytorch = from_gib(logged.outside);
+  answer.outside_pytorch_lower = from_gib(logged.outside_lower);
+  answer.outside_pytorch_upper = from_gib(logged.outside_upper);
+  if (!job.enforce_eager) {
+    answer.cuda_graphs = from_gib(kGraphs);
+    answer.cuda_graphs_lower = from_gib(kGraphsLower);
+    answer.cuda_graphs_upper = from_gib(kGraphsUpper);
+  }
+  const std::int64_t left =
+      answer.requested.count() - answer.weights.count() - answer.activation.count() - answer.outside_pytorch.count();
+  answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, left));
+  answer.max_model_len = start.length;
+  answer.reason = early_reason(model, start, gpu, logged, answer.requested);
+  fill_cache(model, start, left, answer);
+  answer.starts = answer.reason.empty();
+  return answer;
 }
 
 }  // namespace detail
@@ -268,39 +378,25 @@ GPUMEM_INLINE core::Result<ServingEstimate> estimate_vllm(const ServedModel& mod
                                                           const device::GpuProfile& gpu) {
   if (job.engine != "vllm")
     return detail::refused("no rules for the engine \"" + core::shortened(job.engine, 40) + "\"; known: vllm");
-  ServingEstimate answer;
-  core::Result<std::string> version = detail::known_version(job.version, answer.assumed);
-  if (!version) return version.error();
-  answer.version = *version;
-  const core::Result<detail::VllmStart> start = detail::vllm_start(model, job, gpu);
+  std::vector<std::string> assumed;
+  const core::Result<detail::VllmRules> rules = detail::rules_of(job.version, assumed);
+  if (!rules) return rules.error();
+  core::Result<detail::VllmStart> start = detail::vllm_start(model, job, gpu);
   if (!start) return start.error();
-  const auto& logged = *std::ranges::find_if(detail::kLogged, [&](const detail::LoggedFigures& row) {
-    return row.most_ranks >= std::min(start->ranks, detail::kLogged.back().most_ranks);
-  });
-  const double capacity = static_cast<double>(gpu.capacity().count());
-  answer.requested = core::Bytes(static_cast<std::int64_t>(capacity * job.gpu_memory_utilization));
-  answer.weights = detail::vllm_weights(model, *start);
-  answer.activation = detail::vllm_activation(model, *start, gpu);
-  if (answer.weights.count() <= 0 || answer.activation.count() <= 0 || answer.weights.count() > INT64_MAX / 4 ||
-      answer.activation.count() > INT64_MAX / 4)
-    return core::Error{core::ErrorCode::overflow, "the model's sizes do not fit 64 bits", {}};
-  answer.outside_pytorch = detail::from_gib(logged.outside);
-  answer.outside_pytorch_lower = detail::from_gib(logged.outside_lower);
-  answer.outside_pytorch_upper = detail::from_gib(logged.outside_upper);
-  if (!job.enforce_eager) {
-    answer.cuda_graphs = detail::from_gib(detail::kGraphs);
-    answer.cuda_graphs_lower = detail::from_gib(detail::kGraphsLower);
-    answer.cuda_graphs_upper = detail::from_gib(detail::kGraphsUpper);
+  start->rules = *rules;
+  // All stages have as many blocks as the one with the fewest.
+  std::optional<ServingEstimate> answer;
+  for (std::int64_t stage = 0; stage < job.pipeline_parallel; ++stage) {
+    const ServedModel part = detail::stage_of(model, job.pipeline_parallel, stage);
+    core::Result<ServingEstimate> rank = detail::estimate_rank(part, job, *start, gpu);
+    if (!rank) return rank.error();
+    rank->stage = stage;
+    if (!answer || rank->kv_cache_blocks < answer->kv_cache_blocks) answer = *std::move(rank);
   }
-  const std::int64_t left =
-      answer.requested.count() - answer.weights.count() - answer.activation.count() - answer.outside_pytorch.count();
-  answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, left));
-  answer.max_model_len = start->length;
-  answer.reason = detail::early_reason(model, *start, gpu, logged, answer.requested);
-  detail::fill_cache(model, *start, left, answer);
-  answer.starts = answer.reason.empty();
-  detail::say_assumed(model, job, *start, gpu, answer.assumed);
-  return answer;
+  answer->version = rules->name;
+  detail::say_assumed(model, job, *start, gpu, assumed);
+  answer->assumed = std::move(assumed);
+  return *std::move(answer);
 }
 
 }  // namespace gpumem::serve
