@@ -40,6 +40,7 @@ Result<serve::ServingEstimate> serving_estimate(const ServeOptions& options, con
 nlohmann::ordered_json serving_json(const serve::ServingEstimate& estimate, const GpuProfile& gpu) {
   const std::int64_t within = estimate.requested.count();
   nlohmann::ordered_json json;
+  json["schema"] = 1;
   json["gpu"] = gpu.name;
   json["capacity_bytes"] = gpu.capacity().count();
   json["engine"] = "vllm";
