@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/serve/vllm.hpp"
 #include "gpumem/serve/vllm_command.hpp"
@@ -81,9 +82,9 @@ void print_serving(const serve::ServingEstimate& estimate) {
   std::printf("%s", table.text(terminal_of(STDOUT_FILENO)).c_str());
   if (estimate.starts) {
     const bool tight = estimate.verdict() == estimate::Verdict::tight;
-    std::printf("starts%s: %lld tokens of KV cache, %.2f requests of %lld tokens at once\n",
-                tight ? ", but it is tight" : "", static_cast<long long>(estimate.kv_cache_tokens),
-                estimate.concurrency, static_cast<long long>(estimate.max_model_len));
+    std::printf("starts%s: %s tokens of KV cache, %.2f requests of %s tokens at once\n",
+                tight ? ", but it is tight" : "", core::with_separators(estimate.kv_cache_tokens).c_str(),
+                estimate.concurrency, core::with_separators(estimate.max_model_len).c_str());
   } else {
     std::printf("does not start: %s\n", estimate.reason.c_str());
   }

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "gpumem/analysis/analysis.hpp"
@@ -57,7 +58,9 @@ struct Refusal {
   std::string text;  ///< for people
   Rule rule = Rule::batch;
 
-  friend auto operator<=>(const Refusal&, const Refusal&) = default;
+  friend bool operator<(const Refusal& one, const Refusal& other) {
+    return std::tie(one.text, one.rule) < std::tie(other.text, other.rule);
+  }
 };
 using Refusals = std::map<Refusal, std::int64_t>;  ///< how many layouts, counted before micro-batches are
 

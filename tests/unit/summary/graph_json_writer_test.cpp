@@ -22,6 +22,19 @@ TEST(ToGraphJson, IsReadBackTheSame) {
   EXPECT_EQ(to_graph_json(*again), text);
 }
 
+TEST(ToGraphJson, KeepsBlocksOfOneNameApart) {
+  const auto graph = parse_summary(
+      "M(\n  (h): ModuleList(\n    (3-5): 3 x Block(\n      (fc): Linear(in_features=4, out_features=4, bias=True)\n"
+      "    )\n  )\n)\n");
+  ASSERT_TRUE(succeeds(graph));
+  const auto again = parse_summary(to_graph_json(*graph));
+  ASSERT_TRUE(succeeds(again));
+  ASSERT_EQ(again->layers().size(), 3U);
+  EXPECT_EQ(again->scopes(), graph->scopes());
+  EXPECT_EQ(again->path(again->layers()[0]), "h.3.fc");
+  EXPECT_EQ(again->path(again->layers()[2]), "h.5.fc");
+}
+
 TEST(ToGraphJson, WritesOneNodeALine) {
   const auto graph = parse_summary(testing::kSmallGraph);
   ASSERT_TRUE(succeeds(graph));

@@ -257,7 +257,9 @@ GPUMEM_INLINE void add_recorded(const model::StepRecording& recording, std::vect
       assumed.push_back({"settings", "the program captures " + value +
                                          " CUDA graphs, whose pools keep their memory; upper does not hold for them"});
     } else if (name != "cudnn_benchmark" && name != "tf32") {
-      assumed.push_back({"settings", "the program sets " + name + "=" + value + "; workspaces are those without it"});
+      std::string text = "the program sets " + name;
+      text += "=" + value + "; workspaces are those without it";
+      assumed.push_back({"settings", std::move(text)});
     }
   }
 }

@@ -218,15 +218,17 @@ class Search {
     former_ = latest_;
     latest_ = {size, estimate ? need_for(wanted_, *estimate) : 0.0};
     Known known;
-    if (estimate) known = {holds(*estimate), *std::move(estimate)};
+    std::optional<core::Error> refused;
+    if (estimate) {
+      known = {holds(*estimate), *std::move(estimate)};
+    } else if (estimate.error().code != core::ErrorCode::overflow) {
+      refused = estimate.error();
+    }
     const bool held = known.holds >= wanted_;
     const bool turned = held != (former_.size == low_);
     if (turned) step_ = 1;
     (held ? low_ : high_) = size;
-    if (wanted_ == Holds::with_flushes && !held) {
-      fit_.model_ends.reset();
-      if (!known.estimate && estimate.error().code != core::ErrorCode::overflow) fit_.model_ends = estimate.error();
-    }
+    if (wanted_ == Holds::with_flushes && !held) fit_.model_ends = std::move(refused);
     known_.insert_or_assign(size, std::move(known));
   }
 

@@ -40,8 +40,9 @@ inline core::Status read_quantization(const core::JsonValue& quantization, Serve
   }
   for (const core::JsonValue& field : weights->items()) {
     if (!field.is(Kind::integer)) continue;
-    if (field.key() == "num_bits" || field.key() == "bits" || field.key() == "w_bit")
+    if (field.key() == "num_bits" || field.key() == "bits" || field.key() == "w_bit") {
       model.weight_bits = field.integer();
+    }
     if ((field.key() == "group_size" || field.key() == "q_group_size") && field.integer() > 0) {
       model.group_size = field.integer();
     }

@@ -108,8 +108,9 @@ inline core::Status set_flag(const VllmFlag& flag, std::string_view value, Servi
 inline core::Status set_utilization(const std::string& value, ServingJob& job) {
   char* end = nullptr;
   const double share = std::strtod(value.c_str(), &end);
-  if (value.empty() || *end != '\0' || !std::isfinite(share))
+  if (value.empty() || *end != '\0' || !std::isfinite(share)) {
     return wrong_flag("--gpu-memory-utilization", "give a share of the GPU's memory, such as 0.9");
+  }
   job.gpu_memory_utilization = share;
   job.gpu_memory_utilization_given = true;
   return core::Done{};
@@ -118,8 +119,9 @@ inline core::Status set_utilization(const std::string& value, ServingJob& job) {
 /// One flag with its value.
 inline core::Status take_value(const std::string& name, const std::string& value, ServingJob& job) {
   if (name == "--gpu-memory-utilization") return set_utilization(value, job);
-  for (const VllmFlag& flag : kVllmFlags)
+  for (const VllmFlag& flag : kVllmFlags) {
     if (name == flag.name || name == flag.short_name) return set_flag(flag, value, job);
+  }
   if (std::ranges::find(kVllmValuesWithoutEffect, name) != kVllmValuesWithoutEffect.end()) return core::Done{};
   return wrong_flag(name, "gpumem has no rule for this flag of vLLM; leave it out if it changes no memory");
 }
@@ -127,8 +129,9 @@ inline core::Status take_value(const std::string& name, const std::string& value
 }  // namespace detail
 
 GPUMEM_INLINE core::Result<ServingJob> read_vllm_command(std::span<const std::string> words, ServingJob job) {
-  if (words.size() < 2 || words[0] != "vllm" || words[1] != "serve")
+  if (words.size() < 2 || words[0] != "vllm" || words[1] != "serve") {
     return core::Error{core::ErrorCode::invalid_argument, "the command must begin with \"vllm serve\"", {}};
+  }
   bool named = false;
   for (std::size_t at = 2; at < words.size(); ++at) {
     std::string name = words[at];

@@ -78,8 +78,9 @@ inline core::Result<VllmRules> rules_of(const std::string& asked, std::vector<st
   const std::size_t digits = asked.front() == 'v' ? 1 : 0;
   const char* const end = asked.data() + asked.size();
   const auto [dot, wrong] = std::from_chars(asked.data() + digits, end, major);
-  if (wrong != std::errc{} || dot == end || *dot != '.' || std::from_chars(dot + 1, end, minor).ec != std::errc{})
+  if (wrong != std::errc{} || dot == end || *dot != '.' || std::from_chars(dot + 1, end, minor).ec != std::errc{}) {
     return refused("engine version \"" + core::shortened(asked, 40) + "\": give it as 0.19.0");
+  }
   if (major > 0 || minor > newest.last) {
     assumed.emplace_back("vLLM " + core::shortened(asked, 40) + " is newer than the rules: those of 0.19 are followed");
     return newest;
@@ -103,10 +104,11 @@ inline core::Status check_split(const ServedModel& model, std::int64_t ranks) {
   const auto whole = [&](std::int64_t size) { return size % ranks == 0; };
   const bool keys =
       model.latent_dim > 0 || (model.kv_heads >= ranks ? whole(model.kv_heads) : ranks % model.kv_heads == 0);
-  if (!whole(model.heads) || !whole(model.intermediate) || !keys)
+  if (!whole(model.heads) || !whole(model.intermediate) || !keys) {
     return refused("tensor_parallel_size " + std::to_string(ranks) + " does not divide the model's " +
                    std::to_string(model.heads) + " heads, " + std::to_string(model.kv_heads) + " KV heads and " +
                    std::to_string(model.intermediate) + " intermediate features");
+  }
   return core::Done{};
 }
 
@@ -114,14 +116,17 @@ inline core::Status check_split(const ServedModel& model, std::int64_t ranks) {
 inline core::Result<VllmStart> vllm_start(const ServedModel& model, const ServingJob& job,
                                           const device::GpuProfile& gpu) {
   if (job.tensor_parallel < 1) return refused("tensor_parallel_size must be at least 1");
-  if (job.pipeline_parallel < 1 || job.pipeline_parallel > model.layers)
+  if (job.pipeline_parallel < 1 || job.pipeline_parallel > model.layers) {
     return refused("pipeline_parallel_size must be at least 1, and at most the model's " +
                    std::to_string(model.layers) + " layers");
+  }
   if (job.data_parallel < 1) return refused("data_parallel_size must be at least 1");
-  if (job.data_parallel > 1 && model.experts > 0)
+  if (job.data_parallel > 1 && model.experts > 0) {
     return refused("no rules for data_parallel_size of models with experts, which then share them out");
-  if (!(job.gpu_memory_utilization > 0.0) || job.gpu_memory_utilization > 1.0)
+  }
+  if (!(job.gpu_memory_utilization > 0.0) || job.gpu_memory_utilization > 1.0) {
     return refused("gpu_memory_utilization must be above 0 and at most 1");
+  }
   if (const core::Status split = check_split(model, job.tensor_parallel); !split) return split.error();
   VllmStart start;
   start.ranks = job.tensor_parallel;
@@ -129,23 +134,26 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
   if (start.element == 0) return refused("dtype \"" + core::shortened(job.dtype, 40) + "\" is none of vLLM's");
   start.cache_element = start.element;
   if (job.kv_cache_dtype.starts_with("fp8")) start.cache_element = 1;
-  if (job.kv_cache_dtype != "auto" && job.kv_cache_dtype != "bfloat16" && start.cache_element != 1)
+  if (job.kv_cache_dtype != "auto" && job.kv_cache_dtype != "bfloat16" && start.cache_element != 1) {
     return refused("no rules for kv_cache_dtype \"" + core::shortened(job.kv_cache_dtype, 40) +
                    "\"; known: auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2");
+  }
   if (job.kv_cache_dtype == "bfloat16") start.cache_element = 2;
   start.weight_bits = model.weight_bits;
   start.group_size = model.group_size;
   if (job.quantization == "fp8" && model.weight_bits == 0) start.weight_bits = 8;
-  if (!job.quantization.empty() && job.quantization != "fp8" && model.weight_bits == 0)
+  if (!job.quantization.empty() && job.quantization != "fp8" && model.weight_bits == 0) {
     return refused("the config has no quantization_config; of others only quantization fp8 is known");
+  }
   const bool large = gpu.memory_bytes.value >= static_cast<std::int64_t>(70.0 * kServeGiB) &&
                      gpu.name.find("a100") == std::string::npos;
   start.block = job.block_size.value_or(16);
   start.tokens = job.max_num_batched_tokens.value_or(large ? 8192 : 2048);
   start.sequences = std::min(job.max_num_seqs.value_or(large ? 1024 : 256), start.tokens);
   start.length = job.max_model_len.value_or(model.max_positions);
-  if (std::min({start.block, start.tokens, start.sequences, start.length}) < 1)
+  if (std::min({start.block, start.tokens, start.sequences, start.length}) < 1) {
     return refused("block_size, max_model_len, max_num_seqs and max_num_batched_tokens must be at least 1");
+  }
   start.rank_kv_heads = std::max<std::int64_t>(1, model.kv_heads / start.ranks);
   return start;
 }
@@ -314,9 +322,10 @@ inline void fill_cache(const ServedModel& model, const VllmStart& start, std::in
 /// What vLLM refuses before it loads anything.
 inline std::string early_reason(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu,
                                 const LoggedFigures& logged, core::Bytes requested) {
-  if (start.length > model.max_positions)
+  if (start.length > model.max_positions) {
     return "max_model_len " + std::to_string(start.length) + " is longer than the model's " +
            std::to_string(model.max_positions) + " positions";
+  }
   const core::Bytes free(gpu.capacity().count() - from_gib(logged.before).count());
   if (requested.count() <= free.count()) return {};
   return "free memory at the start (" + gib_text(free) + ") is less than gpu_memory_utilization asks for (" +
@@ -326,14 +335,18 @@ inline std::string early_reason(const ServedModel& model, const VllmStart& start
 inline void say_assumed(const ServedModel& model, const ServingJob& job, const VllmStart& start,
                         const device::GpuProfile& gpu, std::vector<std::string>& assumed) {
   if (!job.gpu_memory_utilization_given) assumed.emplace_back("gpu_memory_utilization: 0.9, the default");
-  if (!job.max_num_batched_tokens)
+  if (!job.max_num_batched_tokens) {
     assumed.emplace_back("max_num_batched_tokens: " + std::to_string(start.tokens) + ", the default on this GPU");
-  if (!job.max_num_seqs)
+  }
+  if (!job.max_num_seqs) {
     assumed.emplace_back("max_num_seqs: " + std::to_string(start.sequences) + ", the default on this GPU");
-  if (!job.max_model_len)
+  }
+  if (!job.max_model_len) {
     assumed.emplace_back("max_model_len: " + std::to_string(start.length) + ", the model's positions");
-  if (!gpu.name.starts_with("h100-80gb"))
+  }
+  if (!gpu.name.starts_with("h100-80gb")) {
     assumed.emplace_back("memory outside PyTorch and of CUDA graphs: as logged on H100-80GB");
+  }
   if (start.ranks > 4) assumed.emplace_back("memory outside PyTorch: as logged on four ranks");
   for (const model::Doubt& doubt : model.doubts) assumed.emplace_back(doubt.text);
   if (model.experts > 0) assumed.emplace_back("activation of experts: derived for Triton's kernels");
@@ -352,8 +365,9 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
   answer.weights = vllm_weights(model, start);
   answer.activation = vllm_activation(model, start, gpu);
   if (answer.weights.count() <= 0 || answer.activation.count() <= 0 || answer.weights.count() > INT64_MAX / 4 ||
-      answer.activation.count() > INT64_MAX / 4)
+      answer.activation.count() > INT64_MAX / 4) {
     return core::Error{core::ErrorCode::overflow, "the model's sizes do not fit 64 bits", {}};
+  }
   answer.outside_pytorch = from_gib(logged.outside);
   answer.outside_pytorch_lower = from_gib(logged.outside_lower);
   answer.outside_pytorch_upper = from_gib(logged.outside_upper);
@@ -376,8 +390,9 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
 
 GPUMEM_INLINE core::Result<ServingEstimate> estimate_vllm(const ServedModel& model, const ServingJob& job,
                                                           const device::GpuProfile& gpu) {
-  if (job.engine != "vllm")
+  if (job.engine != "vllm") {
     return detail::refused("no rules for the engine \"" + core::shortened(job.engine, 40) + "\"; known: vllm");
+  }
   std::vector<std::string> assumed;
   const core::Result<detail::VllmRules> rules = detail::rules_of(job.version, assumed);
   if (!rules) return rules.error();

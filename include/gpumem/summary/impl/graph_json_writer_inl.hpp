@@ -3,7 +3,9 @@
 #include "gpumem/summary/graph_json_writer.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
 
@@ -54,6 +56,7 @@ class Writer {
       // Only edges look names up.
       names_.push_back(graph.edges_inferred() ? name : unique(name));
     }
+    name_scopes();
   }
 
   [[nodiscard]] std::string write() const {
@@ -70,6 +73,20 @@ class Writer {
   }
 
  private:
+  /// The name of a container, and which one of its parent's children of that name it is. A tree prints twelve blocks
+  /// under one name, "0-11": written so, the reader would take them for one.
+  void name_scopes() {
+    std::map<std::pair<std::uint32_t, std::string_view>, std::int64_t> seen;
+    for (std::uint32_t at = 0; at < graph_.scopes(); ++at) {
+      const std::string_view name = graph_.scope_name(at);
+      std::int64_t first = 0;
+      const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), first);
+      const bool many = failed == std::errc() && first >= 0 && end != name.data() + name.size() && *end == '-';
+      const std::int64_t before = many ? seen[{graph_.scope(at).parent, name}]++ : 0;
+      scope_names_.push_back(many && first <= INT32_MAX ? std::to_string(first + before) : std::string(name));
+    }
+  }
+
   std::string unique(const std::string& name) {
     std::string candidate = name;
     while (!copies_.try_emplace(candidate, 1).second) candidate = name + "#" + std::to_string(++copies_[name]);
@@ -95,7 +112,7 @@ class Writer {
   [[nodiscard]] Json scope(const model::Layer& layer) const {
     Json json = Json::array();
     for (std::uint32_t at = layer.scope; at != 0; at = graph_.scope(at).parent) {
-      json.push_back({graph_.scope_name(at), graph_.class_names()[graph_.scope(at).class_name]});
+      json.push_back({scope_names_[at], graph_.class_names()[graph_.scope(at).class_name]});
     }
     std::reverse(json.begin(), json.end());
     return json;
@@ -132,6 +149,7 @@ class Writer {
 
   const model::ModelGraph& graph_;
   std::vector<std::string> inputs_;
+  std::vector<std::string> scope_names_;
   std::vector<std::string> names_;
   std::unordered_map<std::string, int> copies_;  ///< names given out, and how often each was asked for
 };
