@@ -8,6 +8,7 @@
 
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/architectures/config_fields.hpp"
+#include "gpumem/core/checked.hpp"
 #include "gpumem/core/json_document.hpp"
 #include "gpumem/ops/catalogue.hpp"
 
@@ -123,6 +124,7 @@ inline void read_windows(architectures::ConfigFields& fields, ServedModel& model
     for (const core::JsonValue& type : types->items()) {
       model.sliding_layers += type.is(Kind::text) && type.text() == "sliding_attention" ? 1 : 0;
     }
+    model.sliding_layers = std::min(model.sliding_layers, model.layers);
     return;
   }
   // Qwen's layers from max_window_layers on; Gemma 2's every second one; five of six in Gemma 3; Mistral's all.
@@ -183,7 +185,9 @@ inline core::Status count_weights(const model::ModelGraph& graph, ServedModel& m
   }
   for (const model::Layer& layer : graph.layers()) count_layer(graph, layer, model);
   if (model.latent_dim == 0) {
-    model.weights.keys_values = 2 * model.layers * model.hidden * model.kv_heads * model.head_dim;
+    const core::Checked made = core::Checked(2 * model.layers) * core::Checked(model.hidden) *
+                               core::Checked(model.kv_heads) * core::Checked(model.head_dim);
+    model.weights.keys_values = std::min(made.value().value_or(INT64_MAX), model.weights.split);
   }
   model.gated = names(graph, "gate_proj") || names(graph, "gate_up_proj") || names(graph, "w1") ||
                 names(graph, "dense_h_to_4h_gate") || model.experts > 0;
