@@ -109,7 +109,8 @@ inline bool is_shift(const WiredGraph& wired, const model::Layer& layer) {
                                                                   const ops::Catalogue& ops) {
   namespace detail = job_changes_detail;
   const auto layers = wired.graph().layers();
-  if (std::ranges::none_of(layers, [&](const model::Layer& layer) { return detail::is_shift(wired, layer); })) {
+  const auto shifts = [&](const model::Layer& layer) { return detail::is_shift(wired, layer); };
+  if (!std::ranges::any_of(layers, shifts)) {
     return wired;
   }
   GraphCopy copy(wired, ops);

@@ -39,10 +39,11 @@ std::vector<std::string> literals_of(const std::filesystem::path& file) {
   return found;
 }
 
-/// Files that write other programs' command lines.
-bool writes_arguments(const std::filesystem::path& file) {
+/// Files that write or read other programs' command lines.
+bool has_arguments(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
-  return name == "slurm.hpp" || name == "targets_inl.hpp" || name == "accelerate_inl.hpp" || name == "megatron_inl.hpp";
+  return name == "slurm.hpp" || name == "targets_inl.hpp" || name == "accelerate_inl.hpp" ||
+         name == "megatron_inl.hpp" || name == "vllm_command_inl.hpp";
 }
 
 TEST(OptionTexts, TheLibraryNamesOptionsAndLeavesTheirSpellingToFrontEnds) {
@@ -50,7 +51,7 @@ TEST(OptionTexts, TheLibraryNamesOptionsAndLeavesTheirSpellingToFrontEnds) {
   static const std::regex named("`([a-z_0-9]+)(=[^`]*)?`");
   int names = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(GPUMEM_SOURCE_DIR "/include/gpumem")) {
-    if (entry.path().extension() != ".hpp" || writes_arguments(entry.path())) continue;
+    if (entry.path().extension() != ".hpp" || has_arguments(entry.path())) continue;
     for (const std::string& text : literals_of(entry.path())) {
       EXPECT_FALSE(std::regex_search(text, dashes)) << entry.path() << ": " << text;
       for (std::sregex_iterator at(text.begin(), text.end(), named), end; at != end; ++at, ++names) {

@@ -318,6 +318,10 @@ GPUMEM_INLINE core::Result<TreeModel> read_tree(const model::ModelGraph& graph, 
   return TreeModel{*std::move(made), fields.assumed()};
 }
 
+GPUMEM_INLINE bool keeps_cache(const model::ModelGraph& graph) {
+  return std::find(graph.ops().begin(), graph.ops().end(), "cached") != graph.ops().end();
+}
+
 GPUMEM_INLINE bool ties_heads(std::string_view class_name) {
   return architectures_detail::tying_class(class_name) != nullptr;
 }

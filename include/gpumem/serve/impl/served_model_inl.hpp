@@ -176,8 +176,7 @@ inline void read_sizes(architectures::ConfigFields& fields, ServedModel& model) 
 
 inline core::Status count_weights(const model::ModelGraph& graph, ServedModel& model) {
   constexpr auto kEncoders = std::to_array<std::string_view>({"bart", "t5", "whisper", "megatron_t5"});
-  const auto ops = graph.ops();
-  const bool caches = std::find(ops.begin(), ops.end(), "cached") != ops.end();
+  const bool caches = architectures::keeps_cache(graph);
   if (!caches || std::find(kEncoders.begin(), kEncoders.end(), graph.architecture()) != kEncoders.end()) {
     return unknown(
         "no rules for serving a \"" + std::string(graph.architecture()) + "\": only decoders with a KV cache are known",

@@ -145,7 +145,7 @@ GPUMEM_INLINE core::Result<ServingJob> read_vllm_command(std::span<const std::st
       value = name.substr(equals + 1);
       name.resize(equals);
     }
-    if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
+    if (name.starts_with("--")) std::replace(name.begin(), name.end(), '_', '-');
     if (name == "--enforce-eager") {
       job.enforce_eager = true;
       continue;

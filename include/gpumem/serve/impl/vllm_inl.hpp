@@ -357,7 +357,7 @@ inline void say_assumed(const ServedModel& model, const ServingJob& job, const V
 inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, const ServingJob& job,
                                                    const VllmStart& start, const device::GpuProfile& gpu) {
   ServingEstimate answer;
-  const auto& logged = *std::ranges::find_if(kLogged, [&](const LoggedFigures& row) {
+  const auto& logged = *std::find_if(kLogged.begin(), kLogged.end(), [&](const LoggedFigures& row) {
     return row.most_ranks >= std::min(start.ranks, kLogged.back().most_ranks);
   });
   answer.requested =
