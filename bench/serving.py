@@ -6,7 +6,7 @@
 Input: RUNS.csv, one row a start with what vLLM's log printed (model, version, gpu, its options, weights_gib,
 activation_gib, kv_cache_tokens, status), and CONFIGS, a folder with OWNER--NAME.json, the model's config.json. Output:
 the errors of the rows of one version and GPU whose options are known, the table of docs/serving.md; with --all, one
-line a row. A row whose start failed for another reason than memory says nothing and is left out; it is counted.
+line a row. A row without figures or without a config is counted and left out.
 """
 
 import argparse

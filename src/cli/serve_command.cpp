@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -19,7 +18,7 @@ namespace {
 /// The file, or the config.json of the folder.
 std::string config_of(const ServeOptions& options) {
   std::string path = options.config;
-  for (std::size_t at = 2; path.empty() && at < options.command.size() && at < 3; ++at) path = options.command[at];
+  if (path.empty() && options.command.size() > 2) path = options.command[2];  // "vllm serve NAME"
   std::error_code ignored;
   return std::filesystem::is_directory(path, ignored) ? path + "/config.json" : path;
 }

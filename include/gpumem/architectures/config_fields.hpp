@@ -11,10 +11,14 @@
 #include <string_view>
 #include <vector>
 
+#include "gpumem/core/json_document.hpp"
 #include "gpumem/core/json_value.hpp"
 #include "gpumem/core/result.hpp"
 
 namespace gpumem::architectures {
+
+/// How a config.json is parsed, which transformers writes with Python's NaN and Infinity.
+inline constexpr core::JsonLimits kConfigLimits = {.depth = 12, .values = std::size_t{1} << 16, .python_numbers = true};
 
 /// Remembers what is missing and the first fault: an architecture reads its fields plainly, and looks for the fault
 /// when all are read. A config is untrusted: every size is positive and fits 32 bits.

@@ -10,20 +10,10 @@
 // kept.
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {
-
-/// The number of ranks that share the states: with several instances (num_distributed_optimizer_instances) each cuts
-/// masters and states over its part of the ranks.
-[[nodiscard]] inline std::int64_t ranks_of_instance(const model::TrainingJob& job, std::int64_t ranks) {
-  return job.graph == nullptr ? ranks
-                              : std::max<std::int64_t>(ranks / job.graph->run_settings().optimizer_instances, 1);
-}
 
 [[nodiscard]] inline Sharing distributed_optimizer(const model::TrainingJob& job) {
   Sharing sharing;

@@ -25,6 +25,10 @@ namespace gpumem::parallel {
 /// Ranks that hold the same part of the same experts, where this many tensor parallel ranks share an expert's weights.
 [[nodiscard]] std::int64_t expert_sharing_ranks(const model::Layout& layout, std::int64_t tensor_ranks);
 
+/// Of so many ranks that could share a distributed optimizer's states, those that do: with several instances
+/// (num_distributed_optimizer_instances) each cuts masters and states over its part of the ranks.
+[[nodiscard]] std::int64_t ranks_of_instance(const model::TrainingJob& job, std::int64_t ranks);
+
 /// Sequences are a multiple of this many tokens: context parallel ranks have two parts of each (torch and Megatron
 /// balance causal masks so), and sequence parallel ranks a part of these.
 [[nodiscard]] std::int64_t tokens_multiple(const model::Layout& layout);

@@ -8,7 +8,6 @@
 #pragma once
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -58,6 +57,7 @@ struct Refusal {
   std::string text;  ///< for people
   Rule rule = Rule::batch;
 
+  // Not <=>: the standard library that the web page is compiled with has none for texts.
   friend bool operator<(const Refusal& one, const Refusal& other) {
     return std::tie(one.text, one.rule) < std::tie(other.text, other.rule);
   }

@@ -24,8 +24,7 @@ struct ServingJob {
   std::optional<std::int64_t> max_num_seqs = {};
   std::optional<std::int64_t> max_num_batched_tokens = {};
   std::optional<std::int64_t> block_size = {};
-  double gpu_memory_utilization = 0.9;
-  bool gpu_memory_utilization_given = false;
+  std::optional<double> gpu_memory_utilization = {};
   std::string dtype = "auto";
   std::string kv_cache_dtype = "auto";
   std::string quantization;  ///< fp8: quantised while it is loaded; empty: as the config says

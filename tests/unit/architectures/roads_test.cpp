@@ -74,14 +74,21 @@ std::string assumed_of(const MemoryEstimate& estimate, std::string_view about) {
   return {};
 }
 
-class Roads : public ::testing::TestWithParam<Published> {};
+/// A published model by its config, and what is printed of it.
+class Roads : public ::testing::TestWithParam<Published> {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(succeeds(from_config));
+    const std::string class_name = class_of(GetParam().config);
+    if (class_name.empty()) GTEST_SKIP() << "Megatron's models are not printed";
+    tree = printed_tree(*from_config, class_name, body_of(class_name));
+  }
+
+  const Result<model::ModelGraph> from_config = parse_summary(GetParam().config);
+  std::string tree;
+};
 
 TEST_P(Roads, OfAConfigAndOfItsPrintedTreeAgree) {
-  const auto from_config = parse_summary(GetParam().config);
-  ASSERT_TRUE(succeeds(from_config));
-  const std::string class_name = class_of(GetParam().config);
-  if (class_name.empty()) GTEST_SKIP() << "Megatron's models are not printed";
-  const std::string tree = printed_tree(*from_config, class_name, body_of(class_name));
   const auto from_tree = parse_summary(tree);
   ASSERT_TRUE(succeeds(from_tree)) << tree.substr(0, 3000);
   for (const auto precision : {model::Precision::fp32, model::Precision::amp_bf16, model::Precision::bf16}) {
@@ -122,11 +129,6 @@ std::string with_number(std::string line, std::string_view name, std::string_vie
 
 /// The sizes of such a tree contradict each other, or are not there: the architecture cannot be what its class says.
 TEST_P(Roads, ATreeWhoseSizesAreImpossibleIsNotTakenForTheArchitecture) {
-  const auto from_config = parse_summary(GetParam().config);
-  ASSERT_TRUE(succeeds(from_config));
-  const std::string class_name = class_of(GetParam().config);
-  if (class_name.empty()) GTEST_SKIP() << "Megatron's models are not printed";
-  const std::string tree = printed_tree(*from_config, class_name, body_of(class_name));
   const std::string damaged[] = {
       edited(tree, [](std::string line) { return line.find("Embedding(") != std::string::npos ? "" : line; }),
       edited(tree, [](std::string line) { return with_number(std::move(line), "out_features=", "1"); }),

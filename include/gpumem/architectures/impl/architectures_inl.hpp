@@ -353,8 +353,7 @@ GPUMEM_INLINE const Architectures& architectures() {
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
                                                           std::string_view file) {
   namespace detail = architectures_detail;
-  constexpr core::JsonLimits kLimits = {.depth = 12, .values = std::size_t{1} << 16, .python_numbers = true};
-  const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text, kLimits);
+  const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text, kConfigLimits);
   if (!document) return core::Error(document.error()).in_file(file);
   if (!document->root().is(detail::Kind::object)) return detail::malformed("must hold one JSON object").in_file(file);
   ConfigFields config(document->root());

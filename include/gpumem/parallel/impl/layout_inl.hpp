@@ -143,6 +143,11 @@ GPUMEM_INLINE std::int64_t sharing_ranks(const model::Layout& layout) {
   return layout.data_parallel * layout.context_parallel;
 }
 
+GPUMEM_INLINE std::int64_t ranks_of_instance(const model::TrainingJob& job, std::int64_t ranks) {
+  return job.graph == nullptr ? ranks
+                              : std::max<std::int64_t>(ranks / job.graph->run_settings().optimizer_instances, 1);
+}
+
 GPUMEM_INLINE std::int64_t expert_sharing_ranks(const model::Layout& layout, std::int64_t tensor_ranks) {
   const std::int64_t ranks = sharing_ranks(layout) * (layout.tensor_parallel / tensor_ranks);
   return std::max<std::int64_t>(ranks / layout.expert_parallel, 1);

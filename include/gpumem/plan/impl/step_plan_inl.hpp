@@ -8,11 +8,7 @@
 #include <utility>
 #include <vector>
 
-// Before any one sharding: in a header-only program its body needs them all.
-#include "gpumem/parallel/sharing.hpp"
-
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/parallel/distributed_optimizer.hpp"
 #include "gpumem/parallel/layer_wise.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"

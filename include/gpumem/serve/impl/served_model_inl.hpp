@@ -22,7 +22,7 @@ inline core::Error unknown(std::string message, std::string pointer) {
   return {core::ErrorCode::unknown_format, std::move(message), {.file = {}, .line = 0, .element = std::move(pointer)}};
 }
 
-/// The fields of `config`, of `quantization_config`, ...; null: it has no such object.
+/// The object of this name; null: there is none.
 inline const core::JsonValue* object_in(const core::JsonValue& config, std::string_view name) {
   for (const core::JsonValue& field : config.items()) {
     if (field.key() == name && field.is(Kind::object)) return &field;
@@ -63,12 +63,10 @@ inline core::Status read_quantization(const core::JsonValue& quantization, Serve
 }
 
 /// Linear layers that every rank has whole. Source: vLLM's ReplicatedLinear in models/deepseek_v2.py.
-inline bool is_latent(std::string_view name) {
-  return name == "q_a_proj" || name == "kv_a_proj_with_mqa" || name == "fused_qkv_a_proj_with_mqa";
-}
+inline bool is_latent(std::string_view name) { return name == "q_a_proj" || name == "kv_a_proj_with_mqa"; }
 /// vLLM never quantises a router.
 inline bool is_router(std::string_view name) {
-  return name == "gate" || name == "router" || name == "shared_expert_gate" || name == "wg";
+  return name == "gate" || name == "router" || name == "shared_expert_gate";
 }
 
 /// Elements of a layer's weight without its bias; 0: it is no linear layer.
@@ -188,8 +186,7 @@ inline core::Status count_weights(const model::ModelGraph& graph, ServedModel& m
                                core::Checked(model.kv_heads) * core::Checked(model.head_dim);
     model.weights.keys_values = std::min(made.value().value_or(INT64_MAX), model.weights.split);
   }
-  model.gated = names(graph, "gate_proj") || names(graph, "gate_up_proj") || names(graph, "w1") ||
-                names(graph, "dense_h_to_4h_gate") || model.experts > 0;
+  model.gated = names(graph, "gate_proj") || names(graph, "gate_up_proj") || names(graph, "w1") || model.experts > 0;
   if (!has_rotary(graph.architecture())) model.rotary_dim = 0;
   model.doubts.assign(graph.doubts().begin(), graph.doubts().end());
   return core::Done{};
@@ -200,7 +197,8 @@ inline core::Status count_weights(const model::ModelGraph& graph, ServedModel& m
 GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view config_json) {
   const core::Result<model::ModelGraph> graph = architectures::read_config(config_json, ops::vocabulary());
   if (!graph) return graph.error();
-  const core::Result<core::JsonDocument> document = core::JsonDocument::parse(config_json);
+  const core::Result<core::JsonDocument> document =
+      core::JsonDocument::parse(config_json, architectures::kConfigLimits);
   if (!document) return document.error();
   architectures::ConfigFields fields(document->root());
   ServedModel model;
@@ -208,7 +206,8 @@ GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view confi
   served_model_detail::read_sizes(fields, model);
   if (core::Status read = fields.status(); !read) return read.error();
   if (const core::Status counted = served_model_detail::count_weights(*graph, model); !counted) return counted.error();
-  if (const auto* of = served_model_detail::object_in(document->root(), "quantization_config")) {
+  if (const core::JsonValue* of = fields.find("quantization_config");
+      of != nullptr && of->is(core::JsonValue::Kind::object)) {
     std::erase_if(model.doubts, [](const auto& doubt) { return doubt.about == model::Doubt::About::quantization; });
     if (const core::Status read = served_model_detail::read_quantization(*of, model); !read) return read.error();
   }

@@ -12,7 +12,7 @@
 
 namespace gpumem::serve {
 
-namespace detail {
+namespace vllm_command_detail {
 
 /// A flag whose value is a number of the job, or a word of it.
 struct VllmFlag {
@@ -112,7 +112,6 @@ inline core::Status set_utilization(const std::string& value, ServingJob& job) {
     return wrong_flag("--gpu-memory-utilization", "give a share of the GPU's memory, such as 0.9");
   }
   job.gpu_memory_utilization = share;
-  job.gpu_memory_utilization_given = true;
   return core::Done{};
 }
 
@@ -126,7 +125,7 @@ inline core::Status take_value(const std::string& name, const std::string& value
   return wrong_flag(name, "gpumem has no rule for this flag of vLLM; leave it out if it changes no memory");
 }
 
-}  // namespace detail
+}  // namespace vllm_command_detail
 
 GPUMEM_INLINE core::Result<ServingJob> read_vllm_command(std::span<const std::string> words, ServingJob job) {
   if (words.size() < 2 || words[0] != "vllm" || words[1] != "serve") {
@@ -136,7 +135,7 @@ GPUMEM_INLINE core::Result<ServingJob> read_vllm_command(std::span<const std::st
   for (std::size_t at = 2; at < words.size(); ++at) {
     std::string name = words[at];
     if (!name.starts_with('-')) {
-      if (named) return detail::wrong_flag(name, "a second model; vllm serve takes one");
+      if (named) return vllm_command_detail::wrong_flag(name, "a second model; vllm serve takes one");
       named = true;
       continue;
     }
@@ -150,10 +149,12 @@ GPUMEM_INLINE core::Result<ServingJob> read_vllm_command(std::span<const std::st
       job.enforce_eager = true;
       continue;
     }
-    if (std::ranges::find(detail::kVllmFlagsWithoutEffect, name) != detail::kVllmFlagsWithoutEffect.end()) continue;
-    if (!value && at + 1 == words.size()) return detail::wrong_flag(name, "its value is missing");
+    if (std::ranges::find(vllm_command_detail::kVllmFlagsWithoutEffect, name) !=
+        vllm_command_detail::kVllmFlagsWithoutEffect.end())
+      continue;
+    if (!value && at + 1 == words.size()) return vllm_command_detail::wrong_flag(name, "its value is missing");
     if (!value) value = words[++at];
-    if (const core::Status taken = detail::take_value(name, *value, job); !taken) return taken.error();
+    if (const core::Status taken = vllm_command_detail::take_value(name, *value, job); !taken) return taken.error();
   }
   return job;
 }

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <cstdio>
 #include <optional>
 
 #include "gpumem/core/checked.hpp"
@@ -11,9 +10,7 @@
 
 namespace gpumem::serve {
 
-namespace detail {
-
-inline constexpr double kServeGiB = 1024.0 * 1024.0 * 1024.0;
+namespace vllm_detail {
 
 /// What cannot be derived, as it was logged by vLLM 0.19.0 on H100-80GB (docs/serving.md): 33 starts on one GPU, 8 on
 /// two, 4 on four. The range is that of the same starts, but for the graphs of all of them together.
@@ -30,12 +27,8 @@ inline constexpr double kGraphs = 0.91, kGraphsLower = 0.64, kGraphsUpper = 1.85
 /// cuBLAS's workspace in PyTorch's allocator where the GPU's profile says none: Hopper's, 32 MiB.
 inline constexpr std::int64_t kServeCublasBytes = std::int64_t{32} << 20;
 
-inline core::Bytes from_gib(double gib) { return core::Bytes(static_cast<std::int64_t>(gib * kServeGiB)); }
-
-inline std::string gib_text(core::Bytes bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f GiB", static_cast<double>(bytes.count()) / kServeGiB);
-  return text.data();
+inline core::Bytes from_gib(double gib) {
+  return core::Bytes(static_cast<std::int64_t>(gib * static_cast<double>(std::int64_t{1} << 30)));
 }
 
 inline std::int64_t divided_up(std::int64_t value, std::int64_t by) { return (value + by - 1) / by; }
@@ -61,6 +54,7 @@ struct VllmStart {
   std::int64_t tokens = 0, sequences = 0, length = 0;
   std::int64_t rank_kv_heads = 1;
   std::int64_t weight_bits = 0, group_size = 0;
+  double utilization = 0.0;
   VllmRules rules = kVllmRules.back();
 };
 
@@ -124,11 +118,13 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
   if (job.data_parallel > 1 && model.experts > 0) {
     return refused("no rules for data_parallel_size of models with experts, which then share them out");
   }
-  if (!(job.gpu_memory_utilization > 0.0) || job.gpu_memory_utilization > 1.0) {
+  const double utilization = job.gpu_memory_utilization.value_or(0.9);
+  if (!(utilization > 0.0) || utilization > 1.0) {
     return refused("gpu_memory_utilization must be above 0 and at most 1");
   }
   if (const core::Status split = check_split(model, job.tensor_parallel); !split) return split.error();
   VllmStart start;
+  start.utilization = utilization;
   start.ranks = job.tensor_parallel;
   start.element = element_bytes(job);
   if (start.element == 0) return refused("dtype \"" + core::shortened(job.dtype, 40) + "\" is none of vLLM's");
@@ -145,8 +141,7 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
   if (!job.quantization.empty() && job.quantization != "fp8" && model.weight_bits == 0) {
     return refused("the config has no quantization_config; of others only quantization fp8 is known");
   }
-  const bool large = gpu.memory_bytes.value >= static_cast<std::int64_t>(70.0 * kServeGiB) &&
-                     gpu.name.find("a100") == std::string::npos;
+  const bool large = gpu.memory_bytes.value >= std::int64_t{70} << 30 && gpu.name.find("a100") == std::string::npos;
   start.block = job.block_size.value_or(16);
   start.tokens = job.max_num_batched_tokens.value_or(large ? 8192 : 2048);
   start.sequences = std::min(job.max_num_seqs.value_or(large ? 1024 : 256), start.tokens);
@@ -214,7 +209,8 @@ inline core::Checked sampler_peak(const ServedModel& model, const VllmStart& sta
 
 /// The forward pass of a compiled model holds the residual, a layer's input and output, the gate and up projections and
 /// their product. A stage of a pipeline also holds what it hands over: the hidden states and the residual.
-inline core::Checked forward_peak(const ServedModel& model, const VllmStart& start, bool staged) {
+inline core::Checked forward_peak(const ServedModel& model, const VllmStart& start) {
+  const bool staged = !model.embeds || !model.samples;
   const core::Checked hidden = core::Checked(start.tokens) * core::Checked(model.hidden) * core::Checked(start.element);
   const std::int64_t width = model.experts > 0 ? 0 : (model.gated ? 3 : 2) * (model.intermediate / start.ranks);
   return hidden * core::Checked(staged ? 5 : 3) +
@@ -223,9 +219,8 @@ inline core::Checked forward_peak(const ServedModel& model, const VllmStart& sta
 
 /// The peak of profile_run() above the weights: the larger of the forward pass and the sampler.
 inline core::Bytes vllm_activation(const ServedModel& model, const VllmStart& start, const device::GpuProfile& gpu) {
-  const bool staged = !model.embeds || !model.samples;
   const core::Checked areas = expert_work_areas(model, start);
-  const std::int64_t forward = (forward_peak(model, start, staged) + areas).value().value_or(0);
+  const std::int64_t forward = (forward_peak(model, start) + areas).value().value_or(0);
   core::Checked sampler = model.samples ? sampler_peak(model, start, gpu) : core::Checked(0);
   if (start.rules.experts_keep_work_areas) sampler = sampler + areas;
   const std::int64_t peak = std::max(sampler.value().value_or(0), forward);
@@ -310,11 +305,11 @@ inline void fill_cache(const ServedModel& model, const VllmStart& start, std::in
   if (!answer.reason.empty()) return;
   if (answer.kv_cache_blocks == 0) {
     answer.reason = "no memory is left for the KV cache: weights, activation and what is outside PyTorch take " +
-                    gib_text(core::Bytes(answer.requested.count() - left)) + " of " + gib_text(answer.requested) +
-                    "; raise gpu_memory_utilization or tensor_parallel_size";
+                    core::to_string(core::Bytes(answer.requested.count() - left)) + " of " +
+                    core::to_string(answer.requested) + "; raise gpu_memory_utilization or tensor_parallel_size";
   } else if (needed > answer.kv_cache_blocks) {
     answer.reason = "one request of max_model_len " + std::to_string(start.length) + " needs " +
-                    gib_text(answer.kv_cache_needed) + " KV cache, " + gib_text(answer.kv_cache) +
+                    core::to_string(answer.kv_cache_needed) + " KV cache, " + core::to_string(answer.kv_cache) +
                     " are there; the largest max_model_len is " + std::to_string(held);
   }
 }
@@ -328,13 +323,13 @@ inline std::string early_reason(const ServedModel& model, const VllmStart& start
   }
   const core::Bytes free(gpu.capacity().count() - from_gib(logged.before).count());
   if (requested.count() <= free.count()) return {};
-  return "free memory at the start (" + gib_text(free) + ") is less than gpu_memory_utilization asks for (" +
-         gib_text(requested) + ")";
+  return "free memory at the start (" + core::to_string(free) + ") is less than gpu_memory_utilization asks for (" +
+         core::to_string(requested) + ")";
 }
 
 inline void say_assumed(const ServedModel& model, const ServingJob& job, const VllmStart& start,
                         const device::GpuProfile& gpu, std::vector<std::string>& assumed) {
-  if (!job.gpu_memory_utilization_given) assumed.emplace_back("gpu_memory_utilization: 0.9, the default");
+  if (!job.gpu_memory_utilization) assumed.emplace_back("gpu_memory_utilization: 0.9, the default");
   if (!job.max_num_batched_tokens) {
     assumed.emplace_back("max_num_batched_tokens: " + std::to_string(start.tokens) + ", the default on this GPU");
   }
@@ -361,7 +356,7 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
     return row.most_ranks >= std::min(start.ranks, kLogged.back().most_ranks);
   });
   answer.requested =
-      core::Bytes(static_cast<std::int64_t>(static_cast<double>(gpu.capacity().count()) * job.gpu_memory_utilization));
+      core::Bytes(static_cast<std::int64_t>(static_cast<double>(gpu.capacity().count()) * start.utilization));
   answer.weights = vllm_weights(model, start);
   answer.activation = vllm_activation(model, start, gpu);
   if (answer.weights.count() <= 0 || answer.activation.count() <= 0 || answer.weights.count() > INT64_MAX / 4 ||
@@ -386,30 +381,30 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
   return answer;
 }
 
-}  // namespace detail
+}  // namespace vllm_detail
 
 GPUMEM_INLINE core::Result<ServingEstimate> estimate_vllm(const ServedModel& model, const ServingJob& job,
                                                           const device::GpuProfile& gpu) {
   if (job.engine != "vllm") {
-    return detail::refused("no rules for the engine \"" + core::shortened(job.engine, 40) + "\"; known: vllm");
+    return vllm_detail::refused("no rules for the engine \"" + core::shortened(job.engine, 40) + "\"; known: vllm");
   }
   std::vector<std::string> assumed;
-  const core::Result<detail::VllmRules> rules = detail::rules_of(job.version, assumed);
+  const core::Result<vllm_detail::VllmRules> rules = vllm_detail::rules_of(job.version, assumed);
   if (!rules) return rules.error();
-  core::Result<detail::VllmStart> start = detail::vllm_start(model, job, gpu);
+  core::Result<vllm_detail::VllmStart> start = vllm_detail::vllm_start(model, job, gpu);
   if (!start) return start.error();
   start->rules = *rules;
   // All stages have as many blocks as the one with the fewest.
   std::optional<ServingEstimate> answer;
   for (std::int64_t stage = 0; stage < job.pipeline_parallel; ++stage) {
-    const ServedModel part = detail::stage_of(model, job.pipeline_parallel, stage);
-    core::Result<ServingEstimate> rank = detail::estimate_rank(part, job, *start, gpu);
+    const ServedModel part = vllm_detail::stage_of(model, job.pipeline_parallel, stage);
+    core::Result<ServingEstimate> rank = vllm_detail::estimate_rank(part, job, *start, gpu);
     if (!rank) return rank.error();
     rank->stage = stage;
     if (!answer || rank->kv_cache_blocks < answer->kv_cache_blocks) answer = *std::move(rank);
   }
   answer->version = rules->name;
-  detail::say_assumed(model, job, *start, gpu, assumed);
+  vllm_detail::say_assumed(model, job, *start, gpu, assumed);
   answer->assumed = std::move(assumed);
   return *std::move(answer);
 }
