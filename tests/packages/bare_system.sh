@@ -61,8 +61,8 @@ make_base() {
 new_system() {
   local folder
   folder=$(mktemp -d "$systems/system.XXXXXX")
-  chmod 755 "$folder"
   tar -x -C "$folder" -f "$systems/base-$release.tar"
+  chmod 755 "$folder"  # Last: the archive has the mode of the folder that it was made of, which only root may enter.
   cp -L /etc/resolv.conf /etc/hosts "$folder/etc/"
   echo "$folder"
 }

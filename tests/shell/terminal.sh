@@ -55,7 +55,7 @@ esac
 shown=""
 for batch in 512 4096 32768; do
   plan="plan tests/golden/cli/configs/llama3_70b.json --gpu h100-80gb --seq 8192 --global-batch $batch --show 1 --settings 0"
-  shown+=$(script -qec "'$gpumem' $plan >/dev/null" /dev/null </dev/null)
+  shown+=$(script -qec "TERM=xterm '$gpumem' $plan >/dev/null" /dev/null </dev/null)
   [ -z "$shown" ] || break
 done
 case $shown in

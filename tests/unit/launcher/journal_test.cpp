@@ -7,6 +7,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <thread>
 
 #include "own_path.hpp"
@@ -32,7 +33,7 @@ class JournalTest : public ::testing::Test {
 
   [[nodiscard]] Journal open() const {
     auto journal = Journal::open(directory_);
-    EXPECT_TRUE(journal) << core::to_string(journal.error());
+    if (!journal) throw std::runtime_error(core::to_string(journal.error()));
     return *std::move(journal);
   }
   static void append(Journal& journal, const std::vector<Event>& events) {
