@@ -46,3 +46,7 @@ using session::read_summary;
 using session::Session;
 
 }  // namespace gpumem
+
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/bodies.hpp"
+#endif

@@ -1,4 +1,6 @@
 // The bodies of adapt/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/adapt/impl/adapt_inl.hpp"
 #include "gpumem/adapt/impl/adapters_inl.hpp"
 #include "gpumem/adapt/impl/base_linears_inl.hpp"

@@ -1,4 +1,6 @@
 // The bodies of architectures/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/architectures/impl/architectures_inl.hpp"
 #include "gpumem/architectures/impl/config_fields_inl.hpp"
 #include "gpumem/architectures/impl/decoder_inl.hpp"

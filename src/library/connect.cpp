@@ -1,4 +1,6 @@
 // The bodies of connect/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/connect/impl/block_rules_inl.hpp"
 #include "gpumem/connect/impl/chain_inl.hpp"
 #include "gpumem/connect/impl/complete_inl.hpp"

@@ -1,4 +1,6 @@
 // The bodies of core/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/core/impl/bytes_inl.hpp"
 #include "gpumem/core/impl/csv_inl.hpp"
 #include "gpumem/core/impl/deadline_inl.hpp"

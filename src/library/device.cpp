@@ -1,4 +1,6 @@
 // The bodies of device/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/device/impl/allocation_trace_inl.hpp"
 #include "gpumem/device/impl/allocator_options_inl.hpp"
 #include "gpumem/device/impl/caching_allocator_inl.hpp"

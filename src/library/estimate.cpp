@@ -1,4 +1,6 @@
 // The bodies of estimate/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/estimate/impl/advise_inl.hpp"
 #include "gpumem/estimate/impl/allocator_estimate_inl.hpp"
 #include "gpumem/estimate/impl/corrected_replay_inl.hpp"

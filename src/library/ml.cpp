@@ -1,4 +1,6 @@
 // The bodies of ml/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/ml/impl/builtin_models_inl.hpp"
 #include "gpumem/ml/impl/compiled_network_inl.hpp"
 #include "gpumem/ml/impl/features_inl.hpp"

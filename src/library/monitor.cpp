@@ -1,4 +1,6 @@
 // The bodies of monitor/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/monitor/impl/activity_inl.hpp"
 #include "gpumem/monitor/impl/live_server_inl.hpp"
 #include "gpumem/monitor/impl/machine_inl.hpp"

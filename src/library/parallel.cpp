@@ -1,4 +1,6 @@
 // The bodies of parallel/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/parallel/impl/layer_wise_inl.hpp"
 #include "gpumem/parallel/impl/layout_inl.hpp"
 #include "gpumem/parallel/impl/pipeline_parallel_inl.hpp"

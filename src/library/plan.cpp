@@ -1,4 +1,6 @@
 // The bodies of plan/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/plan/impl/attention_inputs_inl.hpp"
 #include "gpumem/plan/impl/autocast_copies_inl.hpp"
 #include "gpumem/plan/impl/batch_loader_inl.hpp"

@@ -1,4 +1,6 @@
 // The bodies of search/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/search/impl/accelerate_inl.hpp"
 #include "gpumem/search/impl/block_work_inl.hpp"
 #include "gpumem/search/impl/deepspeed_inl.hpp"

@@ -1,4 +1,6 @@
 // The bodies of serve/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/serve/impl/served_model_inl.hpp"
 #include "gpumem/serve/impl/vllm_command_inl.hpp"
 #include "gpumem/serve/impl/vllm_inl.hpp"

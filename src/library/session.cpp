@@ -1,2 +1,4 @@
 // The bodies of session/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/session/impl/session_inl.hpp"

@@ -1,4 +1,6 @@
 // The bodies of summary/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/summary/impl/config_json_inl.hpp"
 #include "gpumem/summary/impl/formats_inl.hpp"
 #include "gpumem/summary/impl/graph_json_inl.hpp"

@@ -1,4 +1,6 @@
 // The bodies of utilisation/, compiled once.
+#include "gpumem/core/config.hpp"
+
 #include "gpumem/utilisation/impl/collocation_inl.hpp"
 #include "gpumem/utilisation/impl/roofline_estimate_inl.hpp"
 #include "gpumem/utilisation/impl/roofline_inl.hpp"

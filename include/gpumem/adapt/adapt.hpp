@@ -38,8 +38,3 @@ template <typename Job>
                                                       const ops::Catalogue& ops);
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/adapt_inl.hpp"
-#endif

@@ -23,8 +23,3 @@ void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, co
                  const model::TrainingJob& job);
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/adapters_inl.hpp"
-#endif

@@ -44,8 +44,3 @@ struct BaseEmbedding {
 [[nodiscard]] std::vector<BaseLinear> base_linears(const connect::WiredGraph& wired);
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/base_linears_inl.hpp"
-#endif

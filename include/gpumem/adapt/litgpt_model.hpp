@@ -75,8 +75,3 @@ class LitgptModel {
 };
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/litgpt_model_inl.hpp"
-#endif

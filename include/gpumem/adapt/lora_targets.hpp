@@ -26,8 +26,3 @@ struct LoraTargets {
                                                      const std::vector<BaseEmbedding>& embeddings = {});
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/lora_targets_inl.hpp"
-#endif

@@ -28,8 +28,3 @@ class NamePatterns {
 };
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/name_patterns_inl.hpp"
-#endif

@@ -34,8 +34,3 @@ namespace gpumem::adapt {
                                  const model::WeightStorage& storage);
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/trained_weights_inl.hpp"
-#endif

@@ -56,8 +56,3 @@ struct AllocatorMemory {
                                          AllocatorObserver* observer = nullptr, AllocatorMemory* memory = nullptr);
 
 }  // namespace gpumem::analysis
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/analysis/impl/allocator_run_inl.hpp"
-#endif

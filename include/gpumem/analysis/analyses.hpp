@@ -57,8 +57,3 @@ class Analyses {
 };
 
 }  // namespace gpumem::analysis
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/analysis/impl/analyses_inl.hpp"
-#endif

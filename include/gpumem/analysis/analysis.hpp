@@ -201,8 +201,3 @@ class Analysis {
 };
 
 }  // namespace gpumem::analysis
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/analysis/impl/analysis_inl.hpp"
-#endif

@@ -27,8 +27,3 @@ inline constexpr std::size_t kMostWorkingMemory = std::size_t{4} << 20;
 void leave_working_memory(WorkingMemory memory);
 
 }  // namespace gpumem::analysis
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/analysis/impl/working_memory_inl.hpp"
-#endif

@@ -71,8 +71,3 @@ struct TreeModel {
 [[nodiscard]] bool ties_bias(std::string_view class_name);
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/architectures_inl.hpp"
-#endif

@@ -73,8 +73,3 @@ class ConfigFields {
 };
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/config_fields_inl.hpp"
-#endif

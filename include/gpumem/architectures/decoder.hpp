@@ -205,8 +205,3 @@ void token_loss(Forward& forward, Tensor logits);
 Tensor vocabulary_parallel_loss(Forward& forward, Tensor logits);
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/decoder_inl.hpp"
-#endif

@@ -183,8 +183,3 @@ class InModule {
 };
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/forward_inl.hpp"
-#endif

@@ -12,8 +12,3 @@ namespace gpumem::connect {
 [[nodiscard]] const BlockRule* find_block_rule(std::string_view class_name);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/block_rules_inl.hpp"
-#endif

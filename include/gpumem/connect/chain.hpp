@@ -33,8 +33,3 @@ struct Chained {
 [[nodiscard]] core::Result<Chained> chain(const model::TrainingJob& job, const ops::Catalogue& ops);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/chain_inl.hpp"
-#endif

@@ -36,8 +36,3 @@ struct PrintedLayer {
 [[nodiscard]] bool can_read(const PrintedLayer& layer, const core::Shape& input);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/complete_inl.hpp"
-#endif

@@ -20,8 +20,3 @@ namespace gpumem::connect {
 [[nodiscard]] core::Result<WiredGraph> connect(const model::TrainingJob& job, const ops::Catalogue& ops);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/connect_inl.hpp"
-#endif

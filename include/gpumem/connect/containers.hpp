@@ -32,8 +32,3 @@ using Containers = std::vector<Container>;
 [[nodiscard]] Containers containers_of(const model::ModelGraph& graph);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/containers_inl.hpp"
-#endif

@@ -31,8 +31,3 @@ struct CutBlock {
 [[nodiscard]] Tensor expand_block(Wiring& wiring, Part row, const CutBlock& block, Tensor input);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/cut_blocks_inl.hpp"
-#endif

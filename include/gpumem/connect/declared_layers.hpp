@@ -24,8 +24,3 @@ inline bool is_linear(const model::OpTraits* op) {
 }
 
 }  // namespace gpumem::connect::wiring_detail
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/declared_layers_inl.hpp"
-#endif

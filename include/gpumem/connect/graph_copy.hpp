@@ -94,8 +94,3 @@ class GraphCopy {
 };
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/graph_copy_inl.hpp"
-#endif

@@ -25,8 +25,3 @@ namespace gpumem::connect {
                                                      std::span<const ops::Op* const> ops);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/infer_shapes_inl.hpp"
-#endif

@@ -45,8 +45,3 @@ struct KeptElements {
 [[nodiscard]] std::int64_t elements_of(const core::Shape& shape);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/opaque_inl.hpp"
-#endif

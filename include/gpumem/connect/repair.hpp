@@ -29,8 +29,3 @@ struct Wanted;
 [[nodiscard]] Tensor join_left_over(Wiring& wiring, const Frame& frame, Tensor output);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/repair_inl.hpp"
-#endif

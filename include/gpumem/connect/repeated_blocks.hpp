@@ -29,8 +29,3 @@ struct Range {
 [[nodiscard]] std::vector<Range> repeated_blocks(const model::ModelGraph& graph);
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/repeated_blocks_inl.hpp"
-#endif

@@ -100,8 +100,3 @@ class WiredGraph {
 };
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/wired_graph_inl.hpp"
-#endif

@@ -228,8 +228,3 @@ class Wiring {
 };
 
 }  // namespace gpumem::connect
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/connect/impl/wiring_inl.hpp"
-#endif

@@ -45,8 +45,3 @@ consteval Bytes operator""_GiB(unsigned long long count) { return Bytes(static_c
 }  // namespace literals
 
 }  // namespace gpumem::core
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/core/impl/bytes_inl.hpp"
-#endif

@@ -66,8 +66,3 @@ class CsvCells {
 [[nodiscard]] std::string csv_field(std::string_view text);
 
 }  // namespace gpumem::core
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/core/impl/csv_inl.hpp"
-#endif

@@ -50,8 +50,3 @@ class Pace {
 };
 
 }  // namespace gpumem::core
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/core/impl/deadline_inl.hpp"
-#endif

@@ -62,8 +62,3 @@ struct Error {
 [[nodiscard]] std::string quoted(std::string_view text);
 
 }  // namespace gpumem::core
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/core/impl/error_inl.hpp"
-#endif

@@ -41,8 +41,3 @@ struct FileFront {
 [[nodiscard]] Status write_file(const std::string& path, std::string_view content);
 
 }  // namespace gpumem::core
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/core/impl/file_inl.hpp"
-#endif

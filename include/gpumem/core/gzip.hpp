@@ -17,8 +17,3 @@ namespace gpumem::core {
 [[nodiscard]] Result<std::string> unpack_gzip(std::string_view bytes, std::size_t most);
 
 }  // namespace gpumem::core
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/core/impl/gzip_inl.hpp"
-#endif

@@ -55,8 +55,3 @@ class JsonDocument {
 [[nodiscard]] Error below(std::size_t index, Error error);
 
 }  // namespace gpumem::core
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/core/impl/json_document_inl.hpp"
-#endif

@@ -45,8 +45,3 @@ struct SafetensorsHeader {
 [[nodiscard]] Result<SafetensorsHeader> read_safetensors_header(const std::string& path);
 
 }  // namespace gpumem::core
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/core/impl/safetensors_header_inl.hpp"
-#endif

@@ -80,8 +80,3 @@ class Shape {
 [[nodiscard]] std::string to_string(const Dim& dim);
 
 }  // namespace gpumem::core
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/core/impl/shape_inl.hpp"
-#endif

@@ -66,8 +66,3 @@ struct TraceReplay {
 [[nodiscard]] TraceReplay replay(const AllocationTrace& trace, const AllocatorOptions& options = {});
 
 }  // namespace gpumem::device
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/device/impl/allocation_trace_inl.hpp"
-#endif

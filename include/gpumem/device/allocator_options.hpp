@@ -41,8 +41,3 @@ struct AllocatorOptions {
 [[nodiscard]] core::Result<AllocatorOptions> parse_allocator_options(std::string_view text);
 
 }  // namespace gpumem::device
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/device/impl/allocator_options_inl.hpp"
-#endif

@@ -163,8 +163,3 @@ class CachingAllocator {
 };
 
 }  // namespace gpumem::device
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/device/impl/caching_allocator_inl.hpp"
-#endif

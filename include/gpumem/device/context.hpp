@@ -49,8 +49,3 @@ struct LoadedKernels {
 [[nodiscard]] Context context_by_size(const GpuProfile& gpu);
 
 }  // namespace gpumem::device
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/device/impl/context_inl.hpp"
-#endif

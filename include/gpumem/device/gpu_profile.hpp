@@ -117,8 +117,3 @@ struct BuiltinProfile {
 [[nodiscard]] std::span<const BuiltinProfile> builtin_profiles();
 
 }  // namespace gpumem::device
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/device/impl/gpu_profile_inl.hpp"
-#endif

@@ -74,8 +74,3 @@ struct WorkspaceChoice {
 inline constexpr std::int64_t kCublasLtWorkspace = std::int64_t{1} << 20;
 
 }  // namespace gpumem::device
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/device/impl/workspace_inl.hpp"
-#endif

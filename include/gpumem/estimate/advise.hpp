@@ -63,8 +63,3 @@ struct Advice {
                                           const Estimator& estimator);
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/advise_inl.hpp"
-#endif

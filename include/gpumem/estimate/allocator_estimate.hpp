@@ -21,8 +21,3 @@ namespace gpumem::estimate {
                                                               const device::AllocatorOptions& options);
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/allocator_estimate_inl.hpp"
-#endif

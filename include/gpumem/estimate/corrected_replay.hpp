@@ -44,8 +44,3 @@ class CorrectedReplay final : public Estimator {
 };
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/corrected_replay_inl.hpp"
-#endif

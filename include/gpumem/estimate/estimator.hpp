@@ -51,8 +51,3 @@ class Estimator {
 };
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/estimator_inl.hpp"
-#endif

@@ -32,8 +32,3 @@ struct EstimatorEntry {
                                                                       const EstimatorOptions& options = {});
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/estimators_inl.hpp"
-#endif

@@ -37,8 +37,3 @@ struct Margin {
                                                      const device::GpuProfile& gpu, const device::Context& context);
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/evidence_inl.hpp"
-#endif

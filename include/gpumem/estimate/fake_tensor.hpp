@@ -40,8 +40,3 @@ class FakeTensor final : public Estimator {
 };
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/fake_tensor_inl.hpp"
-#endif

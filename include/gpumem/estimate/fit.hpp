@@ -59,8 +59,3 @@ struct Fit {
                                                  const Estimator& estimator);
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/fit_inl.hpp"
-#endif

@@ -52,8 +52,3 @@ class Gpumemnet final : public Estimator {
 };
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/gpumemnet_inl.hpp"
-#endif

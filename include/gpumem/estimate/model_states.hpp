@@ -35,8 +35,3 @@ class ModelStates final : public Estimator {
 };
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/model_states_inl.hpp"
-#endif

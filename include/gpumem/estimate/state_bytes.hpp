@@ -19,8 +19,3 @@ struct StateBytes {
 [[nodiscard]] core::Result<MemoryEstimate> estimate_of(const StateBytes& bytes);
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/state_bytes_inl.hpp"
-#endif

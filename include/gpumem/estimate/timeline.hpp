@@ -83,8 +83,3 @@ struct TimelineOptions {
                                                    const TimelineOptions& options = {});
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/timeline_inl.hpp"
-#endif

@@ -54,8 +54,3 @@ class ZeroStates final : public Estimator {
 };
 
 }  // namespace gpumem::estimate
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/estimate/impl/zero_states_inl.hpp"
-#endif

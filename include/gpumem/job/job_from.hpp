@@ -16,8 +16,3 @@ namespace gpumem::job {
                                                         std::shared_ptr<const model::ModelGraph> graph);
 
 }  // namespace gpumem::job
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/job/impl/job_from_inl.hpp"
-#endif

@@ -96,8 +96,3 @@ struct JobOption {
 void forget_defaults(JobRequest& request);
 
 }  // namespace gpumem::job
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/job/impl/job_options_inl.hpp"
-#endif

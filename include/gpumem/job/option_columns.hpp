@@ -14,8 +14,3 @@ namespace gpumem::job {
 [[nodiscard]] core::Status take_option_cells(const core::CsvCells& cells, JobRequest& request);
 
 }  // namespace gpumem::job
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/job/impl/option_columns_inl.hpp"
-#endif

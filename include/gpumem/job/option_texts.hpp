@@ -36,8 +36,3 @@ inline constexpr Spelling kCommandLine = {"--", " "};
 [[nodiscard]] std::string spelled(std::string_view message, const Spelling& spelling);
 
 }  // namespace gpumem::job
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/job/impl/option_texts_inl.hpp"
-#endif

@@ -21,8 +21,3 @@ namespace gpumem::job {
 [[nodiscard]] std::string fraction_text(double number);
 
 }  // namespace gpumem::job
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/job/impl/option_words_inl.hpp"
-#endif

@@ -29,8 +29,3 @@ struct BuiltinModel {
 [[nodiscard]] core::Result<std::vector<TrainedModel>> find_models(std::string_view beginning);
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/builtin_models_inl.hpp"
-#endif

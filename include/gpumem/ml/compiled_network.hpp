@@ -119,8 +119,3 @@ struct Compiled {
 }  // namespace network_detail
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/compiled_network_inl.hpp"
-#endif

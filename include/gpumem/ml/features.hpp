@@ -80,8 +80,3 @@ class FeatureReader {
 };
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/features_inl.hpp"
-#endif

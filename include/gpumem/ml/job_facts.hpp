@@ -85,8 +85,3 @@ using OutputsOf = std::function<std::span<const core::Shape>(std::size_t layer)>
 [[nodiscard]] core::Result<JobFacts> facts_of(analysis::Analysis& analysis);
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/job_facts_inl.hpp"
-#endif

@@ -80,8 +80,3 @@ struct Kernels {
 [[nodiscard]] const Kernels& kernels(Instructions instructions);
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/kernels_inl.hpp"
-#endif

@@ -42,8 +42,3 @@ struct RangeShares {
 [[nodiscard]] std::vector<double> softmax(std::span<const float> logits);
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/mixture_inl.hpp"
-#endif

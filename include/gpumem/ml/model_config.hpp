@@ -122,8 +122,3 @@ struct ModelConfig {
 [[nodiscard]] core::Result<ModelConfig> parse_model_config(std::string_view text, std::string_view file = {});
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/model_config_inl.hpp"
-#endif

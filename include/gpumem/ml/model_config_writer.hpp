@@ -12,8 +12,3 @@ namespace gpumem::ml {
 [[nodiscard]] std::string write_model_config(const ModelConfig& config);
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/model_config_writer_inl.hpp"
-#endif

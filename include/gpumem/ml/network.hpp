@@ -69,8 +69,3 @@ class Network {
 };
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/network_inl.hpp"
-#endif

@@ -109,8 +109,3 @@ struct TensorSpec {
 [[nodiscard]] std::vector<TensorSpec> tensors_of(const NetworkShape& shape);
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/network_shape_inl.hpp"
-#endif

@@ -61,8 +61,3 @@ static_assert(kFirstVariantFigure + kVariantNames.size() <= kReplayFigures);
                                       const device::GpuProfile& gpu, const device::AllocatorOptions& options = {});
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/replay_figures_inl.hpp"
-#endif

@@ -40,8 +40,3 @@ struct TensorFile {
 [[nodiscard]] std::string write_safetensors(const TensorFile& file);
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/safetensors_inl.hpp"
-#endif

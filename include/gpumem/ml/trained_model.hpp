@@ -51,8 +51,3 @@ struct TrainedModel {
 [[nodiscard]] core::Result<double> deviation(const TrainedModel& model, const TestVector& vector);
 
 }  // namespace gpumem::ml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ml/impl/trained_model_inl.hpp"
-#endif

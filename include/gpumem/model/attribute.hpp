@@ -46,8 +46,3 @@ class Attributes {
 };
 
 }  // namespace gpumem::model
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/model/impl/attribute_inl.hpp"
-#endif

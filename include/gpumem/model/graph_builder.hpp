@@ -130,8 +130,3 @@ class GraphBuilder {
 };
 
 }  // namespace gpumem::model
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/model/impl/graph_builder_inl.hpp"
-#endif

@@ -246,8 +246,3 @@ class ModelGraph {
 };
 
 }  // namespace gpumem::model
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/model/impl/model_graph_inl.hpp"
-#endif

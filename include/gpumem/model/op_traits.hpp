@@ -151,8 +151,3 @@ class Vocabulary {
 };
 
 }  // namespace gpumem::model
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/model/impl/op_traits_inl.hpp"
-#endif

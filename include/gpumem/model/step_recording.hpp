@@ -191,8 +191,3 @@ inline constexpr std::string_view kUnknownRecordedOptimizer =
     "the recorded optimizer is not known, so another form of it cannot be planned; name one with `optimizer`";
 
 }  // namespace gpumem::model
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/model/impl/step_recording_inl.hpp"
-#endif

@@ -132,8 +132,3 @@ struct TrainingJob {
 [[nodiscard]] core::Status validate(const TrainingJob& job);
 
 }  // namespace gpumem::model
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/model/impl/training_job_inl.hpp"
-#endif

@@ -64,8 +64,3 @@ class ActivityWatch {
 };
 
 }  // namespace gpumem::monitor
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/monitor/impl/activity_inl.hpp"
-#endif

@@ -41,8 +41,3 @@ struct LiveServer {
 [[nodiscard]] core::Result<std::chrono::milliseconds> parse_window(const std::string& text);
 
 }  // namespace gpumem::monitor
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/monitor/impl/live_server_inl.hpp"
-#endif

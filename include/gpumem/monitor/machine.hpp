@@ -52,8 +52,3 @@ struct Machine {
 };
 
 }  // namespace gpumem::monitor
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/monitor/impl/machine_inl.hpp"
-#endif

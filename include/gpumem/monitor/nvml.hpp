@@ -33,8 +33,3 @@ class Nvml {
 };
 
 }  // namespace gpumem::monitor
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/monitor/impl/nvml_inl.hpp"
-#endif

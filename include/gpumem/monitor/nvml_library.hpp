@@ -146,8 +146,3 @@ class NvmlLibrary {
 }
 
 }  // namespace gpumem::monitor::nvml
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/monitor/impl/nvml_library_inl.hpp"
-#endif

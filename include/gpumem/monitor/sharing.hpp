@@ -53,8 +53,3 @@ struct SharingPlan {
 [[nodiscard]] bool can_be_shared(const LiveGpu& gpu, const std::optional<MpsDaemon>& daemon);
 
 }  // namespace gpumem::monitor
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/monitor/impl/sharing_inl.hpp"
-#endif

@@ -22,8 +22,3 @@ using Catalogue = std::vector<const Op*>;
 [[nodiscard]] const model::Vocabulary& vocabulary();
 
 }  // namespace gpumem::ops
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ops/impl/catalogue_inl.hpp"
-#endif

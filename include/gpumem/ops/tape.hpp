@@ -289,8 +289,3 @@ class Tape {
 };
 
 }  // namespace gpumem::ops
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/ops/impl/tape_inl.hpp"
-#endif

@@ -29,8 +29,3 @@ struct SharedParameter {
                                                     const model::Layout& layout, std::int64_t expert_ranks);
 
 }  // namespace gpumem::parallel
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/parallel/impl/layer_wise_inl.hpp"
-#endif

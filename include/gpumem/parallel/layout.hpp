@@ -69,8 +69,3 @@ struct Communicators {
 [[nodiscard]] std::string name_of(const model::Sharding& sharding);
 
 }  // namespace gpumem::parallel
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/parallel/impl/layout_inl.hpp"
-#endif

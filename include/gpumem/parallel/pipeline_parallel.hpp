@@ -47,8 +47,3 @@ struct StageLayers {
 [[nodiscard]] std::vector<model::Rank> ranks_to_compare(const model::Layout& layout);
 
 }  // namespace gpumem::parallel
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/parallel/impl/pipeline_parallel_inl.hpp"
-#endif

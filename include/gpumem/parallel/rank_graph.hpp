@@ -35,8 +35,3 @@ template <typename Job>
                                                            const model::TrainingJob& job, const ops::Catalogue& ops);
 
 }  // namespace gpumem::parallel
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/parallel/impl/rank_graph_inl.hpp"
-#endif

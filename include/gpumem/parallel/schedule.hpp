@@ -34,8 +34,3 @@ struct StagePass {
                                                     std::int64_t micro_batches);
 
 }  // namespace gpumem::parallel
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/parallel/impl/schedule_inl.hpp"
-#endif

@@ -74,8 +74,3 @@ struct Sharing {
 [[nodiscard]] std::string sharing_text(const model::TrainingJob& job);
 
 }  // namespace gpumem::parallel
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/parallel/impl/sharing_inl.hpp"
-#endif

@@ -37,8 +37,3 @@ struct SplitWay {
 [[nodiscard]] std::int64_t expert_tensor_ranks(const model::ModelGraph& graph, const model::Layout& layout);
 
 }  // namespace gpumem::parallel
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/parallel/impl/tensor_parallel_inl.hpp"
-#endif

@@ -27,8 +27,3 @@ struct PolicyEntry {
 [[nodiscard]] core::Result<std::unique_ptr<Policy>> make_policy(std::string_view name);
 
 }  // namespace gpumem::place
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/place/impl/policies_inl.hpp"
-#endif

@@ -140,8 +140,3 @@ class Policy {
 [[nodiscard]] core::Status place(const Decision& decision, const Request& request, Server& server);
 
 }  // namespace gpumem::place
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/place/impl/policy_inl.hpp"
-#endif

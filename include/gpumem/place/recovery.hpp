@@ -46,8 +46,3 @@ struct Retry {
                                         const RecoveryRule& rule = {});
 
 }  // namespace gpumem::place
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/place/impl/recovery_inl.hpp"
-#endif

@@ -83,8 +83,3 @@ struct Server {
 [[nodiscard]] core::Status validate(const Server& server);
 
 }  // namespace gpumem::place
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/place/impl/server_inl.hpp"
-#endif

@@ -42,8 +42,3 @@ using FindProfile = std::function<core::Result<device::GpuProfile>(std::string_v
 [[nodiscard]] std::string to_json(const Server& server);
 
 }  // namespace gpumem::place
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/place/impl/server_json_inl.hpp"
-#endif

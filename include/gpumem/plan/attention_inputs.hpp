@@ -15,8 +15,3 @@ namespace gpumem::plan {
 [[nodiscard]] std::vector<bool> attention_inputs(const connect::WiredGraph& wired);
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/attention_inputs_inl.hpp"
-#endif

@@ -46,8 +46,3 @@ class AutocastCopies {
 };
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/autocast_copies_inl.hpp"
-#endif

@@ -31,8 +31,3 @@ class BatchLoader {
 };
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/batch_loader_inl.hpp"
-#endif

@@ -49,8 +49,3 @@ using connect::repeated_blocks;
                                                       const model::TrainingJob& job);
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/checkpoints_inl.hpp"
-#endif

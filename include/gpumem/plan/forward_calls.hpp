@@ -76,8 +76,3 @@ class ForwardCalls {
 };
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/forward_calls_inl.hpp"
-#endif

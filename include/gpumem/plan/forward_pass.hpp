@@ -45,8 +45,3 @@ struct ForwardPass {
                                                           ops::Backend backend = ops::Backend::cuda);
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/forward_pass_inl.hpp"
-#endif

@@ -81,8 +81,3 @@ class GradientFlow {
 };
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/gradient_flow_inl.hpp"
-#endif

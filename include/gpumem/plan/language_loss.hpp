@@ -26,8 +26,3 @@ struct HeadAndLoss {
 [[nodiscard]] core::Result<HeadAndLoss> find_head_and_loss(const connect::WiredGraph& wired);
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/language_loss_inl.hpp"
-#endif

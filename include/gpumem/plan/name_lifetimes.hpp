@@ -30,8 +30,3 @@ class NameLifetimes {
 };
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/name_lifetimes_inl.hpp"
-#endif

@@ -80,8 +80,3 @@ class GradientScaler {
 };
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/optimizer_step_inl.hpp"
-#endif

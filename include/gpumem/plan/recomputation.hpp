@@ -122,8 +122,3 @@ class Recomputation {
 };
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/recomputation_inl.hpp"
-#endif

@@ -123,8 +123,3 @@ class RunState {
 };
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/run_state_inl.hpp"
-#endif

@@ -112,8 +112,3 @@ class ShardedModel {
 };
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/sharded_model_inl.hpp"
-#endif

@@ -106,8 +106,3 @@ struct StepPlan {
                                                     StepPlan reused = {});
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/step_plan_inl.hpp"
-#endif

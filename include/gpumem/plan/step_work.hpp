@@ -50,8 +50,3 @@ struct StepWork {
 [[nodiscard]] core::Result<StepWork> step_work(const model::TrainingJob& job, const ForwardPass& pass);
 
 }  // namespace gpumem::plan
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/plan/impl/step_work_inl.hpp"
-#endif

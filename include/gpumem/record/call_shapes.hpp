@@ -58,8 +58,3 @@ class CallShapes {
 [[nodiscard]] std::array<std::int64_t, 2> axes_of(const model::TrainingJob& job);
 
 }  // namespace gpumem::record
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/record/impl/call_shapes_inl.hpp"
-#endif

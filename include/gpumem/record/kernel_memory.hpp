@@ -51,8 +51,3 @@ struct ConvolutionPart {
                                                               std::span<const std::int64_t> extra);
 
 }  // namespace gpumem::record
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/record/impl/kernel_memory_inl.hpp"
-#endif

@@ -26,8 +26,3 @@ namespace gpumem::record {
 [[nodiscard]] core::Result<plan::StepPlan> recorded_steps(const model::TrainingJob& job, plan::StepPlan reused = {});
 
 }  // namespace gpumem::record
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/record/impl/recorded_steps_inl.hpp"
-#endif

@@ -15,8 +15,3 @@ namespace gpumem::record {
 [[nodiscard]] core::Result<plan::StepWork> recorded_work(const model::TrainingJob& job);
 
 }  // namespace gpumem::record
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/record/impl/recorded_work_inl.hpp"
-#endif

@@ -90,8 +90,3 @@ struct GpuRequest {
 [[nodiscard]] std::string to_text(const GpuRequest& request);
 
 }  // namespace gpumem::request
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/request/impl/gpu_request_inl.hpp"
-#endif

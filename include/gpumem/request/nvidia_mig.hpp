@@ -20,8 +20,3 @@ struct NvidiaMig {
 };
 
 }  // namespace gpumem::request
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/request/impl/nvidia_mig_inl.hpp"
-#endif

@@ -31,8 +31,3 @@ struct TargetEntry {
                                                     const Site& site = {});
 
 }  // namespace gpumem::request
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/request/impl/targets_inl.hpp"
-#endif

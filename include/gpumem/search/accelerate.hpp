@@ -10,8 +10,3 @@ namespace gpumem::search {
 [[nodiscard]] Framework accelerate();
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/accelerate_inl.hpp"
-#endif

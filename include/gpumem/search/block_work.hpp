@@ -72,8 +72,3 @@ struct MicroBatch {
 [[nodiscard]] model::Layout split_of(const model::Layout& layout);
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/block_work_inl.hpp"
-#endif

@@ -12,8 +12,3 @@ namespace gpumem::search {
 [[nodiscard]] Framework deepspeed();
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/deepspeed_inl.hpp"
-#endif

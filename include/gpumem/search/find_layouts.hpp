@@ -83,8 +83,3 @@ inline constexpr std::int64_t kMostSamples = std::int64_t{1} << 24;
                                                     const Question& question);
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/find_layouts_inl.hpp"
-#endif

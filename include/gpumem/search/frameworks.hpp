@@ -26,8 +26,3 @@ namespace gpumem::search {
 [[nodiscard]] core::Result<Question> question_about(std::string_view framework, std::string_view alloc_conf);
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/frameworks_inl.hpp"
-#endif

@@ -86,8 +86,3 @@ struct SpaceLimits {
                                                      const utilisation::GpuPeaks& peaks);
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/layout_space_inl.hpp"
-#endif

@@ -44,8 +44,3 @@ struct LayoutTime {
                                                    const Links& links);
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/layout_time_inl.hpp"
-#endif

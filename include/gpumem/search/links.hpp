@@ -53,8 +53,3 @@ struct Group {
 [[nodiscard]] double send_seconds(const Links& links, const Group& group, double bytes);
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/links_inl.hpp"
-#endif

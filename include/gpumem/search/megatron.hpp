@@ -11,8 +11,3 @@ namespace gpumem::search {
 [[nodiscard]] Framework megatron();
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/megatron_inl.hpp"
-#endif

@@ -72,8 +72,3 @@ class MemoryBound {
 };
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/memory_bound_inl.hpp"
-#endif

@@ -12,8 +12,3 @@ namespace gpumem::search {
 [[nodiscard]] Framework torchtitan();
 
 }  // namespace gpumem::search
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/search/impl/torchtitan_inl.hpp"
-#endif

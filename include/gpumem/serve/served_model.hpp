@@ -56,8 +56,3 @@ struct ServedModel {
 [[nodiscard]] core::Result<ServedModel> read_served_model(std::string_view config_json);
 
 }  // namespace gpumem::serve
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/serve/impl/served_model_inl.hpp"
-#endif

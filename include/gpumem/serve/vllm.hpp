@@ -17,8 +17,3 @@ namespace gpumem::serve {
                                                           const device::GpuProfile& gpu);
 
 }  // namespace gpumem::serve
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/serve/impl/vllm_inl.hpp"
-#endif

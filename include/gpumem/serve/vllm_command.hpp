@@ -16,8 +16,3 @@ namespace gpumem::serve {
 [[nodiscard]] core::Result<ServingJob> read_vllm_command(std::span<const std::string> words, ServingJob job);
 
 }  // namespace gpumem::serve
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/serve/impl/vllm_command_inl.hpp"
-#endif

@@ -211,8 +211,3 @@ class Session {
 [[nodiscard]] Session& process_session();
 
 }  // namespace gpumem::session
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/session/impl/session_inl.hpp"
-#endif

@@ -11,8 +11,3 @@ namespace gpumem::summary {
 [[nodiscard]] const Format& config_json();
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/config_json_inl.hpp"
-#endif

@@ -15,8 +15,3 @@ using Formats = std::vector<const Format*>;
 [[nodiscard]] const Formats& formats();
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/formats_inl.hpp"
-#endif

@@ -27,8 +27,3 @@ namespace gpumem::summary {
 [[nodiscard]] const Format& graph_json();
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/graph_json_inl.hpp"
-#endif

@@ -24,8 +24,3 @@ namespace gpumem::summary {
 [[nodiscard]] core::Result<model::AttributeValue> attribute_from_json(const core::JsonValue& json);
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/graph_json_values_inl.hpp"
-#endif

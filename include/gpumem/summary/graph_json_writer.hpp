@@ -14,8 +14,3 @@ namespace gpumem::summary {
 [[nodiscard]] std::string to_graph_json(const model::ModelGraph& graph);
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/graph_json_writer_inl.hpp"
-#endif

@@ -17,8 +17,3 @@ namespace gpumem::summary {
 [[nodiscard]] const Format& keras();
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/keras_inl.hpp"
-#endif

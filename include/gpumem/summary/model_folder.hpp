@@ -22,8 +22,3 @@ namespace gpumem::summary {
 [[nodiscard]] core::Result<model::ModelGraph> read_folder(const std::string& folder, const ReadOptions& options);
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/model_folder_inl.hpp"
-#endif

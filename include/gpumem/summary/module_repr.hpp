@@ -46,8 +46,3 @@ void parse_arguments(std::string_view arguments, model::Names positional, std::v
 [[nodiscard]] std::optional<std::int64_t> printed_matrix(const model::Attributes& arguments);
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/module_repr_inl.hpp"
-#endif

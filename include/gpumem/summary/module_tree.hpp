@@ -20,8 +20,3 @@ namespace gpumem::summary {
 [[nodiscard]] const Format& module_tree();
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/module_tree_inl.hpp"
-#endif

@@ -83,8 +83,3 @@ class NodeLinker {
 };
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/node_linker_inl.hpp"
-#endif

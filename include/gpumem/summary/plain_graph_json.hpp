@@ -17,8 +17,3 @@ namespace gpumem::summary {
                                                                      const ReadOptions& options);
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/plain_graph_json_inl.hpp"
-#endif

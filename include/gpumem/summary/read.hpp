@@ -17,8 +17,3 @@ namespace gpumem::summary {
                                                         const Formats& known = formats());
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/read_inl.hpp"
-#endif

@@ -14,8 +14,3 @@ namespace gpumem::summary {
 [[nodiscard]] const Format& recording();
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/recording_inl.hpp"
-#endif

@@ -16,8 +16,3 @@ namespace gpumem::summary {
 [[nodiscard]] core::Result<std::vector<std::uint32_t>> check_recording(RecordingFields& fields);
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/recording_checks_inl.hpp"
-#endif

@@ -28,8 +28,3 @@ struct RecordingFields {
 [[nodiscard]] core::Result<RecordingFields> read_recording_fields(const core::JsonValue& root);
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/recording_fields_inl.hpp"
-#endif

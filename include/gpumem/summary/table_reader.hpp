@@ -66,8 +66,3 @@ class TableReader {
 };
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/table_reader_inl.hpp"
-#endif

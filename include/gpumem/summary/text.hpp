@@ -103,8 +103,3 @@ template <typename Fits>
 [[nodiscard]] bool is_config(std::string_view json);
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/text_inl.hpp"
-#endif

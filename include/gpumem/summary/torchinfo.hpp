@@ -18,8 +18,3 @@ namespace gpumem::summary {
 [[nodiscard]] const Format& torchinfo();
 
 }  // namespace gpumem::summary
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/summary/impl/torchinfo_inl.hpp"
-#endif

@@ -54,8 +54,3 @@ enum class Sharing : std::uint8_t { streams, mps };
 [[nodiscard]] double shared_smact(std::span<const double> shares, Sharing sharing);
 
 }  // namespace gpumem::utilisation
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/utilisation/impl/collocation_inl.hpp"
-#endif

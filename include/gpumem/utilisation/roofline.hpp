@@ -24,8 +24,3 @@ class Roofline final : public UtilisationEstimator {
 };
 
 }  // namespace gpumem::utilisation
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/utilisation/impl/roofline_inl.hpp"
-#endif

@@ -16,8 +16,3 @@ namespace gpumem::utilisation {
                                                     const GpuPeaks& gpu, const HostCosts& host = {});
 
 }  // namespace gpumem::utilisation
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/utilisation/impl/roofline_estimate_inl.hpp"
-#endif

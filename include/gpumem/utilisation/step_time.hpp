@@ -89,8 +89,3 @@ struct StepTime {
                                                                                          const device::GpuProfile& gpu);
 
 }  // namespace gpumem::utilisation
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/utilisation/impl/step_time_inl.hpp"
-#endif

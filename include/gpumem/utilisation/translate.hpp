@@ -26,8 +26,3 @@ namespace gpumem::utilisation {
                                                           const device::GpuProfile& from, const device::GpuProfile& to);
 
 }  // namespace gpumem::utilisation
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/utilisation/impl/translate_inl.hpp"
-#endif

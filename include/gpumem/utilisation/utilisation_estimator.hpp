@@ -37,8 +37,3 @@ class UtilisationEstimator {
 };
 
 }  // namespace gpumem::utilisation
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/utilisation/impl/utilisation_estimator_inl.hpp"
-#endif

@@ -27,8 +27,3 @@ struct UtilisationEstimatorEntry {
     std::string_view name, const std::string& model = {});
 
 }  // namespace gpumem::utilisation
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/utilisation/impl/utilisation_estimators_inl.hpp"
-#endif

@@ -54,8 +54,3 @@ class UtilisationMlp final : public UtilisationEstimator {
 };
 
 }  // namespace gpumem::utilisation
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/utilisation/impl/utilisation_mlp_inl.hpp"
-#endif
