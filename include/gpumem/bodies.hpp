@@ -1,6 +1,6 @@
-// The bodies of the library, for programs that compile it instead of linking it (gpumem::headers in CMake, which defines
-// GPUMEM_HEADER_ONLY). gpumem.hpp and all.hpp end with this list. A source file that includes neither, but headers of
-// single rooms, includes this one as well.
+// The bodies of the library, for programs that compile it instead of linking it (gpumem::headers in CMake, which
+// defines GPUMEM_HEADER_ONLY). gpumem.hpp and all.hpp end with this list. A source file that includes neither, but
+// headers of single rooms, includes this one as well.
 #pragma once
 
 #include "gpumem/core/config.hpp"
@@ -40,12 +40,10 @@
 #include "gpumem/core/impl/bytes_inl.hpp"
 #include "gpumem/core/impl/csv_inl.hpp"
 #include "gpumem/core/impl/deadline_inl.hpp"
-#include "gpumem/core/impl/error_inl.hpp"
 #include "gpumem/core/impl/file_inl.hpp"
-#include "gpumem/core/impl/gzip_inl.hpp"
-#include "gpumem/core/impl/json_document_inl.hpp"
+#include "gpumem/core/impl/json_inl.hpp"
+#include "gpumem/core/impl/result_inl.hpp"
 #include "gpumem/core/impl/safetensors_header_inl.hpp"
-#include "gpumem/core/impl/shape_inl.hpp"
 #include "gpumem/device/impl/allocation_trace_inl.hpp"
 #include "gpumem/device/impl/allocator_options_inl.hpp"
 #include "gpumem/device/impl/caching_allocator_inl.hpp"

@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/core/shape.hpp"
 
 namespace gpumem::datasets {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
 
 namespace gpumem::datasets {

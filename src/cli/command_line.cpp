@@ -14,7 +14,7 @@
 #include "command_table.hpp"
 #include "commands.hpp"
 #include "completion.hpp"
-#include "gpumem/core/gzip.hpp"
+#include "gpumem/core/file.hpp"
 #include "gpumem/job/option_texts.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/summary/text.hpp"

@@ -5,7 +5,7 @@
 #include <cstdio>
 
 #include "commands.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/ml/builtin_models.hpp"
 #include "gpumem/ml/model_config_writer.hpp"
 #include "json_lines.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::cli {
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem_datasets/gpumemnet_net.hpp"
 
 namespace gpumem::datasets {

@@ -3,7 +3,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/model/graph_builder.hpp"
 
 namespace gpumem::datasets {

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 #include "gpumem/job/job_from.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/model/optimizers.hpp"

@@ -6,7 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem_datasets/little_endian.hpp"
 #include "gpumem_datasets/pickle.hpp"
 #include "gpumem_datasets/zip_archive.hpp"

@@ -1,6 +1,6 @@
 #include "job_json.hpp"
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::job_json {
 

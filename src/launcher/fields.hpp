@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
 
 namespace gpumem::launcher {

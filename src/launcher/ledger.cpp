@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/place/queue.hpp"
 
 namespace gpumem::launcher {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/monitor/sharing.hpp"
 #include "gpumem/utilisation/collocation.hpp"
 

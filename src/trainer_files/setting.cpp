@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::trainer_files {
 

@@ -7,8 +7,8 @@
 
 #include "axolotl.hpp"
 #include "deepspeed.hpp"
-#include "gpumem/core/error.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "llama_factory.hpp"
 #include "peft_adapter.hpp"

@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::trainer_files {
 

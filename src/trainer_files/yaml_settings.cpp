@@ -16,7 +16,7 @@
 #include <sstream>
 
 #include "gpumem/core/csv.hpp"
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::trainer_files {
 

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/job/option_texts.hpp"
 #include "gpumem/request/targets.hpp"
 

@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/core/json_document.hpp"
-#include "gpumem/core/json_value.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
 
 namespace gpumem::architectures {

@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::core {
 

@@ -1,5 +1,5 @@
-// Input: a path, and bytes to write.
-// Output: the file's bytes, or a written file, or the reason why not.
+// Input: paths of files; bytes that gzip has packed.
+// Output: what the files hold, up to a limit of size and time.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,9 @@
 #include "gpumem/core/result.hpp"
 
 namespace gpumem::core {
+
+// Input: a path, and bytes to write.
+// Output: the file's bytes, or a written file, or the reason why not.
 
 /// The most bytes that read_file() takes of a regular file: no model summary and no recording is that long.
 inline constexpr std::size_t kLargestFile = std::size_t{1}
@@ -39,5 +42,15 @@ struct FileFront {
 /// it, which is renamed, so that nobody ever sees half of it. Errors: unreadable_file with the system's reason; the old
 /// file then stays.
 [[nodiscard]] Status write_file(const std::string& path, std::string_view content);
+
+// Input: bytes that may be a gzip file (RFC 1952).
+// Output: what is packed in it.
+// Units: bytes.
+
+/// Whether the bytes begin as a gzip file does.
+[[nodiscard]] constexpr bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1F\x8B"); }
+
+/// All that is packed. Errors: malformed_input for what is damaged, cut off, or unpacks to more than `most` bytes.
+[[nodiscard]] Result<std::string> unpack_gzip(std::string_view bytes, std::size_t most);
 
 }  // namespace gpumem::core

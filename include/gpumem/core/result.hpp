@@ -1,13 +1,71 @@
-// A value or an Error: always one of the two, never both.
+// Result: a value, or an Error that says what went wrong, where, and what to do about it.
 #pragma once
 
 #include <cassert>
+#include <cstdint>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 
-#include "gpumem/core/error.hpp"
-
 namespace gpumem::core {
+
+// An error as one value: what went wrong, where, and what to do about it.
+
+/// What kind of failure it is. The command line maps these to its exit codes (see exit_code).
+enum class ErrorCode : std::uint8_t {
+  invalid_argument,     ///< a caller's value is out of range (batch 0, an unknown optimizer)
+  unknown_gpu,          ///< no profile of that name
+  unreadable_file,      ///< it does not exist, is a directory, or may not be read
+  unknown_format,       ///< the text is none of the summary formats, or several
+  malformed_input,      ///< a summary, profile or job that breaks its format
+  unknown_layer,        ///< a layer that holds parameters and that no op describes
+  missing_information,  ///< the input is sound but says too little for this estimate
+  overflow,             ///< a size that does not fit 64 bits
+  deadline_exceeded,    ///< the caller's deadline came before the answer (see deadline.hpp)
+};
+
+/// The name of a code as it is in JSON output, such as "malformed_input".
+[[nodiscard]] std::string_view to_string(ErrorCode code);
+
+/// The documented process exit code: 2 usage, 3 bad input, 4 an estimate that cannot be made.
+[[nodiscard]] int exit_code(ErrorCode code);
+
+/// Where it went wrong; each part may be missing.
+struct Place {
+  std::string file;       ///< path as the caller gave it; empty: unknown
+  std::int64_t line = 0;  ///< 1-based; 0: unknown
+  std::string element;    ///< layer path or JSON pointer; empty: unknown
+};
+
+/// A failure: its kind, its place, and a message that names the remedy.
+struct Error {
+  ErrorCode code = ErrorCode::invalid_argument;
+  std::string message;
+  Place place;
+
+  /// This error, said to have happened in `file` if it names none itself.
+  [[nodiscard]] Error in_file(std::string_view file) && {
+    if (place.file.empty()) place.file = file;
+    return std::move(*this);
+  }
+};
+
+/// An input that breaks its format, at a place that the caller names.
+[[nodiscard]] inline Error malformed(std::string message) {
+  return {ErrorCode::malformed_input, std::move(message), {}};
+}
+
+/// "FILE:LINE: ELEMENT: message", leaving out what is unknown.
+[[nodiscard]] std::string to_string(const Error& error);
+
+/// The text, or its first `longest` bytes (no UTF-8 sequence cut in half) and "...".
+[[nodiscard]] std::string shortened(std::string_view text, std::size_t longest);
+
+/// A piece of untrusted text fit for a message: quoted, at most 60 bytes, control bytes replaced.
+[[nodiscard]] std::string quoted(std::string_view text);
+
+// A value or an Error: always one of the two, never both.
 
 /// A value, or the reason why there is none. Dereferencing without a check is a bug, as with
 /// std::expected (C++23), whose subset this is.

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/core/checked.hpp"
 #include "gpumem/model/named.hpp"
 
 namespace gpumem::estimate {

@@ -3,7 +3,7 @@
 // Units: bytes on one GPU.
 #pragma once
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/estimate/memory_estimate.hpp"
 

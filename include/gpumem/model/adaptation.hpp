@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "gpumem/core/dtype.hpp"
+#include "gpumem/core/shape.hpp"
 #include "gpumem/model/named.hpp"
 
 namespace gpumem::model {

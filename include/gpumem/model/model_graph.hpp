@@ -15,8 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/core/dtype.hpp"
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/attribute.hpp"
 #include "gpumem/model/op_traits.hpp"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/model/attribute.hpp"
 
 namespace gpumem::model {

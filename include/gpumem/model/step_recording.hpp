@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/core/dtype.hpp"
+#include "gpumem/core/shape.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/named.hpp"
 

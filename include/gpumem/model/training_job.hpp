@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/core/shape.hpp"
 #include "gpumem/model/adaptation.hpp"
 #include "gpumem/model/layout.hpp"
 #include "gpumem/model/memory_savers.hpp"

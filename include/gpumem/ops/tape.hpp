@@ -12,8 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/core/checked.hpp"
-#include "gpumem/core/dtype.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/training_job.hpp"
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <string>
 
-#include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/core/shape.hpp"
 #include "gpumem/model/training_job.hpp"
 
 namespace gpumem::parallel {

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "gpumem/core/dtype.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/core/shape.hpp"
 #include "gpumem/model/step_recording.hpp"
 #include "gpumem/model/training_job.hpp"
 

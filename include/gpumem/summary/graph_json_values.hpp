@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "gpumem/core/json_value.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/attribute.hpp"

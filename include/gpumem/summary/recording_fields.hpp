@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "gpumem/core/json_value.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/step_recording.hpp"
 

@@ -1,7 +1,7 @@
 #include "gpumem/architectures/config_fields.hpp"
 
 #include "expect.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::architectures {
 namespace {

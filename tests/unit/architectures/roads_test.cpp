@@ -7,7 +7,7 @@
 #include "expect.hpp"
 #include "gpumem/all.hpp"
 #include "gpumem/architectures/architectures.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 #include "printed_tree.hpp"
 #include "published_models.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpumem/core/dtype.hpp"
+#include "gpumem/core/shape.hpp"
 
 #include <gtest/gtest.h>
 

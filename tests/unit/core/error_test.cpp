@@ -1,4 +1,4 @@
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 #include <gtest/gtest.h>
 

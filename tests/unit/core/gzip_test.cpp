@@ -1,4 +1,4 @@
-#include "gpumem/core/gzip.hpp"
+#include "gpumem/core/file.hpp"
 
 #include <zlib.h>
 

@@ -1,4 +1,4 @@
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 #include <limits>
 #include <vector>

@@ -1,10 +1,8 @@
-#include "gpumem/core/json_scanner.hpp"
+#include "gpumem/core/json.hpp"
 
 #include <gtest/gtest.h>
 
 #include <string>
-
-#include "gpumem/core/json_value.hpp"
 
 namespace gpumem::core {
 namespace {

@@ -1,4 +1,4 @@
-#include "gpumem/core/json_value.hpp"
+#include "gpumem/core/json.hpp"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "expect.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::summary {
 namespace {

@@ -40,7 +40,7 @@
 #include "gpumem/architectures/vit.hpp"
 #include "gpumem/architectures/whisper.hpp"
 #include "gpumem/architectures/xlnet.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::architectures {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::architectures {
 

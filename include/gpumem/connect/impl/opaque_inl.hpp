@@ -13,7 +13,6 @@
 #include "gpumem/connect/cut_blocks.hpp"
 #include "gpumem/connect/wiring.hpp"
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/core/checked.hpp"
 
 namespace gpumem::connect {
 

@@ -1,13 +1,14 @@
 #pragma once
 
-#include "gpumem/core/bytes.hpp"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <system_error>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/shape.hpp"
 
 namespace gpumem::core {
 
@@ -66,6 +67,24 @@ GPUMEM_INLINE std::string with_separators(std::int64_t count) {
     digits.insert(at, 1, ',');
   }
   return digits;
+}
+
+GPUMEM_INLINE std::string to_string(const Dim& dim) {
+  switch (dim.kind) {
+    case Dim::Kind::fixed: return std::to_string(dim.size);
+    case Dim::Kind::batch: return dim.size == 1 ? "N" : std::to_string(dim.size) + "N";
+    case Dim::Kind::unknown: break;
+  }
+  return "?";
+}
+
+GPUMEM_INLINE std::string to_string(const Shape& shape) {
+  std::string text = "[";
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (axis > 0) text += ", ";
+    text += to_string(shape[axis]);
+  }
+  return text + "]";
 }
 
 }  // namespace gpumem::core

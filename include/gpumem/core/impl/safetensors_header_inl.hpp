@@ -6,9 +6,9 @@
 #include <array>
 #include <optional>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::core {
 

@@ -5,7 +5,7 @@
 #include <array>
 #include <cmath>
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::device {
 

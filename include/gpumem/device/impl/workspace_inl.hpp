@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 
 #include "gpumem/device/workspace.hpp"
 

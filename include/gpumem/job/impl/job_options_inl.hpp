@@ -6,7 +6,7 @@
 #include <array>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 #include "gpumem/job/counted_choices.hpp"
 #include "gpumem/job/option_places.hpp"
 #include "gpumem/job/option_texts.hpp"

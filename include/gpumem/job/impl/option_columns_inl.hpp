@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::job {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::ml {
 

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::ml {
 

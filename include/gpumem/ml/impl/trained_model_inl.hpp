@@ -11,7 +11,7 @@
 #include <system_error>
 
 #include "gpumem/core/file.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/model_config_writer.hpp"
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::parallel {

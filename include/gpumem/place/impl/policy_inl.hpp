@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <tuple>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::place {
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::place {
 

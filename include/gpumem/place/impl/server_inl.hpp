@@ -2,7 +2,7 @@
 
 #include "gpumem/place/server.hpp"
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::place {
 

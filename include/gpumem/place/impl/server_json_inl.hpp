@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::place {
 

@@ -6,7 +6,7 @@
 #include <span>
 #include <utility>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/plan/checkpoints.hpp"
 
 namespace gpumem::plan {

@@ -6,7 +6,7 @@
 #include <array>
 #include <numeric>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::record {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::record {
 

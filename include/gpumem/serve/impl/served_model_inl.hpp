@@ -8,8 +8,8 @@
 
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/architectures/config_fields.hpp"
-#include "gpumem/core/checked.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::serve {

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-#include "gpumem/core/checked.hpp"
+#include "gpumem/core/bytes.hpp"
 #include "gpumem/serve/vllm.hpp"
 
 namespace gpumem::serve {

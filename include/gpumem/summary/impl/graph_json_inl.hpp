@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/core/json_value.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/summary/graph_json_values.hpp"
 #include "gpumem/summary/node_linker.hpp"
 #include "gpumem/summary/plain_graph_json.hpp"

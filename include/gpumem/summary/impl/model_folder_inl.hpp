@@ -12,7 +12,7 @@
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/core/safetensors_header.hpp"
 #include "gpumem/model/graph_builder.hpp"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/core/json_tokens.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/summary/node_linker.hpp"
 #include "gpumem/summary/text.hpp"
 

@@ -6,7 +6,6 @@
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/core/gzip.hpp"
 #include "gpumem/summary/model_folder.hpp"
 #include "gpumem/summary/text.hpp"
 

@@ -6,7 +6,7 @@
 #include <unordered_map>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::summary {
 

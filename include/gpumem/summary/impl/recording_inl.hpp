@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/core/json_document.hpp"
+#include "gpumem/core/json.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/summary/recording_checks.hpp"
 #include "gpumem/summary/text.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::core {
 

@@ -1,14 +1,12 @@
 #pragma once
 
-#include "gpumem/core/json_document.hpp"
-
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/core/json_scanner.hpp"
+#include "gpumem/core/json.hpp"
 
 namespace gpumem::core {
 
