@@ -47,7 +47,6 @@
 #include "gpumem/device/impl/allocation_trace_inl.hpp"
 #include "gpumem/device/impl/allocator_options_inl.hpp"
 #include "gpumem/device/impl/caching_allocator_inl.hpp"
-#include "gpumem/device/impl/context_inl.hpp"
 #include "gpumem/device/impl/gpu_profile_inl.hpp"
 #include "gpumem/device/impl/workspace_inl.hpp"
 #include "gpumem/estimate/impl/advise_inl.hpp"

@@ -1,4 +1,4 @@
-#include "gpumem/device/context.hpp"
+#include "gpumem/device/workspace.hpp"
 
 #include <gtest/gtest.h>
 
