@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "gpumem/core/shape.hpp"
-#include "gpumem/model/attribute.hpp"
 #include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::connect {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "gpumem/core/shape.hpp"
-#include "gpumem/model/attribute.hpp"
+#include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::connect {
 

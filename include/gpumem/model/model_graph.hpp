@@ -17,7 +17,6 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
-#include "gpumem/model/attribute.hpp"
 #include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::model {

@@ -14,7 +14,6 @@
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/adaptation.hpp"
 #include "gpumem/model/layout.hpp"
-#include "gpumem/model/memory_savers.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/named.hpp"
 #include "gpumem/model/optimizers.hpp"

@@ -9,7 +9,7 @@
 
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/model/memory_savers.hpp"
+#include "gpumem/model/layout.hpp"
 #include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::plan {

@@ -7,7 +7,7 @@
 #include "gpumem/core/json.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
-#include "gpumem/model/attribute.hpp"
+#include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::summary {
 

@@ -1,4 +1,4 @@
-#include "gpumem/model/attribute.hpp"
+#include "gpumem/model/op_traits.hpp"
 
 #include <gtest/gtest.h>
 

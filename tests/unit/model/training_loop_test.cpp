@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include "gpumem/model/memory_savers.hpp"
+#include "gpumem/model/layout.hpp"
 
 namespace gpumem::model {
 namespace {
