@@ -7,10 +7,15 @@
 // many) and context (each rank has a part of every sequence).
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <tuple>
+#include <vector>
 
 #include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/model/layout.hpp"
+#include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
 
@@ -33,5 +38,55 @@ template <typename Job>
 /// for a model that does not say how ranks share its layers.
 [[nodiscard]] core::Result<connect::WiredGraph> rank_graph(const connect::WiredGraph& whole,
                                                            const model::TrainingJob& job, const ops::Catalogue& ops);
+
+// Input: a layer, how tensor parallel ranks split it (model::TensorSplit), and a layout.
+// Output: the layer of one rank: its attributes with the sizes that the rank has.
+// Units: elements.
+//
+// Linear layers are split by columns and then by rows, so that a block needs one sum over the ranks a half; embeddings
+// and the head by the vocabulary; attention by heads. Under sequence parallelism what lies between them (norms,
+// dropout, sums) holds a part of the tokens: column layers gather these, row layers scatter the sum. Source:
+// Megatron-LM core r0.12, core/tensor_parallel/layers.py, core/transformer/attention.py; Korthikanti et al., Reducing
+// Activation Recomputation in Large Transformer Models (2022).
+
+/// How a layer is split in this layout.
+struct SplitWay {
+  model::TensorSplit split = model::TensorSplit::whole;
+  bool gathers = false;  ///< sequence parallel columns gather their tokens themselves, as Megatron's do
+};
+
+/// The attributes that the rank's layer has; nothing if it has all of the layer. Errors: invalid_argument, without a
+/// place, naming what the ranks cannot share evenly.
+[[nodiscard]] core::Result<std::optional<std::vector<model::Attribute>>> tensor_parallel_attributes(
+    const model::ModelGraph& graph, const model::Layer& layer, const model::Layout& layout, const SplitWay& way);
+
+/// Whether ranks can share the graph's layers at all: somebody has said how.
+[[nodiscard]] bool says_split(const model::ModelGraph& graph, model::TensorSplit split);
+
+/// How many tensor parallel ranks share the weights of each expert (Megatron's expert_tensor_parallel_size); at least
+/// 1, at most all.
+[[nodiscard]] std::int64_t expert_tensor_ranks(const model::ModelGraph& graph, const model::Layout& layout);
+
+// Input: the sizes of a model's trained parameters, in the model's order, and a layout.
+// Output: the parameters for which a rank holds masters and states, if these are shared out parameter by parameter:
+// Megatron's distributed Muon, whose step reads whole matrices.
+// Units: elements.
+//
+// Source: Megatron-LM core 0.16, core/optimizer/layer_wise_optimizer.py: LayerWiseDistributedOptimizer.shard_params():
+// parameters in the order of their sizes go to rank 0, 1, ..., n - 1, n - 1, ..., 0, and so on; experts' apart, over
+// the ranks that hold the same experts.
+
+struct SharedParameter {
+  std::int64_t elements = 0;
+  bool of_expert = false;
+};
+
+/// Whether the job shares states so.
+[[nodiscard]] bool shares_layer_by_layer(const model::TrainingJob& job);
+
+/// For each parameter whether the job's rank holds its states; of Ranks::max the rank that holds most elements.
+/// `expert_ranks`: that hold the same experts.
+[[nodiscard]] std::vector<bool> held_layer_by_layer(const std::vector<SharedParameter>& parameters,
+                                                    const model::Layout& layout, std::int64_t expert_ranks);
 
 }  // namespace gpumem::parallel

@@ -11,6 +11,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/training_job.hpp"
+#include "gpumem/parallel/layout.hpp"
 
 namespace gpumem::parallel {
 
@@ -72,5 +73,170 @@ struct Sharing {
 
 /// "sharded: parameters over 8 ranks, ...", for people; empty for a job whose layout names no sharding.
 [[nodiscard]] std::string sharing_text(const model::TrainingJob& job);
+
+// Input: a job under DistributedDataParallel.
+// Output: its Sharing: every rank holds everything, and gradients are copied into buckets, in the order in which
+// backward makes them.
+// Units: bytes.
+//
+// Source: torch/nn/parallel/distributed.py and torch/csrc/distributed/c10d/reducer.cpp of PyTorch 2.6: buckets of 25
+// MiB (bucket_cap_mb), a first one of 1 MiB (kDefaultFirstBucketBytes), allocated when the model is wrapped;
+// gradient_as_bucket_view=False, so that gradients are held in addition to the buckets.
+
+[[nodiscard]] inline Sharing ddp(const model::TrainingJob& job) {
+  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
+  Sharing sharing;
+  sharing.reduction = Reduction::bucketed;
+  sharing.bucket_bytes = 25 * kMiB;
+  sharing.first_bucket_bytes = kMiB;
+  sharing.masters = model::has_masters(job.precision);
+  sharing.gradients_copied = sharing.masters;
+  return sharing;
+}
+
+// Input: a job under DeepSpeed's ZeRO-1, ZeRO-2 or ZeRO-3.
+// Output: its Sharing: parameters are whole; masters and states, always float32, are split over the ranks. Gradients
+// stay whole until the step (1), or are reduced a bucket at a time, and each rank then keeps its share (2). Updated
+// parameters are gathered.
+// Units: ranks, elements.
+//
+// Source: DeepSpeed 0.15, runtime/zero/stage_1_and_2.py and runtime/zero/config.py: reduce_bucket_size,
+// contiguous_gradients, no overlap_comm (whose buffer would be double). The shares of the gradients become float32 in
+// the step (get_flat_partition, .to(fp32)).
+
+[[nodiscard]] inline Sharing zero_1(const model::TrainingJob& job) {
+  Sharing sharing;
+  sharing.state_ranks = sharing_ranks(job.layout);
+  sharing.masters = true;
+  sharing.gradients_copied = true;
+  return sharing;
+}
+
+[[nodiscard]] inline Sharing zero_2(const model::TrainingJob& job) {
+  Sharing sharing = zero_1(job);
+  sharing.reduction = Reduction::partitioned;
+  sharing.gradient_ranks = sharing.state_ranks;
+  sharing.bucket_elements = job.layout.zero_reduce_bucket;
+  return sharing;
+}
+
+/// Parameters are cut as well, and gathered layer by layer; small ones stay whole. The bucket and the shares of
+/// gradients are made with the optimizer and stay.
+///
+/// Source: DeepSpeed 0.15, runtime/zero/stage3.py (__ipg_bucket_flat_buffer, grad_partitions_flat_buffer),
+/// partitioned_param_coordinator.py (release_sub_module, __params_to_release: max_reuse_distance) and config.py:
+/// stage3_param_persistence_threshold, stage3_prefetch_bucket_size, stage3_max_reuse_distance.
+[[nodiscard]] inline Sharing zero_3(const model::TrainingJob& job) {
+  Sharing sharing = zero_2(job);
+  sharing.gather = Gather::in_place;
+  sharing.parameter_ranks = sharing.state_ranks;
+  sharing.layer_by_layer = true;
+  sharing.persistent_elements = job.layout.zero_persistence_threshold;
+  sharing.reuse_elements = job.layout.zero_reuse_distance;
+  sharing.prefetch_elements = job.layout.zero_prefetch_bucket;
+  sharing.buffers_stand = true;
+  return sharing;
+}
+
+// Input: a job under FullyShardedDataParallel (FSDP1, FULL_SHARD).
+// Output: its Sharing: a unit's parameters are one flat parameter, split over the ranks. It is gathered in place, in
+// backward one unit ahead (BACKWARD_PRE), and freed after forward, except the root's. The gradients of its views become
+// one tensor, which is reduce-scattered.
+// Units: ranks.
+//
+// Source: torch/distributed/fsdp/_flat_param.py and _runtime_utils.py of PyTorch 2.6. The share of the gradient stays
+// until the next forward (_reset_flat_param_grad_info_if_needed). accelerate 1.0, accelerator.py: with mixed precision
+// it makes the trained flat parameters float32, and computes and reduces in the lower type (MixedPrecision of
+// param_dtype and reduce_dtype).
+//
+// A frozen flat parameter is given back in backward by a hook on the unit's inputs, which is held until backward has
+// ended (_register_post_backward_reshard_only_hook in _runtime_utils.py). HuggingFace's Trainer checkpoints by calling
+// the wrapped block in reentrant torch.utils.checkpoint, whose second run makes leaves of these inputs: each keeps its
+// memory and its gradient as long. Where the checkpoint is within the wrapped block (apply_activation_checkpointing),
+// none does. PEFT's policy (fsdp_auto_wrap_policy) wraps adapters by themselves, which leaves the block frozen. Nor is
+// a unit gathered ahead under reentrant checkpointing: only a forward with gradients says that a unit will be needed
+// (_needs_pre_backward_unshard), and the first run has none.
+//
+// On one rank it shards nothing (NO_SHARD).
+
+[[nodiscard]] inline Sharing fsdp1(const model::TrainingJob& job) {
+  Sharing sharing;
+  if (sharing_ranks(job.layout) == 1) {
+    sharing.masters = model::has_masters(job.precision);
+    sharing.gradients_copied = sharing.masters;
+    return sharing;
+  }
+  sharing.gather = Gather::in_place;
+  sharing.parameter_ranks = sharing_ranks(job.layout);
+  sharing.float32_shards = model::has_masters(job.precision);
+  sharing.reduction = Reduction::scattered;
+  sharing.gradient_ranks = sharing.parameter_ranks;
+  sharing.cat_gradients = true;
+  sharing.gradients_until_forward = true;
+  const bool reentrant = job.activation_checkpointing && job.loop == model::Loop::hf_trainer;
+  sharing.keeps_frozen_inputs = reentrant;
+  sharing.adapters_apart = job.lora.has_value();
+  sharing.prefetches = !reentrant;
+  sharing.state_ranks = sharing.parameter_ranks;
+  sharing.on_host = job.offload == model::Offload::parameters;
+  return sharing;
+}
+
+// Input: a job under fully_shard() (FSDP2), over all ranks or in groups (HSDP).
+// Output: its Sharing: each parameter is split in its first dimension. A unit's parameters are gathered into a buffer
+// in the compute type and copied out of it; in backward the next unit's while the last one's runs. Units except the
+// root are freed after forward. A unit's gradients are reduce-scattered, and each rank keeps its share in the shards'
+// type.
+// Units: ranks.
+//
+// Source: torch/distributed/fsdp/_fully_shard of PyTorch 2.6: _fsdp_param_group.py, _fsdp_collectives.py
+// (foreach_all_gather, foreach_reduce), _fsdp_state.py. Mixed precision is MixedPrecisionPolicy(param_dtype=bfloat16,
+// reduce_dtype=float32), as torchtitan has it: then the shards are float32, and the optimizer needs no other masters.
+
+/// Parameters are cut over `ranks`.
+[[nodiscard]] inline Sharing fsdp2(const model::TrainingJob& job, std::int64_t ranks) {
+  Sharing sharing;
+  sharing.gather = Gather::copied_out;
+  sharing.parameter_ranks = ranks;
+  sharing.float32_shards = model::has_masters(job.precision);
+  sharing.reduction = Reduction::scattered;
+  sharing.gradient_ranks = ranks;
+  if (sharing.float32_shards) sharing.reduced_in = core::DType::float32;
+  sharing.state_ranks = ranks;
+  sharing.on_host = job.offload == model::Offload::parameters;
+  return sharing;
+}
+
+[[nodiscard]] inline Sharing fsdp2(const model::TrainingJob& job) { return fsdp2(job, sharing_ranks(job.layout)); }
+
+/// The same in groups of N ranks, which hold the same and sum their gradients in place.
+[[nodiscard]] inline Sharing hsdp(const model::TrainingJob& job) { return fsdp2(job, job.layout.sharding.count); }
+
+// Input: a job under Megatron's distributed optimizer.
+// Output: its Sharing: parameters are whole, in one buffer. Every gradient is added to a float32 main gradient, also in
+// one buffer, which is never freed. Masters and states are split over the data and context parallel ranks.
+// Units: ranks.
+//
+// Source: Megatron-LM core r0.12, core/parallel_state.py (intra_partial_data_parallel_group) for several instances.
+// Megatron-LM core 0.9: core/distributed/param_and_grad_buffer.py (grad_reduce_in_fp32), core/optimizer/
+// distrib_optimizer.py: the shard of the main gradient is a view of the buffer, so a step copies none. The weights'
+// products add to main gradients themselves (gradient_accumulation_fusion), so a gradient in the lower type is not
+// kept.
+
+[[nodiscard]] inline Sharing distributed_optimizer(const model::TrainingJob& job) {
+  Sharing sharing;
+  sharing.reduction = Reduction::main_buffer;
+  sharing.reduced_in = core::DType::float32;
+  sharing.state_ranks = ranks_of_instance(job, sharing_ranks(job.layout));
+  sharing.masters = model::has_masters(job.precision);
+  return sharing;
+}
+
+/// Megatron's without it: the same buffer of gradients, and masters and states whole on each rank.
+[[nodiscard]] inline Sharing main_gradients(const model::TrainingJob& job) {
+  Sharing sharing = distributed_optimizer(job);
+  sharing.state_ranks = 1;
+  return sharing;
+}
 
 }  // namespace gpumem::parallel

@@ -1,4 +1,4 @@
-#include "gpumem/parallel/layer_wise.hpp"
+#include "gpumem/parallel/rank_graph.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpumem/parallel/schedule.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,21 +1,23 @@
 #pragma once
 
-#include "gpumem/parallel/rank_graph.hpp"
-
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/collective.hpp"
+#include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
-#include "gpumem/parallel/tensor_parallel.hpp"
+#include "gpumem/parallel/rank_graph.hpp"
 
 namespace gpumem::parallel {
 
@@ -307,6 +309,154 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> rank_graph(const connect::WiredG
   if (!layers) return layers.error();
   const std::int64_t experts = rank_graph_detail::most_experts(whole.graph()) / job.layout.expert_parallel;
   return rank_graph_detail::RankGraph(whole, job, *std::move(layers), experts, ops).run();
+}
+
+namespace tensor_parallel_detail {
+
+using model::TensorSplit;
+
+/// All tensor parallel ranks, or as many as the layer says.
+GPUMEM_INLINE std::int64_t ranks_of(const model::Attributes& attributes, const model::Layout& layout) {
+  const std::int64_t all = layout.tensor_parallel;
+  return std::clamp<std::int64_t>(attributes.integer("tensor_ranks").value_or(all), 1, all);
+}
+
+GPUMEM_INLINE core::Error uneven(std::string_view what, std::int64_t size, std::int64_t ranks) {
+  return {core::ErrorCode::invalid_argument,
+          "has " + std::to_string(size) + " " + std::string(what) + ", which " + std::to_string(ranks) +
+              " tensor parallel ranks cannot share evenly; choose a `tensor_parallel` that divides them",
+          {}};
+}
+
+/// One size among the attributes.
+struct SplitSize {
+  std::string_view attribute;
+  std::string_view what;    ///< for messages
+  std::size_t element = 0;  ///< of a list
+};
+
+GPUMEM_INLINE SplitSize split_size(TensorSplit split, const model::Attributes& attributes) {
+  switch (split) {
+    case TensorSplit::columns: return {"out_features", "output features"};
+    case TensorSplit::rows: return {"in_features", "input features"};
+    case TensorSplit::vocabulary: return {"num_embeddings", "words in its vocabulary"};
+    case TensorSplit::heads:
+      if (attributes.find("shape") != nullptr) return {"shape", "heads", 1};
+      return {"sizes", "heads of keys and values"};
+    case TensorSplit::whole:
+    case TensorSplit::sequence: break;
+  }
+  return {};
+}
+
+/// The size becomes the rank's part of it. Errors: it cannot be shared.
+GPUMEM_INLINE core::Status divide(std::vector<model::Attribute>& attributes, const SplitSize& size,
+                                  std::int64_t ranks) {
+  for (model::Attribute& attribute : attributes) {
+    if (attribute.name != size.attribute) continue;
+    std::int64_t* value = std::get_if<std::int64_t>(&attribute.value);
+    if (auto* list = std::get_if<std::vector<std::int64_t>>(&attribute.value)) {
+      if (size.element < list->size()) value = &(*list)[size.element];
+    }
+    if (value == nullptr || *value % ranks != 0) return uneven(size.what, value == nullptr ? 0 : *value, ranks);
+    *value /= ranks;
+  }
+  return core::Done{};
+}
+
+}  // namespace tensor_parallel_detail
+
+GPUMEM_INLINE bool says_split(const model::ModelGraph& graph, model::TensorSplit split) {
+  const auto layers = graph.layers();
+  return std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) { return layer.split == split; });
+}
+
+GPUMEM_INLINE std::int64_t expert_tensor_ranks(const model::ModelGraph& graph, const model::Layout& layout) {
+  for (const model::Layer& layer : graph.layers()) {
+    if (layer.expert == 0 || layer.split != model::TensorSplit::columns) continue;
+    return tensor_parallel_detail::ranks_of(graph.attributes(layer), layout);
+  }
+  return 1;
+}
+
+GPUMEM_INLINE core::Result<std::optional<std::vector<model::Attribute>>> tensor_parallel_attributes(
+    const model::ModelGraph& graph, const model::Layer& layer, const model::Layout& layout, const SplitWay& way) {
+  using model::TensorSplit;
+  const std::int64_t ranks = tensor_parallel_detail::ranks_of(graph.attributes(layer), layout);
+  std::optional<std::vector<model::Attribute>> changed;
+  if (layout.tensor_parallel % ranks != 0) {
+    return tensor_parallel_detail::uneven("ranks that share its weights", ranks, layout.tensor_parallel);
+  }
+  if (ranks == 1 || way.split == TensorSplit::whole || way.split == TensorSplit::sequence) return changed;
+  const auto all = graph.attributes(layer).all();
+  changed.emplace(all.begin(), all.end());
+  const auto size = tensor_parallel_detail::split_size(way.split, graph.attributes(layer));
+  if (const core::Status shared = tensor_parallel_detail::divide(*changed, size, ranks); !shared) {
+    return shared.error();
+  }
+  const bool tokens = layout.sequence_parallel && layer.expert == 0;  // experts are sent their tokens
+  if (tokens && way.gathers && way.split == TensorSplit::columns) changed->push_back({"gathered", ranks});
+  if (tokens && way.split == TensorSplit::rows) changed->push_back({"scattered", ranks});
+  return changed;
+}
+
+namespace layer_wise_detail {
+
+/// The rank of each parameter of one kind; -1: of the other kind.
+GPUMEM_INLINE std::vector<std::int64_t> owners(const std::vector<SharedParameter>& parameters, bool of_expert,
+                                               std::int64_t ranks) {
+  std::vector<std::size_t> by_size(parameters.size());
+  std::iota(by_size.begin(), by_size.end(), std::size_t{0});
+  std::stable_sort(by_size.begin(), by_size.end(), [&](std::size_t left, std::size_t right) {
+    return parameters[left].elements < parameters[right].elements;
+  });
+  std::vector<std::int64_t> owner(parameters.size(), -1);
+  std::int64_t turn = 0;
+  for (const std::size_t at : by_size) {
+    if (parameters[at].of_expert != of_expert) continue;
+    owner[at] = turn < ranks ? turn : 2 * ranks - 1 - turn;
+    turn = (turn + 1) % (2 * ranks);
+  }
+  return owner;
+}
+
+/// The rank that holds most elements.
+GPUMEM_INLINE std::int64_t fullest(const std::vector<SharedParameter>& parameters,
+                                   const std::vector<std::int64_t>& owner, std::int64_t ranks) {
+  std::vector<double> held(static_cast<std::size_t>(ranks), 0.0);
+  for (std::size_t at = 0; at < parameters.size(); ++at) {
+    if (owner[at] >= 0) held[static_cast<std::size_t>(owner[at])] += static_cast<double>(parameters[at].elements);
+  }
+  return std::max_element(held.begin(), held.end()) - held.begin();
+}
+
+/// The rank's place among those that share what is of this kind. A pipeline stage's ranks are tensor, then context,
+/// then data parallel ones; those that share experts are the ones whose places in the stage differ by the experts' own
+/// ranks, which are nearest.
+GPUMEM_INLINE std::int64_t place_of(const model::Layout& layout, std::int64_t ranks) {
+  const std::int64_t stage = layout.tensor_parallel * layout.context_parallel * layout.data_parallel;
+  const std::int64_t place = layout.rank.kind == model::Ranks::one ? layout.rank.count % stage : stage - 1;
+  return std::min(place / std::max<std::int64_t>(stage / ranks, 1), ranks - 1);
+}
+
+}  // namespace layer_wise_detail
+
+GPUMEM_INLINE bool shares_layer_by_layer(const model::TrainingJob& job) {
+  return job.optimizer == model::Optimizer::muon && job.layout.sharding.kind == model::Shardings::distributed_optimizer;
+}
+
+GPUMEM_INLINE std::vector<bool> held_layer_by_layer(const std::vector<SharedParameter>& parameters,
+                                                    const model::Layout& layout, std::int64_t expert_ranks) {
+  namespace detail = layer_wise_detail;
+  std::vector<bool> held(parameters.size(), false);
+  for (const bool of_expert : {false, true}) {
+    const std::int64_t ranks = of_expert ? expert_ranks : sharing_ranks(layout);
+    const std::vector<std::int64_t> owner = detail::owners(parameters, of_expert, ranks);
+    const bool any = layout.rank.kind == model::Ranks::max || layout.rank.kind == model::Ranks::all;
+    const std::int64_t rank = any ? detail::fullest(parameters, owner, ranks) : detail::place_of(layout, ranks);
+    for (std::size_t at = 0; at < owner.size(); ++at) held[at] = held[at] || owner[at] == rank;
+  }
+  return held;
 }
 
 }  // namespace gpumem::parallel

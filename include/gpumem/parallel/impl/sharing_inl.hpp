@@ -4,12 +4,7 @@
 
 #include <utility>
 
-#include "gpumem/parallel/ddp.hpp"
-#include "gpumem/parallel/distributed_optimizer.hpp"
-#include "gpumem/parallel/fsdp1.hpp"
-#include "gpumem/parallel/fsdp2.hpp"
 #include "gpumem/parallel/layout.hpp"
-#include "gpumem/parallel/zero.hpp"
 
 namespace gpumem::parallel {
 

@@ -9,11 +9,9 @@
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/parallel/layer_wise.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
-#include "gpumem/parallel/schedule.hpp"
-#include "gpumem/parallel/tensor_parallel.hpp"
+#include "gpumem/parallel/rank_graph.hpp"
 #include "gpumem/plan/batch_loader.hpp"
 #include "gpumem/plan/checkpoints.hpp"
 #include "gpumem/plan/forward_calls.hpp"

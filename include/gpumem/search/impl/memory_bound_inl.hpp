@@ -11,7 +11,7 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/estimate/evidence.hpp"
 #include "gpumem/parallel/layout.hpp"
-#include "gpumem/parallel/schedule.hpp"
+#include "gpumem/parallel/pipeline_parallel.hpp"
 #include "gpumem/parallel/sharing.hpp"
 
 namespace gpumem::search {
