@@ -1,17 +1,11 @@
 // The bodies of plan/, compiled once.
 #include "gpumem/core/config.hpp"
 
-#include "gpumem/plan/impl/attention_inputs_inl.hpp"
-#include "gpumem/plan/impl/autocast_copies_inl.hpp"
-#include "gpumem/plan/impl/batch_loader_inl.hpp"
 #include "gpumem/plan/impl/checkpoints_inl.hpp"
-#include "gpumem/plan/impl/forward_calls_inl.hpp"
 #include "gpumem/plan/impl/forward_pass_inl.hpp"
+#include "gpumem/plan/impl/forward_pass_inputs_inl.hpp"
 #include "gpumem/plan/impl/gradient_flow_inl.hpp"
-#include "gpumem/plan/impl/language_loss_inl.hpp"
-#include "gpumem/plan/impl/name_lifetimes_inl.hpp"
 #include "gpumem/plan/impl/optimizer_step_inl.hpp"
-#include "gpumem/plan/impl/recomputation_inl.hpp"
 #include "gpumem/plan/impl/run_state_inl.hpp"
 #include "gpumem/plan/impl/sharded_model_inl.hpp"
 #include "gpumem/plan/impl/step_plan_inl.hpp"

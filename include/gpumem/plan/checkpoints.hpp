@@ -5,12 +5,15 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/layout.hpp"
 #include "gpumem/plan/forward_pass.hpp"
+#include "gpumem/plan/run_state.hpp"
 
 namespace gpumem::plan {
 
@@ -47,5 +50,115 @@ using connect::repeated_blocks;
 /// What is kept of such a part.
 [[nodiscard]] std::vector<std::uint32_t> kept_of_part(const ops::Tape& tape, const Range& part,
                                                       const model::TrainingJob& job);
+
+// Input: the checkpointed blocks of a model as runs of recorded functions (checkpoints.hpp finds them).
+// Output: what a call of torch.utils.checkpoint (use_reentrant=False) holds, and the second run of each block.
+// Units: bytes.
+// Source: torch/utils/checkpoint.py, _checkpoint_without_reentrant_generator.
+//
+// Forward keeps a block's arguments and nothing else; the first backward that asks for a saved tensor runs all of the
+// block again, except calls whose results were kept (torch.utils.checkpoint.create_selective_checkpoint_contexts). The
+// second run's tensors are held together with what is left of the first one's. It ends with the last tensor that is
+// saved: an input is saved before its function runs, an output after it.
+
+class Recomputation {
+ public:
+  Recomputation(RunState& state, ForwardCalls& calls, const NameLifetimes& names, std::span<const Range> blocks,
+                const model::TrainingJob& job);
+
+  /// Whether the function is in a checkpointed block: then autograd keeps nothing of it in forward.
+  [[nodiscard]] bool covers(std::size_t function) const { return block_of(function) != nullptr; }
+  /// Whether the function's saved tensors are held: not in a block that has not run again yet.
+  [[nodiscard]] bool has_saved(std::size_t function) const {
+    const Block* block = block_of(function);
+    return block == nullptr || block->recomputed;
+  }
+
+  /// Forward comes to this function: a block that begins here holds its arguments.
+  void begin_forward(std::size_t function) {
+    if (Block* block = block_of(function); block != nullptr && function == block->run.first) hold_inputs(*block);
+  }
+  /// Where this function's results are kept for the second run; null: they are not.
+  [[nodiscard]] ForwardCalls::Results* results_of(std::size_t function);
+  /// Backward asks for what this function saved: its block runs again, once.
+  void begin_backward(std::size_t function) {
+    Block* block = block_of(function);
+    if (block == nullptr || block->recomputed || !saves(state_.tape().functions()[function])) return;
+    run_again(*block, static_cast<std::uint32_t>(function));
+  }
+  /// Backward of this function has run: with a block's first one the graph releases the arguments.
+  void end_backward(std::size_t function) {
+    if (Block* block = block_of(function); block != nullptr && function == block->run.first) end(*block);
+  }
+  /// There is no backward.
+  void drop_all() {
+    for (Block& block : blocks_) end(block);
+  }
+
+  /// What a pipeline's micro-batch holds between its stages' passes: its tensors, and what its blocks keep for their
+  /// second run: of each block, what each of its kept functions made.
+  struct MicroBatch {
+    std::vector<Slot> tensors;
+    std::vector<std::vector<ForwardCalls::Results>> results;
+  };
+  /// Another micro-batch's turn: what this one holds gives place to what that one does.
+  void exchange(MicroBatch& other) {
+    state_.exchange(other.tensors);
+    results_.swap(other.results);
+  }
+  /// One that has not begun.
+  [[nodiscard]] MicroBatch nothing_held() const;
+
+ private:
+  struct Block {
+    Range run;
+    std::uint32_t last_saver = 0;        ///< the function whose saved tensors are the last: the second run stops there
+    std::vector<ops::TensorId> inputs;   ///< made before it, read in it
+    std::vector<ops::TensorId> outputs;  ///< made in it, read after it
+    int held = 0;                        ///< by how many micro-batches
+    bool recomputed = false;
+    bool fetched = false;             ///< its arguments have come back from the host
+    std::vector<std::uint32_t> kept;  ///< the functions that do not run again
+    /// What is still held of the first run when the second begins.
+    std::vector<std::pair<ops::TensorId, Slot>> first_run;
+  };
+
+  [[nodiscard]] const Block* block_of(std::size_t function) const {
+    return block_at_.empty() || block_at_[function] == kNoBlock ? nullptr : &blocks_[block_at_[function]];
+  }
+  [[nodiscard]] Block* block_of(std::size_t function) {
+    return block_at_.empty() || block_at_[function] == kNoBlock ? nullptr : &blocks_[block_at_[function]];
+  }
+
+  [[nodiscard]] std::vector<std::uint32_t> find_makers();
+  void find_block(const Range& run, const std::vector<std::uint32_t>& name_ends);
+  void hold_inputs(Block& block);
+  void run_again(Block& block, std::uint32_t upto);
+  void end(Block& block);
+  void put_aside(Block& block, ops::TensorId id);
+  void forget_names(Block& block);
+  void fetch_inputs(Block& block);
+  void call_again(Block& block, std::uint32_t function, bool recorded);
+  [[nodiscard]] std::vector<ForwardCalls::Results>& results_of_block(const Block& block) {
+    return results_[static_cast<std::size_t>(&block - blocks_.data())];
+  }
+  [[nodiscard]] ForwardCalls::Results* results_in(const Block& block, std::size_t function);
+  void end_names(const Block& block, std::uint32_t function, std::uint32_t end);
+  [[nodiscard]] bool saves(const ops::Function& function) const;
+  [[nodiscard]] bool makes_what_it_saves(const ops::Function& function) const;
+  [[nodiscard]] bool made_in(const Range& run, ops::TensorId id) const;
+  [[nodiscard]] bool is_constant(ops::TensorId id) const;
+
+  static constexpr std::uint32_t kNoBlock = UINT32_MAX;
+  static constexpr std::uint32_t kNoFunction = UINT32_MAX;
+
+  RunState& state_;
+  ForwardCalls& calls_;
+  const NameLifetimes& names_;
+  std::vector<Block> blocks_;
+  std::vector<std::vector<ForwardCalls::Results>> results_;  ///< of the micro-batch whose turn it is
+  std::vector<std::uint32_t> block_at_;                      ///< by function; empty: there are no blocks
+  std::vector<std::uint32_t> maker_of_;                      ///< by tensor: the function that it is the output of
+};
 
 }  // namespace gpumem::plan

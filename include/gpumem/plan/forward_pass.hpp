@@ -4,11 +4,14 @@
 // Units: elements.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "gpumem/connect/repeated_blocks.hpp"
 #include "gpumem/connect/wired_graph.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"
 #include "gpumem/ops/tape.hpp"
@@ -43,5 +46,54 @@ struct ForwardPass {
 [[nodiscard]] core::Result<ForwardPass> make_forward_pass(const connect::WiredGraph& wired,
                                                           const model::TrainingJob& job, const ops::Catalogue& ops,
                                                           ops::Backend backend = ops::Backend::cuda);
+
+// Input: a wired graph.
+// Output: the layers that a flash-attn kernel does not need: contiguous copies and repeated heads, which only bring
+// queries, keys and values into the form that scaled_dot_product_attention takes.
+// Units: indices.
+// Source: transformers 4.48, integrations/flash_attention.py compared with integrations/sdpa_attention.py.
+
+/// By layer: whether it comes before an attention and moves what that reads, and nothing else reads it.
+[[nodiscard]] std::vector<bool> attention_inputs(const connect::WiredGraph& wired);
+
+// Input: a wired graph.
+// Output: the head of a language model and its cross entropy, with the layers between them, for forms of the loss that
+// replace all of these.
+// Units: indices of layers.
+
+struct HeadAndLoss {
+  model::LayerIndex head = -1;   ///< the linear layer that makes the logits
+  model::LayerIndex loss = -1;   ///< the cross entropy
+  model::LayerIndex end = -1;    ///< where the function returns that computes it, and its names end; -1: nowhere
+  std::vector<bool> replaced{};  ///< by layer: the head, what is between it and the loss, and second names of these
+
+  [[nodiscard]] bool replaces(std::size_t layer) const { return !replaced.empty() && replaced[layer]; }
+};
+
+/// Errors: missing_information for a model that computes no cross entropy itself, or whose logits do not go from a
+/// linear layer to it through only views, casts and scaling.
+[[nodiscard]] core::Result<HeadAndLoss> find_head_and_loss(const connect::WiredGraph& wired);
+
+// Input: a forward pass.
+// Output: where the lifetime of the program's variables for its tensors ends: after the last function that reads them.
+// Units: indices.
+
+class NameLifetimes {
+ public:
+  /// Inputs, parameters, buffers and what the training loop holds never end by themselves.
+  explicit NameLifetimes(const ForwardPass& pass) : NameLifetimes(pass, pass.held) {}
+  /// The same where the training loop holds these tensors and no others.
+  NameLifetimes(const ForwardPass& pass, std::span<const ops::TensorId> held);
+
+  /// The tensors whose names end after this function.
+  [[nodiscard]] std::span<const ops::TensorId> ending_at(std::size_t function) const {
+    const std::uint32_t first = first_of_[function];
+    return std::span<const ops::TensorId>(ending_).subspan(first, first_of_[function + 1] - first);
+  }
+
+ private:
+  std::vector<std::uint32_t> first_of_;  ///< by function: where its part of `ending_` begins
+  std::vector<ops::TensorId> ending_;
+};
 
 }  // namespace gpumem::plan

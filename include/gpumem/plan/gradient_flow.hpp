@@ -9,8 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/plan/forward_calls.hpp"
-#include "gpumem/plan/recomputation.hpp"
+#include "gpumem/plan/checkpoints.hpp"
 #include "gpumem/plan/run_state.hpp"
 #include "gpumem/plan/sharded_model.hpp"
 

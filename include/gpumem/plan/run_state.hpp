@@ -1,19 +1,112 @@
 // Input: a forward pass and the current batch size.
-// Output: RunState, which all parts of a training run share: the slot that each tensor of the tape holds, its size now,
-// the events so far.
-// Units: bytes.
+// Output: what all parts of a training run share: its events in order and who holds a slot (EventLog); the slot and the
+// size of each tensor of the tape (RunState); and the calls of forward, with the batch and autocast's copies of
+// weights. Units: bytes.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/plan/event_log.hpp"
+#include "gpumem/model/training_job.hpp"
 #include "gpumem/plan/forward_pass.hpp"
+#include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::plan {
+
+// Input: what the parts of a training run allocate, hold and release, in order.
+// Output: the events of a StepPlan, and who still holds a slot.
+// Units: bytes.
+
+using Slot = std::uint32_t;
+inline constexpr Slot kNoSlot = UINT32_MAX;
+
+/// Writes events. Memory has holders: names, autograd's saved tensors, gradients on their way. It is released when the
+/// last holder lets go, and its slot is used again.
+class EventLog {
+ public:
+  /// Uses the memory of a plan that is no longer needed, with room for this many events and calls.
+  EventLog(StepPlan reused, std::size_t events, std::size_t calls) : plan_(std::move(reused)) {
+    plan_.calls.clear();
+    plan_.calls.reserve(calls);
+    plan_.phases.clear();
+    plan_.slots = 0;
+    plan_.events.clear();
+    plan_.events.reserve(events);
+  }
+
+  /// Memory with one holder.
+  Slot allocate(std::int64_t bytes, Category category, std::uint32_t layer, std::uint8_t stream = 0) {
+    Slot slot = last_free_;
+    if (slot == kNoSlot) {
+      slot = plan_.slots++;
+      held_.push_back({bytes, 1});
+    } else {
+      last_free_ = held_[slot].holders;
+      held_[slot] = {bytes, 1};
+    }
+    live_ += static_cast<std::uint64_t>(bytes);
+    peak_ = std::max(peak_, live_);
+    plan_.events.push_back({.bytes = bytes,
+                            .slot = slot,
+                            .layer = layer,
+                            .kind = Event::Kind::allocate,
+                            .category = category,
+                            .stream = stream});
+    return slot;
+  }
+  /// One holder more.
+  void hold(Slot slot) { ++held_[slot].holders; }
+  /// One holder less; says whether it was the last. Does nothing for kNoSlot.
+  bool drop(Slot slot) {
+    if (slot == kNoSlot || --held_[slot].holders != 0) return false;
+    live_ -= static_cast<std::uint64_t>(held_[slot].bytes);
+    plan_.events.push_back(
+        {.slot = slot, .layer = kNoLayer, .kind = Event::Kind::release, .category = Category::temporary});
+    held_[slot].holders = last_free_;
+    last_free_ = slot;
+    return true;
+  }
+  [[nodiscard]] bool has_one_holder(Slot slot) const { return held_[slot].holders == 1; }
+
+  void call(const LibraryCall& call, std::uint32_t layer) {
+    plan_.events.push_back({.layer = layer,
+                            .call = static_cast<std::uint32_t>(plan_.calls.size()),
+                            .kind = Event::Kind::call,
+                            .category = Category::temporary});
+    plan_.calls.push_back(call);
+  }
+  /// A phase begins with the next event.
+  void begin(Phase phase, std::int32_t step, std::int64_t batch_size) {
+    plan_.phases.push_back({plan_.events.size(), phase, step, batch_size});
+  }
+
+  [[nodiscard]] StepPlan take() {
+    plan_.peak_bytes = static_cast<std::int64_t>(std::min<std::uint64_t>(peak_, INT64_MAX));
+    return std::move(plan_);
+  }
+
+ private:
+  struct Held {
+    std::int64_t bytes = 0;
+    std::uint32_t holders = 0;  ///< of a free slot: the one that became free before it
+  };
+
+  StepPlan plan_;
+  std::vector<Held> held_;    ///< by slot
+  Slot last_free_ = kNoSlot;  ///< the next one to be used
+  std::uint64_t live_ = 0;    ///< may wrap, but only where the peak is beyond 2^63 already
+  std::uint64_t peak_ = 0;
+};
+
+// Input: a forward pass and the current batch size.
+// Output: RunState, which all parts of a training run share: the slot that each tensor of the tape holds, its size now,
+// the events so far.
+// Units: bytes.
 
 /// The bytes of every tensor on the tape at one batch size.
 class TensorBytes {
@@ -120,6 +213,138 @@ class RunState {
   std::vector<TensorFacts> facts_;  ///< by tensor
   std::vector<Slot> slots_;         ///< by the tensor that owns the memory
   std::vector<ops::TensorId> trained_;
+};
+
+// Input: calls that read parameters under autocast.
+// Output: the copies of parameters in lower precision: which of them autocast's cache holds, which end with their call,
+// which backward keeps.
+// Units: bytes.
+// Source: aten/src/ATen/autocast_mode.cpp (cached_cast).
+//
+// The cache has a copy of each trained parameter until the autocast region ends; a frozen one is copied at each call.
+// Backward needs the copies of weights, not of biases; a matrix product's only for the gradient of its input.
+
+class AutocastCopies {
+ public:
+  explicit AutocastCopies(RunState& state);
+
+  /// A call reads its parameters; `keeps`: it is recorded for backward.
+  void begin_call(const ops::Function& function, bool keeps) {
+    if (function.casts_parameters) copy_parameters(function, keeps);
+  }
+  void end_call() {
+    for (const Slot copy : passing_) state_.log().drop(copy);
+    passing_.clear();
+  }
+  /// Backward of the call is through.
+  void drop_kept(const ops::Function& function) {
+    if (function.casts_parameters) drop_kept_copies(function);
+  }
+  /// `with torch.autocast()` ends: so does the cache.
+  void end_region();
+
+ private:
+  void copy_parameters(const ops::Function& function, bool keeps);
+  void drop_kept_copies(const ops::Function& function);
+  [[nodiscard]] bool backward_reads(const ops::Function& function, std::uint32_t parameter) const;
+
+  RunState& state_;
+  std::vector<Slot> kept_;              ///< what backward reads, by the parameter's place in the tape's lists
+  std::vector<Slot> cached_;            ///< by parameter
+  std::vector<ops::TensorId> holding_;  ///< parameters of which the cache has a copy
+  std::vector<Slot> passing_;           ///< copies that end with the call
+};
+
+// Input: what a run reads from each batch.
+// Output: when a batch arrives on the GPU and when it is freed: at the start of the step, or one step ahead on a stream
+// of its own.
+// Units: bytes.
+// Source: the loop of PyTorch's tutorials; timm 1.0.9, timm/data/loader.py, PrefetchLoader: images arrive as bytes and
+// become floating point on the GPU, and the next batch is ready while one is trained.
+
+class BatchLoader {
+ public:
+  BatchLoader(RunState& state, const model::TrainingJob& job) : state_(state), prefetches_(job.prefetch) {}
+
+  /// The last batch goes, unless the script's names hold it until the new one is there.
+  void release();
+  /// The batch arrives; where it was fetched ahead, the one after it does.
+  void load();
+
+ private:
+  [[nodiscard]] std::vector<Slot> fetch();
+
+  RunState& state_;
+  bool prefetches_;
+  std::vector<Slot> ahead_;  ///< the next batch, by input; empty: none was fetched yet
+};
+
+// Input: recorded functions, one by one.
+// Output: what each allocates in forward, and what it keeps until its backward has run.
+// Units: bytes.
+// Source: torch.autograd's saved variables, as the op's record rule lists them.
+
+/// On which of PyTorch's threads a function runs: each has a cuBLAS handle of its own.
+enum class Thread : bool { forward, backward };
+
+class ForwardCalls {
+ public:
+  explicit ForwardCalls(RunState& state, bool offloads = false) : state_(state), copies_(state), offloads_(offloads) {}
+
+  /// What a call made and a second run takes in place of calling again: its extras, then its output.
+  using Results = std::vector<Slot>;
+
+  /// Runs the function; `recorded`: autograd keeps what its backward reads, if its output needs a gradient. `results`:
+  /// holds what it made there too.
+  void run(const ops::Function& function, bool recorded, Thread thread, Results* results = nullptr);
+  /// In place of running the function again: what an earlier run made, which nobody else holds on to from now on.
+  void take(const ops::Function& function, bool recorded, Results& results);
+  /// Keeps what the function's backward reads, without running the function: its inputs are still held.
+  void keep_inputs(const ops::Function& function);
+  /// Its backward has run. `again`: what it kept is of a second run.
+  void drop_kept(const ops::Function& function, bool again) {
+    for (const ops::TensorId saved : state_.tape().list(function.saved)) {
+      if (!again && on_host(function, saved)) continue;
+      if (function.keeps_until_graph_ends && !again) {
+        if (state_.slot(saved) != kNoSlot) kept_of_graph_.push_back(state_.slot(saved));
+      } else {
+        state_.let_go(saved);
+      }
+    }
+    copies_.drop_kept(function);
+  }
+  /// A gradient that stays with its leaf, which the graph holds.
+  void keep_of_graph(Slot gradient) { kept_of_graph_.push_back(gradient); }
+  /// What functions whose backward has run still hold, until the graph ends. Whoever takes it drops it.
+  [[nodiscard]] std::vector<Slot> take_kept_of_graph() { return std::exchange(kept_of_graph_, {}); }
+  /// Its backward begins: copies of what is kept on the host, which end with it.
+  [[nodiscard]] std::vector<Slot> fetch(const ops::Function& function);
+  /// Whether autograd keeps the tensor in the host's memory: what is large enough, and no parameter
+  /// (OffloadActivations.min_offload_size of torchtune). Copies of weights under autocast stay.
+  [[nodiscard]] bool on_host(ops::TensorId saved) const {
+    constexpr std::int64_t kLeast = 1024;
+    return offloads_ && !state_.is_parameter(saved) && state_.bytes(saved) >= kLeast;
+  }
+  /// The autocast region ends.
+  void end_autocast() { copies_.end_region(); }
+
+ private:
+  void keep(const ops::Function& function, bool again) {
+    for (const ops::TensorId saved : state_.tape().list(function.saved)) {
+      if (again || !on_host(function, saved)) state_.hold(saved);
+    }
+  }
+  /// Gradients that forward made stay where they are.
+  [[nodiscard]] bool on_host(const ops::Function& function, ops::TensorId saved) const {
+    const bool gradients =
+        function.gradient == ops::Gradient::made_in_forward || function.gradient == ops::Gradient::over_input;
+    return !gradients && on_host(saved);
+  }
+
+  RunState& state_;
+  AutocastCopies copies_;
+  bool offloads_ = false;
+  std::vector<Slot> kept_of_graph_;
 };
 
 }  // namespace gpumem::plan

@@ -1,4 +1,4 @@
-#include "gpumem/plan/attention_inputs.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 #include "small_plans.hpp"
 

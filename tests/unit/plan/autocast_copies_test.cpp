@@ -1,4 +1,4 @@
-#include "gpumem/plan/autocast_copies.hpp"
+#include "gpumem/plan/run_state.hpp"
 
 #include "small_plans.hpp"
 

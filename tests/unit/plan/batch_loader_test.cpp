@@ -1,4 +1,4 @@
-#include "gpumem/plan/batch_loader.hpp"
+#include "gpumem/plan/run_state.hpp"
 
 #include "small_plans.hpp"
 

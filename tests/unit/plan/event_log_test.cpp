@@ -1,4 +1,4 @@
-#include "gpumem/plan/event_log.hpp"
+#include "gpumem/plan/run_state.hpp"
 
 #include <gtest/gtest.h>
 

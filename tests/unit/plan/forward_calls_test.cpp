@@ -1,4 +1,4 @@
-#include "gpumem/plan/forward_calls.hpp"
+#include "gpumem/plan/run_state.hpp"
 
 #include "small_plans.hpp"
 

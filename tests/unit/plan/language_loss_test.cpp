@@ -1,4 +1,4 @@
-#include "gpumem/plan/language_loss.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 #include "small_plans.hpp"
 

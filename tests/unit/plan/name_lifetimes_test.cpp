@@ -1,4 +1,4 @@
-#include "gpumem/plan/name_lifetimes.hpp"
+#include "gpumem/plan/forward_pass.hpp"
 
 #include <algorithm>
 

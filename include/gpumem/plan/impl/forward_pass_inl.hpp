@@ -8,8 +8,6 @@
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/ops/collective.hpp"
 #include "gpumem/ops/language_loss.hpp"
-#include "gpumem/plan/attention_inputs.hpp"
-#include "gpumem/plan/language_loss.hpp"
 
 namespace gpumem::plan {
 

@@ -1,11 +1,13 @@
 #pragma once
 
-#include "gpumem/plan/run_state.hpp"
-
 #include <algorithm>
+#include <span>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
+
+#include "gpumem/plan/run_state.hpp"
 
 namespace gpumem::plan {
 
@@ -94,6 +96,156 @@ GPUMEM_INLINE void RunState::find_tied() {
     const std::size_t owner = in_turn ? alike.found++ % alike.owners.size() : 0;
     facts_[static_cast<std::size_t>(parameter.tensor)].tied_to = alike.owners[owner];
   }
+}
+
+GPUMEM_INLINE AutocastCopies::AutocastCopies(RunState& state) : state_(state) {
+  std::uint32_t places = 0;
+  for (const ops::Function& function : state.tape().functions()) {
+    if (function.casts_parameters) places = std::max(places, function.parameters.first + function.parameters.count);
+  }
+  kept_.assign(places, kNoSlot);
+  cached_.assign(places == 0 ? 0 : state.tape().tensors().size(), kNoSlot);
+}
+
+GPUMEM_INLINE void AutocastCopies::copy_parameters(const ops::Function& function, bool keeps) {
+  const auto parameters = state_.tape().list(function.parameters);
+  for (std::uint32_t at = 0; at < parameters.size(); ++at) {
+    const ops::TensorId of = state_.tied_to(parameters[at]);
+    Slot& cached = cached_[static_cast<std::size_t>(of)];
+    Slot copy = cached;
+    if (copy == kNoSlot) {
+      copy = state_.log().allocate(state_.bytes(of) / 2, Category::activation, function.layer);
+      if (state_.requires_grad(of)) {
+        cached = copy;
+        holding_.push_back(of);
+      } else {
+        passing_.push_back(copy);
+      }
+    }
+    if (!keeps || !backward_reads(function, at)) continue;
+    kept_[function.parameters.first + at] = copy;
+    state_.log().hold(copy);
+  }
+}
+
+GPUMEM_INLINE bool AutocastCopies::backward_reads(const ops::Function& function, std::uint32_t parameter) const {
+  if (function.library == ops::Library::none) return true;
+  const bool bias = parameter == 1 && function.parameters.count == 2;
+  const auto inputs = state_.tape().list(function.inputs);
+  const bool product = function.library != ops::Library::convolution;
+  return !bias && !(product && !inputs.empty() && !state_.requires_grad(inputs[0]));
+}
+
+GPUMEM_INLINE void AutocastCopies::drop_kept_copies(const ops::Function& function) {
+  for (std::uint32_t at = 0; at < function.parameters.count; ++at) {
+    Slot& copy = kept_[function.parameters.first + at];
+    state_.log().drop(copy);
+    copy = kNoSlot;
+  }
+}
+
+GPUMEM_INLINE void AutocastCopies::end_region() {
+  for (const ops::TensorId of : holding_) {
+    state_.log().drop(cached_[static_cast<std::size_t>(of)]);
+    cached_[static_cast<std::size_t>(of)] = kNoSlot;
+  }
+  holding_.clear();
+}
+
+GPUMEM_INLINE void BatchLoader::release() {
+  if (!prefetches_) state_.let_go(state_.tape().inputs());
+}
+
+GPUMEM_INLINE void BatchLoader::load() {
+  const auto inputs = state_.tape().inputs();
+  if (!prefetches_) {
+    for (const ops::TensorId input : inputs) state_.add_input(input);
+    return;
+  }
+  if (ahead_.empty()) ahead_ = fetch();
+  std::vector<Slot> current = std::exchange(ahead_, fetch());
+  state_.let_go(inputs);
+  for (std::size_t at = 0; at < inputs.size(); ++at) state_.slot(inputs[at]) = current[at];
+}
+
+/// The images as bytes, the labels, and then the images in the type of the model; the bytes go.
+GPUMEM_INLINE std::vector<Slot> BatchLoader::fetch() {
+  constexpr std::uint8_t kStream = 1;
+  const auto allocate = [&](std::int64_t bytes) {
+    return state_.log().allocate(bytes, Category::input, kNoLayer, kStream);
+  };
+  const auto inputs = state_.tape().inputs();
+  const std::size_t read = state_.forward_pass().model_inputs;
+  std::vector<Slot> slots(inputs.size(), kNoSlot);
+  std::vector<Slot> staged;
+  for (std::size_t at = 0; at < inputs.size(); ++at) {
+    const core::DType type = state_.tape().tensor(inputs[at]).size.dtype;
+    const bool image = at < read && type == state_.tape().dtype();
+    const std::int64_t bytes = state_.bytes(inputs[at]);
+    if (image) staged.push_back(allocate(bytes / core::element_size(type)));
+    if (!image) slots[at] = allocate(bytes);
+  }
+  for (std::size_t at = 0; at < inputs.size(); ++at) {
+    if (slots[at] == kNoSlot) slots[at] = allocate(state_.bytes(inputs[at]));
+  }
+  for (const Slot slot : staged) state_.log().drop(slot);
+  return slots;
+}
+
+GPUMEM_INLINE void ForwardCalls::run(const ops::Function& function, bool recorded, Thread thread, Results* results) {
+  const ops::Tape& tape = state_.tape();
+  const bool keeps = recorded && state_.requires_grad(function.output);
+  copies_.begin_call(function, keeps);
+  const auto extras = tape.list(function.extras);
+  if (function.extras_first) state_.add(extras, Category::activation);
+  if (function.kind == ops::Output::fresh) {
+    state_.add(function.output, Category::activation);
+  } else {
+    state_.hold(function.output);
+  }
+  if (!function.extras_first) state_.add(extras, Category::activation);
+  state_.call(function, Direction::forward, thread == Thread::backward);
+  const auto scratch = tape.list(function.scratch);
+  state_.add(scratch, Category::temporary);
+  state_.let_go(scratch);
+  if (keeps) keep(function, thread == Thread::backward);
+  if (results != nullptr) {
+    const auto hold = [&](ops::TensorId made) {
+      state_.hold(made);
+      results->push_back(state_.slot(made));
+    };
+    for (const ops::TensorId extra : extras) hold(extra);
+    hold(function.output);
+  }
+  state_.let_go(extras);
+  copies_.end_call();
+}
+
+GPUMEM_INLINE void ForwardCalls::take(const ops::Function& function, bool recorded, Results& results) {
+  const bool keeps = recorded && state_.requires_grad(function.output);
+  copies_.begin_call(function, keeps);
+  const auto extras = state_.tape().list(function.extras);
+  for (std::size_t at = 0; at < extras.size(); ++at) state_.slot(extras[at]) = results[at];
+  state_.slot(function.output) = results.back();
+  if (keeps) keep(function, true);
+  state_.let_go(extras);
+  copies_.end_call();
+  results.clear();
+}
+
+GPUMEM_INLINE void ForwardCalls::keep_inputs(const ops::Function& function) {
+  copies_.begin_call(function, true);
+  copies_.end_call();
+  keep(function, true);
+}
+
+GPUMEM_INLINE std::vector<Slot> ForwardCalls::fetch(const ops::Function& function) {
+  std::vector<Slot> copies;
+  if (!offloads_) return copies;
+  for (const ops::TensorId saved : state_.tape().list(function.saved)) {
+    if (on_host(function, saved)) copies.push_back(state_.allocate(saved, Category::activation));
+  }
+  return copies;
 }
 
 }  // namespace gpumem::plan

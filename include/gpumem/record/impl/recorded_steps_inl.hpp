@@ -6,8 +6,8 @@
 #include <map>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/plan/event_log.hpp"
 #include "gpumem/plan/optimizer_step.hpp"
+#include "gpumem/plan/run_state.hpp"
 #include "gpumem/record/kernel_memory.hpp"
 
 namespace gpumem::record {

@@ -1,0 +1,146 @@
+#pragma once
+
+#include "gpumem/ops/catalogue.hpp"
+#include "gpumem/plan/forward_pass.hpp"
+
+namespace gpumem::plan {
+
+namespace attention_inputs_detail {
+
+/// By layer: how many layers read it.
+GPUMEM_INLINE std::vector<int> count_readers(const connect::WiredGraph& wired) {
+  std::vector<int> readers(wired.graph().layers().size(), 0);
+  for (std::size_t index = 0; index < readers.size(); ++index) {
+    for (const model::LayerIndex input : wired.inputs(index)) {
+      if (input >= 0) ++readers[static_cast<std::size_t>(input)];
+    }
+  }
+  return readers;
+}
+
+/// A view or a copy: it computes nothing, holds nothing and reads one tensor.
+GPUMEM_INLINE bool moves(const connect::WiredGraph& wired, std::size_t layer) {
+  const ops::Op* op = wired.op(wired.graph().layers()[layer]);
+  return op != nullptr && !op->traits.computes && wired.inputs(layer).size() == 1 &&
+         !wired.graph().layers()[layer].returned && wired.graph().layers()[layer].parameters == 0;
+}
+
+}  // namespace attention_inputs_detail
+
+GPUMEM_INLINE std::vector<bool> attention_inputs(const connect::WiredGraph& wired) {
+  namespace detail = attention_inputs_detail;
+  const auto layers = wired.graph().layers();
+  const std::vector<int> readers = detail::count_readers(wired);
+  std::vector<bool> skipped(layers.size(), false);
+  for (std::size_t index = 0; index < layers.size(); ++index) {
+    const ops::Op* op = wired.op(layers[index]);
+    if (op == nullptr || op->traits.family != model::OpFamily::attention || op->traits.projects()) continue;
+    for (const model::LayerIndex input : wired.inputs(index)) {
+      model::LayerIndex at = input;
+      while (at >= 0 && readers[static_cast<std::size_t>(at)] == 1 &&
+             detail::moves(wired, static_cast<std::size_t>(at))) {
+        skipped[static_cast<std::size_t>(at)] = true;
+        at = wired.inputs(static_cast<std::size_t>(at))[0];
+      }
+    }
+  }
+  return skipped;
+}
+
+namespace language_loss_detail {
+
+/// Whether the layer hands on what it reads, in another shape, type or scale.
+GPUMEM_INLINE bool hands_on(const connect::WiredGraph& wired, std::size_t layer) {
+  const ops::Op* op = wired.op(wired.graph().layers()[layer]);
+  if (op == nullptr || wired.inputs(layer).size() != 1 || wired.graph().layers()[layer].parameters > 0) return false;
+  return op->traits.family == model::OpFamily::view || op->traits.family == model::OpFamily::other;
+}
+
+GPUMEM_INLINE core::Error no_head(const connect::WiredGraph& wired, model::LayerIndex layer) {
+  const auto at = static_cast<std::size_t>(std::max<model::LayerIndex>(layer, 0));
+  return {core::ErrorCode::missing_information,
+          "chunked and fused losses replace a language model's head and cross entropy, and this model shows no "
+          "linear layer with logits that go straight to its loss; give its config.json, or `loss=standard`",
+          wired.place_of(wired.graph().layers()[at])};
+}
+
+/// The last one: encoders that are trained with a decoder have theirs before.
+GPUMEM_INLINE model::LayerIndex find_loss(const connect::WiredGraph& wired) {
+  const auto layers = wired.graph().layers();
+  for (std::size_t index = layers.size(); index-- > 0;) {
+    const ops::Op* op = wired.op(layers[index]);
+    if (op != nullptr && op->loss == model::Loss::cross_entropy) return static_cast<model::LayerIndex>(index);
+  }
+  return -1;
+}
+
+}  // namespace language_loss_detail
+
+GPUMEM_INLINE core::Result<HeadAndLoss> find_head_and_loss(const connect::WiredGraph& wired) {
+  namespace detail = language_loss_detail;
+  const auto layers = wired.graph().layers();
+  HeadAndLoss found;
+  found.loss = detail::find_loss(wired);
+  if (found.loss < 0) return detail::no_head(wired, 0);
+  found.replaced.assign(layers.size(), false);
+  model::LayerIndex at = wired.inputs(static_cast<std::size_t>(found.loss))[0];
+  while (at >= 0 && detail::hands_on(wired, static_cast<std::size_t>(at))) {
+    found.replaced[static_cast<std::size_t>(at)] = true;
+    at = wired.inputs(static_cast<std::size_t>(at))[0];
+  }
+  const ops::Op* head = at < 0 ? nullptr : wired.op(layers[static_cast<std::size_t>(at)]);
+  const bool linear = head != nullptr && head->traits.family == model::OpFamily::linear &&
+                      head->traits.parameters != nullptr && wired.inputs(static_cast<std::size_t>(at)).size() == 1;
+  if (!linear) return detail::no_head(wired, found.loss);
+  found.head = at;
+  found.replaced[static_cast<std::size_t>(at)] = true;
+  for (std::size_t index = 0; index < layers.size(); ++index) {  // what is returned in addition to the loss
+    if (!layers[index].returned || wired.inputs(index).size() != 1) continue;
+    const model::LayerIndex of = wired.inputs(index)[0];
+    if (of >= 0 && found.replaced[static_cast<std::size_t>(of)]) found.replaced[index] = true;
+  }
+  for (std::size_t index = static_cast<std::size_t>(found.loss) + 1; index < layers.size(); ++index) {
+    const ops::Op* op = wired.op(layers[index]);
+    const bool returns = op != nullptr && op->traits.family == model::OpFamily::view && wired.inputs(index).size() > 1;
+    if (returns && wired.inputs(index)[0] == found.loss) found.end = static_cast<model::LayerIndex>(index);
+  }
+  return found;
+}
+
+namespace name_lifetimes_detail {
+
+/// By tensor: the last function that makes or reads it; -1: its name stays.
+GPUMEM_INLINE std::vector<std::int32_t> last_uses(const ForwardPass& pass, std::span<const ops::TensorId> held) {
+  const ops::Tape& tape = pass.tape;
+  const auto functions = tape.functions();
+  std::vector<std::int32_t> last(tape.tensors().size(), -1);
+  for (std::size_t index = 0; index < functions.size(); ++index) {
+    const auto at = static_cast<std::int32_t>(index);
+    last[static_cast<std::size_t>(functions[index].output)] = at;
+    for (const ops::TensorId input : tape.list(functions[index].inputs)) last[static_cast<std::size_t>(input)] = at;
+  }
+  const auto stays = [&](ops::TensorId id) { last[static_cast<std::size_t>(id)] = -1; };
+  for (const ops::TensorId id : held) stays(id);
+  for (const ops::TensorId input : tape.inputs()) stays(input);
+  for (const ops::TensorId buffer : tape.buffers()) stays(buffer);
+  for (const ops::Tape::Parameter& parameter : tape.parameters()) stays(parameter.tensor);
+  return last;
+}
+
+}  // namespace name_lifetimes_detail
+
+GPUMEM_INLINE NameLifetimes::NameLifetimes(const ForwardPass& pass, std::span<const ops::TensorId> held) {
+  const std::vector<std::int32_t> last = name_lifetimes_detail::last_uses(pass, held);
+  first_of_.assign(pass.tape.functions().size() + 1, 0);
+  for (const std::int32_t at : last) {
+    if (at >= 0) ++first_of_[static_cast<std::size_t>(at) + 1];
+  }
+  for (std::size_t index = 1; index < first_of_.size(); ++index) first_of_[index] += first_of_[index - 1];
+  ending_.resize(first_of_.back());
+  std::vector<std::uint32_t> next(first_of_.begin(), first_of_.end() - 1);
+  for (std::size_t id = 0; id < last.size(); ++id) {
+    if (last[id] >= 0) ending_[next[static_cast<std::size_t>(last[id])]++] = static_cast<ops::TensorId>(id);
+  }
+}
+
+}  // namespace gpumem::plan
