@@ -1,7 +1,5 @@
 // The bodies of record/, compiled once.
 #include "gpumem/core/config.hpp"
 
-#include "gpumem/record/impl/call_shapes_inl.hpp"
 #include "gpumem/record/impl/kernel_memory_inl.hpp"
 #include "gpumem/record/impl/recorded_steps_inl.hpp"
-#include "gpumem/record/impl/recorded_work_inl.hpp"

@@ -9,6 +9,7 @@
 #include "gpumem/model/step_recording.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/plan/step_plan.hpp"
+#include "gpumem/plan/step_work.hpp"
 
 namespace gpumem::record {
 
@@ -24,5 +25,14 @@ namespace gpumem::record {
 /// `reused` is a plan that is no longer needed, whose memory it takes. Errors: those of check(); overflow, naming the
 /// module whose storage does not fit; invalid_argument for a size that is below zero at this batch; deadline_exceeded.
 [[nodiscard]] core::Result<plan::StepPlan> recorded_steps(const model::TrainingJob& job, plan::StepPlan reused = {});
+
+// Input: a job whose graph is a recording.
+// Output: StepWork, the kernels of its last recorded step at the job's batch size and sequence length.
+// Units: multiply-adds (two operations each), bytes, elements. A call moves each of its tensors once; what it
+// multiplies follows from their shapes.
+
+/// Errors: those of record::check() and of the sizes at this batch; missing_information for a recording without
+/// "kernels".
+[[nodiscard]] core::Result<plan::StepWork> recorded_work(const model::TrainingJob& job);
 
 }  // namespace gpumem::record

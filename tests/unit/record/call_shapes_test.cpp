@@ -1,4 +1,4 @@
-#include "gpumem/record/call_shapes.hpp"
+#include "gpumem/record/kernel_memory.hpp"
 
 #include "expect.hpp"
 #include "recordings.hpp"

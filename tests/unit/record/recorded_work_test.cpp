@@ -1,4 +1,4 @@
-#include "gpumem/record/recorded_work.hpp"
+#include "gpumem/record/recorded_steps.hpp"
 
 #include "expect.hpp"
 #include "gpumem/analysis/analysis.hpp"

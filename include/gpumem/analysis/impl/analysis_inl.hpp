@@ -12,7 +12,6 @@
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/rank_graph.hpp"
 #include "gpumem/record/recorded_steps.hpp"
-#include "gpumem/record/recorded_work.hpp"
 
 namespace gpumem::analysis {
 
