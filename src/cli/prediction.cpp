@@ -6,7 +6,7 @@
 #include <thread>
 #include <unordered_map>
 
-#include "gpumem/analysis/analyses.hpp"
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/device/allocator_options.hpp"
 #include "gpumem/estimate/replay.hpp"
 

@@ -2,6 +2,4 @@
 #include "gpumem/core/config.hpp"
 
 #include "gpumem/analysis/impl/allocator_run_inl.hpp"
-#include "gpumem/analysis/impl/analyses_inl.hpp"
 #include "gpumem/analysis/impl/analysis_inl.hpp"
-#include "gpumem/analysis/impl/working_memory_inl.hpp"

@@ -1,11 +1,12 @@
-// Input: a training job.
-// Output: the result of every stage: the wired graph, the adapted one, the forward pass, the step plan, the kernels of
-// a step, the context on a GPU and the allocator's run there. Each is made once, when it is first asked for. An
-// Analysis that is moved to another job keeps every stage that is the same for both.
+// Input: the memory that an Analysis worked in.
+// Output: the same memory for the next Analysis of this thread. To allocate it again for each job would cost more than
+// the computation. Its content means nothing.
 // Units: bytes.
 #pragma once
 
 #include <array>
+#include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -17,7 +18,6 @@
 
 #include "gpumem/adapt/adapt.hpp"
 #include "gpumem/analysis/allocator_run.hpp"
-#include "gpumem/analysis/working_memory.hpp"
 #include "gpumem/connect/connect.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/allocator_options.hpp"
@@ -32,6 +32,27 @@
 #include "gpumem/plan/step_work.hpp"
 
 namespace gpumem::analysis {
+
+struct WorkingMemory {
+  plan::StepPlan plan;  ///< the next plan takes its memory
+  AllocatorMemory allocator;
+
+  [[nodiscard]] std::size_t bytes() const;
+};
+
+/// A thread keeps no more than this.
+inline constexpr std::size_t kMostWorkingMemory = std::size_t{4} << 20;
+
+/// What this thread has kept; empty if nothing.
+[[nodiscard]] WorkingMemory take_working_memory();
+/// Keeps it for this thread, unless it is too large, or the thread has kept more.
+void leave_working_memory(WorkingMemory memory);
+
+// Input: a training job.
+// Output: the result of every stage: the wired graph, the adapted one, the forward pass, the step plan, the kernels of
+// a step, the context on a GPU and the allocator's run there. Each is made once, when it is first asked for. An
+// Analysis that is moved to another job keeps every stage that is the same for both.
+// Units: bytes.
 
 /// The fields of a job that connecting looks at. A stage is given these and nothing else, so that what it makes can
 /// depend on nothing else.
@@ -198,6 +219,55 @@ class Analysis {
   std::vector<KnownRun> runs_;
   std::optional<core::Status> modelled_;
   WorkingMemory memory_;  ///< of plans that are no longer needed, and of the allocator's last run
+};
+
+// Input: jobs, from any number of threads.
+// Output: an Analysis for each job. The caller owns it until it puts it back. The pool then keeps it, and a later job
+// with the same summary reuses its edges, its forward pass and the memory of its plan.
+// Units: bytes.
+
+/// A few places. A thread takes out what is in one of them, works on it, and puts it back. Threads neither wait for
+/// each other nor write to the same memory.
+/// Thread safety: any number of threads may take and put back.
+class Analyses {
+ public:
+  /// Puts an Analysis back when its user is done with it.
+  class PutBack {
+   public:
+    explicit PutBack(Analyses* analyses = nullptr) : analyses_(analyses) {}
+    void operator()(Analysis* analysis) const;
+
+   private:
+    Analyses* analyses_;
+  };
+  using Lent = std::unique_ptr<Analysis, PutBack>;
+
+  Analyses() = default;
+  Analyses(const Analyses&) = delete;
+  Analyses& operator=(const Analyses&) = delete;
+  ~Analyses();
+
+  /// An Analysis of this job: one that has recorded a job alike, if such a one is not in use. It must be put back
+  /// before the pool ends. All jobs of a pool have one catalogue of ops.
+  [[nodiscard]] Lent take(const model::TrainingJob& job, const ops::Catalogue& ops = ops::catalogue());
+
+  /// The most bytes of an Analysis that is kept, 64 MiB for all places together. A larger one is destroyed when it is
+  /// put back.
+  static constexpr std::size_t kLargest = std::size_t{8} << 20;
+
+ private:
+  static constexpr std::size_t kPlaces = 8;
+  static constexpr std::size_t kCacheLine = 64;
+  struct alignas(kCacheLine) Place {
+    std::atomic<Analysis*> analysis = nullptr;
+  };
+
+  [[nodiscard]] std::unique_ptr<Analysis> find(const model::TrainingJob& job);
+  void put_back(std::unique_ptr<Analysis> analysis);
+  [[nodiscard]] bool put_into_an_empty_place(std::unique_ptr<Analysis>& analysis);
+
+  std::array<Place, kPlaces> places_;
+  std::atomic<std::size_t> next_to_go_ = 0;
 };
 
 }  // namespace gpumem::analysis

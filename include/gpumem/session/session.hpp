@@ -20,7 +20,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "gpumem/analysis/analyses.hpp"
+#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/advise.hpp"

@@ -1,4 +1,4 @@
-#include "gpumem/analysis/analyses.hpp"
+#include "gpumem/analysis/analysis.hpp"
 
 #include <thread>
 #include <vector>

@@ -1,11 +1,10 @@
-#include "gpumem/analysis/working_memory.hpp"
+#include "gpumem/analysis/analysis.hpp"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 
 #include "gpumem/all.hpp"
-#include "gpumem/analysis/analysis.hpp"
 
 namespace gpumem::analysis {
 namespace {
