@@ -7,7 +7,7 @@
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/ml/job_facts.hpp"
+#include "gpumem/ml/features.hpp"
 
 namespace gpumem::accuracy {
 

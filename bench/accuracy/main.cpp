@@ -10,7 +10,7 @@
 
 #include "estimated_jobs.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/ml/trained_model.hpp"
 #include "progress.hpp"
 #include "readme.hpp"
 #include "report.hpp"

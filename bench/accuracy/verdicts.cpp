@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "gpumem/core/csv.hpp"
-#include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/ml/trained_model.hpp"
 #include "prediction.hpp"
 
 namespace gpumem::accuracy {

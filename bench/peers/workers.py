@@ -119,7 +119,7 @@ def parts_of(path, fields):
 
 
 def names_of(network):
-    """The names of a model folder's tensors (include/gpumem/ml/network_shape.hpp), in the order of network.tensors_of()."""
+    """The names of a model folder's tensors (include/gpumem/ml/model_config.hpp), in the order of network.tensors_of()."""
     norm, dense = ("weight", "bias", "running_mean", "running_var"), ("weight", "bias")
     names = []
     for number, branch in enumerate(network.branches):

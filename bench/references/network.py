@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs networks of the forms in include/gpumem/ml/network_shape.hpp with PyTorch's own modules.
+"""Runs networks of the forms in include/gpumem/ml/model_config.hpp with PyTorch's own modules.
 
   network.py                        remakes tests/golden/network/networks.json: small networks, what PyTorch gives for them
   network.py --check                computes it again; exits 1 where it differs by more than 1e-9

@@ -9,7 +9,7 @@
 #include "gpumem/job/job_from.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/job/option_texts.hpp"
-#include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/ml/trained_model.hpp"
 #include "gpumem/monitor/live_server.hpp"
 #include "gpumem/monitor/nvml.hpp"
 #include "gpumem/monitor/sharing.hpp"

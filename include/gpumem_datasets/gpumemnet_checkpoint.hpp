@@ -43,7 +43,7 @@
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/ml/model_config.hpp"
-#include "gpumem/ml/safetensors.hpp"
+#include "gpumem/ml/network.hpp"
 
 namespace gpumem::datasets {
 

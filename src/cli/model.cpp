@@ -6,8 +6,8 @@
 
 #include "commands.hpp"
 #include "gpumem/core/json.hpp"
-#include "gpumem/ml/builtin_models.hpp"
-#include "gpumem/ml/model_config_writer.hpp"
+#include "gpumem/ml/model_config.hpp"
+#include "gpumem/ml/trained_model.hpp"
 #include "json_lines.hpp"
 
 namespace gpumem::cli {

@@ -3,7 +3,7 @@
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/ml/model_config_writer.hpp"
+#include "gpumem/ml/model_config.hpp"
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem_datasets/gpumemnet_checkpoint.hpp"
 

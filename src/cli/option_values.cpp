@@ -5,7 +5,7 @@
 #include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/estimate/estimators.hpp"
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/ml/trained_model.hpp"
 #include "gpumem/place/policies.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/frameworks.hpp"

@@ -23,7 +23,7 @@ function(gpumem_write_builtin_models folder out)
     string(APPEND rows "    {\"${name}\", ${view_config.json}, ${view_model.safetensors}},\n")
   endforeach()
   set(text
-      "// Written by src/cmake/builtin_models.cmake from models/.\n#pragma once\n\n#include <array>\n\n#include \"gpumem/ml/builtin_models.hpp\"\n\n// Compilers need not take literals of over 65,536 characters; GCC and Clang do.\n#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace gpumem::ml::builtin {\n\n${texts}\ninline constexpr std::array<BuiltinModel, ${count}> kModels = {{\n${rows}}};\n\n}  // namespace gpumem::ml::builtin\n\n#pragma GCC diagnostic pop\n"
+      "// Written by src/cmake/builtin_models.cmake from models/.\n#pragma once\n\n#include <array>\n\n#include \"gpumem/ml/trained_model.hpp\"\n\n// Compilers need not take literals of over 65,536 characters; GCC and Clang do.\n#pragma GCC diagnostic push\n#pragma GCC diagnostic ignored \"-Woverlength-strings\"\n\nnamespace gpumem::ml::builtin {\n\n${texts}\ninline constexpr std::array<BuiltinModel, ${count}> kModels = {{\n${rows}}};\n\n}  // namespace gpumem::ml::builtin\n\n#pragma GCC diagnostic pop\n"
   )
   file(CONFIGURE OUTPUT ${out}/gpumem/ml/impl/builtin_models.hpp CONTENT "${text}" @ONLY)
 endfunction()

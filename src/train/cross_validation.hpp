@@ -13,7 +13,7 @@
 #include "dataset.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/ml/model_config.hpp"
-#include "gpumem/ml/safetensors.hpp"
+#include "gpumem/ml/network.hpp"
 #include "recipe.hpp"
 #include "score.hpp"
 

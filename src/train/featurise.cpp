@@ -2,7 +2,6 @@
 
 #include "gpumem/analysis/analysis.hpp"
 #include "gpumem/ml/features.hpp"
-#include "gpumem/ml/replay_figures.hpp"
 #include "gpumem/utilisation/step_time.hpp"
 
 namespace gpumem::train {

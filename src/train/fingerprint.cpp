@@ -3,7 +3,7 @@
 #include <array>
 #include <cstdio>
 
-#include "gpumem/ml/model_config_writer.hpp"
+#include "gpumem/ml/model_config.hpp"
 #include "hash.hpp"
 
 namespace gpumem::train {

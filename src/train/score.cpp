@@ -7,7 +7,7 @@
 #include <map>
 
 #include "gpumem/core/csv.hpp"
-#include "gpumem/ml/mixture.hpp"
+#include "gpumem/ml/network.hpp"
 
 namespace gpumem::train {
 

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "examples.hpp"
-#include "gpumem/ml/network_shape.hpp"
-#include "gpumem/ml/safetensors.hpp"
+#include "gpumem/ml/model_config.hpp"
+#include "gpumem/ml/network.hpp"
 
 namespace gpumem::train {
 

@@ -11,7 +11,7 @@
 
 #include "examples.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/ml/network_shape.hpp"
+#include "gpumem/ml/model_config.hpp"
 #include "recipe.hpp"
 #include "torch_network.hpp"
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <span>
 
-#include "gpumem/ml/network_shape.hpp"
-#include "gpumem/ml/safetensors.hpp"
+#include "gpumem/ml/model_config.hpp"
+#include "gpumem/ml/network.hpp"
 #include "standardise.hpp"
 
 namespace gpumem::train {

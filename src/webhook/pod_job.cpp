@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 
-#include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/ml/trained_model.hpp"
 #include "gpumem/request/targets.hpp"
 
 namespace gpumem::webhook {

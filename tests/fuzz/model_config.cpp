@@ -2,7 +2,6 @@
 #include "gpumem/ml/model_config.hpp"
 
 #include "fuzz.hpp"
-#include "gpumem/ml/model_config_writer.hpp"
 
 bool gpumem::fuzz::fuzz_one(std::string_view input) {
   const auto config = ml::parse_model_config(input, "fuzzed.json");

@@ -1,5 +1,5 @@
 // A file of weights.
-#include "gpumem/ml/safetensors.hpp"
+#include "gpumem/ml/network.hpp"
 
 #include "fuzz.hpp"
 

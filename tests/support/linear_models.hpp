@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "expect.hpp"
-#include "gpumem/ml/model_config_writer.hpp"
+#include "gpumem/ml/model_config.hpp"
 #include "gpumem/ml/trained_model.hpp"
 
 namespace gpumem::testing {

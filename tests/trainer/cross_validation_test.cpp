@@ -4,8 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "gpumem/ml/model_config_writer.hpp"
-#include "gpumem/ml/safetensors.hpp"
+#include "gpumem/ml/model_config.hpp"
+#include "gpumem/ml/network.hpp"
 #include "own_path.hpp"
 #include "small_recipes.hpp"
 

@@ -1,6 +1,5 @@
-// Input: a model folder (config.json, model.safetensors).
-// Output: TrainedModel: a config and a network that belong together and reproduce the config's test vectors; and from
-// these a folder again.
+// Input: a folder with a trained model, or the name of one that the library carries.
+// Output: TrainedModel: its config and its network, checked against each other.
 #pragma once
 
 #include <span>
@@ -13,6 +12,10 @@
 #include "gpumem/ml/network.hpp"
 
 namespace gpumem::ml {
+
+// Input: a model folder (config.json, model.safetensors).
+// Output: TrainedModel: a config and a network that belong together and reproduce the config's test vectors; and from
+// these a folder again.
 
 inline constexpr std::string_view kConfigFile = "config.json";
 inline constexpr std::string_view kWeightsFile = "model.safetensors";
@@ -49,5 +52,27 @@ struct TrainedModel {
 
 /// How far the network is from a test vector: the largest |got - said| / max(1, |said|). Errors: those of run_raw().
 [[nodiscard]] core::Result<double> deviation(const TrainedModel& model, const TestVector& vector);
+
+// Input: the name of a trained model.
+// Output: the model, from the library itself or from a folder. A built-in model is one folder in models/, named
+// ESTIMATOR-NETS: "gpumemnet-mlp-cnn".
+
+/// A built-in model as the library carries it: the contents of its two files.
+struct BuiltinModel {
+  std::string_view name;
+  std::string_view config;
+  std::string_view weights;
+};
+
+/// All built-in models, by name. Empty if the headers are used without the generated gpumem/ml/impl/builtin_models.hpp,
+/// which CMake writes from models/.
+[[nodiscard]] std::span<const BuiltinModel> builtin_models();
+
+/// The built-in model of this name; a path (anything with a '/', or a folder with a config.json) is loaded. Errors:
+/// invalid_argument for a name that there is not, and those of load_model().
+[[nodiscard]] core::Result<TrainedModel> find_model(std::string_view name);
+
+/// The built-in models whose names begin so, loaded. Errors: invalid_argument if there is none.
+[[nodiscard]] core::Result<std::vector<TrainedModel>> find_models(std::string_view beginning);
 
 }  // namespace gpumem::ml

@@ -24,7 +24,7 @@
 #include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/device/gpu_profile.hpp"
-#include "gpumem/ml/job_facts.hpp"
+#include "gpumem/ml/features.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/plan/step_work.hpp"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "gpumem/ml/network_shape.hpp"
+#include "gpumem/ml/model_config.hpp"
 #include "layers.hpp"
 
 namespace gpumem::train::torch_network {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/ml/safetensors.hpp"
+#include "gpumem/ml/network.hpp"
 
 namespace gpumem::train::torch_network {
 

@@ -6,7 +6,7 @@
 
 #include "checkpoints.hpp"
 #include "expect.hpp"
-#include "gpumem/ml/model_config_writer.hpp"
+#include "gpumem/ml/model_config.hpp"
 #include "gpumem/ml/trained_model.hpp"
 
 namespace gpumem::datasets {

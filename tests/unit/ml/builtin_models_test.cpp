@@ -1,4 +1,4 @@
-#include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/ml/trained_model.hpp"
 
 #include "expect.hpp"
 

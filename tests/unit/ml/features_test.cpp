@@ -6,7 +6,6 @@
 
 #include "expect.hpp"
 #include "gpumem/all.hpp"
-#include "gpumem/ml/replay_figures.hpp"
 #include "gpumem_datasets/read_runs.hpp"
 
 namespace gpumem::ml {

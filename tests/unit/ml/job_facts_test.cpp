@@ -1,4 +1,4 @@
-#include "gpumem/ml/job_facts.hpp"
+#include "gpumem/ml/features.hpp"
 
 #include "expect.hpp"
 #include "gpumem/all.hpp"

@@ -1,4 +1,4 @@
-#include "gpumem/ml/mixture.hpp"
+#include "gpumem/ml/network.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,6 @@
 #include <sstream>
 
 #include "expect.hpp"
-#include "gpumem/ml/model_config_writer.hpp"
 
 namespace gpumem::ml {
 namespace {

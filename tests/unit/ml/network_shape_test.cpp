@@ -1,4 +1,4 @@
-#include "gpumem/ml/network_shape.hpp"
+#include "gpumem/ml/model_config.hpp"
 
 #include <functional>
 #include <utility>

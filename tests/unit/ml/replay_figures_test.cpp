@@ -1,4 +1,4 @@
-#include "gpumem/ml/replay_figures.hpp"
+#include "gpumem/ml/features.hpp"
 
 #include <cmath>
 

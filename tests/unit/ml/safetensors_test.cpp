@@ -1,4 +1,4 @@
-#include "gpumem/ml/safetensors.hpp"
+#include "gpumem/ml/network.hpp"
 
 #include <cmath>
 #include <limits>

@@ -6,7 +6,7 @@
 
 #include "expect.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/ml/model_config_writer.hpp"
+#include "gpumem/ml/model_config.hpp"
 #include "own_path.hpp"
 
 namespace gpumem::ml {

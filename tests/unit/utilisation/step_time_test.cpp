@@ -6,7 +6,7 @@
 
 #include "expect.hpp"
 #include "gpumem/all.hpp"
-#include "gpumem/ml/roofline_figures.hpp"
+#include "gpumem/ml/features.hpp"
 
 namespace gpumem::utilisation {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 
 #include "gpumem/estimate/allocator_estimate.hpp"
-#include "gpumem/ml/mixture.hpp"
-#include "gpumem/ml/replay_figures.hpp"
+#include "gpumem/ml/features.hpp"
+#include "gpumem/ml/network.hpp"
 
 namespace gpumem::estimate {
 

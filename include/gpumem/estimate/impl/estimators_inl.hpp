@@ -12,7 +12,7 @@
 #include "gpumem/estimate/model_states.hpp"
 #include "gpumem/estimate/replay.hpp"
 #include "gpumem/estimate/zero_states.hpp"
-#include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/ml/trained_model.hpp"
 
 namespace gpumem::estimate {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "gpumem/ml/mixture.hpp"
-#include "gpumem/ml/replay_figures.hpp"
+#include "gpumem/ml/features.hpp"
+#include "gpumem/ml/network.hpp"
 
 namespace gpumem::estimate {
 

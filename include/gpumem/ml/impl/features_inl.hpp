@@ -7,8 +7,6 @@
 #include <cmath>
 #include <numbers>
 
-#include "gpumem/ml/replay_figures.hpp"
-#include "gpumem/ml/roofline_figures.hpp"
 #include "gpumem/ml/trained_model.hpp"
 
 namespace gpumem::ml {

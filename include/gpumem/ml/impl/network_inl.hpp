@@ -1,14 +1,17 @@
 #pragma once
 
-#include "gpumem/ml/network.hpp"
-
 #include <Eigen/Core>
 #include <algorithm>
+#include <bit>
 #include <cassert>
+#include <cmath>
+#include <limits>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "gpumem/ml/compiled_network.hpp"
+#include "gpumem/core/safetensors_header.hpp"
+#include "gpumem/ml/network.hpp"
 
 namespace gpumem::ml {
 
@@ -242,6 +245,172 @@ GPUMEM_INLINE void Network::run_batch(std::span<const float> features, std::span
   for (std::int64_t first = 0; first < jobs; first += kLaneBlock) {
     call.run_block(features, sequences, rows, first, std::min(kLaneBlock, jobs - first), outputs);
   }
+}
+
+GPUMEM_INLINE double Mixture::below(double value) const {
+  constexpr double kHalf = 0.5;
+  double sum = 0.0;
+  for (std::size_t component = 0; component < centres.size(); ++component) {
+    const double away = (value - centres[component]) / spreads[component];
+    sum += shares[component] * (away < 0.0 ? kHalf * std::exp(away) : 1.0 - kHalf * std::exp(-away));
+  }
+  return sum;
+}
+
+GPUMEM_INLINE double Mixture::quantile(double share) const {
+  // A quantile of a mixture lies between the least and the greatest of its components' quantiles.
+  constexpr double kHalf = 0.5;
+  const double away = share < kHalf ? std::log(2.0 * share) : -std::log(2.0 * (1.0 - share));
+  double low = std::numeric_limits<double>::infinity();
+  double high = -low;
+  for (std::size_t component = 0; component < centres.size(); ++component) {
+    const double of_component = centres[component] + spreads[component] * away;
+    low = std::min(low, of_component);
+    high = std::max(high, of_component);
+  }
+  constexpr int kHalvings = 50;
+  for (int halving = 0; halving < kHalvings && low < high; ++halving) {
+    const double middle = kHalf * (low + high);
+    (below(middle) < share ? low : high) = middle;
+  }
+  return kHalf * (low + high);
+}
+
+GPUMEM_INLINE double Mixture::quantile_up_to(double most, double share) const {
+  const double part = share * below(most);
+  return part > std::numeric_limits<double>::min() ? std::min(quantile(part), most) : most;
+}
+
+GPUMEM_INLINE MixtureRange range_of(const Mixture& mixture, const RangeShares& shares, std::optional<double> most) {
+  constexpr double kMedian = 0.5;
+  const auto within = [&](double share) {
+    return most ? mixture.quantile_up_to(*most, share) : mixture.quantile(share);
+  };
+  return {within(shares.lower), within(kMedian), mixture.quantile(shares.upper)};
+}
+
+GPUMEM_INLINE std::vector<double> softmax(std::span<const float> logits) {
+  std::vector<double> shares;
+  if (logits.empty()) return shares;
+  const double most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
+  double sum = 0.0;
+  for (const float logit : logits) {
+    shares.push_back(std::exp(static_cast<double>(logit) - most));
+    sum += shares.back();
+  }
+  for (double& share : shares) share /= sum;
+  return shares;
+}
+
+namespace safetensors_detail {
+
+inline constexpr std::size_t kAlignment = 8;
+inline constexpr std::string_view kMetadata = "__metadata__";
+
+using core::malformed;
+
+template <typename Word>
+Word little_endian(std::string_view bytes, std::size_t at) {
+  Word word = 0;
+  for (std::size_t index = 0; index < sizeof(Word); ++index) {
+    word |= static_cast<Word>(static_cast<unsigned char>(bytes[at + index])) << (8 * index);
+  }
+  return word;
+}
+
+template <typename Word>
+void append_little_endian(std::string& bytes, Word word) {
+  for (std::size_t index = 0; index < sizeof(Word); ++index) {
+    bytes += static_cast<char>(static_cast<unsigned char>(word >> (8 * index)));
+  }
+}
+
+GPUMEM_INLINE core::Result<Tensor> tensor_of(core::StoredTensor& entry, std::string_view data) {
+  if (entry.dtype->name != "F32") {
+    core::Error error = malformed("has dtype " + std::string(entry.dtype->name) +
+                                  "; the weights of a model are F32, so convert it to float32");
+    error.place.element = entry.name;
+    return error;
+  }
+  Tensor tensor{std::move(entry.name), std::move(entry.shape), {}};
+  tensor.values.resize(static_cast<std::size_t>(entry.end - entry.begin) / sizeof(float));
+  auto at = static_cast<std::size_t>(entry.begin);
+  for (float& value : tensor.values) {
+    value = std::bit_cast<float>(little_endian<std::uint32_t>(data, at));
+    at += sizeof(float);
+  }
+  return tensor;
+}
+
+GPUMEM_INLINE core::Result<TensorFile> parse(std::string_view bytes) {
+  core::Result<core::SafetensorsHeader> header = core::parse_safetensors_header(bytes);
+  if (!header) return std::move(header.error());
+  TensorFile file;
+  file.metadata = std::move(header->metadata);
+  file.tensors.reserve(header->tensors.size());
+  for (core::StoredTensor& entry : header->tensors) {
+    core::Result<Tensor> tensor = tensor_of(entry, bytes.substr(header->data_begin));
+    if (!tensor) return std::move(tensor.error());
+    file.tensors.push_back(*std::move(tensor));
+  }
+  return file;
+}
+
+GPUMEM_INLINE std::string quoted_json(const std::string& text) {
+  using Json = nlohmann::json;
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+GPUMEM_INLINE std::string metadata_text(const TensorFile& file) {
+  std::string text;
+  for (const auto& [key, value] : file.metadata) {
+    text += (text.empty() ? "{" : ",") + quoted_json(key) + ":" + quoted_json(value);
+  }
+  return text + "}";
+}
+
+GPUMEM_INLINE std::string entry_text(const Tensor& tensor, std::size_t begin, std::size_t end) {
+  std::string shape;
+  for (const std::int64_t size : tensor.shape) shape += (shape.empty() ? "" : ",") + std::to_string(size);
+  return quoted_json(tensor.name) + ":{\"dtype\":\"F32\",\"shape\":[" + shape + "],\"data_offsets\":[" +
+         std::to_string(begin) + "," + std::to_string(end) + "]}";
+}
+
+}  // namespace safetensors_detail
+
+GPUMEM_INLINE const Tensor* TensorFile::find(std::string_view name) const {
+  const auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const Tensor& tensor) { return tensor.name == name; });
+  return found == tensors.end() ? nullptr : &*found;
+}
+
+GPUMEM_INLINE core::Result<TensorFile> parse_safetensors(std::string_view bytes, std::string_view file) {
+  core::Result<TensorFile> parsed = safetensors_detail::parse(bytes);
+  if (!parsed) return std::move(parsed.error()).in_file(file);
+  return parsed;
+}
+
+GPUMEM_INLINE std::string write_safetensors(const TensorFile& file) {
+  namespace detail = safetensors_detail;
+  std::string header = "{";
+  if (!file.metadata.empty())
+    header += detail::quoted_json(std::string(detail::kMetadata)) + ":" + detail::metadata_text(file);
+  std::size_t at = 0;
+  for (const Tensor& tensor : file.tensors) {
+    const std::size_t end = at + tensor.values.size() * sizeof(float);
+    header += (header.size() > 1 ? "," : "") + detail::entry_text(tensor, at, end);
+    at = end;
+  }
+  header += '}';
+  while (header.size() % detail::kAlignment != 0) header += ' ';
+  std::string bytes;
+  bytes.reserve(sizeof(std::uint64_t) + header.size() + at);
+  detail::append_little_endian<std::uint64_t>(bytes, header.size());
+  bytes += header;
+  for (const Tensor& tensor : file.tensors) {
+    for (const float value : tensor.values) detail::append_little_endian(bytes, std::bit_cast<std::uint32_t>(value));
+  }
+  return bytes;
 }
 
 }  // namespace gpumem::ml

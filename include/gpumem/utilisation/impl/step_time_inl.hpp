@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "gpumem/ml/roofline_figures.hpp"
+#include "gpumem/ml/features.hpp"
 #include "gpumem/plan/forward_pass.hpp"
 
 namespace gpumem::utilisation {

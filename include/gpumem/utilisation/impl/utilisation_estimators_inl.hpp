@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "gpumem/ml/builtin_models.hpp"
+#include "gpumem/ml/trained_model.hpp"
 #include "gpumem/utilisation/roofline.hpp"
 #include "gpumem/utilisation/utilisation_mlp.hpp"
 

@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "gpumem/ml/mixture.hpp"
-#include "gpumem/ml/replay_figures.hpp"
+#include "gpumem/ml/features.hpp"
+#include "gpumem/ml/network.hpp"
 #include "gpumem/utilisation/roofline_estimate.hpp"
 #include "gpumem/utilisation/step_time.hpp"
 

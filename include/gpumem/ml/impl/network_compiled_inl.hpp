@@ -1,7 +1,5 @@
 #pragma once
 
-#include "gpumem/ml/compiled_network.hpp"
-
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
@@ -9,6 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+
+#include "gpumem/ml/network.hpp"
 
 namespace gpumem::ml {
 
