@@ -1,6 +1,6 @@
 // Learned estimators, from a job in memory to its bin: features, network and all, on one thread. The network by itself,
 // and many jobs at once: network.cpp.
-#include "gpumem/estimate/gpumemnet.hpp"
+#include "gpumem/estimate/published.hpp"
 
 #include <benchmark/benchmark.h>
 

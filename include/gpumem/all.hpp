@@ -3,8 +3,7 @@
 
 #include "gpumem/device/allocation_trace.hpp"
 #include "gpumem/device/caching_allocator.hpp"
-#include "gpumem/estimate/gpumemnet.hpp"
-#include "gpumem/estimate/horus.hpp"
+#include "gpumem/estimate/published.hpp"
 #include "gpumem/gpumem.hpp"
 #include "gpumem/job/job_from.hpp"
 #include "gpumem/job/job_options.hpp"

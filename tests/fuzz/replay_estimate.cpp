@@ -1,6 +1,6 @@
 // Any summary, with the job that the input's first bytes choose: read, planned and replayed, on a GPU and under
 // FakeTensorMode.
-#include "gpumem/estimate/fake_tensor.hpp"
+#include "gpumem/estimate/published.hpp"
 #include "gpumem/estimate/replay.hpp"
 
 #include "fuzz.hpp"

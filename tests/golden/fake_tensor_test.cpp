@@ -1,6 +1,6 @@
 // The peaks that PyTorch's FakeTensorMode reports (fake_tensor/peaks.json, made by bench/references/fake_tensor.py)
 // against the fake-tensor estimators: every row whose graph is shipped.
-#include "gpumem/estimate/fake_tensor.hpp"
+#include "gpumem/estimate/published.hpp"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "gpumem/estimate/corrected_replay.hpp"
+#include "gpumem/estimate/replay.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpumem/estimate/fake_tensor.hpp"
+#include "gpumem/estimate/published.hpp"
 
 #include "gpumem/estimate/estimators.hpp"
 #include "plans.hpp"

@@ -1,4 +1,4 @@
-#include "gpumem/estimate/gpumemnet.hpp"
+#include "gpumem/estimate/published.hpp"
 
 #include <gtest/gtest.h>
 

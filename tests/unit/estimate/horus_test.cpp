@@ -1,4 +1,4 @@
-#include "gpumem/estimate/horus.hpp"
+#include "gpumem/estimate/published.hpp"
 
 #include "graphs.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/estimate/model_states.hpp"
+#include "gpumem/estimate/published.hpp"
 
 #include <filesystem>
 

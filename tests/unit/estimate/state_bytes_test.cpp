@@ -1,4 +1,4 @@
-#include "gpumem/estimate/state_bytes.hpp"
+#include "gpumem/estimate/published.hpp"
 
 #include "graphs.hpp"
 

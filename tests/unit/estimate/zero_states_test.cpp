@@ -1,4 +1,4 @@
-#include "gpumem/estimate/zero_states.hpp"
+#include "gpumem/estimate/published.hpp"
 
 #include "gpumem/estimate/estimators.hpp"
 #include "graphs.hpp"

@@ -5,13 +5,8 @@
 #include <array>
 #include <type_traits>
 
-#include "gpumem/estimate/corrected_replay.hpp"
-#include "gpumem/estimate/fake_tensor.hpp"
-#include "gpumem/estimate/gpumemnet.hpp"
-#include "gpumem/estimate/horus.hpp"
-#include "gpumem/estimate/model_states.hpp"
+#include "gpumem/estimate/published.hpp"
 #include "gpumem/estimate/replay.hpp"
-#include "gpumem/estimate/zero_states.hpp"
 #include "gpumem/ml/trained_model.hpp"
 
 namespace gpumem::estimate {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <utility>
 
-#include "gpumem/estimate/allocator_estimate.hpp"
 #include "gpumem/estimate/estimator.hpp"
+#include "gpumem/estimate/replay.hpp"
 
 namespace gpumem::estimate {
 
