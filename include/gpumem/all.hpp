@@ -25,7 +25,6 @@
 #include "gpumem/serve/vllm_command.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"
 #include "gpumem/summary/read.hpp"
-#include "gpumem/utilisation/translate.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 
 namespace gpumem {

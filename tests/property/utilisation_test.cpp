@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "gpumem/utilisation/roofline.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
 #include "graphs.hpp"
 
 namespace gpumem {

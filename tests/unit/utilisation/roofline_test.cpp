@@ -1,4 +1,4 @@
-#include "gpumem/utilisation/roofline.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
 
 #include <gtest/gtest.h>
 

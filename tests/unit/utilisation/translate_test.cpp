@@ -1,4 +1,4 @@
-#include "gpumem/utilisation/translate.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,7 @@
-#include "gpumem/utilisation/utilisation_mlp.hpp"
+#include "gpumem/utilisation/utilisation_estimators.hpp"
 
 #include <gtest/gtest.h>
 
-#include "gpumem/utilisation/roofline.hpp"
 #include "graphs.hpp"
 #include "linear_models.hpp"
 
