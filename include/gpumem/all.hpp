@@ -11,7 +11,6 @@
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem/monitor/live_server.hpp"
 #include "gpumem/monitor/nvml.hpp"
-#include "gpumem/monitor/sharing.hpp"
 #include "gpumem/ops/catalogue.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/place/policies.hpp"

@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "commands.hpp"
-#include "gpumem/monitor/sharing.hpp"
+#include "gpumem/monitor/live_server.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "launch.hpp"
 #include "live_gpus.hpp"

@@ -16,7 +16,7 @@
 #include <string>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/monitor/machine.hpp"
+#include "gpumem/monitor/nvml.hpp"
 #include "gpumem/place/server.hpp"
 #include "ledger.hpp"
 

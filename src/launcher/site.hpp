@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/monitor/machine.hpp"
+#include "gpumem/monitor/nvml.hpp"
 #include "gpumem/place/server.hpp"
 #include "journal.hpp"
 #include "signals.hpp"

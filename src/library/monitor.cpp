@@ -1,9 +1,6 @@
 // The bodies of monitor/, compiled once.
 #include "gpumem/core/config.hpp"
 
-#include "gpumem/monitor/impl/activity_inl.hpp"
 #include "gpumem/monitor/impl/live_server_inl.hpp"
-#include "gpumem/monitor/impl/machine_inl.hpp"
+#include "gpumem/monitor/impl/nvml_activity_inl.hpp"
 #include "gpumem/monitor/impl/nvml_inl.hpp"
-#include "gpumem/monitor/impl/nvml_library_inl.hpp"
-#include "gpumem/monitor/impl/sharing_inl.hpp"

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <memory>
 
-#include "gpumem/monitor/nvml_library.hpp"
+#include "gpumem/monitor/nvml.hpp"
 #include "pretended_machine.hpp"
 
 namespace {

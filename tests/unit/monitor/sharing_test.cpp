@@ -1,4 +1,4 @@
-#include "gpumem/monitor/sharing.hpp"
+#include "gpumem/monitor/live_server.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
