@@ -97,7 +97,6 @@
 #include "gpumem/record/impl/kernel_memory_inl.hpp"
 #include "gpumem/record/impl/recorded_steps_inl.hpp"
 #include "gpumem/request/impl/gpu_request_inl.hpp"
-#include "gpumem/request/impl/nvidia_mig_inl.hpp"
 #include "gpumem/request/impl/targets_inl.hpp"
 #include "gpumem/search/impl/accelerate_inl.hpp"
 #include "gpumem/search/impl/block_work_inl.hpp"

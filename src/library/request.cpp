@@ -2,5 +2,4 @@
 #include "gpumem/core/config.hpp"
 
 #include "gpumem/request/impl/gpu_request_inl.hpp"
-#include "gpumem/request/impl/nvidia_mig_inl.hpp"
 #include "gpumem/request/impl/targets_inl.hpp"

@@ -1,19 +1,74 @@
 #pragma once
 
+#include <algorithm>
+#include <array>
+#include <tuple>
+
 #include "gpumem/request/targets.hpp"
 
-#include <array>
-
-#include "gpumem/request/hami.hpp"
-#include "gpumem/request/kai.hpp"
-#include "gpumem/request/lsf.hpp"
-#include "gpumem/request/nvidia_gpu.hpp"
-#include "gpumem/request/nvidia_mig.hpp"
-#include "gpumem/request/ray.hpp"
-#include "gpumem/request/slurm.hpp"
-#include "gpumem/request/volcano.hpp"
-
 namespace gpumem::request {
+
+namespace nvidia_mig_detail {
+
+inline constexpr std::string_view kMark = "-mig-";
+
+/// "2g.10gb" of "a100-40gb-mig-2g.10gb".
+GPUMEM_INLINE std::string slice_of(const device::GpuProfile& gpu) {
+  const std::size_t at = gpu.name.rfind(kMark);
+  return at == std::string::npos ? std::string() : gpu.name.substr(at + kMark.size());
+}
+
+/// The least memory first; where it is the same, the least compute.
+GPUMEM_INLINE bool smaller(const device::GpuProfile& left, const device::GpuProfile& right) {
+  return std::tuple(left.capacity(), slice_of(left)) < std::tuple(right.capacity(), slice_of(right));
+}
+
+/// The slices of this GPU, the smallest first; of a slice, only itself.
+GPUMEM_INLINE core::Result<std::vector<device::GpuProfile>> slices_of(const device::GpuProfile& gpu) {
+  if (!gpu.parent.empty()) return std::vector{gpu};
+  std::vector<device::GpuProfile> slices;
+  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
+    // Profiles are many and slices few: the name tells which need be read.
+    if (!builtin.name.starts_with(gpu.name + std::string(kMark))) continue;
+    core::Result<device::GpuProfile> slice = device::parse_profile(builtin.json, builtin.name);
+    if (!slice) return slice.error();
+    if (slice->parent == gpu.name) slices.push_back(*std::move(slice));
+  }
+  std::sort(slices.begin(), slices.end(), smaller);
+  return slices;
+}
+
+}  // namespace nvidia_mig_detail
+
+GPUMEM_INLINE core::Result<GpuRequest> NvidiaMig::make(const Need& need) {
+  if (need.gpus_per_node * need.nodes > 1) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "MIG slices cannot reach each other's memory, and a process sees only one of them, so that a "
+                       "job on several GPUs takes none; ask for whole GPUs (nvidia-gpu), or for hami or volcano",
+                       {}};
+  }
+  const auto slices = nvidia_mig_detail::slices_of(*need.gpu);
+  if (!slices) return slices.error();
+  if (slices->empty()) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "no MIG slices of " + need.gpu->name + " are known; see gpumem gpus for GPUs with some",
+                       {}};
+  }
+  for (const device::GpuProfile& slice : *slices) {
+    if (need.memory > slice.capacity()) continue;
+    const std::string resource = "nvidia.com/mig-" + nvidia_mig_detail::slice_of(slice);
+    return GpuRequest{.target = std::string(kName),
+                      .memory = slice.capacity(),
+                      .limits = {{resource, "1"}},
+                      .count_limit = resource,
+                      .excluded_limits = {"nvidia.com/gpu"}};
+  }
+  const device::GpuProfile& largest = slices->back();
+  return core::Error{core::ErrorCode::missing_information,
+                     "no MIG slice of " + need.gpu->name + " holds it: it needs " + core::to_string(need.memory) +
+                         ", the largest slice (" + largest.name + ") has " + core::to_string(largest.capacity()),
+                     {}};
+}
 
 namespace targets_detail {
 
