@@ -1,3 +1,52 @@
+// Input: a framework, a job and a number of GPUs.
+// Output: the layouts that the framework has for them, and how a job is written in its settings.
+// Units: counts.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "gpumem/analysis/analysis.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/named.hpp"
+#include "gpumem/model/training_job.hpp"
+#include "gpumem/search/block_work.hpp"
+#include "gpumem/search/layout_time.hpp"
+
+namespace gpumem::search {
+
+// Framework: which layouts a training framework has, and how to write a job in its settings. One file a framework;
+// frameworks.hpp is the list.
+// Units: counts.
+
+struct Framework {
+  std::string_view name;                   ///< on the command line: "megatron"
+  std::string_view description;            ///< one line for people
+  std::string_view settings;               ///< what settings_of() writes: "torchtitan TOML"
+  model::Loop loop = model::Loop::script;  ///< of its training program
+  bool tensor_parallel = false;            ///< with sequence parallelism, where the model's is modelled
+  bool context_parallel = false;
+  bool pipeline_parallel = false;
+  bool expert_parallel = false;
+  /// How a group of ranks `apart` from each other may share parameters, gradients and states; `node` GPUs are in a
+  /// node.
+  std::vector<model::Sharding> (*shardings)(std::int64_t ranks, std::int64_t apart, std::int64_t node) = nullptr;
+  std::vector<Checkpointing> (*checkpointings)() = nullptr;
+  bool tokens_alone = false;  ///< it trains models that read tokens, and no others
+  /// The job in the framework's own words, ready to paste. `blocks`: how many the model has; `node`: GPUs in a node.
+  std::string (*settings_of)(const model::TrainingJob& job, std::int64_t blocks, std::int64_t node) = nullptr;
+};
+
+/// Samples that a step trains on.
+[[nodiscard]] constexpr std::int64_t global_batch(const model::TrainingJob& job) {
+  return job.layout.data_parallel * job.batch_size * job.gradient_accumulation;
+}
+
 // Input: a model, a number of GPUs, a batch and the frameworks that may run it.
 // Output: every possible layout, each with the time of a step, the fastest first; and the rules that refused others.
 // Units: GPUs, samples, seconds.
@@ -5,23 +54,6 @@
 // Tensor parallel ranks are in one node. The numbers of ranks divide the GPUs, a micro-batch and its count the batch.
 // What can be is said by parallel::check_modelled(), parallel::stage_layers() and parallel::rank_graph(), and by
 // nothing here.
-#pragma once
-
-#include <array>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <tuple>
-#include <vector>
-
-#include "gpumem/analysis/analysis.hpp"
-#include "gpumem/core/result.hpp"
-#include "gpumem/model/named.hpp"
-#include "gpumem/search/framework.hpp"
-#include "gpumem/search/layout_time.hpp"
-#include "gpumem/search/links.hpp"
-
-namespace gpumem::search {
 
 /// One way to run the job.
 struct Candidate {

@@ -1,4 +1,4 @@
-#include "gpumem/search/accelerate.hpp"
+#include "gpumem/search/frameworks.hpp"
 
 #include "small_transformers.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/search/deepspeed.hpp"
+#include "gpumem/search/frameworks.hpp"
 
 #include "small_transformers.hpp"
 

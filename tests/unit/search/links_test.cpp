@@ -1,5 +1,5 @@
 // How long collectives take, counted by hand.
-#include "gpumem/search/links.hpp"
+#include "gpumem/search/layout_time.hpp"
 
 #include "expect.hpp"
 
