@@ -15,7 +15,6 @@
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/place/policy.hpp"
-#include "gpumem/place/recovery.hpp"
 #include "gpumem/place/server.hpp"
 #include "gpumem/utilisation/collocation.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/monitor/live_server.hpp"
-#include "gpumem/place/server_json.hpp"
+#include "gpumem/place/server.hpp"
 #include "report.hpp"
 
 namespace gpumem::cli {

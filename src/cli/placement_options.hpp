@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gpumem/place/policies.hpp"
-#include "gpumem/place/recovery.hpp"
+#include "gpumem/place/policy.hpp"
 
 namespace gpumem::cli {
 

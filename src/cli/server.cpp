@@ -10,7 +10,7 @@
 #include "figures.hpp"
 #include "gpumem/monitor/live_server.hpp"
 #include "gpumem/monitor/nvml.hpp"
-#include "gpumem/place/server_json.hpp"
+#include "gpumem/place/server.hpp"
 #include "report.hpp"
 #include "server_table.hpp"
 

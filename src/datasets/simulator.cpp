@@ -5,7 +5,7 @@
 #include <numeric>
 #include <queue>
 
-#include "gpumem/place/queue.hpp"
+#include "gpumem/place/policy.hpp"
 
 namespace gpumem::datasets {
 

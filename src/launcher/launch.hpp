@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/place/recovery.hpp"
+#include "gpumem/place/policy.hpp"
 #include "runs_table.hpp"
 #include "site.hpp"
 #include "supervision.hpp"

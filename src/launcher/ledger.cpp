@@ -4,7 +4,7 @@
 #include <set>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/place/queue.hpp"
+#include "gpumem/place/policy.hpp"
 
 namespace gpumem::launcher {
 

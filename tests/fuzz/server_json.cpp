@@ -1,5 +1,5 @@
 // A server as JSON, and the decisions of every policy on it.
-#include "gpumem/place/server_json.hpp"
+#include "gpumem/place/server.hpp"
 
 #include "fuzz.hpp"
 #include "gpumem/place/policies.hpp"

@@ -7,8 +7,7 @@
 #include <set>
 
 #include "gpumem/place/policies.hpp"
-#include "gpumem/place/queue.hpp"
-#include "gpumem/place/recovery.hpp"
+#include "gpumem/place/policy.hpp"
 #include "servers.hpp"
 
 namespace gpumem::place {

@@ -16,9 +16,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
@@ -138,5 +140,78 @@ class Policy {
 /// Puts the job on the GPUs of the decision, where what it asks for is set aside from now on: all of it, or what an
 /// idle GPU has. Errors: those of PlacedJobs::add; nothing has changed then.
 [[nodiscard]] core::Status place(const Decision& decision, const Request& request, Server& server);
+
+// Input: a job that ran out of memory.
+// Output: what it asks for when it runs again, or the verdict that it will not run again. Until then it waits in the
+// class of higher priority (queue.hpp).
+//
+// Two rules. `exclusive` is CARMA's (arXiv:2508.19073; github.com/itu-rad/CARMA, src/server.py): it runs again with its
+// GPUs to itself. `growing` is the looser one that CARMA's README names as its outlook: a GPU with, for example, 5 GiB
+// more than last time. Here the step doubles with each failure, and the last try has the GPUs to itself, so that every
+// job gets to run with all that a GPU has.
+//
+// No job starves, and none runs for ever: the number of retries is limited, and a job that ran out of memory on a GPU
+// of its own runs again only if there is a larger GPU.
+
+enum class RecoveryKind : std::uint8_t { exclusive, growing };
+
+struct RecoveryRule {
+  RecoveryKind kind = RecoveryKind::exclusive;
+  core::Bytes step{std::int64_t{5} << 30};  ///< of `growing`: what the first retry asks for beyond what was had
+  std::int64_t retries = 3;                 ///< at most; the last of them without other jobs
+};
+
+/// How a job ran out of memory.
+struct OutOfMemory {
+  std::int64_t failures = 1;  ///< of this job so far, this one included
+  core::Bytes had;            ///< what it could have on the smallest of its GPUs: the GPU less what others took
+  bool alone = false;         ///< nobody else was on its GPUs
+};
+
+struct Retry {
+  std::optional<Request> request;  ///< nothing: given up
+  std::string words;               ///< what happens and why, for people
+};
+
+/// What becomes of the job that was placed for `request`, the last of its requests.
+[[nodiscard]] Retry after_out_of_memory(const Request& request, const OutOfMemory& failure, const Server& server,
+                                        const RecoveryRule& rule = {});
+
+// Input: jobs that wait.
+// Output: the next one. There are two classes, each first in, first out. Jobs that ran out of memory go before all
+// others, as in CARMA (github.com/itu-rad/CARMA, src/server.py), whose main queue waits while its recovery queue holds
+// a job. Nobody overtakes within a class: a job that cannot be placed holds up those after it, so a large job does not
+// starve.
+
+/// `Job` is whatever its user tells jobs apart by.
+/// Thread safety: one thread at a time.
+template <typename Job>
+class WaitingQueue {
+ public:
+  /// A job that has just arrived.
+  void push(Job job) { arrived_.push_back(std::move(job)); }
+  /// A job that ran out of memory and runs again.
+  void push_recovery(Job job) { recovering_.push_back(std::move(job)); }
+
+  [[nodiscard]] bool empty() const { return recovering_.empty() && arrived_.empty(); }
+  [[nodiscard]] std::size_t size() const { return recovering_.size() + arrived_.size(); }
+  /// Those of them that ran out of memory.
+  [[nodiscard]] std::size_t recovering() const { return recovering_.size(); }
+
+  /// The job whose turn it is. The queue must not be empty.
+  [[nodiscard]] Job& front() { return recovering_.empty() ? arrived_.front() : recovering_.front(); }
+  [[nodiscard]] const Job& front() const { return recovering_.empty() ? arrived_.front() : recovering_.front(); }
+  /// Takes it out. The queue must not be empty.
+  Job pop() {
+    std::deque<Job>& turn = recovering_.empty() ? arrived_ : recovering_;
+    Job job = std::move(turn.front());
+    turn.pop_front();
+    return job;
+  }
+
+ private:
+  std::deque<Job> recovering_;
+  std::deque<Job> arrived_;
+};
 
 }  // namespace gpumem::place

@@ -1,18 +1,24 @@
-// Input: what a resource manager knows about its GPUs.
-// Output: Server, plain values that a policy reads. A MIG slice is a GPU of its own.
+// Input: the GPUs of a server and the jobs on them, also as JSON.
+// Output: Server, what a policy reads; and the same as JSON.
 // Units: bytes; shares of the GPU from 0 to 1.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
 
 namespace gpumem::place {
+
+// Input: what a resource manager knows about its GPUs.
+// Output: Server, plain values that a policy reads. A MIG slice is a GPU of its own.
+// Units: bytes; shares of the GPU from 0 to 1.
 
 /// A GPU without placed jobs counts as idle up to this use: less than a CUDA context takes (550 MiB and more in the
 /// profiles of models/gpus), so nothing but the driver is on it.
@@ -81,5 +87,37 @@ struct Server {
 /// Done if a policy can decide on it. Errors: invalid_argument, naming the GPU: none at all, one without a name or
 /// named twice, without memory, of negative use, or of an SM activity that is not a share.
 [[nodiscard]] core::Status validate(const Server& server);
+
+// Input: a server as JSON, as a resource manager or `gpumem server` writes it.
+// Output: Server; and from a Server the JSON again. Strict: an unknown field is an error.
+//
+//   {"format": "gpumem-server", "version": 1,
+//    "gpus": [{"id": "0", "profile": "a100-40gb", "used_mib": 13312, "smact": 0.41,
+//              "jobs": [{"id": "resnet50", "memory_mib": 12288, "smact": 0.38, "exclusive": false}]},
+//             {"id": "1", "total_mib": 40506}]}
+//
+//   id          of the GPU, once on the server: an index, a UUID
+//   profile     a name that `gpumem gpus` lists, MIG slices' too, or a path to one; total memory is the profile's
+//   total_mib   what jobs can have of it; needed where there is no profile, and goes before the profile's
+//   used_mib    in use by anybody, as nvidia-smi says; 0 if left out
+//   smact       mean SM activity over the monitoring window, 0 to 1 (DCGM field 1002); 0 if left out
+//   smact_source  where that is from: "dcgm", "gpm" (NVML's), or "utilisation", the share of time in which any kernel
+//               ran, as nvidia-smi prints it, which is at least the SM activity; may be left out
+//   jobs        those that were placed on it: id, and if known the memory that was set aside for it on this GPU, its
+//               expected SM activity, and whether it must run by itself. A job of several GPUs is at each of them.
+//
+// Memory may be given in bytes instead: total_bytes, used_bytes, memory_bytes (NVML counts so). A MIG slice is a GPU
+// like others; its id is the slice's, and the GPU that it is a part of is left out.
+
+/// Where profiles are from.
+using FindProfile = std::function<core::Result<device::GpuProfile>(std::string_view name)>;
+
+/// Errors: malformed_input, naming the line or the field, also for what validate() says about the server; unknown_gpu
+/// and those of the profile. `file` is for messages.
+[[nodiscard]] core::Result<Server> parse_server(std::string_view json, std::string_view file = {},
+                                                const FindProfile& find_profile = device::find_profile);
+
+/// What parse_server() reads as the same server: a GPU a line, memory in bytes, activity to four digits.
+[[nodiscard]] std::string to_json(const Server& server);
 
 }  // namespace gpumem::place

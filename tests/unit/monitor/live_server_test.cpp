@@ -8,7 +8,7 @@
 #include <string>
 
 #include "gpumem/place/policies.hpp"
-#include "gpumem/place/server_json.hpp"
+#include "gpumem/place/server.hpp"
 #include "own_path.hpp"
 #include "pretended_gpus.hpp"
 

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "expect.hpp"
-#include "gpumem/place/most_available_memory.hpp"
+#include "gpumem/place/policies.hpp"
 #include "servers.hpp"
 
 namespace gpumem::place {

@@ -1,4 +1,4 @@
-#include "gpumem/place/recovery.hpp"
+#include "gpumem/place/policy.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gpumem/place/server_json.hpp"
+#include "gpumem/place/server.hpp"
 
 #include <gtest/gtest.h>
 
