@@ -1,7 +1,7 @@
 // The entry points of gpumem.h. Each one checks what it was given, does its work within the caller's deadline, and
 // turns whatever comes of it into a status and a message.
 #include "gpumem/gpumem.h"
-#include "gpumem/job/job_from.hpp"
+#include "gpumem/job/job_options.hpp"
 
 #include <cstring>
 

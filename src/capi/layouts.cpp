@@ -4,7 +4,7 @@
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/gpumem.hpp"
-#include "gpumem/job/job_from.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "job_struct.hpp"

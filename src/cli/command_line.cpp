@@ -15,7 +15,7 @@
 #include "commands.hpp"
 #include "completion.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/job/option_texts.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/summary/text.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"

@@ -5,7 +5,7 @@
 
 #include "command_table.hpp"
 #include "gpumem/estimate/estimators.hpp"
-#include "gpumem/job/option_texts.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/summary/text.hpp"
 
 namespace gpumem::cli {

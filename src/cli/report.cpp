@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "gpumem/job/option_texts.hpp"
+#include "gpumem/job/job_options.hpp"
 
 namespace gpumem::cli {
 

@@ -7,7 +7,7 @@
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/job/option_columns.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/place/policies.hpp"
 #include "placement_options.hpp"

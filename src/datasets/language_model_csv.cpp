@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "gpumem/core/result.hpp"
-#include "gpumem/job/job_from.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/model/optimizers.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"

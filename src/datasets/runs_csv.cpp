@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <utility>
 
-#include "gpumem/job/option_columns.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"
 
 namespace gpumem::datasets {

@@ -17,7 +17,7 @@
 #include "call.hpp"
 #include "gpumem/all.hpp"
 #include "gpumem/core/file.hpp"
-#include "gpumem/job/job_from.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "options.hpp"
 #include "plan_report.hpp"
 #include "report.hpp"

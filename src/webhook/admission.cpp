@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "gpumem/core/json.hpp"
-#include "gpumem/job/option_texts.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/request/targets.hpp"
 
 namespace gpumem::webhook {

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/job/option_texts.hpp"
 
 namespace gpumem::testing {
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include <variant>
 #include <vector>
 
+#include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/job/job_request.hpp"
 
@@ -94,5 +96,64 @@ struct JobOption {
 [[nodiscard]] bool is_given(const JobOption& option, const JobRequest& request);
 /// Options at their defaults count as not given: for front ends that always pass all of them.
 void forget_defaults(JobRequest& request);
+
+// Input: an option of a job, or a value of one; a message that names options. Output: what people read of it: help,
+// defaults, remarks of a report, a message with the options as a front end writes them.
+
+/// Its heading: "Saving memory".
+[[nodiscard]] std::string_view to_string(OptionGroup group);
+
+/// "adam", "8", "true", "3x224x224".
+[[nodiscard]] std::string to_text(const OptionValue& value);
+/// Empty where there is none.
+[[nodiscard]] std::string default_text(const JobOption& option);
+
+/// What a value must be: "must be of the form 3x224x224", or of a choice "choose one of sgd, adam".
+[[nodiscard]] std::string expectation(const JobOption& option);
+/// The help with the choices: "element types: fp32, amp-fp16".
+[[nodiscard]] std::string help_text(const JobOption& option);
+/// What a report says about the option's value: "8 passes a step"; empty for the default.
+[[nodiscard]] std::string remark_on(const JobOption& option, const JobRequest& request);
+
+/// How a front end writes an option: "--" "tensor-parallel" " " "2".
+struct Spelling {
+  std::string_view before;
+  std::string_view between;
+};
+inline constexpr Spelling kCommandLine = {"--", " "};
+
+/// Messages, warnings and help of the library name an option between backticks, with a value or without: "say
+/// `tensor_parallel=2`". This writes it as the front end does: "say --tensor-parallel 2". What names no option stays.
+[[nodiscard]] std::string spelled(std::string_view message, const Spelling& spelling);
+
+// Input: the word that a user gives an option.
+// Output: a value of the option's type, or nothing if the word is not one.
+// Units: those of the option.
+
+/// Whether accessors of an option of this type take the value.
+[[nodiscard]] bool is_of_kind(OptionType type, const OptionValue& value);
+
+/// The word as a value of this type; nothing if it is none.
+[[nodiscard]] std::optional<OptionValue> value_of_word(OptionType type, std::string_view word);
+
+/// The shortest text that is read as the same number: "0.05", "0".
+[[nodiscard]] std::string fraction_text(double number);
+
+// Input: a row of a table of jobs (CSV).
+// Output: a JobRequest with what the cells say about how the job is trained. There is a column for each option that a
+// TrainingJob holds, by its name or an alias (job_options.hpp).
+// Units: those of the options.
+
+/// An empty cell, or no such column: the request keeps what it has. Errors: malformed_input, naming line and column.
+[[nodiscard]] core::Status take_option_cells(const core::CsvCells& cells, JobRequest& request);
+
+// Input: what a user asks for, and a model.
+// Output: the TrainingJob that it means.
+// Units: those of TrainingJob.
+
+/// The job that the request means for this model. Of a recording it takes what was not given: batch size, precision,
+/// optimizer. Errors: those of model::validate; invalid_argument for an option that a recording fixes.
+[[nodiscard]] core::Result<model::TrainingJob> job_from(const JobRequest& request,
+                                                        std::shared_ptr<const model::ModelGraph> graph);
 
 }  // namespace gpumem::job

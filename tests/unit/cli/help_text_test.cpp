@@ -6,7 +6,7 @@
 #include <memory>
 #include <sstream>
 
-#include "gpumem/job/option_texts.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "job_arguments.hpp"
 
 namespace gpumem::cli {

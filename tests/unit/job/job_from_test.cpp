@@ -1,9 +1,8 @@
-#include "gpumem/job/job_from.hpp"
+#include "gpumem/job/job_options.hpp"
 
 #include <gtest/gtest.h>
 
 #include "expect.hpp"
-#include "gpumem/job/job_options.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "recordings.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/job/option_words.hpp"
+#include "gpumem/job/job_options.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 
 #include "expect.hpp"
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/job/job_from.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/frameworks.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"

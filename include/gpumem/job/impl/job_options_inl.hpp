@@ -7,10 +7,7 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/job/counted_choices.hpp"
 #include "gpumem/job/option_places.hpp"
-#include "gpumem/job/option_texts.hpp"
-#include "gpumem/job/option_words.hpp"
 
 namespace gpumem::job {
 

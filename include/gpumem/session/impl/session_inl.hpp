@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "gpumem/job/job_from.hpp"
+#include "gpumem/job/job_options.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/summary/read.hpp"

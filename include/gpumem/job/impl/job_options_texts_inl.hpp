@@ -1,0 +1,287 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+
+#include "gpumem/core/bytes.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "gpumem/job/option_places.hpp"
+#include "gpumem/model/step_recording.hpp"
+
+namespace gpumem::job {
+
+namespace option_texts_detail {
+
+/// Of what is not a job's estimate: `gpumem plan`, `request`, `evaluate`, a trainer's file, and the recorder.
+inline constexpr std::string_view kOthers[] = {"global_batch", "gpus",    "gpus_per_node", "network_gbps", "framework",
+                                               "summaries",    "adapter", "batch_arg",     "sequence_arg"};
+
+/// Without its dashes; empty: there is no option of this name.
+GPUMEM_INLINE std::string flag_of(std::string_view name) {
+  if (const JobOption* option = find_option(name); option != nullptr) return std::string(option->flag);
+  if (std::find(std::begin(kOthers), std::end(kOthers), name) == std::end(kOthers)) return {};
+  std::string flag(name);
+  std::replace(flag.begin(), flag.end(), '_', '-');
+  return flag;
+}
+
+}  // namespace option_texts_detail
+
+GPUMEM_INLINE std::string spelled(std::string_view message, const Spelling& spelling) {
+  std::string text;
+  std::size_t at = 0;
+  while (at < message.size()) {
+    const std::size_t open = message.find('`', at);
+    const std::size_t close = open == std::string_view::npos ? open : message.find('`', open + 1);
+    if (close == std::string_view::npos) break;
+    const std::string_view named = message.substr(open + 1, close - open - 1);
+    const std::size_t equals = std::min(named.find('='), named.size());
+    const std::string flag = option_texts_detail::flag_of(named.substr(0, equals));
+    text += message.substr(at, open - at);
+    at = close;  // a word that names nothing may end where another begins
+    if (flag.empty()) {
+      text += message.substr(open, close - open);
+      continue;
+    }
+    const JobOption* option = find_option(named.substr(0, equals));
+    const bool joined = option != nullptr && option->place.type == OptionType::switch_or_choice;
+    text += std::string(spelling.before) + flag;
+    if (equals < named.size()) {
+      text += (joined ? std::string_view("=") : spelling.between);
+      text += named.substr(equals + 1);
+    }
+    at = close + 1;
+  }
+  return text + std::string(message.substr(at));
+}
+
+GPUMEM_INLINE std::string_view to_string(OptionGroup group) {
+  switch (group) {
+    case OptionGroup::batch: return "The batch";
+    case OptionGroup::training: return "How it trains";
+    case OptionGroup::saving_memory: return "Saving memory";
+    case OptionGroup::fine_tuning: return "Fine-tuning";
+    case OptionGroup::many_gpus: return "Many GPUs";
+    case OptionGroup::gpu: return "The GPU and its software";
+    case OptionGroup::answer: return "The answer";
+  }
+  return "";
+}
+
+GPUMEM_INLINE std::string to_text(const OptionValue& value) {
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
+  if (const auto* number = std::get_if<std::int64_t>(&value)) return std::to_string(*number);
+  if (const auto* fraction = std::get_if<double>(&value)) return fraction_text(*fraction);
+  if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  std::string text;
+  for (const std::int64_t size : std::get<Sizes>(value)) text += (text.empty() ? "" : "x") + std::to_string(size);
+  return text;
+}
+
+GPUMEM_INLINE std::string default_text(const JobOption& option) {
+  const auto value = option.place.get(JobRequest());
+  return value ? to_text(*value) : std::string();
+}
+
+GPUMEM_INLINE std::string expectation(const JobOption& option) {
+  switch (option.place.type) {
+    case OptionType::flag: return "must be \"true\" or \"false\"";
+    case OptionType::whole_number: return "must be a whole number";
+    case OptionType::fraction: return "must be a number";
+    case OptionType::dimensions: return "must be of the form 3x224x224";
+    case OptionType::text:
+    case OptionType::name_or_path: return "must be a text";
+    case OptionType::choice:
+    case OptionType::switch_or_choice: break;
+  }
+  std::string names;
+  for (const std::string_view name : option.place.choices()) names += (names.empty() ? "" : ", ") + std::string(name);
+  return "choose one of " + names;
+}
+
+GPUMEM_INLINE std::string help_text(const JobOption& option) {
+  std::string text(option.help);
+  if (option.place.choices == nullptr) return text;
+  std::string separator = ": ";
+  for (const std::string_view name : option.place.choices()) {
+    text += separator + std::string(name);
+    separator = ", ";
+  }
+  return text;
+}
+
+GPUMEM_INLINE std::string remark_on(const JobOption& option, const JobRequest& request) {
+  if (option.remark.empty() || is_default(option, request)) return {};
+  const auto value = option.place.get(request);
+  std::string text(option.remark);
+  const std::size_t at = text.find('%');
+  if (option.place.type == OptionType::switch_or_choice && value && !std::holds_alternative<bool>(*value)) {
+    text += " " + to_text(*value);
+  }
+  if (at == std::string::npos || !value) return text;
+  const auto* number = std::get_if<std::int64_t>(&*value);
+  return text.replace(at, 1, number != nullptr ? core::with_separators(*number) : to_text(*value));
+}
+
+namespace option_words_detail {
+
+/// "0.05"; nothing if there is anything else.
+GPUMEM_INLINE std::optional<double> read_fraction(std::string_view word) {
+  double number = 0.0;
+  const auto [stop, fault] = std::from_chars(word.data(), word.data() + word.size(), number);
+  const bool whole = fault == std::errc() && stop == word.data() + word.size() && std::isfinite(number);
+  return whole ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace option_words_detail
+
+GPUMEM_INLINE bool is_of_kind(OptionType type, const OptionValue& value) {
+  switch (type) {
+    case OptionType::flag: return std::holds_alternative<bool>(value);
+    case OptionType::whole_number: return std::holds_alternative<std::int64_t>(value);
+    case OptionType::switch_or_choice:
+      return std::holds_alternative<bool>(value) || std::holds_alternative<std::string>(value);
+    case OptionType::fraction: return std::holds_alternative<double>(value);
+    case OptionType::dimensions:
+      return std::holds_alternative<Sizes>(value) || std::holds_alternative<std::string>(value);
+    case OptionType::text:
+    case OptionType::name_or_path:
+    case OptionType::choice: return std::holds_alternative<std::string>(value);
+  }
+  return false;
+}
+
+GPUMEM_INLINE std::string fraction_text(double number) {
+  std::array<char, 32> text{};
+  const auto [stop, fault] = std::to_chars(text.data(), text.data() + text.size(), number);
+  return fault == std::errc() ? std::string(text.data(), stop) : std::string();
+}
+
+GPUMEM_INLINE std::optional<OptionValue> value_of_word(OptionType type, std::string_view word) {
+  if (type == OptionType::flag) {
+    if (word != "true" && word != "false") return std::nullopt;
+    return OptionValue(word == "true");
+  }
+  if (type == OptionType::switch_or_choice && (word == "true" || word == "false")) return OptionValue(word == "true");
+  if (type == OptionType::fraction) {
+    const auto number = option_words_detail::read_fraction(word);
+    return number ? std::optional(OptionValue(*number)) : std::nullopt;
+  }
+  if (type != OptionType::whole_number) return OptionValue(std::string(word));
+  const bool negative = word.starts_with('-');
+  std::size_t at = negative ? 1 : 0;
+  const auto number = read_whole(word, at);
+  if (!number || at != word.size()) return std::nullopt;
+  return OptionValue(negative ? -*number : *number);
+}
+
+namespace option_columns_detail {
+
+template <typename Value>
+core::Status take(const core::Result<std::optional<Value>>& cell, const JobOption& option, JobRequest& request) {
+  if (!cell) return cell.error();
+  return *cell ? set_option(option, request, OptionValue(**cell)) : core::Status(core::Done{});
+}
+
+/// The cell of a column that may be empty.
+GPUMEM_INLINE core::Status take_cell(const core::CsvCells& cells, std::string_view column, const JobOption& option,
+                                     JobRequest& request) {
+  const std::string_view text = cells.text(column);
+  if (text.empty()) return core::Done{};
+  if (option.place.type == OptionType::flag) return take(cells.flag(column), option, request);
+  if (option.place.type == OptionType::whole_number) return take(cells.whole(column), option, request);
+  if (option.place.type == OptionType::switch_or_choice) {
+    const auto on = cells.flag(column);  // "yes" and "no" too
+    if (on && *on) return set_option(option, request, OptionValue(**on));
+  }
+  if (option.place.type == OptionType::fraction) {
+    return set_option_text(option, request, text)
+               ? core::Status(core::Done{})
+               : cells.malformed(std::string(column) + " is " + core::quoted(text) + "; it " + expectation(option));
+  }
+  if (option.place.set(request, OptionValue(std::string(text)))) return core::Done{};
+  const std::string wanted = (option.place.choices != nullptr ? "" : "it ") + expectation(option);
+  return cells.malformed(std::string(column) + " is " + core::quoted(text) + "; " + wanted);
+}
+
+}  // namespace option_columns_detail
+
+GPUMEM_INLINE core::Status take_option_cells(const core::CsvCells& cells, JobRequest& request) {
+  for (const JobOption& option : job_options()) {
+    if (!option.place.in_training) continue;
+    core::Status taken = option_columns_detail::take_cell(cells, option.name, option, request);
+    for (const std::string_view alias : option.aliases) {
+      if (taken && !alias.empty()) taken = option_columns_detail::take_cell(cells, alias, option, request);
+    }
+    if (!taken) return taken;
+  }
+  return core::Done{};
+}
+
+namespace job_from_detail {
+
+GPUMEM_INLINE core::Error refused(const model::ModelGraph& graph, std::string message) {
+  return {core::ErrorCode::invalid_argument, std::move(message), {graph.file(), 0, {}}};
+}
+
+/// What is given stays; all else is as it was recorded.
+GPUMEM_INLINE core::Status take_recorded(const JobRequest& request, model::TrainingJob& training) {
+  const model::ModelGraph& graph = *training.graph;
+  const model::StepRecording& recording = *graph.recording();
+  for (const JobOption& option : job_options()) {
+    if (!option.place.in_training || option.after_recording || !is_given(option, request)) continue;
+    // record::check() compares a precision that has a name.
+    if (option.name == "precision" && !recording.precision.empty()) continue;
+    return refused(graph, model::fixed_by_recording(option.name));
+  }
+  if (!recording.follows_batch()) {
+    const std::int64_t recorded = recording.recorded(0).value_or(1);
+    if (is_given(*find_option("batch_size"), request) && training.batch_size != recorded) {
+      return refused(graph, "the recording was made at one batch size; record with `batch_arg` to choose another");
+    }
+    training.batch_size = recorded;
+  } else if (training.batch_size == 0) {
+    training.batch_size = recording.recorded(0).value_or(0);
+  }
+  if (recording.setting("cudnn_benchmark") != nullptr) training.cudnn_benchmark = true;
+  const auto precision = model::value_of(model::kPrecisions, recording.precision);
+  if (precision && !is_given(*find_option("precision"), request)) training.precision = *precision;
+  const auto optimizer = model::value_of(model::kOptimizers, recording.optimizer);
+  const bool named = is_given(*find_option("optimizer"), request);
+  if (!named && optimizer) training.optimizer = *optimizer;
+  // Its form is not written down: one that is asked for is made again.
+  const bool formed = is_given(*find_option("foreach"), request) || is_given(*find_option("fused"), request);
+  if (formed && !named && !optimizer) {
+    return refused(graph, std::string(model::kUnknownRecordedOptimizer));
+  }
+  training.replaces_optimizer = formed || (named && optimizer != training.optimizer);
+  return core::Done{};
+}
+
+}  // namespace job_from_detail
+
+GPUMEM_INLINE core::Result<model::TrainingJob> job_from(const JobRequest& request,
+                                                        std::shared_ptr<const model::ModelGraph> graph) {
+  model::TrainingJob training = request.training;
+  training.graph = std::move(graph);
+  const bool own_place = training.loop == model::Loop::script || is_given(*find_option("zero_grad"), request);
+  if (!own_place) training.zero_grad = model::row_of(training.loop).zero_grad;
+  if (!is_given(*find_option("padding"), request)) training.padding = model::row_of(training.loop).pads;
+  if (training.graph != nullptr && training.graph->recording() != nullptr) {
+    if (const core::Status taken = job_from_detail::take_recorded(request, training); !taken) return taken.error();
+  }
+  const core::Status valid = model::validate(training);
+  if (!valid) return valid.error();
+  return training;
+}
+
+}  // namespace gpumem::job
