@@ -5,7 +5,6 @@
 #include "gpumem/connect/impl/chain_inl.hpp"
 #include "gpumem/connect/impl/complete_inl.hpp"
 #include "gpumem/connect/impl/connect_inl.hpp"
-#include "gpumem/connect/impl/containers_inl.hpp"
 #include "gpumem/connect/impl/cut_blocks_inl.hpp"
 #include "gpumem/connect/impl/declared_layers_inl.hpp"
 #include "gpumem/connect/impl/graph_copy_inl.hpp"
@@ -13,5 +12,4 @@
 #include "gpumem/connect/impl/opaque_inl.hpp"
 #include "gpumem/connect/impl/repair_inl.hpp"
 #include "gpumem/connect/impl/repeated_blocks_inl.hpp"
-#include "gpumem/connect/impl/wired_graph_inl.hpp"
 #include "gpumem/connect/impl/wiring_inl.hpp"

@@ -36,4 +36,10 @@ struct BlockRule {
   std::optional<std::size_t> (*begin)(const OpenRows& rows) = nullptr;
 };
 
+// The list of blocks that gpumem can wire. To add one: a row in its family's file, or a new file here and a row in the
+// list of block_rules_inl.hpp.
+
+/// The rule for containers of this class; null if there is none.
+[[nodiscard]] const BlockRule* find_block_rule(std::string_view class_name);
+
 }  // namespace gpumem::connect

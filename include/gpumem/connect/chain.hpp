@@ -14,7 +14,6 @@
 #include <string>
 
 #include "gpumem/connect/containers.hpp"
-#include "gpumem/connect/guesses.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/training_job.hpp"
 #include "gpumem/ops/catalogue.hpp"

@@ -4,9 +4,12 @@
 // Units: elements.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -92,5 +95,147 @@ class GraphCopy {
   std::uint32_t opened_ = 0;            ///< the last scope that was opened
   std::size_t marked_ = 0;              ///< block marks that are in the copy
 };
+
+// Input: a wired graph of a model that reads tokens, and a job.
+// Output: the same graph as this job runs it, on every road:
+//   padding: PyTorch's attention kernels get an additive mask [N, 1, S, S]. transformers makes one for each pair of
+//     streams that attend to each other, before the first block, and leaves it out where all tokens count. Source:
+//     transformers 4.48, models/llama/modeling_llama.py: _update_causal_mask; modeling_attn_mask_utils.py:
+//     _prepare_4d_attention_mask_for_sdpa.
+//   transformers 4.49 and later: the loss reads the logits as they are and shifts the labels, where before it copied
+//     all logits but the last. Source: loss/loss_utils.py: ForCausalLMLoss, 4.48 and 4.49.
+
+namespace job_changes_detail {
+
+inline constexpr std::string_view kKernel = "scaled_dot_product_attention";
+
+/// Which of the model's token inputs something is made of.
+struct Reach {
+  bool tokens = false;   ///< of any
+  bool decoder = false;  ///< of the decoder's
+};
+
+inline std::vector<Reach> reach_of(const WiredGraph& wired) {
+  const auto graph_inputs = wired.graph().graph_inputs();
+  const auto of_input = [&](model::LayerIndex index) {
+    const auto at = static_cast<std::size_t>(model::kFirstGraphInput - index);
+    if (at >= graph_inputs.size() || graph_inputs[at].dtype != core::DType::int64) return Reach{};
+    return Reach{true, graph_inputs[at].name.starts_with("decoder")};
+  };
+  std::vector<Reach> all(wired.graph().layers().size());
+  for (std::size_t layer = 0; layer < all.size(); ++layer) {
+    for (const model::LayerIndex input : wired.inputs(layer)) {
+      const Reach from = input < 0 ? of_input(input) : all[static_cast<std::size_t>(input)];
+      all[layer].tokens = all[layer].tokens || from.tokens;
+      all[layer].decoder = all[layer].decoder || from.decoder;
+    }
+  }
+  return all;
+}
+
+/// A kernel without a mask whose queries and keys are made of tokens.
+inline bool wants_mask(const WiredGraph& wired, const std::vector<Reach>& reach, std::size_t layer) {
+  const auto inputs = wired.inputs(layer);
+  if (wired.graph().op(wired.graph().layers()[layer]) != kKernel || inputs.size() != 3) return false;
+  if (inputs[0] < 0 || inputs[1] < 0) return false;
+  return reach[static_cast<std::size_t>(inputs[0])].tokens && reach[static_cast<std::size_t>(inputs[1])].tokens;
+}
+
+/// [N, 1, S, T] of queries [N, heads, S, d] and keys [N, heads, T, d].
+inline core::Shape mask_shape(const WiredGraph& wired, std::size_t kernel) {
+  const auto inputs = wired.inputs(kernel);
+  core::Shape shape = wired.outputs(static_cast<std::size_t>(inputs[0]))[0];
+  const core::Shape keys = wired.outputs(static_cast<std::size_t>(inputs[1]))[0];
+  shape.set(1, core::Dim::fixed(1));
+  shape.set(3, keys[2]);
+  return shape;
+}
+
+/// The masks of a model: of the encoder, of the decoder, and of the decoder's look at the encoder.
+using Masks = std::array<std::optional<model::LayerIndex>, 3>;
+
+inline std::size_t mask_of(const WiredGraph& wired, const std::vector<Reach>& reach, std::size_t kernel) {
+  const auto inputs = wired.inputs(kernel);
+  const bool query = reach[static_cast<std::size_t>(inputs[0])].decoder;
+  const bool key = reach[static_cast<std::size_t>(inputs[1])].decoder;
+  return query ? (key ? 1 : 2) : 0;
+}
+
+/// At least one kernel wants a mask, so the graph has an input of integers.
+inline Masks make_masks(GraphCopy& copy, const WiredGraph& wired, const std::vector<Reach>& reach,
+                        const std::vector<bool>& wants) {
+  const auto graph_inputs = wired.graph().graph_inputs();
+  model::LayerIndex ids = model::kFirstGraphInput;
+  while (graph_inputs[static_cast<std::size_t>(model::kFirstGraphInput - ids)].dtype != core::DType::int64) --ids;
+  Masks masks;
+  for (std::size_t layer = 0; layer < reach.size(); ++layer) {
+    if (!wants[layer]) continue;
+    std::optional<model::LayerIndex>& mask = masks[mask_of(wired, reach, layer)];
+    if (mask) continue;
+    mask = copy.insert({.name = "padding_mask",
+                        .op = "causal_mask",
+                        .inputs = {ids},
+                        .output = mask_shape(wired, layer),
+                        .attributes = {{"padded", true}}});
+  }
+  return masks;
+}
+
+/// Whether the job's transformers leaves this call of a causal loss out.
+inline bool is_shift(const WiredGraph& wired, const model::Layer& layer) {
+  return wired.graph().attributes(layer).flag("shifts", false);
+}
+
+}  // namespace job_changes_detail
+
+/// The graph's causal loss, where it has one, as transformers 4.49 and later compute it. Errors: those of
+/// GraphCopy::finish().
+[[nodiscard]] inline core::Result<WiredGraph> with_shifted_labels(const WiredGraph& wired,
+                                                                  const model::TrainingJob& job,
+                                                                  const ops::Catalogue& ops) {
+  namespace detail = job_changes_detail;
+  const auto layers = wired.graph().layers();
+  const auto shifts = [&](const model::Layer& layer) { return detail::is_shift(wired, layer); };
+  if (!std::ranges::any_of(layers, shifts)) {
+    return wired;
+  }
+  GraphCopy copy(wired, ops);
+  for (std::uint32_t index = 0; index < layers.size(); ++index) {
+    if (detail::is_shift(wired, layers[index])) {
+      copy.omit(copy.now(wired.inputs(index)[0]));
+    } else {
+      copy.copy(wired.weights(index), layers[index].frozen);
+    }
+  }
+  return std::move(copy).finish(job);
+}
+
+/// A graph without such kernels is returned as it is. Errors: those of GraphCopy::finish().
+[[nodiscard]] inline core::Result<WiredGraph> with_padding(const WiredGraph& wired, const ops::Catalogue& ops) {
+  namespace detail = job_changes_detail;
+  const std::vector<detail::Reach> reach = detail::reach_of(wired);
+  std::vector<bool> wants;
+  for (std::size_t layer = 0; layer < reach.size(); ++layer) wants.push_back(detail::wants_mask(wired, reach, layer));
+  if (std::ranges::find(wants, true) == wants.end()) return wired;
+  GraphCopy copy(wired, ops);
+  const detail::Masks masks = detail::make_masks(copy, wired, reach, wants);
+  for (std::uint32_t index = 0; index < reach.size(); ++index) {
+    const model::Layer& layer = wired.graph().layers()[index];
+    if (!wants[index]) {
+      copy.copy(wired.weights(index), layer.frozen);
+      continue;
+    }
+    std::vector<model::LayerIndex> inputs;
+    for (const model::LayerIndex input : wired.inputs(index)) inputs.push_back(copy.now(input));
+    inputs.push_back(*masks[detail::mask_of(wired, reach, index)]);
+    const auto attributes = wired.graph().attributes(layer).all();
+    (void)copy.put({.name = std::string(wired.graph().name(layer)),
+                    .op = detail::kKernel,
+                    .inputs = std::move(inputs),
+                    .output = wired.outputs(index)[0],
+                    .attributes = {attributes.begin(), attributes.end()}});
+  }
+  return std::move(copy).finish();
+}
 
 }  // namespace gpumem::connect

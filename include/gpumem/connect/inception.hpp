@@ -1,15 +1,82 @@
-// Inception v3's and GoogLeNet's blocks: branches that all read the block's input, concatenated; the poolings of v3's
-// branches and the activation of BasicConv2d are calls in forward() that no row shows. Source:
-// torchvision.models.inception, torchvision.models.googlenet.
+// Blocks whose branches all read one tensor and are concatenated or added: Inception's of all versions, and those whose
+// class or tree names the branches.
 #pragma once
 
 #include <array>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 #include "gpumem/connect/block_rule.hpp"
-#include "gpumem/connect/named_branches.hpp"
+#include "gpumem/connect/tokens.hpp"
 
 namespace gpumem::connect {
+
+// Blocks whose tree names their branches: "branch0", "branch1", each a layer or a Sequential that reads the block's
+// input; "branch1_0", "branch1_1a", "branch1_1b" are one branch, the last two of which read the same tensor. The
+// outputs are concatenated. Source: timm 1.0.9, timm.models.inception_v4, inception_resnet_v2.
+
+namespace named_branches_detail {
+
+/// A branch: what it calls in a row, and what reads the last of these side by side.
+struct NamedBranch {
+  std::vector<Part> chained;
+  std::vector<Part> leaves;
+};
+
+/// "branch2_3a": {"2", true}; nothing for another name.
+struct BranchName {
+  std::string_view branch;
+  bool leaf = false;
+};
+inline std::optional<BranchName> branch_name(std::string_view name) {
+  constexpr std::string_view kPrefix = "branch";
+  if (!name.starts_with(kPrefix) || name.size() == kPrefix.size()) return std::nullopt;
+  name.remove_prefix(kPrefix.size());
+  const std::string_view branch = name.substr(0, name.find('_'));
+  const bool digits = branch.find_first_not_of("0123456789") == std::string_view::npos;
+  if (branch.empty() || !digits) return std::nullopt;
+  return BranchName{branch, name.size() > branch.size() && name.back() >= 'a' && name.back() <= 'z'};
+}
+
+/// The branches in their order; none unless there are two or more.
+inline std::vector<NamedBranch> named_branches(const Wiring& wiring, const Container& block) {
+  std::vector<NamedBranch> branches;
+  std::string_view last;
+  for (const Part& part : block.parts) {
+    const auto name = branch_name(wiring.name(part));
+    if (!name) continue;
+    if (branches.empty() || name->branch != last) branches.emplace_back();
+    last = name->branch;
+    (name->leaf ? branches.back().leaves : branches.back().chained).push_back(part);
+  }
+  if (branches.size() < 2) branches.clear();
+  return branches;
+}
+
+inline Tensor concatenated(Wiring& wiring, const std::vector<NamedBranch>& branches, Tensor input) {
+  std::vector<Tensor> outputs;
+  for (const NamedBranch& branch : branches) {
+    const Tensor last = wiring.chain(branch.chained, input);
+    if (branch.leaves.empty()) outputs.push_back(last);
+    for (const Part& leaf : branch.leaves) outputs.push_back(wiring.call(leaf, last));
+  }
+  return wiring.concatenate(outputs);
+}
+
+}  // namespace named_branches_detail
+
+/// Nothing for a tree that names no branches, or a table of calls.
+inline std::optional<Tensor> wire_named_branches(Wiring& wiring, const Container& block, Tensor input) {
+  if (wiring.called()) return std::nullopt;
+  const auto branches = named_branches_detail::named_branches(wiring, block);
+  if (branches.empty()) return std::nullopt;
+  return named_branches_detail::concatenated(wiring, branches, input);
+}
+
+// Inception v3's and GoogLeNet's blocks: branches that all read the block's input, concatenated; the poolings of v3's
+// branches and the activation of BasicConv2d are calls in forward() that no row shows. Source:
+// torchvision.models.inception, torchvision.models.googlenet.
 
 namespace inception_detail {
 
@@ -151,5 +218,162 @@ inline constexpr std::array<BlockRule, 8> kInceptionBlocks = {
       inception_detail::begin<inception_detail::kGooglenet>},
      {inception_detail::kBasic, inception_detail::wire_basic, inception_detail::begin_basic},
      {inception_detail::kAux, inception_detail::wire_aux, nullptr}}};
+
+// Blocks of timm's Inception v4 and Inception-ResNet v2: branches side by side, whose outputs are concatenated; those
+// of Inception-ResNet v2 project them and add the block's input. InceptionA to InceptionC are known by inception.hpp.
+// Source: timm 1.0.9, timm.models.inception_v4, inception_resnet_v2.
+
+namespace inception_v4_detail {
+
+inline Tensor wire_branches(Wiring& wiring, const Container& block, Tensor input) {
+  const auto output = wire_named_branches(wiring, block, input);
+  return output ? *output : wiring.chain(block.parts, input);
+}
+
+/// Mixed3a and Mixed5a: a convolution and a pooling side by side.
+inline Tensor wire_pair(Wiring& wiring, const Container& block, Tensor input) {
+  if (wiring.called()) return wiring.chain(block.parts, input);
+  std::vector<Tensor> outputs;
+  for (const Part& part : block.parts) outputs.push_back(wiring.call(part, input));
+  return wiring.concatenate(outputs);
+}
+
+/// Block35, Block17, Block8: act(conv2d(cat(branches)) * scale + x), the last one without an activation.
+inline Tensor wire_residual(Wiring& wiring, const Container& block, Tensor input) {
+  const Calls calls(wiring, block);
+  const auto branches = wire_named_branches(wiring, block, input);
+  if (!branches) return wiring.chain(block.parts, input);
+  const Tensor projected = calls("conv2d", *branches);
+  const Tensor scaled = wiring.operation("mul", {&projected, 1});
+  return calls("relu", calls("act", wiring.add(scaled, input, false)));
+}
+
+inline Tensor wire_model(Wiring& wiring, const Container& model, Tensor input) {
+  return wiring.chain(model.parts, input);
+}
+
+inline constexpr std::array<std::string_view, 6> kBranching = {"Mixed4a",  "ReductionA", "ReductionB",
+                                                               "Mixed_5b", "Mixed_6a",   "Mixed_7a"};
+inline constexpr std::array<std::string_view, 2> kPairs = {"Mixed3a", "Mixed5a"};
+inline constexpr std::array<std::string_view, 3> kResidual = {"Block35", "Block17", "Block8"};
+inline constexpr std::array<std::string_view, 2> kModels = {"InceptionV4", "InceptionResnetV2"};
+
+}  // namespace inception_v4_detail
+
+inline constexpr std::array<BlockRule, 4> kInceptionV4Blocks = {
+    {{inception_v4_detail::kBranching, inception_v4_detail::wire_branches, nullptr},
+     {inception_v4_detail::kPairs, inception_v4_detail::wire_pair, nullptr},
+     {inception_v4_detail::kResidual, inception_v4_detail::wire_residual, nullptr},
+     {inception_v4_detail::kModels, inception_v4_detail::wire_model, nullptr}}};
+
+// Blocks that are sums of branches: x += drop_path(scale(mixer(norm(x)))), once a mixer (attention, an MLP, a
+// convolution), as image transformers have them. The order in which a tree declares norms and mixers tells which comes
+// first: norm1 before attn, or after it (Swin V2's res-post-norm). Source: timm 1.0.9, timm.models.vision_transformer,
+// swin_transformer, swin_transformer_v2, maxxvit, metaformer, cait, xcit, mlp_mixer, nest, volo, focalnet, davit.
+
+namespace branches_detail {
+
+using branch_order_detail::Branches;
+using branch_order_detail::branches_of;
+
+/// Tokens change places with channels around this part, which mixes tokens.
+inline Tensor call_turned(Wiring& wiring, Part part, Tensor input) {
+  const Tensor turned = tokens_detail::permuted(wiring, input, {0, 2, 1});
+  return tokens_detail::permuted(wiring, wiring.call(part, turned), {0, 2, 1});
+}
+
+/// A part that sees tokens as images (xcit.LPI).
+inline Tensor call_as_images(Wiring& wiring, Part part, Tensor input) {
+  const std::int64_t side = tokens_detail::side_of(tokens_detail::fixed(wiring.shape(input), 1));
+  if (side == 0) return wiring.call(part, input);
+  const Tensor images = tokens_detail::images_of(wiring, input, side, side);
+  return tokens_detail::tokens_of(wiring, wiring.call(part, images));
+}
+
+inline Tensor call_branch(Wiring& wiring, const std::vector<Part>& branch, Tensor input) {
+  Tensor output = input;
+  for (const Part& part : branch) {
+    const std::string_view name = wiring.name(part);
+    if (name.starts_with("res_scale") || wiring.failed()) continue;  // scales what the branch is added to
+    const bool turned = (name == "mlp_tokens" || name == "linear_tokens") && wiring.shape(output).rank() == 3;
+    const bool local = name == "local_mp" && wiring.shape(output).rank() == 3;
+    output = turned  ? call_turned(wiring, part, output)
+             : local ? call_as_images(wiring, part, output)
+                     : wiring.call(part, output);
+  }
+  return output;
+}
+
+inline Tensor scaled_input(Wiring& wiring, const std::vector<Part>& branch, Tensor input) {
+  for (const Part& part : branch) {
+    if (wiring.name(part).starts_with("res_scale")) input = wiring.call(part, input);
+  }
+  return input;
+}
+
+/// pit.Transformer: its pooling sees images, its blocks tokens with a class token in front.
+inline Tensor wire_pit_stage(Wiring& wiring, const Container& stage, Tensor input) {
+  const Calls calls(wiring, stage);
+  if (wiring.called() || !calls.has("blocks") || wiring.shape(input).rank() != 4)
+    return wiring.chain(stage.parts, input);
+  Tensor images = input;
+  const auto pool = wiring.child(stage, "pool");
+  if (pool && pool->container) images = Calls(wiring, wiring.container(*pool))("conv", input);
+  const core::Shape shape = wiring.shape(images);
+  const Tensor tokens = tokens_detail::with_class_token(wiring, tokens_detail::tokens_of(wiring, images));
+  const Tensor output = calls("blocks", calls("norm", tokens));
+  if (wiring.failed()) return input;
+  const std::int64_t count = tokens_detail::fixed(wiring.shape(output), 1) - 1;
+  const Tensor others = wiring.operation("slice", {&output, 1},
+                                         {{"dim", std::int64_t{1}}, {"start", std::int64_t{1}}, {"length", count}});
+  return tokens_detail::images_of(wiring, others, tokens_detail::fixed(shape, 2), tokens_detail::fixed(shape, 3));
+}
+
+/// beit.Block scales each branch by a parameter of its own, which no line shows.
+inline Tensor scaled_branch(Wiring& wiring, const Container& block, Tensor output) {
+  const std::int64_t width = wiring.channels(output);
+  if (block.class_name != "Block" || !wiring.stands_in("Beit") || width == 0) return output;
+  return wiring.multiply(output, tokens_detail::parameter(wiring, {width}));
+}
+
+inline Tensor wire(Wiring& wiring, const Container& block, Tensor input) {
+  if (wiring.called()) return wiring.chain(block.parts, input);
+  if (wiring.child(block, "blocks")) return wire_pit_stage(wiring, block, input);
+  const Branches all = branches_of(wiring, block);
+  input = wiring.chain(all.first, input);
+  for (const std::vector<Part>& branch : all.branches) {
+    const Tensor output = scaled_branch(wiring, block, call_branch(wiring, branch, input));
+    if (wiring.failed()) return input;
+    const bool same = wiring.shape(output) == wiring.shape(input);
+    input = same ? wiring.add(scaled_input(wiring, branch, input), output, false) : output;
+  }
+  return wiring.chain(all.last, input);
+}
+
+inline constexpr std::array<std::string_view, 20> kClasses = {"Transformer",
+                                                              "Block",
+                                                              "ResPostBlock",
+                                                              "EvaBlock",
+                                                              "EvaBlockPostNorm",
+                                                              "RelPosBlock",
+                                                              "ResPostRelPosBlock",
+                                                              "PartitionAttentionCl",
+                                                              "LayerScaleBlock",
+                                                              "XCABlock",
+                                                              "SerialBlock",
+                                                              "Outlooker",
+                                                              "MetaFormerBlock",
+                                                              "FocalNetBlock",
+                                                              "HieraBlock",
+                                                              "TransformerLayer",
+                                                              "LinearTransformerBlock",
+                                                              "MixerBlock",
+                                                              "SpatialGatingBlock",
+                                                              "LevitBlock"};
+
+}  // namespace branches_detail
+
+inline constexpr std::array<BlockRule, 1> kBranchBlocks = {
+    {{branches_detail::kClasses, branches_detail::wire, nullptr}}};
 
 }  // namespace gpumem::connect

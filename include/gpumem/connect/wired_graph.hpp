@@ -7,13 +7,14 @@
 // have equal wired graphs. The sequence length is a number in its shapes; the batch size is not: it stays N.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "gpumem/connect/guesses.hpp"
+#include "gpumem/connect/containers.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/adaptation.hpp"
 #include "gpumem/model/model_graph.hpp"
@@ -98,5 +99,25 @@ class WiredGraph {
  private:
   std::shared_ptr<const Parts> parts_;
 };
+
+inline std::span<const core::Shape> WiredGraph::outputs(std::size_t layer) const {
+  const LayerShapes& shapes = parts_->shapes;
+  if (!shapes.leaves[layer]) return {};
+  if (shapes.inferred.empty()) return graph().outputs(graph().layers()[layer]);
+  return {&shapes.inferred[layer], 1};
+}
+
+inline std::span<const model::LayerIndex> WiredGraph::inputs(std::size_t layer) const {
+  const auto& odd = parts_->shapes.behind_unknown;
+  if (!odd.empty()) {
+    const auto found = std::ranges::lower_bound(odd, layer, {}, &BehindUnknown::layer);
+    if (found != odd.end() && found->layer == layer) return {&found->source, found->reads ? 1U : 0U};
+  }
+  return graph().inputs(graph().layers()[layer]);
+}
+
+inline core::Place WiredGraph::place_of(const model::Layer& layer) const {
+  return {graph().file(), layer.line, graph().path(layer)};
+}
 
 }  // namespace gpumem::connect

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "gpumem/connect/containers.hpp"
-#include "gpumem/connect/guesses.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"

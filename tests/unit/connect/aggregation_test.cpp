@@ -1,4 +1,4 @@
-#include "gpumem/connect/aggregation.hpp"
+#include "gpumem/connect/pyramid.hpp"
 
 #include "block_trees.hpp"
 

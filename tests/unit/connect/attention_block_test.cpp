@@ -1,4 +1,4 @@
-#include "gpumem/connect/attention_block.hpp"
+#include "gpumem/connect/transformer.hpp"
 
 #include "block_trees.hpp"
 

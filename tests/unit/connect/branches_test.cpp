@@ -1,4 +1,4 @@
-#include "gpumem/connect/branches.hpp"
+#include "gpumem/connect/inception.hpp"
 
 #include <string>
 

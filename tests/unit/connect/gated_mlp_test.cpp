@@ -1,4 +1,4 @@
-#include "gpumem/connect/gated_mlp.hpp"
+#include "gpumem/connect/token_models.hpp"
 
 #include "block_trees.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/connect/gcvit.hpp"
+#include "gpumem/connect/vision_transformers.hpp"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "gpumem/connect/hiera.hpp"
+#include "gpumem/connect/vision_transformers.hpp"
 
 #include <string>
 

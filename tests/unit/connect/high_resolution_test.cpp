@@ -1,4 +1,4 @@
-#include "gpumem/connect/high_resolution.hpp"
+#include "gpumem/connect/pyramid.hpp"
 
 #include "block_trees.hpp"
 

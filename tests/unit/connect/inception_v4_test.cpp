@@ -1,4 +1,4 @@
-#include "gpumem/connect/inception_v4.hpp"
+#include "gpumem/connect/inception.hpp"
 
 #include "block_trees.hpp"
 

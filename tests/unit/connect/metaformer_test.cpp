@@ -1,4 +1,4 @@
-#include "gpumem/connect/metaformer.hpp"
+#include "gpumem/connect/vision_transformers.hpp"
 
 #include "block_trees.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/connect/nested.hpp"
+#include "gpumem/connect/token_models.hpp"
 
 #include <string>
 

@@ -1,4 +1,4 @@
-#include "gpumem/connect/normalizer_free.hpp"
+#include "gpumem/connect/conv_blocks.hpp"
 
 #include "block_trees.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/connect/rep_block.hpp"
+#include "gpumem/connect/conv_blocks.hpp"
 
 #include "block_trees.hpp"
 

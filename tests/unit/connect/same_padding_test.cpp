@@ -1,4 +1,4 @@
-#include "gpumem/connect/same_padding.hpp"
+#include "gpumem/connect/infer_shapes.hpp"
 
 #include "block_trees.hpp"
 

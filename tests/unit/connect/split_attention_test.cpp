@@ -1,4 +1,4 @@
-#include "gpumem/connect/split_attention.hpp"
+#include "gpumem/connect/residual.hpp"
 
 #include "block_trees.hpp"
 

@@ -1,4 +1,4 @@
-#include "gpumem/connect/swin.hpp"
+#include "gpumem/connect/token_models.hpp"
 
 #include "block_trees.hpp"
 

@@ -1,41 +1,19 @@
 #pragma once
 
-#include "gpumem/connect/block_rules.hpp"
+#include "gpumem/connect/block_rule.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "gpumem/connect/aggregation.hpp"
-#include "gpumem/connect/attention_block.hpp"
-#include "gpumem/connect/branches.hpp"
-#include "gpumem/connect/convnext.hpp"
-#include "gpumem/connect/dense.hpp"
+#include "gpumem/connect/conv_blocks.hpp"
 #include "gpumem/connect/detection.hpp"
-#include "gpumem/connect/fire.hpp"
-#include "gpumem/connect/gate.hpp"
-#include "gpumem/connect/gated_mlp.hpp"
-#include "gpumem/connect/gcvit.hpp"
-#include "gpumem/connect/ghost.hpp"
-#include "gpumem/connect/hiera.hpp"
-#include "gpumem/connect/high_resolution.hpp"
 #include "gpumem/connect/inception.hpp"
-#include "gpumem/connect/inception_v4.hpp"
-#include "gpumem/connect/levit.hpp"
-#include "gpumem/connect/maxvit.hpp"
-#include "gpumem/connect/metaformer.hpp"
-#include "gpumem/connect/mixed_convolution.hpp"
-#include "gpumem/connect/nested.hpp"
-#include "gpumem/connect/norm_act.hpp"
-#include "gpumem/connect/normalizer_free.hpp"
 #include "gpumem/connect/plain_blocks.hpp"
 #include "gpumem/connect/pyramid.hpp"
-#include "gpumem/connect/rep_block.hpp"
 #include "gpumem/connect/residual.hpp"
-#include "gpumem/connect/split_attention.hpp"
-#include "gpumem/connect/swin.hpp"
 #include "gpumem/connect/token_models.hpp"
 #include "gpumem/connect/transformer.hpp"
-#include "gpumem/connect/visformer.hpp"
+#include "gpumem/connect/vision_transformers.hpp"
 
 namespace gpumem::connect {
 

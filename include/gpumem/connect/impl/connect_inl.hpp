@@ -7,8 +7,8 @@
 
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/connect/chain.hpp"
+#include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/connect/infer_shapes.hpp"
-#include "gpumem/connect/job_changes.hpp"
 #include "gpumem/core/bytes.hpp"
 
 namespace gpumem::connect {

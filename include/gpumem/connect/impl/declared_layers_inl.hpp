@@ -6,8 +6,8 @@
 #include <array>
 #include <string>
 
+#include "gpumem/connect/infer_shapes.hpp"
 #include "gpumem/connect/repair.hpp"
-#include "gpumem/connect/same_padding.hpp"
 #include "gpumem/connect/wiring.hpp"
 
 namespace gpumem::connect {
