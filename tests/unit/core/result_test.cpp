@@ -1,12 +1,66 @@
-#include "gpumem/core/result.hpp"
-
 #include <gtest/gtest.h>
 
+#include <array>
 #include <memory>
 #include <string>
 
+#include "gpumem/core/result.hpp"
+
 namespace gpumem::core {
 namespace {
+
+struct CodeFacts {
+  ErrorCode code;
+  std::string_view name;
+  int exit;
+};
+
+constexpr std::array<CodeFacts, 9> kCodes = {{{ErrorCode::invalid_argument, "invalid_argument", 2},
+                                              {ErrorCode::unknown_gpu, "unknown_gpu", 2},
+                                              {ErrorCode::unreadable_file, "unreadable_file", 3},
+                                              {ErrorCode::unknown_format, "unknown_format", 3},
+                                              {ErrorCode::malformed_input, "malformed_input", 3},
+                                              {ErrorCode::unknown_layer, "unknown_layer", 3},
+                                              {ErrorCode::missing_information, "missing_information", 4},
+                                              {ErrorCode::overflow, "overflow", 4},
+                                              {ErrorCode::deadline_exceeded, "deadline_exceeded", 4}}};
+
+TEST(Error, CodesHaveTheDocumentedNamesAndExitCodes) {
+  for (const CodeFacts& row : kCodes) {
+    EXPECT_EQ(to_string(row.code), row.name);
+    EXPECT_EQ(exit_code(row.code), row.exit) << row.name;
+  }
+}
+
+TEST(Error, PrintsFileLineAndElement) {
+  EXPECT_EQ(to_string(Error{ErrorCode::malformed_input, "is bad", {"a.txt", 7, "fc"}}), "a.txt:7: fc: is bad");
+}
+
+TEST(Error, LeavesOutWhatIsUnknown) {
+  EXPECT_EQ(to_string(Error{ErrorCode::malformed_input, "is bad", {"a.txt", 0, {}}}), "a.txt: is bad");
+  EXPECT_EQ(to_string(Error{ErrorCode::malformed_input, "is bad", {"", 7, {}}}), "line 7: is bad");
+  EXPECT_EQ(to_string(Error{ErrorCode::malformed_input, "is bad", {"", 0, "fc"}}), "fc: is bad");
+  EXPECT_EQ(to_string(Error{ErrorCode::malformed_input, "is bad", {}}), "is bad");
+}
+
+TEST(Error, InFileKeepsAFileThatIsNamedAlready) {
+  EXPECT_EQ((Error{ErrorCode::overflow, "m", {}}.in_file("a.txt").place.file), "a.txt");
+  EXPECT_EQ((Error{ErrorCode::overflow, "m", {"b.txt", 0, {}}}.in_file("a.txt").place.file), "b.txt");
+}
+
+TEST(Quoted, ReplacesControlBytes) {
+  EXPECT_EQ(core::quoted("plain"), "'plain'");
+  EXPECT_EQ(core::quoted("a\x1b[31m\tb\x7f"), "'a?[31m?b?'");
+}
+
+TEST(Quoted, CutsLongText) {
+  EXPECT_EQ(core::quoted(std::string(60, 'x')), "'" + std::string(60, 'x') + "'");
+  EXPECT_EQ(core::quoted(std::string(61, 'x')), "'" + std::string(60, 'x') + "...'");
+}
+
+TEST(Quoted, NeverCutsACharacterInHalf) {
+  EXPECT_EQ(core::quoted(std::string(59, 'x') + "││"), "'" + std::string(59, 'x') + "...'");
+}
 
 Result<std::string> value() { return std::string("value"); }
 Result<std::string> error() { return Error{ErrorCode::overflow, "too much", {}}; }

@@ -1,13 +1,17 @@
-#include "gpumem/job/job_options.hpp"
-
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
+#include <regex>
 #include <set>
 #include <sstream>
 
 #include "expect.hpp"
+#include "golden.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "gpumem/model/graph_builder.hpp"
 #include "option_values.hpp"
+#include "recordings.hpp"
 
 namespace gpumem::job {
 namespace {
@@ -215,6 +219,217 @@ TEST(JobOptions, AreOnThePages) {
     EXPECT_NE(flags.find(flag), std::string::npos) << flag;
     EXPECT_TRUE(!each.trains || names.find("`" + std::string(each.name) + "`") != std::string::npos) << each.name;
   }
+}
+
+std::string typed(std::string_view message) { return spelled(message, kCommandLine); }
+
+TEST(OptionTexts, AMessageNamesOptionsAsTheFrontEndWritesThem) {
+  EXPECT_EQ(typed("say `seq_length=512`, or `lora`"), "say --seq 512, or --lora");
+  EXPECT_EQ(typed("`sharding=hsdp:4` needs `gpus_per_node`"), "--sharding hsdp:4 needs --gpus-per-node");
+  EXPECT_EQ(typed("`checkpointing=every:2`"), "--checkpointing=every:2") << "a switch takes its kind after =";
+  EXPECT_EQ(spelled("say `seq_length=512`", {"gpumem.io/", ": "}), "say gpumem.io/seq: 512");
+}
+
+TEST(OptionTexts, WhatNamesNoOptionStays) {
+  for (const std::string_view text : {"", "`", "``", "a `b", "`no_option=3`", "`", "a ` b ` c", "``no``"}) {
+    EXPECT_EQ(typed(text), text);
+  }
+  EXPECT_EQ(typed("`no` `lora` `"), "`no` --lora `");
+  EXPECT_EQ(typed("the layer 'a`b' needs `lora`"), "the layer 'a`b' needs --lora");
+}
+
+/// The texts in quotation marks of a file of the library, without comments.
+std::vector<std::string> literals_of(const std::filesystem::path& file) {
+  std::vector<std::string> found;
+  std::istringstream lines(testing::text_of(file));
+  static const std::regex literal(R"re("((?:[^"\\]|\\.)*)")re");
+  for (std::string line; std::getline(lines, line);) {
+    if (const std::size_t comment = line.find("//"); comment != std::string::npos) line.resize(comment);
+    for (std::sregex_iterator at(line.begin(), line.end(), literal), end; at != end; ++at) found.push_back((*at)[1]);
+  }
+  return found;
+}
+
+/// Files that write or read other programs' command lines.
+bool has_arguments(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  return name == "slurm.hpp" || name == "targets_inl.hpp" || name == "accelerate_inl.hpp" ||
+         name == "megatron_inl.hpp" || name == "vllm_command_inl.hpp";
+}
+
+TEST(OptionTexts, TheLibraryNamesOptionsAndLeavesTheirSpellingToFrontEnds) {
+  static const std::regex dashes("(^|[^-])--[a-z]");
+  static const std::regex named("`([a-z_0-9]+)(=[^`]*)?`");
+  int names = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(GPUMEM_SOURCE_DIR "/include/gpumem")) {
+    if (entry.path().extension() != ".hpp" || has_arguments(entry.path())) continue;
+    for (const std::string& text : literals_of(entry.path())) {
+      EXPECT_FALSE(std::regex_search(text, dashes)) << entry.path() << ": " << text;
+      for (std::sregex_iterator at(text.begin(), text.end(), named), end; at != end; ++at, ++names) {
+        EXPECT_TRUE(typed((*at).str()).starts_with("--")) << entry.path() << ": no option of " << (*at).str();
+      }
+    }
+  }
+  EXPECT_GT(names, 50) << "messages that name options are found";
+}
+
+TEST(OptionWords, AreReadAsTheOptionsTypeHasThem) {
+  EXPECT_EQ(value_of_word(OptionType::flag, "true"), OptionValue(true));
+  EXPECT_EQ(value_of_word(OptionType::whole_number, "-12"), OptionValue(std::int64_t{-12}));
+  EXPECT_EQ(value_of_word(OptionType::fraction, "0.05"), OptionValue(0.05));
+  EXPECT_EQ(value_of_word(OptionType::switch_or_choice, "full:2"), OptionValue(std::string("full:2")));
+  EXPECT_EQ(value_of_word(OptionType::switch_or_choice, "false"), OptionValue(false));
+  EXPECT_EQ(value_of_word(OptionType::text, "12"), OptionValue(std::string("12")));
+}
+
+TEST(OptionWords, OfAnotherTypeAreNone) {
+  EXPECT_FALSE(value_of_word(OptionType::flag, "yes").has_value());
+  for (const char* word : {"", "-", "1.5", "12 ", "99999999999999999999"}) {
+    EXPECT_FALSE(value_of_word(OptionType::whole_number, word).has_value()) << word;
+  }
+  for (const char* word : {"", "nan", "inf", "0.05x"}) {
+    EXPECT_FALSE(value_of_word(OptionType::fraction, word).has_value()) << word;
+  }
+}
+
+TEST(OptionWords, FractionsAreWrittenAsShortAsTheyAreRead) {
+  EXPECT_EQ(fraction_text(0.05), "0.05");
+  EXPECT_EQ(fraction_text(0.0), "0");
+}
+
+TEST(OptionWords, AccessorsTakeValuesOfTheirType) {
+  EXPECT_TRUE(is_of_kind(OptionType::flag, true));
+  EXPECT_FALSE(is_of_kind(OptionType::flag, std::int64_t{1}));
+  EXPECT_TRUE(is_of_kind(OptionType::dimensions, std::string("3x224x224")));
+}
+
+using core::ErrorCode;
+using testing::fails;
+using testing::succeeds;
+
+/// The request that a table of one column and one row says.
+core::Result<JobRequest> read(std::string_view column, const std::string& cell) {
+  const auto table = core::parse_csv("other," + std::string(column) + "\nx," + cell + "\n", "jobs.csv");
+  if (!table) return table.error();
+  JobRequest request;
+  const core::Status taken = take_option_cells(core::CsvCells(*table, table->rows.at(0)), request);
+  if (!taken) return taken.error();
+  return request;
+}
+
+TEST(OptionColumns, HoldEveryOptionThatSaysHowAJobIsTrained) {
+  for (const JobOption& option : job_options()) {
+    const JobRequest expected = option.place.in_training ? testing::with_other_value(option) : JobRequest();
+    const auto named = read(option.name, testing::other_value(option));
+    ASSERT_TRUE(succeeds(named)) << option.name;
+    EXPECT_EQ(*named, expected) << option.name;
+    for (const std::string_view alias : option.aliases) {
+      if (alias.empty()) continue;
+      const auto renamed = read(alias, testing::other_value(option));
+      ASSERT_TRUE(succeeds(renamed)) << alias;
+      EXPECT_EQ(*renamed, expected) << alias;
+    }
+    const auto empty = read(option.name, "");
+    ASSERT_TRUE(succeeds(empty)) << option.name;
+    EXPECT_EQ(*empty, JobRequest()) << option.name;
+  }
+}
+
+TEST(OptionColumns, ASwitchIsYesOrNoOrAKind) {
+  EXPECT_TRUE(read("checkpointing", "yes")->training.activation_checkpointing);
+  EXPECT_FALSE(read("checkpointing", "no")->training.activation_checkpointing);
+  EXPECT_EQ(read("checkpointing", "selective-op")->training.checkpoints.kind, model::Checkpoints::selective_op);
+  EXPECT_EQ(*read("checkpointing", "none"), JobRequest());
+}
+
+TEST(OptionColumns, NameTheColumnOfAWrongCell) {
+  EXPECT_TRUE(fails(read("checkpointing", "some"), ErrorCode::malformed_input, 2, "choose one of none, full"));
+  EXPECT_TRUE(fails(read("optimizer", "adamm"), ErrorCode::malformed_input, 2, "optimizer is 'adamm'; choose one of"));
+  EXPECT_TRUE(fails(read("input", "3x"), ErrorCode::malformed_input, 2, "input is '3x'; it must be of the form"));
+  EXPECT_TRUE(fails(read("gradient_accumulation", "many"), ErrorCode::malformed_input, 2, "gradient_accumulation"));
+  EXPECT_TRUE(fails(read("fused", "perhaps"), ErrorCode::malformed_input, 2, "fused is 'perhaps'"));
+}
+
+std::shared_ptr<const model::ModelGraph> small_model() {
+  model::GraphBuilder builder("small");
+  builder.infer_edges();
+  builder.add({.name = "head", .class_name = "Linear", .parameters = 36});
+  return std::make_shared<const model::ModelGraph>(*std::move(builder).build());
+}
+
+TEST(JobRequest, IsATrainingJobOfAModel) {
+  JobRequest request;
+  request.training.batch_size = 8;
+  request.training.layout.data_parallel = 4;
+  const auto graph = small_model();
+  const auto training = job_from(request, graph);
+  ASSERT_TRUE(testing::succeeds(training));
+  EXPECT_EQ(training->graph, graph);
+  EXPECT_EQ(training->batch_size, 8);
+  EXPECT_EQ(training->layout.data_parallel, 4);
+}
+
+TEST(JobRequest, GradientsAreZeroedWhereTheLoopDoesUnlessAPlaceIsGiven) {
+  for (const model::LoopRow& row : model::kLoopRows) {
+    JobRequest request;
+    request.training.batch_size = 8;
+    request.training.loop = row.value;
+    EXPECT_EQ(job_from(request, small_model())->zero_grad, row.zero_grad) << row.name;
+    ASSERT_TRUE(testing::succeeds(set_option_text(*find_option("zero_grad"), request, "step-start")));
+    EXPECT_EQ(job_from(request, small_model())->zero_grad, model::ZeroGrad::step_start) << row.name;
+  }
+}
+
+TEST(JobRequest, ACountIsOneOrMore) {
+  JobRequest request;
+  request.training.batch_size = 8;
+  request.training.checkpoints = {model::Checkpoints::every, 0};
+  EXPECT_TRUE(testing::fails(job_from(request, small_model()), core::ErrorCode::invalid_argument, 0, "blocks is 0"));
+  request.training.checkpoints = {};
+  request.training.loss_form = {model::LossForms::chunked, 0};
+  EXPECT_TRUE(testing::fails(job_from(request, small_model()), core::ErrorCode::invalid_argument, 0, "a chunk is 0"));
+  request.training.loss_form = {model::LossForms::fused, 0};
+  request.training.loss = model::Loss::mse;
+  EXPECT_TRUE(testing::fails(job_from(request, small_model()), core::ErrorCode::invalid_argument, 0, "cross entropy"));
+}
+
+/// What optimizer a recorded step ran is written down, in which form is not.
+TEST(JobRequest, OfARecordingAnotherOptimizerOrAFormOfItTakesThePlaceOfTheRecordedOne) {
+  auto read = parse_summary(testing::kSmallRecording);
+  ASSERT_TRUE(testing::succeeds(read));
+  const auto graph = std::make_shared<const model::ModelGraph>(*std::move(read));
+  const auto replaces = [&](std::string_view option, std::string_view value) {
+    JobRequest request;
+    EXPECT_TRUE(testing::succeeds(set_option_text(*find_option(option), request, value)));
+    const auto job = job_from(request, graph);
+    EXPECT_TRUE(testing::succeeds(job));
+    return job && job->replaces_optimizer;
+  };
+  EXPECT_FALSE(job_from({}, graph)->replaces_optimizer);
+  EXPECT_EQ(job_from({}, graph)->optimizer, model::Optimizer::sgd) << "as it was recorded";
+  EXPECT_FALSE(replaces("optimizer", "sgd"));
+  EXPECT_TRUE(replaces("optimizer", "adam"));
+  EXPECT_TRUE(replaces("fused", "true"));
+  EXPECT_TRUE(replaces("foreach", "false"));
+}
+
+TEST(JobRequest, OfAnUnknownRecordedOptimizerThereIsNoOtherForm) {
+  auto read =
+      parse_summary(testing::with(testing::kSmallRecording, R"("optimizer": "sgd")", R"("optimizer": "sophia")"));
+  ASSERT_TRUE(testing::succeeds(read));
+  const auto graph = std::make_shared<const model::ModelGraph>(*std::move(read));
+  JobRequest request;
+  EXPECT_TRUE(testing::succeeds(set_option_text(*find_option("fused"), request, "true")));
+  EXPECT_TRUE(testing::fails(job_from(request, graph), core::ErrorCode::invalid_argument, 0, "`optimizer`"));
+  EXPECT_TRUE(testing::succeeds(set_option_text(*find_option("optimizer"), request, "adamw")));
+  const auto job = job_from(request, graph);
+  ASSERT_TRUE(testing::succeeds(job));
+  EXPECT_TRUE(job->replaces_optimizer);
+}
+
+TEST(JobRequest, IsCheckedAsAJob) {
+  EXPECT_TRUE(testing::fails(job_from({}, small_model()), core::ErrorCode::invalid_argument, 0, "the batch size is 0"));
+  EXPECT_TRUE(testing::fails(job_from({}, nullptr), core::ErrorCode::invalid_argument, 0, "the job has no model"));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "gpumem/ml/trained_model.hpp"
-
 #include <cmath>
 #include <filesystem>
 #include <limits>
@@ -7,6 +5,7 @@
 #include "expect.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/ml/model_config.hpp"
+#include "gpumem/ml/trained_model.hpp"
 #include "own_path.hpp"
 
 namespace gpumem::ml {
@@ -209,6 +208,44 @@ TEST(SaveModel, SaysWhyItCannotWrite) {
   const auto saved = save_model(linear_config(), linear_weights(), "/dev/null/model");
   ASSERT_TRUE(fails(saved, ErrorCode::unreadable_file, 0, "cannot make the folder: Not a directory"));
   EXPECT_EQ(saved.error().place.file, "/dev/null/model");
+}
+
+using core::ErrorCode;
+
+TEST(BuiltinModels, LoadAndAreNamedAsTheirFolders) {
+  EXPECT_GE(builtin_models().size(), 7U);
+  for (const BuiltinModel& builtin : builtin_models()) {
+    const auto model = find_model(builtin.name);
+    ASSERT_TRUE(testing::succeeds(model)) << builtin.name;
+    EXPECT_EQ(model->config.name, builtin.name);
+    EXPECT_TRUE(builtin.name.ends_with("-" + std::string(model::name_of(kNetKinds, model->config.nets))))
+        << builtin.name;
+  }
+}
+
+TEST(BuiltinModels, SayWhereTheyCameFrom) {
+  for (const BuiltinModel& builtin : builtin_models()) {
+    const auto model = find_model(builtin.name);
+    ASSERT_TRUE(testing::succeeds(model));
+    for (const char* field : {"data", "gpu", "licence", "profile"}) {
+      const auto& entries = model->config.provenance;
+      EXPECT_TRUE(std::any_of(entries.begin(), entries.end(), [&](const auto& entry) { return entry.first == field; }))
+          << builtin.name << ": " << field;
+    }
+  }
+}
+
+TEST(BuiltinModels, AreFoundByTheBeginningOfTheirNames) {
+  const auto perceptrons = find_models("gpumemnet-mlp-");
+  ASSERT_TRUE(testing::succeeds(perceptrons));
+  EXPECT_EQ(perceptrons->size(), 3U);
+  EXPECT_TRUE(testing::fails(find_models("crystal-ball-"), ErrorCode::invalid_argument, 0, "crystal-ball-"));
+}
+
+TEST(BuiltinModels, AFolderIsLoaded) {
+  EXPECT_TRUE(testing::succeeds(find_model(GPUMEM_SOURCE_DIR "/tests/golden/models/bins")));
+  EXPECT_TRUE(testing::fails(find_model("./nowhere"), ErrorCode::unreadable_file, 0, ""));
+  EXPECT_TRUE(testing::fails(find_model("crystal-ball"), ErrorCode::invalid_argument, 0, "choose one of gpumemnet-"));
 }
 
 }  // namespace

@@ -1,13 +1,56 @@
-#include "gpumem/record/kernel_memory.hpp"
-
 #include <gtest/gtest.h>
+
+#include "expect.hpp"
+#include "gpumem/record/kernel_memory.hpp"
+#include "recordings.hpp"
 
 namespace gpumem::record {
 namespace {
 
+CallTensor call_shapes_tensor(std::vector<std::int64_t> shape, std::vector<std::int64_t> order = {}) {
+  CallTensor made;
+  made.shape = std::move(shape);
+  made.order = std::move(order);
+  return made;
+}
+
+TEST(CallShapes, EvaluatesSizesAndTensors) {
+  const auto graph = parse_summary(testing::kSmallRecording);
+  ASSERT_TRUE(testing::succeeds(graph));
+  const auto shapes = CallShapes::at(*graph, 5, 1);
+  ASSERT_TRUE(testing::succeeds(shapes));
+  EXPECT_EQ(shapes->size(1), 5 * 3 * 4);
+  const CallTensor transposed = shapes->tensor(3);
+  EXPECT_EQ(transposed.shape, (std::vector<std::int64_t>{3, 4}));
+  EXPECT_EQ(transposed.stride(0), 1);
+  EXPECT_EQ(transposed.stride(1), 3);
+  EXPECT_EQ(transposed.bytes(), 48);
+}
+
+TEST(CallTensor, KnowsItsLayout) {
+  const CallTensor plain = call_shapes_tensor({2, 3, 4, 5});
+  EXPECT_TRUE(plain.is_contiguous());
+  EXPECT_FALSE(plain.is_channels_last());
+  const CallTensor last = call_shapes_tensor({2, 3, 4, 5}, {0, 2, 3, 1});
+  EXPECT_FALSE(last.is_contiguous());
+  EXPECT_TRUE(last.is_channels_last());
+  EXPECT_TRUE(call_shapes_tensor({2, 1, 4, 5}, {0, 2, 3, 1}).is_contiguous()) << "axes of one element do not count";
+}
+
+TEST(CallTensor, MatricesMayBeTransposedButNotScattered) {
+  EXPECT_TRUE(call_shapes_tensor({3, 4}).is_matrix_as_is());
+  EXPECT_TRUE(call_shapes_tensor({3, 4}, {1, 0}).is_matrix_as_is());
+  EXPECT_FALSE(call_shapes_tensor({2, 3, 4}, {2, 1, 0}).is_matrix_as_is());
+  CallTensor part = call_shapes_tensor({3, 4});
+  part.strides = {100, 1};
+  EXPECT_TRUE(part.is_matrix_as_is()) << "rows of a wider matrix";
+  part.strides = {100, 2};
+  EXPECT_FALSE(part.is_matrix_as_is());
+}
+
 using Sizes = std::vector<std::int64_t>;
 
-CallTensor tensor(Sizes shape, Sizes order = {}, core::DType dtype = core::DType::float32) {
+CallTensor kernel_memory_tensor(Sizes shape, Sizes order = {}, core::DType dtype = core::DType::float32) {
   CallTensor made;
   made.shape = std::move(shape);
   made.order = std::move(order);
@@ -25,38 +68,40 @@ TEST(KernelMemory, RulesGoByTheOpsName) {
 }
 
 TEST(KernelMemory, ProductsCopyMatricesThatCublasCannotRead) {
-  CallTensor scattered = tensor({8, 4});
+  CallTensor scattered = kernel_memory_tensor({8, 4});
   scattered.strides = {64, 2};
-  const CallTensor matrix = tensor({4, 6});
+  const CallTensor matrix = kernel_memory_tensor({4, 6});
   EXPECT_EQ(copies(KernelRule::product, std::vector{scattered, matrix}), (Sizes{8 * 4 * 4}));
-  EXPECT_TRUE(copies(KernelRule::product, std::vector{tensor({8, 4}), tensor({4, 6}, {1, 0})}).empty());
+  EXPECT_TRUE(
+      copies(KernelRule::product, std::vector{kernel_memory_tensor({8, 4}), kernel_memory_tensor({4, 6}, {1, 0})})
+          .empty());
 }
 
 TEST(KernelMemory, ConvolutionsCopyWhatIsInAnotherFormat) {
-  const CallTensor image = tensor({2, 8, 5, 5});
-  const CallTensor last = tensor({2, 8, 5, 5}, {0, 2, 3, 1});
-  const CallTensor weight = tensor({16, 8, 3, 3});
+  const CallTensor image = kernel_memory_tensor({2, 8, 5, 5});
+  const CallTensor last = kernel_memory_tensor({2, 8, 5, 5}, {0, 2, 3, 1});
+  const CallTensor weight = kernel_memory_tensor({16, 8, 3, 3});
   EXPECT_TRUE(copies(KernelRule::convolution, std::vector{image, weight}).empty());
   EXPECT_EQ(copies(KernelRule::convolution, std::vector{last, weight}), (Sizes{16 * 8 * 9 * 4})) << "the weight";
-  const CallTensor gradient = tensor({2, 16, 5, 5});
+  const CallTensor gradient = kernel_memory_tensor({2, 16, 5, 5});
   EXPECT_EQ(copies(KernelRule::convolution_backward, std::vector{gradient, last, weight}),
             (Sizes{2 * 16 * 25 * 4, 16 * 8 * 9 * 4}));
 }
 
 TEST(KernelMemory, AttentionsBackwardKeepsSumsOfRows) {
-  const CallTensor query = tensor({2, 8, 100, 64}, {}, core::DType::bfloat16);
-  const CallTensor key = tensor({2, 2, 100, 64}, {}, core::DType::bfloat16);
+  const CallTensor query = kernel_memory_tensor({2, 8, 100, 64}, {}, core::DType::bfloat16);
+  const CallTensor key = kernel_memory_tensor({2, 2, 100, 64}, {}, core::DType::bfloat16);
   EXPECT_EQ(copies(KernelRule::flash_attention_backward, std::vector{query, query, key}),
             (Sizes{2 * 8 * 128 * 4, 2 * 8 * 128 * 64 * 4, 2 * 8 * 100 * 64 * 2, 2 * 8 * 100 * 64 * 2}));
-  const CallTensor as_made = tensor({2, 8, 100, 64}, {0, 2, 1, 3}, core::DType::bfloat16);
+  const CallTensor as_made = kernel_memory_tensor({2, 8, 100, 64}, {0, 2, 1, 3}, core::DType::bfloat16);
   EXPECT_EQ(copies(KernelRule::efficient_attention_backward, std::vector{as_made, query, query}),
             (Sizes{2 * 8 * 100 * 4, 2 * 8 * 100 * 64 * 4}));
 }
 
 TEST(KernelMemory, ATransposedConvolutionsForwardIsADataGradient) {
-  const CallTensor input = tensor({4, 16, 10, 10});
-  const CallTensor weight = tensor({16, 8, 2, 2});
-  const CallTensor output = tensor({4, 8, 20, 20});
+  const CallTensor input = kernel_memory_tensor({4, 16, 10, 10});
+  const CallTensor weight = kernel_memory_tensor({16, 8, 2, 2});
+  const CallTensor output = kernel_memory_tensor({4, 8, 20, 20});
   const Sizes extra = {1, 1, 7};
   const auto part =
       convolution_part(KernelRule::convolution, 0, std::vector{input, weight}, std::vector{output}, extra);
