@@ -6,7 +6,7 @@
 #include <array>
 #include <vector>
 
-#include "gpumem/connect/block_rule.hpp"
+#include "gpumem/connect/block_rules.hpp"
 #include "gpumem/connect/tokens.hpp"
 
 namespace gpumem::connect {

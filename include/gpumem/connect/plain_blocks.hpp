@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "gpumem/connect/block_rule.hpp"
+#include "gpumem/connect/block_rules.hpp"
 
 namespace gpumem::connect {
 

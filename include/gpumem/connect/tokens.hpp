@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "gpumem/connect/block_rule.hpp"
+#include "gpumem/connect/block_rules.hpp"
 
 namespace gpumem::connect {
 

@@ -1,12 +1,13 @@
 #pragma once
 
+#include "gpumem/analysis/analysis.hpp"
+
 #include <algorithm>
 #include <functional>
 #include <string>
 #include <thread>
 #include <utility>
 
-#include "gpumem/analysis/analysis.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/model/step_recording.hpp"

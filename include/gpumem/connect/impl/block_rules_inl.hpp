@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpumem/connect/block_rule.hpp"
+#include "gpumem/connect/block_rules.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "gpumem/connect/block_rule.hpp"
+#include "gpumem/connect/block_rules.hpp"
 #include "gpumem/connect/complete.hpp"
 #include "gpumem/connect/infer_shapes.hpp"
 

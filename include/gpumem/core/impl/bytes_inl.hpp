@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/core/bytes.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -7,7 +9,6 @@
 #include <cstdio>
 #include <system_error>
 
-#include "gpumem/core/bytes.hpp"
 #include "gpumem/core/shape.hpp"
 
 namespace gpumem::core {

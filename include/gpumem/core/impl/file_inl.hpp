@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/core/file.hpp"
+
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,7 +16,6 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/core/file.hpp"
 
 namespace gpumem::core {
 

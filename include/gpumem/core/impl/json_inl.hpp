@@ -1,12 +1,13 @@
 #pragma once
 
+#include "gpumem/core/json.hpp"
+
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "gpumem/core/deadline.hpp"
-#include "gpumem/core/json.hpp"
 
 namespace gpumem::core {
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/device/workspace.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -7,7 +9,6 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/device/workspace.hpp"
 
 namespace gpumem::device {
 

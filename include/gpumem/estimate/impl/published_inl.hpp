@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/estimate/published.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "gpumem/adapt/adapt.hpp"
-#include "gpumem/estimate/published.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/network.hpp"
 #include "gpumem/plan/step_plan.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/estimate/replay.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "gpumem/estimate/evidence.hpp"
-#include "gpumem/estimate/replay.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/network.hpp"
 #include "gpumem/parallel/layout.hpp"

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/job/job_options.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -13,7 +15,6 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/result.hpp"
-#include "gpumem/job/job_options.hpp"
 #include "gpumem/job/option_places.hpp"
 #include "gpumem/model/step_recording.hpp"
 

@@ -1,11 +1,12 @@
 #pragma once
 
+#include "gpumem/ml/features.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <string_view>
 
 #include "gpumem/device/workspace.hpp"
-#include "gpumem/ml/features.hpp"
 
 namespace gpumem::ml {
 

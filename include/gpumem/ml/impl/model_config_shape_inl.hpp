@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/ml/model_config.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
@@ -7,7 +9,6 @@
 #include <utility>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/ml/model_config.hpp"
 
 namespace gpumem::ml {
 

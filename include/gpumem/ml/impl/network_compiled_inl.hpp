@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/ml/network.hpp"
+
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
@@ -7,8 +9,6 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
-
-#include "gpumem/ml/network.hpp"
 
 namespace gpumem::ml {
 

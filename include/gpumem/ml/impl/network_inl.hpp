@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/ml/network.hpp"
+
 #include <Eigen/Core>
 #include <algorithm>
 #include <bit>
@@ -11,7 +13,6 @@
 #include <utility>
 
 #include "gpumem/core/safetensors_header.hpp"
-#include "gpumem/ml/network.hpp"
 
 namespace gpumem::ml {
 

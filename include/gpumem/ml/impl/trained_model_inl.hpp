@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/ml/trained_model.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -12,7 +14,6 @@
 #include "gpumem/core/json.hpp"
 #include "gpumem/ml/features.hpp"
 #include "gpumem/ml/model_config.hpp"
-#include "gpumem/ml/trained_model.hpp"
 
 #if __has_include("gpumem/ml/impl/builtin_models.hpp")
 #include "gpumem/ml/impl/builtin_models.hpp"

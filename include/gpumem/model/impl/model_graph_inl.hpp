@@ -1,8 +1,9 @@
 #pragma once
 
+#include "gpumem/model/model_graph.hpp"
+
 #include <utility>
 
-#include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/op_traits.hpp"
 #include "gpumem/model/step_recording.hpp"
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/monitor/live_server.hpp"
+
 #include <signal.h>
 #include <algorithm>
 #include <cerrno>
@@ -12,7 +14,6 @@
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/device/gpu_profile.hpp"
-#include "gpumem/monitor/live_server.hpp"
 #include "gpumem/monitor/nvml.hpp"
 
 namespace gpumem::monitor {

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "gpumem/monitor/nvml.hpp"
+
 #include <algorithm>
 #include <memory>
 #include <vector>
-
-#include "gpumem/monitor/nvml.hpp"
 
 namespace gpumem::monitor {
 

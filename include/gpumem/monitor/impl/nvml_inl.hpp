@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/monitor/nvml.hpp"
+
 #include <dlfcn.h>
 #include <algorithm>
 #include <array>
@@ -9,8 +11,6 @@
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include "gpumem/monitor/nvml.hpp"
 
 namespace gpumem::monitor {
 

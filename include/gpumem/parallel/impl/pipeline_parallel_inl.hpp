@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/parallel/pipeline_parallel.hpp"
+
 #include <algorithm>
 #include <optional>
 #include <string>
@@ -7,7 +9,6 @@
 #include <vector>
 
 #include "gpumem/parallel/layout.hpp"
-#include "gpumem/parallel/pipeline_parallel.hpp"
 
 namespace gpumem::parallel {
 

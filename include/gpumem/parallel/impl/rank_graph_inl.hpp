@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/parallel/rank_graph.hpp"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -17,7 +19,6 @@
 #include "gpumem/ops/collective.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/pipeline_parallel.hpp"
-#include "gpumem/parallel/rank_graph.hpp"
 
 namespace gpumem::parallel {
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/place/policy.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cstdio>
@@ -8,7 +10,6 @@
 #include <vector>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/place/policy.hpp"
 
 namespace gpumem::place {
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/place/server.hpp"
+
 #include <array>
 #include <cmath>
 #include <map>
@@ -9,7 +11,6 @@
 
 #include "gpumem/core/bytes.hpp"
 #include "gpumem/core/json.hpp"
-#include "gpumem/place/server.hpp"
 
 namespace gpumem::place {
 

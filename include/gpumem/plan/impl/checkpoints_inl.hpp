@@ -1,11 +1,11 @@
 #pragma once
 
+#include "gpumem/plan/checkpoints.hpp"
+
 #include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "gpumem/plan/checkpoints.hpp"
 
 namespace gpumem::plan {
 

@@ -1,7 +1,8 @@
 #pragma once
 
-#include "gpumem/ops/catalogue.hpp"
 #include "gpumem/plan/forward_pass.hpp"
+
+#include "gpumem/ops/catalogue.hpp"
 
 namespace gpumem::plan {
 

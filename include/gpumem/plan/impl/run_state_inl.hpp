@@ -1,13 +1,13 @@
 #pragma once
 
+#include "gpumem/plan/run_state.hpp"
+
 #include <algorithm>
 #include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
-
-#include "gpumem/plan/run_state.hpp"
 
 namespace gpumem::plan {
 

@@ -1,11 +1,12 @@
 #pragma once
 
+#include "gpumem/record/kernel_memory.hpp"
+
 #include <algorithm>
 #include <array>
 #include <numeric>
 
 #include "gpumem/core/bytes.hpp"
-#include "gpumem/record/kernel_memory.hpp"
 
 namespace gpumem::record {
 

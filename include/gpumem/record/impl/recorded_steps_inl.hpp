@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/record/recorded_steps.hpp"
+
 #include <algorithm>
 #include <map>
 
@@ -7,7 +9,6 @@
 #include "gpumem/plan/optimizer_step.hpp"
 #include "gpumem/plan/run_state.hpp"
 #include "gpumem/record/kernel_memory.hpp"
-#include "gpumem/record/recorded_steps.hpp"
 
 namespace gpumem::record {
 

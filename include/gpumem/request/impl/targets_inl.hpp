@@ -1,10 +1,10 @@
 #pragma once
 
+#include "gpumem/request/targets.hpp"
+
 #include <algorithm>
 #include <array>
 #include <tuple>
-
-#include "gpumem/request/targets.hpp"
 
 namespace gpumem::request {
 

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "gpumem/search/frameworks.hpp"
+
 #include <array>
 #include <string>
 #include <utility>
-
-#include "gpumem/search/frameworks.hpp"
 
 namespace gpumem::search {
 

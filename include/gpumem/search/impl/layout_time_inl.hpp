@@ -1,12 +1,13 @@
 #pragma once
 
+#include "gpumem/search/layout_time.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <string>
 
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/parallel/sharing.hpp"
-#include "gpumem/search/layout_time.hpp"
 #include "gpumem/utilisation/step_time.hpp"
 
 namespace gpumem::search {

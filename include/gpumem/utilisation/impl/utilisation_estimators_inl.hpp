@@ -1,5 +1,7 @@
 #pragma once
 
+#include "gpumem/utilisation/utilisation_estimators.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,7 +11,6 @@
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem/parallel/layout.hpp"
 #include "gpumem/utilisation/step_time.hpp"
-#include "gpumem/utilisation/utilisation_estimators.hpp"
 
 namespace gpumem::utilisation {
 
