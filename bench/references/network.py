@@ -139,7 +139,7 @@ class Network(nn.Module):
 
 
 def tensors_of(network):
-    """PyTorch's tensors in gpumem's order (tensors_of() in network_shape.hpp)."""
+    """PyTorch's tensors in gpumem's order (tensors_of() in ml/model_config.hpp)."""
 
     def batch_norm(norm):
         return [("factor", norm.weight), ("", norm.bias), ("", norm.running_mean), ("factor", norm.running_var)]

@@ -1,6 +1,6 @@
 // Input: a user's job, and the site.
 // Output: the exit code of the job. It has waited for its turn, run, and run again if it ran out of memory, by the rule
-// of place/recovery.hpp. Other failures are not retried.
+// of place/policy.hpp. Other failures are not retried.
 #pragma once
 
 #include <string>

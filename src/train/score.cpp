@@ -59,7 +59,7 @@ void score_values(Score& score, const Dataset& data, const ml::Head& head, const
   }
 }
 
-/// A run as the corrected replay (estimate/corrected_replay.hpp) has it.
+/// A run as the corrected replay (estimate/replay.hpp) has it.
 datasets::Judged corrected(const Row& row, const ml::Head& head, std::span<const float> outputs) {
   ml::Mixture mixture;
   // The rule's component is at 0, so the value is its distance.

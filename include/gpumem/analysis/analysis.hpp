@@ -1,6 +1,7 @@
-// Input: the memory that an Analysis worked in.
-// Output: the same memory for the next Analysis of this thread. To allocate it again for each job would cost more than
-// the computation. Its content means nothing.
+// Input: a training job.
+// Output: the result of every stage: the wired graph, the adapted one, the forward pass, the step plan, the kernels of
+// a step, the context on a GPU and the allocator's run there. Each is made once, when it is first asked for. An
+// Analysis that is moved to another job keeps every stage that is the same for both.
 // Units: bytes.
 #pragma once
 
@@ -33,6 +34,11 @@
 
 namespace gpumem::analysis {
 
+// Input: the memory that an Analysis worked in.
+// Output: the same memory for the next Analysis of this thread. To allocate it again for each job would cost more than
+// the computation. Its content means nothing.
+// Units: bytes.
+
 struct WorkingMemory {
   plan::StepPlan plan;  ///< the next plan takes its memory
   AllocatorMemory allocator;
@@ -47,12 +53,6 @@ inline constexpr std::size_t kMostWorkingMemory = std::size_t{4} << 20;
 [[nodiscard]] WorkingMemory take_working_memory();
 /// Keeps it for this thread, unless it is too large, or the thread has kept more.
 void leave_working_memory(WorkingMemory memory);
-
-// Input: a training job.
-// Output: the result of every stage: the wired graph, the adapted one, the forward pass, the step plan, the kernels of
-// a step, the context on a GPU and the allocator's run there. Each is made once, when it is first asked for. An
-// Analysis that is moved to another job keeps every stage that is the same for both.
-// Units: bytes.
 
 /// The fields of a job that connecting looks at. A stage is given these and nothing else, so that what it makes can
 /// depend on nothing else.

@@ -1,7 +1,7 @@
 // Input: the text of a HuggingFace config.json, or the graph of a printed module tree.
 // Output: the ModelGraph of the model, as transformers 4.48 builds and calls it: embeddings, blocks, head and, when
 // labels are passed, the loss within forward(). Both ways lead through the same forward(). Masks of padded batches are
-// the job's business (connect/job_changes.hpp), and attention is PyTorch's scaled_dot_product_attention.
+// the job's business (connect/graph_copy.hpp), and attention is PyTorch's scaled_dot_product_attention.
 // To add an architecture: one file here and one row in the list of architectures_inl.hpp.
 #pragma once
 

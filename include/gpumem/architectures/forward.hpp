@@ -117,7 +117,7 @@ class Forward {
   /// `length` kRest: all from the start on; below 0: all but this many of the last.
   Tensor slice(Tensor tensor, std::int64_t dim, std::int64_t start, std::int64_t length);
   static constexpr std::int64_t kRest = 0;
-  /// A copy of part of the tokens, for a causal loss, where the job's transformers makes one (connect/job_changes.hpp).
+  /// A copy of part of the tokens, for a causal loss, where the job's transformers makes one (connect/graph_copy.hpp).
   Tensor shift(Tensor tensor, std::int64_t start, std::int64_t length);
   Tensor select(Tensor tensor, std::int64_t dim, std::int64_t index);
   Tensor concatenate(std::span<const Tensor> tensors, std::int64_t dim);

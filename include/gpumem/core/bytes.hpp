@@ -1,6 +1,7 @@
 // Input: numbers of bytes and counts of elements, or their texts.
 // Output: the same as types of their own: Bytes, with text for people, and Checked, whose sums and products tell when
-// they no longer fit 64 bits. Units: bytes, 1 KiB = 1024 bytes; of Checked, whatever the caller counts.
+// they no longer fit 64 bits. Add bytes only with Checked.
+// Units: bytes, 1 KiB = 1024 bytes; of Checked, whatever the caller counts.
 #pragma once
 
 #include <algorithm>
@@ -12,11 +13,6 @@
 #include <string_view>
 
 namespace gpumem::core {
-
-// Input: a number of bytes, or its text.
-// Output: the same as a type of its own, with KiB/MiB/GiB literals and text for people. Add only with Checked
-// (checked.hpp).
-// Units: bytes, 1 KiB = 1024 bytes.
 
 /// A number of bytes, 0 to 2^63 - 1. It has no arithmetic on purpose: byte sums go through Checked.
 class Bytes {
@@ -49,10 +45,6 @@ consteval Bytes operator""_KiB(unsigned long long count) { return Bytes(static_c
 consteval Bytes operator""_MiB(unsigned long long count) { return Bytes(static_cast<std::int64_t>(count) << 20); }
 consteval Bytes operator""_GiB(unsigned long long count) { return Bytes(static_cast<std::int64_t>(count) << 30); }
 }  // namespace literals
-
-// Input: counts of elements or bytes.
-// Output: their sums and products, or the information that one of them no longer fits 64 bits.
-// Units: whatever the caller counts.
 
 /// A non-negative 64-bit count that remembers overflow: once a step has left the range, every further
 /// step stays invalid, so a formula is written plainly and asked once at its end.

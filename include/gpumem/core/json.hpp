@@ -258,7 +258,7 @@ class JsonTokens {
   const char* const end_;
 };
 
-// Input: JSON as programs print it (json_tokens.hpp).
+// Input: JSON as programs print it.
 // Output: its values as events, in order, each text as a view; or "no", and then the caller asks the full parser. It
 // accepts only what the full parser accepts.
 
@@ -331,7 +331,7 @@ class JsonScanner {
 };
 
 // Input: the text of one JSON value (RFC 8259).
-// Output: JsonDocument, its values in one flat array (json_value.hpp), fields in the order of the text. Stricter than
+// Output: JsonDocument, its values in one flat array, fields in the order of the text. Stricter than
 // the RFC: an object has a key only once.
 
 /// What goes beyond is refused before it takes memory.

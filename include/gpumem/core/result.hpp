@@ -10,8 +10,6 @@
 
 namespace gpumem::core {
 
-// An error as one value: what went wrong, where, and what to do about it.
-
 /// What kind of failure it is. The command line maps these to its exit codes (see exit_code).
 enum class ErrorCode : std::uint8_t {
   invalid_argument,     ///< a caller's value is out of range (batch 0, an unknown optimizer)

@@ -13,10 +13,6 @@
 
 namespace gpumem::core {
 
-// Input: the name of an element type.
-// Output: the type and its size.
-// Units: bytes an element.
-
 enum class DType : std::uint8_t { float64, float32, float16, bfloat16, int64, int32, int16, int8, uint8, boolean };
 
 struct DTypeFacts {
@@ -46,9 +42,6 @@ inline constexpr std::array<DTypeFacts, 10> kDTypes = {{{DType::float64, "float6
   }
   return std::nullopt;
 }
-
-// Input: dimensions. Some grow with the batch size, and some may be unknown.
-// Output: a tensor's shape and, for a given batch size, its number of elements.
 
 /// One dimension of a tensor: a fixed size, a multiple of the batch size N, or unknown.
 struct Dim {

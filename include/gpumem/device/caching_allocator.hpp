@@ -1,10 +1,17 @@
-// Input: free blocks of memory.
-// Output: the smallest one that is large enough, the lowest address first.
-// Units: bytes, multiples of 512.
-// The order (size, address) is that of PyTorch's BlockPool. The data structure is our own: bins of similar size, found
-// by two levels of bitmaps as in TLSF (Masmano et al., ECRTS 2004), and within a bin a treap (Seidel and Aragon,
-// Algorithmica 1996). Bins are nearly always tiny, so an operation takes a few instructions; with very many blocks of
-// one size it is O(log n).
+// Input: the requests and frees of a training job, in order.
+// Output: what PyTorch's caching allocator would have allocated and reserved for them, now and at its peak.
+// Units: bytes.
+// Source: c10/cuda/CUDACachingAllocator.cpp, whose constants have not changed since PyTorch 1.13:
+// - A request is rounded up to 512 B. Up to 1 MiB it is served from the small pool, otherwise from the large one.
+// - The allocator takes the smallest free block of the request's stream and pool that is large enough, and among equals
+//   the one at the lowest address. The rest of the block becomes a free block if it is at least 512 B (small pool,
+//   expandable segments) or more than 1 MiB (large pool).
+// - If no block is large enough, it reserves a segment: 2 MiB in the small pool; 20 MiB for less than 10 MiB; otherwise
+//   the request rounded up to 2 MiB.
+// - A freed block merges with its free neighbours. Segments stay reserved until a new one would pass the capacity. Then
+//   all segments that are wholly free are released; if that is not enough, memory has run out.
+// Assumption: a later segment has a higher address, as cudaMalloc mostly does it. This only decides between free blocks
+// of the same size. Not modelled: private pools (CUDA graphs), record_stream.
 #pragma once
 
 #include <array>
@@ -18,6 +25,14 @@
 #include "gpumem/device/allocator_options.hpp"
 
 namespace gpumem::device {
+
+// Input: free blocks of memory.
+// Output: the smallest one that is large enough, the lowest address first.
+// Units: bytes, multiples of 512.
+// The order (size, address) is that of PyTorch's BlockPool. The data structure is our own: bins of similar size, found
+// by two levels of bitmaps as in TLSF (Masmano et al., ECRTS 2004), and within a bin a treap (Seidel and Aragon,
+// Algorithmica 1996). Bins are nearly always tiny, so an operation takes a few instructions; with very many blocks of
+// one size it is O(log n).
 
 /// Names a block of memory while it is allocated. Later blocks get the names of those that are gone.
 using BlockId = std::uint32_t;
@@ -208,21 +223,6 @@ class FreeBlocks {
   std::array<std::uint64_t, (kBins + kWordBits - 1) / kWordBits> marks_{};
   std::uint64_t words_ = 0;  // bit i: marks_[i] is not zero
 };
-
-// Input: the requests and frees of a training job, in order.
-// Output: what PyTorch's caching allocator would have allocated and reserved for them, now and at its peak.
-// Units: bytes.
-// Source: c10/cuda/CUDACachingAllocator.cpp, whose constants have not changed since PyTorch 1.13:
-// - A request is rounded up to 512 B. Up to 1 MiB it is served from the small pool, otherwise from the large one.
-// - The allocator takes the smallest free block of the request's stream and pool that is large enough, and among equals
-//   the one at the lowest address. The rest of the block becomes a free block if it is at least 512 B (small pool,
-//   expandable segments) or more than 1 MiB (large pool).
-// - If no block is large enough, it reserves a segment: 2 MiB in the small pool; 20 MiB for less than 10 MiB; otherwise
-//   the request rounded up to 2 MiB.
-// - A freed block merges with its free neighbours. Segments stay reserved until a new one would pass the capacity. Then
-//   all segments that are wholly free are released; if that is not enough, memory has run out.
-// Assumption: a later segment has a higher address, as cudaMalloc mostly does it. This only decides between free blocks
-// of the same size. Not modelled: private pools (CUDA graphs), record_stream.
 
 /// A block as a memory viewer shows it.
 struct BlockView {

@@ -1,7 +1,8 @@
 // Input: a job and a GPU.
 // Output: its memory by estimators that others published, each as it was published, including its mistakes: Horus,
 // FakeTensor, the states of the model by formula, DeepSpeed's ZeRO, GPUMemNet. They are the baselines that the replay
-// is measured against. Units: bytes.
+// is measured against.
+// Units: bytes.
 #pragma once
 
 #include <memory>

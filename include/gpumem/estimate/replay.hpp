@@ -1,6 +1,7 @@
 // Input: a job and a GPU.
 // Output: what the job will take on the GPU, by replaying its steps through a model of PyTorch's caching allocator; and
-// the same, corrected by a trained model. Units: bytes.
+// the same, corrected by a trained model.
+// Units: bytes.
 #pragma once
 
 #include <memory>
@@ -37,7 +38,7 @@ namespace gpumem::estimate {
 // reserved (each at its peak), device = context + reserved.
 // Units: bytes.
 //
-// For `lower` and `upper` see allocator_estimate.hpp.
+// For `lower` and `upper` see evidence.hpp.
 
 class Replay final : public Estimator {
  public:

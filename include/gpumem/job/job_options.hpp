@@ -97,8 +97,9 @@ struct JobOption {
 /// Options at their defaults count as not given: for front ends that always pass all of them.
 void forget_defaults(JobRequest& request);
 
-// Input: an option of a job, or a value of one; a message that names options. Output: what people read of it: help,
-// defaults, remarks of a report, a message with the options as a front end writes them.
+// Input: an option of a job, or a value of one; a message that names options.
+// Output: what people read of it: help, defaults, remarks of a report, a message with the options as a front end writes
+// them.
 
 /// Its heading: "Saving memory".
 [[nodiscard]] std::string_view to_string(OptionGroup group);

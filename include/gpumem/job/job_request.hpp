@@ -1,4 +1,4 @@
-// JobRequest: all that a user asks for, option by option (job_options.hpp), in one value. job_from.hpp makes a
+// JobRequest: all that a user asks for, option by option (job_options.hpp), in one value. job_from() makes a
 // TrainingJob from it.
 // Units: those of TrainingJob.
 #pragma once

@@ -1,6 +1,7 @@
 // Input: a member of TrainingJob or of JobRequest; a choice with a number, such as "every:2".
 // Output: OptionPlace: how a row of the list of options reads and writes its value there, by the member's type. Only
-// the bodies of job_options.hpp use this. Units: those of the option.
+// the bodies of job_options.hpp use this.
+// Units: those of the option.
 #pragma once
 
 #include <algorithm>

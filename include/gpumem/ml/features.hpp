@@ -46,10 +46,10 @@ struct LayerFacts {
   double positions = 0.0;        ///< the same without channels: height x width of an image, else `outputs`
 };
 
-/// Figures of a step's time on the GPU; see roofline_figures.hpp for which.
+/// Figures of a step's time on the GPU; kRooflineFigureNames says which.
 inline constexpr std::size_t kRooflineFigures = 16;
 
-/// Figures of replays of the job; see replay_figures.hpp for which.
+/// Figures of replays of the job; kReplayFigureNames says which.
 inline constexpr std::size_t kReplayFigures = 32;
 
 struct JobFacts {
@@ -209,7 +209,7 @@ static_assert(kFirstVariantFigure + kVariantNames.size() <= kReplayFigures);
 
 // The names of the figures that a learned model reads from the roofline's time of a training step, in the order of
 // JobFacts::roofline. utilisation/step_time.hpp computes the figures.
-// Units: named with each feature (features.hpp).
+// Units: named with each feature.
 
 enum class RooflineFigure : std::uint8_t {
   gract,              ///< share of a step with a kernel running

@@ -94,7 +94,7 @@ struct TensorSpec {
 };
 
 /// Done if a network can be built so. Errors: invalid_argument, naming the field as a JSON pointer below the network
-/// ("/branches/0/encoder/heads", "/sequence/length"; see model_config.hpp); any size beyond what a model of this kind
+/// ("/branches/0/encoder/heads", "/sequence/length"); any size beyond what a model of this kind
 /// can sensibly have (4,096 wide, 65,536 long, 64 deep, 16 branches, 256 members of all branches together, 2^26
 /// weights, 2^26 elements in a sequence as wide as the encoder) is one, so that a damaged file asks for no terabytes.
 /// So is a sequence that no branch reads. A member may have no hidden layer.
@@ -115,8 +115,8 @@ struct TensorSpec {
 [[nodiscard]] std::vector<TensorSpec> tensors_of(const NetworkShape& shape);
 
 // Input: text of a config.json.
-// Output: ModelConfig, all that is known about a trained model except its weights (model_config_writer.hpp goes the
-// other way). The format:
+// Output: ModelConfig, all that is known about a trained model except its weights (write_model_config() goes
+// the other way). The format:
 //
 //   {"format": "gpumem-model", "version": 1, "name": "mlp-cnn", "nets": "cnn",
 //    "network": {"features": 10, "outputs": 6, "sequence": {"length": 119, "columns": 4},       (sequence: may be
@@ -224,7 +224,7 @@ struct ModelConfig {
 [[nodiscard]] core::Result<ModelConfig> parse_model_config(std::string_view text, std::string_view file = {});
 
 // Input: ModelConfig.
-// Output: its text, a config.json as model_config.hpp describes and reads it.
+// Output: its text, a config.json as is described above.
 
 /// Reading it back gives an equal config.
 [[nodiscard]] std::string write_model_config(const ModelConfig& config);

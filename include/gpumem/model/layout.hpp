@@ -1,8 +1,6 @@
-// The choices of a job that save memory, each a list with the names that people write: which activations backward
-// computes again, how a language model's loss is computed, which attention runs, what is kept on the host.
-// Units: counts of layers and of positions.
-//
-// A choice whose name ends in ":N" has a number: "every:2".
+// Layout: how a job is spread over GPUs, in the terms of Megatron and torchtitan, and the names that people write.
+// parallel/ decides which layouts are possible and which rank holds what.
+// Units: GPUs, counts.
 #pragma once
 
 #include <array>
@@ -12,6 +10,12 @@
 #include "gpumem/model/named.hpp"
 
 namespace gpumem::model {
+
+// The choices of a job that save memory, each a list with the names that people write: which activations backward
+// computes again, how a language model's loss is computed, which attention runs, what is kept on the host.
+// Units: counts of layers and of positions.
+//
+// A choice whose name ends in ":N" has a number: "every:2".
 
 /// A choice with its number; 0 where it has none.
 template <typename Enum>
@@ -81,10 +85,6 @@ inline constexpr std::array<Named<Offload>, 4> kOffloads = {{{Offload::none, "no
                                                              {Offload::activations, "activations"},
                                                              {Offload::optimizer, "optimizer"},
                                                              {Offload::parameters, "parameters"}}};
-
-// Layout: how a job is spread over GPUs, in the terms of Megatron and torchtitan, and the names that people write.
-// parallel/ decides which layouts are possible and which rank holds what.
-// Units: GPUs, counts.
 
 /// Which data parallel rank holds which parameters, gradients and states.
 enum class Shardings : std::uint8_t {

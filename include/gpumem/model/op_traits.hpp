@@ -1,5 +1,7 @@
-// Input: what a summary says about a layer in addition to its shape (kernel_size=(3, 3), bias=False, ...).
-// Output: named values. Their names are PyTorch's keywords, whatever the format was.
+// Input: one row an op, written in ops/.
+// Output: what every room may ask about an op: the class names that frameworks print for it, what its printed arguments
+// are called, how many parameters follow from them, what kind of work it does. No other file lists ops by their names.
+// Shapes and memory are the business of ops/.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +18,9 @@
 #include "gpumem/core/shape.hpp"
 
 namespace gpumem::model {
+
+// Input: what a summary says about a layer in addition to its shape (kernel_size=(3, 3), bias=False, ...).
+// Output: named values. Their names are PyTorch's keywords, whatever the format was.
 
 /// A list of dimensions is one in which at least one grows with the batch size; others are lists of integers.
 using AttributeValue =
@@ -47,11 +52,6 @@ class Attributes {
  private:
   std::span<const Attribute> all_;
 };
-
-// Input: one row an op, written in ops/.
-// Output: what every room may ask about an op: the class names that frameworks print for it, what its printed arguments
-// are called, how many parameters follow from them, what kind of work it does. No other file lists ops by their names.
-// Shapes and memory are the business of ops/.
 
 using Names = std::span<const std::string_view>;
 
@@ -142,7 +142,7 @@ struct OpTraits {
   bool overwritten = false;     ///< its output may be overwritten by such a layer: backward does not read it
   bool hides_in_place = false;  ///< print() shows the same whether it is in place or not
   bool hands_through = false;   ///< its output is its input
-  bool computes = true;         ///< Horus counts its output (estimate/horus.hpp)
+  bool computes = true;         ///< Horus counts its output (estimate/published.hpp)
 
   /// Whether it projects what it reads itself, as torch.nn.MultiheadAttention does.
   [[nodiscard]] constexpr bool projects() const { return family == OpFamily::attention && parameters != nullptr; }

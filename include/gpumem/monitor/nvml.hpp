@@ -1,6 +1,7 @@
 // Input: NVIDIA's driver, through its management library.
 // Output: Machine: the GPUs of this machine as they are now, with their processes, and how busy they were over a
-// window. Units: bytes; shares of the GPU from 0 to 1.
+// window.
+// Units: bytes; shares of the GPU from 0 to 1.
 #pragma once
 
 #include <chrono>

@@ -1,11 +1,9 @@
-// Input: a layout and the number of micro-batches in a step.
-// Output: the order in which a pipeline rank runs them forward and backward, stage by stage.
+// Input: a wired graph and a layout.
+// Output: the layers of a pipeline stage: its blocks; on the first stage also what comes before the blocks, on the last
+// also what comes after them; and on each stage the layers without parameters that its layers read (positions, masks).
 // Units: indices.
-//
-// 1F1B: the ranks after this one are as many micro-batches ahead. Interleaved, each rank has several stages, and runs
-// them for as many micro-batches as there are ranks before it turns to the next. GPipe runs all forward first.
-// Source: Megatron-LM core r0.12, core/pipeline_parallel/schedules.py,
-// forward_backward_pipelining_without_interleaving and _with_interleaving.
+// Source: Megatron-LM core r0.12, core/transformer/transformer_block.py (get_num_layers_to_build) and
+// core/transformer/transformer_layer.py (get_transformer_layer_offset).
 #pragma once
 
 #include <cstdint>
@@ -18,6 +16,15 @@
 #include "gpumem/model/layout.hpp"
 
 namespace gpumem::parallel {
+
+// Input: a layout and the number of micro-batches in a step.
+// Output: the order in which a pipeline rank runs them forward and backward, stage by stage.
+// Units: indices.
+//
+// 1F1B: the ranks after this one are as many micro-batches ahead. Interleaved, each rank has several stages, and runs
+// them for as many micro-batches as there are ranks before it turns to the next. GPipe runs all forward first.
+// Source: Megatron-LM core r0.12, core/pipeline_parallel/schedules.py,
+// forward_backward_pipelining_without_interleaving and _with_interleaving.
 
 /// One stage of the rank run for one micro-batch.
 struct StagePass {
@@ -36,13 +43,6 @@ struct StagePass {
 /// Forward passes of a stage that the rank has run when its first backward begins: what these keep is held at once.
 [[nodiscard]] std::int64_t forwards_before_backward(const model::Layout& layout, std::int64_t rank,
                                                     std::int64_t micro_batches);
-
-// Input: a wired graph and a layout.
-// Output: the layers of a pipeline stage: its blocks; on the first stage also what comes before the blocks, on the last
-// also what comes after them; and on each stage the layers without parameters that its layers read (positions, masks).
-// Units: indices.
-// Source: Megatron-LM core r0.12, core/transformer/transformer_block.py (get_num_layers_to_build) and
-// core/transformer/transformer_layer.py (get_transformer_layer_offset).
 
 /// One rank's layers. Each of its stages (one, or as many as the layout has virtual ones) is a run of them.
 struct StageLayers {

@@ -1,6 +1,6 @@
 // Input: a job with a layout that passed check().
 // Output: Sharing: what its sharding does to parameters, gradients and the optimizer's states, as figures and choices
-// that the step's plan follows. One file a sharding says how its framework does it; sharing_of() is the list.
+// that the step's plan follows. One function a sharding says how its framework does it; sharing_of() is the list.
 // Units: ranks, elements, element types.
 #pragma once
 

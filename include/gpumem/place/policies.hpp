@@ -14,10 +14,8 @@
 
 namespace gpumem::place {
 
-// Input: a request and the server.
-// Output: the first idle GPUs. A job has them to itself while it runs. This is CARMA's baseline ("exclusive"), and what
-// schedulers do that know nothing about the jobs.
-
+/// The first idle GPUs. A job has them to itself while it runs. This is CARMA's baseline ("exclusive"), and what
+/// schedulers do that know nothing about the jobs.
 class Exclusive final : public Policy {
  public:
   static constexpr std::string_view kName = "exclusive";
@@ -30,10 +28,8 @@ class Exclusive final : public Policy {
   [[nodiscard]] double rank(const ServerGpu& /*gpu*/) const override { return 0.0; }
 };
 
-// Input: a request and the server.
-// Output: the next open GPUs in turn, starting after the last one that was given. CARMA's "OR-RR", which looks at
-// neither memory nor activity: policy.hpp says how to have that.
-
+/// The next open GPUs in turn, starting after the last one that was given. CARMA's "OR-RR", which looks at
+/// neither memory nor activity: policy.hpp says how to have that.
 class RoundRobin final : public Policy {
  public:
   static constexpr std::string_view kName = "round-robin";
@@ -46,11 +42,9 @@ class RoundRobin final : public Policy {
   [[nodiscard]] double rank(const ServerGpu& /*gpu*/) const override { return 0.0; }
 };
 
-// Input: a request and the server.
-// Output: the open GPUs with the most available memory (MAGM). CARMA's "OR-MAGM", and with an estimate "EST-MAGM".
-// Available is the smaller of two figures: what monitoring says is free, and what was not set aside. A job that began a
-// minute ago has not grown yet.
-
+/// The open GPUs with the most available memory (MAGM). CARMA's "OR-MAGM", and with an estimate "EST-MAGM".
+/// Available is the smaller of two figures: what monitoring says is free, and what was not set aside. A job that began
+/// a minute ago has not grown yet.
 class MostAvailableMemory final : public Policy {
  public:
   static constexpr std::string_view kName = "magm";
@@ -61,9 +55,7 @@ class MostAvailableMemory final : public Policy {
   [[nodiscard]] double rank(const ServerGpu& gpu) const override { return -static_cast<double>(gpu.free().count()); }
 };
 
-// Input: a request and the server.
-// Output: the open GPUs with the least SM activity (LUG). CARMA's "OR-LUG" and "EST-LUG".
-
+/// The open GPUs with the least SM activity (LUG). CARMA's "OR-LUG" and "EST-LUG".
 class LeastUtilised final : public Policy {
  public:
   static constexpr std::string_view kName = "lug";
@@ -74,10 +66,8 @@ class LeastUtilised final : public Policy {
   [[nodiscard]] double rank(const ServerGpu& gpu) const override { return gpu.smact; }
 };
 
-// Input: a request and the server.
-// Output: the open GPUs with the most SM activity (MUG). Busy GPUs are filled up to the cap, so that others stay idle
-// for jobs that want a GPU of their own, or can be powered down.
-
+/// The open GPUs with the most SM activity (MUG). Busy GPUs are filled up to the cap, so that others stay idle
+/// for jobs that want a GPU of their own, or can be powered down.
 class MostUtilised final : public Policy {
  public:
   static constexpr std::string_view kName = "mug";
@@ -88,9 +78,7 @@ class MostUtilised final : public Policy {
   [[nodiscard]] double rank(const ServerGpu& gpu) const override { return -gpu.smact; }
 };
 
-// Input: a request and the server.
-// Output: the first GPUs in which the job fits. CARMA's "oracle-FF". A job without an estimate goes to idle GPUs.
-
+/// The first GPUs in which the job fits. CARMA's "oracle-FF". A job without an estimate goes to idle GPUs.
 class FirstFit final : public Policy {
  public:
   static constexpr std::string_view kName = "first-fit";
@@ -103,10 +91,8 @@ class FirstFit final : public Policy {
   [[nodiscard]] double rank(const ServerGpu& /*gpu*/) const override { return 0.0; }
 };
 
-// Input: a request and the server.
-// Output: the GPUs in which the job fits with the least memory left. CARMA's "oracle-BF". A job without an estimate
-// goes to idle GPUs.
-
+/// The GPUs in which the job fits with the least memory left. CARMA's "oracle-BF". A job without an estimate
+/// goes to idle GPUs.
 class BestFit final : public Policy {
  public:
   static constexpr std::string_view kName = "best-fit";
@@ -119,10 +105,8 @@ class BestFit final : public Policy {
   [[nodiscard]] double rank(const ServerGpu& gpu) const override { return static_cast<double>(gpu.free().count()); }
 };
 
-// Input: a request and the server.
-// Output: the GPUs in which the job fits with the most memory left. With an estimate this is the same as MAGM. A job
-// without one goes to idle GPUs, while MAGM goes by the floor.
-
+/// The GPUs in which the job fits with the most memory left. With an estimate this is the same as MAGM. A job
+/// without one goes to idle GPUs, while MAGM goes by the floor.
 class WorstFit final : public Policy {
  public:
   static constexpr std::string_view kName = "worst-fit";
@@ -134,9 +118,6 @@ class WorstFit final : public Policy {
  private:
   [[nodiscard]] double rank(const ServerGpu& gpu) const override { return -static_cast<double>(gpu.free().count()); }
 };
-
-// Input: a policy's name.
-// Output: the policy. To add one: a file here and a row in the list of policies_inl.hpp.
 
 struct PolicyEntry {
   std::string_view name;

@@ -1,5 +1,5 @@
 // Input: a request for GPUs and the server.
-// Output: a Decision: which GPUs, or why none now. One file a policy; policies.hpp is the list. A scheduler decides for
+// Output: a Decision: which GPUs, or why none now. policies.hpp has the policies. A scheduler decides for
 // every waiting job at every event, so a decision allocates little: its own list of GPUs, and for a job on several GPUs
 // one more to sort.
 //
@@ -143,7 +143,7 @@ class Policy {
 
 // Input: a job that ran out of memory.
 // Output: what it asks for when it runs again, or the verdict that it will not run again. Until then it waits in the
-// class of higher priority (queue.hpp).
+// class of higher priority (WaitingQueue, below).
 //
 // Two rules. `exclusive` is CARMA's (arXiv:2508.19073; github.com/itu-rad/CARMA, src/server.py): it runs again with its
 // GPUs to itself. `growing` is the looser one that CARMA's README names as its outlook: a GPU with, for example, 5 GiB

@@ -1,5 +1,5 @@
 // Input: the GPUs of a server and the jobs on them, also as JSON.
-// Output: Server, what a policy reads; and the same as JSON.
+// Output: Server, plain values that a policy reads; and the same as JSON. A MIG slice is a GPU of its own.
 // Units: bytes; shares of the GPU from 0 to 1.
 #pragma once
 
@@ -15,10 +15,6 @@
 #include "gpumem/device/gpu_profile.hpp"
 
 namespace gpumem::place {
-
-// Input: what a resource manager knows about its GPUs.
-// Output: Server, plain values that a policy reads. A MIG slice is a GPU of its own.
-// Units: bytes; shares of the GPU from 0 to 1.
 
 /// A GPU without placed jobs counts as idle up to this use: less than a CUDA context takes (550 MiB and more in the
 /// profiles of models/gpus), so nothing but the driver is on it.

@@ -1,7 +1,8 @@
 // Input: a forward pass and the current batch size.
 // Output: what all parts of a training run share: its events in order and who holds a slot (EventLog); the slot and the
 // size of each tensor of the tape (RunState); and the calls of forward, with the batch and autocast's copies of
-// weights. Units: bytes.
+// weights.
+// Units: bytes.
 #pragma once
 
 #include <algorithm>

@@ -1,6 +1,10 @@
-// Input: a recording and the values of its axes.
-// Output: every size and every tensor's shape there.
-// Units: elements; storages in bytes.
+// Input: a recorded call with the shapes of its tensors.
+// Output: the memory that its kernel takes in addition to what PyTorch's dispatcher shows: copies that it makes of its
+// inputs, and the convolution or product whose workspace device/workspace.hpp knows.
+// Units: bytes.
+// Source: torch 2.6, aten/src/ATen/native: Blas.cpp and cuda/Blas.cpp (prepare_matrix_for_cublas), cudnn/ConvShared.cpp
+// (contiguous in the suggested format), transformers/cuda/attention_backward.cu, and the kernels that call contiguous()
+// on their inputs (normalization, softmax, pooling, glu, embedding).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +21,10 @@
 #include "gpumem/plan/step_plan.hpp"
 
 namespace gpumem::record {
+
+// Input: a recording and the values of its axes.
+// Output: every size and every tensor's shape there.
+// Units: elements; storages in bytes.
 
 /// One tensor of a call.
 struct CallTensor {
@@ -60,14 +68,6 @@ class CallShapes {
 
 /// The values of the recording's axes that the job asks for.
 [[nodiscard]] std::array<std::int64_t, 2> axes_of(const model::TrainingJob& job);
-
-// Input: a recorded call with the shapes of its tensors.
-// Output: the memory that its kernel takes in addition to what PyTorch's dispatcher shows: copies that it makes of its
-// inputs, and the convolution or product whose workspace device/workspace.hpp knows.
-// Units: bytes.
-// Source: torch 2.6, aten/src/ATen/native: Blas.cpp and cuda/Blas.cpp (prepare_matrix_for_cublas), cudnn/ConvShared.cpp
-// (contiguous in the suggested format), transformers/cuda/attention_backward.cu, and the kernels that call contiguous()
-// on their inputs (normalization, softmax, pooling, glu, embedding).
 
 /// Which rule an op's kernels follow.
 enum class KernelRule : std::uint8_t {

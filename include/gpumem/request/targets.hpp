@@ -266,10 +266,6 @@ struct Ray {
   }
 };
 
-// Input: a target's name and an estimate.
-// Output: what to ask this scheduler or launcher for. To add a target: a file here and a row in the list of
-// targets_inl.hpp.
-
 struct TargetEntry {
   std::string_view name;
   std::string_view description;  ///< one line for people

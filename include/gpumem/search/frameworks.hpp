@@ -13,38 +13,29 @@
 
 namespace gpumem::search {
 
-// Input: a job under FullyShardedDataParallel, run by accelerate.
-// Output: accelerate's row of Framework, and the job as accelerate's YAML.
-// Source: accelerate 1.0, utils/dataclasses.py (FullyShardedDataParallelPlugin), commands/config/cluster.py.
-
+/// Input: a job under FullyShardedDataParallel, run by accelerate.
+/// Output: accelerate's row of Framework, and the job as accelerate's YAML.
+/// Source: accelerate 1.0, utils/dataclasses.py (FullyShardedDataParallelPlugin), commands/config/cluster.py.
 [[nodiscard]] Framework accelerate();
 
-// Input: a job under DeepSpeed's ZeRO.
-// Output: DeepSpeed's row of Framework, and the job as its ds_config.json. Not modelled: its pipelines and its sequence
-// parallelism (Ulysses). Checkpointing is the model's own (gradient_checkpointing_enable()), which the file does not
-// say.
-// Source: DeepSpeed 0.15, runtime/config.py and runtime/zero/config.py.
-
+/// Input: a job under DeepSpeed's ZeRO.
+/// Output: DeepSpeed's row of Framework, and the job as its ds_config.json. Not modelled: its pipelines and its
+/// sequence parallelism (Ulysses). Checkpointing is the model's own (gradient_checkpointing_enable()), which the file
+/// does not say. Source: DeepSpeed 0.15, runtime/config.py and runtime/zero/config.py.
 [[nodiscard]] Framework deepspeed();
 
-// Input: a job under Megatron-LM.
-// Output: Megatron's row of Framework, and the job as Megatron's arguments. They ask for overlapped reductions, because
-// the time of a step assumes them (layout_time.hpp). These take no memory that the estimate does not count.
-// Source: Megatron-LM core r0.12, megatron/training/arguments.py.
-
+/// Input: a job under Megatron-LM.
+/// Output: Megatron's row of Framework, and the job as Megatron's arguments. They ask for overlapped reductions,
+/// because the time of a step assumes them (layout_time.hpp). These take no memory that the estimate does not count.
+/// Source: Megatron-LM core r0.12, megatron/training/arguments.py.
 [[nodiscard]] Framework megatron();
 
-// Input: a job under fully_shard().
-// Output: torchtitan's row of Framework, and the job as its TOML file.
-// Source: torchtitan 0.2, torchtitan/config/job_config.py (names and defaults), distributed/parallel_dims.py (what can
-// be combined), distributed/pipeline_parallel.py (stages), models/llama3/infra/parallelize.py (checkpointing; tensor
-// parallel with sequence parallel).
-
+/// Input: a job under fully_shard().
+/// Output: torchtitan's row of Framework, and the job as its TOML file.
+/// Source: torchtitan 0.2, torchtitan/config/job_config.py (names and defaults), distributed/parallel_dims.py (what can
+/// be combined), distributed/pipeline_parallel.py (stages), models/llama3/infra/parallelize.py (checkpointing; tensor
+/// parallel with sequence parallel).
 [[nodiscard]] Framework torchtitan();
-
-// Input: a framework's name.
-// Output: its row, or a question for find_layouts() about it. To add one: a file here and a line in the list of
-// frameworks_inl.hpp.
 
 /// Every framework whose layouts are known.
 [[nodiscard]] std::span<const Framework> frameworks();

@@ -20,7 +20,7 @@
 
 namespace gpumem::search {
 
-// Framework: which layouts a training framework has, and how to write a job in its settings. One file a framework;
+// Framework: which layouts a training framework has, and how to write a job in its settings. One function a framework;
 // frameworks.hpp is the list.
 // Units: counts.
 

@@ -1,4 +1,4 @@
-// Input: graph JSON (graph_json.hpp) as programs print it: plain tokens (core/json_tokens.hpp), each field once, of its
+// Input: graph JSON (graph_json.hpp) as programs print it: plain tokens (core/json.hpp), each field once, of its
 // type.
 // Output: the graph, read in one pass without values in between; or nothing, and then the full parser reads the text
 // again and writes the error message. This parser accepts only what the full parser accepts, and makes the same graph.

@@ -81,7 +81,7 @@ struct StepTime {
 [[nodiscard]] StepTime step_time(const plan::StepWork& work, const model::TrainingJob& job, const GpuPeaks& gpu,
                                  const HostCosts& host = {});
 
-/// The figures as features of learned models, in the order of ml/roofline_figures.hpp.
+/// The figures as features of learned models, in the order of ml/features.hpp.
 [[nodiscard]] std::array<double, ml::kRooflineFigures> roofline_figures(const StepTime& time);
 
 /// The same of a job on this GPU. Errors: those of the job's kernels and of peaks_of().

@@ -166,10 +166,6 @@ class UtilisationMlp final : public UtilisationEstimator {
   std::vector<Learned> models_;
 };
 
-// Input: an estimator's name.
-// Output: the estimator of utilisation. To add one: a file here and a row in the list of
-// utilisation_estimators_inl.hpp.
-
 struct UtilisationEstimatorEntry {
   std::string_view name;
   std::string_view description;  ///< one line for people

@@ -253,8 +253,8 @@ std::vector<std::string> literals_of(const std::filesystem::path& file) {
 /// Files that write or read other programs' command lines.
 bool has_arguments(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
-  return name == "slurm.hpp" || name == "targets_inl.hpp" || name == "accelerate_inl.hpp" ||
-         name == "megatron_inl.hpp" || name == "vllm_command_inl.hpp";
+  return name == "targets.hpp" || name == "targets_inl.hpp" || name == "frameworks_inl.hpp" ||
+         name == "vllm_command_inl.hpp";
 }
 
 TEST(OptionTexts, TheLibraryNamesOptionsAndLeavesTheirSpellingToFrontEnds) {

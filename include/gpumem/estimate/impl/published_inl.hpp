@@ -18,7 +18,7 @@ namespace gpumem::estimate {
 
 namespace horus_detail {
 
-/// d e, from CARMA's published estimates (see horus.hpp).
+/// d e, from CARMA's published estimates (see published.hpp).
 inline constexpr std::int64_t kOverheadBytes = std::int64_t{800} << 20;
 
 GPUMEM_INLINE core::Error unknown_dimension(const model::ModelGraph& graph, const model::Layer& layer,

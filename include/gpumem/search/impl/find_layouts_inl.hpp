@@ -53,7 +53,7 @@ struct RunsHash {
   }
 };
 
-/// plan/step_plan runs three passes at most, and a pipeline those of parallel/schedule.hpp.
+/// plan/step_plan runs three passes at most, and a pipeline those of parallel/pipeline_parallel.hpp.
 GPUMEM_INLINE Runs runs_of(const Candidate& candidate) {
   const std::int64_t ranks = candidate.layout.pipeline_parallel;
   const std::int64_t distinct = ranks == 1 ? 3 : 2 * ranks + 2;
