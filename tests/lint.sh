@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs clang-tidy (.clang-tidy) over the library and the programs; every finding is an error. The one file that includes
+# Runs clang-tidy (.clang-tidy) over the library and the programs, and compiles every public header alone, as a program does
+# that includes it first; every finding is an error. The one file that includes
 # libtorch is left out: clang 14 cannot compile it. So are what needs emscripten's headers, and gpumem-webhook where its
 # HTTP library is not installed.
 set -euo pipefail
@@ -21,6 +22,9 @@ alone=()
 while read -r file; do
   grep -qF "/$file\"" "${pieces[@]}" || alone+=("$file")
 done < <(git ls-files 'src/*.cpp' "${left_out[@]}")
+git ls-files 'include/*.hpp' ':!include/gpumem/*/impl/*' ':!include/gpumem/bodies.hpp' |
+  xargs -P "$(nproc)" -n 1 clang++ -std=c++20 -fsyntax-only -x c++ -Wall -Wextra -Wno-pragma-once-outside-header -Werror \
+    -Iinclude -I"$build/generated"
 printf '%s\n' "${pieces[@]}" "${alone[@]}" |
   xargs -P "$(nproc)" -n 1 clang-tidy -p "$build" --quiet --warnings-as-errors='*' --checks=-bugprone-suspicious-include \
     --extra-arg=-Wno-shadow --extra-arg=-Wno-unused-command-line-argument
