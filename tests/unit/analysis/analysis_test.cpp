@@ -13,6 +13,9 @@
 namespace gpumem::analysis {
 namespace {
 
+using testing::fails;
+using testing::succeeds;
+
 WorkingMemory of_blocks(std::size_t blocks) {
   WorkingMemory memory;
   memory.allocator.blocks.reserve(blocks);
@@ -53,9 +56,6 @@ TEST(WorkingMemory, AnAnalysisLeavesItsPlanAndBlocks) {
   EXPECT_GE(left.plan.events.capacity(), events);
   EXPECT_FALSE(left.allocator.blocks.empty());
 }
-
-using testing::fails;
-using testing::succeeds;
 
 const GpuProfile& gpu() {
   static const GpuProfile kGpu = *find_profile("t4-16gb");

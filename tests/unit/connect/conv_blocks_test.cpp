@@ -5,6 +5,7 @@ namespace gpumem::connect {
 namespace {
 
 using testing::ops_of;
+using testing::parameters_of;
 
 TEST(Ghost, TheCheapHalfReadsTheFirst) {
   constexpr std::string_view kTree = R"(Net(
@@ -15,9 +16,6 @@ TEST(Ghost, TheCheapHalfReadsTheFirst) {
 ))";
   EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "conv2d conv2d concat");
 }
-
-using testing::ops_of;
-using testing::parameters_of;
 
 TEST(Gate, PoolsByAMeanThatNoLineShows) {
   constexpr std::string_view kTree = R"(Net(
@@ -61,8 +59,6 @@ Total params: 306
   EXPECT_EQ(ops_of(kTable, {3, 16, 16}), "conv2d batch_norm adaptive_avg_pool2d conv2d silu conv2d sigmoid mul conv2d");
 }
 
-using testing::ops_of;
-
 TEST(MixedConvolution, EachKernelReadsItsPartOfTheChannels) {
   constexpr std::string_view kTree = R"(Net(
   (0): MixedConv2d(
@@ -72,9 +68,6 @@ TEST(MixedConvolution, EachKernelReadsItsPartOfTheChannels) {
 ))";
   EXPECT_EQ(ops_of(kTree, {4, 8, 8}), "slice conv2d slice conv2d concat");
 }
-
-using testing::ops_of;
-using testing::parameters_of;
 
 TEST(NormAct, TheNormComesBeforeWhatItHolds) {
   constexpr std::string_view kTree = R"(Net(
@@ -101,8 +94,6 @@ TEST(NormAct, ArgumentsMayBeginWithABracket) {
   EXPECT_EQ(parameters_of(kTree, {3, 4, 4}), 3 * 8 + 8 + 16);
 }
 
-using testing::ops_of;
-
 TEST(NormalizerFree, TheShortcutReadsTheActivation) {
   constexpr std::string_view kTree = R"(Net(
   (0): NormFreeBlock(
@@ -116,9 +107,6 @@ TEST(NormalizerFree, TheShortcutReadsTheActivation) {
 ))";
   EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "relu mul conv2d conv2d relu conv2d identity mul add");
 }
-
-using testing::ops_of;
-using testing::parameters_of;
 
 TEST(RepBlock, BranchesAreSummed) {
   constexpr std::string_view kTree = R"(Net(

@@ -7,6 +7,7 @@ namespace gpumem::connect {
 namespace {
 
 using testing::ops_of;
+using testing::parameters_of;
 
 TEST(InceptionV4, BranchesAreReadSideBySide) {
   constexpr std::string_view kTree = R"(Net(
@@ -47,9 +48,6 @@ TEST(InceptionV4, ResidualBlocksProjectTheirBranches) {
 ))";
   EXPECT_EQ(ops_of(kTree, {8, 5, 5}), "conv2d conv2d concat conv2d mul add relu");
 }
-
-using testing::ops_of;
-using testing::parameters_of;
 
 TEST(Branches, ANormBeforeEachMixerBeginsABranch) {
   constexpr std::string_view kTree = R"(Net(

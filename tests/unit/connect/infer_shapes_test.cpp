@@ -8,6 +8,8 @@ namespace {
 
 using core::ErrorCode;
 using testing::fails;
+using testing::ops_of;
+using testing::parameters_of;
 using testing::succeeds;
 
 core::Result<WiredGraph> infer(const TrainingJob& job) {
@@ -236,9 +238,6 @@ TEST(InferShapes, BareParametersHaveNone) {
       inferred(job_of("Net(\n  (w): ParameterList(), 12 params\n  (fc): Linear(3, 4), 16 params\n), 28 params\n", {3})),
       (testing::Described{"", "[N, 4]"}));
 }
-
-using testing::ops_of;
-using testing::parameters_of;
 
 TEST(SamePadding, AStridedConvolutionLeavesHalfOfItsInputRoundedUp) {
   constexpr std::string_view kTree = R"(Net(

@@ -5,6 +5,7 @@ namespace gpumem::connect {
 namespace {
 
 using testing::ops_of;
+using testing::parameters_of;
 
 TEST(Pyramid, ASeparableModuleHasAShortcut) {
   constexpr std::string_view kTree = R"(Net(
@@ -18,8 +19,6 @@ TEST(Pyramid, ASeparableModuleHasAShortcut) {
 ))";
   EXPECT_EQ(ops_of(kTree, {3, 8, 8}), "relu conv2d conv2d add");
 }
-
-using testing::ops_of;
 
 TEST(HighResolution, BranchesExchangeWhatTheyMade) {
   constexpr std::string_view kTree = R"(HighResolutionNet(
@@ -49,9 +48,6 @@ TEST(HighResolution, BranchesExchangeWhatTheyMade) {
 ))";
   EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "conv2d identity conv2d conv2d conv2d identity conv2d upsample add relu");
 }
-
-using testing::ops_of;
-using testing::parameters_of;
 
 TEST(Aggregation, AllThatWasMadeIsJoinedOnce) {
   constexpr std::string_view kTree = R"(Net(

@@ -74,9 +74,6 @@ TEST(TokenModels, TheClassifierReadsTheClassToken) {
   EXPECT_EQ(core::to_string(wired->outputs(last)[0]), "[N, 10]");
 }
 
-using testing::ops_of;
-using testing::parameters_of;
-
 TEST(GatedMlp, OneHalfScalesTheOther) {
   constexpr std::string_view kTree = R"(Net(
   (0): GluMlp(
@@ -141,7 +138,7 @@ std::string layer(const std::string& width, const std::string& packed) {
 )";
 }
 
-const std::string kTree = R"(Nest(
+const std::string kNest = R"(Nest(
   (patch_embed): PatchEmbed(
     (proj): Conv2d(3, 32, kernel_size=(4, 4), stride=(4, 4))
   )
@@ -169,18 +166,16 @@ const std::string kTree = R"(Nest(
 )";
 
 TEST(Nested, BlocksOfOneSizeAttendAtEveryLevel) {
-  EXPECT_EQ(testing::outputs_of(kTree, {3, 32, 32}, "scaled_dot_product_attention"), "[4N, 1, 16, 32] [N, 2, 16, 32]");
-  EXPECT_EQ(testing::outputs_of(kTree, {3, 32, 32}, "max_pool2d"), "[N, 64, 4, 4]");
+  EXPECT_EQ(testing::outputs_of(kNest, {3, 32, 32}, "scaled_dot_product_attention"), "[4N, 1, 16, 32] [N, 2, 16, 32]");
+  EXPECT_EQ(testing::outputs_of(kNest, {3, 32, 32}, "max_pool2d"), "[N, 64, 4, 4]");
 }
 
 TEST(Nested, NothingIsGuessed) {
-  const auto wired = testing::wired_tree(kTree, {3, 32, 32});
+  const auto wired = testing::wired_tree(kNest, {3, 32, 32});
   ASSERT_TRUE(testing::succeeds(wired));
   EXPECT_EQ(wired->guesses().edges, 0);
   EXPECT_EQ(core::to_string(wired->outputs(wired->graph().layers().size() - 1)[0]), "[N, 10]");
 }
-
-using testing::ops_of;
 
 TEST(Swin, WindowsAreAttendedToByTheFusedKernel) {
   constexpr std::string_view kTree = R"(Net(

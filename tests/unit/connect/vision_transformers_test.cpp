@@ -6,6 +6,8 @@
 namespace gpumem::connect {
 namespace {
 
+using testing::ops_of;
+
 /// A hiera_block from one width to another, and what it holds.
 std::string hiera_block(std::int64_t from, std::int64_t to) {
   const std::string in = std::to_string(from);
@@ -51,8 +53,6 @@ TEST(Hiera, ItsPositionsAreCounted) {
       held_by(96, 96) + held_by(96, 192) + held_by(192, 192) + held_by(192, 384) + held_by(384, 384);
   EXPECT_EQ(testing::parameters_of(model(), {3, 64, 64}), 3 * 49 * 96 + 96 + 256 * 96 + blocks);
 }
-
-using testing::ops_of;
 
 TEST(Levit, TheBatchNormOfALinearLayerSeesEveryTokenAsASample) {
   constexpr std::string_view kTree = R"(Net(
@@ -111,8 +111,6 @@ TEST(Gcvit, AStageLeavesImages) {
   EXPECT_EQ(core::to_string(wired->outputs(wired->graph().layers().size() - 1)[0]), "[N, 32, 14, 14]");
 }
 
-using testing::ops_of;
-
 TEST(Maxvit, AttentionSeesTheChannelsBehindThePixels) {
   constexpr std::string_view kTree = R"(Net(
   (0): MaxxVitBlock(
@@ -123,8 +121,6 @@ TEST(Maxvit, AttentionSeesTheChannelsBehindThePixels) {
 ))";
   EXPECT_EQ(ops_of(kTree, {3, 4, 4}), "conv2d permute layer_norm layer_norm permute");
 }
-
-using testing::ops_of;
 
 TEST(Metaformer, AStarReluHasAScaleAndABias) {
   constexpr std::string_view kTree = R"(Net(

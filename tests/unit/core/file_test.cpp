@@ -129,9 +129,6 @@ TEST(WriteFile, SaysWhyItCannotWrite) {
   EXPECT_TRUE(fails(write_file(::testing::TempDir(), ""), ErrorCode::unreadable_file, 0, "is a directory"));
 }
 
-using testing::fails;
-using testing::succeeds;
-
 std::string packed(const std::string& text) {
   z_stream state{};
   EXPECT_EQ(deflateInit2(&state, 9, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY), Z_OK);

@@ -12,6 +12,9 @@
 namespace gpumem::core {
 namespace {
 
+using testing::fails;
+using testing::succeeds;
+
 using Kind = JsonValue::Kind;
 
 TEST(JsonValue, HoldsOneOfEachKind) {
@@ -185,8 +188,6 @@ TEST(JsonScanner, ShowsWhereTheLastObjectOpened) {
   EXPECT_EQ(reached - text.data(), 5);
 }
 
-using testing::fails;
-using testing::succeeds;
 using Kind = JsonValue::Kind;
 
 /// The JSON pointer in the error of this text; "no error" if it has none.

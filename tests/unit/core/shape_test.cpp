@@ -6,6 +6,9 @@
 namespace gpumem::core {
 namespace {
 
+using testing::N;
+using testing::shape;
+
 TEST(DType, HasTheSizeThatPyTorchGivesIt) {
   EXPECT_EQ(element_size(DType::float64), 8);
   EXPECT_EQ(element_size(DType::float32), 4);
@@ -28,9 +31,6 @@ TEST(DType, UnknownNamesAreNoType) {
   EXPECT_EQ(dtype_from("Float32"), std::nullopt);
   EXPECT_EQ(dtype_from(""), std::nullopt);
 }
-
-using testing::N;
-using testing::shape;
 
 TEST(Shape, CountsElementsAtABatchSize) {
   EXPECT_EQ(shape({N, 64, 7, 7}).elements(1)->value(), 3136);

@@ -139,7 +139,6 @@ TEST(ConvolutionWorkspace, GroupsAreNotSummedInSlices) {
 }
 
 TEST(GroupedWorkspace, IsOneForEachStreamAndLargerFromHopperOn) {
-  constexpr std::int64_t kMiB = std::int64_t{1} << 20;
   constexpr std::array<std::pair<const char*, std::int64_t>, 4> kGpus = {
       {{"a100-40gb", 16}, {"rtx4090-24gb", 16}, {"h100-80gb", 128}, {"b200-180gb", 128}}};
   for (const auto& [gpu, mebibytes] : kGpus) {

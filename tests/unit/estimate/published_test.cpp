@@ -192,9 +192,6 @@ TEST(StateBytes, BeyondSixtyFourBitsAreAnError) {
 }
 
 namespace fs = std::filesystem;
-using core::ErrorCode;
-using testing::fails;
-using testing::succeeds;
 
 /// A trained matrix of 8 x 4 with its bias, a frozen one, and the first again.
 constexpr std::string_view kThreeLinears = R"({"format": "gpumem-graph", "version": 1,
@@ -329,10 +326,6 @@ TEST(ModelStates, AreWhatAPlanOfTheStepsHoldsToTheByte) {
   }
   EXPECT_GE(graphs, 10);
 }
-
-using core::ErrorCode;
-using testing::fails;
-using testing::succeeds;
 
 /// A model of so many parameters, of which one layer holds `largest`, and no other more.
 ModelGraph model_of(std::int64_t parameters, std::int64_t largest) {

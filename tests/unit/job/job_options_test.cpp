@@ -303,10 +303,6 @@ TEST(OptionWords, AccessorsTakeValuesOfTheirType) {
   EXPECT_TRUE(is_of_kind(OptionType::dimensions, std::string("3x224x224")));
 }
 
-using core::ErrorCode;
-using testing::fails;
-using testing::succeeds;
-
 /// The request that a table of one column and one row says.
 core::Result<JobRequest> read(std::string_view column, const std::string& cell) {
   const auto table = core::parse_csv("other," + std::string(column) + "\nx," + cell + "\n", "jobs.csv");

@@ -105,7 +105,6 @@ TEST(JobFacts, ASizeBeyond64BitsIsAnError) {
   EXPECT_EQ(facts.error().code, ErrorCode::overflow);
 }
 
-using core::ErrorCode;
 using Raw = std::vector<double>;
 
 /// A row of GPUMemNet's MLP set, made up: its columns are the features of the published models.

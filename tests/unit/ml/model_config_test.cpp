@@ -12,6 +12,7 @@ namespace gpumem::ml {
 namespace {
 
 using core::ErrorCode;
+using testing::fails;
 using testing::succeeds;
 
 NetworkShape ensemble() { return {.features = 3, .outputs = 2, .branches = {{.members = {{8, 4}, {}}}}}; }
@@ -151,9 +152,6 @@ TEST(TensorsOf, BranchesFollowEachOther) {
   EXPECT_EQ(names.back(), "branches.1.members.0.output.bias");
 }
 
-using core::ErrorCode;
-using testing::fails;
-using testing::succeeds;
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kBins = R"({"format": "gpumem-model", "version": 1, "name": "small", "nets": "cnn",

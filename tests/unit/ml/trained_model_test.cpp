@@ -11,10 +11,11 @@
 namespace gpumem::ml {
 namespace {
 
-namespace fs = std::filesystem;
 using core::ErrorCode;
 using testing::fails;
 using testing::succeeds;
+
+namespace fs = std::filesystem;
 using Outputs = std::vector<float>;
 
 /// One Linear over two features, so that outputs are worked out by hand: 2 a - b + 0.5 and a + 3 b - 1, where a is the
@@ -209,8 +210,6 @@ TEST(SaveModel, SaysWhyItCannotWrite) {
   ASSERT_TRUE(fails(saved, ErrorCode::unreadable_file, 0, "cannot make the folder: Not a directory"));
   EXPECT_EQ(saved.error().place.file, "/dev/null/model");
 }
-
-using core::ErrorCode;
 
 TEST(BuiltinModels, LoadAndAreNamedAsTheirFolders) {
   EXPECT_GE(builtin_models().size(), 7U);

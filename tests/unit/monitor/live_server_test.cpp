@@ -14,6 +14,8 @@
 namespace gpumem::monitor {
 namespace {
 
+using std::chrono::milliseconds;
+
 namespace fs = std::filesystem;
 using Variables = std::vector<std::pair<std::string, std::string>>;
 
@@ -92,7 +94,6 @@ TEST(CanBeShared, GoesByTheComputeMode) {
   EXPECT_FALSE(can_be_shared(gpu, daemon));
 }
 
-using std::chrono::milliseconds;
 using Gpus = std::vector<nlohmann::json>;
 
 constexpr std::int64_t kMiB = std::int64_t{1} << 20;

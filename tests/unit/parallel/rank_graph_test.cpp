@@ -18,6 +18,7 @@ namespace {
 
 using core::ErrorCode;
 using model::Layout;
+using model::Ranks;
 using testing::fails;
 using testing::succeeds;
 
@@ -300,9 +301,6 @@ TEST(RankGraph, RefusesModelsOfWhichNobodySaysHow) {
   EXPECT_TRUE(fails(rank_graph(*wired, job, ops::catalogue()), ErrorCode::missing_information, 0,
                     "does not say how ranks share"));
 }
-
-using model::Layout;
-using model::Ranks;
 
 /// p0 to p9 by size, as in the source's own example, in another order.
 std::vector<SharedParameter> ten_parameters() {

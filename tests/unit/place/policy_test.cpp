@@ -18,6 +18,7 @@ using testing::gib;
 using testing::request_of;
 using testing::server_of;
 using testing::succeeds;
+
 using Gpus = std::vector<std::size_t>;
 
 Decision decide(const Request& request, const Server& server, const Conditions& conditions = {}) {
@@ -287,11 +288,6 @@ TEST(Refusal, HasNames) {
   EXPECT_EQ(to_string(Refusal::free_floor), "free_floor");
   EXPECT_EQ(to_string(Refusal::never), "never");
 }
-
-using core::Bytes;
-using testing::gib;
-using testing::request_of;
-using testing::server_of;
 
 const Server kServer = server_of({{}, {}});
 constexpr RecoveryRule kGrowing = {.kind = RecoveryKind::growing};

@@ -94,12 +94,6 @@ TEST(Server, IsValidated) {
   EXPECT_TRUE(fails(validate(server), kInvalid, 0, "has no id"));
 }
 
-using core::Bytes;
-using core::ErrorCode;
-using testing::fails;
-using testing::gib;
-using testing::succeeds;
-
 constexpr auto kMalformed = ErrorCode::malformed_input;
 
 std::string server_with(std::string_view gpus) {

@@ -9,12 +9,16 @@ namespace gpumem::plan {
 namespace {
 
 using core::ErrorCode;
+using testing::count;
+using testing::events;
 using testing::fails;
 using testing::forward;
 using testing::job_of;
+using testing::kRows;
+using testing::net;
+using testing::planned;
 using testing::succeeds;
 
-constexpr std::string_view kRows = R"({"name": "x", "shape": ["N", 4]})";
 constexpr std::string_view kTwoLayers = R"(
   {"name": "a", "op": "linear", "inputs": ["x"], "attrs": {"in_features": 4, "out_features": 8, "bias": true}},
   {"name": "b", "op": "relu", "inputs": ["a"]})";
@@ -236,14 +240,6 @@ TEST(Record, LstmIsStepByStepWhereThereIsNoCudnn) {
   EXPECT_EQ(cpu->tape.parameters().size(), 4U);
 }
 
-using core::ErrorCode;
-using testing::count;
-using testing::events;
-using testing::fails;
-using testing::forward;
-using testing::planned;
-using testing::succeeds;
-
 /// A block of four query heads that share one head of keys and values.
 TrainingJob llama(model::AttentionBackend attention) {
   const auto graph = parse_summary(R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96,
@@ -303,11 +299,6 @@ TEST(AttentionInputs, FlashAttentionTakesTypesOfTwoBytes) {
   job.precision = Precision::fp32;
   EXPECT_TRUE(fails(forward(job), ErrorCode::invalid_argument, 0, "flash attention takes float16 and bfloat16"));
 }
-
-using testing::forward;
-using testing::job_of;
-using testing::kRows;
-using testing::net;
 
 TEST(NameLifetimes, EachNameEndsBehindItsLastReader) {
   const auto pass = forward(net());

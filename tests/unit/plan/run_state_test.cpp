@@ -6,6 +6,17 @@
 namespace gpumem::plan {
 namespace {
 
+using testing::bytes_of;
+using testing::count;
+using testing::Events;
+using testing::events;
+using testing::in_order;
+using testing::job_of;
+using testing::kRows;
+using testing::net;
+using testing::planned;
+using testing::products;
+
 constexpr std::uint32_t kLayer = 3;
 
 TEST(EventLog, MemoryIsReleasedWithItsLastHolder) {
@@ -92,17 +103,6 @@ TEST(EventLog, TakesTheMemoryOfAPlanThatIsNotNeeded) {
   EXPECT_TRUE(plan.phases.empty());
 }
 
-using testing::bytes_of;
-using testing::count;
-using testing::Events;
-using testing::events;
-using testing::in_order;
-using testing::job_of;
-using testing::kRows;
-using testing::net;
-using testing::planned;
-using testing::products;
-
 TEST(AutocastCopies, AutocastCopiesParametersOnceAForwardPass) {
   TrainingJob job = net();
   job.precision = Precision::amp_fp16;
@@ -148,12 +148,6 @@ TEST(AutocastCopies, CopiesOfFrozenParametersGoWithTheCallOrWithItsBackward) {
   EXPECT_EQ(bytes_of(plan, 1).left, bytes_of(plan, 2).left);
 }
 
-using testing::bytes_of;
-using testing::Events;
-using testing::events;
-using testing::net;
-using testing::planned;
-
 /// What happens to batches as a step begins.
 Events batches(const TrainingJob& job, const StepPlan& plan, std::int32_t step) {
   Events all = events(job, plan, Phase::batch, step);
@@ -186,13 +180,6 @@ TEST(BatchLoader, FetchesOnAStreamOfItsOwn) {
     EXPECT_EQ(event.stream, event.category == Category::input ? 1 : 0);
   }
 }
-
-using testing::bytes_of;
-using testing::count;
-using testing::Events;
-using testing::events;
-using testing::job_of;
-using testing::planned;
 
 /// Two products of 64 rows and 8 columns, a tanh between them; batch 64: each tensor has 2,048 B.
 TrainingJob wide() {

@@ -185,8 +185,6 @@ TEST(RecordedSteps, AnotherOptimizersStatesAreOfTheParametersSizes) {
             (States{{4 * 10, 1}, {4 * 1024, 2}, {4 * (1024 + 10), 1}, {4 * (784 + 1024), 1}, {4 * (1024 + 1024), 1}}));
 }
 
-using testing::succeeds;
-
 double multiply_adds(const plan::StepWork& work) {
   double sum = 0.0;
   for (const plan::Kernel& kernel : work.kernels) sum += kernel.multiply_adds;

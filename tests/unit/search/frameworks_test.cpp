@@ -7,8 +7,11 @@
 namespace gpumem::search {
 namespace {
 
+using model::Checkpoints;
 using model::Shardings;
+using testing::fails;
 using testing::small_llama;
+using testing::succeeds;
 
 TEST(Accelerate, WritesItsYaml) {
   model::TrainingJob job = small_llama(8);
@@ -42,9 +45,6 @@ TEST(Accelerate, CountsTheMachines) {
   EXPECT_TRUE(says(32, "num_machines: 1"));
   EXPECT_TRUE(says(8, "num_processes: 20")) << "of all machines";
 }
-
-using model::Shardings;
-using testing::small_llama;
 
 model::TrainingJob deepspeed_job_of(Shardings sharding) {
   model::TrainingJob job = small_llama(8);
@@ -84,10 +84,6 @@ TEST(Deepspeed, ZeroThreeHasItsDefaults) {
   const std::string text = deepspeed().settings_of(deepspeed_job_of(Shardings::zero_3), 8, 8);
   EXPECT_NE(text.find("\"stage\": 3\n"), std::string::npos) << text;
 }
-
-using model::Checkpoints;
-using model::Shardings;
-using testing::small_llama;
 
 model::TrainingJob megatron_job_of() {
   model::TrainingJob job = small_llama(8);
@@ -134,10 +130,6 @@ TEST(Megatron, NamesExpertsAndSelectiveRecomputation) {
   EXPECT_NE(text.find("--recompute-granularity selective\n"), std::string::npos) << text;
   EXPECT_EQ(text.find("--use-distributed-optimizer"), std::string::npos) << text;
 }
-
-using model::Checkpoints;
-using model::Shardings;
-using testing::small_llama;
 
 model::TrainingJob torchtitan_job_of() {
   model::TrainingJob job = small_llama(8);
@@ -217,9 +209,6 @@ TEST(Torchtitan, ShardsOverAllRanksOrOverNodes) {
       {Shardings::fsdp2, 0}, {Shardings::hsdp, 4}, {Shardings::hsdp, 8}, {Shardings::hsdp, 16}};
   EXPECT_EQ(found, wanted);
 }
-
-using testing::fails;
-using testing::succeeds;
 
 TEST(Frameworks, HaveNamesOfTheirOwnAndSayWhatTheyWrite) {
   std::set<std::string_view> names;

@@ -7,7 +7,9 @@ namespace gpumem::search {
 namespace {
 
 using core::ErrorCode;
+using model::Shardings;
 using testing::fails;
+using testing::small_llama;
 using testing::succeeds;
 
 constexpr double kReached = 0.8;
@@ -89,10 +91,6 @@ TEST(Links, NeighboursOfAPipelineAreInANodeOrNot) {
 }
 
 // The time of a step out of its parts, counted by hand.
-
-using model::Shardings;
-using testing::small_llama;
-using testing::succeeds;
 
 /// One second a block forward, two backward; a GB of parameters in each.
 BlockWork work() {

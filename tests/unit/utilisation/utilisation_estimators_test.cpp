@@ -9,7 +9,9 @@
 namespace gpumem::utilisation {
 namespace {
 
+using core::ErrorCode;
 using testing::fails;
+using testing::linear_model;
 using testing::succeeds;
 
 TrainingJob resnet50(std::int64_t batch_size) {
@@ -46,11 +48,6 @@ TEST(Roofline, AJobThatCannotBePlannedIsAnError) {
   const auto estimate = Roofline().estimate(resnet50(0), *find_profile("a100-40gb"));
   EXPECT_TRUE(fails(estimate, core::ErrorCode::invalid_argument, 0, "batch"));
 }
-
-using core::ErrorCode;
-using testing::fails;
-using testing::linear_model;
-using testing::succeeds;
 
 TrainingJob small_job(std::int64_t batch_size = 8) { return {*parse_summary(testing::kSmallGraph), batch_size}; }
 
@@ -165,9 +162,6 @@ TEST(UtilisationMlp, OnlyModelsOfCountersServe) {
   EXPECT_TRUE(fails(made(nowhere), ErrorCode::invalid_argument, 0, "does not say which GPU"));
 }
 
-using testing::fails;
-using testing::succeeds;
-
 TEST(UtilisationEstimators, EachIsMadeByItsName) {
   for (const UtilisationEstimatorEntry& entry : utilisation_estimators()) {
     const auto estimator = make_utilisation_estimator(entry.name);
@@ -189,9 +183,6 @@ TEST(UtilisationEstimators, LearnedOnesTakeAModelOfTheirKind) {
   EXPECT_TRUE(fails(make_utilisation_estimator("utilisation-bins", "utilisation-mlp-cnn"),
                     core::ErrorCode::invalid_argument, 0, "no bins of smact"));
 }
-
-using testing::fails;
-using testing::succeeds;
 
 UtilisationEstimate measured(double gract, double smact, double smocc = 0.2, double fp32 = 0.3) {
   UtilisationEstimate estimate;
