@@ -20,8 +20,8 @@ namespace gpumem::adapt {
 /// The fields of a job that it depends on, in addition to its wired graph and inputs_need_gradients().
 template <typename Job>
 [[nodiscard]] auto adaptation_key(Job& job) {
-  return std::tie(job.freeze, job.train, job.lora, job.lora_targets, job.lora_dtype, job.lora_dropout, job.quantize,
-                  job.base_dtype, job.loop, job.loss_form, job.precision);
+  return std::tie(job.freeze, job.train, job.lora, job.lora_targets, job.lora_dtype, job.lora_dropout, job.peft,
+                  job.peft_options, job.quantize, job.base_dtype, job.loop, job.loss_form, job.precision);
 }
 
 /// Whether the job trains anything but the graph as it is.

@@ -25,4 +25,7 @@ struct LoraTargets {
 [[nodiscard]] core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets,
                                                      const std::vector<BaseEmbedding>& embeddings = {});
 
+/// Whether one of "input_layernorm+norm" means the module at this path, as PEFT matches names.
+[[nodiscard]] bool names_module(std::string_view targets, std::string_view path);
+
 }  // namespace gpumem::adapt

@@ -114,6 +114,8 @@ struct TrainingJob {
   std::string lora_targets = {};          ///< "q_proj+v_proj", "all-linear"; empty: the usual ones of the model
   AdapterType lora_dtype = AdapterType::fp32;
   double lora_dropout = 0.0;                   ///< before each adapter; 0: there is none
+  PeftMethod peft = PeftMethod::none;          ///< the kind of adapters; `lora` is their rank
+  std::string peft_options = {};               ///< PEFT's own settings of it: "n_frequency=1000,scaling=300"
   Quantization quantize = Quantization::none;  ///< of the frozen base's linear layers
   BaseType base_dtype = BaseType::precision;   ///< of the frozen base's other weights
 
@@ -122,6 +124,9 @@ struct TrainingJob {
       : graph(std::make_shared<const ModelGraph>(std::move(model))), batch_size(batch) {}
   TrainingJob(std::shared_ptr<const ModelGraph> model, std::int64_t batch)
       : graph(std::move(model)), batch_size(batch) {}
+
+  /// Whether adapters on a frozen base are trained.
+  [[nodiscard]] bool has_adapters() const { return lora.has_value() || peft != PeftMethod::none; }
 
   /// The same graph, not one that is alike.
   friend bool operator==(const TrainingJob&, const TrainingJob&) = default;

@@ -95,14 +95,16 @@ inline core::Result<core::Shape> function_shape(const OpInput& input) {
   return shape;
 }
 
-/// Keeps the input and the weight.
+/// Keeps the input for the weight's gradient, and the weight for the input's.
 inline core::Result<TensorId> record_function(const OpCall& call, Tape& tape) {
   std::array<TensorId, 3> inputs = {contiguous(tape, call.tensors[0]), call.tensors[1]};
   const bool bias = call.tensors.size() > 2;
   if (bias) inputs[2] = call.tensors[2];
+  const bool input = tape.tensor(inputs[0]).requires_grad;
+  const bool weight = tape.tensor(inputs[1]).requires_grad;
   return tape.record({.inputs = std::span(inputs).first(bias ? 3 : 2),
                       .output = call.size,
-                      .saved_inputs = 3,
+                      .saved_inputs = (weight ? 1U : 0U) | (input ? 2U : 0U),
                       .library = bias ? Library::gemm_bias : Library::gemm,
                       .multiply_adds = call.size.times(call.shapes[1][1].size),
                       .autocast = Autocast::lower});

@@ -175,7 +175,7 @@ struct Sharing {
   sharing.gradients_until_forward = true;
   const bool reentrant = job.activation_checkpointing && job.loop == model::Loop::hf_trainer;
   sharing.keeps_frozen_inputs = reentrant;
-  sharing.adapters_apart = job.lora.has_value();
+  sharing.adapters_apart = job.has_adapters();
   sharing.prefetches = !reentrant;
   sharing.state_ranks = sharing.parameter_ranks;
   sharing.on_host = job.offload == model::Offload::parameters;

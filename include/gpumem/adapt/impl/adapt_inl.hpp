@@ -11,6 +11,8 @@
 #include "gpumem/adapt/base_linears.hpp"
 #include "gpumem/adapt/litgpt_model.hpp"
 #include "gpumem/adapt/lora_targets.hpp"
+#include "gpumem/adapt/peft_methods.hpp"
+#include "gpumem/adapt/peft_model.hpp"
 #include "gpumem/adapt/trained_weights.hpp"
 #include "gpumem/connect/graph_copy.hpp"
 #include "gpumem/core/deadline.hpp"
@@ -45,13 +47,74 @@ class InputGradients {
 }  // namespace adapt_detail
 
 GPUMEM_INLINE bool adapts(const model::TrainingJob& job) {
-  return model::row_of(job.loop).own_model || job.lora.has_value() || job.quantize != model::Quantization::none ||
+  return model::row_of(job.loop).own_model || job.has_adapters() || job.quantize != model::Quantization::none ||
          !job.freeze.empty() || !job.train.empty();
 }
 
 GPUMEM_INLINE bool inputs_need_gradients(const model::TrainingJob& job) {
-  return job.lora.has_value() && job.activation_checkpointing;
+  return job.has_adapters() && job.activation_checkpointing;
 }
+
+namespace adapt_detail {
+
+/// The layers that get adapters of the job's method.
+GPUMEM_INLINE core::Result<LoraTargets> targets_of(const connect::WiredGraph& wired, const model::TrainingJob& job,
+                                                   const std::vector<BaseLinear>& linears,
+                                                   const std::vector<BaseEmbedding>& embeddings, bool own) {
+  LoraTargets none{std::vector<bool>(linears.size(), false), std::vector<bool>(embeddings.size(), false), {}};
+  if (!job.has_adapters()) return none;
+  const PeftTargets kind = peft_row(job).targets;
+  if (kind == PeftTargets::norms || kind == PeftTargets::tokens || kind == PeftTargets::prompts) return none;
+  std::string named = own ? litgpt_targets(linears, job.lora_targets) : job.lora_targets;
+  if (named.empty()) named = peft_targets(kind, linears);
+  core::Result<LoraTargets> found = lora_targets(linears, named, embeddings);
+  if (!found) return core::Error(found.error()).in_file(wired.graph().file());
+  return found;
+}
+
+/// Whether the job's adapters are LoRA's own calls, which quantised layers, embeddings and litgpt's models have too.
+GPUMEM_INLINE bool is_lora(const model::TrainingJob& job) {
+  if (!job.has_adapters()) return false;
+  const PeftMethodRow& row = peft_row(job);
+  return row.write == nullptr && row.targets == PeftTargets::usual;
+}
+
+/// A method of PEFT's other than LoRA's own.
+GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::WiredGraph& wired,
+                                                              const std::vector<BaseLinear>& linears,
+                                                              const LoraTargets& targets,
+                                                              std::vector<model::WeightStorage>& storage,
+                                                              const model::TrainingJob& job,
+                                                              const ops::Catalogue& ops, PeftSettings settings) {
+  PeftModel peft(wired, linears, targets.chosen, storage, job, std::move(settings));
+  core::Status fits = peft.check();
+  if (!fits) return std::move(fits).error();
+  connect::GraphCopy copy(wired, ops);
+  InputGradients inputs(wired);
+  core::Pace pace;
+  for (std::uint32_t index = 0; index < wired.graph().layers().size(); ++index) {
+    if (pace.late()) return core::deadline_error();
+    peft.before(copy, index);
+    if (peft.take(copy, index)) continue;
+    copy.copy(storage[index], wholly_frozen(wired, wired.graph().layers()[index], storage[index]));
+    if (inputs_need_gradients(job)) inputs.behind(copy, index);
+    peft.behind(copy, index);
+  }
+  for (const std::string& name : targets.unknown) {
+    copy.remark("no linear layer or embedding is called " + name + ", which `lora_targets` names; the others have adapters");
+  }
+  if (!peft.changes_shapes()) return std::move(copy).finish();
+  model::TrainingJob longer = job;
+  if (peft.more_tokens() > 0) {
+    const auto shapes = wired.input_shapes();
+    const bool known = !shapes.empty() && shapes[0].rank() >= 2;
+    const std::int64_t tokens = job.sequence_length.value_or(known ? shapes[0][1].size : 0);
+    longer.sequence_length = tokens + peft.more_tokens();
+  }
+  return std::move(copy).finish(longer);
+}
+
+}  // namespace adapt_detail
 
 GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph& wired, const model::TrainingJob& job,
                                                       const ops::Catalogue& ops) {
@@ -60,12 +123,20 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   if (!storage) return storage.error();
   const bool own = is_litgpt_model(wired.graph(), job);
   const std::vector<BaseEmbedding> embeddings = own ? std::vector<BaseEmbedding>() : base_embeddings(wired);
-  LoraTargets targets{std::vector<bool>(linears.size(), false), std::vector<bool>(embeddings.size(), false), {}};
-  if (job.lora) {
-    const std::string named = own ? litgpt_targets(linears, job.lora_targets) : job.lora_targets;
-    core::Result<LoraTargets> found = lora_targets(linears, named, embeddings);
-    if (!found) return core::Error(found.error()).in_file(wired.graph().file());
-    targets = *std::move(found);
+  core::Result<LoraTargets> found = adapt_detail::targets_of(wired, job, linears, embeddings, own);
+  if (!found) return found.error();
+  const LoraTargets& targets = *found;
+  if (job.has_adapters()) {
+    core::Result<PeftSettings> settings = PeftSettings::of(job);
+    if (!settings) return settings.error();
+    if (own && (!adapt_detail::is_lora(job) || !job.lora)) {
+      return core::Error{core::ErrorCode::invalid_argument,
+                         "litgpt's own models have LoRA of a given rank only; say `lora=16`, and leave `peft` out",
+                         {}};
+    }
+    if (!adapt_detail::is_lora(job)) {
+      return adapt_detail::adapt_by_peft(wired, linears, targets, *storage, job, ops, *std::move(settings));
+    }
   }
   connect::GraphCopy copy(wired, ops);
   adapt_detail::InputGradients inputs(wired);

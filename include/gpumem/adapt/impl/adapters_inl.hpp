@@ -5,6 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "gpumem/adapt/peft_methods.hpp"
+
 namespace gpumem::adapt {
 
 namespace adapters_detail {
@@ -27,14 +29,16 @@ class AdapterCalls {
                          .attributes = std::move(attributes)});
   }
   /// "lora_A" or "lora_B".
-  LayerIndex weight(std::string_view part, LayerIndex input, std::int64_t in, core::Shape shape, std::int64_t out) {
+  LayerIndex weight(std::string_view part, LayerIndex input, std::int64_t in, core::Shape shape, std::int64_t out,
+                    bool frozen = false) {
     shape.set(shape.rank() - 1, core::Dim::fixed(out));
     return copy_.insert({.name = name_ + "." + std::string(part) + ".default",
                          .op = "linear",
                          .inputs = {input},
                          .output = shape,
                          .attributes = {{"in_features", in}, {"out_features", out}, {"bias", false}},
-                         .weights = {.dtype = type_}});
+                         .weights = {.dtype = type_},
+                         .frozen = frozen});
   }
   /// "lora_embedding_A".
   LayerIndex table(LayerIndex ids, std::int64_t rows, core::Shape shape, std::int64_t rank) {
@@ -60,6 +64,9 @@ GPUMEM_INLINE bool is_autocast(model::Precision precision) {
   return precision == model::Precision::amp_fp16 || precision == model::Precision::amp_bf16;
 }
 
+/// PEFT's default where only the method is given.
+GPUMEM_INLINE std::int64_t rank_of(const model::TrainingJob& job) { return job.lora.value_or(peft_row(job).rank); }
+
 }  // namespace adapters_detail
 
 GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
@@ -82,8 +89,9 @@ GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGra
   LayerIndex x = copy.now(read);
   if (casts) x = calls.cast_to_own(x, in);
   const LayerIndex seen = job.lora_dropout > 0.0 ? calls.call("dropout", {x}, in, {{"p", job.lora_dropout}}) : x;
-  const LayerIndex a = calls.weight("lora_A", seen, base.in, in, *job.lora);
-  LayerIndex b = calls.weight("lora_B", a, *job.lora, in, base.out);
+  const std::int64_t rank = adapters_detail::rank_of(job);
+  const LayerIndex a = calls.weight("lora_A", seen, base.in, in, rank, job.peft == model::PeftMethod::lora_fa);
+  LayerIndex b = calls.weight("lora_B", a, rank, in, base.out, job.peft == model::PeftMethod::mica);
   if (gptq && casts) b = calls.call("cast", {b, whole}, out);
   b = calls.call("mul", {b}, out);
   if (quantised && !gptq && casts) b = calls.call("cast", {b, whole}, out);
@@ -104,8 +112,9 @@ GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGra
   const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
   const LayerIndex ids = copy.now(source.inputs(base.layer)[0]);
   adapters_detail::AdapterCalls calls(copy, name, job.lora_dtype);
-  const LayerIndex a = calls.table(ids, base.rows, out, *job.lora);
-  LayerIndex b = calls.weight("lora_embedding_B", a, *job.lora, out, base.width);
+  const std::int64_t rank = adapters_detail::rank_of(job);
+  const LayerIndex a = calls.table(ids, base.rows, out, rank);
+  LayerIndex b = calls.weight("lora_embedding_B", a, rank, out, base.width);
   b = calls.call("mul", {b}, out);
   copy.replace(base.layer, calls.call("adapter_sum", {layer, b, ids}, out));
 }

@@ -118,4 +118,9 @@ GPUMEM_INLINE core::Result<LoraTargets> lora_targets(const std::vector<BaseLinea
                      {}};
 }
 
+GPUMEM_INLINE bool names_module(std::string_view targets, std::string_view path) {
+  const auto parts = lora_targets_detail::parted(targets);
+  return std::ranges::any_of(parts, [&](std::string_view part) { return lora_targets_detail::is_named(path, part); });
+}
+
 }  // namespace gpumem::adapt

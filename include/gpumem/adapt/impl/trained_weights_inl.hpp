@@ -73,7 +73,7 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
   std::vector<model::WeightStorage> storage(graph.layers().size());
   NamePatterns freeze(job.freeze);
   NamePatterns train(job.train);
-  const bool frozen_base = job.lora.has_value() || (freeze.empty() && !train.empty());
+  const bool frozen_base = job.has_adapters() || (freeze.empty() && !train.empty());
   bool quantised = false;
   bool in_eight_bits = false;
   for (const BaseLinear& linear : linears) {
@@ -105,7 +105,7 @@ GPUMEM_INLINE core::Result<std::vector<model::WeightStorage>> weight_storage(con
     const std::string path = graph.path(layer);
     const std::uint8_t trained = detail::meant(train, path);
     of.frozen = layer.frozen || frozen_base ? detail::kAll : detail::meant(freeze, path);
-    if (job.lora && !freeze.empty())
+    if (job.has_adapters() && !freeze.empty())
       static_cast<void>(detail::meant(freeze, path));  // they mean something all the same
     of.frozen &= static_cast<std::uint8_t>(~trained);
     if (const auto given = model::dtype_of(job.base_dtype); given && of.frozen == detail::kAll) of.dtype = given;

@@ -104,14 +104,14 @@ GPUMEM_INLINE Forms all_in_bfloat16(const TrainingJob& job, const device::GpuPro
 inline constexpr std::int64_t kRank = 16;
 
 GPUMEM_INLINE Forms adapters(const TrainingJob& job, const device::GpuProfile&) {
-  if (!job.graph->reads_tokens() || job.lora) return {};
+  if (!job.graph->reads_tokens() || job.has_adapters()) return {};
   return {with(job, &TrainingJob::lora, kRank, "lora", std::to_string(kRank))};
 }
 
 GPUMEM_INLINE Forms adapters_on_four_bits(const TrainingJob& job, const device::GpuProfile&) {
   if (!job.graph->reads_tokens() || job.quantize != model::Quantization::none) return {};
   ChangedJob form = with(job, &TrainingJob::quantize, model::Quantization::nf4, "quantize", "nf4");
-  if (!job.lora) {
+  if (!job.has_adapters()) {
     form.job.lora = kRank;
     form.settings.push_back({"lora", std::to_string(kRank)});
   }

@@ -334,7 +334,7 @@ GPUMEM_INLINE std::vector<std::string> unlike(const model::TrainingJob& job) {
   if (model::optimizer_states(job.optimizer) != kAdamsStates) names.emplace_back("optimizer");
   if (!job.freeze.empty()) names.emplace_back("freeze");
   if (!job.train.empty()) names.emplace_back("train");
-  if (job.lora) names.emplace_back("lora");
+  if (job.has_adapters()) names.emplace_back("lora");
   if (job.quantize != model::Quantization::none) names.emplace_back("quantize");
   return names;
 }

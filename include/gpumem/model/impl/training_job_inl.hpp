@@ -30,8 +30,13 @@ GPUMEM_INLINE std::string adapter_fault(const TrainingJob& job) {
     return "the dropout of LoRA is " + std::to_string(job.lora_dropout) + "; it must be at least 0 and less than 1";
   }
   const bool described = !job.lora_targets.empty() || job.lora_dropout > 0.0 || job.lora_dtype != AdapterType::fp32;
-  if (described && !job.lora) return "targets, type or dropout of LoRA are given, and no rank; say `lora=16`";
-  const bool frozen = job.lora || holds_in_fewer_bits(job.quantize) || !job.freeze.empty() || !job.train.empty();
+  if (described && !job.has_adapters()) {
+    return "targets, type or dropout of LoRA are given, and no rank; say `lora=16`";
+  }
+  if (!job.peft_options.empty() && job.peft == PeftMethod::none) {
+    return "settings of an adapter are given, and no method; say `peft=lora`";
+  }
+  const bool frozen = job.has_adapters() || holds_in_fewer_bits(job.quantize) || !job.freeze.empty() || !job.train.empty();
   if (job.quantize == Quantization::float8 && job.loop == Loop::megatron) {
     return "float8 is torchao's, and Megatron's (TransformerEngine) keeps activations in eight bits, which is not "
            "modelled; leave `quantize` out for a figure above it";

@@ -3,6 +3,7 @@
 #include "gpumem/ops/catalogue.hpp"
 
 #include "gpumem/ops/activation.hpp"
+#include "gpumem/ops/adapter.hpp"
 #include "gpumem/ops/arithmetic.hpp"
 #include "gpumem/ops/attention.hpp"
 #include "gpumem/ops/collective.hpp"
@@ -29,8 +30,8 @@ namespace gpumem::ops {
 namespace catalogue_detail {
 
 /// The families, one row a file.
-inline constexpr std::array<std::span<const Op>, 21> kFamilies = {{
-    kActivationOps, kArithmeticOps, kAttentionOps, kCollectiveOps, kCompositeOps, kConvOps,   kDropoutOps,
+inline constexpr std::array<std::span<const Op>, 22> kFamilies = {{
+    kActivationOps, kAdapterOps, kArithmeticOps, kAttentionOps, kCollectiveOps, kCompositeOps, kConvOps,   kDropoutOps,
     kEmbeddingOps,  kExpertsOps,    kLinearOps,    kLossOps,       kNormOps,      kOpaqueOps, kParameterOps,
     kPointwiseOps,  kPoolOps,       kPositionsOps, kRecurrentOps,  kResampleOps,  kRoiOps,    kViewOps,
 }};

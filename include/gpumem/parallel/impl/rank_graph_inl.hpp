@@ -276,7 +276,7 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
     return fault("`expert_parallel=" + std::to_string(layout.expert_parallel) + "` must divide the model's " +
                  std::to_string(experts) + " experts");
   }
-  if (job.lora || model::holds_in_fewer_bits(job.quantize)) {
+  if (job.has_adapters() || model::holds_in_fewer_bits(job.quantize)) {
     return fault("a layout that splits the model is modelled without adapters and quantised weights");
   }
   return std::nullopt;
@@ -298,8 +298,8 @@ GPUMEM_INLINE bool same_rank_graph(const model::TrainingJob& left, const model::
     split.schedule = {};
     return split;
   };
-  return std::tie(left.sequence_length, left.input_shape, left.lora, left.quantize) ==
-             std::tie(right.sequence_length, right.input_shape, right.lora, right.quantize) &&
+  return std::tie(left.sequence_length, left.input_shape, left.lora, left.peft, left.quantize) ==
+             std::tie(right.sequence_length, right.input_shape, right.lora, right.peft, right.quantize) &&
          split_of(left.layout) == split_of(right.layout);
 }
 

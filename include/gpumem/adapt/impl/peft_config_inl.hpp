@@ -1,0 +1,162 @@
+#pragma once
+
+#include "gpumem/adapt/peft_config.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include "gpumem/adapt/peft_methods.hpp"
+
+namespace gpumem::adapt {
+
+namespace peft_config_detail {
+
+/// Keys that change no memory, of all methods: names, seeds, initial values, factors, schedules, and sizes that the
+/// model shows.
+inline constexpr auto kWithoutEffect = std::to_array<std::string_view>({
+    "peft_type", "auto_mapping", "peft_version", "base_model_name_or_path", "revision", "task_type", "inference_mode",
+    "fan_in_fan_out", "layers_pattern", "init_weights", "init_lora_weights", "init_ia3_weights", "init_scale",
+    "lora_alpha", "alpha", "alpha_pattern", "use_rslora", "use_dora", "ensure_weight_tying", "runtime_config",
+    "megatron_core", "qalora_group_size", "velora_scale", "corda_config", "eva_config", "loftq_config",
+    "lora_ga_config", "monteclora_config", "arrow_config", "alora_invocation_tokens", "beta1", "beta2",
+    "orth_reg_weight", "tinit", "tfinal", "deltaT", "total_step", "target_r", "scaling", "random_loc_seed",
+    "wavelet_family", "proportional_parameters", "projection_prng_key", "save_projection", "d_initial",
+    "sample_at_inference", "generator_seed", "randlora_alpha", "very_sparse", "sparse", "projection_seed",
+    "init_v_bound", "proj_seed", "init_theta_d_bound", "save_indices", "init_vector_bank_bound", "init_logits_std",
+    "save_only_topk_weights", "delora_lambda", "lambda_pattern", "psoft_alpha", "ab_svd_init",
+    "psoft_svd_lowrank_niter", "psoft_orth", "cayley_neumann_eps", "random_seed", "mask_type", "target_svd_config",
+    "group_size", "eps", "coft", "token_dim", "num_attention_heads", "num_layers", "prompt_tuning_init",
+    "prompt_tuning_init_text", "tokenizer_name_or_path", "tokenizer_kwargs", "use_effective_conv2d",
+    "rank_dropout_scale", "encoder_dropout", "encoder_num_layers", "block_share", "config_C", "config_D_E"});
+
+/// Keys that change memory and are not modelled, with the word that means that they are off; empty: no word.
+struct NotModelledKey {
+  std::string_view key;
+  std::string_view off;
+};
+inline constexpr auto kNotModelled = std::to_array<NotModelledKey>({
+    {"bias", "none"}, {"modules_to_save", ""}, {"layers_to_transform", ""}, {"exclude_modules", ""},
+    {"layer_replication", ""}, {"lora_bias", ""}, {"trainable_token_indices", ""}, {"target_parameters", ""},
+    {"use_qalora", ""}, {"use_bdlora", ""}, {"use_velora", ""}, {"megatron_config", ""}, {"rank_dropout", ""},
+    {"module_dropout", ""}, {"boft_dropout", ""}, {"boft_n_butterfly_factor", "1"}, {"block_size_pattern", ""},
+    {"n_frequency_pattern", ""}, {"num_transformer_submodules", "1"}, {"r_pattern", ""},
+});
+
+GPUMEM_INLINE bool is_off(std::string_view word, std::string_view off) {
+  if (word.empty() || word == "false" || word == "0" || word == "none") return true;
+  return word == off || word.find_first_not_of("0.") == std::string_view::npos;
+}
+
+/// "target_modules" or "use_bdlora.nblocks" without what follows the dot.
+GPUMEM_INLINE std::string_view head_of(std::string_view key) { return key.substr(0, key.find('.')); }
+
+class Reading {
+ public:
+  explicit Reading(std::span<const PeftSetting> settings) : settings_(settings) {}
+
+  [[nodiscard]] std::string_view word(std::string_view key) const {
+    for (const PeftSetting& setting : settings_) {
+      if (setting.key == key) return setting.word;
+    }
+    return {};
+  }
+
+  [[nodiscard]] PeftConfig read() {
+    const std::string_view type = word("peft_type");
+    config_.base_model = word("base_model_name_or_path");
+    row_ = peft_row_of_type(type);
+    if (row_ == nullptr) {
+      config_.not_modelled.push_back("peft_type " + std::string(type));
+      return std::move(config_);
+    }
+    want("peft", std::string(model::name_of(model::kPeftMethods, method())), "peft_type");
+    for (const PeftSetting& setting : settings_) take(setting);
+    if (!options_.empty()) want("peft_options", options_, "peft_type");
+    return std::move(config_);
+  }
+
+ private:
+  void want(std::string_view option, std::string value, std::string_view key) {
+    config_.options.push_back({option, std::move(value), std::string(key)});
+  }
+
+  [[nodiscard]] model::PeftMethod method() const {
+    if (row_->value != model::PeftMethod::lora) return row_->value;
+    const std::string_view start = word("init_lora_weights");
+    if (word("use_dora") == "true") return model::PeftMethod::dora;
+    if (start.starts_with("pissa")) return model::PeftMethod::pissa;
+    if (start == "mica") return model::PeftMethod::mica;
+    return word("use_rslora") == "true" ? model::PeftMethod::rslora : model::PeftMethod::lora;
+  }
+
+  [[nodiscard]] bool is_setting(std::string_view key) const {
+    std::string_view options = row_->options;
+    while (!options.empty()) {
+      const std::size_t comma = options.find(',');
+      const std::string_view one = options.substr(0, comma);
+      if (one.substr(0, one.find('=')) == key) return true;
+      options = comma == std::string_view::npos ? std::string_view() : options.substr(comma + 1);
+    }
+    return false;
+  }
+
+  void set(std::string_view key, std::string_view value) {
+    const bool separates = value.find_first_of(",=") != std::string_view::npos;
+    if (separates) return config_.not_modelled.push_back(std::string(key) + " " + std::string(value));
+    options_.append(options_.empty() ? "" : ",").append(key).append("=").append(value);
+  }
+
+  void take_targets(const PeftSetting& setting) {
+    const bool pattern = setting.word.find_first_of("*()[]|\\^$,") != std::string::npos;
+    if (pattern) return config_.not_modelled.push_back("target_modules " + setting.word);
+    if (row_->targets != PeftTargets::tokens && row_->targets != PeftTargets::prompts) {
+      want("lora_targets", setting.word, setting.key);
+    }
+  }
+
+  void take(const PeftSetting& setting) {
+    const std::string_view key = setting.key;
+    const std::string_view head = head_of(key);
+    const std::string_view word = setting.word;
+    if (word.empty() || word == "null") return note(key, head);
+    if (is_setting(key)) return set(key, word);
+    if (key == "r" && row_->rank > 0) return want("lora", setting.word, key);
+    if (key == "r") return;
+    if (key == "target_modules") return take_targets(setting);
+    if (!row_->dropout.empty() && key == row_->dropout) {
+      if (!is_off(word, "")) want("lora_dropout", setting.word, key);
+      return;
+    }
+    // What AdaLoRA saves there are masks, which change no size.
+    if (head == "rank_pattern") return row_->value == model::PeftMethod::adalora ? void() : set(key, word);
+    for (const NotModelledKey& row : kNotModelled) {
+      if (row.key != head) continue;
+      if (!is_off(word, row.off)) config_.not_modelled.push_back(setting.key + " " + setting.word);
+      return;
+    }
+    note(key, head);
+  }
+
+  /// Keys that say nothing of memory, and those that are not known.
+  void note(std::string_view key, std::string_view head) {
+    const bool known = std::ranges::find(kWithoutEffect, head) != kWithoutEffect.end() || head.ends_with("_dropout") ||
+                       head == "rank_pattern" || head == "target_modules" || head == "r" || is_setting(head);
+    const auto same = [&](const NotModelledKey& row) { return row.key == head; };
+    if (!known && std::ranges::none_of(kNotModelled, same)) config_.unknown.emplace_back(key);
+  }
+
+  std::span<const PeftSetting> settings_;
+  const PeftMethodRow* row_ = nullptr;
+  PeftConfig config_;
+  std::string options_;
+};
+
+}  // namespace peft_config_detail
+
+GPUMEM_INLINE std::optional<PeftConfig> peft_config(std::span<const PeftSetting> settings) {
+  const auto typed = [](const PeftSetting& setting) { return setting.key == "peft_type"; };
+  if (std::ranges::none_of(settings, typed)) return std::nullopt;
+  return peft_config_detail::Reading(settings).read();
+}
+
+}  // namespace gpumem::adapt

@@ -1,0 +1,216 @@
+#pragma once
+
+#include "gpumem/adapt/peft_methods.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "gpumem/adapt/peft_low_rank.hpp"
+#include "gpumem/adapt/peft_rotations.hpp"
+#include "gpumem/adapt/peft_weights.hpp"
+#include "gpumem/core/error.hpp"
+
+namespace gpumem::adapt {
+
+namespace peft_methods_detail {
+
+using M = model::PeftMethod;
+using T = PeftTargets;
+
+/// Numbers among settings must be small enough to be sizes of matrices.
+inline constexpr std::int64_t kLargest = std::int64_t{1} << 32;
+inline constexpr std::string_view kLora = "lora_dropout";
+
+inline constexpr auto kRows = std::to_array<PeftMethodRow>({
+    {M::lora, "LORA", "lora", 8, T::usual, "", kLora},
+    {M::rslora, "LORA", "lora (use_rslora)", 8, T::usual, "", kLora},
+    {M::pissa, "LORA", "lora (init_lora_weights pissa)", 8, T::usual, "", kLora},
+    {M::lora_fa, "LORA", "lora (optimizers/lorafa.py)", 8, T::usual, "", kLora},
+    {M::mica, "LORA", "lora (init_lora_weights mica)", 8, T::usual, "", kLora},
+    {M::dora, "LORA", "lora (use_dora)", 8, T::usual, "", kLora, false, &peft_calls::dora},
+    {M::adalora, "ADALORA", "adalora", 8, T::usual, "init_r=12", kLora, false, &peft_calls::adalora},
+    {M::vera, "VERA", "vera", 256, T::usual, "", "vera_dropout", false, &peft_calls::vera},
+    {M::pvera, "PVERA", "pvera", 256, T::usual, "", "pvera_dropout", false, &peft_calls::pvera},
+    {M::randlora, "RANDLORA", "randlora", 32, T::usual, "", "randlora_dropout", false, &peft_calls::randlora},
+    {M::tinylora, "TINYLORA", "tinylora", 2, T::usual, "u=64,weight_tying=0", "tinylora_dropout", false,
+     &peft_calls::tinylora},
+    {M::unilora, "UNILORA", "unilora", 4, T::usual, "theta_d_length=256", "unilora_dropout", false,
+     &peft_calls::unilora},
+    {M::vblora, "VBLORA", "vblora", 4, T::usual, "num_vectors=256,vector_length=256,topk=2", "vblora_dropout", false,
+     &peft_calls::vblora},
+    {M::gralora, "GRALORA", "gralora", 32, T::usual, "gralora_k=2,hybrid_r=0", "gralora_dropout", false,
+     &peft_calls::gralora},
+    {M::lily, "LILY", "lily", 32, T::usual, "stride_A=1,num_B=2", "", false, &peft_calls::lily},
+    {M::delora, "DELORA", "delora", 8, T::usual, "", "module_dropout", false, &peft_calls::delora},
+    {M::peanut, "PEANUT", "peanut", 32, T::usual, "depth=0,act_fn=relu", "", true, &peft_calls::peanut},
+    {M::deft, "DEFT", "deft", 8, T::usual, "decomposition_method=relu,para=false", "deft_dropout", false,
+     &peft_calls::deft},
+    {M::psoft, "PSOFT", "psoft", 32, T::usual,
+     "psoft_svd=full,psoft_mag_a=true,psoft_mag_b=true,use_cayley_neumann=false,num_cayley_neumann_terms=5",
+     "psoft_dropout", false, &peft_calls::psoft},
+    {M::loha, "LOHA", "loha", 8, T::usual, "", "", false, &peft_calls::loha},
+    {M::lokr, "LOKR", "lokr", 8, T::usual, "decompose_both=false,decompose_factor=-1", "", false, &peft_calls::lokr},
+    {M::hira, "HIRA", "hira", 32, T::usual, "", "hira_dropout", true, &peft_calls::hira},
+    {M::glora, "GLORA", "glora", 8, T::usual, "config_A_B=lora", "", true, &peft_calls::glora},
+    {M::fourierft, "FOURIERFT", "fourierft", 0, T::usual, "n_frequency=1000", "", false, &peft_calls::fourierft},
+    {M::waveft, "WAVEFT", "waveft", 0, T::usual, "n_frequency=2592,use_idwt=true", "", false, &peft_calls::waveft},
+    {M::c3a, "C3A", "c3a", 0, T::usual, "block_size=256", "", false, &peft_calls::c3a},
+    {M::shira, "SHIRA", "shira", 32, T::usual, "", "", true, &peft_calls::shira},
+    {M::osf, "OSF", "osf", 0, T::all_linear, "effective_rank=0", "", true, &peft_calls::osf},
+    {M::ia3, "IA3", "ia3", 0, T::keys, "feedforward_modules=usual", "", true, &peft_calls::ia3},
+    {M::beft, "BEFT", "beft", 0, T::values, "", "", false, &peft_calls::beft},
+    {M::road, "ROAD", "road", 0, T::usual, "variant=road_1", "", false, &peft_calls::road},
+    {M::oft, "OFT", "oft", 0, T::usual,
+     "oft_block_size=32,r=0,block_share=false,use_cayley_neumann=true,num_cayley_neumann_terms=5", "", true,
+     &peft_calls::oft},
+    {M::boft, "BOFT", "boft", 0, T::usual, "boft_block_size=4,boft_block_num=0", "", true, &peft_calls::boft},
+    {M::hra, "HRA", "hra", 8, T::usual, "apply_GS=false", "", true, &peft_calls::hra},
+    {M::miss, "MISS", "miss", 64, T::usual, "init_weights=true,mini_r=1", "miss_dropout", true, &peft_calls::miss},
+    {M::ln_tuning, "LN_TUNING", "ln_tuning", 0, T::norms},
+    {M::trainable_tokens, "TRAINABLE_TOKENS", "trainable_tokens", 0, T::tokens, "token_indices=0"},
+    {M::prompt_tuning, "PROMPT_TUNING", "prompt_tuning", 0, T::prompts, "num_virtual_tokens=0"},
+    {M::p_tuning, "P_TUNING", "p_tuning", 0, T::prompts,
+     "num_virtual_tokens=0,encoder_hidden_size=0,encoder_reparameterization_type=MLP"},
+    {M::prefix_tuning, "PREFIX_TUNING", "prefix_tuning", 0, T::prompts, "num_virtual_tokens=0,prefix_projection=false"},
+    {M::adaption_prompt, "ADAPTION_PROMPT", "adaption_prompt", 0, T::prompts, "", "", false, nullptr,
+     "its second attention over learned prompts is not written yet"},
+    {M::adamss, "ADAMSS", "adamss", 0, T::usual, "", "", false, nullptr,
+     "what it trains depends on how the weights cluster"},
+    {M::frod, "FROD", "frod", 0, T::usual, "", "", false, nullptr,
+     "what it keeps depends on a joint decomposition of the weights, and it moves them to the CPU"},
+    {M::cpt, "CPT", "cpt", 0, T::prompts, "", "", false, nullptr, "its prompt is made of the user's examples"},
+    {M::multitask_prompt_tuning, "MULTITASK_PROMPT_TUNING", "multitask_prompt_tuning", 0, T::prompts, "", "", false,
+     nullptr, "its prompts depend on the number of tasks"},
+    {M::cartridge, "CARTRIDGE", "cartridge", 0, T::prompts, "", "", false, nullptr,
+     "its cache is made from a document of the user's"},
+    {M::supertuning, "SUPERTUNING", "supertuning", 0, T::usual, "", "", false, nullptr,
+     "what it trains depends on the values of the weights"},
+    {M::xlora, "XLORA", "xlora", 0, T::usual, "", "", false, nullptr, "it mixes trained adapters, and runs forward twice"},
+    {M::poly, "POLY", "poly", 0, T::usual, "", "", false, nullptr, "what it mixes depends on the number of tasks"},
+});
+
+static_assert(
+    [] {
+      for (std::size_t index = 0; index < kRows.size(); ++index) {
+        if (static_cast<std::size_t>(kRows[index].value) != index + 1) return false;
+      }
+      return kRows.size() + 1 == model::kPeftMethods.size();
+    }(),
+    "the rows stand in the order of the enum");
+
+GPUMEM_INLINE std::optional<std::int64_t> number(std::string_view text) {
+  std::int64_t value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, fault] = std::from_chars(text.data(), end, value);
+  if (fault != std::errc() || stop != end || value < -1 || value > kLargest) return std::nullopt;
+  return value;
+}
+
+GPUMEM_INLINE core::Error wrong(std::string message) {
+  return {core::ErrorCode::invalid_argument, std::move(message), {}};
+}
+
+GPUMEM_INLINE bool is_flag(std::string_view word) { return word == "true" || word == "false"; }
+
+}  // namespace peft_methods_detail
+
+GPUMEM_INLINE std::span<const PeftMethodRow> peft_methods() { return peft_methods_detail::kRows; }
+
+GPUMEM_INLINE const PeftMethodRow& peft_row(const model::TrainingJob& job) {
+  const auto index = static_cast<std::size_t>(job.peft);
+  return peft_methods_detail::kRows[index == 0 ? 0 : index - 1];
+}
+
+GPUMEM_INLINE const PeftMethodRow* peft_row_of_type(std::string_view peft_type) {
+  for (const PeftMethodRow& row : peft_methods_detail::kRows) {
+    if (row.peft_type == peft_type) return &row;
+  }
+  return nullptr;
+}
+
+GPUMEM_INLINE core::Result<PeftSettings> PeftSettings::of(const model::TrainingJob& job) {
+  namespace detail = peft_methods_detail;
+  PeftSettings settings;
+  settings.row_ = &peft_row(job);
+  const PeftMethodRow& row = *settings.row_;
+  const std::string name(model::name_of(model::kPeftMethods, row.value));
+  if (!row.refusal.empty()) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "PEFT's " + name + " is not modelled: " + std::string(row.refusal), {}};
+  }
+  if (row.rank == 0 && job.lora) {
+    return detail::wrong("PEFT's " + name + " has no rank; leave `lora` out");
+  }
+  settings.rank_ = job.lora.value_or(row.rank);
+  (void)settings.take(row.options, false);
+  core::Status taken = settings.take(job.peft_options, true);
+  if (!taken) return std::move(taken).error();
+  return settings;
+}
+
+GPUMEM_INLINE core::Status PeftSettings::take(std::string_view options, bool given) {
+  namespace detail = peft_methods_detail;
+  while (!options.empty()) {
+    const std::size_t comma = options.find(',');
+    const std::string_view one = options.substr(0, comma);
+    options = comma == std::string_view::npos ? std::string_view() : options.substr(comma + 1);
+    const std::size_t equal = one.find('=');
+    const std::string_view name = one.substr(0, equal);
+    const std::string_view value = equal == std::string_view::npos ? "true" : one.substr(equal + 1);
+    const auto same = [&](const Setting& setting) { return setting.name == name; };
+    const auto found = std::ranges::find_if(settings_, same);
+    const bool pattern = given && name.starts_with("rank_pattern.");
+    if (given && found == settings_.end() && !pattern) {
+      std::string known;
+      for (const Setting& setting : settings_) known += (known.empty() ? "" : ", ") + setting.name;
+      return detail::wrong("PEFT's " + std::string(model::name_of(model::kPeftMethods, row_->value)) +
+                           " has no setting " + core::quoted(name) + " that changes memory" +
+                           (known.empty() ? "" : "; it has " + known));
+    }
+    if (pattern || found == settings_.end()) {
+      if (pattern && detail::number(value).value_or(0) < 1) {
+        return detail::wrong("the rank in " + core::quoted(one) + " must be a whole number of at least 1");
+      }
+      settings_.push_back({std::string(name), std::string(value)});
+      continue;
+    }
+    const std::string_view usual = found->value;
+    const bool fits = detail::number(usual) ? detail::number(value).has_value()
+                                            : !detail::is_flag(usual) || detail::is_flag(value) ||
+                                                  name == "init_weights";
+    if (!fits && name != "token_indices" && name != "weight_tying") {
+      return detail::wrong("the setting " + core::quoted(one) + " must be " +
+                           (detail::number(usual) ? "a whole number" : "true or false"));
+    }
+    found->value = value;
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE std::string_view PeftSettings::text(std::string_view name) const {
+  for (const Setting& setting : settings_) {
+    if (setting.name == name) return setting.value;
+  }
+  return {};
+}
+
+GPUMEM_INLINE std::int64_t PeftSettings::whole(std::string_view name) const {
+  return peft_methods_detail::number(text(name)).value_or(0);
+}
+
+GPUMEM_INLINE bool PeftSettings::flag(std::string_view name) const { return text(name) == "true"; }
+
+GPUMEM_INLINE std::int64_t PeftSettings::rank_of(std::string_view leaf) const {
+  for (const Setting& setting : settings_) {
+    const std::string_view name = setting.name;
+    if (!name.starts_with("rank_pattern.")) continue;
+    const std::string_view pattern = name.substr(std::string_view("rank_pattern.").size());
+    if (pattern.substr(pattern.rfind('.') + 1) == leaf) return peft_methods_detail::number(setting.value).value_or(0);
+  }
+  if (row_->value == model::PeftMethod::osf) return whole("effective_rank");
+  if (row_->value == model::PeftMethod::oft) return whole("r");
+  return rank_;
+}
+
+}  // namespace gpumem::adapt

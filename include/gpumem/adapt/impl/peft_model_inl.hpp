@@ -1,0 +1,333 @@
+#pragma once
+
+#include "gpumem/adapt/peft_model.hpp"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+namespace gpumem::adapt {
+
+namespace peft_model_detail {
+
+
+/// Names that a row of PEFT's tables has; those that a model has are taken.
+inline constexpr std::array<std::string_view, 12> kKeys = {"k_proj", "v_proj", "query_key_value", "c_attn", "qkv_proj",
+                                                           "key",    "value",  "down_proj",       "fc2",    "wo",
+                                                           "dense_4h_to_h", "fc_out"};
+inline constexpr std::array<std::string_view, 5> kValues = {"v_proj", "value", "v", "v_lin", "value_proj"};
+
+GPUMEM_INLINE std::string those_of(std::span<const std::string_view> names, const std::vector<BaseLinear>& linears) {
+  std::string text;
+  for (const std::string_view name : names) {
+    const auto named = [&](const BaseLinear& linear) { return linear.leaf() == name; };
+    if (std::ranges::any_of(linears, named)) text += (text.empty() ? "" : "+") + std::string(name);
+  }
+  return text;
+}
+
+/// "a+b+c" has three items; an empty text none.
+GPUMEM_INLINE std::int64_t items_of(std::string_view list) {
+  return list.empty() ? 0 : std::ranges::count(list, '+') + 1;
+}
+
+}  // namespace peft_model_detail
+
+GPUMEM_INLINE std::string peft_targets(PeftTargets targets, const std::vector<BaseLinear>& linears) {
+  namespace detail = peft_model_detail;
+  switch (targets) {
+    case PeftTargets::keys: return detail::those_of(detail::kKeys, linears);
+    case PeftTargets::values: return detail::those_of(detail::kValues, linears);
+    case PeftTargets::all_linear: return "all-linear";
+    case PeftTargets::usual:
+    case PeftTargets::norms:
+    case PeftTargets::tokens:
+    case PeftTargets::prompts: break;
+  }
+  return {};
+}
+
+GPUMEM_INLINE PeftModel::PeftModel(const connect::WiredGraph& wired, const std::vector<BaseLinear>& linears,
+                                   const std::vector<bool>& adapted, std::vector<model::WeightStorage>& storage,
+                                   const model::TrainingJob& job, PeftSettings settings)
+    : wired_(wired),
+      linears_(linears),
+      storage_(storage),
+      job_(job),
+      settings_(std::move(settings)),
+      adapted_at_(wired.graph().layers().size(), -1) {
+  for (std::size_t at = 0; at < linears.size(); ++at) {
+    if (!adapted[at]) continue;
+    adapted_at_[linears[at].layer] = static_cast<int>(at);
+    shared_.widest_in = std::max(shared_.widest_in, linears[at].in);
+    shared_.widest_out = std::max(shared_.widest_out, linears[at].out);
+  }
+  find_embedding();
+  find_cache();
+  const model::PeftMethod method = settings_.row().value;
+  const bool in_front = method == model::PeftMethod::prompt_tuning || method == model::PeftMethod::p_tuning;
+  if (in_front) more_tokens_ = settings_.whole("num_virtual_tokens");
+  const auto layers = wired.graph().layers();
+  for (std::size_t at = 0; at < layers.size(); ++at) {
+    if (is_trained_norm(layers[at])) storage_[at].frozen = 0;
+  }
+}
+
+GPUMEM_INLINE void PeftModel::find_embedding() {
+  const std::vector<BaseEmbedding> tables = base_embeddings(wired_);
+  if (tables.empty()) return;
+  embedding_ = tables.front();
+  has_embedding_ = true;
+}
+
+GPUMEM_INLINE void PeftModel::find_cache() {
+  if (settings_.row().value != model::PeftMethod::prefix_tuning) return;
+  const auto layers = wired_.graph().layers();
+  for (std::uint32_t at = 0; at < layers.size(); ++at) {
+    if (!wired_.graph().attributes(layers[at]).flag("cache", false)) continue;
+    cached_.push_back(at);
+    const core::Shape shape = wired_.outputs(at)[0];
+    if (shape.rank() == 4) kept_width_ = shape[1].size * shape[3].size;
+  }
+}
+
+GPUMEM_INLINE core::Status PeftModel::check() const {
+  const PeftMethodRow& row = settings_.row();
+  const auto missing = [&](std::string_view what) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "PEFT's " + std::string(model::name_of(model::kPeftMethods, row.value)) + " needs " +
+                           std::string(what) + ", which the model does not show",
+                       {wired_.graph().file(), 0, {}}};
+  };
+  const bool tokens = row.targets == PeftTargets::prompts || row.targets == PeftTargets::tokens;
+  if (tokens && !has_embedding_) return missing("the embedding of its tokens");
+  if (row.value == model::PeftMethod::prefix_tuning && (cached_.empty() || kept_width_ < 1)) {
+    return missing("its cache of keys and values");
+  }
+  if (changes_shapes() && wired_.graph().shapes_printed()) {
+    return missing("shapes for any number of tokens (a config.json does)");
+  }
+  if (changes_shapes() && settings_.whole("num_virtual_tokens") < 1) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "the number of virtual tokens is not given; say `peft_options=num_virtual_tokens=20`", {}};
+  }
+  if (settings_.flag("prefix_projection") || settings_.text("encoder_reparameterization_type") == "LSTM") {
+    return core::Error{core::ErrorCode::missing_information,
+                       "the projection of prefixes and the LSTM of prompts are not modelled; "
+                       "prefix_projection=false and encoder_reparameterization_type=MLP are",
+                       {}};
+  }
+  const bool quantised = model::holds_in_fewer_bits(job_.quantize);
+  if (quantised && (row.replaces_base || row.targets == PeftTargets::tokens)) {
+    return core::Error{core::ErrorCode::missing_information,
+                       "PEFT's " + std::string(model::name_of(model::kPeftMethods, row.value)) +
+                           " on a quantised base is not modelled; leave `quantize` out",
+                       {}};
+  }
+  return core::Done{};
+}
+
+GPUMEM_INLINE const BaseLinear* PeftModel::adapted_at(std::uint32_t layer) const {
+  const int at = adapted_at_[layer];
+  return at < 0 ? nullptr : &linears_[static_cast<std::size_t>(at)];
+}
+
+GPUMEM_INLINE bool PeftModel::is_trained_norm(const model::Layer& layer) const {
+  if (settings_.row().targets != PeftTargets::norms || layer.parameters == 0) return false;
+  const ops::Op* op = wired_.op(layer);
+  if (op == nullptr || op->traits.family != ops::OpFamily::norm) return false;
+  if (job_.lora_targets.empty()) return true;
+  const std::string path = wired_.graph().path(layer);
+  return names_module(job_.lora_targets, path);
+}
+
+GPUMEM_INLINE bool PeftModel::take(connect::GraphCopy& copy, std::uint32_t layer) {
+  if (settings_.row().targets == PeftTargets::tokens) return replace_table(copy, layer);
+  const BaseLinear* base = adapted_at(layer);
+  if (base == nullptr || !settings_.row().replaces_base) return false;
+  PeftLayer calls(copy, wired_, *base, storage_[layer], job_, settings_, shared_);
+  settings_.row().write(calls);
+  return true;
+}
+
+GPUMEM_INLINE void PeftModel::before(connect::GraphCopy& copy, std::uint32_t layer) {
+  const auto found = std::ranges::find(cached_, layer);
+  if (found == cached_.end() || prefixes_.empty()) return;
+  const model::LayerIndex read = wired_.inputs(layer)[0];
+  const model::LayerIndex joined =
+      copy.insert({.name = "past",
+                   .op = "concat",
+                   .inputs = {prefixes_[static_cast<std::size_t>(found - cached_.begin())], copy.now(read)},
+                   .output = {},
+                   .attributes = {{"dim", std::int64_t{2}}}});
+  copy.replace(static_cast<std::size_t>(read), joined);
+}
+
+GPUMEM_INLINE void PeftModel::behind(connect::GraphCopy& copy, std::uint32_t layer) {
+  const BaseLinear* base = adapted_at(layer);
+  if (base != nullptr && !settings_.row().replaces_base && settings_.row().write != nullptr) {
+    PeftLayer calls(copy, wired_, *base, storage_[layer], job_, settings_, shared_);
+    settings_.row().write(calls);
+  }
+  const model::Layer& copied = wired_.graph().layers()[layer];
+  if (is_trained_norm(copied)) {  // the copy that is trained stands beside the norm that it is a copy of
+    (void)copy.insert({.name = std::string(wired_.graph().name(copied)) + ".base_layer",
+                       .op = model::kParameterOp,
+                       .inputs = {},
+                       .output = PeftLayer::fixed({copied.parameters}),
+                       .attributes = {{"shape", PeftLayer::Sizes{copied.parameters}}},
+                       .frozen = true});
+  }
+  if (!has_embedding_ || layer != embedding_.layer || !changes_shapes()) return;
+  if (cached_.empty()) {
+    put_prompt(copy);
+  } else {
+    put_prefixes(copy);
+  }
+}
+
+/// TrainableTokensLayer: the rows that are trained are written into a copy of the table, in every pass; a tied head
+/// makes a copy of its own.
+GPUMEM_INLINE bool PeftModel::replace_table(connect::GraphCopy& copy, std::uint32_t layer) {
+  const bool is_table = has_embedding_ && layer == embedding_.layer;
+  const BaseLinear* head = nullptr;
+  for (const BaseLinear& linear : linears_) {
+    const model::Layer& at = wired_.graph().layers()[linear.layer];
+    if (linear.layer == layer && at.tied_parameters > 0 && at.tied_parameters == at.parameters) head = &linear;
+  }
+  if (!is_table && head == nullptr) return false;
+  const std::string name(wired_.graph().name(wired_.graph().layers()[layer]));
+  const PeftLayer::Sizes sizes = {embedding_.rows, embedding_.width};
+  if (is_table) {
+    const std::int64_t count =
+        std::max<std::int64_t>(peft_model_detail::items_of(settings_.text("token_indices")), 1);
+    table_ = copy.put({.name = name,
+                       .op = model::kParameterOp,
+                       .inputs = {},
+                       .output = PeftLayer::fixed(sizes),
+                       .attributes = {{"shape", sizes}},
+                       .weights = {.dtype = storage_[layer].dtype},
+                       .frozen = true});
+    rows_ = copy.insert({.name = name + ".trainable_tokens_delta.default",
+                         .op = model::kParameterOp,
+                         .inputs = {},
+                         .output = PeftLayer::fixed({count, embedding_.width}),
+                         .attributes = {{"shape", PeftLayer::Sizes{count, embedding_.width}}},
+                         .weights = {.dtype = model::dtype_of(job_.lora_dtype)}});
+  }
+  const model::LayerIndex whole = copy.insert({.name = name + ".index_copy",
+                                        .op = "adapter_function",
+                                        .inputs = {table_, rows_},
+                                        .output = PeftLayer::fixed(sizes),
+                                        .attributes = {{"shape", sizes}, {"typed_as_first", true}}});
+  const model::LayerIndex read = copy.now(wired_.inputs(layer)[0]);
+  if (is_table) {
+    copy.replace(layer, copy.insert({.name = name + ".embedding",
+                                     .op = "adapter_lookup",
+                                     .inputs = {whole, read},
+                                     .output = wired_.outputs(layer)[0]}));
+  } else {
+    copy.omit(copy.insert({.name = name + ".linear",
+                           .op = "linear_function",
+                           .inputs = {read, whole},
+                           .output = wired_.outputs(layer)[0]}));
+  }
+  return true;
+}
+
+/// prompt_encoder.embedding(prompt_tokens), one row a virtual token, for each sample.
+GPUMEM_INLINE model::LayerIndex PeftModel::lookup(connect::GraphCopy& copy, std::int64_t rows, std::int64_t width) {
+  const model::LayerIndex ids = copy.now(wired_.inputs(embedding_.layer)[0]);
+  const model::LayerIndex tokens = copy.insert({.name = "prompt_tokens",
+                                         .op = "adapter_rows",
+                                         .inputs = {ids},
+                                         .output = {},
+                                         .attributes = {{"rows", rows}}});
+  return copy.insert({.name = "prompt_encoder.embedding",
+                      .op = "embedding",
+                      .inputs = {tokens},
+                      .output = {},
+                      .attributes = {{"num_embeddings", rows}, {"embedding_dim", width}},
+                      .weights = {.dtype = model::dtype_of(job_.lora_dtype)}});
+}
+
+GPUMEM_INLINE model::LayerIndex PeftModel::dense(connect::GraphCopy& copy, std::string name, model::LayerIndex input,
+                                                 std::int64_t in, std::int64_t out) {
+  return copy.insert({.name = std::move(name),
+                      .op = "linear",
+                      .inputs = {input},
+                      .output = {},
+                      .attributes = {{"in_features", in}, {"out_features", out}, {"bias", true}},
+                      .weights = {.dtype = model::dtype_of(job_.lora_dtype)}});
+}
+
+/// PromptEncoder: what the prompts go through in p-tuning.
+GPUMEM_INLINE model::LayerIndex PeftModel::encoder(connect::GraphCopy& copy, model::LayerIndex prompts,
+                                                   std::int64_t width) {
+  const std::int64_t asked = settings_.whole("encoder_hidden_size");
+  const std::int64_t inner = asked > 0 ? asked : width;
+  const auto relu = [&](model::LayerIndex input) {
+    return copy.insert({.name = "prompt_encoder.relu", .op = "relu", .inputs = {input}, .output = {}});
+  };
+  const model::LayerIndex first = relu(dense(copy, "prompt_encoder.mlp_head.0", prompts, width, inner));
+  const model::LayerIndex second = relu(dense(copy, "prompt_encoder.mlp_head.2", first, inner, inner));
+  return dense(copy, "prompt_encoder.mlp_head.4", second, inner, width);
+}
+
+/// The embeddings of the tokens behind those of the prompt. The shapes are those of all tokens, so the embedding's
+/// output is cut.
+GPUMEM_INLINE void PeftModel::put_prompt(connect::GraphCopy& copy) {
+  const model::LayerIndex embedded = copy.now(static_cast<model::LayerIndex>(embedding_.layer));
+  model::LayerIndex prompts = lookup(copy, more_tokens_, embedding_.width);
+  if (settings_.row().value == model::PeftMethod::p_tuning) prompts = encoder(copy, prompts, embedding_.width);
+  const model::LayerIndex typed =
+      copy.insert({.name = "prompts.to", .op = "cast", .inputs = {prompts, embedded}, .output = {}});
+  const model::LayerIndex tokens = copy.insert({.name = "tokens",
+                                         .op = "slice",
+                                         .inputs = {embedded},
+                                         .output = {},
+                                         .attributes = {{"dim", std::int64_t{1}}, {"length", -more_tokens_}}});
+  copy.replace(embedding_.layer, copy.insert({.name = "inputs_embeds",
+                                              .op = "concat",
+                                              .inputs = {typed, tokens},
+                                              .output = {},
+                                              .attributes = {{"dim", std::int64_t{1}}}}));
+}
+
+/// Keys and values of all layers in one tensor, in the base's type, of which each layer has its part.
+GPUMEM_INLINE void PeftModel::put_prefixes(connect::GraphCopy& copy) {
+  const std::int64_t rows = settings_.whole("num_virtual_tokens");
+  const model::LayerIndex embedded = copy.now(static_cast<model::LayerIndex>(embedding_.layer));
+  const auto parts = static_cast<std::int64_t>(cached_.size());
+  const model::LayerIndex all = lookup(copy, rows, parts * kept_width_);
+  const model::LayerIndex typed = copy.insert({.name = "past.to", .op = "cast", .inputs = {all, embedded}, .output = {}});
+  const model::LayerIndex split = copy.insert({.name = "past.split",
+                                        .op = "split",
+                                        .inputs = {typed},
+                                        .output = {},
+                                        .attributes = {{"dim", std::int64_t{2}},
+                                                       {"sizes", PeftLayer::Sizes(cached_.size(), kept_width_)}}});
+  for (std::size_t at = 0; at < cached_.size(); ++at) {
+    const core::Shape kept = wired_.outputs(cached_[at])[0];
+    const model::LayerIndex item = copy.insert({.name = "past.item",
+                                         .op = "item",
+                                         .inputs = {split},
+                                         .output = {},
+                                         .attributes = {{"dim", std::int64_t{2}},
+                                                       {"start", static_cast<std::int64_t>(at) * kept_width_},
+                                                       {"length", kept_width_}}});
+    const model::LayerIndex heads = copy.insert({.name = "past.heads",
+                                          .op = "unflatten",
+                                          .inputs = {item},
+                                          .output = {},
+                                          .attributes = {{"dim", std::int64_t{2}},
+                                                         {"sizes", PeftLayer::Sizes{kept[1].size, kept[3].size}}}});
+    prefixes_.push_back(copy.insert({.name = "past.permute",
+                                     .op = "permute",
+                                     .inputs = {heads},
+                                     .output = {},
+                                     .attributes = {{"dims", PeftLayer::Sizes{0, 2, 1, 3}}}}));
+  }
+}
+
+}  // namespace gpumem::adapt

@@ -1,0 +1,242 @@
+#pragma once
+
+#include "gpumem/adapt/peft_weights.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace gpumem::adapt::peft_calls {
+
+namespace peft_weights_detail {
+
+using Sizes = PeftLayer::Sizes;
+
+/// Two factors of a side, the first the smaller one. Source: tuners/lokr/layer.py, factorization().
+GPUMEM_INLINE std::pair<std::int64_t, std::int64_t> factors_of(std::int64_t side, std::int64_t factor) {
+  if (factor > 0 && side % factor == 0) return {factor, side / factor};
+  if (factor < 0) factor = side;
+  std::int64_t less = 1;
+  std::int64_t more = side;
+  std::int64_t length = less + more;
+  while (less < more) {
+    std::int64_t next = less + 1;
+    while (side % next != 0) ++next;
+    const std::int64_t other = side / next;
+    if (next + other > length || next > factor) break;
+    less = next;
+    more = other;
+  }
+  return {std::min(less, more), std::max(less, more)};
+}
+
+/// F.linear(x, the matrix), whose name lasts until its function returns.
+GPUMEM_INLINE void add_product(PeftLayer& layer, const PeftTensor& x, const PeftTensor& matrix) {
+  const PeftTensor update = layer.linear(x, matrix);
+  layer.add_to_output(layer.returned(update, {matrix}), x);
+}
+
+}  // namespace peft_weights_detail
+
+/// HadaWeight keeps only the four factors: backward makes both products again, one after the other.
+GPUMEM_INLINE void loha(PeftLayer& layer) {
+  const std::int64_t rank = layer.rank();
+  const std::int64_t whole = layer.in() * layer.out();
+  const PeftTensor a1 = layer.parameter("hada_w1_a", {layer.out(), rank});
+  const PeftTensor b1 = layer.parameter("hada_w1_b", {rank, layer.in()});
+  const PeftTensor a2 = layer.parameter("hada_w2_a", {layer.out(), rank});
+  const PeftTensor b2 = layer.parameter("hada_w2_b", {rank, layer.in()});
+  const PeftTensor delta = layer.function("hadamard", {a1, b1, a2, b2}, {layer.out(), layer.in()},
+                                          {{"saved", std::int64_t{15}},
+                                           {"scratch", PeftLayer::Sizes{whole, whole}},
+                                           {"backward", PeftLayer::Sizes{whole, whole, whole}}});
+  peft_weights_detail::add_product(layer, layer.cast_input(), delta);
+}
+
+/// torch.kron is one product of views; the scale makes another one of it.
+GPUMEM_INLINE void lokr(PeftLayer& layer) {
+  const std::int64_t rank = layer.rank();
+  const std::int64_t whole = layer.in() * layer.out();
+  const std::int64_t factor = layer.settings().whole("decompose_factor");
+  const auto [in_m, in_n] = peft_weights_detail::factors_of(layer.in(), factor);
+  const auto [out_l, out_k] = peft_weights_detail::factors_of(layer.out(), factor);
+  const auto matrix = [&](const std::string& name, std::int64_t rows, std::int64_t columns, bool one) {
+    if (one) return layer.parameter(name, {rows, columns});
+    const PeftTensor a = layer.parameter(name + "_a", {rows, rank});
+    const PeftTensor b = layer.parameter(name + "_b", {rank, columns});
+    return layer.matmul(a, b);
+  };
+  const bool both = layer.settings().flag("decompose_both");
+  const PeftTensor w1 = matrix("lokr_w1", out_l, in_m, !(both && 2 * rank < std::max(out_l, in_m)));
+  const PeftTensor w2 = matrix("lokr_w2", out_k, in_n, 2 * rank >= std::max(out_k, in_n));
+  const PeftTensor product = layer.function(
+      "kron", {w1, w2}, {layer.out(), layer.in()},
+      {{"saved", std::int64_t{3}}, {"backward", PeftLayer::Sizes{whole}}});
+  peft_weights_detail::add_product(layer, layer.cast_input(), layer.scale(product));
+}
+
+/// F.linear(x, W * (B A)): the product has a name until forward returns; the elementwise one is kept.
+GPUMEM_INLINE void hira(PeftLayer& layer) {
+  const std::int64_t rank = layer.rank();
+  const PeftTensor result = layer.base_linear(layer.input(), layer.weight());
+  const PeftTensor a = layer.parameter("hira_A", {rank, layer.in()});
+  const PeftTensor b = layer.parameter("hira_B", {layer.out(), rank});
+  const PeftTensor product = layer.matmul(layer.turned(a), layer.turned(b));
+  const PeftTensor x = layer.cast_input();
+  const PeftTensor matrix = layer.mul(layer.weight(), layer.turned(product));
+  const PeftTensor update = layer.linear(layer.dropped(x), matrix);
+  layer.leave(layer.returned(layer.sum(result, update, x), {product, update}));
+}
+
+/// W + W A + B in the base's type, in addition to what the base leaves.
+GPUMEM_INLINE void glora(PeftLayer& layer) {
+  const std::int64_t rank = layer.rank();
+  const std::string_view kind = layer.settings().text("config_A_B");
+  const PeftTensor& weight = layer.weight();
+  const PeftTensor result = layer.base_linear(layer.input(), weight);
+  const auto path = [&](const std::string& name) {
+    if (kind == "vector") return layer.cast_like(layer.parameter(name, {layer.out(), 1}), weight);
+    if (kind == "constant") return layer.cast_like(layer.parameter(name, {1, 1}), weight);
+    if (kind != "lora") return layer.cast_like(layer.buffer(name, {layer.out(), layer.in()}), weight);
+    const PeftTensor down = layer.parameter(name + ".Xd", {layer.out(), rank});
+    const PeftTensor up = layer.parameter(name + ".Xu", {rank, layer.in()});
+    return layer.cast_like(layer.matmul(down, up), weight);
+  };
+  const PeftTensor a = path("glora_A");
+  const PeftTensor b = path("glora_B");
+  const PeftTensor whole = layer.add(layer.add(weight, layer.mul(weight, a)), b);
+  const PeftTensor adapted = layer.base_linear(layer.input(), whole);
+  layer.leave(layer.returned(layer.add(result, adapted), {a, b, whole, adapted}));
+}
+
+/// A sparse spectrum in a matrix of zeros, whose inverse transform is complex: its real part is scaled.
+GPUMEM_INLINE void fourierft(PeftLayer& layer) {
+  const std::int64_t whole = layer.in() * layer.out();
+  const std::int64_t count = layer.settings().whole("n_frequency");
+  const PeftTensor spectrum = layer.parameter("fourierft_spectrum", {count});
+  const PeftTensor delta =
+      layer.function("ifft2", {spectrum}, {layer.out(), layer.in()},
+                     {{"kept", PeftLayer::Sizes{4 * count}},
+                      {"scratch", PeftLayer::Sizes{whole, 2 * whole, 2 * whole}},
+                      {"backward", PeftLayer::Sizes{whole, 2 * whole, 2 * whole, whole}}});
+  peft_weights_detail::add_product(layer, layer.cast_input(), delta);
+}
+
+/// The same with wavelets: four quarters, which are put together by rows and by columns.
+GPUMEM_INLINE void waveft(PeftLayer& layer) {
+  const std::int64_t whole = layer.in() * layer.out();
+  const std::int64_t count = layer.settings().whole("n_frequency");
+  const bool transforms = layer.settings().flag("use_idwt");
+  const PeftTensor spectrum = layer.parameter("waveft_spectrum", {count});
+  const PeftLayer::Sizes forward = transforms ? PeftLayer::Sizes{whole, whole, whole} : PeftLayer::Sizes{whole};
+  const PeftTensor delta = layer.function(
+      "waverec2d", {spectrum}, {layer.out(), layer.in()},
+      {{"kept", PeftLayer::Sizes{4 * count}}, {"scratch", forward}, {"backward", forward}});
+  peft_weights_detail::add_product(layer, layer.cast_input(), delta);
+}
+
+/// BlockCircularConvolution: Fourier transforms of the input's blocks and of the kernels, multiplied as a batch of
+/// complex matrices. Its output is a view of complex figures until it is divided.
+GPUMEM_INLINE void c3a(PeftLayer& layer) {
+  const std::int64_t block = std::max<std::int64_t>(layer.settings().whole("block_size"), 1);
+  const std::int64_t in = layer.in();
+  const std::int64_t out = layer.out();
+  const PeftTensor kernel = layer.parameter("c3a_kernel", {out / block, in / block, block});
+  const PeftTensor x = layer.cast(layer.input(), "float32");
+  const PeftTensor turned = layer.function("circular", {x, kernel}, {},
+                                           {{"out_features", out},
+                                            {"saved", std::int64_t{3}},
+                                            {"scratch_row", PeftLayer::Sizes{2 * in, 2 * in, 2 * out, out}},
+                                            {"backward_row", PeftLayer::Sizes{2 * out, 2 * out, 2 * in, 2 * in}}});
+  layer.add_in_place(layer.scale(turned));
+}
+
+/// A copy of the weight, to which a sparse one is added; its gradient is whole.
+GPUMEM_INLINE void shira(PeftLayer& layer) {
+  const std::int64_t count = layer.rank() * (layer.in() + layer.out());
+  const PeftTensor values = layer.parameter("shira_weight", {count});
+  (void)layer.buffer("shira_indices", {2, count}, "int32");
+  // The sparse tensor keeps its places in eight bytes each.
+  const PeftTensor copy = layer.call("clone", {layer.weight()}, layer.weight().shape);
+  const PeftTensor sparse = layer.function(
+      "sparse", {copy, values}, {layer.out(), layer.in()},
+      {{"in_place", true}, {"kept", PeftLayer::Sizes{4 * count}}, {"backward", PeftLayer::Sizes{4 * count, count}}});
+  layer.leave(layer.base_linear(layer.input(), sparse));
+}
+
+/// The weight's singular vectors: the first ones are frozen, the last ones trained; every pass puts them together.
+GPUMEM_INLINE void osf(PeftLayer& layer) {
+  const std::int64_t most = std::min(layer.in(), layer.out());
+  const std::int64_t asked = layer.settings().rank_of(layer.base().leaf());
+  const std::int64_t high = asked > 0 ? std::min(asked, most) : most / 2;
+  const std::int64_t low = std::max<std::int64_t>(most - high, 1);
+  const PeftTensor u_high = layer.buffer("osf_U_high", {layer.out(), high}, "parameters");
+  const PeftTensor s_high = layer.buffer("osf_S_high", {high}, "parameters");
+  const PeftTensor v_high = layer.buffer("osf_V_high", {high, layer.in()}, "parameters");
+  const PeftTensor u = layer.parameter("U_low", {layer.out(), low});
+  const PeftTensor s = layer.parameter("S_low", {low});
+  const PeftTensor v = layer.parameter("V_low", {low, layer.in()});
+  const PeftTensor frozen = layer.matmul(layer.mul(u_high, s_high), v_high);
+  const PeftTensor trained = layer.matmul(layer.mul(u, s), v);
+  const PeftTensor weight = layer.returned(layer.add(frozen, trained), {frozen, trained});
+  layer.leave(layer.base_linear(layer.input(), weight));
+}
+
+/// A network that reads the base's weight, row by row of its transpose.
+GPUMEM_INLINE void peanut(PeftLayer& layer) {
+  const std::int64_t rank = layer.rank();
+  const std::int64_t depth = std::clamp<std::int64_t>(layer.settings().whole("depth"), 0, 64);
+  const std::string_view named = layer.settings().text("act_fn");
+  const std::string_view active = named == "gelu" || named == "silu" || named == "tanh" ? named : "relu";
+  const PeftTensor result = layer.base_linear(layer.input(), layer.weight());
+  const PeftTensor a = layer.parameter("peanut_A", {rank, layer.out()});
+  const PeftTensor typed = layer.cast_like(layer.turned(layer.weight()), a);
+  PeftTensor hidden = layer.linear(typed, a);
+  hidden = layer.call(active, {hidden}, hidden.shape);
+  std::vector<PeftTensor> residuals;
+  for (std::int64_t index = 0; index < 2 * depth; ++index) {
+    if (index < depth) residuals.push_back(hidden);
+    const PeftTensor mixed = layer.linear(hidden, layer.parameter("peanut_coders", {rank, rank}));
+    hidden = layer.call(active, {mixed}, mixed.shape);
+    if (index < depth) continue;
+    hidden = layer.add(hidden, residuals.back());
+    residuals.pop_back();
+  }
+  const PeftTensor b = layer.parameter("peanut_B", {layer.out(), rank});
+  const PeftTensor delta = layer.returned(layer.turned(layer.scale(layer.linear(hidden, b))), {typed});
+  const PeftTensor x = layer.cast_input();
+  const PeftTensor update = layer.linear(x, delta);
+  const PeftTensor added = layer.cast_like(update, result);
+  layer.leave(layer.returned(layer.add(result, added), {delta, x, update}));
+}
+
+/// Blocks of the input are summed before one small product. "bat" makes a whole weight, block by block.
+GPUMEM_INLINE void miss(PeftLayer& layer) {
+  const std::int64_t rank = layer.rank();
+  const std::string_view form = layer.settings().text("init_weights");
+  const std::int64_t narrow = layer.settings().whole("mini_r");
+  const std::int64_t out = layer.out();
+  const std::int64_t whole = layer.in() * out;
+  if (form == "bat") {
+    const PeftTensor block = layer.parameter("miss_block", {out / rank, rank, rank});
+    const PeftTensor copy = layer.call("clone", {layer.weight()}, layer.weight().shape);
+    // Kept: the weight in blocks, in the adapters' type. The blocks of the adapter are copied for each column.
+    const PeftTensor delta = layer.function("get_delta_weight", {block, copy}, {out, layer.in()},
+                                            {{"kept", PeftLayer::Sizes{whole}},
+                                             {"scratch", PeftLayer::Sizes{whole, whole, whole}},
+                                             {"backward", PeftLayer::Sizes{whole, whole}}});
+    const PeftTensor changed = layer.add(delta, copy);
+    const PeftTensor x = layer.cast_input();
+    const PeftTensor y = layer.base_linear(x, changed);
+    layer.leave(layer.returned(layer.cast_like(y, layer.input()), {delta, changed, x}));
+    return;
+  }
+  const PeftTensor result = layer.base_linear(layer.input(), layer.weight());
+  const bool mini = form == "mini";
+  PeftTensor block = layer.parameter("miss_block", {rank, mini ? narrow : out});
+  if (mini) block = layer.function("repeat", {block}, {rank, out}, {});
+  const PeftTensor x = layer.cast_input();
+  const PeftTensor summed = layer.function("sum", {layer.dropped(x)}, {}, {{"out_features", rank}});
+  layer.leave(layer.returned(layer.sum(result, layer.matmul(summed, block), x), {block}));
+}
+
+}  // namespace gpumem::adapt::peft_calls

@@ -1,0 +1,89 @@
+// Input: one of PEFT's methods.
+// Output: its row, all that gpumem knows of the method: PEFT's name, its settings with their defaults, which layers it
+// takes, and the function that writes what its forward calls. All other code reads the row.
+//
+// To add a method: a value of model::PeftMethod, a row here, and a function in the file of its kind (peft_low_rank,
+// peft_weights, peft_rotations, peft_prompts).
+//
+// Source: huggingface/peft 0.20.1.dev0 (5d602fd), src/peft: utils/peft_types.py, utils/constants.py (the usual targets)
+// and the folder tuners/ that each row names: config.py (settings), layer.py (forward), model.py (what layers share).
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/model/training_job.hpp"
+
+namespace gpumem::adapt {
+
+class PeftLayer;
+
+/// Which layers a method takes, if the job names none.
+enum class PeftTargets : std::uint8_t {
+  usual,       ///< as LoRA does: queries and values of most models
+  keys,        ///< keys, values, and the last layer of the feed-forward network (IA3)
+  values,      ///< values (BEFT)
+  all_linear,  ///< all linear layers (OSF)
+  norms,       ///< no linear layer: the norms
+  tokens,      ///< the embedding, and the head that is tied to it
+  prompts,     ///< none: what it adds goes in front of the tokens, or of keys and values
+};
+
+struct PeftMethodRow {
+  model::PeftMethod value = model::PeftMethod::none;
+  std::string_view peft_type;  ///< as adapter_config.json has it
+  std::string_view source;     ///< the folder of tuners/
+  std::int64_t rank = 0;       ///< PEFT's default; 0: the method has no rank
+  PeftTargets targets = PeftTargets::usual;
+  std::string_view options = {};  ///< settings that change memory, with PEFT's defaults: "n_frequency=1000,..."
+  std::string_view dropout = {};  ///< PEFT's name of the dropout before the adapter; empty: it has none
+  /// It computes with the base's weight, or on another input: the base is then no layer of its own.
+  bool replaces_base = false;
+  void (*write)(PeftLayer& layer) = nullptr;
+  std::string_view refusal = {};  ///< why it is not modelled; empty: it is
+};
+
+/// In the order of the enum, without `none`.
+[[nodiscard]] std::span<const PeftMethodRow> peft_methods();
+/// The job's method: LoRA where only a rank is given. The job has adapters.
+[[nodiscard]] const PeftMethodRow& peft_row(const model::TrainingJob& job);
+/// The row with PEFT's name for it, "FOURIERFT"; null: PEFT has no such method. LORA is the first of its family.
+[[nodiscard]] const PeftMethodRow* peft_row_of_type(std::string_view peft_type);
+
+/// A method's settings: those of the job, and PEFT's defaults. Names are those of the row.
+class PeftSettings {
+ public:
+  /// Errors: invalid_argument for a name that the method does not have, a value that is no number where one is needed,
+  /// a rank of a method without one, and a method that is not modelled.
+  [[nodiscard]] static core::Result<PeftSettings> of(const model::TrainingJob& job);
+
+  [[nodiscard]] const PeftMethodRow& row() const { return *row_; }
+  [[nodiscard]] std::int64_t rank() const { return rank_; }
+  /// rank_pattern.NAME of the layer's name, else the rank. Source: PEFT, utils/other.py, get_pattern_key.
+  [[nodiscard]] std::int64_t rank_of(std::string_view leaf) const;
+  [[nodiscard]] std::int64_t whole(std::string_view name) const;
+  [[nodiscard]] bool flag(std::string_view name) const;
+  [[nodiscard]] std::string_view text(std::string_view name) const;
+
+ private:
+  struct Setting {
+    std::string name;
+    std::string value;
+  };
+  core::Status take(std::string_view options, bool given);
+
+  const PeftMethodRow* row_ = nullptr;
+  std::int64_t rank_ = 0;
+  std::vector<Setting> settings_;
+};
+
+}  // namespace gpumem::adapt
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/adapt/impl/peft_methods_inl.hpp"
+#endif

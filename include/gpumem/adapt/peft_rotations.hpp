@@ -1,0 +1,21 @@
+// The calls of PEFT's adapters that scale, shift or turn what the base reads or leaves.
+// Source: huggingface/peft 0.20.1.dev0 (5d602fd), tuners/: ia3, beft, road, oft, boft, hra: layer.py, forward of each.
+#pragma once
+
+#include "gpumem/adapt/peft_layer.hpp"
+
+namespace gpumem::adapt::peft_calls {
+
+void ia3(PeftLayer& layer);
+void beft(PeftLayer& layer);
+void road(PeftLayer& layer);
+void oft(PeftLayer& layer);
+void boft(PeftLayer& layer);
+void hra(PeftLayer& layer);
+
+}  // namespace gpumem::adapt::peft_calls
+
+#include "gpumem/core/config.hpp"
+#if defined(GPUMEM_HEADER_ONLY)
+#include "gpumem/adapt/impl/peft_rotations_inl.hpp"
+#endif
