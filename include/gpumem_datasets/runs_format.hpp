@@ -19,6 +19,8 @@ struct RunsOptions {
   const model::Vocabulary* vocabulary = nullptr;
   /// Reads the model summary at a path, once a path. read_runs() of datasets.hpp passes gpumem::read_summary.
   std::function<core::Result<model::ModelGraph>(const std::string& path)> read_summary = {};
+  /// Reads the text of a model summary. read_runs() of datasets.hpp passes gpumem::parse_summary.
+  std::function<core::Result<model::ModelGraph>(std::string_view text, const std::string& name)> parse_summary = {};
   /// The folder with the summaries of models that a file of runs only names.
   std::string summaries = {};
 };

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 
 #include "gpumem_datasets/runs_format.hpp"
@@ -16,6 +17,10 @@ class SummaryShelf {
 
   /// Errors: those of reading the summary; "-" is none, for standard input cannot be read for many rows.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take(const std::string& path);
+
+  /// Of a summary that is no file. Errors: those of reading it.
+  [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> parse(const std::string& name,
+                                                                             std::string_view text);
 
  private:
   using Shared = core::Result<std::shared_ptr<const model::ModelGraph>>;

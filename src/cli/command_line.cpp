@@ -87,7 +87,7 @@ void add_trainer(CLI::App& command, EstimateOptions& options) {
         summary->required(false);
         batch->required(false);
       });
-  command.add_option("--adapter", options.adapter, "with --trainer: PEFT's adapter_config.json, or its folder");
+  command.add_option("--adapter", options.adapter, "PEFT's adapter_config.json, or its folder; also with --trainer");
 }
 
 void add_estimate(CLI::App& command, EstimateOptions& options) {

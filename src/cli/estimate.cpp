@@ -23,7 +23,12 @@ Result<JobRequest> with_trainer(const EstimateOptions& options, std::vector<std:
   JobRequest request = options.request;
   if (options.trainer.empty()) {
     if (options.adapter.empty()) return request;
-    return Error{ErrorCode::invalid_argument, "--adapter goes with the file of --trainer", {}};
+    const auto adapter = trainer_files::read_adapter_job(options.adapter);
+    if (!adapter) return adapter.error();
+    auto missing = trainer_files::apply(*adapter, request);
+    if (!missing) return std::move(missing).error().in_file(options.adapter);
+    notes = *std::move(missing);
+    return request;
   }
   const auto job = trainer_files::read_trainer_job(options.trainer, options.adapter);
   if (!job) return job.error();

@@ -3,15 +3,17 @@
 #include "gpumem/core/file.hpp"
 #include "gpumem_datasets/gpumemnet_csv.hpp"
 #include "gpumem_datasets/language_model_csv.hpp"
+#include "gpumem_datasets/peft_csv.hpp"
 #include "gpumem_datasets/runs_csv.hpp"
 #include "gpumem_datasets/xmem_csv.hpp"
 
 namespace gpumem::datasets {
 
 std::span<const RunsFormat* const> runs_formats() {
-  static const std::array<const RunsFormat*, 4> kAll = {
+  static const std::array<const RunsFormat*, 5> kAll = {
       &runs_csv(),
       &language_model_csv(),
+      &peft_csv(),
       &gpumemnet_csv(),
       &xmem_csv(),
   };

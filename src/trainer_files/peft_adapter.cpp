@@ -1,39 +1,44 @@
 #include "peft_adapter.hpp"
 
-#include "shared_settings.hpp"
+#include <vector>
+
+#include "gpumem/adapt/peft_config.hpp"
 
 namespace gpumem::trainer_files {
 
 namespace {
 namespace peft_adapter_detail {
 
-constexpr std::string_view kWithoutEffect[] = {"alpha_pattern",     "base_model_name_or_path",
-                                               "layers_pattern",    "auto_mapping",
-                                               "corda_config",      "eva_config",
-                                               "fan_in_fan_out",    "inference_mode",
-                                               "init_lora_weights", "layer_replication",
-                                               "loftq_config",      "lora_alpha",
-                                               "peft_version",      "revision",
-                                               "task_type",         "use_rslora",
-                                               "megatron_*"};
-
 bool sniff(const Setting& root) { return root.field("peft_type") != nullptr; }
 
+std::string word_of(const Setting& setting) {
+  if (setting.kind != Setting::Kind::list) return setting.word;
+  std::string text;
+  for (const Setting& item : setting.items) text += (text.empty() ? "" : "+") + word_of(item);
+  return text;
+}
+
+std::vector<adapt::PeftSetting> settings_of(const Setting& root) {
+  std::vector<adapt::PeftSetting> settings;
+  for (const Setting& field : root.items) {
+    if (field.kind == Setting::Kind::null) continue;
+    if (field.kind != Setting::Kind::object) {
+      settings.push_back({field.key, word_of(field)});
+      continue;
+    }
+    for (const Setting& inner : field.items) settings.push_back({field.key + "." + inner.key, word_of(inner)});
+  }
+  return settings;
+}
+
 void read(TrainerReading& from) {
-  if (from.word("peft_type").value_or("") != "LORA") {
-    from.not_modelled("peft_type");
-    return;
-  }
-  if (from.job().model.empty()) from.job().model = from.word("base_model_name_or_path").value_or("");
-  from.want("lora", from.word("r").value_or("8"), "r");
-  want_lora_targets(from, "target_modules");
-  from.take("lora_dropout", "lora_dropout");
-  from.not_modelled("bias", "none");
-  for (const std::string_view path : {"modules_to_save", "use_dora", "rank_pattern", "layers_to_transform",
-                                      "exclude_modules", "lora_bias", "trainable_token_indices", "target_parameters"}) {
-    from.not_modelled(path);
-  }
-  from.without_effect(kWithoutEffect);
+  for (const Setting& field : from.root().items) from.know(field.key);
+  const auto config = adapt::peft_config(settings_of(from.root()));
+  if (!config) return;
+  if (from.job().model.empty()) from.job().model = config->base_model;
+  for (const adapt::PeftOption& option : config->options) from.want(option.option, option.value, option.key);
+  for (const std::string& text : config->not_modelled) from.job().not_modelled.push_back(text);
+  for (const std::string& key : config->unknown) from.job().unknown.push_back(key);
 }
 
 }  // namespace peft_adapter_detail

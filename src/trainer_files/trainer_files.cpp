@@ -21,6 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr const char* kAdapterName = "adapter_config.json";
+
 void read_into(const TrainerFormat& format, const Setting& root, TrainerJob& job) {
   TrainerReading reading(root, job);
   format.read(reading);
@@ -89,15 +91,17 @@ core::Status take_deepspeed_file(const fs::path& folder, TrainerJob& job) {
   return core::Done{};
 }
 
+/// Of a file, or its folder.
+core::Status take_named_adapter(const std::string& adapter, TrainerJob& job) {
+  std::error_code fault;
+  const fs::path path = fs::is_directory(adapter, fault) ? fs::path(adapter) / kAdapterName : fs::path(adapter);
+  return take_companion(path.string(), &take_adapter, job);
+}
+
 core::Status take_adapter_file(const fs::path& folder, const std::string& adapter, TrainerJob& job) {
-  constexpr const char* kName = "adapter_config.json";
-  if (!adapter.empty()) {
-    std::error_code fault;
-    const fs::path path = fs::is_directory(adapter, fault) ? fs::path(adapter) / kName : fs::path(adapter);
-    return take_companion(path.string(), &take_adapter, job);
-  }
+  if (!adapter.empty()) return take_named_adapter(adapter, job);
   if (job.format != training_arguments().name) return core::Done{};
-  const auto beside = first_file({folder / kName});
+  const auto beside = first_file({folder / kAdapterName});
   return beside ? take_companion(*beside, &take_adapter, job) : core::Status(core::Done{});
 }
 
@@ -155,6 +159,13 @@ core::Result<TrainerJob> read_trainer_job(const std::string& path, const std::st
   const fs::path folder = fs::path(path).parent_path();
   if (core::Status taken = take_deepspeed_file(folder, *job); !taken) return taken.error();
   if (core::Status taken = take_adapter_file(folder, adapter, *job); !taken) return taken.error();
+  return job;
+}
+
+core::Result<TrainerJob> read_adapter_job(const std::string& adapter) {
+  TrainerJob job;
+  job.format = peft_adapter().name;
+  if (core::Status taken = take_named_adapter(adapter, job); !taken) return taken.error();
   return job;
 }
 

@@ -30,6 +30,9 @@ namespace gpumem::trainer_files {
 /// next to a file of TrainingArguments. Errors: also unreadable_file; each names its file.
 [[nodiscard]] core::Result<TrainerJob> read_trainer_job(const std::string& path, const std::string& adapter = {});
 
+/// Of an adapter_config.json alone (a file, or its folder). Errors: those of reading it; each names its file.
+[[nodiscard]] core::Result<TrainerJob> read_adapter_job(const std::string& adapter);
+
 /// Sets the options of the job that the request was not given. Returns what is not modelled, a clause each ("lora 16
 /// (lora_rank) is not modelled"): options that gpumem does not have, values that they do not take, what the file's
 /// format named, and keys that it does not know. Errors: malformed_input for what is no number, with the key.

@@ -48,6 +48,9 @@ class TrainerReading {
   TrainerReading(const Setting& root, TrainerJob& job) : root_(root), job_(job) {}
 
   [[nodiscard]] TrainerJob& job() { return job_; }
+  /// All settings, for a format that reads them by a list of its own, and then says that it knows a key.
+  [[nodiscard]] const Setting& root() const { return root_; }
+  void know(std::string_view key) { known_.emplace(key); }
 
   /// The setting at "optimizer.params.lr"; null where it is missing, null or "auto". Its first key is then known.
   [[nodiscard]] const Setting* at(std::string_view path);

@@ -88,7 +88,6 @@ TEST(CliTrainer, SaysWhatIsWrong) {
       {config + "--trainer examples/trainers/missing.json", "missing.json"},
       {config + "--trainer examples/trainers/tinyllama/config.json", "its keys are those of no trainer's file"},
       {config + "--trainer examples/trainers/adapter/adapter_config.json", "give it as --adapter"},
-      {config + "--batch 1 --adapter examples/trainers/adapter", "goes with the file of --trainer"},
       {"estimate --trainer examples/trainers/ds_config.json", "the file names no model; name its config.json"},
       {config, "--batch is required"},
   };

@@ -49,6 +49,7 @@ class PeftModel {
   [[nodiscard]] bool is_trained_norm(const model::Layer& layer) const;
   void find_embedding();
   void find_cache();
+  bool widen_mask(connect::GraphCopy& copy, std::uint32_t layer);
   bool replace_table(connect::GraphCopy& copy, std::uint32_t layer);
   void put_prompt(connect::GraphCopy& copy);
   void put_prefixes(connect::GraphCopy& copy);

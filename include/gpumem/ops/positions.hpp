@@ -57,8 +57,12 @@ inline core::Result<core::Shape> mask_shape(const OpInput& input) {
   const core::Result<core::Dim> tokens = tokens_of(input);
   if (!tokens) return tokens.error();
   const core::Dim samples = input.attributes.flag("padded", false) ? input.inputs[0][0] : core::Dim::fixed(1);
+  const core::Checked keys = core::Checked(tokens->size) + input.attributes.integer("more_keys").value_or(0);
+  if (!keys.valid()) return unfit(input.inputs[0], "a number of keys that fits 64 bits");
   core::Shape shape;
-  for (const core::Dim dim : {samples, core::Dim::fixed(1), *tokens, *tokens}) shape.push_back(dim);
+  for (const core::Dim dim : {samples, core::Dim::fixed(1), *tokens, core::Dim::fixed(*keys.value())}) {
+    shape.push_back(dim);
+  }
   return shape;
 }
 

@@ -116,6 +116,7 @@ def estimate(
     train: str | None = None,
     lora: int | None = None, lora_targets: str | None = None,
     lora_dtype: str = "fp32", lora_dropout: float = 0.0,
+    peft: str = "none", peft_options: str | None = None,
     quantize: str = "none",
     base_dtype: str = "precision",
     strict: bool = False,
@@ -176,6 +177,7 @@ def fit(
     train: str | None = None,
     lora: int | None = None, lora_targets: str | None = None,
     lora_dtype: str = "fp32", lora_dropout: float = 0.0,
+    peft: str = "none", peft_options: str | None = None,
     quantize: str = "none",
     base_dtype: str = "precision",
     strict: bool = False,
@@ -237,6 +239,7 @@ def estimate_module(
     train: str | None = None,
     lora: int | None = None, lora_targets: str | None = None,
     lora_dtype: str = "fp32", lora_dropout: float = 0.0,
+    peft: str = "none", peft_options: str | None = None,
     quantize: str = "none",
     base_dtype: str = "precision",
     strict: bool = False,
@@ -400,7 +403,8 @@ def _estimate_of(fields: dict[str, Any], read: Summary) -> Estimate:
 
 #: Options that a recording of a module holds, and those that it cannot follow.
 _RECORDED = ("precision", "loss", "zero_grad", "accumulate", "weight_decay", "prefetch")
-_ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "quantize", "base_dtype")
+_ADAPTING = ("freeze", "train", "lora", "lora_targets", "lora_dtype", "lora_dropout", "peft",
+             "peft_options", "quantize", "base_dtype")
 _LOOPING = ("loop", "transformers", "batch_lengths", "padding", "attention", "offload")
 _SEVERAL_GPUS = ("sharding", "tensor_parallel", "sequence_parallel", "pipeline_parallel", "virtual_stages", "schedule",
                  "context_parallel", "expert_parallel", "rank", "zero_reduce_bucket", "zero_prefetch_bucket",

@@ -56,6 +56,8 @@ OPTIONS_HELP = """
     lora: the rank of adapters on a frozen base (LoRA); lora_targets: "q_proj+v_proj", "all-linear", or
         None for PEFT's for the model; lora_dtype, lora_dropout: the adapters' type, and the dropout
         before each.
+    peft: the kind of adapters, "dora" or "ia3", of which lora is the rank; peft_options: its settings by PEFT's names,
+        "n_frequency=1000".
     quantize: how the frozen linear layers are held: "nf4", "nf4-double", "int8", "gptq-4bit";
         "float8": products copy their operands to eight bits; nothing is frozen.
     base_dtype: the type of frozen weights that are not quantised: "fp32", "bf16", "fp16";

@@ -389,3 +389,24 @@ def adapting_runs(usual: str, precision: str) -> list[dict[str, Any]]:
     if precision == "bf16":
         runs.append(run("all-linear", dtype="bf16"))
     return runs
+
+
+def peft_run(method: str, rank: int | None, targets: str = "q_proj+v_proj", options: str = "") -> dict[str, Any]:
+    """Adapters of one of PEFT's methods."""
+    return {"peft": method, "peft_options": options, **run(targets), "lora": rank}
+
+
+#: One method of each kind: of those that multiply activations, make whole matrices, or turn what a layer reads or leaves.
+PEFT_RUNS: list[dict[str, Any]] = [
+    peft_run("dora", 16),
+    peft_run("vera", 64),
+    peft_run("ia3", None, "k_proj+v_proj+down_proj"),
+    peft_run("loha", 16),
+    peft_run("lokr", 16, options="decompose_factor=4"),
+    peft_run("oft", None, options="oft_block_size=32"),
+    peft_run("hira", 16),
+    peft_run("fourierft", None, options="n_frequency=1000"),
+    peft_run("miss", 64),
+    peft_run("deft", 16),
+    peft_run("road", None, options="variant=road_2"),
+]

@@ -1,10 +1,11 @@
 """Writes the goldens next to this file: what PyTorch holds in training steps of the models in models/, at two sizes.
 
-    python3 tests/golden/architectures/make_goldens.py [--adapted] [NAME...]
+    python3 tests/golden/architectures/make_goldens.py [--adapted | --peft] [NAME...]
 
 It needs PyTorch 2.6, whose attention the recordings take, and no GPU. Each golden is one model: its config.json, and for
 each way to train it the most bytes that live tensors hold in two steps with AdamW, as gpumem.record sees them. With
---adapted they go to adapted/, and what is trained are adapters on a frozen base, quantised or not.
+--adapted they go to adapted/, and what is trained are adapters on a frozen base, quantised or not; with --peft to peft/,
+and the adapters are those of PEFT's other methods.
 """
 
 from __future__ import annotations
@@ -23,11 +24,20 @@ sys.path[:0] = [str(HERE.parents[2] / "src" / "python"), str(HERE)]
 sys.dont_write_bytecode = True
 
 import torch  # noqa: E402
-from configs import ADAPTED, ADAPTED_EMBEDDINGS, CONFIGS, adapting_runs, embedding_runs, sizes_of  # noqa: E402
+from configs import (  # noqa: E402
+    ADAPTED,
+    ADAPTED_EMBEDDINGS,
+    CONFIGS,
+    PEFT_RUNS,
+    adapting_runs,
+    embedding_runs,
+    sizes_of,
+)
 from gpumem.record.recorder import recording  # noqa: E402
 from gpumem.record.run import Allocate, Free, Run  # noqa: E402
 from models import BUILDERS  # noqa: E402
 from models.adapters import LoraEmbedding, adapt, require_input_gradients  # noqa: E402
+from models.peft_layers import adapt_by_peft  # noqa: E402
 
 #: The precisions as gpumem names them: the type of the weights, and autocast's.
 PRECISIONS: dict[str, tuple[torch.dtype, Any]] = {
@@ -55,7 +65,10 @@ def batch_of(config: dict[str, Any], dtype: torch.dtype, batch: int, tokens: int
 
 def adapt_model(model: torch.nn.Module, adapting: dict[str, Any], precision: str, checkpointing: bool) -> None:
     dtype, autocast = PRECISIONS[precision]
-    adapt(model, adapting, dtype, autocast or dtype)
+    if "peft" in adapting:
+        adapt_by_peft(model, adapting)
+    else:
+        adapt(model, adapting, dtype, autocast or dtype)
     if checkpointing:
         tables = (torch.nn.Embedding, LoraEmbedding)
         require_input_gradients(next(each for each in model.modules() if isinstance(each, tables)))
@@ -143,8 +156,23 @@ def write_adapted(name: str) -> None:
     write(HERE / "adapted" / f"{name}.json", config, runs)
 
 
+def write_peft(name: str) -> None:
+    config = CONFIGS[name]
+    runs = [
+        measure(config, precision, checkpointing, *sizes_of(config)[0], adapting=adapting)
+        for precision in ("fp32", "bf16")
+        for checkpointing in (False, True)
+        for adapting in PEFT_RUNS
+    ]
+    write(HERE / "peft" / f"{name}.json", config, runs)
+
+
 def main() -> None:
     warnings.simplefilter("ignore")
+    if "--peft" in sys.argv:
+        for name in sys.argv[2:] or ["llama"]:
+            write_peft(name)
+        return
     if "--adapted" in sys.argv:
         for name in sys.argv[2:] or [*ADAPTED, *ADAPTED_EMBEDDINGS]:
             write_adapted(name)

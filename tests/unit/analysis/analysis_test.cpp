@@ -121,6 +121,8 @@ const std::vector<Change> kChanges = {
     {[](TrainingJob& job) { job.lora_targets = "fc"; }, true, false},
     {[](TrainingJob& job) { job.lora_dtype = model::AdapterType::bf16; }, true, false},
     {[](TrainingJob& job) { job.lora_dropout = 0.1; }, true, false},
+    {[](TrainingJob& job) { job.peft = model::PeftMethod::dora; }, true, false},
+    {[](TrainingJob& job) { job.peft_options = "r=8"; }, true, false},
     {[](TrainingJob& job) { job.layout.data_parallel = 2; }},
     {[](TrainingJob& job) {
       job.layout.data_parallel = 2;

@@ -104,12 +104,11 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
     copy.remark("no linear layer or embedding is called " + name + ", which `lora_targets` names; the others have adapters");
   }
   if (!peft.changes_shapes()) return std::move(copy).finish();
+  // This stage is not given the job's length: the source's shapes have it.
   model::TrainingJob longer = job;
-  if (peft.more_tokens() > 0) {
-    const auto shapes = wired.input_shapes();
-    const bool known = !shapes.empty() && shapes[0].rank() >= 2;
-    const std::int64_t tokens = job.sequence_length.value_or(known ? shapes[0][1].size : 0);
-    longer.sequence_length = tokens + peft.more_tokens();
+  const auto shapes = wired.input_shapes();
+  if (!shapes.empty() && shapes[0].rank() >= 2 && shapes[0][1].kind == core::Dim::Kind::fixed) {
+    longer.sequence_length = shapes[0][1].size + peft.more_tokens();
   }
   return std::move(copy).finish(longer);
 }

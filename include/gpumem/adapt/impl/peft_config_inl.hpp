@@ -69,7 +69,10 @@ class Reading {
       config_.not_modelled.push_back("peft_type " + std::string(type));
       return std::move(config_);
     }
-    want("peft", std::string(model::name_of(model::kPeftMethods, method())), "peft_type");
+    // A rank alone means LoRA.
+    if (method() != model::PeftMethod::lora || word("r").empty()) {
+      want("peft", std::string(model::name_of(model::kPeftMethods, method())), "peft_type");
+    }
     for (const PeftSetting& setting : settings_) take(setting);
     if (!options_.empty()) want("peft_options", options_, "peft_type");
     return std::move(config_);
@@ -121,7 +124,7 @@ class Reading {
     if (word.empty() || word == "null") return note(key, head);
     if (is_setting(key)) return set(key, word);
     if (key == "r" && row_->rank > 0) return want("lora", setting.word, key);
-    if (key == "r") return;
+    if (key == "r") return note(key, head);
     if (key == "target_modules") return take_targets(setting);
     if (!row_->dropout.empty() && key == row_->dropout) {
       if (!is_off(word, "")) want("lora_dropout", setting.word, key);

@@ -143,10 +143,23 @@ GPUMEM_INLINE bool PeftModel::is_trained_norm(const model::Layer& layer) const {
 
 GPUMEM_INLINE bool PeftModel::take(connect::GraphCopy& copy, std::uint32_t layer) {
   if (settings_.row().targets == PeftTargets::tokens) return replace_table(copy, layer);
+  if (!cached_.empty() && widen_mask(copy, layer)) return true;
   const BaseLinear* base = adapted_at(layer);
   if (base == nullptr || !settings_.row().replaces_base) return false;
   PeftLayer calls(copy, wired_, *base, storage_[layer], job_, settings_, shared_);
   settings_.row().write(calls);
+  return true;
+}
+
+/// The mask of attention has a column for each key, those of the prefix too.
+GPUMEM_INLINE bool PeftModel::widen_mask(connect::GraphCopy& copy, std::uint32_t layer) {
+  const model::Layer& mask = wired_.graph().layers()[layer];
+  const ops::Op* op = wired_.op(mask);
+  if (op == nullptr || op->traits.name != "causal_mask") return false;
+  const auto all = wired_.graph().attributes(mask).all();
+  connect::ChangedLayer change{{all.begin(), all.end()}, 0};
+  change.attributes.push_back({"more_keys", settings_.whole("num_virtual_tokens")});
+  (void)copy.copy(storage_[layer], true, change);
   return true;
 }
 
