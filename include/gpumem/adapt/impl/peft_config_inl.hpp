@@ -27,7 +27,7 @@ inline constexpr auto kWithoutEffect = std::to_array<std::string_view>({
     "psoft_svd_lowrank_niter", "psoft_orth", "cayley_neumann_eps", "random_seed", "mask_type", "target_svd_config",
     "group_size", "eps", "coft", "token_dim", "num_attention_heads", "num_layers", "prompt_tuning_init",
     "prompt_tuning_init_text", "tokenizer_name_or_path", "tokenizer_kwargs", "use_effective_conv2d",
-    "rank_dropout_scale", "encoder_dropout", "encoder_num_layers", "block_share", "config_C", "config_D_E"});
+    "rank_dropout_scale", "encoder_dropout", "encoder_num_layers"});
 
 /// Keys that change memory and are not modelled, with the word that means that they are off; empty: no word.
 struct NotModelledKey {

@@ -52,7 +52,7 @@ inline constexpr auto kRows = std::to_array<PeftMethodRow>({
     {M::loha, "LOHA", "loha", 8, T::usual, "", "", false, &peft_calls::loha},
     {M::lokr, "LOKR", "lokr", 8, T::usual, "decompose_both=false,decompose_factor=-1", "", false, &peft_calls::lokr},
     {M::hira, "HIRA", "hira", 32, T::usual, "", "hira_dropout", true, &peft_calls::hira},
-    {M::glora, "GLORA", "glora", 8, T::usual, "config_A_B=lora", "", true, &peft_calls::glora},
+    {M::glora, "GLORA", "glora", 8, T::usual, "config_A_B=lora,config_C=lora,config_D_E=constant", "", true, &peft_calls::glora},
     {M::fourierft, "FOURIERFT", "fourierft", 0, T::usual, "n_frequency=1000", "", false, &peft_calls::fourierft},
     {M::waveft, "WAVEFT", "waveft", 0, T::usual, "n_frequency=2592,use_idwt=true", "", false, &peft_calls::waveft},
     {M::c3a, "C3A", "c3a", 0, T::usual, "block_size=256", "", false, &peft_calls::c3a},
@@ -123,6 +123,7 @@ GPUMEM_INLINE const PeftMethodRow& peft_row(const model::TrainingJob& job) {
 }
 
 GPUMEM_INLINE const PeftMethodRow* peft_row_of_type(std::string_view peft_type) {
+  if (peft_type == "BONE") peft_type = "MISS";  // its name before PEFT 0.17
   for (const PeftMethodRow& row : peft_methods_detail::kRows) {
     if (row.peft_type == peft_type) return &row;
   }

@@ -87,6 +87,26 @@ GPUMEM_INLINE void hira(PeftLayer& layer) {
   layer.leave(layer.returned(layer.sum(result, update, x), {product, update}));
 }
 
+namespace peft_weights_detail {
+
+/// What GLoRA learns of a layer's bias; tensors as small as the bias.
+GPUMEM_INLINE void learn_bias(PeftLayer& layer) {
+  const std::string_view of_input = layer.settings().text("config_C");
+  const std::string_view of_bias = layer.settings().text("config_D_E");
+  if (of_input == "lora") {
+    (void)layer.matmul(layer.parameter("glora_C.Xd", {layer.in(), layer.rank()}),
+                       layer.parameter("glora_C.Xu", {layer.rank(), 1}));
+  } else if (of_input == "vector") {
+    (void)layer.parameter("glora_C", {layer.in(), 1});
+  }
+  if (of_bias != "vector" && of_bias != "constant") return;
+  const std::int64_t size = of_bias == "vector" ? layer.out() : 1;
+  (void)layer.parameter("glora_D", {size});
+  (void)layer.parameter("glora_E", {size});
+}
+
+}  // namespace peft_weights_detail
+
 /// W + W A + B in the base's type, in addition to what the base leaves.
 GPUMEM_INLINE void glora(PeftLayer& layer) {
   const std::int64_t rank = layer.rank();
@@ -103,6 +123,7 @@ GPUMEM_INLINE void glora(PeftLayer& layer) {
   };
   const PeftTensor a = path("glora_A");
   const PeftTensor b = path("glora_B");
+  if (layer.has_bias()) peft_weights_detail::learn_bias(layer);
   const PeftTensor whole = layer.add(layer.add(weight, layer.mul(weight, a)), b);
   const PeftTensor adapted = layer.base_linear(layer.input(), whole);
   layer.leave(layer.returned(layer.add(result, adapted), {a, b, whole, adapted}));

@@ -1,0 +1,185 @@
+// The rows of PEFT's methods: their parameters by PEFT's definitions (tuners/*/layer.py), their settings, what they refuse,
+// and that the page names each of them.
+#include "gpumem/adapt/peft_methods.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "adapted_jobs.hpp"
+#include "gpumem/adapt/peft_config.hpp"
+
+namespace gpumem::adapt {
+namespace {
+
+using model::PeftMethod;
+
+/// Of the small model, whose q_proj and v_proj have 16 features on either side.
+TrainingJob with_method(PeftMethod method, std::optional<std::int64_t> rank = {}, std::string options = {}) {
+  TrainingJob job = testing::small_model();
+  job.peft = method;
+  job.lora = rank;
+  job.peft_options = std::move(options);
+  return job;
+}
+
+struct Counted {
+  std::int64_t trained = -1;
+  std::string error;
+};
+
+Counted trained_by(const TrainingJob& job) {
+  analysis::Analysis analysis(job);
+  const auto pass = analysis.forward_pass();
+  if (!pass) return {-1, pass.error().message};
+  Counted counted{0, {}};
+  for (const ops::Tape::Parameter& parameter : (*pass)->tape.parameters()) {
+    if (parameter.tied || parameter.frozen) continue;
+    counted.trained += *(*pass)->tape.tensor(parameter.tensor).size.elements.value();
+  }
+  return counted;
+}
+
+TEST(PeftMethods, TrainWhatPeftsDefinitionsSay) {
+  struct Case {
+    PeftMethod method;
+    std::optional<std::int64_t> rank;
+    std::string options;
+    std::int64_t trained;
+  };
+  // Two layers with 16 features on either side; r is 2 where there is a rank.
+  const Case cases[] = {
+      {PeftMethod::lora, 2, "", 2 * 2 * 32},
+      {PeftMethod::rslora, 2, "", 2 * 2 * 32},
+      {PeftMethod::pissa, 2, "", 2 * 2 * 32},
+      {PeftMethod::lora_fa, 2, "", 2 * 2 * 16},
+      {PeftMethod::mica, 2, "", 2 * 2 * 16},
+      {PeftMethod::dora, 2, "", 2 * (2 * 32 + 16)},
+      {PeftMethod::adalora, 8, "init_r=3", 2 * (3 * 32 + 3)},
+      {PeftMethod::vera, 2, "", 2 * (16 + 2)},
+      {PeftMethod::pvera, 2, "", 2 * (16 + 4)},
+      {PeftMethod::randlora, 4, "", 2 * (4 * 4 + 4 * 16)},
+      {PeftMethod::tinylora, 2, "u=5", 2 * 5},
+      {PeftMethod::tinylora, 2, "u=5,weight_tying=1.0", 5},
+      {PeftMethod::unilora, 2, "theta_d_length=9", 9},
+      {PeftMethod::vblora, 2, "num_vectors=6,vector_length=8,topk=2", 6 * 8 + 2 * (2 * 2 * 6 + 2 * 2 * 6)},
+      {PeftMethod::gralora, 2, "", 2 * 2 * 32},
+      {PeftMethod::gralora, 2, "hybrid_r=1", 2 * 3 * 32},
+      {PeftMethod::lily, 2, "num_B=2", 2 * (2 * 16 + 2 * 2 * 16 + 2 * 2)},
+      {PeftMethod::delora, 2, "", 2 * (2 * 32 + 1)},
+      {PeftMethod::peanut, 2, "depth=1", 2 * (2 * 32 + 2 * 4)},
+      {PeftMethod::deft, 2, "", 2 * 2 * 32},
+      {PeftMethod::deft, 2, "para=true,decomposition_method=qr", 2 * 2 * 16},
+      {PeftMethod::psoft, 4, "", 2 * (6 + 4 + 4)},
+      {PeftMethod::loha, 2, "", 2 * 4 * 32},
+      {PeftMethod::lokr, 1, "decompose_factor=4", 2 * (4 * 4 + 1 * 4 + 1 * 4)},
+      {PeftMethod::lokr, 2, "decompose_factor=4", 2 * (4 * 4 + 4 * 4)},
+      {PeftMethod::hira, 2, "", 2 * 2 * 32},
+      // q_proj has a bias.
+      {PeftMethod::glora, 2, "", 2 * 2 * 2 * 32 + 2 * (16 + 1) + 2},
+      {PeftMethod::glora, 2, "config_A_B=vector,config_C=vector", 2 * 2 * 16 + 16 + 2},
+      {PeftMethod::fourierft, {}, "n_frequency=7", 2 * 7},
+      {PeftMethod::waveft, {}, "n_frequency=7", 2 * 7},
+      {PeftMethod::c3a, {}, "block_size=4", 2 * 4 * 4 * 4},
+      {PeftMethod::shira, 2, "", 2 * 2 * 32},
+      {PeftMethod::osf, {}, "effective_rank=14", 2 * (2 * 32 + 2)},
+      {PeftMethod::beft, {}, "", 16},
+      {PeftMethod::ia3, {}, "", 16},
+      {PeftMethod::road, {}, "variant=road_2", 2 * 2 * 16},
+      {PeftMethod::oft, {}, "oft_block_size=4", 2 * 4 * 6},
+      {PeftMethod::boft, {}, "boft_block_size=4", 2 * (4 * 16 + 16)},
+      {PeftMethod::hra, 2, "", 2 * 2 * 16},
+      {PeftMethod::miss, 2, "", 2 * 2 * 16},
+      {PeftMethod::miss, 2, "init_weights=mini,mini_r=4", 2 * 2 * 4},
+      {PeftMethod::miss, 2, "init_weights=bat", 2 * 8 * 4},
+      {PeftMethod::trainable_tokens, {}, "token_indices=3+5", 2 * 16},
+  };
+  for (const Case& one : cases) {
+    const Counted counted = trained_by(with_method(one.method, one.rank, one.options));
+    EXPECT_EQ(counted.trained, one.trained)
+        << model::name_of(model::kPeftMethods, one.method) << " " << one.options << ": " << counted.error;
+  }
+}
+
+TEST(PeftMethods, ArePlannedWithStatesOfWhatTheyTrain) {
+  for (const PeftMethodRow& row : peft_methods()) {
+    if (!row.refusal.empty() || row.targets == PeftTargets::prompts || row.targets == PeftTargets::norms) continue;
+    const std::string name(model::name_of(model::kPeftMethods, row.value));
+    std::string options;
+    if (row.value == PeftMethod::vblora) options = "num_vectors=6,vector_length=8";
+    if (row.value == PeftMethod::c3a) options = "block_size=4";
+    if (row.value == PeftMethod::oft) options = "oft_block_size=4";
+    TrainingJob job = with_method(row.value, {}, options);
+    if (row.rank > 0) job.lora = 2;
+    analysis::Analysis analysis(job);
+    const auto steps = analysis.steps();
+    ASSERT_TRUE(testing::succeeds(steps)) << name;
+    EXPECT_GT((*steps)->peak_bytes, 0) << name;
+  }
+}
+
+TEST(PeftMethods, SayWhatIsWrong) {
+  const std::pair<TrainingJob, const char*> cases[] = {
+      {with_method(PeftMethod::xlora), "xlora is not modelled"},
+      {with_method(PeftMethod::poly), "poly is not modelled"},
+      {with_method(PeftMethod::fourierft, 8), "has no rank"},
+      {with_method(PeftMethod::fourierft, {}, "colour=1"), "it has n_frequency"},
+      {with_method(PeftMethod::fourierft, {}, "n_frequency=many"), "must be a whole number"},
+      {with_method(PeftMethod::deft, 2, "para=perhaps"), "must be true or false"},
+      {with_method(PeftMethod::osf, {}, "rank_pattern.q_proj=none"), "at least 1"},
+      {with_method(PeftMethod::prompt_tuning), "virtual tokens"},
+      {with_method(PeftMethod::prefix_tuning, {}, "num_virtual_tokens=4"), "its cache of keys and values"},
+  };
+  for (const auto& [job, part] : cases) {
+    const std::string error = trained_by(job).error;
+    EXPECT_NE(error.find(part), std::string::npos) << part << ": " << error;
+  }
+  TrainingJob quantised = with_method(PeftMethod::ia3);
+  quantised.quantize = model::Quantization::nf4;
+  EXPECT_NE(trained_by(quantised).error.find("quantised base"), std::string::npos) << trained_by(quantised).error;
+  TrainingJob none = testing::small_model();
+  none.peft_options = "r=8";
+  EXPECT_FALSE(model::validate(none)) << "no method is given";
+}
+
+TEST(PeftMethods, TakeASettingOfALayerByItsName) {
+  TrainingJob job = with_method(PeftMethod::osf, {}, "effective_rank=12,rank_pattern.q_proj=14");
+  EXPECT_EQ(trained_by(job).trained, (2 * 32 + 2) + (4 * 32 + 4)) << trained_by(job).error;
+}
+
+TEST(PeftMethods, ReadPeftsConfigs) {
+  const std::vector<PeftSetting> dora = {{"peft_type", "LORA"},      {"r", "16"},          {"use_dora", "true"},
+                                         {"lora_alpha", "32"},       {"bias", "none"},     {"target_modules", "q_proj+v_proj"},
+                                         {"lora_dropout", "0.05"},   {"colour", "red"},    {"modules_to_save", "lm_head"},
+                                         {"base_model_name_or_path", "made-up"}};
+  const auto config = peft_config(dora);
+  ASSERT_TRUE(config);
+  std::string options;
+  for (const PeftOption& option : config->options) options += std::string(option.option) + "=" + option.value + " ";
+  EXPECT_EQ(options, "peft=dora lora=16 lora_targets=q_proj+v_proj lora_dropout=0.05 ");
+  EXPECT_EQ(config->base_model, "made-up");
+  EXPECT_EQ(config->not_modelled, std::vector<std::string>{"modules_to_save lm_head"});
+  EXPECT_EQ(config->unknown, std::vector<std::string>{"colour"});
+
+  const auto osf = peft_config(std::vector<PeftSetting>{{"peft_type", "OSF"}, {"rank_pattern.q_proj", "9"}});
+  ASSERT_TRUE(osf);
+  EXPECT_EQ(osf->options.back().value, "rank_pattern.q_proj=9");
+  const auto unheard = peft_config(std::vector<PeftSetting>{{"peft_type", "UNHEARD_OF"}});
+  ASSERT_TRUE(unheard);
+  EXPECT_EQ(unheard->not_modelled, std::vector<std::string>{"peft_type UNHEARD_OF"});
+  EXPECT_FALSE(peft_config(std::vector<PeftSetting>{{"r", "9"}}));
+}
+
+TEST(PeftMethods, StandOnThePage) {
+  std::ifstream file(GPUMEM_SOURCE_DIR "/docs/language-models.md");
+  std::stringstream page;
+  page << file.rdbuf();
+  for (const PeftMethodRow& row : peft_methods()) {
+    const std::string name = "`" + std::string(model::name_of(model::kPeftMethods, row.value)) + "`";
+    EXPECT_NE(page.str().find(name), std::string::npos) << "docs/language-models.md does not name " << name;
+  }
+}
+
+}  // namespace
+}  // namespace gpumem::adapt
