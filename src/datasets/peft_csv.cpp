@@ -19,8 +19,8 @@ namespace gpumem::datasets {
 namespace {
 namespace peft_csv_detail {
 
-constexpr std::array<std::string_view, 8> kColumns = {
-    "name", "method", "model", "base_dtype", "adapter_dtype", "batch", "adapter_file", "reserved_p99_bytes"};
+constexpr std::array<std::string_view, 8> kColumns = {"name",          "method", "model",        "base_dtype",
+                                                      "adapter_dtype", "batch",  "adapter_file", "reserved_p99_bytes"};
 
 /// The length of the batch that the 99th percentile comes from. Each bucket of 80 samples is sorted by length, and the
 /// cache is emptied ten steps later, so the figure is about the fifth longest of 250 leading batches; samples have at
@@ -105,8 +105,7 @@ core::Status take_loop(const core::CsvCells& cells, job::JobRequest& request) {
   if (!batch) return batch.error();
   request.training.batch_size = batch->value_or(0);
   request.training.sequence_length = kTokens;
-  request.training.precision =
-      cells.text("base_dtype") == "float32" ? model::Precision::fp32 : model::Precision::bf16;
+  request.training.precision = cells.text("base_dtype") == "float32" ? model::Precision::fp32 : model::Precision::bf16;
   request.training.optimizer = model::Optimizer::adamw;
   request.training.transformers = model::Transformers::v4_51;
   request.training.padding = true;

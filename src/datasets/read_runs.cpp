@@ -11,11 +11,7 @@ namespace gpumem::datasets {
 
 std::span<const RunsFormat* const> runs_formats() {
   static const std::array<const RunsFormat*, 5> kAll = {
-      &runs_csv(),
-      &language_model_csv(),
-      &peft_csv(),
-      &gpumemnet_csv(),
-      &xmem_csv(),
+      &runs_csv(), &language_model_csv(), &peft_csv(), &gpumemnet_csv(), &xmem_csv(),
   };
   return kAll;
 }

@@ -28,7 +28,7 @@ struct PeftTensor {
 struct PeftShared {
   std::int64_t widest_in = 0;  ///< of the layers with adapters
   std::int64_t widest_out = 0;
-  std::map<std::string, PeftTensor, std::less<>> tensors = {};       ///< by name, once they are made
+  std::map<std::string, PeftTensor, std::less<>> tensors = {};      ///< by name, once they are made
   std::map<std::string, std::int64_t, std::less<>> layers_of = {};  ///< how many layers of a name have been written
 };
 

@@ -1,6 +1,6 @@
-// Input: a wired graph, the linear layers that get adapters, and a job with one of PEFT's methods other than LoRA's own.
-// Output: PeftModel, which puts the method's layers into a copy of the graph: adapters of linear layers, norms that are
-// trained, rows of the embedding, prompts in front of tokens, keys and values.
+// Input: a wired graph, the linear layers that get adapters, and a job with one of PEFT's methods other than LoRA's
+// own. Output: PeftModel, which puts the method's layers into a copy of the graph: adapters of linear layers, norms
+// that are trained, rows of the embedding, prompts in front of tokens, keys and values.
 //
 // Source: huggingface/peft 0.20.1.dev0 (5d602fd): peft_model.py (get_prompt, PeftModelForCausalLM.forward),
 // tuners/prompt_tuning, p_tuning, prefix_tuning (model.py), tuners/ln_tuning and trainable_tokens (layer.py);

@@ -308,6 +308,37 @@ constexpr OptionPlace sizes() {
   return {OptionType::dimensions, is_of_training(kMember), &set_sizes<kMember>, &get_sizes<kMember>};
 }
 
+/// Options whose words mean several fields: a loss and its form, a kind of checkpointing, a rank.
+inline bool set_loss(JobRequest& request, const OptionValue& value) {
+  return take_loss(request.training, std::get<std::string>(value));
+}
+
+inline std::optional<OptionValue> get_loss(const JobRequest& request) {
+  return OptionValue(loss_text(request.training));
+}
+
+/// On is "full".
+inline bool set_checkpointing(JobRequest& request, const OptionValue& value) {
+  if (const bool* on = std::get_if<bool>(&value)) return take_checkpointing(request.training, *on ? "full" : "none");
+  return take_checkpointing(request.training, std::get<std::string>(value));
+}
+
+inline std::optional<OptionValue> get_checkpointing(const JobRequest& request) {
+  const model::TrainingJob& training = request.training;
+  if (!training.activation_checkpointing || training.checkpoints == model::CheckpointPolicy()) {
+    return OptionValue(training.activation_checkpointing);
+  }
+  return OptionValue(checkpointing_text(training.checkpoints));
+}
+
+inline bool set_rank(JobRequest& request, const OptionValue& value) {
+  return take_rank(request.training.layout, std::get<std::string>(value));
+}
+
+inline std::optional<OptionValue> get_rank(const JobRequest& request) {
+  return OptionValue(rank_text(request.training.layout));
+}
+
 }  // namespace job_options_detail
 
 }  // namespace gpumem::job

@@ -10,7 +10,8 @@
 //   in_place         it is written into the first input's memory
 //   detached         the output needs no gradient
 //
-// adapter_part is a view of what a function reads; adapter_rows makes ids of virtual tokens, adapter_lookup looks ids up.
+// adapter_part is a view of what a function reads; adapter_rows makes ids of virtual tokens, adapter_lookup looks ids
+// up.
 #pragma once
 
 #include <array>

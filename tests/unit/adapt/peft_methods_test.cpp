@@ -1,5 +1,5 @@
-// The rows of PEFT's methods: their parameters by PEFT's definitions (tuners/*/layer.py), their settings, what they refuse,
-// and that the page names each of them.
+// The rows of PEFT's methods: their parameters by PEFT's definitions (tuners/*/layer.py), their settings, what they
+// refuse, and that the page names each of them.
 #include "gpumem/adapt/peft_methods.hpp"
 
 #include <gtest/gtest.h>
@@ -149,9 +149,15 @@ TEST(PeftMethods, TakeASettingOfALayerByItsName) {
 }
 
 TEST(PeftMethods, ReadPeftsConfigs) {
-  const std::vector<PeftSetting> dora = {{"peft_type", "LORA"},      {"r", "16"},          {"use_dora", "true"},
-                                         {"lora_alpha", "32"},       {"bias", "none"},     {"target_modules", "q_proj+v_proj"},
-                                         {"lora_dropout", "0.05"},   {"colour", "red"},    {"modules_to_save", "lm_head"},
+  const std::vector<PeftSetting> dora = {{"peft_type", "LORA"},
+                                         {"r", "16"},
+                                         {"use_dora", "true"},
+                                         {"lora_alpha", "32"},
+                                         {"bias", "none"},
+                                         {"target_modules", "q_proj+v_proj"},
+                                         {"lora_dropout", "0.05"},
+                                         {"colour", "red"},
+                                         {"modules_to_save", "lm_head"},
                                          {"base_model_name_or_path", "made-up"}};
   const auto config = peft_config(dora);
   ASSERT_TRUE(config);

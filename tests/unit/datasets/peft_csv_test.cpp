@@ -9,7 +9,8 @@ namespace gpumem::datasets {
 namespace {
 
 const std::string kHeader =
-    "task,name,method,model,base_dtype,adapter_dtype,batch,checkpointing,optimizer,adapter_file,reserved_p99_bytes,gpu\n";
+    "task,name,method,model,base_dtype,adapter_dtype,batch,checkpointing,optimizer,adapter_file,reserved_p99_bytes,"
+    "gpu\n";
 
 /// The one run of a table with this row. All figures are made up.
 MeasuredRun read_one(const std::string& row) {
@@ -34,8 +35,7 @@ TEST(PeftCsv, NamesWhatIsMissing) {
       read_one("MetaMathQA,a,LORA,who/talks,bfloat16,float32,4,False,AdamW,none.json,1048576,NVIDIA L40S");
   ASSERT_TRUE(file.error);
   EXPECT_NE(core::to_string(*file.error).find("none.json"), std::string::npos) << core::to_string(*file.error);
-  const MeasuredRun model =
-      read_one("MetaMathQA,a,FULL,who/talks,bfloat16,float32,4,False,AdamW,,1048576,NVIDIA L40S");
+  const MeasuredRun model = read_one("MetaMathQA,a,FULL,who/talks,bfloat16,float32,4,False,AdamW,,1048576,NVIDIA L40S");
   ASSERT_TRUE(model.error);
   EXPECT_EQ(model.refusal, "a model that is not read");
 }

@@ -84,8 +84,8 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
                                                               const std::vector<BaseLinear>& linears,
                                                               const LoraTargets& targets,
                                                               std::vector<model::WeightStorage>& storage,
-                                                              const model::TrainingJob& job,
-                                                              const ops::Catalogue& ops, PeftSettings settings) {
+                                                              const model::TrainingJob& job, const ops::Catalogue& ops,
+                                                              PeftSettings settings) {
   PeftModel peft(wired, linears, targets.chosen, storage, job, std::move(settings));
   core::Status fits = peft.check();
   if (!fits) return std::move(fits).error();
@@ -101,7 +101,8 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
     peft.behind(copy, index);
   }
   for (const std::string& name : targets.unknown) {
-    copy.remark("no linear layer or embedding is called " + name + ", which `lora_targets` names; the others have adapters");
+    copy.remark("no linear layer or embedding is called " + name +
+                ", which `lora_targets` names; the others have adapters");
   }
   if (!peft.changes_shapes()) return std::move(copy).finish();
   // This stage is not given the job's length: the source's shapes have it.

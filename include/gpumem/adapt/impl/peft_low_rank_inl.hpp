@@ -31,9 +31,8 @@ GPUMEM_INLINE void dora(PeftLayer& layer) {
   const PeftTensor product = layer.function("lora_weight", {b}, {layer.out(), layer.in()}, detached);
   const PeftTensor copy =
       layer.function("weight", {b}, {layer.holds_base_in_own_type() ? 1 : layer.out(), layer.in()}, detached);
-  const PeftTensor norm =
-      layer.function("weight_norm", {product, copy}, {layer.out()},
-                     {{"detached", true}, {"scratch", PeftLayer::Sizes{whole, whole}}});
+  const PeftTensor norm = layer.function("weight_norm", {product, copy}, {layer.out()},
+                                         {{"detached", true}, {"scratch", PeftLayer::Sizes{whole, whole}}});
   const PeftTensor share = layer.call("div", {magnitude, norm}, magnitude.shape);
   const PeftTensor update = layer.linear(layer.linear(x, a), b);
   PeftTensor base = layer.output();
@@ -82,8 +81,7 @@ GPUMEM_INLINE void pvera(PeftLayer& layer) {
   const PeftTensor lambda_b = layer.parameter("pvera_lambda_b", {layer.out()});
   const PeftTensor lambda_d = layer.parameter("pvera_lambda_d", {2 * rank});
   const PeftTensor x = layer.cast_input();
-  const PeftTensor both =
-      layer.mul(layer.linear(layer.dropped(x), layer.part(a, {2 * rank, layer.in()})), lambda_d);
+  const PeftTensor both = layer.mul(layer.linear(layer.dropped(x), layer.part(a, {2 * rank, layer.in()})), lambda_d);
   // exp keeps its output, and the product with the noise keeps the noise.
   const PeftTensor drawn = layer.function("reparametrize", {both}, {},
                                           {{"out_features", rank},
@@ -112,14 +110,12 @@ GPUMEM_INLINE void randlora(PeftLayer& layer) {
   const PeftTensor lambda = layer.parameter("randlora_lambda", {rank, bases});
   const PeftTensor gamma = layer.parameter("randlora_gamma", {bases, least});
   const std::int64_t scaled = rank * bases * least;
-  const PeftTensor made = layer.function(
-      "bases", {lambda, gamma, a}, {rank * bases, least},
-      {{"saved", std::int64_t{7}},
-       {"scratch", PeftLayer::Sizes{scaled}},
-       {"backward", PeftLayer::Sizes{scaled, scaled}}});
+  const PeftTensor made = layer.function("bases", {lambda, gamma, a}, {rank * bases, least},
+                                         {{"saved", std::int64_t{7}},
+                                          {"scratch", PeftLayer::Sizes{scaled}},
+                                          {"backward", PeftLayer::Sizes{scaled, scaled}}});
   const PeftLayer::Sizes other = {most, rank * bases};
-  const PeftTensor fixed = bases == all_bases ? layer.part(b, other)
-                                              : layer.function("flatten", {b}, other, {});
+  const PeftTensor fixed = bases == all_bases ? layer.part(b, other) : layer.function("flatten", {b}, other, {});
   const PeftTensor x = layer.cast_input();
   const bool narrows = least != in;
   const PeftTensor first = narrows ? layer.turned(fixed) : made;
@@ -152,9 +148,9 @@ GPUMEM_INLINE void unilora(PeftLayer& layer) {
     (void)layer.buffer(std::string("unilora_indices_") + name, sizes, "int64");
     const PeftTensor scales = layer.buffer(std::string("unilora_scales_") + name, sizes);
     const std::int64_t count = sizes[0] * sizes[1];
-    const PeftTensor found = layer.function(
-        std::string("theta_") + name, {theta}, sizes,
-        {{"backward", PeftLayer::Sizes{count * detail::kInt64Figures, count * detail::kInt64Figures}}});
+    const PeftTensor found =
+        layer.function(std::string("theta_") + name, {theta}, sizes,
+                       {{"backward", PeftLayer::Sizes{count * detail::kInt64Figures, count * detail::kInt64Figures}}});
     return layer.mul(found, scales);
   };
   const PeftTensor a = matrix("A", {rank, layer.in()});
@@ -198,8 +194,8 @@ GPUMEM_INLINE void gralora(PeftLayer& layer) {
   const PeftTensor a = layer.parameter("gralora_A", {blocks, in / blocks, rank});
   const PeftTensor b = layer.parameter("gralora_B", {blocks, rank, out / blocks});
   const PeftTensor x = layer.dropped(layer.cast_input());
-  const PeftTensor low = layer.function("einsum_A", {x, a}, {}, {{"out_features", rank * blocks},
-                                                                 {"saved", std::int64_t{3}}});
+  const PeftTensor low =
+      layer.function("einsum_A", {x, a}, {}, {{"out_features", rank * blocks}, {"saved", std::int64_t{3}}});
   const PeftTensor exchanged = layer.function("exchange", {low}, {}, {});
   const PeftTensor wide =
       layer.function("einsum_B", {exchanged, b}, {}, {{"out_features", out}, {"saved", std::int64_t{3}}});
@@ -283,8 +279,7 @@ GPUMEM_INLINE void psoft(PeftLayer& layer) {
   const std::int64_t half = rank * (rank - 1) / 2;
   const PeftSettings& settings = layer.settings();
   const bool full = settings.text("psoft_svd") == "full";
-  const PeftTensor vectors =
-      layer.buffer("psoft_A", {full ? std::min(layer.in(), layer.out()) : rank, layer.in()});
+  const PeftTensor vectors = layer.buffer("psoft_A", {full ? std::min(layer.in(), layer.out()) : rank, layer.in()});
   const PeftTensor a = layer.part(vectors, {rank, layer.in()});
   const PeftTensor b = layer.buffer("psoft_B", {layer.out(), rank});
   (void)layer.buffer("rows", {half}, "int64");
@@ -295,12 +290,12 @@ GPUMEM_INLINE void psoft(PeftLayer& layer) {
   // Kept: the skew matrix and its powers, or the solution and the factors; then both products with the magnitudes.
   const bool series = settings.flag("use_cayley_neumann");
   const std::int64_t kept = series ? settings.whole("num_cayley_neumann_terms") - 1 : 2;
-  const PeftTensor turn =
-      layer.function("get_matrix", {angles, mag_b, mag_a}, {rank, rank},
-                     {{"saved", std::int64_t{6}},
-                      {"kept", PeftLayer::Sizes(static_cast<std::size_t>(std::clamp<std::int64_t>(kept, 1, 16)), square)},
-                      {"scratch", PeftLayer::Sizes{square, square}},
-                      {"backward", PeftLayer::Sizes{square, square, square}}});
+  const PeftTensor turn = layer.function(
+      "get_matrix", {angles, mag_b, mag_a}, {rank, rank},
+      {{"saved", std::int64_t{6}},
+       {"kept", PeftLayer::Sizes(static_cast<std::size_t>(std::clamp<std::int64_t>(kept, 1, 16)), square)},
+       {"scratch", PeftLayer::Sizes{square, square}},
+       {"backward", PeftLayer::Sizes{square, square, square}}});
   const PeftTensor x = layer.cast(layer.input(), "float32");
   const PeftTensor low = layer.linear(layer.dropped(x), a);
   const PeftTensor rotated = layer.linear(low, turn);

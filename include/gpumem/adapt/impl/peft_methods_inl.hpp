@@ -52,7 +52,8 @@ inline constexpr auto kRows = std::to_array<PeftMethodRow>({
     {M::loha, "LOHA", "loha", 8, T::usual, "", "", false, &peft_calls::loha},
     {M::lokr, "LOKR", "lokr", 8, T::usual, "decompose_both=false,decompose_factor=-1", "", false, &peft_calls::lokr},
     {M::hira, "HIRA", "hira", 32, T::usual, "", "hira_dropout", true, &peft_calls::hira},
-    {M::glora, "GLORA", "glora", 8, T::usual, "config_A_B=lora,config_C=lora,config_D_E=constant", "", true, &peft_calls::glora},
+    {M::glora, "GLORA", "glora", 8, T::usual, "config_A_B=lora,config_C=lora,config_D_E=constant", "", true,
+     &peft_calls::glora},
     {M::fourierft, "FOURIERFT", "fourierft", 0, T::usual, "n_frequency=1000", "", false, &peft_calls::fourierft},
     {M::waveft, "WAVEFT", "waveft", 0, T::usual, "n_frequency=2592,use_idwt=true", "", false, &peft_calls::waveft},
     {M::c3a, "C3A", "c3a", 0, T::usual, "block_size=256", "", false, &peft_calls::c3a},
@@ -86,7 +87,8 @@ inline constexpr auto kRows = std::to_array<PeftMethodRow>({
      "its cache is made from a document of the user's"},
     {M::supertuning, "SUPERTUNING", "supertuning", 0, T::usual, "", "", false, nullptr,
      "what it trains depends on the values of the weights"},
-    {M::xlora, "XLORA", "xlora", 0, T::usual, "", "", false, nullptr, "it mixes trained adapters, and runs forward twice"},
+    {M::xlora, "XLORA", "xlora", 0, T::usual, "", "", false, nullptr,
+     "it mixes trained adapters, and runs forward twice"},
     {M::poly, "POLY", "poly", 0, T::usual, "", "", false, nullptr, "what it mixes depends on the number of tasks"},
 });
 
@@ -137,8 +139,8 @@ GPUMEM_INLINE core::Result<PeftSettings> PeftSettings::of(const model::TrainingJ
   const PeftMethodRow& row = *settings.row_;
   const std::string name(model::name_of(model::kPeftMethods, row.value));
   if (!row.refusal.empty()) {
-    return core::Error{core::ErrorCode::missing_information,
-                       "PEFT's " + name + " is not modelled: " + std::string(row.refusal), {}};
+    return core::Error{
+        core::ErrorCode::missing_information, "PEFT's " + name + " is not modelled: " + std::string(row.refusal), {}};
   }
   if (row.rank == 0 && job.lora) {
     return detail::wrong("PEFT's " + name + " has no rank; leave `lora` out");
@@ -177,9 +179,9 @@ GPUMEM_INLINE core::Status PeftSettings::take(std::string_view options, bool giv
       continue;
     }
     const std::string_view usual = found->value;
-    const bool fits = detail::number(usual) ? detail::number(value).has_value()
-                                            : !detail::is_flag(usual) || detail::is_flag(value) ||
-                                                  name == "init_weights";
+    const bool fits = detail::number(usual)
+                          ? detail::number(value).has_value()
+                          : !detail::is_flag(usual) || detail::is_flag(value) || name == "init_weights";
     if (!fits && name != "token_indices" && name != "weight_tying") {
       return detail::wrong("the setting " + core::quoted(one) + " must be " +
                            (detail::number(usual) ? "a whole number" : "true or false"));

@@ -10,11 +10,10 @@ namespace gpumem::adapt {
 
 namespace peft_model_detail {
 
-
 /// Names that a row of PEFT's tables has; those that a model has are taken.
-inline constexpr std::array<std::string_view, 12> kKeys = {"k_proj", "v_proj", "query_key_value", "c_attn", "qkv_proj",
-                                                           "key",    "value",  "down_proj",       "fc2",    "wo",
-                                                           "dense_4h_to_h", "fc_out"};
+inline constexpr std::array<std::string_view, 12> kKeys = {"k_proj",   "v_proj", "query_key_value", "c_attn",
+                                                           "qkv_proj", "key",    "value",           "down_proj",
+                                                           "fc2",      "wo",     "dense_4h_to_h",   "fc_out"};
 inline constexpr std::array<std::string_view, 5> kValues = {"v_proj", "value", "v", "v_lin", "value_proj"};
 
 GPUMEM_INLINE std::string those_of(std::span<const std::string_view> names, const std::vector<BaseLinear>& linears) {
@@ -109,7 +108,8 @@ GPUMEM_INLINE core::Status PeftModel::check() const {
   }
   if (changes_shapes() && settings_.whole("num_virtual_tokens") < 1) {
     return core::Error{core::ErrorCode::invalid_argument,
-                       "the number of virtual tokens is not given; say `peft_options=num_virtual_tokens=20`", {}};
+                       "the number of virtual tokens is not given; say `peft_options=num_virtual_tokens=20`",
+                       {}};
   }
   if (settings_.flag("prefix_projection") || settings_.text("encoder_reparameterization_type") == "LSTM") {
     return core::Error{core::ErrorCode::missing_information,
@@ -212,8 +212,7 @@ GPUMEM_INLINE bool PeftModel::replace_table(connect::GraphCopy& copy, std::uint3
   const std::string name(wired_.graph().name(wired_.graph().layers()[layer]));
   const PeftLayer::Sizes sizes = {embedding_.rows, embedding_.width};
   if (is_table) {
-    const std::int64_t count =
-        std::max<std::int64_t>(peft_model_detail::items_of(settings_.text("token_indices")), 1);
+    const std::int64_t count = std::max<std::int64_t>(peft_model_detail::items_of(settings_.text("token_indices")), 1);
     table_ = copy.put({.name = name,
                        .op = model::kParameterOp,
                        .inputs = {},
@@ -229,10 +228,10 @@ GPUMEM_INLINE bool PeftModel::replace_table(connect::GraphCopy& copy, std::uint3
                          .weights = {.dtype = model::dtype_of(job_.lora_dtype)}});
   }
   const model::LayerIndex whole = copy.insert({.name = name + ".index_copy",
-                                        .op = "adapter_function",
-                                        .inputs = {table_, rows_},
-                                        .output = PeftLayer::fixed(sizes),
-                                        .attributes = {{"shape", sizes}, {"typed_as_first", true}}});
+                                               .op = "adapter_function",
+                                               .inputs = {table_, rows_},
+                                               .output = PeftLayer::fixed(sizes),
+                                               .attributes = {{"shape", sizes}, {"typed_as_first", true}}});
   const model::LayerIndex read = copy.now(wired_.inputs(layer)[0]);
   if (is_table) {
     copy.replace(layer, copy.insert({.name = name + ".embedding",
@@ -251,11 +250,8 @@ GPUMEM_INLINE bool PeftModel::replace_table(connect::GraphCopy& copy, std::uint3
 /// prompt_encoder.embedding(prompt_tokens), one row a virtual token, for each sample.
 GPUMEM_INLINE model::LayerIndex PeftModel::lookup(connect::GraphCopy& copy, std::int64_t rows, std::int64_t width) {
   const model::LayerIndex ids = copy.now(wired_.inputs(embedding_.layer)[0]);
-  const model::LayerIndex tokens = copy.insert({.name = "prompt_tokens",
-                                         .op = "adapter_rows",
-                                         .inputs = {ids},
-                                         .output = {},
-                                         .attributes = {{"rows", rows}}});
+  const model::LayerIndex tokens = copy.insert(
+      {.name = "prompt_tokens", .op = "adapter_rows", .inputs = {ids}, .output = {}, .attributes = {{"rows", rows}}});
   return copy.insert({.name = "prompt_encoder.embedding",
                       .op = "embedding",
                       .inputs = {tokens},
@@ -296,10 +292,10 @@ GPUMEM_INLINE void PeftModel::put_prompt(connect::GraphCopy& copy) {
   const model::LayerIndex typed =
       copy.insert({.name = "prompts.to", .op = "cast", .inputs = {prompts, embedded}, .output = {}});
   const model::LayerIndex tokens = copy.insert({.name = "tokens",
-                                         .op = "slice",
-                                         .inputs = {embedded},
-                                         .output = {},
-                                         .attributes = {{"dim", std::int64_t{1}}, {"length", -more_tokens_}}});
+                                                .op = "slice",
+                                                .inputs = {embedded},
+                                                .output = {},
+                                                .attributes = {{"dim", std::int64_t{1}}, {"length", -more_tokens_}}});
   copy.replace(embedding_.layer, copy.insert({.name = "inputs_embeds",
                                               .op = "concat",
                                               .inputs = {typed, tokens},
@@ -313,28 +309,29 @@ GPUMEM_INLINE void PeftModel::put_prefixes(connect::GraphCopy& copy) {
   const model::LayerIndex embedded = copy.now(static_cast<model::LayerIndex>(embedding_.layer));
   const auto parts = static_cast<std::int64_t>(cached_.size());
   const model::LayerIndex all = lookup(copy, rows, parts * kept_width_);
-  const model::LayerIndex typed = copy.insert({.name = "past.to", .op = "cast", .inputs = {all, embedded}, .output = {}});
-  const model::LayerIndex split = copy.insert({.name = "past.split",
-                                        .op = "split",
-                                        .inputs = {typed},
-                                        .output = {},
-                                        .attributes = {{"dim", std::int64_t{2}},
-                                                       {"sizes", PeftLayer::Sizes(cached_.size(), kept_width_)}}});
+  const model::LayerIndex typed =
+      copy.insert({.name = "past.to", .op = "cast", .inputs = {all, embedded}, .output = {}});
+  const model::LayerIndex split =
+      copy.insert({.name = "past.split",
+                   .op = "split",
+                   .inputs = {typed},
+                   .output = {},
+                   .attributes = {{"dim", std::int64_t{2}}, {"sizes", PeftLayer::Sizes(cached_.size(), kept_width_)}}});
   for (std::size_t at = 0; at < cached_.size(); ++at) {
     const core::Shape kept = wired_.outputs(cached_[at])[0];
     const model::LayerIndex item = copy.insert({.name = "past.item",
-                                         .op = "item",
-                                         .inputs = {split},
-                                         .output = {},
-                                         .attributes = {{"dim", std::int64_t{2}},
-                                                       {"start", static_cast<std::int64_t>(at) * kept_width_},
-                                                       {"length", kept_width_}}});
-    const model::LayerIndex heads = copy.insert({.name = "past.heads",
-                                          .op = "unflatten",
-                                          .inputs = {item},
-                                          .output = {},
-                                          .attributes = {{"dim", std::int64_t{2}},
-                                                         {"sizes", PeftLayer::Sizes{kept[1].size, kept[3].size}}}});
+                                                .op = "item",
+                                                .inputs = {split},
+                                                .output = {},
+                                                .attributes = {{"dim", std::int64_t{2}},
+                                                               {"start", static_cast<std::int64_t>(at) * kept_width_},
+                                                               {"length", kept_width_}}});
+    const model::LayerIndex heads = copy.insert(
+        {.name = "past.heads",
+         .op = "unflatten",
+         .inputs = {item},
+         .output = {},
+         .attributes = {{"dim", std::int64_t{2}}, {"sizes", PeftLayer::Sizes{kept[1].size, kept[3].size}}}});
     prefixes_.push_back(copy.insert({.name = "past.permute",
                                      .op = "permute",
                                      .inputs = {heads},

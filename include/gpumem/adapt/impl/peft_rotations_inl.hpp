@@ -11,8 +11,8 @@ namespace peft_rotations_detail {
 
 /// The last layers of feed-forward networks, whose input IA3 scales. Source: utils/constants.py,
 /// TRANSFORMERS_MODELS_TO_IA3_FEEDFORWARD_MODULES_MAPPING.
-inline constexpr std::array<std::string_view, 6> kFeedForward = {"down_proj", "fc2", "wo", "dense_4h_to_h", "fc_out",
-                                                                 "c_proj"};
+inline constexpr std::array<std::string_view, 6> kFeedForward = {"down_proj",     "fc2",    "wo",
+                                                                 "dense_4h_to_h", "fc_out", "c_proj"};
 
 /// One of "up_proj+gate_proj", or of the usual ones.
 GPUMEM_INLINE bool scales_input(const PeftLayer& layer) {
@@ -70,8 +70,7 @@ GPUMEM_INLINE void road(PeftLayer& layer) {
   const PeftTensor theta = layer.parameter("road_theta", {count});
   const PeftTensor alpha = layer.parameter("road_alpha", {count});
   const auto column = [&](const char* name) {
-    return layer.function(name, {theta, alpha}, {out},
-                          {{"saved", std::int64_t{3}}, {"kept", PeftLayer::Sizes{out}}});
+    return layer.function(name, {theta, alpha}, {out}, {{"saved", std::int64_t{3}}, {"kept", PeftLayer::Sizes{out}}});
   };
   const PeftTensor first = column("first_col");
   const PeftTensor second = column("second_col");

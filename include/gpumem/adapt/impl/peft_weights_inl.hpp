@@ -68,9 +68,8 @@ GPUMEM_INLINE void lokr(PeftLayer& layer) {
   const bool both = layer.settings().flag("decompose_both");
   const PeftTensor w1 = matrix("lokr_w1", out_l, in_m, !(both && 2 * rank < std::max(out_l, in_m)));
   const PeftTensor w2 = matrix("lokr_w2", out_k, in_n, 2 * rank >= std::max(out_k, in_n));
-  const PeftTensor product = layer.function(
-      "kron", {w1, w2}, {layer.out(), layer.in()},
-      {{"saved", std::int64_t{3}}, {"backward", PeftLayer::Sizes{whole}}});
+  const PeftTensor product = layer.function("kron", {w1, w2}, {layer.out(), layer.in()},
+                                            {{"saved", std::int64_t{3}}, {"backward", PeftLayer::Sizes{whole}}});
   peft_weights_detail::add_product(layer, layer.cast_input(), layer.scale(product));
 }
 
@@ -134,11 +133,10 @@ GPUMEM_INLINE void fourierft(PeftLayer& layer) {
   const std::int64_t whole = layer.in() * layer.out();
   const std::int64_t count = layer.settings().whole("n_frequency");
   const PeftTensor spectrum = layer.parameter("fourierft_spectrum", {count});
-  const PeftTensor delta =
-      layer.function("ifft2", {spectrum}, {layer.out(), layer.in()},
-                     {{"kept", PeftLayer::Sizes{4 * count}},
-                      {"scratch", PeftLayer::Sizes{whole, 2 * whole, 2 * whole}},
-                      {"backward", PeftLayer::Sizes{whole, 2 * whole, 2 * whole, whole}}});
+  const PeftTensor delta = layer.function("ifft2", {spectrum}, {layer.out(), layer.in()},
+                                          {{"kept", PeftLayer::Sizes{4 * count}},
+                                           {"scratch", PeftLayer::Sizes{whole, 2 * whole, 2 * whole}},
+                                           {"backward", PeftLayer::Sizes{whole, 2 * whole, 2 * whole, whole}}});
   peft_weights_detail::add_product(layer, layer.cast_input(), delta);
 }
 
@@ -149,9 +147,9 @@ GPUMEM_INLINE void waveft(PeftLayer& layer) {
   const bool transforms = layer.settings().flag("use_idwt");
   const PeftTensor spectrum = layer.parameter("waveft_spectrum", {count});
   const PeftLayer::Sizes forward = transforms ? PeftLayer::Sizes{whole, whole, whole} : PeftLayer::Sizes{whole};
-  const PeftTensor delta = layer.function(
-      "waverec2d", {spectrum}, {layer.out(), layer.in()},
-      {{"kept", PeftLayer::Sizes{4 * count}}, {"scratch", forward}, {"backward", forward}});
+  const PeftTensor delta =
+      layer.function("waverec2d", {spectrum}, {layer.out(), layer.in()},
+                     {{"kept", PeftLayer::Sizes{4 * count}}, {"scratch", forward}, {"backward", forward}});
   peft_weights_detail::add_product(layer, layer.cast_input(), delta);
 }
 

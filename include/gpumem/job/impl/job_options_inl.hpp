@@ -13,36 +13,6 @@ namespace gpumem::job {
 
 namespace job_options_detail {
 
-GPUMEM_INLINE bool set_loss(JobRequest& request, const OptionValue& value) {
-  return take_loss(request.training, std::get<std::string>(value));
-}
-
-GPUMEM_INLINE std::optional<OptionValue> get_loss(const JobRequest& request) {
-  return OptionValue(loss_text(request.training));
-}
-
-/// On is "full".
-GPUMEM_INLINE bool set_checkpointing(JobRequest& request, const OptionValue& value) {
-  if (const bool* on = std::get_if<bool>(&value)) return take_checkpointing(request.training, *on ? "full" : "none");
-  return take_checkpointing(request.training, std::get<std::string>(value));
-}
-
-GPUMEM_INLINE std::optional<OptionValue> get_checkpointing(const JobRequest& request) {
-  const TrainingJob& training = request.training;
-  if (!training.activation_checkpointing || training.checkpoints == model::CheckpointPolicy()) {
-    return OptionValue(training.activation_checkpointing);
-  }
-  return OptionValue(checkpointing_text(training.checkpoints));
-}
-
-GPUMEM_INLINE bool set_rank(JobRequest& request, const OptionValue& value) {
-  return take_rank(request.training.layout, std::get<std::string>(value));
-}
-
-GPUMEM_INLINE std::optional<OptionValue> get_rank(const JobRequest& request) {
-  return OptionValue(rank_text(request.training.layout));
-}
-
 using model::Layout;
 
 inline constexpr auto kFlag = OptionType::flag;

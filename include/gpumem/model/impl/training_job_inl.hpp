@@ -36,7 +36,8 @@ GPUMEM_INLINE std::string adapter_fault(const TrainingJob& job) {
   if (!job.peft_options.empty() && job.peft == PeftMethod::none) {
     return "settings of an adapter are given, and no method; say `peft=lora`";
   }
-  const bool frozen = job.has_adapters() || holds_in_fewer_bits(job.quantize) || !job.freeze.empty() || !job.train.empty();
+  const bool frozen =
+      job.has_adapters() || holds_in_fewer_bits(job.quantize) || !job.freeze.empty() || !job.train.empty();
   if (job.quantize == Quantization::float8 && job.loop == Loop::megatron) {
     return "float8 is torchao's, and Megatron's (TransformerEngine) keeps activations in eight bits, which is not "
            "modelled; leave `quantize` out for a figure above it";

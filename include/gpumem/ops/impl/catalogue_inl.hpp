@@ -31,9 +31,10 @@ namespace catalogue_detail {
 
 /// The families, one row a file.
 inline constexpr std::array<std::span<const Op>, 22> kFamilies = {{
-    kActivationOps, kAdapterOps, kArithmeticOps, kAttentionOps, kCollectiveOps, kCompositeOps, kConvOps,   kDropoutOps,
-    kEmbeddingOps,  kExpertsOps,    kLinearOps,    kLossOps,       kNormOps,      kOpaqueOps, kParameterOps,
-    kPointwiseOps,  kPoolOps,       kPositionsOps, kRecurrentOps,  kResampleOps,  kRoiOps,    kViewOps,
+    kActivationOps, kAdapterOps,  kArithmeticOps, kAttentionOps, kCollectiveOps, kCompositeOps,
+    kConvOps,       kDropoutOps,  kEmbeddingOps,  kExpertsOps,   kLinearOps,     kLossOps,
+    kNormOps,       kOpaqueOps,   kParameterOps,  kPointwiseOps, kPoolOps,       kPositionsOps,
+    kRecurrentOps,  kResampleOps, kRoiOps,        kViewOps,
 }};
 
 GPUMEM_INLINE Catalogue all() {
