@@ -117,8 +117,7 @@ def estimate(
     lora: int | None = None, lora_targets: str | None = None,
     lora_dtype: str = "fp32", lora_dropout: float = 0.0,
     peft: str = "none", peft_options: str | None = None,
-    quantize: str = "none",
-    base_dtype: str = "precision",
+    quantize: str = "none", base_dtype: str = "precision",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -178,8 +177,7 @@ def fit(
     lora: int | None = None, lora_targets: str | None = None,
     lora_dtype: str = "fp32", lora_dropout: float = 0.0,
     peft: str = "none", peft_options: str | None = None,
-    quantize: str = "none",
-    base_dtype: str = "precision",
+    quantize: str = "none", base_dtype: str = "precision",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Fit:
@@ -240,8 +238,7 @@ def estimate_module(
     lora: int | None = None, lora_targets: str | None = None,
     lora_dtype: str = "fp32", lora_dropout: float = 0.0,
     peft: str = "none", peft_options: str | None = None,
-    quantize: str = "none",
-    base_dtype: str = "precision",
+    quantize: str = "none", base_dtype: str = "precision",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Estimate:

@@ -111,8 +111,7 @@ def plan(
     lora: int | None = None, lora_targets: str | None = None,
     lora_dtype: str = "fp32", lora_dropout: float = 0.0,
     peft: str = "none", peft_options: str | None = None,
-    quantize: str = "none",
-    base_dtype: str = "precision",
+    quantize: str = "none", base_dtype: str = "precision",
     strict: bool = False,
     deadline_ms: int = 0,
 ) -> Plan:
