@@ -37,8 +37,3 @@ struct PeftConfig {
 [[nodiscard]] std::optional<PeftConfig> peft_config(std::span<const PeftSetting> settings);
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/peft_config_inl.hpp"
-#endif

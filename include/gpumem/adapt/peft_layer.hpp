@@ -122,8 +122,3 @@ class PeftLayer {
 };
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/peft_layer_inl.hpp"
-#endif

@@ -23,8 +23,3 @@ void deft(PeftLayer& layer);
 void psoft(PeftLayer& layer);
 
 }  // namespace gpumem::adapt::peft_calls
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/peft_low_rank_inl.hpp"
-#endif

@@ -82,8 +82,3 @@ class PeftSettings {
 };
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/peft_methods_inl.hpp"
-#endif

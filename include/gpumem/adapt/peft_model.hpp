@@ -76,8 +76,3 @@ class PeftModel {
 };
 
 }  // namespace gpumem::adapt
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/peft_model_inl.hpp"
-#endif

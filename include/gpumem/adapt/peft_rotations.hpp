@@ -14,8 +14,3 @@ void boft(PeftLayer& layer);
 void hra(PeftLayer& layer);
 
 }  // namespace gpumem::adapt::peft_calls
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/peft_rotations_inl.hpp"
-#endif

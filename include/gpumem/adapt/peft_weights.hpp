@@ -20,8 +20,3 @@ void peanut(PeftLayer& layer);
 void miss(PeftLayer& layer);
 
 }  // namespace gpumem::adapt::peft_calls
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/adapt/impl/peft_weights_inl.hpp"
-#endif

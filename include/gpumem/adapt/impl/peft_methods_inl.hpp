@@ -9,7 +9,7 @@
 #include "gpumem/adapt/peft_low_rank.hpp"
 #include "gpumem/adapt/peft_rotations.hpp"
 #include "gpumem/adapt/peft_weights.hpp"
-#include "gpumem/core/error.hpp"
+#include "gpumem/core/result.hpp"
 
 namespace gpumem::adapt {
 
