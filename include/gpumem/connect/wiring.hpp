@@ -77,6 +77,11 @@ class Wiring {
 
   /// What is inferred and may be wrong: a warning that names the line; an error where guesses are not wanted.
   void guess(Part where, std::string message);
+  /// The guess at what the current layer reads contradicts the tree: images change their axes, or what enlarged them is
+  /// for nothing.
+  void contradict();
+  /// An error where more than a little of the memory comes after the first of these.
+  [[nodiscard]] std::optional<core::Error> contradicted() const;
   /// One of these was a tensor that nothing in the tree makes.
   void stand_in() { ++stand_ins_; }
   [[nodiscard]] std::int64_t stand_ins() const { return stand_ins_; }
@@ -222,8 +227,10 @@ class Wiring {
   std::optional<double> told_;         ///< told_share() of the graph
   std::int64_t guessed_elements_ = 0;  ///< what opaque layers keep, where no foot tells
   std::vector<Frame> frames_;
-  bool begun_ = false;         ///< a layer has read something
-  std::vector<bool> emitted_;  ///< by layer of the source: it was called
+  std::optional<std::size_t> contradicted_;  ///< layers of the wired graph before the first guess that contradicts
+  std::uint32_t contradicting_ = 0;          ///< the layer that it is about
+  bool begun_ = false;                       ///< a layer has read something
+  std::vector<bool> emitted_;                ///< by layer of the source: it was called
 };
 
 }  // namespace gpumem::connect

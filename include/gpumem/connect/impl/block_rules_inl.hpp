@@ -11,6 +11,7 @@
 #include "gpumem/connect/plain_blocks.hpp"
 #include "gpumem/connect/pyramid.hpp"
 #include "gpumem/connect/residual.hpp"
+#include "gpumem/connect/segmentation.hpp"
 #include "gpumem/connect/token_models.hpp"
 #include "gpumem/connect/transformer.hpp"
 #include "gpumem/connect/vision_transformers.hpp"
@@ -20,7 +21,7 @@ namespace gpumem::connect {
 namespace block_rules_detail {
 
 /// One row a file.
-inline constexpr std::array<std::span<const BlockRule>, 31> kFamilies = {{
+inline constexpr std::array<std::span<const BlockRule>, 32> kFamilies = {{
     kAggregationBlocks,
     kAttentionBlocks,
     kBranchBlocks,
@@ -47,6 +48,7 @@ inline constexpr std::array<std::span<const BlockRule>, 31> kFamilies = {{
     kPyramidBlocks,
     kRepBlocks,
     kResidualBlocks,
+    kSegmentationBlocks,
     kSplitAttentionBlocks,
     kSwinBlocks,
     kTokenModels,

@@ -229,6 +229,7 @@ GPUMEM_INLINE core::Result<Chained> chain(const model::TrainingJob& job, const o
                            bounds.bounded,
                            bounds.fewer_elements,
                            bounds.more_elements};
+  if (const auto fault = wiring.contradicted(); fault && !wiring.failed()) return *fault;
   if (const auto fault = wiring.mostly_opaque(); fault && !wiring.failed()) return *fault;
   if (const auto fault = chain_detail::mostly_guessed(graph, guesses); fault && !wiring.failed()) return *fault;
   core::Result<model::ModelGraph> wired = std::move(wiring).build();

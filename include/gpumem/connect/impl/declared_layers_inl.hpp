@@ -7,6 +7,7 @@
 #include <string>
 
 #include "gpumem/connect/infer_shapes.hpp"
+#include "gpumem/connect/opaque.hpp"
 #include "gpumem/connect/repair.hpp"
 #include "gpumem/connect/wiring.hpp"
 
@@ -44,6 +45,29 @@ GPUMEM_INLINE void Wiring::guess(Part where, std::string message) {
     return;
   }
   builder_.warn(core::quoted(subject) + " " + std::move(message), line);
+}
+
+GPUMEM_INLINE void Wiring::contradict() {
+  if (contradicted_) return;
+  contradicted_ = made_.size();
+  contradicting_ = latest_;
+}
+
+GPUMEM_INLINE std::optional<core::Error> Wiring::contradicted() const {
+  if (!contradicted_) return std::nullopt;
+  std::int64_t before = 0;
+  std::int64_t after = 0;
+  for (std::size_t layer = 0; layer < made_.size(); ++layer) {
+    std::int64_t& sum = layer < *contradicted_ ? before : after;
+    sum = core::bounded_sum({sum, elements_of(made_[layer].shape)});
+  }
+  constexpr std::int64_t kFewest = 10;  // of so many parts one
+  if (after <= before / kFewest) return std::nullopt;
+  const model::Layer& layer = graph_.layers()[contradicting_];
+  return core::Error{core::ErrorCode::missing_information,
+                     "reads what code between the layers joins, and no line shows how; the memory depends on it: call "
+                     "gpumem.estimate_module() with the model, or record a training step",
+                     {graph_.file(), layer.line, graph_.path(layer)}};
 }
 
 GPUMEM_INLINE void Wiring::count_unknown(Part part) {

@@ -83,9 +83,32 @@ GPUMEM_INLINE std::optional<Tensor> seen_otherwise(Wiring& wiring, const Wanted&
   return std::nullopt;
 }
 
+/// The input beside an earlier tensor of its size that has the channels it lacks: a skip.
+GPUMEM_INLINE std::optional<Tensor> beside_a_skip(Wiring& wiring, const Wanted& wanted, Tensor input) {
+  const core::Shape shape = wiring.shape(input);
+  if (wanted.axis != Axis::channels || shape.rank() != 4) return std::nullopt;
+  const core::Dim lacks = core::Dim::fixed(*wanted.width - fixed(shape, 1));
+  const auto fits = [&](Tensor tensor) {
+    const core::Shape& of = wiring.shape(tensor);
+    return tensor != input && of.rank() == 4 && of[1] == lacks && of[2] == shape[2] && of[3] == shape[3];
+  };
+  const std::span<Frame> frames = nearest_frames(wiring);
+  for (std::size_t depth = frames.size(); depth > 0; --depth) {
+    const std::span<const Tensor> results = frames[depth - 1].results;
+    const auto last = results.last(std::min(results.size(), kLookBack));
+    const auto found = std::find_if(last.rbegin(), last.rend(), fits);
+    if (found != last.rend()) return wiring.concatenate(std::array<Tensor, 2>{*found, input});
+  }
+  return std::nullopt;
+}
+
 /// A tensor that is at hand: what an earlier part of a container around the layer left, or what such a container
-/// reads, the nearest first.
-GPUMEM_INLINE std::optional<Tensor> at_hand(Wiring& wiring, const Wanted& wanted, Tensor input) {
+/// reads, the nearest first; and the container.
+struct AtHand {
+  Tensor tensor = 0;
+  Frame* frame = nullptr;
+};
+GPUMEM_INLINE std::optional<AtHand> at_hand(Wiring& wiring, const Wanted& wanted, Tensor input) {
   const std::span<Frame> frames = nearest_frames(wiring);
   for (std::size_t depth = frames.size(); depth > 0; --depth) {
     Frame& frame = frames[depth - 1];
@@ -95,11 +118,21 @@ GPUMEM_INLINE std::optional<Tensor> at_hand(Wiring& wiring, const Wanted& wanted
     for (std::size_t at = last; at > last - std::min(last, kLookBack) && !found; --at) {
       if (fits(wiring, wanted, frame.results[at - 1])) found = frame.results[at - 1];
     }
-    if (!found || *found == input) continue;
-    frame.left_over.push_back(input);
-    return found;
+    if (found && *found != input) return AtHand{*found, &frame};
   }
   return std::nullopt;
+}
+
+/// Whether what else the layer would read contradicts the tree: images whose axes change places, or a smaller image
+/// than the one before it, which was enlarged for nothing.
+GPUMEM_INLINE bool contradicts(Wiring& wiring, const Wanted& wanted, Tensor input) {
+  const core::Shape& shape = wiring.shape(input);
+  if (wanted.axis != Axis::channels || shape.rank() != 4 || wiring.channels_last(input)) return false;
+  if (fixed(shape, 3) == *wanted.width) return true;
+  const auto found = at_hand(wiring, wanted, input);
+  if (!found) return false;
+  const core::Shape& other = wiring.shape(found->tensor);
+  return other.rank() == 4 && fixed(other, 2) < fixed(shape, 2);
 }
 
 /// The last of what the parts of a container left, and at last what it reads, side by side.
@@ -208,13 +241,21 @@ GPUMEM_INLINE Tensor repair(Wiring& wiring, Part layer, const Wanted& wanted, Te
     return *scaled;
   }
   if (!wanted.width) return detail::as_some_images(wiring, input);
+  if (detail::contradicts(wiring, wanted, input)) {
+    if (const auto both = detail::beside_a_skip(wiring, wanted, input)) {
+      wiring.guess(layer, reads + "it is taken to read an earlier tensor beside it");
+      return *both;
+    }
+    wiring.contradict();
+  }
   if (const auto same = detail::seen_otherwise(wiring, wanted, input)) {
     wiring.guess(layer, reads + "it is taken to read the same tensor with its axes in another order");
     return *same;
   }
   if (const auto other = detail::at_hand(wiring, wanted, input)) {
     wiring.guess(layer, reads + "it is taken to read an earlier tensor of this size");
-    return *other;
+    other->frame->left_over.push_back(input);
+    return other->tensor;
   }
   if (const auto joined = detail::joined(wiring, wanted)) {
     wiring.guess(layer, reads + "it is taken to read the layers before it, joined");
