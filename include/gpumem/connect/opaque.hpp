@@ -5,13 +5,16 @@
 // No rule can know them; these are by judgement. Parameters tell how much is behind the row: with C channels in its
 // output, a bottleneck block of ResNet holds 1.1 C^2 and keeps 4 tensors of its output's size, a basic block 18 C^2 and
 // 4, a transformer's layer 12 C^2 and 17, an inverted residual 12 C^2 and 27. So 1.4 tensors for each C^2 are expected,
-// 2 at least and 64 at most; the row may keep nothing, or 3 times as many, each as large as the larger of its input and
-// output.
+// 2 at least and 64 at most. The row may keep nothing. What it keeps at most nothing bounds: neither what it reads nor
+// what it returns, between which it may enlarge, copy and join. A row of a table may hide any number of layers: 64
+// tensors as large as the larger of its input and output or 3 times the expected ones, whichever is more, so that such
+// an answer is open above. A module of a tree without modules of its own gets 3 times the expected ones.
 //
 // The foot of a torchinfo table tells more: "Forward/backward pass size (MB)" is twice the outputs of all layers that
 // hold parameters, shown or not (torchinfo 1.8.0, model_statistics.py). What the shown rows leave of it is divided
-// among the rows that hide layers, by the figures above. Activations and copies come on top: 1.2 times is expected,
-// 0.75 and 2 times are the bounds.
+// among the rows that hide layers, by the figures above. Activations, copies and what a decoder joins come on top.
+// 1.2 times is expected of images, 1.7 where such a row enlarges them (a decoder reads what it enlarged and
+// joined), 2.0 of tokens, whose attention has no layer of its own; 0.75 to 3.0, of tokens 1.0 to 4.0, are the bounds.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +29,7 @@ struct OpaqueRow {
   core::Shape input;
   core::Shape output;
   std::int64_t parameters = 0;
+  bool hides = true;  ///< it may hold modules; false: a module of a tree without any
 };
 
 struct KeptElements {
@@ -34,12 +38,17 @@ struct KeptElements {
   std::int64_t most = 0;
 };
 
-/// What the outputs of hidden layers that the foot tells are, as a share of what the rows' parameters say; nothing
-/// without such a foot, or where the shown rows leave as much as it tells.
-[[nodiscard]] std::optional<double> told_share(const model::ModelGraph& graph);
+/// What the foot tells of the rows that hide layers.
+struct ToldByFoot {
+  double share = 1.0;     ///< of the outputs of hidden layers, by what the rows' parameters say
+  bool enlarges = false;  ///< one of these rows leaves larger images than the row before it
+};
 
-/// `told` is told_share() of the row's graph.
-[[nodiscard]] KeptElements kept_by(const OpaqueRow& row, std::optional<double> told);
+/// Nothing without such a foot, or where the shown rows leave as much as it tells.
+[[nodiscard]] std::optional<ToldByFoot> told_by_foot(const model::ModelGraph& graph);
+
+/// `told` is told_by_foot() of the row's graph.
+[[nodiscard]] KeptElements kept_by(const OpaqueRow& row, const std::optional<ToldByFoot>& told);
 
 /// The elements of one sample; 0 where a size is not known.
 [[nodiscard]] std::int64_t elements_of(const core::Shape& shape);

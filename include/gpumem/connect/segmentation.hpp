@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "gpumem/connect/block_rule.hpp"
+#include "gpumem/connect/block_rules.hpp"
 #include "gpumem/connect/tokens.hpp"
 
 namespace gpumem::connect {

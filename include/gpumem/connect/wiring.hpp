@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gpumem/connect/containers.hpp"
+#include "gpumem/connect/opaque.hpp"
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/model/training_job.hpp"
@@ -224,7 +225,7 @@ class Wiring {
   std::vector<std::string_view> named_;  ///< classes of these that a warning has named
   Guesses bounds_;                       ///< the figures of the bounded parts among them
   std::vector<std::string_view> opaque_classes_;
-  std::optional<double> told_;         ///< told_share() of the graph
+  std::optional<ToldByFoot> told_;     ///< told_by_foot() of the graph
   std::int64_t guessed_elements_ = 0;  ///< what opaque layers keep, where no foot tells
   std::vector<Frame> frames_;
   std::optional<std::size_t> contradicted_;  ///< layers of the wired graph before the first guess that contradicts

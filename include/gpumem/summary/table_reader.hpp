@@ -3,14 +3,18 @@
 // below the table.
 #pragma once
 
+#include <optional>
+
 #include "gpumem/model/graph_builder.hpp"
 #include "gpumem/summary/format.hpp"
 #include "gpumem/summary/text.hpp"
 
 namespace gpumem::summary {
 
-/// Reads the printed total below a summary, a table or a tree; a second summary of its format is an error.
-void read_foot(const Format& format, std::string_view text, Lines& lines, model::GraphBuilder& builder);
+/// Reads the printed total below a summary, a table or a tree, and returns it if there is one; a second summary of its
+/// format is an error.
+std::optional<std::int64_t> read_foot(const Format& format, std::string_view text, Lines& lines,
+                                      model::GraphBuilder& builder);
 
 class TableReader {
  public:
@@ -33,8 +37,9 @@ class TableReader {
 
   /// Steps over the rule below the header.
   bool read_rule(char of);
-  void read_foot() { summary::read_foot(format_, text_, lines_, builder_); }
-  /// Reads "Input size (MB): 0.57" below the total, of the printed batch; a megabyte is this many bytes.
+  std::optional<std::int64_t> read_foot() { return summary::read_foot(format_, text_, lines_, builder_); }
+  /// Reads "Input size (MB): 0.57", or in another unit, below the total, of the printed batch; a megabyte is this many
+  /// bytes.
   void read_input_size(std::int64_t megabyte);
   /// Reads "Forward/backward pass size (MB): 178.09" after it: twice what all layers with parameters leave, in
   /// float32.
@@ -52,8 +57,13 @@ class TableReader {
   void learn_batch(std::string_view cell);
 
  private:
-  /// Steps to the line that begins so. What follows it, "0.57", in hundredths; nothing if it is not such a figure.
-  std::optional<std::int64_t> hundredths_behind(std::string_view mark);
+  /// "1.15" of "(GB)": 115 hundredths of 10^9 bytes.
+  struct PrintedSize {
+    std::int64_t hundredths = 0;
+    std::int64_t unit = 1;
+  };
+  /// Steps to the line that begins so, and reads its figure; nothing if it is none.
+  std::optional<PrintedSize> size_behind(std::string_view mark, std::int64_t megabyte);
 
   const Format& format_;
   std::string_view text_;

@@ -11,12 +11,14 @@ using testing::shape;
 using testing::succeeds;
 
 TEST(Opaque, ParametersTellHowMuchIsKept) {
-  // 1.4 tensors of 6,400 elements for each 64 x 64 parameters; at most 3 times as many as large as the input.
+  // 1.4 tensors of 6,400 elements for each 64 x 64 parameters; at most 64 as large as the input.
   const OpaqueRow row = {shape({N, 32, 20, 20}), shape({N, 64, 10, 10}), 10 * 64 * 64};
   const KeptElements kept = kept_by(row, std::nullopt);
   EXPECT_EQ(kept.least, 0);
   EXPECT_EQ(kept.expected, 14 * 6'400);
-  EXPECT_EQ(kept.most, 3 * 14 * 12'800);
+  EXPECT_EQ(kept.most, 64 * 12'800);
+  // A module of a tree that holds none.
+  EXPECT_EQ(kept_by({row.input, row.output, row.parameters, false}, std::nullopt).most, 3 * 14 * 12'800);
 }
 
 TEST(Opaque, NoRowKeepsLessThanTwoTensorsOrMoreThan64) {
@@ -51,20 +53,44 @@ constexpr std::string_view kFoot = "Forward/backward pass size (MB): 0.16\n";
 TEST(Opaque, TheFootIsDividedAmongTheRowsThatHideLayers) {
   const auto graph = parse_summary(table_of(kTwo, kFoot));
   ASSERT_TRUE(succeeds(graph));
-  const auto told = told_share(*graph);
+  const auto told = told_by_foot(*graph);
   ASSERT_TRUE(told.has_value());
   const core::Shape images = shape({N, 16, 8, 8});
   const double hidden = (10'000.0 - 1'024.0) / 2.0;
   const KeptElements kept = kept_by({images, images, 512}, told);
   EXPECT_NEAR(static_cast<double>(kept.least), 0.75 * hidden - 1'024.0, 1.0);
   EXPECT_NEAR(static_cast<double>(kept.expected), 1.2 * hidden - 1'024.0, 1.0);
-  EXPECT_NEAR(static_cast<double>(kept.most), 2.0 * hidden - 1'024.0, 1.0);
+  EXPECT_NEAR(static_cast<double>(kept.most), 3.0 * hidden - 1'024.0, 1.0);
 }
 
 TEST(Opaque, AFootThatShownRowsUseUpTellsNothing) {
   const auto graph = parse_summary(table_of(kTwo, "Forward/backward pass size (MB): 0.01\n"));
   ASSERT_TRUE(succeeds(graph));
-  EXPECT_FALSE(told_share(*graph).has_value());
+  EXPECT_FALSE(told_by_foot(*graph).has_value());
+}
+
+TEST(Opaque, ARowThatEnlargesImagesKeepsWhatItJoins) {
+  const core::Shape images = shape({N, 16, 8, 8});
+  const KeptElements kept = kept_by({images, images, 512}, ToldByFoot{1.0, true});
+  EXPECT_EQ(kept.expected, static_cast<std::int64_t>(1.7 * 2.8 * 1'024) - 1'024);
+  constexpr std::string_view kLarger =
+      "├─Mine: 1-2                              [2, 16, 8, 8]             512\n"
+      "├─Mine: 1-3                              [2, 16, 16, 16]           512\n";
+  const auto graph = parse_summary(table_of(kLarger, "Forward/backward pass size (KB): 1,160.00\n"));
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->printed_outputs(), 72'500);
+  const auto told = told_by_foot(*graph);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(told->enlarges);
+}
+
+TEST(Opaque, AListWithoutAShapeHidesLayersToo) {
+  constexpr std::string_view kList = "├─ModuleList: 1-2                        --                        1,024\n";
+  const auto wired = testing::wired_tree(table_of(kList, kFoot), {3, 8, 8});
+  ASSERT_TRUE(succeeds(wired));
+  EXPECT_EQ(ops_of(table_of(kList, kFoot), {3, 8, 8}), "conv2d opaque");
+  EXPECT_EQ(wired->guesses().bounded, 1);
+  EXPECT_EQ(ops_of(table_of(kList), {3, 8, 8}), "conv2d parameter");
 }
 
 TEST(Opaque, AnUnknownClassIsBoundedAndNamedOnce) {

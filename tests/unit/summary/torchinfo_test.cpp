@@ -146,7 +146,7 @@ TEST(Torchinfo, TheFootTellsWhatAllLayersLeave) {
   const auto told = read("Input size (MB): 0.00\nForward/backward pass size (MB): 1.60\n");
   ASSERT_TRUE(succeeds(told));
   EXPECT_EQ(told->printed_outputs(), 100'000) << "1.6 MB, of 2 samples, twice in 4 bytes";
-  for (const char* odd : {"", "Forward/backward pass size (MB): much\n", "Forward/backward pass size (GB): 1.60\n"}) {
+  for (const char* odd : {"", "Forward/backward pass size (MB): much\n", "Forward/backward pass size (PB): 1.60\n"}) {
     const auto silent = read(std::string("Input size (MB): 0.00\n") + odd);
     ASSERT_TRUE(succeeds(silent));
     EXPECT_FALSE(silent->printed_outputs().has_value()) << odd;
@@ -154,9 +154,9 @@ TEST(Torchinfo, TheFootTellsWhatAllLayersLeave) {
 }
 
 TEST(Torchinfo, WarnsOfATotalThatDisagrees) {
-  const auto graph = parse_summary(table(kHeader, kRows, "Total params: 99,999\n"));
+  const auto graph = parse_summary(table(kHeader, kRows, "Total params: 9,999\n"));
   ASSERT_TRUE(succeeds(graph));
-  EXPECT_EQ(warnings(*graph), (Described{"10: the summary prints a total of 99,999 parameters; its layers hold 10,698, "
+  EXPECT_EQ(warnings(*graph), (Described{"10: the summary prints a total of 9,999 parameters; its layers hold 10,698, "
                                          "which is used"}));
 }
 
@@ -184,6 +184,35 @@ TEST(Torchinfo, RefusesRowsThatAreNone) {
   for (const Case& row : cases) {
     EXPECT_TRUE(fails(parse_summary(table(kHeader, row.row)), row.code, 4, row.part)) << row.row;
   }
+}
+
+TEST(Torchinfo, TheFootOfNewerVersionsChoosesItsUnits) {
+  const auto graph = parse_summary(table(kHeader, "Net   [2, 10]   --\n├─Linear: 1-1   [2, 10]   110\n",
+                                         "Total params: 110\n====\nInput size: 80\n"
+                                         "Forward/backward pass size (GB): 1,001.15\n"));
+  ASSERT_TRUE(succeeds(graph));
+  ASSERT_TRUE(graph->printed_input().has_value());
+  EXPECT_EQ(graph->printed_input()->most_bytes, 41);
+  EXPECT_EQ(graph->printed_outputs(), 1'001'150'000'000 / 16);
+}
+
+// A FeaturePyramidNetwork calls the modules of its two lists in turns, and each row of a list says "(recursive)".
+TEST(Torchinfo, CountsWhatNoRowOfACutTableShows) {
+  constexpr std::string_view kCut =
+      "Net   [2, 10]   --\n├─Linear: 1-1   [2, 10]   110\n├─Pyramid: 1-2   [2, 10]   --\n"
+      "│    └─ModuleList: 2-1   --   (recursive)\n│    └─ModuleList: 2-1   --   (recursive)\n";
+  const auto graph = parse_summary(table(kHeader, kCut, "Total params: 1,110\n"));
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->parameters(), 1'110);
+  ASSERT_FALSE(graph->warnings().empty());
+  EXPECT_NE(graph->warnings()[0].message.find("1,000 parameters fewer than the total"), std::string::npos);
+}
+
+TEST(Torchinfo, ADetectionNetsBoxesAreNoBatch) {
+  const auto graph = parse_summary(
+      table(kHeader, "Net   [100, 4]   --\n├─Transform: 1-1   [2, 3, 8, 8]   --\n├─Linear: 1-2   [2, 10]   110\n"));
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->printed_batch_size(), 2);
 }
 
 TEST(Torchinfo, RefusesASecondTable) {

@@ -7,6 +7,7 @@
 
 #include "gpumem/connect/block_rules.hpp"
 #include "gpumem/connect/complete.hpp"
+#include "gpumem/connect/cut_blocks.hpp"
 #include "gpumem/connect/infer_shapes.hpp"
 
 namespace gpumem::connect {
@@ -117,6 +118,20 @@ GPUMEM_INLINE std::optional<core::Shape> image_of(const PrintedLayer& layer, con
   return best;
 }
 
+/// A square image of three channels or one of this size, which a cut table's first block reads.
+GPUMEM_INLINE std::optional<core::Shape> image_of(const model::PrintedInput& bytes) {
+  constexpr std::int64_t kLargest = 1 << 14;
+  for (const std::int64_t channels : {std::int64_t{3}, std::int64_t{1}}) {
+    std::optional<std::int64_t> side;
+    for (std::int64_t size = 1; size <= kLargest && size * size * channels * 4 <= bytes.most_bytes; ++size) {
+      const bool fits = size * size * channels * 4 >= bytes.least_bytes && roundness(size) >= 2;
+      if (fits && (!side || roundness(size) > roundness(*side))) side = size;
+    }
+    if (side) return with_batch(std::array<std::int64_t, 3>{channels, *side, *side});
+  }
+  return std::nullopt;
+}
+
 /// What the model's first layer must read, as its row tells; nothing if it does not.
 GPUMEM_INLINE std::optional<core::Shape> told_by(const model::ModelGraph& graph, const First& first) {
   if (first.layer == nullptr || graph.outputs(*first.layer).empty()) return std::nullopt;
@@ -136,7 +151,10 @@ GPUMEM_INLINE std::optional<core::Shape> told_by(const model::ModelGraph& graph,
     if (with_bias > 0 && with_bias % out == 0) return with_batch(std::array<std::int64_t, 1>{with_bias / out});
     return std::nullopt;
   }
-  if (layer.op->completion != model::Completion::convolution || !graph.printed_input()) return std::nullopt;
+  if (!graph.printed_input()) return std::nullopt;
+  const bool hides = layer.op->name == model::kOpaqueOp || layer.op->name == kCutBlock;
+  if (hides && output.rank() == 4) return image_of(*graph.printed_input());
+  if (layer.op->completion != model::Completion::convolution) return std::nullopt;
   return image_of(layer, *graph.printed_input());
 }
 

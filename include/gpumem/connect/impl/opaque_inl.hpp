@@ -21,7 +21,7 @@ namespace opaque_detail {
 inline constexpr double kTensorsASquare = 1.4;
 inline constexpr double kFewestTensors = 2.0;
 inline constexpr double kMostTensors = 64.0;
-inline constexpr std::int64_t kMoreAtMost = 3;
+inline constexpr double kMoreAtMost = 3.0;
 
 /// Of what the foot tells, of images and of rows of tokens.
 struct Told {
@@ -29,8 +29,9 @@ struct Told {
   double expected = 0.0;
   double most = 0.0;
 };
-inline constexpr Told kImages = {0.75, 1.2, 2.0};
-inline constexpr Told kTokens = {1.0, 2.0, 3.0};
+inline constexpr Told kImages = {0.75, 1.2, 3.0};
+inline constexpr Told kDecoders = {0.75, 1.7, 3.0};
+inline constexpr Told kTokens = {1.0, 2.0, 4.0};
 
 /// Channels of the output: the second axis of images, else the last.
 GPUMEM_INLINE double width_of(const core::Shape& shape) {
@@ -43,6 +44,17 @@ GPUMEM_INLINE double width_of(const core::Shape& shape) {
 GPUMEM_INLINE double tensors_of(const core::Shape& output, std::int64_t parameters) {
   const double width = width_of(output);
   return std::clamp(kTensorsASquare * static_cast<double>(parameters) / (width * width), kFewestTensors, kMostTensors);
+}
+
+/// Whether the first images have more rows of pixels than the second.
+GPUMEM_INLINE bool larger(const core::Shape& image, const core::Shape& than) {
+  const bool images = image.rank() == 4 && than.rank() == 4 && image[2].kind == than[2].kind;
+  return images && image[2].kind == core::Dim::Kind::fixed && image[2].size > than[2].size;
+}
+
+/// A list's modules are called one by one, and it itself never: a table prints no shape for it.
+GPUMEM_INLINE bool lists(std::string_view class_name) {
+  return class_name == "ModuleList" || class_name == "ModuleDict";
 }
 
 /// A double as elements, within what a plan can count.
@@ -62,37 +74,47 @@ GPUMEM_INLINE std::int64_t elements_of(const core::Shape& shape) {
   return count.value().value_or(0);
 }
 
-GPUMEM_INLINE std::optional<double> told_share(const model::ModelGraph& graph) {
+GPUMEM_INLINE std::optional<ToldByFoot> told_by_foot(const model::ModelGraph& graph) {
   const std::span<const std::string> ops = graph.ops();
   const auto hides = [](std::string_view op) { return op == model::kOpaqueOp || op == kCutBlock; };
   const bool asked = std::any_of(ops.begin(), ops.end(), hides);
   if (!asked || !graph.printed_outputs()) return std::nullopt;
   auto hidden = static_cast<double>(*graph.printed_outputs());
   double by_parameters = 0.0;
+  bool enlarges = false;
+  bool listed = false;  // the row before is a list
+  core::Shape before;
   for (const model::Layer& layer : graph.layers()) {
-    if (layer.parameters == 0 || graph.outputs(layer).empty()) continue;
-    const core::Shape output = printed_shape(graph, layer);
-    const auto left = static_cast<double>(elements_of(output));
     const bool hidden_layers = hides(graph.op(layer));
+    const bool prints = !graph.outputs(layer).empty();
+    if (!prints && !(hidden_layers && opaque_detail::lists(graph.class_name(layer)))) continue;
+    const core::Shape output = prints ? printed_shape(graph, layer) : before;
+    enlarges = enlarges || ((hidden_layers || listed) && opaque_detail::larger(output, before));
+    listed = !prints;
+    before = output;
+    if (layer.parameters == 0) continue;
+    const auto left = static_cast<double>(elements_of(output));
     if (hidden_layers) by_parameters += left * opaque_detail::tensors_of(output, layer.parameters);
     if (!hidden_layers) hidden -= left;
   }
   if (hidden <= 0.0 || by_parameters <= 0.0) return std::nullopt;
-  return hidden / by_parameters;
+  return ToldByFoot{hidden / by_parameters, enlarges};
 }
 
-GPUMEM_INLINE KeptElements kept_by(const OpaqueRow& row, std::optional<double> told) {
+GPUMEM_INLINE KeptElements kept_by(const OpaqueRow& row, const std::optional<ToldByFoot>& told) {
   namespace detail = opaque_detail;
   const auto output = static_cast<double>(elements_of(row.output));
   const double tensors = detail::tensors_of(row.output, row.parameters);
   if (told) {
-    const double hidden = *told * tensors * output;
-    const detail::Told& of = row.output.rank() == 3 ? detail::kTokens : detail::kImages;
+    const double hidden = told->share * tensors * output;
+    const detail::Told& images = told->enlarges ? detail::kDecoders : detail::kImages;
+    const detail::Told& of = row.output.rank() == 3 ? detail::kTokens : images;
     const auto beside = [&](double share) { return detail::elements(share * hidden - output); };
     return {beside(of.least), beside(of.expected), beside(of.most)};
   }
   const double larger = std::max(output, static_cast<double>(elements_of(row.input)));
-  return {0, detail::elements(tensors * output), detail::elements(detail::kMoreAtMost * tensors * larger)};
+  const double most = std::max(detail::kMoreAtMost * tensors, row.hides ? detail::kMostTensors : 0.0);
+  return {0, detail::elements(tensors * output), detail::elements(most * larger)};
 }
 
 GPUMEM_INLINE void Wiring::bounded(Part where, std::string message, std::int64_t fewer, std::int64_t more) {
@@ -120,7 +142,8 @@ GPUMEM_INLINE void Wiring::name_opaque(const model::Layer& layer) {
   opaque_classes_.push_back(class_name);
   builder_.warn(core::quoted(graph_.path(layer)) + " has the unknown class " + core::quoted(class_name) +
                     " and holds " + core::with_separators(layer.parameters) +
-                    " parameters: what it keeps is bounded by the sizes that it reads and returns",
+                    " parameters: what its layers keep is a guess" +
+                    (told_ ? " from the sizes below the table" : ", which nothing printed bounds above"),
                 layer.line);
 }
 
@@ -135,13 +158,14 @@ GPUMEM_INLINE Tensor Wiring::call_opaque(const model::Layer& layer, const ops::O
     return input;
   }
   name_opaque(layer);
-  const bool never_called = called() && graph_.outputs(layer).empty();
-  if (never_called) {
+  const bool prints = called() && !graph_.outputs(layer).empty();
+  const bool listed = told_ && opaque_detail::lists(graph_.class_name(layer));
+  if (called() && !prints && !listed) {  // never called
     hold_parameters(layer);
     return input;
   }
-  const core::Shape output = called() ? printed_shape(graph_, layer) : shape(input);
-  const KeptElements kept = kept_by({shape(input), output, layer.parameters}, told_);
+  const core::Shape output = prints ? printed_shape(graph_, layer) : core::Shape(shape(input));
+  const KeptElements kept = kept_by({shape(input), output, layer.parameters, called()}, told_);
   ++bounds_.bounded;
   bounds_.fewer_elements = core::bounded_sum({bounds_.fewer_elements, kept.expected - kept.least});
   bounds_.more_elements = core::bounded_sum({bounds_.more_elements, kept.most - kept.expected});

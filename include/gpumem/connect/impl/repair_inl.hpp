@@ -226,6 +226,53 @@ GPUMEM_INLINE std::optional<Tensor> scaled(Wiring& wiring, Tensor gate) {
   return std::nullopt;
 }
 
+GPUMEM_INLINE bool one_size(const core::Shape& left, const core::Shape& right) {
+  bool alike = left.rank() == right.rank() && left.rank() > 2;
+  for (std::size_t axis = 2; alike && axis < left.rank(); ++axis) alike = left[axis] == right[axis];
+  return alike;
+}
+
+/// The first of these, which has this shape, and of the others as many of its size as the convolution reads; none if
+/// no number of them fits.
+GPUMEM_INLINE std::vector<Tensor> side_by_side(Wiring& wiring, std::span<const Tensor> all, const PrintedLayer& layer,
+                                               core::Shape sum) {
+  std::vector<Tensor> parts = {all[0]};
+  for (const Tensor tensor : all.subspan(1)) {
+    const core::Shape& shape = wiring.shape(tensor);
+    if (!one_size(shape, sum)) continue;
+    parts.insert(parts.begin(), tensor);
+    sum.set(1, core::Dim::fixed(sum[1].size + shape[1].size));
+    if (complete(layer, sum, true)) return parts;
+  }
+  return {};
+}
+
+/// The latest tensor, made as large as what the convolution leaves, alone or beside earlier ones: a decoder.
+GPUMEM_INLINE std::optional<Tensor> enlarged_source(Wiring& wiring, std::span<const Tensor> all,
+                                                    const PrintedLayer& layer, Tensor latest) {
+  const core::Shape& from = wiring.shape(latest);
+  if (from.rank() != 4 || layer.output.rank() != 4 || fixed(from, 2) == 0) return std::nullopt;
+  const std::vector<std::int64_t> size = {fixed(layer.output, 2), fixed(layer.output, 3)};
+  if (size[0] <= fixed(from, 2) || size[1] <= fixed(from, 3)) return std::nullopt;
+  core::Shape grown = from;
+  for (const std::size_t axis : {std::size_t{2}, std::size_t{3}}) grown.set(axis, layer.output[axis]);
+  const auto enlarged = [&] { return wiring.operation("upsample", {&latest, 1}, {{"size", size}}); };
+  if (complete(layer, grown, true)) return enlarged();
+  // Beside one earlier tensor, whoever reads it.
+  constexpr Tensor kMostTries = 2048;
+  for (Tensor tensor = latest; tensor >= 0 && tensor > latest - kMostTries; --tensor) {
+    const core::Shape& shape = wiring.shape(tensor);
+    if (!one_size(shape, grown)) continue;
+    core::Shape both = grown;
+    both.set(1, core::Dim::fixed(grown[1].size + shape[1].size));
+    if (complete(layer, both, true)) return wiring.concatenate(std::array<Tensor, 2>{enlarged(), tensor});
+  }
+  std::vector<Tensor> parts = side_by_side(wiring, all, layer, grown);
+  if (parts.empty()) return std::nullopt;
+  parts.back() = enlarged();
+  return wiring.concatenate(parts);
+}
+
 GPUMEM_INLINE std::string reads(const Wiring& wiring, const Wanted& wanted, Tensor input) {
   return "reads " + std::to_string(wanted.width.value_or(0)) + (wanted.axis == Axis::last ? " features" : " channels") +
          ", and follows " + core::to_string(wiring.shape(input)) + ": how its block is wired is not printed; ";
@@ -277,22 +324,12 @@ GPUMEM_INLINE std::optional<Tensor> printed_source(Wiring& wiring, std::span<con
   for (std::size_t at = read.size(); at > last; --at) {
     if (std::find(all.begin(), all.end(), read[at - 1]) == all.end()) all.push_back(read[at - 1]);
   }
+  if (const auto enlarged = repair_detail::enlarged_source(wiring, all, layer, latest)) return enlarged;
   for (const Tensor tensor : all) {
     if (complete(layer, wiring.shape(tensor), true)) return tensor;
   }
-  // Side by side: from the latest on, as long as they have one size.
-  core::Shape sum = wiring.shape(latest);
-  std::vector<Tensor> parts = {latest};
-  for (const Tensor tensor : std::span(all).subspan(1)) {
-    const core::Shape& shape = wiring.shape(tensor);
-    bool alike = shape.rank() == sum.rank() && shape.rank() > 2;
-    for (std::size_t axis = 2; alike && axis < shape.rank(); ++axis) alike = shape[axis] == sum[axis];
-    if (!alike) continue;
-    parts.insert(parts.begin(), tensor);
-    sum.set(1, core::Dim::fixed(sum[1].size + shape[1].size));
-    if (complete(layer, sum, true)) return wiring.concatenate(parts);
-  }
-  return std::nullopt;
+  const std::vector<Tensor> parts = repair_detail::side_by_side(wiring, all, layer, wiring.shape(latest));
+  return parts.empty() ? std::nullopt : std::optional(wiring.concatenate(parts));
 }
 
 GPUMEM_INLINE Tensor join_left_over(Wiring& wiring, const Frame& frame, Tensor output) {

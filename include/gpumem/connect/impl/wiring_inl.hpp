@@ -86,7 +86,7 @@ GPUMEM_INLINE Wiring::Wiring(const model::TrainingJob& job, const ops::Catalogue
   // A table's layers get theirs from their shapes: a convolution 7, a batch norm 2.
   constexpr std::size_t kAttributesALayer = 3;
   const std::size_t layers = graph_.layers().size();
-  told_ = told_share(graph_);
+  told_ = told_by_foot(graph_);
   builder_.reserve(layers, called() ? kAttributesALayer * layers : 0);
   made_.reserve(layers);
   emitted_.resize(layers, false);
@@ -274,8 +274,14 @@ GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::
   if (convolves) read_by_convolutions_.push_back(input);
   if (!attributes || !same) {
     ++misfits_;
+    // Something that no row shows makes what it reads, and may keep that too.
+    if (!same) bounds_.more_elements = core::bounded_sum({bounds_.more_elements, elements_of(printed.output)});
     const auto known = printed.attributes.all();
     attributes.emplace(known.begin(), known.end());
+  }
+  // Groups keep two figures each, so that their number, which no column shows, decides nothing.
+  if (op.traits.name == "group_norm" && printed.attributes.find("num_groups") == nullptr) {
+    attributes->push_back({"num_groups", std::int64_t{32}});
   }
   const bool says = printed.attributes.find("inplace") != nullptr;
   if (!says && overwrites(layer, op, input)) attributes->push_back({"inplace", true});

@@ -6,22 +6,25 @@
 
 namespace gpumem::summary {
 
-GPUMEM_INLINE void read_foot(const Format& format, std::string_view text, Lines& lines, model::GraphBuilder& builder) {
+GPUMEM_INLINE std::optional<std::int64_t> read_foot(const Format& format, std::string_view text, Lines& lines,
+                                                    model::GraphBuilder& builder) {
   const auto refuse = [&](std::int64_t line, core::Error error) {
     error.place.line = line;
     builder.fail(std::move(error));
   };
   if (const auto second = format.sniff(text, lines.offset())) {
-    return refuse(line_number(text, *second),
-                  {core::ErrorCode::unknown_format, "a second summary begins here; keep one of them in the file", {}});
+    refuse(line_number(text, *second),
+           {core::ErrorCode::unknown_format, "a second summary begins here; keep one of them in the file", {}});
+    return std::nullopt;
   }
   while (lines.next()) {
     const auto total = parse_total(lines.line());
     if (!total) continue;
     if (*total) builder.printed_total(**total, lines.number());
     if (!*total) refuse(lines.number(), total->error());
-    return;
+    return *total ? std::optional(**total) : std::nullopt;
   }
+  return std::nullopt;
 }
 
 GPUMEM_INLINE TableReader::TableReader(const Format& format, std::string_view text, std::size_t begin,
@@ -65,36 +68,65 @@ GPUMEM_INLINE bool TableReader::read_rule(char of) {
   return refuse("the line below the table's header should be a rule of '" + std::string(1, of) + "'");
 }
 
-GPUMEM_INLINE std::optional<std::int64_t> TableReader::hundredths_behind(std::string_view mark) {
+namespace table_reader_detail {
+
+/// "1,234.56" or "1,234" in hundredths.
+GPUMEM_INLINE std::optional<std::int64_t> hundredths_of(std::string_view text) {
+  const std::size_t point = std::min(text.find('.'), text.size());
+  const auto whole = parse_count(text.substr(0, point));
+  std::string_view decimals = text.substr(point);
+  if (decimals.empty()) decimals = ".00";
   constexpr std::int64_t kLargest = std::int64_t{1} << 30;
+  const bool two = decimals.size() == 3 && is_digit(decimals[1]) && is_digit(decimals[2]);
+  if (!whole || *whole > kLargest / 100 || !two) return std::nullopt;
+  return *whole * 100 + (decimals[1] - '0') * 10 + (decimals[2] - '0');
+}
+
+/// The bytes of the unit in front of the colon: " (MB)". Newer versions of torchinfo choose it by the size.
+GPUMEM_INLINE std::optional<std::int64_t> unit_of(std::string_view text, std::int64_t megabyte) {
+  constexpr std::int64_t kStep = 1000;
+  text = trim(text);
+  if (text.empty()) return 1;
+  if (text == "(KB)") return megabyte / kStep;
+  if (text == "(MB)") return megabyte;
+  if (text == "(GB)") return megabyte * kStep;
+  if (text == "(TB)") return megabyte * kStep * kStep;
+  return std::nullopt;
+}
+
+}  // namespace table_reader_detail
+
+GPUMEM_INLINE std::optional<TableReader::PrintedSize> TableReader::size_behind(std::string_view mark,
+                                                                               std::int64_t megabyte) {
   while (lines_.next()) {
-    std::string_view line = trim(lines_.line());
+    const std::string_view line = trim(lines_.line());
     if (!line.starts_with(mark)) continue;
-    line = trim(line.substr(mark.size()));
-    std::size_t at = 0;
-    const auto whole = read_digits(line, at);
-    const std::string_view decimals = line.substr(at);
-    const bool two = decimals.size() == 3 && decimals[0] == '.' && is_digit(decimals[1]) && is_digit(decimals[2]);
-    if (!whole || *whole > kLargest / 100 || !two) return std::nullopt;
-    const std::int64_t tenths = decimals[1] - '0';
-    return *whole * 100 + tenths * 10 + (decimals[2] - '0');
+    const std::size_t colon = std::min(line.find(':', mark.size()), line.size());
+    const auto unit = table_reader_detail::unit_of(line.substr(mark.size(), colon - mark.size()), megabyte);
+    const auto hundredths = table_reader_detail::hundredths_of(trim(line.substr(std::min(colon + 1, line.size()))));
+    if (!unit || !hundredths) return std::nullopt;
+    return PrintedSize{*hundredths, *unit};
   }
   return std::nullopt;
 }
 
 GPUMEM_INLINE void TableReader::read_input_size(std::int64_t megabyte) {
-  const auto hundredths = hundredths_behind("Input size (MB):");
-  if (!hundredths) return;
+  const auto size = size_behind("Input size", megabyte);
+  if (!size) return;
   const std::int64_t samples = std::max<std::int64_t>(batch_size_, 1);
-  builder_.printed_input({std::max<std::int64_t>(2 * *hundredths - 1, 0) * megabyte / (200 * samples),
-                          (2 * *hundredths + 1) * megabyte / (200 * samples) + 1});
+  const auto bytes = [&](std::int64_t halves) {
+    const core::Checked product = core::Checked(std::max<std::int64_t>(halves, 0)) * core::Checked(size->unit);
+    return product.value().value_or(0) / (200 * samples);
+  };
+  builder_.printed_input({bytes(2 * size->hundredths - 1), bytes(2 * size->hundredths + 1) + 1});
 }
 
 GPUMEM_INLINE void TableReader::read_output_size(std::int64_t megabyte) {
-  const auto hundredths = hundredths_behind("Forward/backward pass size (MB):");
-  if (!hundredths || batch_size_ <= 0) return;
+  const auto size = size_behind("Forward/backward pass size", megabyte);
+  if (!size || batch_size_ <= 0) return;
   constexpr std::int64_t kBytesAnElement = 8;  // of four bytes, counted twice
-  builder_.printed_outputs(*hundredths * (megabyte / 100) / kBytesAnElement / batch_size_);
+  const auto bytes = (core::Checked(size->hundredths) * core::Checked(size->unit)).value();
+  if (bytes) builder_.printed_outputs(*bytes / 100 / kBytesAnElement / batch_size_);
 }
 
 GPUMEM_INLINE void TableReader::learn_batch(std::string_view cell) {

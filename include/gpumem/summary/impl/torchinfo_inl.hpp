@@ -115,7 +115,7 @@ class Reader : private TableReader {
     columns_ = columns_of(lines().line());
     constexpr std::int64_t kMegabyte = 1'000'000;
     if (read_head() && read_rows()) {
-      read_foot();
+      hold_unseen(read_foot());
       read_input_size(kMegabyte);
       read_output_size(kMegabyte);
     }
@@ -152,10 +152,36 @@ class Reader : private TableReader {
       const bool tensor = row->cell_count < columns_.count && held && row->depth > 0 && row->cell_count > 0;
       if (tensor) continue;
       if (row->cell_count < columns_.count) return refuse("the row has too few cells; the file is cut off");
+      if (held && held->depth == 0) learn_smaller(*held, *row);
       if (held && !read_row(*held, row->depth > held->depth)) return false;
       held = row;
     }
     return refuse_cut_off();
+  }
+
+  /// A model may return something else than one row a sample, as a detection net its boxes ([100, 4]): then the first
+  /// row below it has the smaller first axis, and that is the batch.
+  void learn_smaller(const Row& model, const Row& first) {
+    const auto whole = printed_batch(cell(model, columns_.output_shape));
+    const auto part = printed_batch(cell(first, columns_.output_shape));
+    const bool deeper = whole && part && *part > 0 && *part < *whole;
+    if (deeper && cell(model, columns_.input_shape) == "--") learn_batch(cell(first, columns_.output_shape));
+  }
+
+  /// What the foot counts and no row shows. A cut table says "(recursive)" at every call of a module that is called
+  /// more than once and in parts, such as the lists of a FeaturePyramidNetwork, and its count nowhere.
+  void hold_unseen(std::optional<std::int64_t> total) {
+    core::Checked shown = 0;
+    for (const model::Layer& layer : builder().graph().layers()) shown += core::Checked(layer.parameters);
+    const auto sum = shown.value();
+    if (builder().failed() || !total || !sum || *total <= *sum || options().lenient) return;
+    builder().warn("the rows hold " + core::with_separators(*total - *sum) +
+                       " parameters fewer than the total: they are counted, and what computes with them is not printed",
+                   lines().number());
+    builder().add({.name = "parameters of no row",
+                   .op = options().vocabulary->find_op(model::kParameterOp),
+                   .parameters = *total - *sum,
+                   .line = lines().number()});
   }
 
   /// What "Param #" says: "--", "9,408", "(9,408)" or "(recursive)".
