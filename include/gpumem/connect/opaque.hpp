@@ -40,8 +40,8 @@ struct KeptElements {
 
 /// What the foot tells of the rows that hide layers.
 struct ToldByFoot {
-  double share = 1.0;     ///< of the outputs of hidden layers, by what the rows' parameters say
-  bool enlarges = false;  ///< one of these rows leaves larger images than the row before it
+  double share = 1.0;   ///< of the outputs of hidden layers, by what the rows' parameters say
+  bool copies = false;  ///< more is kept besides: a row enlarges images, or an output takes few multiplications
 };
 
 /// Nothing without such a foot, or where the shown rows leave as much as it tells.

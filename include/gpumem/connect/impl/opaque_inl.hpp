@@ -30,8 +30,10 @@ struct Told {
   double most = 0.0;
 };
 inline constexpr Told kImages = {0.75, 1.2, 3.0};
-inline constexpr Told kDecoders = {0.75, 1.7, 3.0};
-inline constexpr Told kTokens = {1.0, 2.0, 4.0};
+inline constexpr Told kCopies = {0.75, 1.7, 3.0};
+inline constexpr Told kTokens = {1.0, 2.25, 4.0};
+/// Multiplications an output, of a depthwise convolution and a narrow one beside it.
+inline constexpr double kFewProducts = 64.0;
 
 /// Channels of the output: the second axis of images, else the last.
 GPUMEM_INLINE double width_of(const core::Shape& shape) {
@@ -81,6 +83,7 @@ GPUMEM_INLINE std::optional<ToldByFoot> told_by_foot(const model::ModelGraph& gr
   if (!asked || !graph.printed_outputs()) return std::nullopt;
   auto hidden = static_cast<double>(*graph.printed_outputs());
   double by_parameters = 0.0;
+  double products = 0.0;  // of parameters and the pixels that the rows leave
   bool enlarges = false;
   bool listed = false;  // the row before is a list
   core::Shape before;
@@ -94,11 +97,14 @@ GPUMEM_INLINE std::optional<ToldByFoot> told_by_foot(const model::ModelGraph& gr
     before = output;
     if (layer.parameters == 0) continue;
     const auto left = static_cast<double>(elements_of(output));
-    if (hidden_layers) by_parameters += left * opaque_detail::tensors_of(output, layer.parameters);
+    if (hidden_layers) {
+      by_parameters += left * opaque_detail::tensors_of(output, layer.parameters);
+      products += static_cast<double>(layer.parameters) * left / opaque_detail::width_of(output);
+    }
     if (!hidden_layers) hidden -= left;
   }
   if (hidden <= 0.0 || by_parameters <= 0.0) return std::nullopt;
-  return ToldByFoot{hidden / by_parameters, enlarges};
+  return ToldByFoot{hidden / by_parameters, enlarges || products < opaque_detail::kFewProducts * hidden};
 }
 
 GPUMEM_INLINE KeptElements kept_by(const OpaqueRow& row, const std::optional<ToldByFoot>& told) {
@@ -107,7 +113,7 @@ GPUMEM_INLINE KeptElements kept_by(const OpaqueRow& row, const std::optional<Tol
   const double tensors = detail::tensors_of(row.output, row.parameters);
   if (told) {
     const double hidden = told->share * tensors * output;
-    const detail::Told& images = told->enlarges ? detail::kDecoders : detail::kImages;
+    const detail::Told& images = told->copies ? detail::kCopies : detail::kImages;
     const detail::Told& of = row.output.rank() == 3 ? detail::kTokens : images;
     const auto beside = [&](double share) { return detail::elements(share * hidden - output); };
     return {beside(of.least), beside(of.expected), beside(of.most)};
