@@ -4,7 +4,7 @@
 // Units: each row's help names them.
 //
 // An option that is added needs a row in impl/job_options_inl.hpp, a member of TrainingJob (or of JobRequest) for its
-// value, what the value does, and a keyword argument in src/python/gpumem/_api.py, because type checkers read that.
+// value, and what the value does. Python's arguments and help are written from the rows (python_options_test.cpp).
 #pragma once
 
 #include <array>

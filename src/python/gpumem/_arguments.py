@@ -14,58 +14,87 @@ from ._errors import UsageError
 Path = Union[str, "os.PathLike[str]"]
 
 #: What estimate() says about its options.
+# help of the options: begin
 OPTIONS_HELP = """
     The options:
 
-    batch_size: samples, 1 or more.
-    gpu: a name of gpus(), or a path (with a '/', or ending in .json) to a profile of your own.
-    estimator: a name of estimators().
-    optimizer, precision, loss, zero_grad: one of OPTIMIZERS, PRECISIONS, LOSSES, ZERO_GRADS; the
-        cross entropy of a language model can also be "chunked:128", "fused", "fused-ce" or "compiled".
-    transformers: one of TRANSFORMERS: for HuggingFace's models, the release that computes the loss.
-    batch_lengths: "alike", or "longest-first": the first batch is the longest, as in litgpt.
-    loop: one of LOOPS, the program that trains; zero_grad then defaults to that program's place.
-    input: one sample's shape, "3x224x224" or (3, 224, 224); None: the summary's.
-    seq_length: tokens a sample; None: the summary's.
-    model: for learned estimators: a built-in model, or the path of a model's folder; None: the default one.
-    samples: samples in an epoch, which decide how large the last batch is; None: every batch is full.
-    software: a software stack that the GPU's profile names; None: its first.
-    alloc_conf: the value of PYTORCH_CUDA_ALLOC_CONF; None: PyTorch's defaults.
-    accumulate: forward-backward passes a step.
-    data_parallel: GPUs that train together, each on a batch of its own; sharding: one of SHARDINGS,
-        which parameters, gradients and states each of them holds.
-    tensor_parallel, pipeline_parallel, context_parallel, expert_parallel: GPUs that share each layer,
-        that hold the layers one after another, that share positions, that share experts.
-        sequence_parallel, virtual_stages, and schedule (one of SCHEDULES) belong to them. rank: the
-        GPU to estimate: "max" (the one that takes most), "last", or a number as text.
-    zero_reduce_bucket, zero_prefetch_bucket, zero_persistence_threshold, zero_reuse_distance: from
-        DeepSpeed's zero_optimization, in elements.
-    foreach, fused: the optimizer's multi-tensor form, PyTorch's default, and its fused form.
-    weight_decay: the optimizer decays the weights.
-    padding: batches of tokens hold padding, so that attention has a mask; always so with loop="hf-trainer".
-    prefetch: copy the next batch to the GPU while a step runs.
-    cudnn_benchmark: torch.backends.cudnn.benchmark; makes the range wider.
+    batch_size: the batch size.
+    input: one sample's shape, such as 3x224x224.
+    seq_length: tokens per sample, for models that read token ids.
+    optimizer: the optimizer: sgd, sgd-momentum, adam, adamw, adagrad, rmsprop, adafactor, lion,
+        nadam, adamax, radam, adadelta, muon, adam-8bit, adamw-8bit, lion-8bit, paged-adamw,
+        paged-adamw-8bit, adamw-4bit, adamw-fp8.
+    precision: the element types: fp32, fp32-strict, amp-fp16, amp-bf16, bf16, bf16-mixed,
+        fp16-mixed.
+    loss: the loss function; for a language model, the form of its cross entropy: cross-entropy,
+        mse, bce-with-logits, chunked:N, fused, fused-ce, compiled.
+    samples: samples per epoch; decides how large the last batch is.
+    loop: the program that trains; decides which tensors are held between forward and the next step:
+        script, hf-trainer, lightning, torchtune, litgpt, megatron.
+    transformers: HuggingFace models: the release that computes the loss, 4.45 and before, or later:
+        4.45, 4.48, 4.51.
+    batch_lengths: whether all batches have the same length, or all are shorter than the first one:
+        alike, longest-first.
+    zero_grad: where optimizer.zero_grad() is called; default: where the loop does: step-start,
+        before-forward, before-backward, step-end, in-place.
+    software: a software stack that the GPU's profile names; default: its first.
+    alloc_conf: the value of PYTORCH_CUDA_ALLOC_CONF: expandable_segments:True, ...
+    accumulate: forward-backward passes per step.
+    data_parallel: GPUs that train together, each on a batch of its own.
+    sharding: which parameters, gradients and states each data parallel GPU holds: none, ddp, fsdp1,
+        fsdp2, hsdp:N, zero-1, zero-2, zero-3, distributed-optimizer.
+    tensor_parallel: GPUs that share each layer.
+    sequence_parallel: tensor parallel GPUs share the positions of norms, dropout and residuals as
+        well.
+    pipeline_parallel: GPUs that hold the model's layers one after another.
+    virtual_stages: model stages on each GPU of the pipeline.
+    schedule: the order of a pipeline's micro-batches: 1f1b, interleaved-1f1b, gpipe.
+    context_parallel: GPUs that share each sample's positions.
+    expert_parallel: GPUs that share the experts of a mixture.
+    rank: the rank to estimate: its number, or one of: max, last, all.
+    zero_reduce_bucket: DeepSpeed's reduce_bucket_size: gradient elements that are reduced together.
+    zero_prefetch_bucket: DeepSpeed's stage3_prefetch_bucket_size: parameter elements that are
+        gathered ahead.
+    zero_persistence_threshold: DeepSpeed's stage3_param_persistence_threshold: parameters of at
+        most this many elements stay whole.
+    zero_reuse_distance: DeepSpeed's stage3_max_reuse_distance: a module used again within this many
+        elements stays gathered.
+    padding: batches of tokens hold padding, so attention has a mask; default: as the loop's usual
+        collator does.
+    foreach: the optimizer's multi-tensor form.
+    fused: the optimizer's fused form.
+    weight_decay: the optimizer decays the weights; sgd, adam, adagrad, rmsprop and nadam copy the
+        gradients for it.
+    prefetch: copy the next batch to the GPU while a step runs (timm's PrefetchLoader).
+    cudnn_benchmark: cuDNN chooses its fastest kernels; what they take is not known, so the range is
+        wider.
     compile: torch.compile of the blocks: backward recomputes elementwise results; the range reaches
-        further down. loss="compiled" compiles the loss too.
+        further down.
     validation: a validation pass without gradients after each epoch.
-    checkpointing: activation checkpointing; or its kind: "full:4", "every:2", "selective-op",
-        "selective-attention", "selective:mlp+self_attn" (modules by name).
-    attention, offload: one of ATTENTIONS and of OFFLOADS.
-    freeze, train: layers or parameters that are not trained, or that are: patterns of names, separated
-        by commas. train without freeze: only these are trained.
-    lora: the rank of adapters on a frozen base (LoRA); lora_targets: "q_proj+v_proj", "all-linear", or
-        None for PEFT's for the model; lora_dtype, lora_dropout: the adapters' type, and the dropout
-        before each.
-    peft: the kind of adapters, "dora" or "ia3", of which lora is the rank; peft_options: its settings by PEFT's names,
-        "n_frequency=1000".
-    quantize: how the frozen linear layers are held: "nf4", "nf4-double", "int8", "gptq-4bit";
-        "float8": products copy their operands to eight bits; nothing is frozen.
-    base_dtype: the type of frozen weights that are not quantised: "fp32", "bf16", "fp16";
-        "precision": the precision's type.
-    strict: refuse a summary that does not say what its layers read; False: guess.
+    checkpointing: activation checkpointing of every block, or as checkpointing=KIND: none, full,
+        full:N, every:N, selective-op, selective-attention, selective:NAMES.
+    attention: the kernels of scaled-dot-product attention: sdpa, flash, eager.
+    offload: what is kept in the host's memory: none, activations, optimizer, parameters.
+    freeze: layers or parameters that are not trained: patterns such as model.layers.0 or *.bias,
+        separated by commas.
+    train: layers or parameters that are trained, as patterns; without freeze, only these are.
+    lora: adapters of rank R on a frozen base (LoRA, as PEFT runs it).
+    lora_targets: layers that get adapters: q_proj+v_proj, or all-linear; default: PEFT's for the
+        model.
+    lora_dtype: the adapters' type: fp32, bf16.
+    lora_dropout: dropout before each adapter, from 0 to less than 1.
+    quantize: how the frozen linear layers are held: none, nf4, nf4-double, int8, gptq-4bit, float8.
+    base_dtype: the type of frozen weights that are not quantised: the precision's, or the type they
+        were loaded in: precision, fp32, bf16, fp16.
+    gpu: the GPU: a name from 'gpumem gpus', or a path to a profile.
+    estimator: the estimator, by its name.
+    model: a trained model for learned estimators: a built-in one's name, or a folder.
+    strict: refuse a model where gpumem has to guess: what a layer reads, an unknown type or field.
+    input may also be a sequence of sizes: (3, 224, 224). None: not given, so the default holds.
     For a recording, options at their defaults keep what was recorded.
     deadline_ms: how long it may take; 0: no limit.
 """
+# help of the options: end
 
 _INT64 = range(-(1 << 63), 1 << 63)
 #: The options of a job by their kinds. read_summary() decides whether unknown layers are accepted.
