@@ -6,7 +6,6 @@ import torch
 import torch.fx
 
 from .calls import HANDLERS, function_name, handles, refuse
-from .graph import dtype_name
 from .modules import plain
 
 
@@ -119,11 +118,10 @@ def where(exporter, node, arguments, _):
     "input", "to", "type", "type_as", "float", "half", "bfloat16", "double", "long", "int", "bool"
 )
 def cast(exporter, node, arguments, _):
-    source, wanted = exporter.value(arguments["input"]), exporter.value(node)
-    if source.dtype == wanted.dtype:
+    if exporter.keeps_type(node, arguments["input"]):
         exporter.alias(node, arguments["input"])
         return
-    exporter.add(node, "cast", [arguments["input"]], {"dtype": dtype_name(wanted.dtype)})
+    exporter.add(node, "cast", [arguments["input"]], {"dtype": exporter.dtype_name(node)})
 
 
 def reduced(exporter, node, arguments, op):

@@ -82,8 +82,13 @@ class Exporter:
         mapped(node.args, lambda item: self.check_output(item))
 
     def check_output(self, item):
-        if isinstance(item, torch.fx.Node) and item not in self.emitted:
-            self.input_name(item)
+        """What the model returns and also computes with stays alive as long as what it returns alone."""
+        if not isinstance(item, torch.fx.Node):
+            return
+        name = self.input_name(item)
+        entry = next((each for each in self.graph.nodes if each["name"] == name), None)
+        if entry is not None and any(name in each.get("inputs", ()) for each in self.graph.nodes):
+            entry["returned"] = True
 
     def call(self, node, key):
         in_place = key.endswith("_") and key[:-1] in HANDLERS
@@ -92,6 +97,8 @@ class Exporter:
             raise ExportError(
                 f"node {node.name}: the function {target_name(node)} has no op in graph JSON"
             )
+        if self.is_empty(node):
+            return  # x[..., size:], which code that splits each head has where no part is left.
         handler(self, node, Arguments(node, handler.names), in_place)
         overwritten = node.args[0] if in_place and node.args else None
         if overwritten in self.emitted and node in self.emitted:
@@ -109,6 +116,16 @@ class Exporter:
         """A dimension's size at this tracing."""
         return dim.sizes[self.traces.all.index(self.trace)]
 
+    def is_empty(self, node):
+        value = self.value(node)
+        return isinstance(value, torch.Tensor) and value.numel() == 0
+
+    def keeps_type(self, node, source):
+        return self.traces.keeps_type(self.index[node], self.index[source])
+
+    def dtype_name(self, node):
+        return self.traces.dtype_name(self.index[node])
+
     def input_name(self, node):
         if node not in self.emitted:
             if node.op != "get_attr":
@@ -122,7 +139,7 @@ class Exporter:
         if isinstance(tensor, nn.Parameter):
             self.add(node, "parameter", [], {"shape": shape}, name=node.target, parameters=[tensor])
             return
-        attributes = {"shape": shape, "dtype": dtype_name(tensor.dtype)}
+        attributes = {"shape": shape, "dtype": self.dtype_name(node)}
         self.add(node, "constant", [], attributes, name=node.target)
 
     def is_parameter(self, node):

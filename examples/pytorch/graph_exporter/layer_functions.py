@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .calls import HANDLERS, handles
+from .calls import HANDLERS, handles, refuse
 from .modules import plain
 
 
@@ -58,6 +58,25 @@ def linear(exporter, node, arguments, _):
     if bias is None:
         attributes["bias"] = False
     exporter.add(node, "linear", [arguments["input"]], attributes, parameters=[weight, bias])
+
+
+@handles("input mat1 mat2", "addmm")
+def addmm(exporter, node, arguments, _):
+    """A bias and a product with a weight whose rows are the inputs' features, as transformers' Conv1D calls it."""
+    if not exporter.is_parameter(arguments["input"]) or not exporter.is_parameter(arguments["mat2"]):
+        refuse(node, "is an addmm of other than a bias and a weight")
+    bias, weight = exporter.parameter(arguments["input"]), exporter.parameter(arguments["mat2"])
+    attributes = {"in_features": weight.shape[0], "out_features": weight.shape[1]}
+    exporter.add(node, "linear", [arguments["mat1"]], attributes, parameters=[weight, bias])
+
+
+@handles("input target weight size_average ignore_index reduce reduction label_smoothing", "cross_entropy")
+def cross_entropy(exporter, node, arguments, _):
+    """A loss that the model computes itself, under autocast in its logits' own type."""
+    plain_mean = arguments.get("reduction", "mean") == "mean" and not arguments.get("label_smoothing", 0.0)
+    if arguments.named.get("weight") is not None or not plain_mean:
+        refuse(node, "is a cross entropy with weights, label smoothing or another reduction than the mean")
+    exporter.add(node, "cross_entropy", [arguments["input"], arguments["target"]], {"keeps_type": True})
 
 
 def convolution(axes):

@@ -11,7 +11,8 @@ from .steps import Steps
 
 @handles("tensors dim", "cat", "concat", "concatenate")
 def concat(exporter, node, arguments, _):
-    exporter.add(node, "concat", list(arguments["tensors"]), {"dim": arguments.get("dim", 0)})
+    tensors = [each for each in arguments["tensors"] if not exporter.is_empty(each)]
+    exporter.add(node, "concat", tensors, {"dim": arguments.get("dim", 0)})
 
 
 @handles("tensors dim", "stack")

@@ -7,6 +7,7 @@ import dataclasses
 import torch
 
 from .error import ExportError
+from .graph import dtype_name
 from .tracing import same_structure, trace
 
 
@@ -54,6 +55,7 @@ class Traces:
         self.all = [self.first, self.trace(model, 3, False)]
         if not same_structure(*self.all):
             raise ExportError("the model computes something else at batch 3 than at batch 2")
+        self.lower = self.trace_lower(model)
         self.note = None
         self.open_size = any(sample.other for sample in samples) and self.add_other_size(model)
         if not self.open_size:
@@ -61,6 +63,33 @@ class Traces:
 
     def trace(self, model, batch, other):
         return trace(model, [s.tensor(batch, other and s.other) for s in self.samples])
+
+    def trace_lower(self, model):
+        """The tracing of the model in bfloat16, which says what each tensor's type follows; None: it has none."""
+        samples = [s.tensor(2, False) for s in self.samples]
+        samples = [s.bfloat16() if s.is_floating_point() else s for s in samples]
+        try:
+            lower = trace(model, samples, torch.bfloat16)
+        except (AssertionError, RuntimeError, ValueError):
+            return None
+        return lower if same_structure(self.first, lower) else None
+
+    def dtype_name(self, index):
+        """The type of a node's tensor; "parameters" if it is that of the model's floating-point parameters."""
+        dtype = first_tensor(self.first.values[index]).dtype
+        if self.lower is None or dtype != torch.float32:
+            return dtype_name(dtype)
+        return "parameters" if self.dtype_in_lower(index) == torch.bfloat16 else dtype_name(dtype)
+
+    def dtype_in_lower(self, index):
+        return first_tensor(self.lower.values[index]).dtype
+
+    def keeps_type(self, index, source):
+        """Whether two nodes have one type, whatever that of the parameters is."""
+        first = [first_tensor(self.first.values[each]).dtype for each in (index, source)]
+        if first[0] != first[1]:
+            return False
+        return self.lower is None or self.dtype_in_lower(index) == self.dtype_in_lower(source)
 
     def add_other_size(self, model):
         try:

@@ -247,8 +247,9 @@ class Trace:
     values: list
 
 
-def trace(model, examples):
-    model = on_meta(model)
+def trace(model, examples, dtype=None):
+    """A model's operations; with a type, those of the model in it."""
+    model = on_meta(model).to(dtype=dtype)
     tracer = ShapeTracer(examples)
     nodes = list(tracer.trace_model(model).nodes)
     return Trace(model, nodes, [tracer.values.get(node) for node in nodes])

@@ -103,7 +103,8 @@ class GraphCopy {
 //     transformers 4.48, models/llama/modeling_llama.py: _update_causal_mask; modeling_attn_mask_utils.py:
 //     _prepare_4d_attention_mask_for_sdpa.
 //   transformers 4.49 and later: the loss reads the logits as they are and shifts the labels, where before it copied
-//     all logits but the last. Source: loss/loss_utils.py: ForCausalLMLoss, 4.48 and 4.49.
+//     all logits but the last. Models that computed the loss of logits in their own type (GPT-2, GPT-NeoX, BLOOM, ...)
+//     cast them to float32 now. Source: loss/loss_utils.py: ForCausalLMLoss, 4.48 and 4.52.
 
 namespace job_changes_detail {
 
@@ -186,6 +187,12 @@ inline bool is_shift(const WiredGraph& wired, const model::Layer& layer) {
   return wired.graph().attributes(layer).flag("shifts", false);
 }
 
+/// Whether a shift copies logits that nothing has cast to float32.
+inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
+  const model::LayerIndex from = wired.inputs(shift)[0];
+  return from >= 0 && wired.graph().op(wired.graph().layers()[static_cast<std::size_t>(from)]) != "cast";
+}
+
 }  // namespace job_changes_detail
 
 /// The graph's causal loss, where it has one, as transformers 4.49 and later compute it. Errors: those of
@@ -201,10 +208,17 @@ inline bool is_shift(const WiredGraph& wired, const model::Layer& layer) {
   }
   GraphCopy copy(wired, ops);
   for (std::uint32_t index = 0; index < layers.size(); ++index) {
-    if (detail::is_shift(wired, layers[index])) {
-      copy.omit(copy.now(wired.inputs(index)[0]));
-    } else {
+    if (!detail::is_shift(wired, layers[index])) {
       copy.copy(wired.weights(index), layers[index].frozen);
+    } else if (detail::shifts_own_type(wired, index)) {
+      const model::LayerIndex logits = wired.inputs(index)[0];
+      (void)copy.put({.name = "float",
+                      .op = "cast",
+                      .inputs = {copy.now(logits)},
+                      .output = wired.outputs(static_cast<std::size_t>(logits))[0],
+                      .attributes = {{"dtype", std::string("float32")}}});
+    } else {
+      copy.omit(copy.now(wired.inputs(index)[0]));
     }
   }
   return std::move(copy).finish(job);

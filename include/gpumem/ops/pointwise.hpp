@@ -18,11 +18,12 @@ core::Result<TensorId> record(const OpCall& call, Tape& tape) {
 
 inline core::Result<TensorId> record_power(const OpCall& call, Tape& tape) { return power(tape, call.tensors[0]); }
 
-/// Tensor.to(dtype); with a second input, Tensor.type_as.
+/// Tensor.to(dtype), where "parameters" is the type of the model's; with a second input, Tensor.type_as.
 inline core::Result<TensorId> record_cast(const OpCall& call, Tape& tape) {
   if (call.tensors.size() > 1) return tape.cast(call.tensors[0], tape.tensor(call.tensors[1]).size.dtype);
   const model::AttributeValue* named = call.attributes.find("dtype");
   const auto* name = named == nullptr ? nullptr : std::get_if<std::string>(named);
+  if (name != nullptr && *name == "parameters") return tape.cast(call.tensors[0], tape.dtype());
   const auto dtype = name == nullptr ? std::nullopt : core::dtype_from(*name);
   if (!dtype) return missing("dtype");
   return tape.cast(call.tensors[0], *dtype);
