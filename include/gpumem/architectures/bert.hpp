@@ -1,5 +1,5 @@
 // BERT, RoBERTa, XLM-RoBERTa, CamemBERT and ELECTRA: encoders with norms after attention and feed-forward layer.
-// Source: transformers 4.48, models/bert/modeling_bert.py, roberta, electra (eager there, the kernel here).
+// Source: transformers 4.48, models/bert/modeling_bert.py, roberta, electra (without a kernel).
 #pragma once
 
 #include <array>
@@ -78,19 +78,30 @@ inline Tensor joined(Forward& f, const Model& model, Tensor input, std::int64_t 
   return f.layer_norm("LayerNorm", sum, model.sizes.width);
 }
 
+/// ELECTRA's attention is written out. Its mask, of the parameters' type, is added whether batches hold padding or not.
+inline Tensor written_out(Forward& f, const Model& model, const Heads& heads) {
+  const Tensor scores = f.call("matmul", {heads.query, f.permute(heads.key, {0, 1, 3, 2})});
+  const Tensor masked = f.to(f.call("add", {f.scale(scores)}), "parameters");
+  const Tensor weights = f.dropout("dropout", f.call("softmax", {masked}), model.sizes.attention_dropout);
+  return f.leave_function(merge_heads(f, f.call("matmul", {weights, heads.value})), {masked});
+}
+
 inline Tensor attention(Forward& f, const Model& model, Tensor input) {
   const InModule outer(f, "attention", model.named("Attention"));
   const DecoderSizes& s = model.sizes;
   Tensor attended = 0;
   {
-    const InModule inside(f, "self", model.named("SdpaSelfAttention"));
+    const bool kernel = model.prefix != "Electra";
+    const InModule inside(f, "self", model.named(kernel ? "SdpaSelfAttention" : "SelfAttention"));
     const auto heads = [&](std::string_view name) {
       return split_heads(f, f.linear(name, input, s.width, s.width), s.head_width);
     };
     const Tensor query = heads("query");
     const Tensor key = heads("key");
     const Tensor value = heads("value");
-    attended = attend(f, {query, key, value}, {.dropout = s.attention_dropout, .copies = false});
+    const Heads heads_of = {query, key, value};
+    attended = kernel ? attend(f, heads_of, {.dropout = s.attention_dropout, .copies = false})
+                      : written_out(f, model, heads_of);
   }
   return joined(f, model, attended, s.width, input, "SelfOutput");
 }

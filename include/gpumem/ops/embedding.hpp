@@ -71,14 +71,15 @@ inline core::Result<TensorId> record_bag(const OpCall& call, Tape& tape) {
                       .no_gradient = ~0U});
 }
 
-inline constexpr std::array<std::string_view, 8> kTorch = {"Embedding",
+inline constexpr std::array<std::string_view, 9> kTorch = {"Embedding",
                                                            "OPTLearnedPositionalEmbedding",
                                                            "BartLearnedPositionalEmbedding",
                                                            "MBartLearnedPositionalEmbedding",
                                                            "BartScaledWordEmbedding",
                                                            "MBartScaledWordEmbedding",
                                                            "GemmaTextScaledWordEmbedding",
-                                                           "Gemma3TextScaledWordEmbedding"};
+                                                           "Gemma3TextScaledWordEmbedding",
+                                                           "WhisperPositionalEmbedding"};
 inline constexpr std::array<std::string_view, 1> kKeras = {"Embedding"};
 inline constexpr std::array<std::string_view, 1> kBag = {"EmbeddingBag"};
 inline constexpr std::array<std::string_view, 2> kPositional = {"num_embeddings", "embedding_dim"};

@@ -46,6 +46,25 @@ class SelfAttention(nn.Module):
         return attn_output.reshape(batch, tokens, width)
 
 
+class WrittenOutAttention(SelfAttention):
+    """ELECTRA's: no kernel, and the mask is always added."""
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        batch, tokens, width = hidden_states.size()
+        query_layer = split_heads(self.query(hidden_states), self.heads)
+        key_layer = split_heads(self.key(hidden_states), self.heads)
+        value_layer = split_heads(self.value(hidden_states), self.heads)
+        attention_scores = torch.matmul(query_layer, key_layer.transpose(-1, -2))
+        attention_scores = attention_scores / (width // self.heads) ** 0.5
+        attention_mask = torch.zeros(batch, 1, 1, tokens, dtype=hidden_states.dtype, device=hidden_states.device)
+        attention_scores = attention_scores + attention_mask
+        attention_probs = F.softmax(attention_scores, dim=-1)
+        attention_probs = F.dropout(attention_probs, self.dropout)
+        context_layer = torch.matmul(attention_probs, value_layer)
+        context_layer = context_layer.permute(0, 2, 1, 3).contiguous()
+        return context_layer.view(batch, tokens, width)
+
+
 class BertOutput(nn.Module):
     def __init__(self, inner: int, width: int, dropout: float) -> None:
         super().__init__()
@@ -74,7 +93,8 @@ class BertLayer(nn.Module):
         super().__init__()
         width, inner, dropout = config["hidden_size"], config["intermediate_size"], config["hidden_dropout_prob"]
         heads = config["num_attention_heads"]
-        self.attention = SelfAttention(width, heads, config["attention_probs_dropout_prob"])
+        attention = WrittenOutAttention if config["model_type"] == "electra" else SelfAttention
+        self.attention = attention(width, heads, config["attention_probs_dropout_prob"])
         self.attention_output = BertOutput(width, width, dropout)
         self.intermediate = BertIntermediate(width, inner, config["hidden_act"])
         self.output = BertOutput(inner, width, dropout)
