@@ -8,7 +8,6 @@
 
 #include "golden.hpp"
 #include "gpumem/job/job_options.hpp"
-#include "gpumem/job/option_texts.hpp"
 
 namespace gpumem {
 namespace {

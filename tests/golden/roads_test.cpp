@@ -7,7 +7,7 @@
 
 #include "golden.hpp"
 #include "gpumem/all.hpp"
-#include "gpumem/core/gzip.hpp"
+#include "gpumem/core/file.hpp"
 #include "graphs.hpp"
 
 namespace gpumem {

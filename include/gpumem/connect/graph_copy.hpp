@@ -187,10 +187,11 @@ inline bool is_shift(const WiredGraph& wired, const model::Layer& layer) {
   return wired.graph().attributes(layer).flag("shifts", false);
 }
 
-/// Whether a shift copies logits that nothing has cast to float32.
+/// Whether a shift copies logits that no cast has made.
 inline bool shifts_own_type(const WiredGraph& wired, std::uint32_t shift) {
   const model::LayerIndex from = wired.inputs(shift)[0];
-  return from >= 0 && wired.graph().op(wired.graph().layers()[static_cast<std::size_t>(from)]) != "cast";
+  if (from < 0) return false;
+  return wired.graph().attributes(wired.graph().layers()[static_cast<std::size_t>(from)]).find("dtype") == nullptr;
 }
 
 }  // namespace job_changes_detail
