@@ -274,7 +274,8 @@ inline Tensor add_experts(Forward& f, const Model& model, Tensor input, Tensor w
     const InModule one(f, std::to_string(index), m.expert_class);
     f.part_of_expert(static_cast<std::uint32_t>(index + 1));
     const Tensor rows = share(input);
-    sum = f.call("scatter_tokens", {sum, expert_fed(f, model, rows, share(f.slice(weights, 2, 0, 1)))});
+    const Tensor made = expert_fed(f, model, rows, share(f.slice(weights, 2, 0, 1)));
+    sum = f.call("scatter_tokens", {sum, made}, {{"scatters", true}});
     f.part_of_expert(0);
   }
   return sum;

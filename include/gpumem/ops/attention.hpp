@@ -175,6 +175,96 @@ inline TensorId record_flash(Tape& tape, std::span<const TensorId> qkv, const Te
                       .autocast = Autocast::lower});
 }
 
+/// eager_attention_forward of models with attention sinks: a further column of the scores, one figure a head, which
+/// takes part in the softmax and is left out of its weights. The largest score of a row is subtracted first, and the
+/// softmax keeps the scores' type. The function's names for scores end when it returns. Without `sinks` the same
+/// without the column. Source: transformers 4.56, models/gpt_oss/modeling_gpt_oss.py.
+inline TensorId record_sinks(Tape& tape, std::span<const TensorId> inputs, const TensorSize& output,
+                             const TensorSize& rows, std::int64_t keys, bool drops) {
+  const bool sinks = inputs.size() > 4;
+  const TensorSize scores = rows.times(keys);
+  const TensorSize all = rows.times(keys + (sinks ? 1 : 0));
+  const TensorId scaled = elementwise(tape, record_scores(tape, inputs.first(3), output, scores, keys));
+  const std::array<TensorId, 2> masked_of = {scaled, inputs[3]};
+  const TensorId masked =
+      tape.record({.inputs = masked_of, .output = scores, .gradient = Gradient::passed, .no_gradient = 2});
+  const std::array<TensorId, 2> joined_of = {masked, inputs.back()};
+  const TensorId joined =
+      sinks ? tape.record({.inputs = joined_of, .output = all, .gradient = Gradient::part}) : masked;
+  // The gradient of the largest scores is as large as all scores, and is added to theirs.
+  const core::DType type = tape.tensor(joined).size.dtype;
+  const TensorSize largest = rows.as(type);
+  const TensorSize places = rows.as(core::DType::int64);
+  const std::array<TensorSize, 2> extras = {largest, places};
+  const std::array<TensorSize, 2> backward = {all.as(type), all.as(type)};
+  const std::array<TensorId, 2> shifted_of = {joined, masked};
+  const TensorId shifted = tape.record({.inputs = shifted_of,
+                                        .output = all,
+                                        .extras = extras,
+                                        .extras_first = true,
+                                        .backward_scratch = backward,
+                                        .gradient = Gradient::passed,
+                                        .no_gradient = 2});
+  const std::array<TensorId, 2> softmax_of = {shifted, masked};
+  const TensorId softmax = tape.record({.inputs = softmax_of, .output = all, .saves_output = true, .no_gradient = 2});
+  TensorId weights = softmax;
+  if (sinks) weights = tape.record({.inputs = {&softmax, 1}, .output = scores, .kind = Output::view});
+  if (drops) {
+    const TensorSize mask = scores.as(core::DType::boolean);
+    weights = tape.record({.inputs = {&weights, 1}, .output = scores, .extras = {&mask, 1}});
+  }
+  const std::array<TensorId, 3> weighted = {weights, contiguous(tape, inputs[2]), shifted};
+  return tape.record({.inputs = weighted,
+                      .output = output,
+                      .saved_inputs = 3,
+                      .no_gradient = 4,
+                      .library = Library::gemm,
+                      .multiply_adds = output.times(keys),
+                      .autocast = Autocast::lower});
+}
+
+/// Q, K, V, a mask and, where the model has them, sinks. Flash attention takes the sinks itself.
+inline core::Result<TensorId> record_sink_attention(const OpCall& call, Tape& tape) {
+  const auto rows = rows_of(call.shapes[0]);
+  const core::Shape& keys = call.shapes.size() > 1 ? call.shapes[1] : call.shapes[0];
+  if (call.tensors.size() < 4 || !rows || keys.rank() != 4 || keys[2].kind != core::Dim::Kind::fixed) {
+    return unfit(keys, "queries, keys, values and a mask of known sizes");
+  }
+  const std::span<const TensorId> qkv = call.tensors.first(3);
+  const core::DType type = tape.computing_type({.inputs = qkv, .autocast = Autocast::lower});
+  if (call.attention == model::AttentionBackend::flash && core::element_size(type) == 2) {
+    return record_flash(tape, qkv, call.size, *rows, keys[2].size);
+  }
+  const bool drops = probability(call.attributes, "dropout_p").value_or(0.0) > 0.0;
+  return record_sinks(tape, call.tensors, call.size, *rows, keys[2].size, drops);
+}
+
+/// What a lightning indexer makes of the tokens: an additive mask [N, 1, S, S] that leaves each query its best keys. It
+/// runs without gradients: scores of each of its "heads" in float32, and those of their rectified copy.
+/// Source: transformers 5.x, models/deepseek_v32/modeling_deepseek_v32.py: DeepseekV32Indexer.
+inline core::Result<core::Shape> indexed_shape(const OpInput& input) {
+  const core::Shape& tokens = input.inputs[0];
+  if (tokens.rank() != 3 || tokens[1].kind != core::Dim::Kind::fixed) return unfit(tokens, "a known number of tokens");
+  core::Shape shape;
+  for (const core::Dim dim : {tokens[0], core::Dim::fixed(1), tokens[1], tokens[1]}) shape.push_back(dim);
+  return shape;
+}
+
+inline core::Result<TensorId> record_indexed(const OpCall& call, Tape& tape) {
+  const auto heads = call.attributes.integer("heads");
+  const auto width = call.attributes.integer("width");
+  if (!heads || !width) return missing("heads and width");
+  const TensorSize scores = call.size.times(*heads).as(core::DType::float32);
+  const auto rows = rows_of(call.shapes[0]);
+  if (!rows) return unfit(call.shapes[0], "known sizes");
+  const TensorSize queries = rows->times(*heads).times(*width).as(core::DType::float32);
+  const std::array<TensorSize, 4> scratch = {queries, scores, scores, call.size.as(core::DType::float32)};
+  return tape.record({.output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
+                      .scratch = scratch,
+                      .multiply_adds = call.size.times(*heads).times(*width),
+                      .differentiable = false});
+}
+
 /// The query's shape, as wide as the values are.
 inline core::Result<core::Shape> attended_shape(const OpInput& input) {
   core::Shape shape = input.inputs[0];
@@ -361,7 +451,7 @@ inline constexpr std::array<std::string_view, 2> kKerasScaled = {"Attention", "A
 
 }  // namespace attention_detail
 
-inline constexpr std::array<Op, 3> kAttentionOps = {{
+inline constexpr std::array<Op, 5> kAttentionOps = {{
     {.traits = {.name = "multihead_attention",
                 .family = OpFamily::attention,
                 .torch_classes = attention_detail::kTorch,
@@ -373,6 +463,12 @@ inline constexpr std::array<Op, 3> kAttentionOps = {{
                 .multiplies = true},
      .output_shape = same_shape,
      .record = attention_detail::record_multihead},
+    {.traits = {.name = "sink_attention", .family = OpFamily::attention, .keeps = Keeps::input},
+     .output_shape = attention_detail::attended_shape,
+     .record = attention_detail::record_sink_attention},
+    {.traits = {.name = "indexed_mask", .family = OpFamily::other, .computes = false},
+     .output_shape = attention_detail::indexed_shape,
+     .record = attention_detail::record_indexed},
     {.traits = {.name = "scaled_dot_product_attention",
                 .family = OpFamily::attention,
                 .keras_classes = attention_detail::kKerasScaled,

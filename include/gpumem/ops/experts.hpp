@@ -1,6 +1,7 @@
 // Tokens [N, S, width] that go to experts, as rows [R N, width] (mixtures of experts as transformers loops over them):
-// what one expert gets, the sum that its results are added to; and rows in the order of their experts, of which each
-// takes a share. Which tokens an expert gets depends on the data; here each gets as many.
+// what one expert gets, the sum that its results are added to; rows in the order of their experts, of which each takes
+// a share; and one product of all rows with their experts' weights. Which tokens an expert gets depends on the data;
+// here each gets as many.
 #pragma once
 
 #include <algorithm>
@@ -33,22 +34,31 @@ inline core::Result<core::Shape> gathered_shape(const OpInput& input) {
   return shape;
 }
 
-/// rows[indices]: a copy, which keeps its indices; backward adds into zeros of all rows.
+/// rows[indices]: a copy, which keeps its indices; backward adds into zeros of all rows. With "repeats" Tensor.repeat
+/// of all tokens, which needs none.
 inline core::Result<TensorId> record_gather(const OpCall& call, Tape& tape) {
   const auto rows = rows_of(call.output);
   if (!rows) return unfit(call.output, "known sizes");
+  if (call.attributes.flag("repeats", false)) {
+    return tape.record({.inputs = call.tensors.first(1), .output = call.size});
+  }
   const std::array<TensorSize, 1> indices = {rows->as(core::DType::int64)};
   return tape.record({.inputs = call.tensors.first(1), .output = call.size, .extras = indices, .extras_first = true});
 }
 
-/// Tensor.index_add_ on the first input; with "copies" Tensor.index_add, which keeps what it adds.
+/// Tensor.index_add_ on the first input, with "copies" Tensor.index_add: both keep what they add (derivatives.yaml,
+/// index_add: expand_as(source)). "scatters": Tensor.scatter_add_, which does not. With "sums" the rows of all experts
+/// are summed and added: their gradient is a view.
 inline core::Result<TensorId> record_scatter(const OpCall& call, Tape& tape) {
   if (call.tensors.size() != 2) return unfit(call.output, "two inputs");
-  const bool copies = call.attributes.flag("copies", false);
+  const bool sums = call.attributes.flag("sums", false);
+  const TensorSize sum = tape.tensor(call.tensors[0]).size;
   return tape.record({.inputs = call.tensors,
                       .output = call.size,
-                      .kind = copies ? Output::fresh : Output::in_place,
-                      .saved_inputs = copies ? 2U : 0U});
+                      .kind = call.attributes.flag("copies", false) ? Output::fresh : Output::in_place,
+                      .saved_inputs = sums || call.attributes.flag("scatters", false) ? 0U : 2U,
+                      .scratch = {&sum, sums ? 1U : 0U},
+                      .gradient = sums ? Gradient::spread : Gradient::fresh});
 }
 
 /// A share of the rows for each of the "experts".
@@ -84,9 +94,61 @@ inline core::Result<TensorId> record_zeros(const OpCall& call, Tape& tape) {
   return tape.record({.output = call.size.as(tape.tensor(call.tensors[0]).size.dtype), .differentiable = false});
 }
 
+/// [R, in] x [experts, in, out], or with "transposed" [experts, out, in]: [R, out].
+inline core::Result<core::Shape> grouped_shape(const OpInput& input) {
+  if (input.inputs.size() != 2) return unfit(input.inputs[0], "rows and weights");
+  core::Shape shape = input.inputs[0];
+  const core::Shape& weights = input.inputs[1];
+  const bool transposed = input.attributes.flag("transposed", false);
+  const bool fits = shape.rank() == 2 && weights.rank() == 3 && weights[transposed ? 2 : 1] == shape[1];
+  if (!fits) return unfit(shape, "rows that are as wide as the experts' weights");
+  shape.set(1, weights[transposed ? 1 : 2]);
+  return shape;
+}
+
+/// torch._grouped_mm: one kernel of its own for all experts, which keeps rows and weights for each other's gradient,
+/// and which autocast leaves as it is. "batched": torch.bmm, where each expert has as many rows.
+inline core::Result<TensorId> record_grouped(const OpCall& call, Tape& tape) {
+  const bool batched = call.attributes.flag("batched", false);
+  const std::array<TensorId, 2> inputs = {contiguous(tape, call.tensors[0]), call.tensors[1]};
+  const bool trains_rows = tape.tensor(inputs[0]).requires_grad;
+  const bool trains_weights = tape.tensor(inputs[1]).requires_grad;
+  return tape.record({.inputs = inputs,
+                      .output = call.size,
+                      .saved_inputs = (trains_weights ? 1U : 0U) | (trains_rows ? 2U : 0U),
+                      .library = batched ? Library::gemm : Library::none,
+                      .multiply_adds = call.size.times(call.shapes[0][1].size),
+                      .autocast = batched ? Autocast::lower : Autocast::as_is});
+}
+
+/// rows[order]: a copy in another order, which keeps its indices.
+inline core::Result<TensorId> record_ordered(const OpCall& call, Tape& tape) {
+  const auto rows = rows_of(call.output);
+  if (!rows) return unfit(call.output, "known sizes");
+  const std::array<TensorSize, 1> indices = {rows->as(core::DType::int64)};
+  return tape.record({.inputs = call.tensors.first(1),
+                      .output = call.size.as(tape.tensor(call.tensors[0]).size.dtype),
+                      .extras = indices,
+                      .extras_first = true});
+}
+
+/// One row of [experts, out] for each of the rows.
+inline core::Result<core::Shape> bias_shape(const OpInput& input) {
+  if (input.inputs.size() != 2) return unfit(input.inputs[0], "biases and rows");
+  core::Shape shape = input.inputs[1];
+  if (shape.rank() != 2 || input.inputs[0].rank() != 2) return unfit(shape, "two axes");
+  shape.set(1, input.inputs[0][1]);
+  return shape;
+}
+
+/// bias[experts of the rows]: which expert a row has is kept by whoever sorted the rows.
+inline core::Result<TensorId> record_biases(const OpCall& call, Tape& tape) {
+  return tape.record({.inputs = call.tensors.first(1), .output = call.size});
+}
+
 }  // namespace experts_detail
 
-inline constexpr std::array<Op, 5> kExpertsOps = {{
+inline constexpr std::array<Op, 8> kExpertsOps = {{
     {.traits = {.name = "gather_tokens", .family = OpFamily::other, .computes = false},
      .output_shape = experts_detail::gathered_shape,
      .record = experts_detail::record_gather},
@@ -99,6 +161,15 @@ inline constexpr std::array<Op, 5> kExpertsOps = {{
     {.traits = {.name = "expert_share", .family = OpFamily::view, .computes = false},
      .output_shape = experts_detail::share_shape,
      .record = experts_detail::record_share},
+    {.traits = {.name = "grouped_product", .family = OpFamily::other, .keeps = Keeps::input},
+     .output_shape = experts_detail::grouped_shape,
+     .record = experts_detail::record_grouped},
+    {.traits = {.name = "ordered_rows", .family = OpFamily::other, .computes = false},
+     .output_shape = same_shape,
+     .record = experts_detail::record_ordered},
+    {.traits = {.name = "expert_biases", .family = OpFamily::other, .computes = false},
+     .output_shape = experts_detail::bias_shape,
+     .record = experts_detail::record_biases},
     {.traits = {.name = "token_zeros", .family = OpFamily::other, .computes = false},
      .output_shape = same_shape,
      .record = experts_detail::record_zeros},

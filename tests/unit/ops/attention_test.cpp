@@ -53,5 +53,46 @@ TEST(Attention, FlashLaysItsOutputOutAsTheQuery) {
   EXPECT_FALSE(lies_in_order(model::Precision::fp32)) << "the memory-efficient kernel: [N, S, heads, d]";
 }
 
+/// The bytes that backward holds of attention with sinks: 2 samples, 4 heads, 8 tokens, heads 16 wide.
+std::int64_t kept_with_sinks(model::AttentionBackend backend, bool sinks) {
+  Tape tape(model::Precision::bf16);
+  tape.begin_layer(0);
+  const TensorId parameter = tape.add_parameter(10);
+  std::array<TensorId, 5> inputs{};
+  for (TensorId& each : inputs) each = tape.record({.output = {2 * 4 * 8 * 16, 0}, .parameters = {&parameter, 1}});
+  inputs[3] = tape.record({.output = {2 * 8 * 8, 0}, .differentiable = false});
+  const core::Shape heads = shape({2, 4, 8, 16});
+  const std::array<core::Shape, 5> shapes = {heads, heads, heads, shape({2, 1, 8, 8}), shape({4})};
+  const std::size_t first = tape.functions().size();
+  OpCall call;
+  call.tensors = std::span(inputs).first(sinks ? 5 : 4);
+  call.shapes = std::span(shapes).first(sinks ? 5 : 4);
+  call.output = heads;
+  call.size = {2 * 4 * 8 * 16, 0};
+  call.attention = backend;
+  EXPECT_TRUE(testing::op("sink_attention").record(call, tape));
+  std::int64_t scores = 0;
+  for (const Function& function : tape.functions().subspan(first)) {
+    for (const TensorId saved : tape.list(function.saved)) {
+      const std::int64_t elements = tape.tensor(saved).size.elements.value().value_or(0);
+      scores += elements == 2 * 4 * 8 * 8 || elements == 2 * 4 * 8 * 9 ? elements : 0;
+    }
+  }
+  return scores;
+}
+
+TEST(SinkAttention, KeepsOneRowOfScoresAndItsSink) {
+  constexpr std::int64_t kScores = std::int64_t{2} * 4 * 8;
+  EXPECT_EQ(kept_with_sinks(model::AttentionBackend::sdpa, false), 2 * kScores * 8) << "softmax, and as a factor";
+  // The softmax with its further column, and a view of the others.
+  EXPECT_EQ(kept_with_sinks(model::AttentionBackend::sdpa, true), kScores * 9 + kScores * 8);
+  EXPECT_EQ(kept_with_sinks(model::AttentionBackend::flash, true), 0) << "no scores are written out";
+}
+
+TEST(IndexedMask, IsOneOfAllTokens) {
+  EXPECT_EQ(output_text("indexed_mask", "heads=4, width=16", {shape({N, 8, 64})}), "[N, 1, 8, 8]");
+  EXPECT_FALSE(testing::output("indexed_mask", "heads=4, width=16", {shape({N, 64})}));
+}
+
 }  // namespace
 }  // namespace gpumem::ops

@@ -55,6 +55,64 @@ TEST(Experts, ShareRowsThatLieInTheirOrder) {
   EXPECT_FALSE(output("expert_share", "experts=0", {rows}));
 }
 
+TEST(Experts, MultiplyAllRowsAtOnce) {
+  const core::Shape rows = shape({core::Dim::batch(24), 64});
+  const auto experts = [](std::int64_t one, std::int64_t other) { return shape({8, one, other}); };
+  EXPECT_EQ(output_text("grouped_product", "", {rows, experts(64, 32)}), "[24N, 32]");
+  EXPECT_EQ(output_text("grouped_product", "transposed=True", {rows, experts(32, 64)}), "[24N, 32]");
+  EXPECT_FALSE(output("grouped_product", "", {rows, experts(32, 64)})) << "the rows are 64 wide";
+  EXPECT_FALSE(output("grouped_product", "", {rows}));
+  EXPECT_EQ(output_text("ordered_rows", "", {rows}), "[24N, 64]");
+  EXPECT_EQ(output_text("expert_biases", "", {shape({8, 32}), rows}), "[24N, 32]");
+  EXPECT_FALSE(output("expert_biases", "", {rows}));
+}
+
+/// What backward of the product of 24 rows with 8 experts' weights holds of them.
+std::vector<TensorId> kept_by_product(Tape& tape, bool trains_experts) {
+  tape.begin_layer(0);
+  const TensorId tokens = tape.add_parameter(24 * 64);
+  const TensorId rows = tape.record({.output = {24 * 64, 0}, .parameters = {&tokens, 1}});
+  const TensorId weights = tape.add_parameter(8 * 64 * 32, false, !trains_experts);
+  const std::array<TensorId, 2> inputs = {rows, weights};
+  const std::array<core::Shape, 2> shapes = {shape({24, 64}), shape({8, 64, 32})};
+  OpCall call;
+  call.tensors = inputs;
+  call.shapes = shapes;
+  call.size = {24 * 32, 0};
+  EXPECT_TRUE(testing::op("grouped_product").record(call, tape));
+  const auto saved = tape.list(tape.functions().back().saved);
+  return {saved.begin(), saved.end()};
+}
+
+TEST(Experts, KeepTheirRowsOnlyWhereTheyAreTrained) {
+  Tape trained;
+  EXPECT_EQ(kept_by_product(trained, true).size(), 2U) << "rows and weights";
+  Tape frozen;
+  EXPECT_EQ(kept_by_product(frozen, false).size(), 1U) << "the weights, for the rows' gradient";
+}
+
+TEST(Experts, KeepWhatTheyAdd) {
+  const auto kept = [](std::string_view how) {
+    Tape tape;
+    tape.begin_layer(0);
+    const TensorId parameter = tape.add_parameter(10);
+    const TensorId made = tape.record({.output = {50, 1}, .parameters = {&parameter, 1}});
+    const TensorId zeros = tape.record({.output = {200, 1}, .differentiable = false});
+    const std::array<TensorId, 2> both = {zeros, made};
+    const std::array<model::Attribute, 1> attributes = {{{std::string(how), true}}};
+    OpCall call;
+    call.tensors = both;
+    call.size = {200, 1};
+    call.attributes = model::Attributes(attributes);
+    EXPECT_TRUE(testing::op("scatter_tokens").record(call, tape));
+    return tape.functions().back().saved.count;
+  };
+  EXPECT_EQ(kept("copies"), 1U) << "index_add";
+  EXPECT_EQ(kept("in_place"), 1U) << "index_add_ keeps its source too";
+  EXPECT_EQ(kept("scatters"), 0U) << "scatter_add_ does not";
+  EXPECT_EQ(kept("sums"), 0U);
+}
+
 TEST(Experts, AddIntoACopyWhereTheSumMustStand) {
   Tape tape;
   tape.begin_layer(0);
