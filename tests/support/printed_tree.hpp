@@ -61,9 +61,9 @@ inline std::string convolution(const model::Attributes& attributes, const std::s
 
 inline std::string norm(const model::Attributes& attributes, const std::string& name, bool rms) {
   const std::string sizes = name + "((" + number(attributes, "normalized_shape") + ",), eps=1e-05";
-  if (rms) return sizes + ")";
   // A norm of the model's own without weights prints nothing.
   if (name != "LayerNorm" && !attributes.flag("elementwise_affine", true)) return name + "()";
+  if (rms) return sizes + ")";
   return sizes + ", elementwise_affine=" + (attributes.flag("elementwise_affine", true) ? "True)" : "False)");
 }
 

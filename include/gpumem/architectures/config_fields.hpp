@@ -32,6 +32,13 @@ class ConfigFields {
   std::int64_t size_or(std::initializer_list<std::string_view> names, std::int64_t otherwise);
   /// A number of layers: at most kMostLayers.
   std::int64_t layers(std::initializer_list<std::string_view> names);
+  /// A size, 0 if it is there as 0 or null.
+  std::int64_t count_or(std::string_view name, std::int64_t otherwise);
+  /// A size that may be a list of one a layer, all the same; layers that differ are a fault.
+  std::int64_t size_of_layers(std::string_view name, std::int64_t otherwise);
+  /// Which layers have this entry in a list of one a layer; empty: the field is no list. A shorter list is a fault.
+  template <typename Value>
+  std::vector<bool> layers_with(std::string_view name, std::int64_t layers, Value value);
   bool flag(std::string_view name, bool otherwise);
   double number(std::initializer_list<std::string_view> names, double otherwise);
   std::string_view text(std::initializer_list<std::string_view> names, std::string_view otherwise);
@@ -41,6 +48,9 @@ class ConfigFields {
   [[nodiscard]] bool has(std::string_view name) const;
   /// These fields change no memory here.
   void ignore(std::initializer_list<std::string_view> names);
+
+  /// Whatever model_type says, the model is of this type.
+  void take_type(std::string_view type) { type_ = type; }
 
   /// The config cannot be taken for what it says.
   void fail(std::string message, std::string_view field = {});
@@ -69,6 +79,20 @@ class ConfigFields {
   std::vector<Field> fields_;
   std::vector<std::string_view> missing_;
   std::optional<core::Error> fault_;
+  std::string_view type_ = {};  ///< in place of model_type; empty: that counts
 };
+
+template <typename Value>
+std::vector<bool> ConfigFields::layers_with(std::string_view name, std::int64_t layers, Value value) {
+  std::vector<bool> found;
+  const core::JsonValue* list = find(name);
+  if (list == nullptr || !list->is(core::JsonValue::Kind::list)) return found;
+  for (const core::JsonValue& entry : list->items()) {
+    if (static_cast<std::int64_t>(found.size()) < layers) found.push_back(entry.is(value));
+  }
+  if (static_cast<std::int64_t>(found.size()) < layers) fail("has fewer entries than the model has layers", name);
+  found.resize(static_cast<std::size_t>(layers), false);
+  return found;
+}
 
 }  // namespace gpumem::architectures

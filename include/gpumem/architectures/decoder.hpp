@@ -4,6 +4,7 @@
 // Source: transformers 4.48, models/llama/modeling_llama.py, integrations/sdpa_attention.py, loss/loss_utils.py.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -75,6 +76,11 @@ struct Attention {
 /// heads d].
 Tensor attend(Forward& forward, const Heads& heads, const Attention& options = {});
 
+/// Attention that is written out, with a mask [N, 1, S, S] and a learned sink for each head, where there are any; its
+/// output as [N, S, heads d].
+Tensor sink_attention(Forward& forward, const Heads& heads, std::optional<Tensor> sinks, Tensor mask,
+                      const Attention& options);
+
 /// The encoder or the decoder of a model that has both (BART, Whisper).
 struct Side {
   std::int64_t layers = 1;
@@ -101,6 +107,20 @@ struct StreamAttention {
 };
 Tensor stream_attention(Forward& forward, const StreamAttention& options, Tensor input, Tensor source);
 
+/// Where queries and keys are normed, if they are.
+enum class HeadNorm : std::uint8_t {
+  each,    ///< each head
+  turned,  ///< each head, after its positions
+  all,     ///< all heads at once, before they are told apart
+};
+
+/// How rotary positions are applied.
+enum class Turning : std::uint8_t {
+  halves,      ///< the halves of a head, as Llama does
+  pairs,       ///< its pairs; each block makes tables for it
+  wide_pairs,  ///< the same in float32
+};
+
 /// Attention as Llama has it: projections of their own, rotary positions on the whole head, a cache.
 struct RotaryAttention {
   std::string_view class_name = {};
@@ -108,7 +128,16 @@ struct RotaryAttention {
   bool output_bias = false;
   std::string_view head_norm = {};  ///< class of the RMS norms of queries and keys; empty: there are none
   bool turns = true;                ///< by rotary positions
+  HeadNorm norm_place = HeadNorm::each;
+  std::string_view query_norm = "q_norm";
+  std::string_view key_norm = "k_norm";
+  Turning turning = Turning::halves;
+  double output_dropout = 0.0;
+  bool clips = false;  ///< what the projections leave, in place
 };
+/// Queries and keys with their positions.
+[[nodiscard]] std::array<Tensor, 2> turn_heads(Forward& forward, Tensor query, Tensor key, const Rotary& rotary,
+                                               std::int64_t width, Turning turning);
 Tensor rotary_attention(Forward& forward, const DecoderSizes& sizes, Tensor input, const Rotary& rotary,
                         const RotaryAttention& options);
 
@@ -128,6 +157,7 @@ struct PlainFeedForward {
   bool bias = true;
   double dropout = 0.0;
   std::string_view linear_class = "Linear";
+  bool split = false;  ///< tensor parallel ranks share it
 };
 Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input, const PlainFeedForward& options);
 

@@ -1,12 +1,17 @@
-// DeepSeek-V2 and V3: attention over keys and values that are compressed (MLA), routed experts and shared ones after
-// the first dense layers. The module that predicts further tokens (MTP) is not part of it, as transformers does not
-// load it. Which groups experts are chosen from changes no memory here.
-// Source: transformers 4.51, models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2412.19437 for the sizes. V2 turns its
-// positions as complex numbers; it is taken as V3 here.
+// DeepSeek-V2, V3 and V3.2, and what is built like them: Kimi K2, GLM-5, GLM-4.7-Flash, openPangu Ultra. Attention over
+// keys and values that are compressed (MLA), routed experts and shared ones after the first dense layers. The module
+// that predicts further tokens (MTP) is not part of it, as transformers does not load it. Which groups experts are
+// chosen from changes no memory here. V3.2 and GLM-5 choose keys with an indexer. Source: transformers 4.51,
+// models/deepseek_v3/modeling_deepseek_v3.py; arXiv:2412.19437 for the sizes. V2 turns its positions as complex
+// numbers; it is taken as V3 here. transformers 5: deepseek_v32, glm_moe_dsa, glm4_moe_lite, whose experts are one
+// tensor each; Kimi K2 is taken as 5 has DeepSeek-V3. openPangu: the norms of its sandwich.
 #pragma once
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
@@ -17,63 +22,126 @@ namespace gpumem::architectures {
 
 namespace deepseek_detail {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"deepseek_v2", "deepseek_v3"};
+struct Variant {
+  std::string_view model_type;
+  std::string_view prefix;  ///< of its class names
+  bool corrects = true;     ///< a bias of the scores that choose the experts
+  bool counts_bias = true;  ///< it is a parameter; else a buffer
+  bool grouped = false;     ///< the experts' weights are one tensor each
+  bool indexes = false;     ///< an indexer chooses the keys
+};
+inline constexpr auto kVariants = std::to_array<Variant>(
+    {{.model_type = "deepseek_v2", .prefix = "DeepseekV2", .corrects = false},
+     {.model_type = "deepseek_v3", .prefix = "DeepseekV3"},
+     {.model_type = "kimi_k2", .prefix = "DeepseekV3", .grouped = true},
+     {.model_type = "deepseek_v32", .prefix = "DeepseekV32", .counts_bias = false, .grouped = true, .indexes = true},
+     {.model_type = "glm_moe_dsa", .prefix = "GlmMoeDsa", .counts_bias = false, .grouped = true, .indexes = true},
+     {.model_type = "glm4_moe_lite", .prefix = "Glm4MoeLite", .counts_bias = false, .grouped = true},
+     {.model_type = "pangu_ultra_moe", .prefix = "PanguUltraMoE", .corrects = false}});
+inline constexpr auto kModelTypes = [] {
+  std::array<std::string_view, kVariants.size()> types;
+  for (std::size_t at = 0; at < types.size(); ++at) types[at] = kVariants[at].model_type;
+  return types;
+}();
 
 struct Model {
   DecoderSizes sizes;
-  std::string_view prefix = "DeepseekV3";
+  Variant variant = kVariants[1];
   LatentAttention attention;
   Mixture mixture;
-  std::int64_t shared = 0;  ///< experts that all tokens go to
-  std::int64_t dense = 0;   ///< the first layers, this many, have no experts
-  std::int64_t every = 1;   ///< after them, every this many layers one has experts
-  bool corrects = false;    ///< V3: a bias of the scores that choose the experts
+  std::int64_t shared = 0;            ///< experts that all tokens go to
+  std::vector<bool> mixes;            ///< by layer: it has experts
+  std::vector<bool> takes_over = {};  ///< by layer: the keys that an earlier one chose
+  bool corrects = false;              ///< V3: a bias of the scores that choose the experts
+  bool sandwich = false;              ///< norms behind each part too
 
-  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
 };
 
-/// A count that may be 0 or null, as first_k_dense_replace is.
-inline std::int64_t count_or(ConfigFields& config, std::string_view name, std::int64_t otherwise) {
-  const core::JsonValue* value = config.find(name);
-  if (value != nullptr && value->is(0)) return 0;
-  return config.size_or({name}, otherwise);
+inline LatentAttention read_attention(ConfigFields& config, const Model& model) {
+  const LatentAttention attention = {.width = model.sizes.width,
+                                     .heads = model.sizes.heads,
+                                     .query_rank = config.size_or({"q_lora_rank"}, 0),
+                                     .kv_rank = config.size({"kv_lora_rank"}),
+                                     .plain_width = config.size({"qk_nope_head_dim"}),
+                                     .rotary_width = config.size({"qk_rope_head_dim"}),
+                                     .value_width = config.size({"v_head_dim"}),
+                                     .bias = config.flag("attention_bias", false),
+                                     .dropout = model.sizes.attention_dropout,
+                                     .index_heads = model.variant.indexes ? config.size({"index_n_heads"}) : 0,
+                                     .index_width = model.variant.indexes ? config.size({"index_head_dim"}) : 1,
+                                     .class_name = model.named("Attention"),
+                                     .norm_class = model.named("RMSNorm")};
+  check_latent_attention(config, attention, "qk_nope_head_dim");
+  if (attention.index_heads > ConfigFields::kLargestSize / attention.index_width)
+    config.fail("makes the indexer too wide", "index_n_heads");
+  return attention;
+}
+
+/// Which layers have experts: after the first dense ones every N-th, or as a list says.
+inline std::vector<bool> mixing_layers(ConfigFields& config, const Model& model) {
+  const std::int64_t layers = model.sizes.layers;
+  const std::int64_t dense = config.count_or("first_k_dense_replace", 0);
+  const std::int64_t every = config.size_or({"moe_layer_freq"}, 1);
+  std::vector<bool> mixes = config.layers_with("mlp_layer_types", layers, std::string_view("sparse"));
+  if (!mixes.empty()) return mixes;
+  for (std::int64_t at = 0; at < layers; ++at) mixes.push_back(at >= dense && at % every == 0);
+  return mixes;
+}
+
+/// Which layers take over the keys that an earlier layer's indexer chose (GlmMoeDsaConfig).
+inline std::vector<bool> sharing_layers(ConfigFields& config, std::int64_t layers) {
+  std::vector<bool> shares = config.layers_with("indexer_types", layers, std::string_view("shared"));
+  const std::int64_t every = config.size_or({"index_topk_freq"}, 1);
+  const std::int64_t offset = config.count_or("index_skip_topk_offset", 2);
+  const bool listed = !shares.empty();
+  for (std::int64_t index = 0; !listed && index < layers; ++index) {
+    shares.push_back(std::max<std::int64_t>(index - offset + 1, 0) % every != 0);
+  }
+  if (!shares.empty()) shares[0] = false;  // there is none before it
+  return shares;
 }
 
 inline Model read(ConfigFields& config) {
   Model model;
-  const bool third = config.text({"model_type"}, "deepseek_v3") == "deepseek_v3";
-  model.prefix = third ? "DeepseekV3" : "DeepseekV2";
+  const std::string_view type = config.text({"model_type"}, "deepseek_v3");
+  for (const Variant& variant : kVariants) {
+    if (variant.model_type == type) model.variant = variant;
+  }
   model.sizes = decoder_sizes(config);
-  const DecoderSizes& sizes = model.sizes;
-  model.attention = {.width = sizes.width,
-                     .heads = sizes.heads,
-                     .query_rank = config.size_or({"q_lora_rank"}, 0),
-                     .kv_rank = config.size({"kv_lora_rank"}),
-                     .plain_width = config.size({"qk_nope_head_dim"}),
-                     .rotary_width = config.size({"qk_rope_head_dim"}),
-                     .value_width = config.size({"v_head_dim"}),
-                     .bias = config.flag("attention_bias", false),
-                     .dropout = sizes.attention_dropout,
-                     .class_name = model.named("Attention"),
-                     .norm_class = model.named("RMSNorm")};
-  check_latent_attention(config, model.attention, "qk_nope_head_dim");
-  model.dense = model.sizes.layers;
-  model.corrects = third && config.text({"topk_method"}, "noaux_tc") == "noaux_tc";
+  model.attention = read_attention(config, model);
+  model.mixes.resize(static_cast<std::size_t>(model.sizes.layers), false);
+  model.corrects = model.variant.corrects && config.text({"topk_method"}, "noaux_tc") == "noaux_tc";
+  model.sandwich = config.flag("sandwich_norm", false);
   if (config.has("n_routed_experts")) {
     model.mixture = {.experts = config.size({"n_routed_experts"}),
                      .per_token = config.size({"num_experts_per_tok"}),
                      .inner = config.size({"moe_intermediate_size"}),
                      .expert_class = model.named("MLP")};
     check_mixture(config, model.mixture, model.sizes.layers, "n_routed_experts", "num_experts_per_tok");
-    model.shared = count_or(config, "n_shared_experts", 0);
-    model.dense = count_or(config, "first_k_dense_replace", 0);
-    model.every = config.size_or({"moe_layer_freq"}, 1);
+    model.shared = config.count_or("n_shared_experts", 0);
+    model.mixes = mixing_layers(config, model);
     if (model.shared * model.mixture.inner > ConfigFields::kLargestSize)
       config.fail("makes the shared experts too wide", "n_shared_experts");
   }
+  if (model.variant.indexes) model.takes_over = sharing_layers(config, model.sizes.layers);
+  if (model.variant.indexes) config.ignore({"index_topk", "index_topk_pattern", "index_share_for_mtp_iteration"});
   config.ignore({"aux_loss_alpha", "ep_size", "n_group", "norm_topk_prob", "num_nextn_predict_layers",
-                 "routed_scaling_factor", "scoring_func", "seq_aux", "topk_group", "rope_interleave", "topk_method"});
+                 "routed_scaling_factor", "scoring_func", "seq_aux", "topk_group", "rope_interleave", "topk_method",
+                 "qk_head_dim", "indexer_rope_interleave", "moe_router_dtype", "partial_rotary_factor"});
   return model;
+}
+
+/// Weights of the experts that are chosen, in float32.
+inline Tensor expert_weights(Forward& f, const Model& model, Tensor wide) {
+  const Mixture& m = model.mixture;
+  const InModule gate(f, "gate", model.named("TopkRouter"));
+  const Tensor matrix = f.to(f.parameter("weight", {m.experts, model.sizes.width}), "float32");
+  const Tensor scores = f.call("sigmoid", {f.call("linear_function", {wide, matrix})});
+  constexpr std::string_view kBias = "e_score_correction_bias";
+  if (model.corrects && model.variant.counts_bias) (void)f.parameter(kBias, {m.experts});
+  else if (model.corrects) f.constant(kBias, {m.experts}, "float32");
+  return f.scale(f.slice(scores, 2, 0, m.per_token));
 }
 
 /// Scores and weights of the experts are float32, and so is the sum.
@@ -82,52 +150,91 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   const std::int64_t width = model.sizes.width;
   const Mixture& m = model.mixture;
   const Tensor wide = f.to(input, "float32");
-  Tensor weights = 0;
-  {
-    const InModule gate(f, "gate", model.named("TopkRouter"));
-    const Tensor matrix = f.to(f.parameter("weight", {m.experts, width}), "float32");
-    const Tensor scores = f.call("sigmoid", {f.call("linear_function", {wide, matrix})});
-    if (model.corrects) (void)f.parameter("e_score_correction_bias", {m.experts});
-    weights = f.scale(f.slice(scores, 2, 0, m.per_token));
+  const Tensor weights = expert_weights(f, model, wide);
+  Tensor sum = 0;
+  if (model.variant.grouped) {
+    const std::string list = model.named("NaiveMoe");
+    const GroupedExperts all = {.list_class = list, .width = width, .activation = model.sizes.activation};
+    sum = add_grouped_experts(f, m, all, input, weights);
+  } else {
+    const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows); };
+    sum = f.as_type_of(add_experts(f, m, input, weights, f.call("token_zeros", {wide}), expert), input);
   }
-  const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows); };
-  const Tensor sum = f.as_type_of(add_experts(f, m, input, weights, f.call("token_zeros", {wide}), expert), input);
   if (model.shared == 0) return sum;
   const InModule shared(f, "shared_experts", model.named("MLP"));
   return f.add(sum, gated_layer(f, width, model.shared * m.inner, model.sizes.activation, input));
 }
 
-inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
-  const std::int64_t width = model.sizes.width;
-  const std::string norm = model.named("RMSNorm");
-  const Tensor normed = f.rms_norm("input_layernorm", input, width, norm);
-  const Tensor attended = f.add(input, latent_attention(f, model.attention, normed, rotary));
-  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, norm);
-  const bool mixes = index >= model.dense && index % model.every == 0;
-  return f.add(attended,
-               mixes ? mixture(f, model, again) : gated_feed_forward(f, model.sizes, again, model.named("MLP")));
+/// `mask`: of the last indexer.
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index,
+                    std::optional<Tensor>& mask) {
+  const auto at = static_cast<std::size_t>(index);
+  const auto norm = [&](std::string_view name, Tensor tensor) {
+    return f.rms_norm(name, tensor, model.sizes.width, model.named("RMSNorm"));
+  };
+  const auto behind = [&](std::string_view name, Tensor part) { return model.sandwich ? norm(name, part) : part; };
+  const Tensor normed = norm("input_layernorm", input);
+  const bool takes_over = !model.takes_over.empty() && model.takes_over[at];
+  const Attended mixed =
+      latent_attention(f, model.attention, normed, rotary, takes_over ? mask : std::optional<Tensor>());
+  mask = mixed.mask;
+  const Tensor attended = f.add(input, behind("post_attention_layernorm", mixed.output));
+  const Tensor again = norm(model.sandwich ? "pre_mlp_layernorm" : "post_attention_layernorm", attended);
+  const Tensor fed =
+      model.mixes[at] ? mixture(f, model, again) : gated_feed_forward(f, model.sizes, again, model.named("MLP"));
+  return f.add(attended, behind("post_mlp_layernorm", fed));
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   if (!config.status()) return;
   const DecoderSizes& s = model.sizes;
-  if (model.dense < s.layers) warn_of_routing(f);
+  if (std::find(model.mixes.begin(), model.mixes.end(), true) != model.mixes.end()) warn_of_routing(f);
   Tensor hidden = 0;
   {
     const InModule inside(f, "model", model.named("Model"));
     const Tensor ids = token_ids(f);
     hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
     const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
+    std::optional<Tensor> mask;
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index, mask); });
     hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
   }
   decoder_head(f, config, s, head, hidden);
 }
 
-inline constexpr auto kClasses =
-    std::to_array<ModelClass>({{"DeepseekV2", "deepseek_v2", "model"}, {"DeepseekV3", "deepseek_v3", "model"}});
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"DeepseekV2", "deepseek_v2", "model"},
+                                                            {"DeepseekV3", "deepseek_v3", "model"},
+                                                            {"DeepseekV32", "deepseek_v32", "model"},
+                                                            {"GlmMoeDsa", "glm_moe_dsa", "model"},
+                                                            {"Glm4MoeLite", "glm4_moe_lite", "model"},
+                                                            {"PanguUltraMoE", "pangu_ultra_moe", "model"}});
+
+/// The indexer of each layer that has one.
+inline void read_indexer(TreeFields& t) {
+  const std::string indexer = "layers.0.self_attn.indexer.";
+  const std::int64_t width = t.value(indexer + "wk", "out_features").value_or(0);
+  const std::int64_t all = t.value(indexer + "wq_b", "out_features").value_or(0);
+  if (width == 0) return;
+  t.set("index_head_dim", width);
+  t.set("index_n_heads", all / width);
+  std::string types;
+  for (std::int64_t layer = 0; layer < t.count_of("layers"); ++layer) {
+    const bool own = t.has("layers." + std::to_string(layer) + ".self_attn.indexer");
+    types += (types.empty() ? "" : ", ") + std::string(own ? "\"full\"" : "\"shared\"");
+  }
+  t.set_text("indexer_types", "[" + types + "]");
+}
+
+/// Experts that are one tensor each, which is not printed, as published models have them.
+inline void assume_experts(TreeFields& t, bool lite) {
+  t.set("n_routed_experts", lite ? 64 : 256);
+  t.set("moe_intermediate_size", lite ? 1536 : 2048);
+  t.set("num_experts_per_tok", lite ? 4 : 8);
+  t.assume(lite ? "64 experts 1536 wide and 4 of them a token, as the published model has"
+                : "256 experts 2048 wide and 8 of them a token, as published models have");
+}
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
@@ -153,20 +260,27 @@ inline void read_tree(TreeFields& t) {
     t.set("qk_nope_head_dim", queries / heads - rotary);
     t.set("v_head_dim", values / heads);
   }
+  t.there("sandwich_norm", "layers.0.pre_mlp_layernorm");
+  read_indexer(t);
   std::int64_t dense = 0;
   const std::int64_t layers = t.count_of("layers");
   while (dense < layers && t.has("layers." + std::to_string(dense) + ".mlp.gate_proj")) ++dense;
   t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
   if (dense == 0) t.size("intermediate_size", "layers.0.mlp.shared_experts.gate_proj", "out_features");
   const std::string mixture = "layers." + std::to_string(dense) + ".mlp.";
-  if (dense == layers || !t.has(mixture + "experts.0.gate_proj")) return;
+  if (dense == layers || !t.has(mixture + "experts")) return;
   t.set("first_k_dense_replace", dense);
-  t.count("n_routed_experts", mixture + "experts");
+  const bool grouped = !t.has(mixture + "experts.0.gate_proj");
+  const bool lite = t.class_name().starts_with("Glm4MoeLite");
+  if (grouped) assume_experts(t, lite);
+  else t.count("n_routed_experts", mixture + "experts");
   t.size("moe_intermediate_size", mixture + "experts.0.gate_proj", "out_features");
-  const std::int64_t inner = t.value(mixture + "experts.0.gate_proj", "out_features").value_or(1);
+  const std::int64_t inner =
+      grouped ? (lite ? 1536 : 2048) : t.value(mixture + "experts.0.gate_proj", "out_features").value_or(1);
   const std::int64_t shared = t.value(mixture + "shared_experts.gate_proj", "out_features").value_or(0);
   t.set("n_shared_experts", shared / std::max<std::int64_t>(inner, 1));
-  const std::int64_t chosen = t.class_name().starts_with("DeepseekV3") ? 8 : 6;
+  if (grouped) return;
+  const std::int64_t chosen = t.class_name().starts_with("DeepseekV2") ? 6 : 8;
   t.set("num_experts_per_tok", chosen);
   t.assume(std::to_string(chosen) + " experts a token, as published models have");
 }

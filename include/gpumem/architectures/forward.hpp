@@ -78,6 +78,8 @@ class Forward {
   Tensor parameter(std::string_view name, const Sizes& shape, bool frozen = false);
   /// Whether layers from now on hold the parameters of earlier ones: a module that is called again.
   void repeat_parameters(bool again) { repeats_ = again; }
+  /// Layers from now on are never trained.
+  void freeze(bool frozen) { freezes_ = frozen; }
   /// Layers from now on are part of this expert, counted from 1; 0: of none.
   void part_of_expert(std::uint32_t expert) { expert_ = expert; }
   /// Any layer whose attributes give its parameters.
@@ -165,6 +167,7 @@ class Forward {
   std::vector<bool> called_;          ///< by layer of the tree's graph
   Tensor next_input_ = model::kFirstGraphInput;
   bool repeats_ = false;
+  bool freezes_ = false;
   std::uint32_t expert_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,13 +23,23 @@ struct LatentAttention {
   std::int64_t value_width = 1;
   bool bias = false;
   double dropout = 0.0;
-  bool caches = true;  ///< keys and values are returned
+  bool caches = true;            ///< keys and values are returned
+  std::int64_t index_heads = 0;  ///< of an indexer that chooses keys; 0: there is none
+  std::int64_t index_width = 1;  ///< of each of them
   std::string class_name = {};
   std::string norm_class = {};
 
   [[nodiscard]] std::int64_t key_width() const { return plain_width + rotary_width; }
 };
 
+/// What attention leaves, and the mask of its indexer, which further layers may share.
+struct Attended {
+  Tensor output = 0;
+  std::optional<Tensor> mask = {};
+};
+/// `shared`: the mask of an earlier layer's indexer, in place of its own.
+Attended latent_attention(Forward& forward, const LatentAttention& attention, Tensor input, const Rotary& rotary,
+                          std::optional<Tensor> shared);
 Tensor latent_attention(Forward& forward, const LatentAttention& attention, Tensor input, const Rotary& rotary);
 
 namespace latent_attention_detail {
@@ -39,16 +50,37 @@ inline Tensor turned(Forward& f, Tensor heads, const Rotary& rotary) {
   return rotate(f, f.flatten(pairs, 3, 4), rotary, rotary.width);
 }
 
-inline Tensor queries(Forward& f, const LatentAttention& a, Tensor input) {
+/// `narrow`: what the queries are made of.
+inline Tensor queries(Forward& f, const LatentAttention& a, Tensor input, Tensor& narrow) {
   const std::int64_t width = a.heads * a.key_width();
+  narrow = input;
   if (a.query_rank == 0) {
     return split_heads(f, f.linear("q_proj", input, a.width, width, {.bias = false, .split = Split::columns}),
                        a.key_width());
   }
-  const Tensor narrow = f.linear("q_a_proj", input, a.width, a.query_rank, {.bias = a.bias});
-  const Tensor normed = f.rms_norm("q_a_layernorm", narrow, a.query_rank, a.norm_class);
-  return split_heads(f, f.linear("q_b_proj", normed, a.query_rank, width, {.bias = false, .split = Split::columns}),
+  const Tensor compressed = f.linear("q_a_proj", input, a.width, a.query_rank, {.bias = a.bias});
+  narrow = f.rms_norm("q_a_layernorm", compressed, a.query_rank, a.norm_class);
+  return split_heads(f, f.linear("q_b_proj", narrow, a.query_rank, width, {.bias = false, .split = Split::columns}),
                      a.key_width());
+}
+
+/// The indexer runs without gradients, on copies that are cut off. A mask that is shared is made again of the keys that
+/// were chosen.
+inline std::optional<Tensor> index(Forward& f, const LatentAttention& a, Tensor input, Tensor narrow,
+                                   std::optional<Tensor> shared) {
+  if (a.index_heads == 0) return std::nullopt;
+  if (shared) return f.call("clone", {*shared});
+  const InModule inside(f, "indexer", a.class_name.substr(0, a.class_name.find("Attention")) + "Indexer");
+  const std::int64_t source = a.query_rank > 0 ? a.query_rank : a.width;
+  f.freeze(true);
+  const Tensor tokens = f.call("token_zeros", {input});
+  const Tensor query =
+      f.linear("wq_b", f.call("token_zeros", {narrow}), source, a.index_heads * a.index_width, {.bias = false});
+  const Tensor key = f.linear("wk", tokens, a.width, a.index_width, {.bias = false});
+  const Tensor normed = f.layer_norm("k_norm", key, a.index_width);
+  const Tensor weights = f.linear("weights_proj", tokens, a.width, a.index_heads, {.bias = false});
+  f.freeze(false);
+  return f.call("indexed_mask", {query, normed, weights}, {{"heads", a.index_heads}, {"width", a.index_width}});
 }
 
 }  // namespace latent_attention_detail
@@ -63,11 +95,13 @@ inline void check_latent_attention(ConfigFields& config, const LatentAttention& 
   }
 }
 
-inline Tensor latent_attention(Forward& f, const LatentAttention& a, Tensor input, const Rotary& rotary) {
+inline Attended latent_attention(Forward& f, const LatentAttention& a, Tensor input, const Rotary& rotary,
+                                 std::optional<Tensor> shared) {
   using latent_attention_detail::turned;
   const InModule inside(f, "self_attn", a.class_name);
+  Tensor source = input;
   const std::vector<Tensor> query =
-      f.split(latent_attention_detail::queries(f, a, input), 3, {a.plain_width, a.rotary_width});
+      f.split(latent_attention_detail::queries(f, a, input, source), 3, {a.plain_width, a.rotary_width});
   const Tensor narrow = f.linear("kv_a_proj_with_mqa", input, a.width, a.kv_rank + a.rotary_width, {.bias = a.bias});
   const std::vector<Tensor> compressed = f.split(narrow, 2, {a.kv_rank, a.rotary_width});
   const Tensor normed = f.rms_norm("kv_a_layernorm", compressed[0], a.kv_rank, a.norm_class);
@@ -85,8 +119,20 @@ inline Tensor latent_attention(Forward& f, const LatentAttention& a, Tensor inpu
     f.cache(heads.key);
     f.cache(heads.value);
   }
-  const Tensor attended = attend(f, heads, {.dropout = a.dropout});
-  return f.linear("o_proj", attended, a.heads * a.value_width, a.width, {.bias = a.bias, .split = Split::rows});
+  Attended result;
+  result.mask = latent_attention_detail::index(f, a, input, source, shared);
+  const Tensor attended = result.mask ? merge_heads(f, f.call("scaled_dot_product_attention",
+                                                              {f.contiguous(heads.query), f.contiguous(heads.key),
+                                                               f.contiguous(heads.value), *result.mask},
+                                                              {{"dropout_p", a.dropout}}))
+                                      : attend(f, heads, {.dropout = a.dropout});
+  result.output =
+      f.linear("o_proj", attended, a.heads * a.value_width, a.width, {.bias = a.bias, .split = Split::rows});
+  return result;
+}
+
+inline Tensor latent_attention(Forward& f, const LatentAttention& a, Tensor input, const Rotary& rotary) {
+  return latent_attention(f, a, input, rotary, std::nullopt).output;
 }
 
 }  // namespace gpumem::architectures

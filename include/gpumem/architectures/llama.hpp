@@ -1,6 +1,8 @@
-// Llama 1 to 3.3, and the models that are built like it: Mistral, Qwen2 and Qwen2.5, Qwen3, Granite, SmolLM3.
-// Source: transformers 4.48 (Qwen3: 4.51; SmolLM3: 4.53, modular_smollm3.py: SmolLM3Config, SmolLM3Attention),
-// models/llama/modeling_llama.py and what the others' modular_*.py change in it.
+// Llama 1 to 3.3, and the models that are built like it: Mistral, Qwen2 and Qwen2.5, Qwen3, Granite, SmolLM3, Seed-OSS,
+// ERNIE 4.5, Hunyuan, Helium, Arcee, MiMo, CWM.
+// Source: transformers 4.48 (Qwen3: 4.51; SmolLM3: 4.53, modular_smollm3.py: SmolLM3Config, SmolLM3Attention; Arcee:
+// 4.53; ERNIE 4.5: 4.54; Seed-OSS, Hunyuan: 4.56; CWM: 4.57), models/llama/modeling_llama.py and what the others'
+// modular_*.py change in it; MiMo: modeling_mimo.py of MiMo-7B.
 #pragma once
 
 #include <array>
@@ -20,23 +22,52 @@ struct Variant {
   bool normed_heads = false;    ///< an RMS norm on each head's queries and keys
   bool multiplies = false;      ///< by numbers: embeddings, residuals, logits
   std::int64_t unturned = 0;    ///< one layer in so many has no rotary positions, where the config does not say
+  Turning turning = Turning::halves;
+  HeadNorm norm_place = HeadNorm::each;
+  bool ungated = false;                             ///< the feed-forward layer has no gate
+  std::string_view bias = "attention_bias";         ///< the field of the projections' bias
+  std::string_view output_bias = "attention_bias";  ///< the field of the output projection's; empty: it has none
+  std::string_view mlp_bias = "mlp_bias";
 };
-inline constexpr std::array<Variant, 6> kVariants = {
+inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "llama", .prefix = "Llama"},
      {.model_type = "mistral", .prefix = "Mistral"},
      {.model_type = "qwen2", .prefix = "Qwen2", .biased_queries = true},
      {.model_type = "qwen3", .prefix = "Qwen3", .normed_heads = true},
      {.model_type = "granite", .prefix = "Granite", .multiplies = true},
-     {.model_type = "smollm3", .prefix = "SmolLM3", .unturned = 4}}};
-inline constexpr std::array<std::string_view, 6> kModelTypes = {"llama", "mistral", "qwen2",
-                                                                "qwen3", "granite", "smollm3"};
+     {.model_type = "smollm3", .prefix = "SmolLM3", .unturned = 4},
+     {.model_type = "seed_oss", .prefix = "SeedOss", .output_bias = "attention_out_bias"},
+     {.model_type = "ernie4_5",
+      .prefix = "Ernie4_5",
+      .turning = Turning::wide_pairs,
+      .bias = "use_bias",
+      .output_bias = "use_bias",
+      .mlp_bias = "use_bias"},
+     {.model_type = "hunyuan_v1_dense",
+      .prefix = "HunYuanDenseV1",
+      .normed_heads = true,
+      .norm_place = HeadNorm::turned,
+      .mlp_bias = ""},
+     {.model_type = "helium", .prefix = "Helium", .turning = Turning::pairs, .output_bias = ""},
+     {.model_type = "arcee", .prefix = "Arcee", .ungated = true},
+     {.model_type = "mimo", .prefix = "MiMo", .biased_queries = true, .output_bias = "", .mlp_bias = ""},
+     {.model_type = "cwm", .prefix = "Cwm"}});
+inline constexpr auto kModelTypes = [] {
+  std::array<std::string_view, kVariants.size()> types;
+  for (std::size_t at = 0; at < types.size(); ++at) types[at] = kVariants[at].model_type;
+  return types;
+}();
 
 struct Model {
   DecoderSizes sizes;
   Variant variant = kVariants[0];
   bool attention_bias = false;
+  bool output_bias = false;
   bool mlp_bias = false;
-  std::int64_t unturned = 0;  ///< see Variant
+  bool head_bias = false;           ///< of the language model's head
+  double residual_dropout = 0.0;    ///< behind attention and feed-forward layer
+  std::int64_t unturned = 0;        ///< see Variant
+  std::int64_t further_tokens = 0;  ///< layers that predict further tokens: held, and not called in training
 
   [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
 };
@@ -47,14 +78,43 @@ inline Model read(ConfigFields& config) {
   for (const Variant& variant : kVariants) {
     if (variant.model_type == type) model.variant = variant;
   }
-  model.sizes = decoder_sizes(config);
-  model.attention_bias = config.flag("attention_bias", false);
-  model.mlp_bias = config.flag("mlp_bias", false);
-  model.unturned = model.variant.unturned;
+  const Variant& variant = model.variant;
+  const auto flag = [&](std::string_view name, bool otherwise) {
+    return !name.empty() && config.flag(name, otherwise);
+  };
+  const bool seed = type == "seed_oss";
+  model.sizes = decoder_sizes(config, {.activation = variant.ungated ? "relu2" : "silu"});
+  model.attention_bias = flag(variant.bias, seed);
+  model.output_bias = flag(variant.output_bias, false);
+  model.mlp_bias = flag(variant.mlp_bias, false);
+  model.head_bias = type == "ernie4_5" && model.mlp_bias;
+  model.unturned = variant.unturned;
   if (model.unturned > 0) model.unturned = config.size_or({"no_rope_layer_interval"}, model.unturned);
+  if (seed) model.residual_dropout = config.number({"residual_dropout"}, 0.1);
+  if (seed) model.sizes.attention_dropout = config.number({"attention_dropout"}, 0.1);
+  if (type == "mimo" && config.has("num_nextn_predict_layers")) {
+    model.further_tokens = config.layers({"num_nextn_predict_layers"});
+  }
+  if (type == "ernie4_5") model.sizes.attention_dropout = 0.0;
   config.ignore(
       {"no_rope_layers", "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});
   return model;
+}
+
+inline Tensor fed(Forward& f, const Model& model, Tensor input) {
+  const std::string name = model.named("MLP");
+  if (model.variant.ungated) {
+    return feed_forward(f, model.sizes, input,
+                        {.class_name = name,
+                         .widen = "up_proj",
+                         .narrow = "down_proj",
+                         .activation = "act_fn",
+                         .bias = model.mlp_bias,
+                         .split = true});
+  }
+  const Tensor made = gated_feed_forward(f, model.sizes, input, name, model.mlp_bias);
+  if (!(model.residual_dropout > 0.0)) return made;
+  return f.call("dropout", {made}, {{"p", model.residual_dropout}});
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
@@ -64,16 +124,46 @@ inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& 
   const std::int64_t width = model.sizes.width;
   const std::string attention = model.named("Attention");
   const std::string norm = model.named("RMSNorm");
+  const bool turned = model.variant.norm_place == HeadNorm::turned;
   const RotaryAttention options = {
       .class_name = attention,
       .input_bias = model.attention_bias || model.variant.biased_queries,
-      .output_bias = model.attention_bias,
+      .output_bias = model.output_bias,
       .head_norm = model.variant.normed_heads ? std::string_view(norm) : std::string_view(),
-      .turns = model.unturned == 0 || (index + 1) % model.unturned != 0};
+      .turns = model.unturned == 0 || (index + 1) % model.unturned != 0,
+      .norm_place = model.variant.norm_place,
+      .query_norm = turned ? "query_layernorm" : "q_norm",
+      .key_norm = turned ? "key_layernorm" : "k_norm",
+      .turning = model.variant.turning,
+      .output_dropout = model.residual_dropout};
   const Tensor normed = f.rms_norm("input_layernorm", input, width, norm);
   const Tensor attended = joined(input, rotary_attention(f, model.sizes, normed, rotary, options));
   const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, norm);
-  return joined(attended, gated_feed_forward(f, model.sizes, again, model.named("MLP"), model.mlp_bias));
+  return joined(attended, fed(f, model, again));
+}
+
+/// Blocks that predict further tokens (MTP), which MiMo's model holds and its forward() does not call: no gradient.
+inline void further_token_blocks(Forward& f, const Model& model) {
+  const DecoderSizes& s = model.sizes;
+  const InModule list(f, "mtp_layers", "ModuleList");
+  for (std::int64_t index = 0; index < model.further_tokens && !f.failed(); ++index) {
+    const InModule inside(f, std::to_string(index), model.named("MTPLayers"));
+    const auto held = [&](const std::string& name, const Sizes& shape) { f.parameter(name + ".weight", shape, true); };
+    for (const char* norm :
+         {"input_layernorm", "post_attention_layernorm", "token_layernorm", "hidden_layernorm", "final_layernorm"}) {
+      held(norm, {s.width});
+    }
+    held("input_proj", {s.width, 2 * s.width});
+    const std::int64_t queries = s.heads * s.head_width;
+    const std::int64_t keys = s.kv_heads * s.head_width;
+    held("self_attn.q_proj", {queries, s.width});
+    for (const char* name : {"self_attn.k_proj", "self_attn.v_proj"}) held(name, {keys, s.width});
+    f.parameter("self_attn.q_proj.bias", {queries}, true);
+    for (const char* name : {"self_attn.k_proj.bias", "self_attn.v_proj.bias"}) f.parameter(name, {keys}, true);
+    held("self_attn.o_proj", {s.width, queries});
+    for (const char* name : {"mlp.gate_proj", "mlp.up_proj"}) held(name, {s.inner, s.width});
+    held("mlp.down_proj", {s.width, s.inner});
+  }
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
@@ -90,16 +180,25 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
     hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+    if (model.further_tokens > 0) further_token_blocks(f, model);
   }
-  decoder_head(f, config, s, head, hidden, {.scales = model.variant.multiplies});
+  decoder_head(f, config, s, head, hidden, {.bias = model.head_bias, .scales = model.variant.multiplies});
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>({{"Llama", "llama", "model", 3072, 128256},
-                                                            {"Mistral", "mistral", "model"},
-                                                            {"Qwen2", "qwen2", "model", 2048},
-                                                            {"Qwen3", "qwen3", "model", 2560},
-                                                            {"Granite", "granite", "model", kAlwaysTied},
-                                                            {"SmolLM3", "smollm3", "model", kAlwaysTied}});
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"Llama", "llama", "model", 3072, 128256},
+                               {"Mistral", "mistral", "model"},
+                               {"Qwen2", "qwen2", "model", 2048},
+                               {"Qwen3", "qwen3", "model", 2560},
+                               {"Granite", "granite", "model", kAlwaysTied},
+                               {"SmolLM3", "smollm3", "model", kAlwaysTied},
+                               {"SeedOss", "seed_oss", "model"},
+                               {"Ernie4_5", "ernie4_5", "model", kAlwaysTied},
+                               {"HunYuanDenseV1", "hunyuan_v1_dense", "model", kAlwaysTied},
+                               {"Helium", "helium", "model"},
+                               {"Arcee", "arcee", "model"},
+                               {"MiMo", "mimo", "model"},
+                               {"Cwm", "cwm", "model"}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>(
     {{2048, 32}, {3072, 24}, {4096, 32}, {5120, 40}, {6656, 52}, {8192, 64}, {16384, 128}});
@@ -110,16 +209,29 @@ inline constexpr auto kWideHeads =
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
-  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
-  t.flag("attention_bias", "layers.0.self_attn.o_proj");
-  t.flag("mlp_bias", "layers.0.mlp.gate_proj");
+  const bool ungated = !t.has("layers.0.mlp.gate_proj");
+  t.size("intermediate_size", ungated ? "layers.0.mlp.up_proj" : "layers.0.mlp.gate_proj", "out_features");
+  const std::string_view name = t.class_name();
+  // Of these the output projection says less than the queries'.
+  const bool apart = name.starts_with("SeedOss") || name.starts_with("Helium");
+  t.flag("attention_bias", apart ? "layers.0.self_attn.q_proj" : "layers.0.self_attn.o_proj");
+  t.flag("attention_out_bias", "layers.0.self_attn.o_proj");
+  t.flag("use_bias", "layers.0.self_attn.o_proj");
+  t.flag("mlp_bias", "layers.0.mlp.up_proj");
+  t.count("num_nextn_predict_layers", "mtp_layers");
+  if (name.starts_with("SeedOss")) t.assume("dropouts of 0.1, as the published model has");
   t.labels();
-  const bool wide = t.class_name().starts_with("Qwen2") || t.class_name().starts_with("SmolLM3");
+  const bool turned = name.starts_with("HunYuan");
+  const bool wide = name.starts_with("Qwen2") || name.starts_with("SmolLM3");
+  const bool narrow = name.starts_with("Llama") || name.starts_with("Mistral") || name.starts_with("Granite");
+  const std::int64_t queries = t.value("layers.0.self_attn.q_proj", "out_features").value_or(0);
   t.heads({.query = "layers.0.self_attn.q_proj",
            .key = "layers.0.self_attn.k_proj",
-           .norm = "layers.0.self_attn.q_norm",
-           .published = wide ? std::span<const PublishedHeads>(kWideHeads) : kPublished,
-           .usual_width = t.value("layers.0.self_attn.q_proj", "out_features").value_or(0) < 3072 ? 64 : 128});
+           .norm = turned ? "layers.0.self_attn.query_layernorm" : "layers.0.self_attn.q_norm",
+           .published = wide     ? std::span<const PublishedHeads>(kWideHeads)
+                        : narrow ? std::span<const PublishedHeads>(kPublished)
+                                 : std::span<const PublishedHeads>(),
+           .usual_width = (narrow || wide) && queries < 3072 ? 64 : 128});
 }
 
 }  // namespace llama_detail

@@ -1,9 +1,14 @@
-// Llamas with experts in place of the feed-forward layer: Mixtral, Qwen2-MoE (with a shared expert), Qwen3-MoE.
-// Source: transformers 4.48 (Qwen3-MoE: 4.51), models/mixtral/modeling_mixtral.py, qwen2_moe, qwen3_moe: a loop over
-// the experts. Which tokens go where depends on the data; here every expert gets as many.
+// Llamas with experts in place of the feed-forward layer: Mixtral, Qwen2-MoE (with a shared expert), Qwen3-MoE, OLMoE,
+// Phi-3.5-MoE, GLM-4.5 to 4.7, ERNIE 4.5, Hunyuan, dots.llm1; MiniMax-M2, whose experts are one tensor.
+// Source: transformers 4.48 (Qwen3-MoE: 4.51; dots1: 4.53; GLM-4.5, ERNIE 4.5: 4.54; Hunyuan: 4.56; MiniMax-M2: 5.0),
+// models/mixtral/modeling_mixtral.py, qwen2_moe, qwen3_moe, olmoe, phimoe, glm4_moe, ernie4_5_moe, hunyuan_v1_moe,
+// dots1: a loop over the experts. Which tokens go where depends on the data; here every expert gets as many. Layers
+// that predict further tokens (MTP) are not part of these models, as transformers does not load them.
 #pragma once
 
 #include <array>
+#include <string>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
@@ -13,81 +18,324 @@ namespace gpumem::architectures {
 
 namespace mixtral_detail {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"mixtral", "qwen2_moe", "qwen3_moe"};
+/// How scores and weights of the experts are made.
+enum class Router : std::uint8_t {
+  softmax,    ///< a linear layer, and the softmax in float32
+  wide,       ///< the same of float32 tokens (Hunyuan)
+  corrected,  ///< the same, with a bias of the scores that choose (ERNIE 4.5)
+  sigmoid,    ///< DeepSeek-V3's: float32 all through, with such a bias
+  own_type,   ///< MiniMax-M2: a product in the model's type, its sigmoid in float32, with such a bias
+};
+
+/// The experts that all tokens go to.
+enum class Shared : std::uint8_t {
+  none,
+  gated,    ///< one, times the sigmoid of a score (Qwen2-MoE)
+  as_many,  ///< one as wide as a number of experts
+  one,      ///< one as wide as an expert (Hunyuan)
+};
+
+struct Variant {
+  std::string_view model_type;
+  std::string_view prefix;                         ///< of its class names
+  std::string_view experts = "num_local_experts";  ///< fields
+  std::string_view per_token = "num_experts_per_tok";
+  std::string_view inner = "intermediate_size";
+  std::string_view bias = "attention_bias";
+  std::string_view output_bias = "attention_bias";  ///< empty: there is none
+  Router router = Router::softmax;
+  Shared shared = Shared::none;
+  std::string_view shared_name = "shared_experts";
+  std::string_view block_class = "SparseMoeBlock";
+  bool normed_heads = false;
+  HeadNorm norm_place = HeadNorm::each;
+  Turning turning = Turning::halves;
+  bool expert_mlps = true;  ///< experts are feed-forward layers of the model's own class
+  bool tied = false;        ///< where the config does not say
+  std::int64_t chosen = 8;  ///< experts a token of published models, which no tree prints
+};
+inline constexpr auto kVariants =
+    std::to_array<Variant>({{.model_type = "mixtral", .prefix = "Mixtral", .expert_mlps = false, .chosen = 2},
+                            {.model_type = "qwen2_moe",
+                             .prefix = "Qwen2Moe",
+                             .experts = "num_experts",
+                             .inner = "moe_intermediate_size",
+                             .bias = "qkv_bias",
+                             .output_bias = "",
+                             .shared = Shared::gated,
+                             .shared_name = "shared_expert",
+                             .expert_mlps = false},
+                            {.model_type = "qwen3_moe",
+                             .prefix = "Qwen3Moe",
+                             .experts = "num_experts",
+                             .inner = "moe_intermediate_size",
+                             .normed_heads = true,
+                             .expert_mlps = false},
+                            {.model_type = "olmoe",
+                             .prefix = "Olmoe",
+                             .experts = "num_experts",
+                             .normed_heads = true,
+                             .norm_place = HeadNorm::all},
+                            {.model_type = "phimoe", .prefix = "Phimoe", .expert_mlps = false, .chosen = 2},
+                            {.model_type = "glm4_moe",
+                             .prefix = "Glm4Moe",
+                             .experts = "n_routed_experts",
+                             .inner = "moe_intermediate_size",
+                             .output_bias = "",
+                             .router = Router::sigmoid,
+                             .shared = Shared::as_many,
+                             .block_class = "MoE"},
+                            {.model_type = "ernie4_5_moe",
+                             .prefix = "Ernie4_5_Moe",
+                             .experts = "moe_num_experts",
+                             .per_token = "moe_k",
+                             .inner = "moe_intermediate_size",
+                             .bias = "use_bias",
+                             .output_bias = "use_bias",
+                             .router = Router::corrected,
+                             .shared = Shared::as_many,
+                             .turning = Turning::wide_pairs,
+                             .tied = true,
+                             .chosen = 6},
+                            {.model_type = "hunyuan_v1_moe",
+                             .prefix = "HunYuanMoEV1",
+                             .experts = "num_experts",
+                             .per_token = "moe_topk",
+                             .router = Router::wide,
+                             .shared = Shared::one,
+                             .shared_name = "shared_mlp",
+                             .block_class = "Moe",
+                             .normed_heads = true,
+                             .norm_place = HeadNorm::turned},
+                            {.model_type = "dots1",
+                             .prefix = "Dots1",
+                             .experts = "n_routed_experts",
+                             .inner = "moe_intermediate_size",
+                             .router = Router::sigmoid,
+                             .shared = Shared::as_many,
+                             .block_class = "MoE",
+                             .normed_heads = true,
+                             .chosen = 6},
+                            {.model_type = "minimax_m2",
+                             .prefix = "MiniMaxM2",
+                             .output_bias = "",
+                             .router = Router::own_type,
+                             .normed_heads = true,
+                             .norm_place = HeadNorm::all}});
+inline constexpr auto kModelTypes = [] {
+  std::array<std::string_view, kVariants.size()> types;
+  for (std::size_t at = 0; at < types.size(); ++at) types[at] = kVariants[at].model_type;
+  return types;
+}();
 
 struct Model {
   DecoderSizes sizes;
-  std::string_view prefix = "Mixtral";
+  Variant variant = kVariants[0];
   Mixture mixture;
   std::int64_t shared_inner = 0;  ///< of the expert that all tokens go to; 0: there is none
-  std::int64_t every = 1;         ///< every N-th layer has experts
-  bool biased_queries = false;
-  bool normed_heads = false;
+  std::vector<bool> mixes;        ///< by layer: it has experts
+  std::int64_t rotary_width = 1;
   bool bias = false;
+  bool output_bias = false;
+  bool mlp_bias = false;
+  bool head_bias = false;
+  bool normed_heads = false;
+  bool clips = false;
+  bool layer_norms = false;  ///< in place of RMS norms (Phi-3.5-MoE)
 
-  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
+  [[nodiscard]] bool is(std::string_view type) const { return variant.model_type == type; }
+  [[nodiscard]] bool grouped() const { return is("minimax_m2"); }
 };
+
+/// Which layers have experts.
+inline std::vector<bool> mixing_layers(ConfigFields& config, const Model& model) {
+  const std::int64_t layers = model.sizes.layers;
+  std::vector<bool> mixes(static_cast<std::size_t>(layers), true);
+  const std::int64_t dense = model.variant.router == Router::sigmoid ? config.count_or("first_k_dense_replace", 1) : 0;
+  const bool ernie = model.is("ernie4_5_moe");
+  const std::int64_t first = ernie ? config.count_or("moe_layer_start_index", 1) : dense;
+  const std::int64_t last = ernie ? config.count_or("moe_layer_end_index", layers) : layers;
+  const std::int64_t every = config.size_or({ernie ? "moe_layer_interval" : "decoder_sparse_step"}, 1);
+  for (std::int64_t index = 0; index < layers; ++index) {
+    mixes[static_cast<std::size_t>(index)] = index >= first && index <= last && (index + 1) % every == 0;
+  }
+  const core::JsonValue* plain = config.find("mlp_only_layers");
+  if (plain == nullptr || !plain->is(core::JsonValue::Kind::list)) return mixes;
+  for (const core::JsonValue& index : plain->items()) {
+    const bool sound = index.is(core::JsonValue::Kind::integer) && index.integer() >= 0 && index.integer() < layers;
+    if (sound) mixes[static_cast<std::size_t>(index.integer())] = false;
+    else config.fail("names a layer that is not there", "mlp_only_layers");
+  }
+  return mixes;
+}
+
+inline std::int64_t shared_inner(ConfigFields& config, const Model& model) {
+  const std::int64_t inner = model.mixture.inner;
+  switch (model.variant.shared) {
+    case Shared::none: return 0;
+    case Shared::gated: return config.size({"shared_expert_intermediate_size"});
+    case Shared::one: config.ignore({"num_shared_expert"}); return inner;
+    case Shared::as_many: break;
+  }
+  const std::string_view field = model.is("ernie4_5_moe") ? "moe_num_shared_experts" : "n_shared_experts";
+  const std::int64_t many = config.count_or(field, model.is("glm4_moe") ? 1 : 0);
+  if (many > ConfigFields::kLargestSize / std::max<std::int64_t>(inner, 1))
+    config.fail("makes the shared experts too wide", field);
+  return many * inner;
+}
+
+/// Elements of a head that are turned: a share of them, or as many as rotary_dim says.
+inline std::int64_t turned_width(ConfigFields& config, const Model& model) {
+  const std::int64_t width = config.size_or({"rotary_dim"}, 0);
+  if (width == 0 || width > model.sizes.head_width || width % 2 != 0)
+    return rotary_width(config, model.sizes, {"partial_rotary_factor"}, model.is("glm4_moe") ? 0.5 : 1.0);
+  config.ignore({"partial_rotary_factor"});
+  return width;
+}
+
+/// Fields that change no memory here, or nothing in training: layers that predict further tokens among them.
+inline void ignore_fields(ConfigFields& config, const Model& model) {
+  config.ignore({"router_aux_loss_coef", "router_jitter_noise", "output_router_logits", "norm_topk_prob",
+                 "num_nextn_predict_layers", "n_group", "topk_group", "routed_scaling_factor", "scoring_func",
+                 "input_jitter_noise", "use_qk_norm", "moe_norm_min", "topk_method"});
+  if (model.is("hunyuan_v1_moe")) config.ignore({"moe_intermediate_size", "moe_layer_num_skipped", "moe_drop_tokens"});
+  if (model.grouped())
+    config.ignore({"use_mtp", "mtp_transformer_layers", "num_mtp_modules", "qk_norm_type", "use_routing_bias"});
+}
 
 inline Model read(ConfigFields& config) {
   Model model;
   const std::string_view type = config.text({"model_type"}, "mixtral");
-  model.prefix = type == "mixtral" ? "Mixtral" : type == "qwen2_moe" ? "Qwen2Moe" : "Qwen3Moe";
-  model.sizes = decoder_sizes(config);
-  model.mixture = {.experts = config.size({"num_local_experts", "num_experts"}),
-                   .per_token = config.size({"num_experts_per_tok"}),
-                   .inner = type == "mixtral" ? model.sizes.inner : config.size({"moe_intermediate_size"}),
-                   .expert_class = model.named("Expert")};
-  model.biased_queries = type == "qwen2_moe" && config.flag("qkv_bias", true);
-  model.normed_heads = type == "qwen3_moe";
-  if (type == "qwen2_moe") model.shared_inner = config.size({"shared_expert_intermediate_size"});
-  model.every = config.size_or({"decoder_sparse_step"}, 1);
-  model.bias = config.flag("attention_bias", false);
-  check_mixture(config, model.mixture, model.sizes.layers, "num_experts", "num_experts_per_tok");
-  const core::JsonValue* plain = config.find("mlp_only_layers");
-  if (plain != nullptr && plain->size() > 0) config.fail("layers without experts are not known", "mlp_only_layers");
-  config.ignore({"router_aux_loss_coef", "router_jitter_noise", "output_router_logits", "norm_topk_prob"});
+  for (const Variant& variant : kVariants) {
+    if (variant.model_type == type) model.variant = variant;
+  }
+  const Variant& variant = model.variant;
+  model.sizes = decoder_sizes(config, {.tied = variant.tied});
+  model.mixture = {.experts = config.size_of_layers(variant.experts, 0),
+                   .per_token = config.size_of_layers(variant.per_token, 0),
+                   .inner = config.size_of_layers(variant.inner, 0),
+                   .expert_class = model.named(variant.expert_mlps ? "MLP" : "Expert")};
+  for (const auto& [found, field] :
+       {std::pair{model.mixture.experts, variant.experts}, std::pair{model.mixture.per_token, variant.per_token},
+        std::pair{model.mixture.inner, variant.inner}}) {
+    if (found == 0) (void)config.size({field});
+  }
+  model.bias = config.flag(variant.bias, variant.model_type == "qwen2_moe");
+  model.output_bias = !variant.output_bias.empty() && config.flag(variant.output_bias, false);
+  model.mlp_bias = model.is("ernie4_5_moe") && model.bias;
+  model.head_bias = model.mlp_bias || (model.is("phimoe") && config.flag("lm_head_bias", false));
+  model.layer_norms = model.is("phimoe");
+  model.normed_heads = variant.normed_heads || (model.is("glm4_moe") && config.flag("use_qk_norm", false));
+  model.clips = model.is("olmoe") && config.find("clip_qkv") != nullptr;
+  model.rotary_width = turned_width(config, model);
+  model.shared_inner = shared_inner(config, model);
+  model.mixes = mixing_layers(config, model);
+  check_mixture(config, model.mixture, model.sizes.layers, variant.experts, variant.per_token);
+  ignore_fields(config, model);
   return model;
 }
 
+/// The shared expert's result; its parts have the names of a feed-forward layer.
 inline Tensor shared_expert(Forward& f, const Model& model, Tensor input) {
   const std::int64_t width = model.sizes.width;
   Tensor made = 0;
   {
-    const InModule inside(f, "shared_expert", model.named("MLP"));
-    made = gated_layer(f, width, model.shared_inner, model.sizes.activation, input);
+    const InModule inside(f, model.variant.shared_name, model.named("MLP"));
+    made = gated_layer(f, width, model.shared_inner, model.sizes.activation, input, {.bias = model.mlp_bias});
   }
+  if (model.variant.shared != Shared::gated) return made;
   const Tensor gate = f.linear("shared_expert_gate", input, width, 1, {.bias = false});
   return f.multiply(f.call("sigmoid", {gate}), made);
 }
 
-inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
-  const bool mixtral = model.prefix == "Mixtral";
-  const InModule inside(f, mixtral ? "block_sparse_moe" : "mlp", model.named("SparseMoeBlock"));
-  const std::int64_t width = model.sizes.width;
+/// Softmax of the scores of a linear layer, as a weight an expert that is chosen.
+inline Tensor softmax_weights(Forward& f, const Model& model, Tensor input) {
   const Mixture& m = model.mixture;
-  const Tensor scores = f.linear("gate", input, width, m.experts, {.bias = false});
+  const Router router = model.variant.router;
+  Tensor tokens = router == Router::softmax ? input : f.to(input, "float32");
+  Tensor scores = 0;
+  {
+    const bool hunyuan = router == Router::wide;
+    if (hunyuan) f.enter("gate", model.named("Gate"));
+    scores = f.linear(hunyuan ? "wg" : "gate", tokens, model.sizes.width, m.experts, {.bias = false});
+    if (hunyuan) f.leave();
+  }
   const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
-  const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
-  const GatedNames names = mixtral ? GatedNames{.gate = "w1", .up = "w3", .down = "w2"} : GatedNames{};
+  if (router == Router::corrected) {
+    const InModule inside(f, "moe_statics", model.named("Statics"));
+    f.parameter("e_score_correction_bias", {1, m.experts}, true);
+  }
+  return f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
+}
+
+/// Weights of the experts that are chosen, in float32. The bias of the choice is a buffer.
+inline Tensor sigmoid_weights(Forward& f, const Model& model, Tensor input) {
+  const Mixture& m = model.mixture;
+  const bool wide = model.variant.router == Router::sigmoid;
+  if (!wide) f.constant("e_score_correction_bias", {m.experts}, "float32");
+  const InModule gate(f, "gate", model.named(wide ? "TopkRouter" : "TopKRouter"));
+  const Tensor weight = f.parameter("weight", {m.experts, model.sizes.width});
+  const Tensor scores =
+      f.call("linear_function", {wide ? f.to(input, "float32") : input, wide ? f.to(weight, "float32") : weight});
+  if (wide) f.constant("e_score_correction_bias", {m.experts}, "float32");
+  const Tensor weights = f.call("sigmoid", {wide ? scores : f.to(scores, "float32")});
+  return f.scale(f.slice(weights, 2, 0, m.per_token));
+}
+
+/// The experts' sum, of weights in the type that their router leaves.
+inline Tensor routed(Forward& f, const Model& model, Tensor input) {
+  const Mixture& m = model.mixture;
+  const std::int64_t width = model.sizes.width;
+  const Router router = model.variant.router;
+  const bool soft = router != Router::sigmoid && router != Router::own_type;
+  const Tensor chosen = soft ? softmax_weights(f, model, input) : sigmoid_weights(f, model, input);
+  if (model.grouped()) {
+    const std::string experts = model.named("Experts");
+    return add_grouped_experts(f, m, {.list_class = experts, .width = width, .activation = model.sizes.activation},
+                               input, chosen);
+  }
+  const bool mixtral = model.is("mixtral") || model.is("phimoe");
+  GatedNames names = mixtral ? GatedNames{.gate = "w1", .up = "w3", .down = "w2"} : GatedNames{};
+  names.bias = model.mlp_bias;
   const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows, names); };
-  const Tensor sum = add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
-  return model.shared_inner > 0 ? f.add(sum, shared_expert(f, model, input)) : sum;
+  if (soft) return add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
+  const Tensor zeros = f.call("token_zeros", {f.to(input, "float32")});  // in the weights' type
+  return f.as_type_of(add_experts(f, m, input, chosen, zeros, expert), input);
+}
+
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const bool mixtral = model.is("mixtral") || model.is("phimoe");
+  const InModule inside(f, mixtral ? "block_sparse_moe" : "mlp", model.named(model.variant.block_class));
+  if (model.shared_inner == 0) return routed(f, model, input);
+  const Tensor sum = routed(f, model, input);
+  return f.add(sum, shared_expert(f, model, input));
+}
+
+inline Tensor norm_of(Forward& f, const Model& model, std::string_view name, Tensor input) {
+  if (model.layer_norms) return f.layer_norm(name, input, model.sizes.width);
+  return f.rms_norm(name, input, model.sizes.width, model.named("RMSNorm"));
 }
 
 inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
-  const std::int64_t width = model.sizes.width;
   const std::string attention = model.named("Attention");
   const std::string norm = model.named("RMSNorm");
+  const bool turned = model.variant.norm_place == HeadNorm::turned;
   const RotaryAttention options = {.class_name = attention,
-                                   .input_bias = model.bias || model.biased_queries,
-                                   .output_bias = model.bias,
-                                   .head_norm = model.normed_heads ? std::string_view(norm) : std::string_view()};
-  const Tensor normed = f.rms_norm("input_layernorm", input, width, norm);
+                                   .input_bias = model.bias,
+                                   .output_bias = model.output_bias,
+                                   .head_norm = model.normed_heads ? std::string_view(norm) : std::string_view(),
+                                   .norm_place = model.variant.norm_place,
+                                   .query_norm = turned ? "query_layernorm" : "q_norm",
+                                   .key_norm = turned ? "key_layernorm" : "k_norm",
+                                   .turning = model.variant.turning,
+                                   .clips = model.clips};
+  const Tensor normed = norm_of(f, model, "input_layernorm", input);
   const Tensor attended = f.add(input, rotary_attention(f, model.sizes, normed, rotary, options));
-  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, norm);
-  const bool mixes = (index + 1) % model.every == 0;
-  return f.add(attended,
-               mixes ? mixture(f, model, again) : gated_feed_forward(f, model.sizes, again, model.named("MLP")));
+  const Tensor again = norm_of(f, model, "post_attention_layernorm", attended);
+  const bool mixes = model.mixes[static_cast<std::size_t>(index)];
+  return f.add(attended, mixes ? mixture(f, model, again)
+                               : gated_feed_forward(f, model.sizes, again, model.named("MLP"), model.mlp_bias));
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
@@ -100,37 +348,80 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     const InModule inside(f, "model", model.named("Model"));
     const Tensor ids = token_ids(f);
     hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
-    const Rotary rotary = rotary_tables(f, ids, s.head_width);
+    const Rotary rotary = rotary_tables(f, ids, model.rotary_width);
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
                    [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
-    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
+    hidden = norm_of(f, model, "norm", hidden);
   }
-  decoder_head(f, config, s, head, hidden);
+  decoder_head(f, config, s, head, hidden, {.bias = model.head_bias});
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>(
-    {{"Mixtral", "mixtral", "model"}, {"Qwen2Moe", "qwen2_moe", "model"}, {"Qwen3Moe", "qwen3_moe", "model"}});
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mixtral", "mixtral", "model"},
+                                                            {"Qwen2Moe", "qwen2_moe", "model"},
+                                                            {"Qwen3Moe", "qwen3_moe", "model"},
+                                                            {"Olmoe", "olmoe", "model"},
+                                                            {"Phimoe", "phimoe", "model"},
+                                                            {"Glm4Moe", "glm4_moe", "model"},
+                                                            {"Ernie4_5_Moe", "ernie4_5_moe", "model", kAlwaysTied},
+                                                            {"HunYuanMoEV1", "hunyuan_v1_moe", "model", kAlwaysTied},
+                                                            {"Dots1", "dots1", "model"},
+                                                            {"MiniMaxM2", "minimax_m2", "model"}});
+
+/// The first layer with experts, of those whose first layers are dense; and what its experts are.
+inline void read_experts(TreeFields& t, const Variant& variant) {
+  const bool old = variant.model_type == "mixtral" || variant.model_type == "phimoe";
+  const std::string part = old ? ".block_sparse_moe." : ".mlp.";
+  std::int64_t first = 0;
+  const std::int64_t layers = t.count_of("layers");
+  const auto at = [&](std::string_view name) { return "layers." + std::to_string(first) + part + std::string(name); };
+  while (first < layers && !t.has(at("experts"))) ++first;
+  t.set("first_k_dense_replace", first);
+  t.set("moe_layer_start_index", first);
+  const std::string wide = at(old ? "experts.0.w1" : "experts.0.gate_proj");
+  t.count(variant.experts, at("experts"));
+  t.size(variant.inner, wide, "out_features");
+  t.size("shared_expert_intermediate_size", at("shared_expert.gate_proj"), "out_features");
+  const std::int64_t inner = t.value(wide, "out_features").value_or(1);
+  const std::int64_t shared = t.value(at("shared_experts.gate_proj"), "out_features").value_or(0);
+  t.set(variant.model_type == "ernie4_5_moe" ? "moe_num_shared_experts" : "n_shared_experts", shared / inner);
+  const std::int64_t experts = t.count_of(at("experts"));
+  const std::int64_t chosen = experts == 60 ? 4 : variant.chosen;
+  t.set(variant.per_token, std::min(chosen, std::max<std::int64_t>(experts, 1)));
+  t.assume(std::to_string(chosen) + " experts a token, as published models have");
+}
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
-  const bool mixtral = t.class_name().starts_with("Mixtral");
-  const std::string mixture = mixtral ? "layers.0.block_sparse_moe." : "layers.0.mlp.";
-  const std::string wide = mixture + (mixtral ? "experts.0.w1" : "experts.0.gate_proj");
-  t.size("num_experts", mixture + "gate", "out_features");
-  t.size("moe_intermediate_size", wide, "out_features");
-  t.size("intermediate_size", wide, "out_features");
-  t.size("shared_expert_intermediate_size", mixture + "shared_expert.gate_proj", "out_features");
-  t.flag("qkv_bias", "layers.0.self_attn.q_proj");
-  t.flag("attention_bias", "layers.0.self_attn.o_proj");
-  const std::int64_t experts = t.value(mixture + "gate", "out_features").value_or(0);
-  const std::int64_t chosen = mixtral ? 2 : experts == 60 ? 4 : 8;
-  t.set("num_experts_per_tok", std::min(chosen, std::max<std::int64_t>(experts, 1)));
-  t.assume(std::to_string(chosen) + " experts a token, as published models have");
+  const auto is_its = [&](const ModelClass& row) { return t.class_name().starts_with(row.prefix); };
+  const auto row = std::find_if(kClasses.begin(), kClasses.end(), is_its);
+  const auto has_type = [&](const Variant& each) { return each.model_type == row->model_type; };
+  const Variant& variant = *std::find_if(kVariants.begin(), kVariants.end(), has_type);
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  const bool norms = t.has("layers.0.self_attn.q_norm");
+  t.flag(variant.bias, "layers.0.self_attn.q_proj");
+  const bool apart = !variant.output_bias.empty() && variant.output_bias != variant.bias;
+  if (apart) t.flag(variant.output_bias, "layers.0.self_attn.o_proj");
+  t.flag("lm_head_bias", "/lm_head");
+  t.set_flag("use_qk_norm", norms);
   t.labels();
+  if (variant.model_type == "minimax_m2") {
+    // The experts' weights are parameters, which are not printed.
+    for (const auto& [field, size] : {std::pair{"num_local_experts", 256}, std::pair{"intermediate_size", 1536},
+                                      std::pair{"num_experts_per_tok", 8}, std::pair{"rotary_dim", 64}}) {
+      t.set(field, size);
+    }
+    t.assume("256 experts 1536 wide and 8 of them a token, as the published model has");
+  } else {
+    read_experts(t, variant);
+    if (!t.has("layers.0.mlp.gate_proj") && variant.inner != "intermediate_size") t.set("intermediate_size", 1);
+  }
+  const bool all = variant.norm_place == HeadNorm::all;
   t.heads({.query = "layers.0.self_attn.q_proj",
            .key = "layers.0.self_attn.k_proj",
-           .norm = "layers.0.self_attn.q_norm",
+           .norm = all                                      ? std::string_view()
+                   : variant.norm_place == HeadNorm::turned ? "layers.0.self_attn.query_layernorm"
+                                                            : "layers.0.self_attn.q_norm",
            .usual_width = 128});
 }
 

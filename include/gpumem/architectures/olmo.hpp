@@ -1,9 +1,10 @@
-// OLMo 1 to 3: Llama's block with layer norms that hold no parameters (1), or with norms after attention and
-// feed-forward layer and over all queries and keys (2 and 3). Source: transformers 4.48, models/olmo/modeling_olmo.py,
-// olmo2; 4.57, olmo3.
+// OLMo 1 to 3 and EXAONE 4: Llama's block with layer norms that hold no parameters (OLMo 1), or with norms after
+// attention and feed-forward layer and over all queries and keys (OLMo 2 and 3) or those of each head (EXAONE 4).
+// Source: transformers 4.48, models/olmo/modeling_olmo.py, olmo2; 4.54, exaone4; 4.57, olmo3.
 #pragma once
 
 #include <array>
+#include <vector>
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
@@ -12,12 +13,14 @@ namespace gpumem::architectures {
 
 namespace olmo_detail {
 
-inline constexpr std::array<std::string_view, 3> kModelTypes = {"olmo", "olmo2", "olmo3"};
+inline constexpr std::array<std::string_view, 4> kModelTypes = {"olmo", "olmo2", "olmo3", "exaone4"};
 
 struct Model {
   DecoderSizes sizes;
   std::string_view prefix = "Olmo";
   bool second = false;  ///< OLMo 2, and 3, whose layers are the same
+  bool exaone = false;
+  std::vector<bool> sliding = {};  ///< by layer: its window slides; EXAONE turns only these, where there are any
   bool bias = false;
   bool clips = false;
 
@@ -28,8 +31,17 @@ inline Model read(ConfigFields& config) {
   Model model;
   const std::string_view type = config.text({"model_type"}, "olmo");
   model.second = type != "olmo";
-  model.prefix = type == "olmo3" ? "Olmo3" : model.second ? "Olmo2" : "Olmo";
+  model.exaone = type == "exaone4";
+  model.prefix = model.exaone ? "Exaone4" : type == "olmo3" ? "Olmo3" : model.second ? "Olmo2" : "Olmo";
   model.sizes = decoder_sizes(config);
+  if (model.exaone && config.has("sliding_window")) {
+    const std::int64_t layers = model.sizes.layers;
+    model.sliding = config.layers_with("layer_types", layers, std::string_view("sliding_attention"));
+    const bool listed = !model.sliding.empty();
+    constexpr std::int64_t kPattern = 4;  // of Exaone4Config: every fourth layer reads all tokens
+    for (std::int64_t at = 0; !listed && at < layers; ++at) model.sliding.push_back((at + 1) % kPattern != 0);
+  }
+  config.ignore({"sliding_window_pattern"});
   model.bias = config.flag("attention_bias", false);
   model.clips = config.find("clip_qkv") != nullptr;
   return model;
@@ -43,34 +55,42 @@ inline Tensor norm(Forward& f, const Model& model, std::string_view name, Tensor
   return f.as_type_of(normed, input);
 }
 
-inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+inline Tensor attention(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
   const InModule inside(f, "self_attn", model.named("Attention"));
   const DecoderSizes& s = model.sizes;
+  const Split columns = model.exaone ? Split::columns : Split::whole;
   const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm_name) {
-    Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias});
-    if (model.second && !norm_name.empty()) flat = norm(f, model, norm_name, flat, count * s.head_width);
+    Tensor flat = f.linear(name, input, s.width, count * s.head_width, {.bias = model.bias, .split = columns});
+    const bool normed = model.second && !norm_name.empty();
+    if (normed && !model.exaone) flat = norm(f, model, norm_name, flat, count * s.head_width);
     if (model.clips) flat = f.call("hardtanh", {flat}, {{"inplace", true}});  // clamp_
-    return split_heads(f, flat, s.head_width);
+    const Tensor parted = split_heads(f, flat, s.head_width);
+    return normed && model.exaone ? norm(f, model, norm_name, parted, s.head_width) : parted;
   };
   const Tensor query = heads("q_proj", s.heads, "q_norm");
   const Tensor key = heads("k_proj", s.kv_heads, "k_norm");
   const Tensor value = heads("v_proj", s.kv_heads, "");
-  const Heads turned = {rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value};
+  const bool turns = model.sliding.empty() || model.sliding[static_cast<std::size_t>(index)];
+  const Heads turned = turns
+                           ? Heads{rotate(f, query, rotary, s.head_width), rotate(f, key, rotary, s.head_width), value}
+                           : Heads{query, key, value};
   f.cache(turned.key);
   f.cache(turned.value);
   const Tensor attended = attend(f, turned, {.groups = s.heads / s.kv_heads, .dropout = s.attention_dropout});
-  return f.linear("o_proj", attended, s.heads * s.head_width, s.width, {.bias = model.bias});
+  return f.linear("o_proj", attended, s.heads * s.head_width, s.width,
+                  {.bias = model.bias, .split = model.exaone ? Split::rows : Split::whole});
 }
 
-inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
   const std::int64_t width = model.sizes.width;
   const std::string feed_forward_class = model.named("MLP");
   if (!model.second) {
-    const Tensor attended = f.add(input, attention(f, model, norm(f, model, "input_layernorm", input, width), rotary));
+    const Tensor normed = norm(f, model, "input_layernorm", input, width);
+    const Tensor attended = f.add(input, attention(f, model, normed, rotary, index));
     const Tensor again = norm(f, model, "post_attention_layernorm", attended, width);
     return f.add(attended, gated_feed_forward(f, model.sizes, again, feed_forward_class));
   }
-  const Tensor mixed = norm(f, model, "post_attention_layernorm", attention(f, model, input, rotary), width);
+  const Tensor mixed = norm(f, model, "post_attention_layernorm", attention(f, model, input, rotary, index), width);
   const Tensor attended = f.add(input, mixed);
   const Tensor fed = gated_feed_forward(f, model.sizes, attended, feed_forward_class);
   return f.add(attended, norm(f, model, "post_feedforward_layernorm", fed, width));
@@ -87,14 +107,16 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
     const Rotary rotary = rotary_tables(f, ids, s.head_width);
     hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
     hidden = norm(f, model, "norm", hidden, s.width);
   }
   decoder_head(f, config, s, head, hidden);
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>(
-    {{"Olmo", "olmo", "model", 2048}, {"Olmo2", "olmo2", "model"}, {"Olmo3", "olmo3", "model"}});
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Olmo", "olmo", "model", 2048},
+                                                            {"Olmo2", "olmo2", "model"},
+                                                            {"Olmo3", "olmo3", "model"},
+                                                            {"Exaone4", "exaone4", "model", 2048}});
 /// Published models, by width.
 inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2048, 16}, {4096, 32}, {5120, 40}});
 
@@ -104,8 +126,10 @@ inline void read_tree(TreeFields& t) {
   t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
   t.labels();
+  const bool exaone = t.class_name().starts_with("Exaone4");
   t.heads({.query = "layers.0.self_attn.q_proj",
            .key = "layers.0.self_attn.k_proj",
+           .norm = exaone ? "layers.0.self_attn.q_norm" : std::string_view(),
            .published = kPublished,
            .usual_width = 128});
 }

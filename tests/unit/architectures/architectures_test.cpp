@@ -6,27 +6,27 @@
 
 #include "expect.hpp"
 #include "gpumem/ops/catalogue.hpp"
-#include "published_models.hpp"
+#include "recent_models.hpp"
 
 namespace gpumem::architectures {
 namespace {
 
 using core::ErrorCode;
+using testing::all_published;
 using testing::fails;
-using testing::kPublished;
 using testing::Published;
 using testing::succeeds;
 
 core::Result<model::ModelGraph> read(std::string_view config) { return read_config(config, ops::vocabulary()); }
 
 TEST(Architectures, HaveThePublishedParameters) {
-  for (const Published& model : kPublished) {
+  for (const Published& model : all_published()) {
     const auto graph = read(model.config);
     ASSERT_TRUE(succeeds(graph)) << model.name;
     EXPECT_EQ(graph->parameters(), model.parameters) << model.name;
     EXPECT_FALSE(graph->edges_inferred()) << model.name;
     EXPECT_EQ(graph->unknown_layers(), 0) << model.name;
-    const bool mixes = model.config.find("experts_per_tok") != std::string_view::npos;
+    const bool mixes = model.config.find("expert") != std::string_view::npos;
     EXPECT_EQ(graph->warnings().size(), mixes ? 1U : 0U) << model.name << ": the routing depends on the data";
   }
 }
@@ -42,7 +42,7 @@ TEST(Architectures, AnswerEachForTypesOfTheirOwn) {
 
 TEST(Architectures, EveryTypeIsAmongThePublishedModels) {
   std::string configs;
-  for (const Published& model : kPublished) configs += model.config;
+  for (const Published& model : all_published()) configs += model.config;
   for (const Architecture* architecture : architectures()) {
     bool any = false;
     for (const std::string_view type : architecture->model_types) {
@@ -250,6 +250,92 @@ TEST(ReadConfig, RefusesMoreExpertsThanAnyModelHas) {
 TEST(ReadConfig, RefusesWhatIsNoObject) {
   EXPECT_TRUE(fails(read("[1, 2]"), ErrorCode::malformed_input, 0, "object"));
   EXPECT_TRUE(fails(read(R"({"model_type": )"), ErrorCode::malformed_input, 1, "not JSON"));
+}
+
+/// A mixture of two layers, of which the first may be dense, with experts 32 wide.
+std::string mixture_of(std::string_view more) {
+  return R"({"hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "head_dim": 16, "intermediate_size": 128, "vocab_size": 100, "moe_intermediate_size": 32, )" +
+         std::string(more) + "}";
+}
+
+std::int64_t parameters_of(std::string_view config) {
+  const auto graph = read(config);
+  EXPECT_TRUE(succeeds(graph)) << config;
+  return graph ? graph->parameters() : 0;
+}
+
+TEST(ReadConfig, CountsExpertsByHand) {
+  constexpr std::int64_t kAttention = 2 * 64 * 64 + 2 * 64 * 32;
+  constexpr std::int64_t kExpert = 3 * 64 * 32;
+  constexpr std::int64_t kDense = 3 * 64 * 128;
+  constexpr std::int64_t kRest = 2 * 100 * 64 + 5 * 64;  // embedding, head and norms
+  const auto glm = [](std::string_view more) {
+    return parameters_of(mixture_of(R"("model_type": "glm4_moe", "n_routed_experts": 8, "n_shared_experts": 1,
+      "num_experts_per_tok": 2)" + std::string(more)));
+  };
+  const std::int64_t sparse = 8 * 64 + 9 * kExpert;
+  EXPECT_EQ(glm(R"(, "first_k_dense_replace": 1)"), kRest + 2 * kAttention + kDense + sparse);
+  EXPECT_EQ(glm(R"(, "first_k_dense_replace": 0)"), kRest + 2 * kAttention + 2 * sparse);
+  EXPECT_EQ(glm(R"(, "first_k_dense_replace": 1, "use_qk_norm": true)"),
+            kRest + 2 * (kAttention + 2 * 16) + kDense + sparse);
+  const auto qwen = [](std::string_view more) {
+    return parameters_of(
+        mixture_of(R"("model_type": "qwen3_moe", "num_experts": 8, "num_experts_per_tok": 2)" + std::string(more)));
+  };
+  const std::int64_t heads = kAttention + 2 * 16;
+  EXPECT_EQ(qwen(""), kRest + 2 * heads + 2 * (8 * 64 + 8 * kExpert));
+  EXPECT_EQ(qwen(R"(, "mlp_only_layers": [1])"), kRest + 2 * heads + kDense + 8 * 64 + 8 * kExpert);
+  const auto dots = parameters_of(mixture_of(R"("model_type": "dots1", "n_routed_experts": 8, "n_shared_experts": 2,
+    "num_experts_per_tok": 2, "first_k_dense_replace": 1)"));
+  EXPECT_EQ(dots, kRest + 2 * heads + kDense + 8 * 64 + 10 * kExpert);
+}
+
+TEST(ReadConfig, CountsExpertsOfOneTensorByHand) {
+  constexpr std::int64_t kRest = 2 * 100 * 64 + 5 * 64;
+  constexpr std::int64_t kAttention = 2 * 64 * 64 + 2 * 64 * 32 + 4 * 16 + 2 * 2 * 16 + 64;  // with biases
+  constexpr std::int64_t kExpert = 3 * 64 * 128 + 2 * 128 + 64;
+  EXPECT_EQ(parameters_of(small(R"("model_type": "gpt_oss", "num_key_value_heads": 2, "head_dim": 16,
+              "num_local_experts": 8, "num_experts_per_tok": 2)")),
+            kRest + 2 * (kAttention + 4 + 8 * 64 + 8 + 8 * kExpert));
+}
+
+TEST(ReadConfig, TakesAnIndexersKeysOverWhereTheConfigSaysSo) {
+  const auto glm = [](std::string_view more) {
+    return parameters_of(R"({"model_type": "glm_moe_dsa", "hidden_size": 64, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "q_lora_rank": 32, "kv_lora_rank": 16,
+      "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "index_n_heads": 2, "index_head_dim": 16)" +
+                         std::string(more) + "}");
+  };
+  constexpr std::int64_t kIndexer = 32 * 2 * 16 + 64 * 16 + 2 * 16 + 64 * 2;
+  const std::int64_t all = glm("");
+  EXPECT_EQ(glm(R"(, "indexer_types": ["full", "shared", "full", "shared"])"), all - 2 * kIndexer);
+  EXPECT_EQ(glm(R"(, "index_topk_freq": 4, "index_skip_topk_offset": 1)"), all - 3 * kIndexer);
+}
+
+TEST(ReadConfig, TakesTheNearerKindOfModelThatTheClassNames) {
+  const auto graph = read(mixture_of(R"("model_type": "glm", "architectures": ["Glm4MoeForCausalLM"],
+    "n_routed_experts": 8, "n_shared_experts": 1, "num_experts_per_tok": 2)"));
+  ASSERT_TRUE(succeeds(graph));
+  EXPECT_EQ(graph->architecture(), "mixtral");
+  const auto text = read(small(R"("model_type": "gemma3", "architectures": ["Gemma3ForCausalLM"])"));
+  ASSERT_TRUE(succeeds(text));
+  EXPECT_EQ(text->architecture(), "gemma");
+  const auto other = read(small(R"("model_type": "llama", "architectures": ["MistralForCausalLM"])"));
+  ASSERT_TRUE(succeeds(other));
+  EXPECT_EQ(other->architecture(), "llama") << "another model's class tells nothing";
+}
+
+TEST(ReadConfig, RefusesListsThatAreTooShort) {
+  EXPECT_TRUE(fails(read(R"({"model_type": "glm_moe_dsa", "hidden_size": 64, "num_hidden_layers": 4,
+      "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100, "q_lora_rank": 32, "kv_lora_rank": 16,
+      "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "index_n_heads": 2, "index_head_dim": 16,
+      "indexer_types": ["full"]})"),
+                    ErrorCode::malformed_input, 0, "fewer entries"));
+  EXPECT_TRUE(fails(read(small(R"("model_type": "nemotron-nas", "block_configs": [{}])")), ErrorCode::malformed_input,
+                    0, "of each layer"));
+  EXPECT_TRUE(fails(read(mixture_of(R"("model_type": "hunyuan_v1_moe", "num_experts": 4, "moe_topk": [1, 2])")),
+                    ErrorCode::malformed_input, 0, "one size for all layers"));
 }
 
 }  // namespace

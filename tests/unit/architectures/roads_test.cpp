@@ -9,7 +9,7 @@
 #include "gpumem/architectures/architectures.hpp"
 #include "gpumem/core/json.hpp"
 #include "printed_tree.hpp"
-#include "published_models.hpp"
+#include "recent_models.hpp"
 
 namespace gpumem::testing {
 namespace {
@@ -152,7 +152,7 @@ std::string name_of(const ::testing::TestParamInfo<Published>& info) {
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(PublishedModels, Roads, ::testing::ValuesIn(kPublished), name_of);
+INSTANTIATE_TEST_SUITE_P(PublishedModels, Roads, ::testing::ValuesIn(all_published()), name_of);
 
 }  // namespace
 }  // namespace gpumem::testing

@@ -302,6 +302,20 @@ TEST(RankGraph, RefusesModelsOfWhichNobodySaysHow) {
                     "does not say how ranks share"));
 }
 
+TEST(RankGraph, DoesNotShareExpertsOfOneTensor) {
+  auto graph = architectures::read_config(
+      R"({"model_type": "gpt_oss", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 64, "vocab_size": 128, "num_local_experts": 4, "num_experts_per_tok": 2})",
+      ops::vocabulary());
+  ASSERT_TRUE(succeeds(graph));
+  model::TrainingJob job(*std::move(graph), 2);
+  job.sequence_length = 16;
+  job.layout.tensor_parallel = 2;
+  const auto wired = connect::connect(job, ops::catalogue());
+  ASSERT_TRUE(succeeds(wired));
+  EXPECT_TRUE(fails(rank_graph(*wired, job, ops::catalogue()), ErrorCode::invalid_argument, 0, "is not modelled"));
+}
+
 /// p0 to p9 by size, as in the source's own example, in another order.
 std::vector<SharedParameter> ten_parameters() {
   std::vector<SharedParameter> parameters;

@@ -11,7 +11,9 @@
 #include "gpumem/architectures/bert.hpp"
 #include "gpumem/architectures/bloom.hpp"
 #include "gpumem/architectures/clip.hpp"
+#include "gpumem/architectures/cohere.hpp"
 #include "gpumem/architectures/deberta.hpp"
+#include "gpumem/architectures/deci.hpp"
 #include "gpumem/architectures/deepseek.hpp"
 #include "gpumem/architectures/distilbert.hpp"
 #include "gpumem/architectures/falcon.hpp"
@@ -21,14 +23,18 @@
 #include "gpumem/architectures/gpt_bigcode.hpp"
 #include "gpumem/architectures/gpt_neo.hpp"
 #include "gpumem/architectures/gpt_neox.hpp"
+#include "gpumem/architectures/gpt_oss.hpp"
 #include "gpumem/architectures/gptj.hpp"
 #include "gpumem/architectures/granitemoe.hpp"
 #include "gpumem/architectures/llama.hpp"
+#include "gpumem/architectures/llama4.hpp"
 #include "gpumem/architectures/megatron.hpp"
 #include "gpumem/architectures/megatron_t5.hpp"
+#include "gpumem/architectures/mimo_v2.hpp"
 #include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/modernbert.hpp"
 #include "gpumem/architectures/mpt.hpp"
+#include "gpumem/architectures/nemotron.hpp"
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/opt.hpp"
 #include "gpumem/architectures/phi.hpp"
@@ -114,6 +120,21 @@ GPUMEM_INLINE bool is_megatron(const ConfigFields& config) {
   return !config.has("model_type") && layers && config.has("hidden_size") && config.has("num_attention_heads");
 }
 
+GPUMEM_INLINE std::optional<KnownTree> known_class(std::string_view class_name);
+
+/// The model type of the class in "architectures", where it is a language model of a nearer kind than model_type says
+/// ("glm" and Glm4MoeForCausalLM, "gemma3" and Gemma3ForCausalLM). Empty: model_type counts.
+GPUMEM_INLINE std::string_view type_of_class(ConfigFields& config, std::string_view type) {
+  const core::JsonValue* classes = config.find("architectures");
+  if (classes == nullptr || !classes->is(Kind::list) || classes->size() == 0) return {};
+  const core::JsonValue& first = *classes->items().begin();
+  const bool language = first.is(Kind::text) && first.text().ends_with("ForCausalLM");
+  if (!language || config.has("text_config")) return {};
+  const std::optional<KnownTree> known = known_class(first.text());
+  if (!known || type.empty() || known->row->model_type == type) return {};
+  return known->row->model_type.starts_with(type) ? known->row->model_type : std::string_view();
+}
+
 /// Who answers for a config.
 struct Choice {
   const Architecture* architecture = nullptr;
@@ -123,8 +144,12 @@ struct Choice {
 
 GPUMEM_INLINE core::Result<Choice> choose(ConfigFields& config) {
   const std::string_view type = config.text({"model_type"}, "");
+  if (const std::string_view named = type_of_class(config, type); !named.empty()) config.take_type(named);
   const std::string_view of_megatron = config.has("encoder_num_layers") ? "megatron_t5" : "megatron_gpt";
-  if (const Architecture* known = find(is_megatron(config) ? of_megatron : type)) return Choice{known, type, true};
+  const std::string_view type_in_use = config.text({"model_type"}, "");
+  if (const Architecture* known = find(is_megatron(config) ? of_megatron : type_in_use)) {
+    return Choice{known, type_in_use, true};
+  }
   if (is_like_llama(config)) return Choice{&llama(), type, false};
   return core::Error{core::ErrorCode::missing_information,
                      "has the model type " + core::quoted(type) + ", which is not known, and not the fields of a " +
@@ -342,11 +367,11 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
-      &albert(),     &bart(),   &bert(),       &bloom(), &clip(),     &deberta(),     &deepseek(),
-      &distilbert(), &falcon(), &gemma(),      &glm(),   &gpt2(),     &gpt_bigcode(), &gpt_neo(),
-      &gpt_neox(),   &gptj(),   &granitemoe(), &llama(), &megatron(), &megatron_t5(), &mixtral(),
-      &modernbert(), &mpt(),    &olmo(),       &opt(),   &phi(),      &phi3(),        &stablelm(),
-      &starcoder2(), &swin(),   &t5(),         &vit(),   &whisper(),  &xlnet()};
+      &albert(),   &bart(),       &bert(),       &bloom(),      &clip(),     &cohere(), &deberta(),     &deci(),
+      &deepseek(), &distilbert(), &falcon(),     &gemma(),      &glm(),      &gpt2(),   &gpt_bigcode(), &gpt_neo(),
+      &gpt_neox(), &gpt_oss(),    &gptj(),       &granitemoe(), &llama(),    &llama4(), &megatron(),    &megatron_t5(),
+      &mimo_v2(),  &mixtral(),    &modernbert(), &mpt(),        &nemotron(), &olmo(),   &opt(),         &phi(),
+      &phi3(),     &stablelm(),   &starcoder2(), &swin(),       &t5(),       &vit(),    &whisper(),     &xlnet()};
   return kAll;
 }
 

@@ -230,6 +230,28 @@ GPUMEM_INLINE std::int64_t ConfigFields::layers(std::initializer_list<std::strin
   return 1;
 }
 
+GPUMEM_INLINE std::int64_t ConfigFields::count_or(std::string_view name, std::int64_t otherwise) {
+  const core::JsonValue* value = find(name);
+  if (value != nullptr && value->is(0)) return 0;
+  return size_or({name}, otherwise);
+}
+
+GPUMEM_INLINE std::int64_t ConfigFields::size_of_layers(std::string_view name, std::int64_t otherwise) {
+  const core::JsonValue* value = find(name);
+  if (value == nullptr || !value->is(config_fields_detail::Kind::list)) return count_or(name, otherwise);
+  std::optional<std::int64_t> all;
+  for (const core::JsonValue& entry : value->items()) {
+    const bool whole = entry.is(config_fields_detail::Kind::integer);
+    const bool sound = whole && entry.integer() >= 1 && entry.integer() <= kLargestSize;
+    if (!sound || all.value_or(entry.integer()) != entry.integer()) {
+      fail("must be one size for all layers", name);
+      return otherwise;
+    }
+    all = entry.integer();
+  }
+  return all.value_or(otherwise);
+}
+
 GPUMEM_INLINE bool ConfigFields::flag(std::string_view name, bool otherwise) {
   const core::JsonValue* value = find(name);
   if (value == nullptr) return otherwise;
@@ -252,6 +274,7 @@ GPUMEM_INLINE double ConfigFields::number(std::initializer_list<std::string_view
 GPUMEM_INLINE std::string_view ConfigFields::text(std::initializer_list<std::string_view> names,
                                                   std::string_view otherwise) {
   const core::JsonValue* value = find_any(names);
+  if (!type_.empty() && *names.begin() == "model_type") return type_;
   if (value == nullptr) return otherwise;
   if (value->is(config_fields_detail::Kind::text)) return value->text();
   fail("must be text", value->key());

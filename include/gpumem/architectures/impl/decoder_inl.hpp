@@ -105,6 +105,16 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
   return merge_heads(forward, attended);
 }
 
+GPUMEM_INLINE Tensor sink_attention(Forward& forward, const Heads& heads, std::optional<Tensor> sinks, Tensor mask,
+                                    const Attention& options) {
+  const Tensor key = repeat_heads(forward, heads.key, options.groups);
+  const Tensor value = repeat_heads(forward, heads.value, options.groups);
+  const model::Attribute dropout = {"dropout_p", options.dropout};
+  const Tensor attended = sinks ? forward.call("sink_attention", {heads.query, key, value, mask, *sinks}, {dropout})
+                                : forward.call("sink_attention", {heads.query, key, value, mask}, {dropout});
+  return merge_heads(forward, attended);
+}
+
 GPUMEM_INLINE Side read_side(ConfigFields& config, std::string_view name, std::int64_t width) {
   const bool encoder = name == "encoder";
   const std::string_view heads = encoder ? "encoder_attention_heads" : "decoder_attention_heads";
@@ -148,29 +158,81 @@ GPUMEM_INLINE Tensor stream_attention(Forward& forward, const StreamAttention& o
   return forward.linear("out_proj", attended, width, width);
 }
 
+namespace decoder_detail {
+
+/// Tables in which the two elements of a pair are side by side.
+GPUMEM_INLINE Rotary paired_tables(Forward& forward, const Rotary& rotary, bool wide) {
+  const auto doubled = [&](Tensor table) {
+    const Tensor half = forward.slice(table, 3, 0, std::max<std::int64_t>(rotary.width / 2, 1));
+    const Tensor both = forward.concatenate({half, half}, 3);
+    return wide ? forward.to(both, "float32") : both;
+  };
+  const Tensor cosines = doubled(rotary.cosines);
+  return {cosines, doubled(rotary.sines), rotary.width};
+}
+
+/// q.float() cos + rotate_half(q).float() sin, in the type of q (ERNIE 4.5).
+GPUMEM_INLINE Tensor rotate_wide(Forward& forward, Tensor heads, const Rotary& rotary) {
+  const std::int64_t half = std::max<std::int64_t>(rotary.width / 2, 1);
+  const Tensor straight = forward.multiply(forward.to(heads, "float32"), rotary.cosines);
+  const Tensor second = forward.slice(heads, 3, half, Forward::kRest);
+  const Tensor turned = forward.concatenate({forward.call("neg", {second}), forward.slice(heads, 3, 0, half)}, 3);
+  const Tensor across = forward.multiply(forward.to(turned, "float32"), rotary.sines);
+  return forward.as_type_of(forward.add(straight, across), heads);
+}
+
+/// A projection of a rotary attention, as heads, normed where the norm has a name.
+GPUMEM_INLINE Tensor projected_heads(Forward& f, const DecoderSizes& sizes, const RotaryAttention& options,
+                                     Tensor input, std::string_view name, std::string_view norm, std::int64_t count) {
+  const std::int64_t each = sizes.head_width;
+  // A norm over all heads needs all of them, so ranks do not share these projections.
+  const Split split = options.norm_place == HeadNorm::all ? Split::whole : Split::columns;
+  Tensor flat = f.linear(name, input, sizes.width, count * each, {.bias = options.input_bias, .split = split});
+  const bool normed = !norm.empty() && !options.head_norm.empty();
+  if (normed && options.norm_place == HeadNorm::all) flat = f.rms_norm(norm, flat, count * each, options.head_norm);
+  if (options.clips) flat = f.call("hardtanh", {flat}, {{"inplace", true}});  // clamp_
+  if (!normed || options.norm_place != HeadNorm::each) return split_heads(f, flat, each);
+  const Tensor parted = f.unflatten(flat, 2, {-1, each});
+  return f.permute(f.rms_norm(norm, parted, each, options.head_norm), {0, 2, 1, 3});
+}
+
+}  // namespace decoder_detail
+
+GPUMEM_INLINE std::array<Tensor, 2> turn_heads(Forward& forward, Tensor query, Tensor key, const Rotary& rotary,
+                                               std::int64_t width, Turning turning) {
+  if (turning == Turning::halves) return {rotate(forward, query, rotary, width), rotate(forward, key, rotary, width)};
+  const bool wide = turning == Turning::wide_pairs;
+  const Rotary tables = decoder_detail::paired_tables(forward, rotary, wide);
+  if (!wide) return {rotate(forward, query, tables, width), rotate(forward, key, tables, width)};
+  const Tensor turned = decoder_detail::rotate_wide(forward, query, tables);
+  return {turned, decoder_detail::rotate_wide(forward, key, tables)};
+}
+
 GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& sizes, Tensor input, const Rotary& rotary,
                                       const RotaryAttention& options) {
   const InModule inside(forward, "self_attn", options.class_name);
   const std::int64_t each = sizes.head_width;
-  const auto heads = [&](std::string_view name, std::int64_t count, std::string_view norm) {
-    const Tensor flat =
-        forward.linear(name, input, sizes.width, count * each, {.bias = options.input_bias, .split = Split::columns});
-    if (norm.empty() || options.head_norm.empty()) return split_heads(forward, flat, each);
-    const Tensor parted = forward.unflatten(flat, 2, {-1, each});
-    return forward.permute(forward.rms_norm(norm, parted, each, options.head_norm), {0, 2, 1, 3});
+  const auto heads = [&](std::string_view name, std::string_view norm, std::int64_t count) {
+    return decoder_detail::projected_heads(forward, sizes, options, input, name, norm, count);
   };
-  const Tensor query = heads("q_proj", sizes.heads, "q_norm");
-  const Tensor key = heads("k_proj", sizes.kv_heads, "k_norm");
-  const Tensor value = heads("v_proj", sizes.kv_heads, "");
-  const Heads turned = options.turns
-                           ? Heads{rotate(forward, query, rotary, each), rotate(forward, key, rotary, each), value}
-                           : Heads{query, key, value};
-  forward.cache(turned.key);
-  forward.cache(turned.value);
-  const Tensor attended =
-      attend(forward, turned, {.groups = sizes.heads / sizes.kv_heads, .dropout = sizes.attention_dropout});
-  return forward.linear("o_proj", attended, sizes.heads * each, sizes.width,
-                        {.bias = options.output_bias, .split = Split::rows});
+  const Tensor query = heads("q_proj", options.query_norm, sizes.heads);
+  const Tensor key = heads("k_proj", options.key_norm, sizes.kv_heads);
+  const Tensor value = heads("v_proj", "", sizes.kv_heads);
+  std::array<Tensor, 2> turned = {query, key};
+  if (options.turns) turned = turn_heads(forward, query, key, rotary, each, options.turning);
+  if (!options.head_norm.empty() && options.norm_place == HeadNorm::turned) {
+    turned[0] = forward.rms_norm(options.query_norm, turned[0], each, options.head_norm);
+    turned[1] = forward.rms_norm(options.key_norm, turned[1], each, options.head_norm);
+  }
+  forward.cache(turned[1]);
+  forward.cache(value);
+  const Tensor attended = attend(forward, {turned[0], turned[1], value},
+                                 {.groups = sizes.heads / sizes.kv_heads, .dropout = sizes.attention_dropout});
+  const Tensor output = forward.linear(
+      "o_proj", attended, sizes.heads * each, sizes.width,
+      {.bias = options.output_bias, .split = options.norm_place == HeadNorm::all ? Split::whole : Split::rows});
+  if (!(options.output_dropout > 0.0)) return output;
+  return forward.call("dropout", {output}, {{"p", options.output_dropout}});
 }
 
 GPUMEM_INLINE std::int64_t rotary_width(ConfigFields& config, const DecoderSizes& sizes,
@@ -185,10 +247,13 @@ GPUMEM_INLINE std::int64_t rotary_width(ConfigFields& config, const DecoderSizes
 GPUMEM_INLINE Tensor feed_forward(Forward& forward, const DecoderSizes& sizes, Tensor input,
                                   const PlainFeedForward& options) {
   const InModule inside(forward, "mlp", options.class_name);
-  const Linear linear = {.bias = options.bias, .class_name = options.linear_class};
-  const Tensor wide = forward.linear(options.widen, input, sizes.width, sizes.inner, linear);
+  const auto linear = [&](Split split) {
+    return Linear{
+        .bias = options.bias, .class_name = options.linear_class, .split = options.split ? split : Split::whole};
+  };
+  const Tensor wide = forward.linear(options.widen, input, sizes.width, sizes.inner, linear(Split::columns));
   const Tensor active = forward.activation(options.activation, wide, sizes.activation);
-  const Tensor narrow = forward.linear(options.narrow, active, sizes.inner, sizes.width, linear);
+  const Tensor narrow = forward.linear(options.narrow, active, sizes.inner, sizes.width, linear(Split::rows));
   return forward.dropout("dropout", narrow, options.dropout);
 }
 

@@ -140,7 +140,7 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
                        .inputs = inputs,
                        .attributes = attributes,
                        .tied_parameters = tied,
-                       .frozen = kind.frozen,
+                       .frozen = kind.frozen || freezes_,
                        .returned = kind.returned,
                        .split = kind.split,
                        .expert = expert_,

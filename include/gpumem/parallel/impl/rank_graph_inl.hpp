@@ -244,6 +244,12 @@ GPUMEM_INLINE std::int64_t most_experts(const model::ModelGraph& graph) {
   return most;
 }
 
+/// Experts whose weights are one tensor each, multiplied at once.
+GPUMEM_INLINE bool groups_experts(const model::ModelGraph& graph) {
+  const auto ops = graph.ops();
+  return std::find(ops.begin(), ops.end(), "grouped_product") != ops.end();
+}
+
 /// The rule that the model breaks under this layout; nothing: none that can be seen before it is split.
 GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& whole, const model::TrainingJob& job) {
   const model::Layout& layout = job.layout;
@@ -256,6 +262,11 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
                        {graph.file(), 0, {}}};
   }
   const bool mixes = most_experts(graph) > 0;
+  if (groups_experts(graph) && (layout.tensor_parallel > 1 || layout.expert_parallel > 1)) {
+    return fault(
+        "how tensor and expert parallel ranks share experts whose weights are one tensor is not modelled; shard the "
+        "states (`sharding=fsdp`), or give the arguments of Megatron's launcher");
+  }
   if (layout.sequence_parallel && mixes && !says_split(graph, TensorSplit::sequence)) {
     return fault("`sequence_parallel` with a mixture of experts is only modelled for Megatron's GPT");
   }
