@@ -37,6 +37,7 @@ FALCON = {
     "bias": False,
 }
 GLM = {**GATED, "num_key_value_heads": 2, "head_dim": 32, "partial_rotary_factor": 0.5}
+ROUTED = {**GATED, "num_key_value_heads": 2, "head_dim": 64, "num_experts_per_tok": 2}
 VIT = {
     "hidden_size": 256,
     "num_hidden_layers": 4,
@@ -84,6 +85,46 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "embedding_multiplier": 12.0,
         "residual_multiplier": 0.2,
         "logits_scaling": 9.0,
+    },
+    "seed_oss": {
+        "model_type": "seed_oss",
+        **GATED,
+        "num_key_value_heads": 2,
+        "head_dim": 64,
+        "attention_bias": True,
+        "attention_out_bias": False,
+        "attention_dropout": 0.1,
+        "residual_dropout": 0.1,
+    },
+    "ernie4_5": {"model_type": "ernie4_5", **GATED, "num_key_value_heads": 2, "tie_word_embeddings": True},
+    "hunyuan_v1_dense": {"model_type": "hunyuan_v1_dense", **GATED, "num_key_value_heads": 2, "head_dim": 64},
+    "gpt_oss": {**ROUTED, "model_type": "gpt_oss", "num_local_experts": 8, "intermediate_size": 256},
+    "minimax_m2": {
+        **ROUTED,
+        "model_type": "minimax_m2",
+        "num_local_experts": 8,
+        "intermediate_size": 256,
+        "rotary_dim": 32,
+    },
+    "glm4_moe": {
+        **ROUTED,
+        "model_type": "glm4_moe",
+        "attention_bias": True,
+        "partial_rotary_factor": 0.5,
+        "n_routed_experts": 8,
+        "n_shared_experts": 1,
+        "moe_intermediate_size": 256,
+        "first_k_dense_replace": 1,
+    },
+    "llama4_text": {
+        **ROUTED,
+        "model_type": "llama4_text",
+        "architectures": ["Llama4ForCausalLM"],
+        "num_experts_per_tok": 1,
+        "num_local_experts": 4,
+        "intermediate_size": 256,
+        "intermediate_size_mlp": 704,
+        "interleave_moe_layer_step": 2,
     },
     "granitemoe": {
         "model_type": "granitemoe",

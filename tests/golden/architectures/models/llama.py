@@ -1,10 +1,11 @@
-"""Llama, and Mistral, Qwen2, Qwen3, Granite and SmolLM3, which change little in it."""
+"""Llama, and Mistral, Qwen2, Qwen3, Granite, SmolLM3, Seed-OSS, ERNIE 4.5 and Hunyuan, which change little in it."""
 
 from __future__ import annotations
 
 from typing import Optional
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .layers import (
@@ -29,11 +30,17 @@ class Attention(nn.Module):
         kv_heads = config.get("num_key_value_heads", heads)
         self.head_dim = config.get("head_dim", width // heads)
         self.groups = heads // kv_heads
-        bias = config.get("attention_bias", False)
+        bias = config.get("attention_bias", config.get("use_bias", False))
+        self.output_bias = config.get("attention_out_bias", bias)
+        self.dropout, self.residual_dropout = config.get("attention_dropout", 0.0), config.get("residual_dropout", 0.0)
+        self.wide_pairs = config["model_type"] == "ernie4_5"
         self.q_proj = nn.Linear(width, heads * self.head_dim, bias=bias or config["model_type"] == "qwen2")
         self.k_proj = nn.Linear(width, kv_heads * self.head_dim, bias=bias or config["model_type"] == "qwen2")
         self.v_proj = nn.Linear(width, kv_heads * self.head_dim, bias=bias or config["model_type"] == "qwen2")
-        self.o_proj = nn.Linear(heads * self.head_dim, width, bias=bias)
+        self.o_proj = nn.Linear(heads * self.head_dim, width, bias=self.output_bias)
+        turned = config["model_type"] == "hunyuan_v1_dense"
+        self.query_layernorm = RMSNorm(self.head_dim) if turned else nn.Identity()
+        self.key_layernorm = RMSNorm(self.head_dim) if turned else nn.Identity()
         normed = config["model_type"] == "qwen3"
         self.q_norm = RMSNorm(self.head_dim) if normed else nn.Identity()
         self.k_norm = RMSNorm(self.head_dim) if normed else nn.Identity()
@@ -44,21 +51,41 @@ class Attention(nn.Module):
         query_states = self.q_norm(self.q_proj(hidden_states).view(hidden_shape)).transpose(1, 2)
         key_states = self.k_norm(self.k_proj(hidden_states).view(hidden_shape)).transpose(1, 2)
         value_states = self.v_proj(hidden_states).view(hidden_shape).transpose(1, 2)
-        if self.turns:
+        if self.wide_pairs:
+            query_states, key_states = apply_wide_rotary(query_states, key_states, cos, sin)
+        elif self.turns:
             query_states, key_states = apply_rotary(query_states, key_states, cos, sin)
+        query_states = self.query_layernorm(query_states)
+        key_states = self.key_layernorm(key_states)
         if cache is not None:
             cache.append((key_states, value_states))
-        attn_output = sdpa_attention(query_states, key_states, value_states, self.groups, 0.0)
+        attn_output = sdpa_attention(query_states, key_states, value_states, self.groups, self.dropout)
         attn_output = attn_output.reshape(*input_shape, -1).contiguous()
         attn_output = self.o_proj(attn_output)
-        return attn_output
+        return F.dropout(attn_output, self.residual_dropout)
+
+
+def apply_wide_rotary(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+    """ERNIE 4.5: pairs of elements, in float32; each block makes tables in which a pair's are side by side."""
+    cos, sin = cos.unsqueeze(1).float(), sin.unsqueeze(1).float()
+    cos = cos[..., : cos.shape[-1] // 2].repeat_interleave(2, dim=-1)
+    sin = sin[..., : sin.shape[-1] // 2].repeat_interleave(2, dim=-1)
+
+    def turned(x: Tensor) -> Tensor:
+        half = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).flatten(-2)
+        return (x.float() * cos) + (half.float() * sin)
+
+    q_embed = turned(q)
+    k_embed = turned(k)
+    return q_embed.to(q.dtype), k_embed.to(k.dtype)
 
 
 class Block(nn.Module):
     def __init__(self, config: Config, index: int) -> None:
         super().__init__()
         self.self_attn = Attention(config, index)
-        self.mlp = GatedMLP(config, config.get("mlp_bias", False))
+        self.mlp = GatedMLP(config, config.get("mlp_bias", config.get("use_bias", False)))
+        self.residual_dropout = config.get("residual_dropout", 0.0)
         self.input_layernorm = RMSNorm(config["hidden_size"])
         self.post_attention_layernorm = RMSNorm(config["hidden_size"])
         self.multiplier = config.get("residual_multiplier")
@@ -73,7 +100,7 @@ class Block(nn.Module):
         hidden_states = residual + self.scaled(hidden_states)
         residual = hidden_states
         hidden_states = self.post_attention_layernorm(hidden_states)
-        hidden_states = self.mlp(hidden_states)
+        hidden_states = F.dropout(self.mlp(hidden_states), self.residual_dropout)
         hidden_states = residual + self.scaled(hidden_states)
         return hidden_states
 
@@ -111,4 +138,5 @@ class LlamaForCausalLM(CausalLM):
         return logits / self.config["logits_scaling"] if "logits_scaling" in self.config else logits
 
 
-BUILDERS = {name: LlamaForCausalLM for name in ("llama", "mistral", "qwen2", "qwen3", "granite", "smollm3")}
+NAMES = ("llama", "mistral", "qwen2", "qwen3", "granite", "smollm3", "seed_oss", "ernie4_5", "hunyuan_v1_dense")
+BUILDERS = {name: LlamaForCausalLM for name in NAMES}
