@@ -122,7 +122,8 @@ inline Tensor routed(Forward& f, const Model& model, Tensor rows) {
   const std::int64_t width = model.sizes.width;
   const InModule inside(f, "experts", "Llama4TextExperts");
   const auto product = [&](Tensor of, std::string_view name, std::int64_t in, std::int64_t out) {
-    return f.call("grouped_product", {of, f.parameter(name, {m.experts, in, out})}, {{"batched", true}});
+    return f.call("grouped_product", {of, f.parameter(name, {m.experts, in, out})},
+                  {{"batched", true}, {"of_all_experts", true}});
   };
   const Tensor wide = product(rows, "gate_up_proj", width, 2 * m.inner);
   const Tensor active = gated_halves(f, m.inner, model.sizes.activation, wide);

@@ -71,7 +71,8 @@ Tensor add_grouped_experts(Forward& f, const Mixture& m, const GroupedExperts& a
   const auto product = [&](std::string_view name, Tensor rows, std::int64_t in, std::int64_t out) {
     const Sizes shape = all.transposed ? Sizes{m.experts, out, in} : Sizes{m.experts, in, out};
     const Tensor weight = f.parameter(name, shape);
-    const Tensor made = f.call("grouped_product", {rows, weight}, {{"transposed", all.transposed}});
+    const Tensor made =
+        f.call("grouped_product", {rows, weight}, {{"transposed", all.transposed}, {"of_all_experts", true}});
     if (!all.bias) return made;
     const Tensor bias = f.parameter(std::string(name) + "_bias", {m.experts, out});
     return f.add(made, f.call("expert_biases", {bias, made}));

@@ -244,10 +244,11 @@ GPUMEM_INLINE std::int64_t most_experts(const model::ModelGraph& graph) {
   return most;
 }
 
-/// Experts whose weights are one tensor each, multiplied at once.
+/// Whether experts whose weights are one tensor each are multiplied at once.
 GPUMEM_INLINE bool groups_experts(const model::ModelGraph& graph) {
-  const auto ops = graph.ops();
-  return std::find(ops.begin(), ops.end(), "grouped_product") != ops.end();
+  const auto layers = graph.layers();
+  return std::any_of(layers.begin(), layers.end(),
+                     [&](const model::Layer& layer) { return graph.attributes(layer).flag("of_all_experts", false); });
 }
 
 /// The rule that the model breaks under this layout; nothing: none that can be seen before it is split.
@@ -262,7 +263,7 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(const connect::WiredGraph& who
                        {graph.file(), 0, {}}};
   }
   const bool mixes = most_experts(graph) > 0;
-  if (groups_experts(graph) && (layout.tensor_parallel > 1 || layout.expert_parallel > 1)) {
+  if ((layout.tensor_parallel > 1 || layout.expert_parallel > 1) && groups_experts(graph)) {
     return fault(
         "how tensor and expert parallel ranks share experts whose weights are one tensor is not modelled; shard the "
         "states (`sharding=fsdp`), or give the arguments of Megatron's launcher");
