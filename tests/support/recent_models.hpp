@@ -1,5 +1,5 @@
-// Language models of 2024 to 2026 by their published number of parameters, as published_models.hpp has older ones. Those
-// that transformers does not build, layers for further tokens and towers, are not counted.
+// Language models of 2024 to 2026 by their published number of parameters, as published_models.hpp has older ones.
+// Those that transformers does not build, layers for further tokens and towers, are not counted.
 #pragma once
 
 #include <vector>
@@ -23,8 +23,7 @@ inline constexpr Published kRecent[] = {
      R"({"model_type": "helium", "hidden_size": 2560, "num_hidden_layers": 24, "num_attention_heads": 20, "num_key_value_heads": 20, "head_dim": 128, "intermediate_size": 7040, "vocab_size": 48000})"},
     {"afm-4.5b", 4'619'184'640,
      R"({"model_type": "arcee", "hidden_size": 2560, "num_hidden_layers": 36, "num_attention_heads": 20, "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 18432, "vocab_size": 128004, "hidden_act": "relu2"})"},
-    {"mimo-7b", 7'833'409'536,
-     R"({"model_type": "mimo", "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 11008, "vocab_size": 151680, "attention_bias": true, "num_nextn_predict_layers": 1})"},
+    {"mimo-7b", 7'833'409'536, R"({"model_type": "mimo", "hidden_size": 4096, "num_hidden_layers": 36, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 128, "intermediate_size": 11008, "vocab_size": 151680, "attention_bias": true, "num_nextn_predict_layers": 1})"},
     {"exaone-4.0-1.2b", 1'279'391'488,
      R"({"model_type": "exaone4", "hidden_size": 2048, "num_hidden_layers": 30, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64, "intermediate_size": 4096, "vocab_size": 102400, "tie_word_embeddings": true})"},
     {"command-r", 34'980'831'232,
