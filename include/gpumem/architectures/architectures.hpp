@@ -61,6 +61,9 @@ struct TreeModel {
 /// Whether the model keeps the keys and values of a sequence, as what writes text token by token does.
 [[nodiscard]] bool keeps_cache(const model::ModelGraph& graph);
 
+/// Whether layers of the model hold a state of another kind: of a recurrence, or of a convolution over tokens.
+[[nodiscard]] bool keeps_state(const model::ModelGraph& graph);
+
 /// Whether models of a class share the embedding's weight with their output layer by default, in some sizes at least.
 [[nodiscard]] bool ties_heads(std::string_view class_name);
 /// Whether the output layer of a class, of this width and so many tokens, shares the embedding's weight by default.

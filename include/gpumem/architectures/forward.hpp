@@ -36,6 +36,7 @@ struct Linear {
   bool fused_gradient = false;
   bool grouped = false;           ///< one of the products of a grouped one (TransformerEngine's GroupedLinear)
   std::int64_t tensor_ranks = 0;  ///< tensor parallel ranks that share it; 0: all
+  bool recomputed = false;        ///< part of a function that makes its input again in backward
   bool outlives_loss = false;     ///< its output is held until backward has run, in programs that keep no outputs too
 };
 
@@ -138,6 +139,8 @@ class Forward {
   /// The model cannot be built so.
   void fail(std::string message);
   void warn(std::string message) { builder_.warn(std::move(message), 0); }
+  /// Something that the source does not settle; named in every estimate.
+  void doubt(model::Doubt doubt) { builder_.doubt(std::move(doubt)); }
   [[nodiscard]] bool failed() const { return builder_.failed(); }
 
  private:

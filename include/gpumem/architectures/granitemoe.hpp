@@ -1,6 +1,9 @@
 // GraniteMoe (Granite 3.0 and PowerMoE): Granite's decoder, whose experts hold their weights in one tensor. The tokens
-// are copied in the order of their experts; each expert multiplies its own rows of them.
-// Source: transformers 4.48, models/granitemoe/modeling_granitemoe.py; arXiv:2408.13359.
+// are copied in the order of their experts; each expert multiplies its own rows of them. GraniteMoeHybrid
+// (Granite 4.0): most layers are Mamba-2's, attention usually has no positions, and each layer has a feed-forward layer
+// that all tokens go to, beside the experts or without any. Source: transformers 4.48,
+// models/granitemoe/modeling_granitemoe.py; 4.57, models/granitemoehybrid/modeling_granitemoehybrid.py;
+// arXiv:2408.13359.
 #pragma once
 
 #include <array>
@@ -8,28 +11,82 @@
 
 #include "gpumem/architectures/architecture.hpp"
 #include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/mamba_mixers.hpp"
 #include "gpumem/architectures/mixture.hpp"
 
 namespace gpumem::architectures {
 
 namespace granitemoe_detail {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"granitemoe"};
+inline constexpr std::array<std::string_view, 2> kModelTypes = {"granitemoe", "granitemoehybrid"};
 
 struct Model {
   DecoderSizes sizes;
+  std::string_view prefix = "GraniteMoe";
   Mixture mixture;
   bool bias = false;
+  bool hybrid = false;
+  bool turns = true;              ///< by rotary positions
+  std::int64_t shared_inner = 0;  ///< of the feed-forward layer of all tokens
+  std::vector<LayerKind> kinds;
+  Mamba2Mixer mixer;
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
 };
 
-inline Model read(ConfigFields& config) {
-  Model model;
-  model.sizes = decoder_sizes(config);
+inline Mamba2Fields mixer_fields() {
+  return {.heads = "mamba_n_heads",
+          .head_width = "mamba_d_head",
+          .groups = "mamba_n_groups",
+          .state = "mamba_d_state",
+          .kernel = "mamba_d_conv",
+          .chunk = "mamba_chunk_size",
+          .bias = "mamba_proj_bias",
+          .convolution_bias = "mamba_conv_bias",
+          .usual = {.name = "mamba",
+                    .class_name = "GraniteMoeHybridMambaLayer",
+                    .norm_class = "GraniteMoeHybridRMSNormGated",
+                    .heads = 128,
+                    .head_width = 64,
+                    .groups = 1,
+                    .state = 256}};
+}
+
+/// num_local_experts of dense models is 0.
+inline void read_mixture(ConfigFields& config, Model& model) {
+  const core::JsonValue* experts = config.find("num_local_experts");
+  model.mixture.experts = 0;
+  if (model.hybrid && (experts == nullptr || experts->is(0))) {
+    config.ignore({"num_experts_per_tok", "router_aux_loss_coef"});
+    return;
+  }
   model.mixture = {.experts = config.size({"num_local_experts"}),
                    .per_token = config.size({"num_experts_per_tok"}),
                    .inner = model.sizes.inner};
-  model.bias = config.flag("attention_bias", false);
   check_mixture(config, model.mixture, model.sizes.layers, "num_local_experts", "num_experts_per_tok");
+}
+
+inline void read_hybrid(ConfigFields& config, Model& model) {
+  const auto layers = static_cast<std::size_t>(model.sizes.layers);
+  model.kinds = mixer_kinds(config, "layer_types", model.sizes.layers);
+  std::vector<LayerKind> older = mixer_kinds(config, "layers_block_type", model.sizes.layers);
+  if (model.kinds.empty()) model.kinds = std::move(older);
+  if (model.kinds.empty()) model.kinds.assign(layers, LayerKind::recurrent);
+  model.mixer = mamba2_sizes(config, mixer_fields());
+  model.mixer.width = model.sizes.width;
+  model.shared_inner = config.size_or({"shared_intermediate_size"}, 1024);
+  model.turns = config.text({"position_embedding_type"}, "nope") == "rope";
+  config.ignore({"mamba_expand", "normalization_function", "time_step_limit", "time_step_min", "time_step_max"});
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.hybrid = config.text({"model_type"}, "granitemoe") == "granitemoehybrid";
+  if (model.hybrid) model.prefix = "GraniteMoeHybrid";
+  model.sizes = decoder_sizes(config, {.inner_factor = model.hybrid ? 1 : 0});
+  model.bias = config.flag("attention_bias", false);
+  read_mixture(config, model);
+  if (model.hybrid) read_hybrid(config, model);
   config.ignore({"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling",
                  "router_aux_loss_coef", "output_router_logits"});
   return model;
@@ -38,7 +95,7 @@ inline Model read(ConfigFields& config) {
 /// GraniteMoeParallelExperts: F.linear of each expert's rows with its part of the weight, put together again.
 inline Tensor parallel_experts(Forward& f, const Model& model, std::string_view name, Tensor rows, std::int64_t in,
                                std::int64_t out) {
-  const InModule inside(f, name, "GraniteMoeParallelExperts");
+  const InModule inside(f, name, model.named("ParallelExperts"));
   const std::int64_t experts = model.mixture.experts;
   const Tensor weight = f.parameter("weight", {experts, out, in});
   const Tensor parts = f.call("expert_rows", {rows});
@@ -52,12 +109,12 @@ inline Tensor parallel_experts(Forward& f, const Model& model, std::string_view 
 
 /// GraniteMoeMoE.
 inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
-  const InModule inside(f, "block_sparse_moe", "GraniteMoeMoE");
+  const InModule inside(f, "block_sparse_moe", model.named("MoE"));
   const Mixture& m = model.mixture;
   const std::int64_t width = model.sizes.width;
   Tensor scores = 0;
   {
-    const InModule router(f, "router", "GraniteMoeTopKGating");
+    const InModule router(f, "router", model.named("TopKGating"));
     scores = f.to(f.linear("layer", input, width, m.experts, {.bias = false}), "float32");
   }
   const Tensor gates = f.as_type_of(f.call("softmax", {f.slice(scores, 2, 0, m.per_token)}), input);
@@ -75,41 +132,102 @@ inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
   return f.leave_function(sum, {zeros, weighted, scores, weights});
 }
 
-inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary) {
+/// GraniteMoeHybridMLP.
+inline Tensor shared_layer(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "shared_mlp", model.named("MLP"));
+  const std::int64_t inner = model.shared_inner;
+  const Tensor wide = f.linear("input_linear", input, model.sizes.width, 2 * inner, {.bias = false});
+  const std::vector<Tensor> halves = f.split(wide, 2, {inner, inner});
+  const Tensor active = f.multiply(f.activation("activation", halves[0], model.sizes.activation), halves[1]);
+  return f.linear("output_linear", active, inner, model.sizes.width, {.bias = false});
+}
+
+inline Tensor mixed(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
+  const bool attends = !model.hybrid || model.kinds[static_cast<std::size_t>(index)] == LayerKind::attention;
+  if (!attends) return mamba2_mixer(f, model.mixer, input);
+  const std::string name = model.named("Attention");
+  return rotary_attention(
+      f, model.sizes, input, rotary,
+      {.class_name = name, .input_bias = model.bias, .output_bias = model.bias, .turns = model.turns});
+}
+
+inline Tensor fed(Forward& f, const Model& model, Tensor input) {
+  if (!model.hybrid) return mixture(f, model, input);
+  if (model.mixture.experts == 0) return shared_layer(f, model, input);
+  const Tensor routed = mixture(f, model, input);
+  return f.add(routed, shared_layer(f, model, input));
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
   const std::int64_t width = model.sizes.width;
-  const RotaryAttention options = {
-      .class_name = "GraniteMoeAttention", .input_bias = model.bias, .output_bias = model.bias};
-  const Tensor normed = f.rms_norm("input_layernorm", input, width, "GraniteMoeRMSNorm");
-  const Tensor attended = f.add(input, f.scale(rotary_attention(f, model.sizes, normed, rotary, options)));
-  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, "GraniteMoeRMSNorm");
-  return f.add(attended, f.scale(mixture(f, model, again)));
+  const Tensor normed = f.rms_norm("input_layernorm", input, width, model.named("RMSNorm"));
+  const Tensor attended = f.add(input, f.scale(mixed(f, model, normed, rotary, index)));
+  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, model.named("RMSNorm"));
+  return f.add(attended, f.scale(fed(f, model, again)));
 }
 
 inline void write(ConfigFields& config, Head head, Forward& f) {
   const Model model = read(config);
   const DecoderSizes& s = model.sizes;
   if (!config.status()) return;
-  warn_of_routing(f);
+  if (model.mixture.experts > 0) warn_of_routing(f);
+  const bool scans = std::ranges::find(model.kinds, LayerKind::recurrent) != model.kinds.end();
+  if (scans) doubt_kernels(f, "mamba-ssm and causal-conv1d");
   Tensor hidden = 0;
   {
-    const InModule inside(f, "model", "GraniteMoeModel");
+    const InModule inside(f, "model", model.named("Model"));
     const Tensor ids = token_ids(f);
     hidden = f.scale(f.embedding("embed_tokens", ids, s.vocabulary, s.width));
-    const Rotary rotary = rotary_tables(f, ids, s.head_width);
-    hidden = stack(f, "layers", "GraniteMoeDecoderLayer", s.layers, hidden,
-                   [&](Tensor x, std::int64_t) { return block(f, model, x, rotary); });
-    hidden = f.rms_norm("norm", hidden, s.width, "GraniteMoeRMSNorm");
+    const Rotary rotary = model.turns ? rotary_tables(f, ids, s.head_width) : Rotary{};
+    hidden = stack(f, "layers", model.named("DecoderLayer"), s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    hidden = f.rms_norm("norm", hidden, s.width, model.named("RMSNorm"));
   }
   decoder_head(f, config, s, head, hidden, {.scales = true});
 }
 
-inline constexpr auto kClasses = std::to_array<ModelClass>({{"GraniteMoe", "granitemoe", "model", kAlwaysTied}});
+inline constexpr auto kClasses =
+    std::to_array<ModelClass>({{"GraniteMoe", "granitemoe", "model", kAlwaysTied},
+                               {"GraniteMoeHybrid", "granitemoehybrid", "model", kAlwaysTied}});
 /// Published models, by width.
-inline constexpr auto kPublished = std::to_array<PublishedHeads>({{1024, 16}, {1536, 24}});
+inline constexpr auto kPublished =
+    std::to_array<PublishedHeads>({{1024, 16}, {1536, 24}, {768, 12}, {2048, 32}, {2560, 40}, {4096, 32}});
+
+/// What a tree of Granite 4.0 shows. Experts hold their weights in one parameter, which is not printed.
+inline void read_hybrid_tree(TreeFields& t) {
+  std::string kinds;
+  std::string mamba;
+  std::string attention;
+  for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
+    const std::string layer = "layers." + std::to_string(at);
+    const bool attends = t.has(layer + ".self_attn.q_proj");
+    if (attends && attention.empty()) attention = layer + ".self_attn";
+    if (!attends && mamba.empty()) mamba = layer + ".mamba";
+    kinds += std::string(kinds.empty() ? "" : ", ") + (attends ? R"("attention")" : R"("mamba")");
+  }
+  t.set_text("layer_types", "[" + kinds + "]");
+  if (!mamba.empty()) tree_mamba2(t, mamba, mixer_fields(), 1);
+  const std::string router = "layers.0.block_sparse_moe.router.layer";
+  const std::int64_t experts = t.value(router, "out_features").value_or(0);
+  t.set("num_local_experts", experts);
+  t.size("shared_intermediate_size", "layers.0.shared_mlp.output_linear", "in_features");
+  if (experts > 0) {
+    const bool small = experts < 72;
+    t.set("intermediate_size", small ? 512 : 768);
+    t.set("num_experts_per_tok", small ? 6 : 10);
+    t.assume(small ? "experts 512 wide and 6 of them a token, as published models have"
+                   : "experts 768 wide and 10 of them a token, as published models have");
+  }
+  t.flag("attention_bias", attention + ".q_proj");
+  t.set_string("position_embedding_type", mamba.empty() ? "rope" : "nope");
+  if (attention.empty()) return t.set("num_attention_heads", 1);
+  t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .published = kPublished});
+}
 
 /// What print(model) shows.
 inline void read_tree(TreeFields& t) {
   t.body("embed_tokens", "layers");
+  if (t.class_name().starts_with("GraniteMoeHybrid")) return read_hybrid_tree(t);
   t.flag("attention_bias", "layers.0.self_attn.q_proj");
   t.size("num_local_experts", "layers.0.block_sparse_moe.router.layer", "out_features");
   t.heads({.query = "layers.0.self_attn.q_proj", .key = "layers.0.self_attn.k_proj", .published = kPublished});

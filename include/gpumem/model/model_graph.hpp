@@ -126,6 +126,7 @@ struct Doubt {
     fields,        ///< fields of the source that are not understood
     parameters,    ///< another figure of the source disagrees with the count
     quantization,  ///< the weights are stored in another type than they are trained in
+    kernels,       ///< which kernels run depends on packages that the source does not name
   };
   About about = About::model_type;
   std::string text = {};  ///< one clause for people

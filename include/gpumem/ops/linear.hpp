@@ -59,6 +59,20 @@ inline std::optional<core::Checked> bilinear_parameters(const model::Attributes&
 /// The class of an attention's output projection, which PyTorch calls on rows in the order [S, N].
 inline constexpr std::string_view kOutProjection = "NonDynamicallyQuantizableLinear";
 
+/// The last part of a function that makes this input again in backward, and keeps only what it reads itself.
+inline TensorId recomputed_linear(const OpCall& call, Tape& tape, bool bias, std::int64_t width) {
+  const TensorId input = contiguous(tape, call.tensors[0]);
+  const core::DType type = tape.computing_type({.inputs = {&input, 1}, .autocast = Autocast::lower});
+  const TensorSize again = tape.tensor(input).size.as(type);
+  return tape.record({.inputs = {&input, 1},
+                      .output = call.size,
+                      .backward_scratch = {&again, 1},
+                      .parameters = tape.layer_parameters(),
+                      .library = bias ? Library::gemm_bias : Library::gemm,
+                      .multiply_adds = call.size.times(width),
+                      .autocast = Autocast::lower});
+}
+
 inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   const auto in = call.attributes.integer("in_features");
   const auto out = call.attributes.integer("out_features");
@@ -74,6 +88,7 @@ inline core::Result<TensorId> record(const OpCall& call, Tape& tape) {
   if (sharing.gathered > 1 || sharing.scattered > 1) {
     return shared_linear(tape, input, call.size, tape.layer_parameters(), sharing, bias, in.value_or(0));
   }
+  if (call.attributes.flag("recomputed", false)) return recomputed_linear(call, tape, bias, in.value_or(0));
   const bool turned = call.class_name == kOutProjection && !tape.tensor(input).layout.dense();
   const std::size_t rank = turned ? 2 : call.output.rank();
   const Products products = call.attributes.flag("grouped", false) ? Products::grouped

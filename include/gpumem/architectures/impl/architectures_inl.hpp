@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "gpumem/architectures/albert.hpp"
+#include "gpumem/architectures/bamba.hpp"
 #include "gpumem/architectures/bart.hpp"
 #include "gpumem/architectures/bert.hpp"
 #include "gpumem/architectures/bloom.hpp"
@@ -26,8 +27,10 @@
 #include "gpumem/architectures/gpt_oss.hpp"
 #include "gpumem/architectures/gptj.hpp"
 #include "gpumem/architectures/granitemoe.hpp"
+#include "gpumem/architectures/jamba.hpp"
 #include "gpumem/architectures/llama.hpp"
 #include "gpumem/architectures/llama4.hpp"
+#include "gpumem/architectures/mamba.hpp"
 #include "gpumem/architectures/megatron.hpp"
 #include "gpumem/architectures/megatron_t5.hpp"
 #include "gpumem/architectures/mimo_v2.hpp"
@@ -35,10 +38,12 @@
 #include "gpumem/architectures/modernbert.hpp"
 #include "gpumem/architectures/mpt.hpp"
 #include "gpumem/architectures/nemotron.hpp"
+#include "gpumem/architectures/nemotron_h.hpp"
 #include "gpumem/architectures/olmo.hpp"
 #include "gpumem/architectures/opt.hpp"
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi3.hpp"
+#include "gpumem/architectures/qwen3_next.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/starcoder2.hpp"
 #include "gpumem/architectures/swin.hpp"
@@ -347,6 +352,13 @@ GPUMEM_INLINE bool keeps_cache(const model::ModelGraph& graph) {
   return std::find(graph.ops().begin(), graph.ops().end(), "cached") != graph.ops().end();
 }
 
+GPUMEM_INLINE bool keeps_state(const model::ModelGraph& graph) {
+  return std::ranges::any_of(graph.layers(), [&](const model::Layer& layer) {
+    const model::OpTraits* op = graph.op_traits(layer);
+    return op != nullptr && (op->family == model::OpFamily::recurrent || op->name == "causal_conv1d");
+  });
+}
+
 GPUMEM_INLINE bool ties_heads(std::string_view class_name) {
   return architectures_detail::tying_class(class_name) != nullptr;
 }
@@ -367,11 +379,12 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
-      &albert(),   &bart(),       &bert(),       &bloom(),      &clip(),     &cohere(), &deberta(),     &deci(),
-      &deepseek(), &distilbert(), &falcon(),     &gemma(),      &glm(),      &gpt2(),   &gpt_bigcode(), &gpt_neo(),
-      &gpt_neox(), &gpt_oss(),    &gptj(),       &granitemoe(), &llama(),    &llama4(), &megatron(),    &megatron_t5(),
-      &mimo_v2(),  &mixtral(),    &modernbert(), &mpt(),        &nemotron(), &olmo(),   &opt(),         &phi(),
-      &phi3(),     &stablelm(),   &starcoder2(), &swin(),       &t5(),       &vit(),    &whisper(),     &xlnet()};
+      &albert(),     &bamba(),    &bart(),        &bert(),    &bloom(),      &clip(),       &cohere(),   &deberta(),
+      &deci(),       &deepseek(), &distilbert(),  &falcon(),  &gemma(),      &glm(),        &gpt2(),     &gpt_bigcode(),
+      &gpt_neo(),    &gpt_neox(), &gpt_oss(),     &gptj(),    &granitemoe(), &jamba(),      &llama(),    &llama4(),
+      &mamba(),      &megatron(), &megatron_t5(), &mimo_v2(), &mixtral(),    &modernbert(), &mpt(),      &nemotron(),
+      &nemotron_h(), &olmo(),     &opt(),         &phi(),     &phi3(),       &qwen3_next(), &stablelm(), &starcoder2(),
+      &swin(),       &t5(),       &vit(),         &whisper(), &xlnet()};
   return kAll;
 }
 

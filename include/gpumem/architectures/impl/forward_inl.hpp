@@ -174,6 +174,7 @@ GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::i
   if (options.fused_gradient) attributes.push_back({"fused_gradient", true});
   if (options.grouped) attributes.push_back({"grouped", true});
   if (options.tensor_ranks > 0) attributes.push_back({"tensor_ranks", options.tensor_ranks});
+  if (options.recomputed) attributes.push_back({"recomputed", true});
   if (options.outlives_loss) attributes.push_back({"outlives_loss", true});
   // Both sizes fit 32 bits.
   return add_layer(name, options.class_name, "linear", {&input, 1}, attributes,

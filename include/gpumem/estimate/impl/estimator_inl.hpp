@@ -33,6 +33,7 @@ GPUMEM_INLINE std::string_view name_of(model::Doubt::About about) {
     case model::Doubt::About::fields: return "fields";
     case model::Doubt::About::parameters: return "parameters";
     case model::Doubt::About::quantization: return "quantize";
+    case model::Doubt::About::kernels: return "kernels";
   }
   return {};
 }

@@ -180,6 +180,11 @@ inline core::Status count_weights(const model::ModelGraph& graph, ServedModel& m
         "no rules for serving a \"" + std::string(graph.architecture()) + "\": only decoders with a KV cache are known",
         "/model_type");
   }
+  if (architectures::keeps_state(graph)) {
+    return unknown("no rules for serving a \"" + std::string(graph.architecture()) +
+                       "\": its layers hold states besides a KV cache",
+                   "/model_type");
+  }
   for (const model::Layer& layer : graph.layers()) count_layer(graph, layer, model);
   if (model.latent_dim == 0) {
     const core::Checked made = core::Checked(2 * model.layers) * core::Checked(model.hidden) *

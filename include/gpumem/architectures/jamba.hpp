@@ -1,0 +1,193 @@
+// Jamba: layers of Mamba, one in eight of attention without positions, and a feed-forward layer or experts after each.
+// Convolution and scan are functions of their own here, since steps, B and C go through norms between them.
+// Source: transformers 4.57, models/jamba/modeling_jamba.py; arXiv:2403.19887.
+#pragma once
+
+#include <array>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/mamba_mixers.hpp"
+#include "gpumem/architectures/mixture.hpp"
+
+namespace gpumem::architectures {
+
+namespace jamba_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"jamba"};
+
+/// Which layers are of a kind: those from `offset` on, one in `period`.
+struct Every {
+  std::int64_t period = 1;
+  std::int64_t offset = 0;
+
+  [[nodiscard]] bool holds(std::int64_t layer) const { return layer % period == offset; }
+};
+
+struct Model {
+  DecoderSizes sizes;
+  MambaMixer mixer;
+  Every attention;
+  Every experts;
+  Mixture mixture;
+};
+
+inline Every read_every(ConfigFields& config, std::string_view period, std::string_view offset, std::int64_t usual,
+                        std::int64_t usual_offset) {
+  const core::JsonValue* first = config.find(offset);
+  const bool at_once = first != nullptr && first->is(0);
+  const Every every = {config.size_or({period}, usual), at_once ? 0 : config.size_or({offset}, usual_offset)};
+  if (every.offset >= every.period && every.period > 0) config.fail("must be below " + std::string(period), offset);
+  return every;
+}
+
+inline Model read(ConfigFields& config) {
+  constexpr std::int64_t kRankShare = 16;
+  Model model;
+  model.sizes = decoder_sizes(config);
+  const DecoderSizes& s = model.sizes;
+  const core::JsonValue* rank = config.find("mamba_dt_rank");
+  const std::int64_t usual_rank = (s.width + kRankShare - 1) / kRankShare;
+  model.mixer = {
+      .name = "mamba",
+      .class_name = "JambaMambaMixer",
+      .norm_class = "JambaRMSNorm",
+      .width = s.width,
+      .inner = mamba_mixers_detail::product(config.size_or({"mamba_expand"}, 2), s.width),
+      .state = config.size_or({"mamba_d_state"}, 16),
+      .rank = rank == nullptr || rank->is("auto") ? usual_rank : config.size_or({"mamba_dt_rank"}, usual_rank),
+      .kernel = config.size_or({"mamba_d_conv"}, 4),
+      .convolution_bias = config.flag("mamba_conv_bias", true),
+      .bias = config.flag("mamba_proj_bias", false),
+      .fused = false};
+  constexpr std::int64_t kMost = ConfigFields::kLargestSize / 4;
+  if (model.mixer.inner > kMost || model.mixer.state > kMost || model.mixer.rank > kMost) {
+    config.fail("makes the mixer too wide", "mamba_d_state");
+  }
+  model.attention = read_every(config, "attn_layer_period", "attn_layer_offset", 8, 4);
+  model.experts = read_every(config, "expert_layer_period", "expert_layer_offset", 2, 1);
+  model.mixture = {.experts = config.size_or({"num_experts"}, 16),
+                   .per_token = config.size_or({"num_experts_per_tok"}, 2),
+                   .inner = s.inner,
+                   .expert_class = "JambaMLP"};
+  check_mixture(config, model.mixture, s.layers, "num_experts", "num_experts_per_tok");
+  config.ignore({"use_mamba_kernels", "num_logits_to_keep", "router_aux_loss_coef", "output_router_logits"});
+  return model;
+}
+
+inline Tensor attention(Forward& f, const Model& model, Tensor input) {
+  const RotaryAttention options = {.class_name = "JambaAttention", .turns = false};
+  return rotary_attention(f, model.sizes, input, Rotary{}, options);
+}
+
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "feed_forward", "JambaSparseMoeBlock");
+  const std::int64_t width = model.sizes.width;
+  const Mixture& m = model.mixture;
+  const Tensor scores = f.linear("router", input, width, m.experts, {.bias = false});
+  const Tensor weights = f.call("softmax", {f.to(scores, "float32")});
+  const Tensor chosen = f.as_type_of(f.slice(weights, 2, 0, m.per_token), input);
+  const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows); };
+  return add_experts(f, m, input, chosen, f.call("token_zeros", {input}), expert);
+}
+
+inline Tensor fed(Forward& f, const Model& model, Tensor input, std::int64_t index) {
+  if (model.mixture.experts > 1 && model.experts.holds(index)) return mixture(f, model, input);
+  const InModule inside(f, "feed_forward", "JambaMLP");
+  return gated_layer(f, model.sizes.width, model.sizes.inner, model.sizes.activation, input);
+}
+
+/// Each layer's class says what it mixes tokens with.
+inline Tensor layers(Forward& f, const Model& model, Tensor hidden) {
+  const InModule list(f, "layers", "ModuleList");
+  const std::int64_t width = model.sizes.width;
+  for (std::int64_t index = 0; index < model.sizes.layers && !f.failed(); ++index) {
+    const bool attends = model.attention.holds(index);
+    const InModule one(f, std::to_string(index), attends ? "JambaAttentionDecoderLayer" : "JambaMambaDecoderLayer");
+    const Tensor normed = f.rms_norm("input_layernorm", hidden, width, "JambaRMSNorm");
+    const Tensor mixed = attends ? attention(f, model, normed) : mamba_mixer(f, model.mixer, normed);
+    const Tensor attended = f.add(hidden, mixed);
+    const Tensor again = f.rms_norm("pre_ff_layernorm", attended, width, "JambaRMSNorm");
+    hidden = f.add(attended, fed(f, model, again, index));
+  }
+  return hidden;
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  doubt_kernels(f, "mamba-ssm and causal-conv1d");
+  if (model.mixture.experts > 1) warn_of_routing(f);
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", "JambaModel");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    hidden = layers(f, model, hidden);
+    hidden = f.rms_norm("final_layernorm", hidden, s.width, "JambaRMSNorm");
+  }
+  decoder_head(f, config, s, head, hidden);
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Jamba", "jamba", "model"}});
+/// Published models, by width.
+inline constexpr auto kPublished = std::to_array<PublishedHeads>({{2560, 20}, {4096, 32}, {8192, 64}});
+
+/// The first layer of a kind, and how far the next is.
+inline void every_of_tree(TreeFields& t, std::string_view period, std::string_view offset, std::string_view part) {
+  std::int64_t first = -1;
+  std::int64_t second = -1;
+  const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
+  for (std::int64_t at = 0; at < layers && second < 0; ++at) {
+    if (!t.has("layers." + std::to_string(at) + std::string(part))) continue;
+    (first < 0 ? first : second) = at;
+  }
+  const std::int64_t step = first < 0 ? layers + 1 : second < 0 ? std::max(layers, first + 1) : second - first;
+  t.set(period, step);
+  t.set(offset, first < 0 ? layers : first);
+}
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.body("embed_tokens", "layers");
+  t.labels();
+  every_of_tree(t, "attn_layer_period", "attn_layer_offset", ".self_attn");
+  every_of_tree(t, "expert_layer_period", "expert_layer_offset", ".feed_forward.router");
+  const auto first_with = [&](std::string_view part) {
+    for (std::int64_t at = 0; at < std::min(t.count_of("layers"), ConfigFields::kMostLayers); ++at) {
+      std::string path = "layers." + std::to_string(at) + std::string(part);
+      if (t.has(path)) return path;
+    }
+    return std::string();
+  };
+  const std::string mamba = first_with(".mamba");
+  tree_mamba(t, mamba, "mamba_d_state", "mamba_dt_rank", "mamba_d_conv");
+  t.flag("mamba_proj_bias", mamba + ".in_proj");
+  t.flag("mamba_conv_bias", mamba + ".conv1d");
+  const std::int64_t width = t.value("embed_tokens", "embedding_dim").value_or(1);
+  t.set("mamba_expand", std::max<std::int64_t>(t.value(mamba + ".out_proj", "in_features").value_or(1) / width, 1));
+  const std::string router = first_with(".feed_forward.router");
+  t.size("num_experts", router, "out_features");
+  if (router.empty()) t.set("num_experts", 1);
+  t.set("num_experts_per_tok", router.empty() ? 1 : 2);
+  if (!router.empty()) t.assume("2 experts a token, as published models have");
+  const std::string plain = first_with(".feed_forward.gate_proj");
+  t.size("intermediate_size", plain.empty() ? first_with(".feed_forward.experts.0.gate_proj") : plain, "out_features");
+  const std::string attention = first_with(".self_attn");
+  if (attention.empty()) return t.set("num_attention_heads", 1);
+  t.heads({.query = attention + ".q_proj", .key = attention + ".k_proj", .published = kPublished, .usual_width = 128});
+}
+
+}  // namespace jamba_detail
+
+[[nodiscard]] inline const Architecture& jamba() {
+  static constexpr Architecture kArchitecture = {.name = "jamba",
+                                                 .model_types = jamba_detail::kModelTypes,
+                                                 .write = jamba_detail::write,
+                                                 .classes = jamba_detail::kClasses,
+                                                 .read_tree = jamba_detail::read_tree};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures

@@ -1,0 +1,166 @@
+// Mamba, Falcon Mamba and Mamba-2: blocks of a norm and a mixer, without attention; in Mamba and Mamba-2 the stream
+// between blocks is float32 where the config says so. Falcon Mamba norms steps, B and C without weights, within its
+// kernels.
+// Source: transformers 4.57, models/mamba/modeling_mamba.py, falcon_mamba, mamba2; arXiv:2312.00752, 2405.21060.
+#pragma once
+
+#include <array>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/mamba_mixers.hpp"
+
+namespace gpumem::architectures {
+
+namespace mamba_detail {
+
+inline constexpr std::array<std::string_view, 3> kModelTypes = {"mamba", "falcon_mamba", "mamba2"};
+
+inline Mamba2Fields mixer_fields() {
+  return {.heads = "num_heads",
+          .head_width = "head_dim",
+          .groups = "n_groups",
+          .state = "state_size",
+          .kernel = "conv_kernel",
+          .chunk = "chunk_size",
+          .bias = "use_bias",
+          .convolution_bias = "use_conv_bias",
+          .usual = {.name = "mixer",
+                    .class_name = "Mamba2Mixer",
+                    .norm_class = "MambaRMSNormGated",
+                    .heads = 128,
+                    .head_width = 64,
+                    .groups = 8,
+                    .state = 128}};
+}
+
+struct Model {
+  DecoderSizes sizes;
+  std::string_view prefix = "Mamba";
+  bool second = false;  ///< Mamba-2
+  MambaMixer first_mixer;
+  Mamba2Mixer second_mixer;
+  bool wide_residuals = true;  ///< float32
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(prefix).append(part); }
+};
+
+/// time_step_rank: a number, or "auto" for a sixteenth of the width.
+inline std::int64_t read_rank(ConfigFields& config, std::int64_t width) {
+  constexpr std::int64_t kShare = 16;
+  const core::JsonValue* rank = config.find("time_step_rank");
+  const std::int64_t usual = (width + kShare - 1) / kShare;
+  return rank == nullptr || rank->is("auto") ? usual : config.size_or({"time_step_rank"}, usual);
+}
+
+inline void read_first(ConfigFields& config, Model& model) {
+  const DecoderSizes& s = model.sizes;
+  const std::int64_t expand = config.size_or({"expand"}, 2);
+  const std::int64_t usual = mamba_mixers_detail::product(expand, s.width);
+  model.first_mixer = {.class_name = model.named("Mixer"),
+                       .width = s.width,
+                       .inner = config.size_or({"intermediate_size", "d_inner"}, usual),
+                       .state = config.size_or({"state_size"}, 16),
+                       .rank = read_rank(config, s.width),
+                       .kernel = config.size_or({"conv_kernel"}, 4),
+                       .convolution_bias = config.flag("use_conv_bias", true),
+                       .bias = config.flag("use_bias", false)};
+  constexpr std::int64_t kMost = ConfigFields::kLargestSize / 4;
+  const MambaMixer& m = model.first_mixer;
+  if (m.inner > kMost || m.state > kMost || m.rank > kMost) config.fail("makes the mixer too wide", "state_size");
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  const std::string_view type = config.text({"model_type"}, "mamba");
+  model.second = type == "mamba2";
+  model.prefix = model.second ? "Mamba2" : type == "mamba" ? "Mamba" : "FalconMamba";
+  model.sizes.vocabulary = config.size({"vocab_size"});
+  model.sizes.width = config.size({"hidden_size", "d_model"});
+  model.sizes.layers = config.layers({"num_hidden_layers", "n_layer"});
+  model.sizes.tied = config.flag("tie_word_embeddings", type == "mamba");
+  model.wide_residuals = config.flag("residual_in_fp32", true);
+  if (model.second) {
+    model.second_mixer = mamba2_sizes(config, mixer_fields());
+    model.second_mixer.width = model.sizes.width;
+    if (!config.flag("rms_norm", true)) config.fail("mixers without a norm are not known", "rms_norm");
+  } else {
+    read_first(config, model);
+  }
+  config.ignore({"expand",
+                 "intermediate_size",
+                 "time_step_rank",
+                 "time_step_limit",
+                 "time_step_min",
+                 "time_step_max",
+                 "time_step_floor",
+                 "time_step_scale",
+                 "time_step_init_scheme",
+                 "rescale_prenorm_residual",
+                 "use_mambapy",
+                 "use_falcon_mambapy",
+                 "use_associative_scan",
+                 "mixer_rms_eps",
+                 "hidden_act",
+                 "d_inner",
+                 "ssm_cfg",
+                 "fused_add_norm",
+                 "norm_before_gate",
+                 "pad_vocab_size_multiple",
+                 "bos_token_id"});
+  return model;
+}
+
+/// The stream leaves its type for the norm's, and is added to in float32.
+inline Tensor block(Forward& f, const Model& model, Tensor input, Tensor embedded) {
+  const Tensor narrow = f.as_type_of(input, embedded);
+  const Tensor normed = f.rms_norm("norm", narrow, model.sizes.width, model.named("RMSNorm"));
+  const Tensor residual = model.wide_residuals ? f.to(input, "float32") : input;
+  return f.add(residual,
+               model.second ? mamba2_mixer(f, model.second_mixer, normed) : mamba_mixer(f, model.first_mixer, normed));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  doubt_kernels(f, "mamba-ssm and causal-conv1d");
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "backbone", model.named("Model"));
+    const Tensor ids = token_ids(f);
+    const Tensor embedded = f.embedding("embeddings", ids, s.vocabulary, s.width);
+    hidden = stack(f, "layers", model.named("Block"), s.layers, embedded,
+                   [&](Tensor x, std::int64_t) { return block(f, model, x, embedded); });
+    hidden = f.rms_norm("norm_f", hidden, s.width, model.named("RMSNorm"));
+    hidden = f.as_type_of(hidden, embedded);
+  }
+  decoder_head(f, config, s, head, hidden);
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mamba", "mamba", "backbone", kAlwaysTied},
+                                                            {"FalconMamba", "falcon_mamba", "backbone"},
+                                                            {"Mamba2", "mamba2", "backbone"}});
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.body("embeddings", "layers");
+  if (t.class_name().starts_with("Mamba2")) return tree_mamba2(t, "layers.0.mixer", mixer_fields(), 8);
+  tree_mamba(t, "layers.0.mixer", "state_size", "time_step_rank", "conv_kernel");
+  t.size("intermediate_size", "layers.0.mixer.out_proj", "in_features");
+  t.flag("use_bias", "layers.0.mixer.in_proj");
+  t.flag("use_conv_bias", "layers.0.mixer.conv1d");
+}
+
+}  // namespace mamba_detail
+
+[[nodiscard]] inline const Architecture& mamba() {
+  static constexpr Architecture kArchitecture = {.name = "mamba",
+                                                 .model_types = mamba_detail::kModelTypes,
+                                                 .write = mamba_detail::write,
+                                                 .classes = mamba_detail::kClasses,
+                                                 .read_tree = mamba_detail::read_tree};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
