@@ -92,6 +92,13 @@ inline std::string line_of(const model::ModelGraph& graph, const model::Layer& l
   if (op == "embedding") return two("", "num_embeddings", "", "embedding_dim") + ")";
   if (op == "layer_norm" || op == "rms_norm") return norm(attributes, name, op == "rms_norm");
   if (op == "conv1d" || op == "conv2d") return convolution(attributes, name, op == "conv2d");
+  if (op == "causal_conv1d") {
+    const std::string channels = number(attributes, "channels");
+    const std::string bias = attributes.flag("bias", true) ? ")" : ", bias=False)";
+    return name + "(" + channels + ", " + channels + ", kernel_size=(" + number(attributes, "kernel_size") +
+           ",), stride=(1,), groups=" + channels + bias;
+  }
+  if (op == "gated_norm") return name + "()";
   if (op == "dropout") {
     const auto* p = std::get_if<double>(attributes.find("p"));
     return "Dropout(p=" + std::to_string(p == nullptr ? 0.0 : *p) + ", inplace=False)";

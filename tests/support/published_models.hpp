@@ -211,6 +211,27 @@ inline constexpr Published
             // 12 x (12 h² + 13 h) + 12 x (16 h² + 19 h) + 2 x 2 h, the words and their bias, 512 positions: "t5_220m"
             {"megatron-t5-220m", 222'397'312,
              R"({"model_type": "megatron_t5", "encoder_num_layers": 12, "decoder_num_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "ffn_hidden_size": 3072, "padded_vocab_size": 30592, "max_position_embeddings": 512, "decoder_seq_length": 128})"},
+            {"qwen3.5-0.8b, without its tower", 752'393'024,
+             R"({"model_type": "qwen3_5_text", "hidden_size": 1024, "num_hidden_layers": 24, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 256, "intermediate_size": 3584, "vocab_size": 248320, "full_attention_interval": 4, "linear_num_key_heads": 16, "linear_num_value_heads": 16, "tie_word_embeddings": true})"},
+            {"falcon-h1-0.5b", 521'411'104,
+             R"({"model_type": "falcon_h1", "hidden_size": 1024, "num_hidden_layers": 36, "num_attention_heads": 8, "num_key_value_heads": 2, "head_dim": 64, "intermediate_size": 2048, "vocab_size": 32784, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_n_groups": 1, "mamba_n_heads": 24, "mamba_chunk_size": 128, "mamba_rms_norm": false})"},
+            {"jamba-v0.1", 51'570'323'328,
+             R"({"model_type": "jamba", "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 65536, "num_experts": 16, "num_experts_per_tok": 2, "mamba_dt_rank": 256})"},
+            {"mamba-130m", 129'135'360,
+             R"({"model_type": "mamba", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280, "state_size": 16, "time_step_rank": 48, "tie_word_embeddings": true})"},
+            {"falcon-mamba-7b", 7'272'665'088,
+             R"({"model_type": "falcon_mamba", "hidden_size": 4096, "num_hidden_layers": 64, "vocab_size": 65024, "state_size": 16, "intermediate_size": 8192, "time_step_rank": 256})"},
+            {"mamba-codestral-7b", 7'285'403'648,
+             R"({"model_type": "mamba2", "hidden_size": 4096, "num_hidden_layers": 64, "vocab_size": 32768, "num_heads": 128, "head_dim": 64, "n_groups": 8, "state_size": 128})"},
+            {"nemotron-3-nano-30b-a3b", 31'577'937'344,
+             R"({"model_type": "nemotron_h", "hidden_size": 2688, "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME", "num_attention_heads": 32, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 1856, "vocab_size": 131072, "mamba_num_heads": 64, "mamba_head_dim": 64, "n_groups": 8, "ssm_state_size": 128, "chunk_size": 128, "n_routed_experts": 128, "num_experts_per_tok": 6, "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712})"},
+            {"granite-4.0-h-small", 32'207'337'984,
+             R"({"model_type": "granitemoehybrid", "hidden_size": 4096, "num_hidden_layers": 40, "layer_types": ["mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "mamba", "attention", "mamba", "mamba", "mamba", "mamba"], "num_attention_heads": 32, "num_key_value_heads": 8, "intermediate_size": 768, "shared_intermediate_size": 1536, "vocab_size": 100352, "num_local_experts": 72, "num_experts_per_tok": 10, "mamba_n_heads": 128, "mamba_d_head": 64, "mamba_d_state": 128, "mamba_n_groups": 1, "tie_word_embeddings": true})"},
+            // The checkpoint's 6,656 more are biases that choose experts, buffers in transformers.
+            {"kimi-linear-48b-a3b", 49'122'675'072,
+             R"({"model_type": "kimi_linear", "hidden_size": 2304, "num_hidden_layers": 27, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 9216, "moe_intermediate_size": 1024, "vocab_size": 163840, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "num_experts": 256, "num_experts_per_token": 8, "first_k_dense_replace": 1, "linear_attn_config": {"head_dim": 128, "num_heads": 32, "short_conv_kernel_size": 4, "full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "kda_layers": [1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23, 25, 26]}})"},
+            {"lfm2-1.2b", 1'170'340'608,
+             R"({"model_type": "lfm2", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "block_ff_dim": 12288, "vocab_size": 65536, "full_attn_idxs": [2, 5, 8, 10, 12, 14]})"},
 };
 
 }  // namespace gpumem::testing

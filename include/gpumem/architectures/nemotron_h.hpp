@@ -213,7 +213,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"NemotronH", "nemotron_h", "model"}});
 
 inline void read_mixture_of_tree(TreeFields& t, const std::string& mixer) {
-  t.size("mlp_bias", mixer + ".experts.0.up_proj", "bias");
+  t.flag("mlp_bias", mixer + ".experts.0.up_proj");
   t.count("n_routed_experts", mixer + ".experts");
   t.size("moe_intermediate_size", mixer + ".experts.0.up_proj", "out_features");
   t.size("moe_shared_expert_intermediate_size", mixer + ".shared_experts.up_proj", "out_features");
@@ -244,6 +244,7 @@ inline void read_tree(TreeFields& t) {
     if (kind == 'M') t.flag("use_bias", mixer + ".in_proj");
     if (kind == '*') attention = mixer;
     if (kind == 'E') read_mixture_of_tree(t, mixer);
+    if (kind == '-') t.flag("mlp_bias", mixer + ".up_proj");
     if (kind == '-') t.size("intermediate_size", mixer + ".up_proj", "out_features");
   }
   t.set_string("hybrid_override_pattern", pattern);

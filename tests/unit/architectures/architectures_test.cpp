@@ -27,8 +27,68 @@ TEST(Architectures, HaveThePublishedParameters) {
     EXPECT_FALSE(graph->edges_inferred()) << model.name;
     EXPECT_EQ(graph->unknown_layers(), 0) << model.name;
     const bool mixes = model.config.find("expert") != std::string_view::npos;
-    EXPECT_EQ(graph->warnings().size(), mixes ? 1U : 0U) << model.name << ": the routing depends on the data";
+    const std::size_t doubts = graph->doubts().size();
+    for (const model::Doubt& doubt : graph->doubts()) EXPECT_EQ(doubt.about, model::Doubt::About::kernels);
+    EXPECT_EQ(graph->warnings().size(), doubts + (mixes ? 1 : 0)) << model.name << ": the routing depends on the data";
   }
+}
+
+TEST(Architectures, CountTheLargestHybrids) {
+  constexpr std::string_view kNext =
+      R"({"model_type": "qwen3_next", "hidden_size": 2048, "num_hidden_layers": 48, "num_attention_heads": 16,
+      "num_key_value_heads": 2, "head_dim": 256, "intermediate_size": 5120, "vocab_size": 151936, "num_experts": 512,
+      "num_experts_per_tok": 10, "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512})";
+  constexpr std::string_view kUltra =
+      R"({"model_type": "nemotron_h", "hidden_size": 8192, "hybrid_override_pattern": "MEME*E-", "vocab_size": 131072,
+      "num_attention_heads": 64, "num_key_value_heads": 2, "head_dim": 128, "intermediate_size": 5120,
+      "mamba_num_heads": 256, "mamba_head_dim": 64, "n_routed_experts": 4, "num_experts_per_tok": 2,
+      "moe_intermediate_size": 5120, "moe_latent_size": 2048, "moe_shared_expert_intermediate_size": 10240})";
+  const auto next = read(kNext);
+  ASSERT_TRUE(succeeds(next));
+  EXPECT_EQ(next->parameters(), 79'674'391'296);
+  const auto ultra = read(kUltra);
+  ASSERT_TRUE(succeeds(ultra));
+  constexpr std::int64_t kInner = 256 * 64;
+  constexpr std::int64_t kConvolved = kInner + 2 * 8 * 128;
+  constexpr std::int64_t kMixer =
+      8192 * (kInner + kConvolved + 256) + 5 * kConvolved + 3 * 256 + kInner + kInner * 8192;
+  constexpr std::int64_t kExperts = 4 * 2 * 2048 * 5120 + 4 * 8192 + 2 * 8192 * 2048 + 2 * 8192 * 10240;
+  constexpr std::int64_t kAttention = 2 * 8192 * 64 * 128 + 2 * 8192 * 2 * 128;
+  constexpr std::int64_t kWords = std::int64_t{2} * 131072 * 8192;
+  EXPECT_EQ(ultra->parameters(),
+            kWords + 8192 * 8 + 2 * kMixer + 3 * kExperts + kAttention + 2 * 8192 * 5120);
+}
+
+TEST(Architectures, SayWhichLayersHoldAState) {
+  const auto states = [](std::string_view name) {
+    const auto* row = std::ranges::find(kPublished, name, &Published::name);
+    const auto graph = read(row->config);
+    EXPECT_TRUE(succeeds(graph));
+    return graph && keeps_state(*graph);
+  };
+  for (const std::string_view name : {"mamba-130m", "lfm2-1.2b", "falcon-h1-0.5b", "qwen3.5-0.8b, without its tower"}) {
+    EXPECT_TRUE(states(name)) << name;
+  }
+  EXPECT_FALSE(states("llama-3.2-1b"));
+}
+
+TEST(Architectures, RefuseHybridsWhoseLayersAreNotSaid) {
+  const auto nemotron = [](std::string_view fields) {
+    return read(R"({"model_type": "nemotron_h", "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 128,
+      "vocab_size": 100, "mamba_num_heads": 8, "mamba_head_dim": 16)" +
+                std::string(fields) + "}");
+  };
+  EXPECT_TRUE(succeeds(nemotron(R"(, "hybrid_override_pattern": "M*-")")));
+  EXPECT_TRUE(succeeds(nemotron(R"(, "layers_block_type": ["mamba", "attention", "mlp"])")));
+  EXPECT_TRUE(fails(nemotron(""), ErrorCode::malformed_input, 0, "what each layer is"));
+  EXPECT_TRUE(fails(nemotron(R"(, "hybrid_override_pattern": "MX")"), ErrorCode::malformed_input, 0, "letter"));
+  EXPECT_TRUE(fails(nemotron(R"(, "hybrid_override_pattern": "M*", "num_hidden_layers": 3)"),
+                    ErrorCode::malformed_input, 0, "number of layers"));
+  EXPECT_TRUE(fails(nemotron(R"(, "layers_block_type": ["mamba", "rwkv"])"), ErrorCode::malformed_input, 0, "kind"));
+  EXPECT_TRUE(fails(nemotron(R"(, "hybrid_override_pattern": "M", "n_groups": 3)"), ErrorCode::malformed_input, 0,
+                    "does not divide"));
+  EXPECT_TRUE(
+      fails(nemotron(R"(, "hybrid_override_pattern": "ME")"), ErrorCode::missing_information, 0, "n_routed_experts"));
 }
 
 TEST(Architectures, AnswerEachForTypesOfTheirOwn) {

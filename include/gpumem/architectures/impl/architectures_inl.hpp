@@ -28,6 +28,8 @@
 #include "gpumem/architectures/gptj.hpp"
 #include "gpumem/architectures/granitemoe.hpp"
 #include "gpumem/architectures/jamba.hpp"
+#include "gpumem/architectures/kimi_linear.hpp"
+#include "gpumem/architectures/lfm2.hpp"
 #include "gpumem/architectures/llama.hpp"
 #include "gpumem/architectures/llama4.hpp"
 #include "gpumem/architectures/mamba.hpp"
@@ -379,12 +381,13 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
-      &albert(),     &bamba(),    &bart(),        &bert(),    &bloom(),      &clip(),       &cohere(),   &deberta(),
-      &deci(),       &deepseek(), &distilbert(),  &falcon(),  &gemma(),      &glm(),        &gpt2(),     &gpt_bigcode(),
-      &gpt_neo(),    &gpt_neox(), &gpt_oss(),     &gptj(),    &granitemoe(), &jamba(),      &llama(),    &llama4(),
-      &mamba(),      &megatron(), &megatron_t5(), &mimo_v2(), &mixtral(),    &modernbert(), &mpt(),      &nemotron(),
-      &nemotron_h(), &olmo(),     &opt(),         &phi(),     &phi3(),       &qwen3_next(), &stablelm(), &starcoder2(),
-      &swin(),       &t5(),       &vit(),         &whisper(), &xlnet()};
+      &albert(),      &bamba(),       &bart(),     &bert(),       &bloom(),      &clip(),     &cohere(),
+      &deberta(),     &deci(),        &deepseek(), &distilbert(), &falcon(),     &gemma(),    &glm(),
+      &gpt2(),        &gpt_bigcode(), &gpt_neo(),  &gpt_neox(),   &gpt_oss(),    &gptj(),     &granitemoe(),
+      &jamba(),       &kimi_linear(), &lfm2(),     &llama(),      &llama4(),     &mamba(),    &megatron(),
+      &megatron_t5(), &mimo_v2(),     &mixtral(),  &modernbert(), &mpt(),        &nemotron(), &nemotron_h(),
+      &olmo(),        &opt(),         &phi(),      &phi3(),       &qwen3_next(), &stablelm(), &starcoder2(),
+      &swin(),        &t5(),          &vit(),      &whisper(),    &xlnet()};
   return kAll;
 }
 

@@ -1,0 +1,268 @@
+// Kimi Linear: three of four layers are delta attention (KDA), whose decays differ by channel, the fourth is attention
+// over compressed keys and values without positions; routed experts and shared ones after the first dense layers.
+// Source: transformers 5.6, models/kimi_linear/modeling_kimi_linear.py; arXiv:2510.26692. The kernels are those of
+// causal-conv1d and flash-linear-attention (see ops/state_space.hpp).
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/latent_attention.hpp"
+#include "gpumem/architectures/mamba_mixers.hpp"
+#include "gpumem/architectures/mixture.hpp"
+
+namespace gpumem::architectures {
+
+namespace kimi_linear_detail {
+
+inline constexpr std::array<std::string_view, 1> kModelTypes = {"kimi_linear"};
+
+/// Delta attention: as many heads of keys as of values, and as wide.
+struct DeltaAttention {
+  std::int64_t heads = 1;
+  std::int64_t width = 1;
+  std::int64_t kernel = 4;
+
+  [[nodiscard]] std::int64_t size() const { return heads * width; }
+};
+
+struct Model {
+  DecoderSizes sizes;
+  DeltaAttention delta;
+  LatentAttention attention;
+  std::vector<LayerKind> kinds;
+  Mixture mixture;
+  std::int64_t shared = 1;  ///< experts that all tokens go to
+  std::int64_t dense = 1;   ///< the first layers, this many, have no experts
+};
+
+/// Layers counted from 1, as checkpoints list them.
+inline void mark(ConfigFields& config, ConfigFields& lists, std::string_view field, LayerKind kind,
+                 std::vector<LayerKind>& kinds) {
+  const core::JsonValue* list = lists.find(field);
+  if (list == nullptr || !list->is(core::JsonValue::Kind::list)) return;
+  for (const core::JsonValue& item : list->items()) {
+    const bool whole = item.is(core::JsonValue::Kind::integer) && item.integer() >= 1;
+    const bool known = whole && item.integer() <= static_cast<std::int64_t>(kinds.size());
+    if (!known) return config.fail("names a layer that the model does not have", "linear_attn_config");
+    kinds[static_cast<std::size_t>(item.integer() - 1)] = kind;
+  }
+}
+
+inline void read_delta(ConfigFields& config, Model& model) {
+  const auto layers = static_cast<std::size_t>(model.sizes.layers);
+  constexpr std::int64_t kInterval = 4;
+  model.delta = {.heads = config.size_or({"linear_num_heads"}, 32),
+                 .width = config.size_or({"linear_head_dim"}, 128),
+                 .kernel = config.size_or({"linear_conv_kernel_dim"}, 4)};
+  model.kinds = mixer_kinds(config, "layer_types", model.sizes.layers);
+  std::vector<LayerKind> usual(layers, LayerKind::recurrent);
+  for (std::size_t at = kInterval - 1; at < layers; at += kInterval) usual[at] = LayerKind::attention;
+  if (const core::JsonValue* own = config.find("linear_attn_config"); own != nullptr) {
+    if (!own->is(core::JsonValue::Kind::object)) return config.fail("must be an object", "linear_attn_config");
+    ConfigFields fields(*own);
+    model.delta = {.heads = fields.size_or({"num_heads"}, model.delta.heads),
+                   .width = fields.size_or({"head_dim"}, model.delta.width),
+                   .kernel = fields.size_or({"short_conv_kernel_size"}, model.delta.kernel)};
+    mark(config, fields, "kda_layers", LayerKind::recurrent, usual);
+    mark(config, fields, "full_attn_layers", LayerKind::attention, usual);
+    // Kimi K3's gates and bounds compute other sizes.
+    for (const std::string_view unknown : {"use_full_rank_gate", "gate_lower_bound"}) {
+      if (fields.has(unknown)) config.fail("with " + std::string(unknown) + " is not known", "linear_attn_config");
+    }
+  }
+  if (model.kinds.empty()) model.kinds = std::move(usual);
+  using mamba_mixers_detail::product;
+  const bool wide = product(model.delta.heads, model.delta.width) > ConfigFields::kLargestSize / 8;
+  if (wide || model.delta.kernel > ConfigFields::kLargestSize / 8) config.fail("is too wide", "linear_attn_config");
+}
+
+inline void read_attention(ConfigFields& config, Model& model) {
+  const DecoderSizes& sizes = model.sizes;
+  model.attention = {.width = sizes.width,
+                     .heads = sizes.heads,
+                     .query_rank = config.size_or({"q_lora_rank"}, 0),
+                     .kv_rank = config.size({"kv_lora_rank"}),
+                     .plain_width = config.size({"qk_nope_head_dim"}),
+                     .rotary_width = config.size({"qk_rope_head_dim"}),
+                     .value_width = config.size({"v_head_dim"}),
+                     .bias = config.flag("attention_bias", false),
+                     .dropout = sizes.attention_dropout,
+                     .class_name = "KimiLinearAttention",
+                     .norm_class = "KimiLinearRMSNorm"};
+  check_latent_attention(config, model.attention, "qk_nope_head_dim");
+}
+
+inline Model read(ConfigFields& config) {
+  Model model;
+  model.sizes = decoder_sizes(config, {.inner_factor = 4});
+  read_delta(config, model);
+  read_attention(config, model);
+  model.mixture = {.experts = config.size({"num_experts", "num_local_experts", "n_routed_experts"}),
+                   .per_token = config.size({"num_experts_per_token", "num_experts_per_tok"}),
+                   .inner = config.size({"moe_intermediate_size"}),
+                   .expert_class = "KimiLinearMLP"};
+  check_mixture(config, model.mixture, model.sizes.layers, "num_experts", "num_experts_per_token");
+  model.shared = config.size_or({"num_shared_experts", "n_shared_experts"}, 1);
+  if (mamba_mixers_detail::product(model.shared, model.mixture.inner) > ConfigFields::kLargestSize) {
+    config.fail("makes the shared experts too wide", "num_shared_experts");
+  }
+  const core::JsonValue* dense = config.find("first_k_dense_replace");
+  model.dense = dense != nullptr && dense->is(0) ? 0 : config.size_or({"first_k_dense_replace"}, 1);
+  config.ignore({"moe_layer_freq", "moe_renormalize", "moe_router_activation_func", "num_expert_group", "n_group",
+                 "topk_group", "topk_method", "use_grouped_topk", "routed_scaling_factor", "num_nextn_predict_layers",
+                 "mla_use_nope", "router_aux_loss_coef", "output_router_logits"});
+  return model;
+}
+
+/// KimiLinearDeltaAttention.
+inline Tensor delta_attention(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "self_attn", "KimiLinearDeltaAttention");
+  const DeltaAttention& d = model.delta;
+  const std::int64_t width = model.sizes.width;
+  const auto project = [&](std::string_view name, Tensor from, std::int64_t in, std::int64_t out) {
+    return f.linear(name, from, in, out, {.bias = false});
+  };
+  const auto heads = [&](Tensor flat) { return f.unflatten(flat, 2, {-1, d.width}); };
+  const Tensor query = project("q_proj", input, width, d.size());
+  const Tensor key = project("k_proj", input, width, d.size());
+  const Tensor mixed = f.concatenate({query, key, project("v_proj", input, width, d.size())}, 2);
+  const Tensor convolved = mamba_mixers_detail::convolution(f, mixed, 3 * d.size(), d.kernel, false);
+  const std::vector<Tensor> parts = f.split(convolved, 2, {d.size(), d.size(), d.size()});
+  const Tensor narrow = project("forget_gate_down", input, width, d.width);
+  const Tensor forget = heads(project("forget_gate_up", narrow, d.width, d.size()));
+  const Tensor biased = f.add(f.to(forget, "float32"), f.parameter("dt_bias", {d.heads, d.width}));
+  const Tensor decays = f.call("neg", {f.call("exp", {f.parameter("A_log", {d.heads, 1})})});
+  const Tensor steps = f.multiply(f.call("softplus", {biased}), decays);
+  const Tensor rates = f.call("sigmoid", {f.to(project("beta_proj", input, width, d.heads), "float32")});
+  const Tensor made = f.call("gated_delta_rule", {heads(parts[0]), heads(parts[1]), heads(parts[2]), steps, rates},
+                             {{"per_channel", true}});
+  const Tensor closing = project("output_gate_down", input, width, d.width);
+  const Tensor gate = heads(project("output_gate_up", closing, d.width, d.size()));
+  const Tensor normed =
+      f.layer("o_norm", "KimiLinearRMSNormGated", "gated_norm", {made, gate}, {{"normalized_shape", d.width}});
+  return project("o_proj", f.flatten(normed, 2, 3), d.size(), width);
+}
+
+/// Scores and weights of the experts are float32, and so is the sum. The bias that corrects the choice is a buffer.
+inline Tensor mixture(Forward& f, const Model& model, Tensor input) {
+  const InModule inside(f, "mlp", "KimiLinearMoE");
+  const std::int64_t width = model.sizes.width;
+  const Mixture& m = model.mixture;
+  const Tensor wide = f.to(input, "float32");
+  Tensor weights = 0;
+  {
+    const InModule gate(f, "gate", "KimiLinearTopkRouter");
+    const Tensor matrix = f.to(f.parameter("weight", {m.experts, width}), "float32");
+    const Tensor scores = f.call("sigmoid", {f.call("linear_function", {wide, matrix})});
+    (void)f.constant("e_score_correction_bias", {m.experts}, "float32");
+    weights = f.scale(f.slice(scores, 2, 0, m.per_token));
+  }
+  const auto expert = [&](Tensor rows) { return gated_layer(f, width, m.inner, model.sizes.activation, rows); };
+  const Tensor sum = f.as_type_of(add_experts(f, m, input, weights, f.call("token_zeros", {wide}), expert), input);
+  const InModule shared(f, "shared_experts", "KimiLinearMLP");
+  return f.add(sum, gated_layer(f, width, model.shared * m.inner, model.sizes.activation, input));
+}
+
+inline Tensor block(Forward& f, const Model& model, Tensor input, const Rotary& rotary, std::int64_t index) {
+  const std::int64_t width = model.sizes.width;
+  const Tensor normed = f.rms_norm("input_layernorm", input, width, "KimiLinearRMSNorm");
+  const bool attends = model.kinds[static_cast<std::size_t>(index)] == LayerKind::attention;
+  const Tensor attended =
+      f.add(input, attends ? latent_attention(f, model.attention, normed, rotary) : delta_attention(f, model, normed));
+  const Tensor again = f.rms_norm("post_attention_layernorm", attended, width, "KimiLinearRMSNorm");
+  return f.add(attended, index >= model.dense ? mixture(f, model, again)
+                                              : gated_feed_forward(f, model.sizes, again, "KimiLinearMLP"));
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  const Model model = read(config);
+  const DecoderSizes& s = model.sizes;
+  if (!config.status()) return;
+  doubt_kernels(f, "causal-conv1d and flash-linear-attention");
+  warn_of_routing(f);
+  Tensor hidden = 0;
+  {
+    const InModule inside(f, "model", "KimiLinearModel");
+    const Tensor ids = token_ids(f);
+    hidden = f.embedding("embed_tokens", ids, s.vocabulary, s.width);
+    const Rotary rotary = rotary_tables(f, ids, model.attention.rotary_width);
+    hidden = stack(f, "layers", "KimiLinearDecoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t index) { return block(f, model, x, rotary, index); });
+    hidden = f.rms_norm("norm", hidden, s.width, "KimiLinearRMSNorm");
+  }
+  decoder_head(f, config, s, head, hidden);
+}
+
+inline constexpr auto kClasses = std::to_array<ModelClass>({{"KimiLinear", "kimi_linear", "model"}});
+
+/// The sizes of attention over compressed keys: three equations of what its projections make.
+inline void read_attention_of_tree(TreeFields& t, const std::string& attention) {
+  const auto size = [&](std::string_view name, std::string_view attribute) {
+    return t.value(attention + "." + std::string(name), attribute).value_or(0);
+  };
+  const std::int64_t rank = size("kv_a_layernorm", "normalized_shape");
+  t.set("kv_lora_rank", rank);
+  t.size("q_lora_rank", attention + ".q_a_proj", "out_features");
+  t.flag("attention_bias", attention + ".o_proj");
+  const bool compressed = t.has(attention + ".q_b_proj");
+  const std::int64_t queries = size(compressed ? "q_b_proj" : "q_proj", "out_features");
+  const std::int64_t values = size("o_proj", "in_features");
+  const std::int64_t rotary = size("kv_a_proj_with_mqa", "out_features") - rank;
+  const std::int64_t turned = queries - size("kv_b_proj", "out_features") + values;
+  if (rotary < 1 || turned < rotary || turned % rotary != 0) return;
+  const std::int64_t heads = turned / rotary;
+  t.set("num_attention_heads", heads);
+  t.set("num_key_value_heads", heads);
+  t.set("qk_rope_head_dim", rotary);
+  t.set("qk_nope_head_dim", queries / heads - rotary);
+  t.set("v_head_dim", values / heads);
+}
+
+/// What print(model) shows.
+inline void read_tree(TreeFields& t) {
+  t.body("embed_tokens", "layers");
+  std::string kinds;
+  std::string delta;
+  std::string attention;
+  std::int64_t dense = -1;
+  const std::int64_t layers = std::min(t.count_of("layers"), ConfigFields::kMostLayers);
+  for (std::int64_t at = 0; at < layers; ++at) {
+    const std::string layer = "layers." + std::to_string(at);
+    const bool attends = t.has(layer + ".self_attn.kv_b_proj");
+    if (attends && attention.empty()) attention = layer + ".self_attn";
+    if (!attends && delta.empty()) delta = layer + ".self_attn";
+    kinds += std::string(kinds.empty() ? "" : ", ") + (attends ? R"("full_attention")" : R"("linear_attention")");
+    if (dense < 0 && t.has(layer + ".mlp.experts")) dense = at;
+  }
+  t.set_text("layer_types", "[" + kinds + "]");
+  t.set("linear_head_dim", t.value(delta + ".forget_gate_down", "out_features").value_or(128));
+  t.size("linear_num_heads", delta + ".beta_proj", "out_features");
+  t.size("linear_conv_kernel_dim", delta + ".conv1d", "kernel_size");
+  if (!attention.empty()) read_attention_of_tree(t, attention);
+  t.size("intermediate_size", "layers.0.mlp.gate_proj", "out_features");
+  t.set("first_k_dense_replace", std::max<std::int64_t>(dense, 0));
+  const std::string mixture = "layers." + std::to_string(std::max<std::int64_t>(dense, 0)) + ".mlp.";
+  t.count("num_experts", mixture + "experts");
+  t.size("moe_intermediate_size", mixture + "experts.0.gate_proj", "out_features");
+  const std::int64_t inner = t.value(mixture + "experts.0.gate_proj", "out_features").value_or(1);
+  const std::int64_t shared = t.value(mixture + "shared_experts.gate_proj", "out_features").value_or(inner);
+  t.set("num_shared_experts", std::max<std::int64_t>(shared / inner, 1));
+  t.set("num_experts_per_token", 8);
+  t.assume("8 experts a token, as published models have");
+}
+
+}  // namespace kimi_linear_detail
+
+[[nodiscard]] inline const Architecture& kimi_linear() {
+  static constexpr Architecture kArchitecture = {.name = "kimi_linear",
+                                                 .model_types = kimi_linear_detail::kModelTypes,
+                                                 .write = kimi_linear_detail::write,
+                                                 .classes = kimi_linear_detail::kClasses,
+                                                 .read_tree = kimi_linear_detail::read_tree};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
