@@ -18,11 +18,12 @@ constexpr double kTolerance = 0.005;
 /// Models that hold more in places than the tape says, and by how much at most they are off. Under autocast gradients
 /// of products of mixed types are made in float32 and cast (gelu_new), and copies of weights end in another order: that
 /// shows in models as small as these. Attention written out has names that end with its function, of which not all are
-/// told (T5, BLOOM, Swin, ELECTRA). Parameters that many layers share (ALBERT) get their gradients in another order. A mask in
-/// addition to the queries (Falcon's ALiBi) is cast by autocast for each layer. Products of einsums (XLNet) and of
-/// parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later calls. Experts that
-/// all are one tensor, and attention with sinks, have names of functions too (gpt-oss, Llama 4, MiniMax-M2); GLM-4.5's
-/// router leaves lower types under autocast.
+/// told (T5, BLOOM, Swin, ELECTRA). Parameters that many layers share (ALBERT) get their gradients in another order. A
+/// mask in addition to the queries (Falcon's ALiBi) is cast by autocast for each layer. Products of einsums (XLNet) and
+/// of parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later calls. Experts
+/// that all are one tensor, and attention with sinks, have names of functions too (gpt-oss, Llama 4, MiniMax-M2);
+/// GLM-4.5's router leaves lower types under autocast. Mamba-2's one function is recorded as its parts, each of which
+/// gives back what it holds.
 struct Known {
   std::string_view model_type;
   double autocast;
@@ -51,6 +52,7 @@ constexpr Known kKnown[] = {{"gpt2", 0.025, kTolerance},
                             {"llama4_text", 0.03, 0.021},
                             {"minimax_m2", 0.008, kTolerance},
                             {"glm4_moe", 0.016, kTolerance},
+                            {"mamba2", kTolerance, 0.01},
                             {"t5", 0.07, 0.06},
                             {"bloom", 0.05, 0.05}};
 
@@ -104,7 +106,7 @@ TEST(Architectures, HoldWhatPyTorchHolds) {
     ASSERT_TRUE(testing::succeeds(graph)) << file;
     EXPECT_EQ(graph->parameters(), golden["parameters"].get<std::int64_t>()) << file;
     const bool mixes = golden["config"].dump().find("experts") != std::string::npos;  // which it says about the routing
-    EXPECT_EQ(graph->warnings().size(), mixes ? 1U : 0U) << file;
+    EXPECT_EQ(graph->warnings().size(), graph->doubts().size() + (mixes ? 1 : 0)) << file;
     const auto shared = std::make_shared<const ModelGraph>(*graph);
     for (const nlohmann::json& run : golden["runs"]) {
       analysis::Analysis analysis(job_of(shared, run));

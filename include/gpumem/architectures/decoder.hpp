@@ -212,10 +212,11 @@ Tensor gpt2_body(Forward& f, const DecoderSizes& sizes, const Gpt2Body& body, At
 struct LanguageHead {
   std::string_view name = "lm_head";
   bool bias = false;
-  double softcap = 0.0;        ///< logits are kept below it by a tanh
-  bool scales = false;         ///< logits are multiplied or divided by a number
-  bool upcasts = true;         ///< the loss is computed of float32 logits
-  bool outlives_loss = false;  ///< the logits are held until backward has run
+  double softcap = 0.0;                 ///< logits are kept below it by a tanh
+  bool scales = false;                  ///< logits are multiplied or divided by a number
+  bool upcasts = true;                  ///< the loss is computed of float32 logits
+  bool outlives_loss = false;           ///< the logits are held until backward has run
+  std::optional<Tensor> narrowed = {};  ///< what the head reads in place of the hidden states, which keep their name
 };
 
 /// The head that the config asks for. For causal_lm the loss too, as ForCausalLMLoss has it: float32 logits, all but

@@ -126,6 +126,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   if (!config.status()) return;
   doubt_kernels(f, "mamba-ssm and causal-conv1d");
   Tensor hidden = 0;
+  Tensor narrowed = 0;
   {
     const InModule inside(f, "backbone", model.named("Model"));
     const Tensor ids = token_ids(f);
@@ -133,9 +134,9 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     hidden = stack(f, "layers", model.named("Block"), s.layers, embedded,
                    [&](Tensor x, std::int64_t) { return block(f, model, x, embedded); });
     hidden = f.rms_norm("norm_f", hidden, s.width, model.named("RMSNorm"));
-    hidden = f.as_type_of(hidden, embedded);
+    narrowed = f.as_type_of(hidden, embedded);
   }
-  decoder_head(f, config, s, head, hidden);
+  decoder_head(f, config, s, head, hidden, {.narrowed = narrowed});
 }
 
 inline constexpr auto kClasses = std::to_array<ModelClass>({{"Mamba", "mamba", "backbone", kAlwaysTied},

@@ -115,7 +115,7 @@ inline std::array<TensorSize, 4> forward_scratch(const StateSizes& sizes) {
 /// gradient twice, the output's gradient, and what it projected.
 inline std::vector<TensorSize> backward_scratch(const StateSizes& sizes, bool recomputed) {
   const TensorSize typed = sizes.states.as(sizes.type);
-  std::vector<TensorSize> all(6, sizes.steps);
+  std::vector<TensorSize> all(4, sizes.steps);
   all.insert(all.end(), {sizes.scores, typed, typed});
   if (is_larger(sizes.scores, sizes.states.times(2))) {
     all.insert(all.end(), {sizes.scores, sizes.grouped, sizes.grouped});

@@ -30,7 +30,7 @@ GPUMEM_INLINE void language_head(Forward& forward, const DecoderSizes& sizes, Te
                                  const LanguageHead& options) {
   const bool changed = options.scales || options.softcap > 0.0;
   const Tensor logits = forward.linear(
-      options.name, hidden, sizes.width, sizes.vocabulary,
+      options.name, options.narrowed.value_or(hidden), sizes.width, sizes.vocabulary,
       {.bias = options.bias, .tied = sizes.tied, .returned = !changed, .outlives_loss = options.outlives_loss});
   const Tensor handed_out = capped(forward, logits, options);
   if (changed) forward.hand_out(handed_out);

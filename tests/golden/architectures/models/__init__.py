@@ -8,12 +8,13 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, decoders, encoder_decoders, encoders, experts, gemma, granitemoe, latest_decoders, latest_encoders, llama, more_decoders, towers, xlnet
+from . import bloom, decoders, encoder_decoders, encoders, experts, gemma, granitemoe, hybrids, latest_decoders, latest_encoders, llama, more_decoders, towers, xlnet
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
     **granitemoe.BUILDERS,
     **experts.BUILDERS,
+    **hybrids.BUILDERS,
     **gemma.BUILDERS,
     **decoders.BUILDERS,
     **more_decoders.BUILDERS,
