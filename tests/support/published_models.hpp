@@ -230,6 +230,8 @@ inline constexpr Published
             // The checkpoint's 6,656 more are biases that choose experts, buffers in transformers.
             {"kimi-linear-48b-a3b", 49'122'675'072,
              R"({"model_type": "kimi_linear", "hidden_size": 2304, "num_hidden_layers": 27, "num_attention_heads": 32, "num_key_value_heads": 32, "intermediate_size": 9216, "moe_intermediate_size": 1024, "vocab_size": 163840, "kv_lora_rank": 512, "qk_nope_head_dim": 128, "qk_rope_head_dim": 64, "v_head_dim": 128, "num_experts": 256, "num_experts_per_token": 8, "first_k_dense_replace": 1, "linear_attn_config": {"head_dim": 128, "num_heads": 32, "short_conv_kernel_size": 4, "full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "kda_layers": [1, 2, 3, 5, 6, 7, 9, 10, 11, 13, 14, 15, 17, 18, 19, 21, 22, 23, 25, 26]}})"},
+            {"rwkv-4-169m", 169'342'464,
+             R"({"model_type": "rwkv", "hidden_size": 768, "num_hidden_layers": 12, "vocab_size": 50277, "context_length": 1024})"},
             {"lfm2-1.2b", 1'170'340'608,
              R"({"model_type": "lfm2", "hidden_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "block_ff_dim": 12288, "vocab_size": 65536, "full_attn_idxs": [2, 5, 8, 10, 12, 14]})"},
 };

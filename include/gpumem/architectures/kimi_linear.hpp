@@ -1,7 +1,7 @@
 // Kimi Linear: three of four layers are delta attention (KDA), whose decays differ by channel, the fourth is attention
 // over compressed keys and values without positions; routed experts and shared ones after the first dense layers.
 // Source: transformers 5.6, models/kimi_linear/modeling_kimi_linear.py; arXiv:2510.26692. The kernels are those of
-// causal-conv1d and flash-linear-attention (see ops/state_space.hpp).
+// causal-conv1d and flash-linear-attention (see ops/scan.hpp).
 #pragma once
 
 #include <array>

@@ -2,7 +2,7 @@
 // Output: Mamba's and Mamba-2's mixers as transformers calls them in training, with the kernels of mamba-ssm and
 // causal-conv1d: one function for all after the first projection, which keeps little and computes the rest again.
 // Source: transformers 4.57, models/mamba2/modeling_mamba2.py: Mamba2Mixer.cuda_kernels_forward; models/mamba,
-// models/jamba; mamba-ssm 2.2 (see ops/state_space.hpp).
+// models/jamba; mamba-ssm 2.2 (see ops/scan.hpp).
 #pragma once
 
 #include <algorithm>

@@ -3,7 +3,7 @@
 // not part of it, as transformers does not load it.
 // Source: transformers 4.57, models/qwen3_next/modeling_qwen3_next.py; 5.2, models/qwen3_5/modeling_qwen3_5.py and
 // qwen3_5_moe, whose projections are not interleaved. The kernels are those of causal-conv1d and
-// flash-linear-attention (see ops/state_space.hpp); without them transformers writes the rule out in float32.
+// flash-linear-attention (see ops/scan.hpp); without them transformers writes the rule out in float32.
 #pragma once
 
 #include <array>

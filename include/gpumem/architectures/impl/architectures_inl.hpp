@@ -46,6 +46,7 @@
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi3.hpp"
 #include "gpumem/architectures/qwen3_next.hpp"
+#include "gpumem/architectures/rwkv.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/starcoder2.hpp"
 #include "gpumem/architectures/swin.hpp"
@@ -381,13 +382,12 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
-      &albert(),      &bamba(),       &bart(),     &bert(),       &bloom(),      &clip(),     &cohere(),
-      &deberta(),     &deci(),        &deepseek(), &distilbert(), &falcon(),     &gemma(),    &glm(),
-      &gpt2(),        &gpt_bigcode(), &gpt_neo(),  &gpt_neox(),   &gpt_oss(),    &gptj(),     &granitemoe(),
-      &jamba(),       &kimi_linear(), &lfm2(),     &llama(),      &llama4(),     &mamba(),    &megatron(),
-      &megatron_t5(), &mimo_v2(),     &mixtral(),  &modernbert(), &mpt(),        &nemotron(), &nemotron_h(),
-      &olmo(),        &opt(),         &phi(),      &phi3(),       &qwen3_next(), &stablelm(), &starcoder2(),
-      &swin(),        &t5(),          &vit(),      &whisper(),    &xlnet()};
+      &albert(),  &bamba(),    &bart(),       &bert(),     &bloom(),       &clip(),    &cohere(),      &deberta(),
+      &deci(),    &deepseek(), &distilbert(), &falcon(),   &gemma(),       &glm(),     &gpt2(),        &gpt_bigcode(),
+      &gpt_neo(), &gpt_neox(), &gpt_oss(),    &gptj(),     &granitemoe(),  &jamba(),   &kimi_linear(), &lfm2(),
+      &llama(),   &llama4(),   &mamba(),      &megatron(), &megatron_t5(), &mimo_v2(), &mixtral(),     &modernbert(),
+      &mpt(),     &nemotron(), &nemotron_h(), &olmo(),     &opt(),         &phi(),     &phi3(),        &qwen3_next(),
+      &rwkv(),    &stablelm(), &starcoder2(), &swin(),     &t5(),          &vit(),     &whisper(),     &xlnet()};
   return kAll;
 }
 

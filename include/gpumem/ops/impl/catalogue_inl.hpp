@@ -23,7 +23,7 @@
 #include "gpumem/ops/recurrent.hpp"
 #include "gpumem/ops/resample.hpp"
 #include "gpumem/ops/roi.hpp"
-#include "gpumem/ops/state_space.hpp"
+#include "gpumem/ops/scan.hpp"
 #include "gpumem/ops/view.hpp"
 
 namespace gpumem::ops {
@@ -31,12 +31,11 @@ namespace gpumem::ops {
 namespace catalogue_detail {
 
 /// The families, one row a file.
-inline constexpr std::array<std::span<const Op>, 23> kFamilies = {{
-    kActivationOps, kAdapterOps,  kArithmeticOps, kAttentionOps,  kCollectiveOps, kCompositeOps,
-    kConvOps,       kDropoutOps,  kEmbeddingOps,  kExpertsOps,    kLinearOps,     kLossOps,
-    kNormOps,       kOpaqueOps,   kParameterOps,  kPointwiseOps,  kPoolOps,       kPositionsOps,
-    kRecurrentOps,  kResampleOps, kRoiOps,        kStateSpaceOps, kViewOps,
-}};
+kActivationOps, kAdapterOps, kArithmeticOps, kAttentionOps, kCollectiveOps, kCompositeOps, kConvOps, kDropoutOps,
+    kEmbeddingOps, kExpertsOps, kLinearOps, kLossOps, kNormOps, kOpaqueOps, kParameterOps, kPointwiseOps, kPoolOps,
+    kPositionsOps, kRecurrentOps, kResampleOps, kRoiOps, kScanOps, kStateSpaceOps, kViewOps,
+}
+};
 
 GPUMEM_INLINE Catalogue all() {
   Catalogue result;

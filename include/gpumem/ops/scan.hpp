@@ -21,7 +21,7 @@
 
 namespace gpumem::ops {
 
-namespace state_space_detail {
+namespace scan_detail {
 
 /// A positive attribute; `otherwise` where it is missing or not one.
 inline std::int64_t size_attribute(const OpCall& call, std::string_view name, std::int64_t otherwise = 1) {
@@ -276,36 +276,36 @@ inline core::Result<TensorId> record_gated(const OpCall& call, Tape& tape) {
                       .parameters = tape.layer_parameters()});
 }
 
-}  // namespace state_space_detail
+}  // namespace scan_detail
 
-inline constexpr std::array<Op, 6> kStateSpaceOps = {{
+inline constexpr std::array<Op, 6> kScanOps = {{
     {.traits = {.name = "causal_conv1d",
                 .family = OpFamily::conv,
-                .parameters = state_space_detail::convolution_parameters,
+                .parameters = scan_detail::convolution_parameters,
                 .keeps = Keeps::input,
                 .multiplies = true},
      .output_shape = same_shape,
-     .record = state_space_detail::record_convolution,
+     .record = scan_detail::record_convolution,
      .expects = {.axis = ExpectedWidth::Axis::last, .attribute = "channels"}},
     {.traits = {.name = "ssd_scan", .family = OpFamily::recurrent, .keeps = Keeps::output},
-     .output_shape = state_space_detail::scanned_shape,
-     .record = state_space_detail::record_ssd},
+     .output_shape = scan_detail::scanned_shape,
+     .record = scan_detail::record_ssd},
     {.traits = {.name = "selective_scan", .family = OpFamily::recurrent, .keeps = Keeps::input},
      .output_shape = same_shape,
-     .record = state_space_detail::record_selective},
+     .record = scan_detail::record_selective},
     {.traits = {.name = "gated_delta_rule", .family = OpFamily::recurrent, .keeps = Keeps::input},
-     .output_shape = state_space_detail::values_shape,
-     .record = state_space_detail::record_delta},
+     .output_shape = scan_detail::values_shape,
+     .record = scan_detail::record_delta},
     {.traits = {.name = "linear_scan", .family = OpFamily::recurrent, .keeps = Keeps::input},
      .output_shape = same_shape,
-     .record = state_space_detail::record_linear_scan},
+     .record = scan_detail::record_linear_scan},
     {.traits = {.name = "gated_norm",
                 .family = OpFamily::norm,
-                .parameters = state_space_detail::gated_parameters,
+                .parameters = scan_detail::gated_parameters,
                 .keeps = Keeps::input,
                 .norm = NormKind::rms},
      .output_shape = same_shape,
-     .record = state_space_detail::record_gated},
+     .record = scan_detail::record_gated},
 }};
 
 }  // namespace gpumem::ops

@@ -1,4 +1,4 @@
-#include "gpumem/ops/state_space.hpp"
+#include "gpumem/ops/scan.hpp"
 
 #include "op_cases.hpp"
 
@@ -61,7 +61,7 @@ class Recorded {
 
 constexpr std::string_view kScan = "heads=8, head_dim=64, groups=2, state=16, chunk=128";
 
-TEST(StateSpace, ConvolvesEachChannelForItself) {
+TEST(Scan, ConvolvesEachChannelForItself) {
   EXPECT_EQ(parameters("causal_conv1d", "channels=96, kernel_size=4"), 96 * 4 + 96);
   EXPECT_EQ(parameters("causal_conv1d", "channels=96, kernel_size=4, bias=False"), 96 * 4);
   EXPECT_EQ(parameters("causal_conv1d", "kernel_size=4"), -1);
@@ -72,7 +72,7 @@ TEST(StateSpace, ConvolvesEachChannelForItself) {
   EXPECT_EQ(layer.tape.layer_parameters().size(), 2U);
 }
 
-TEST(StateSpace, ScansInChunksWithinOneFunctionKeepOnlyTheirOutput) {
+TEST(Scan, ScansInChunksWithinOneFunctionKeepOnlyTheirOutput) {
   const std::vector<core::Shape> inputs = {shape({N, 256, 576}), shape({N, 256, 8})};
   EXPECT_EQ(output_text("ssd_scan", kScan, inputs), "[N, 256, 512]");
   const Recorded apart("ssd_scan", kScan, inputs);
@@ -85,7 +85,7 @@ TEST(StateSpace, ScansInChunksWithinOneFunctionKeepOnlyTheirOutput) {
   EXPECT_GT(within.function().backward_scratch.count, apart.function().backward_scratch.count);
 }
 
-TEST(StateSpace, AChunkThatIsNotFullHoldsAWholeState) {
+TEST(Scan, AChunkThatIsNotFullHoldsAWholeState) {
   const auto largest = [](std::int64_t tokens) {
     const Recorded scan("ssd_scan", kScan, {shape({N, tokens, 576}), shape({N, tokens, 8})});
     std::int64_t most = 0;
@@ -98,7 +98,7 @@ TEST(StateSpace, AChunkThatIsNotFullHoldsAWholeState) {
   EXPECT_EQ(largest(256), largest(129));
 }
 
-TEST(StateSpace, MambasScanKeepsWhatItReads) {
+TEST(Scan, MambasScanKeepsWhatItReads) {
   const std::vector<core::Shape> inputs = {shape({N, 64, 4096}), shape({N, 64, 4096}), shape({N, 16, 4096}),
                                            shape({N, 16, 4096}), shape({N, 64, 4096})};
   constexpr std::int64_t kStates = 64 * 2 * 2 * 16 * 4;  // two of each 2048 tokens, in float32
@@ -111,7 +111,7 @@ TEST(StateSpace, MambasScanKeepsWhatItReads) {
   EXPECT_TRUE(within.keeps(2) && within.keeps(3) && within.keeps(4));
 }
 
-TEST(StateSpace, TheDeltaRuleKeepsNormedKeysAndTheInverseOfEachChunk) {
+TEST(Scan, TheDeltaRuleKeepsNormedKeysAndTheInverseOfEachChunk) {
   const core::Shape heads = shape({N, 128, 4, 32});
   const core::Shape rates = shape({N, 128, 4});
   const Recorded rule("gated_delta_rule", "", {heads, heads, heads, rates, rates});
@@ -126,7 +126,7 @@ TEST(StateSpace, TheDeltaRuleKeepsNormedKeysAndTheInverseOfEachChunk) {
   EXPECT_EQ(by_channel.kept(), 2 * kHeads + 2 * kRows + 2 * kInverse);
 }
 
-TEST(StateSpace, AGatedNormKeepsAFigureARowAndGroup) {
+TEST(Scan, AGatedNormKeepsAFigureARowAndGroup) {
   const core::Shape rows = shape({N, 10, 64});
   EXPECT_EQ(parameters("gated_norm", "normalized_shape=64"), 64);
   EXPECT_EQ(parameters("gated_norm", "normalizes=False"), 0);
@@ -137,7 +137,7 @@ TEST(StateSpace, AGatedNormKeepsAFigureARowAndGroup) {
   EXPECT_EQ(gate.kept(), 0);
 }
 
-TEST(StateSpace, RefusesShapesThatItCannotScan) {
+TEST(Scan, RefusesShapesThatItCannotScan) {
   EXPECT_FALSE(output("ssd_scan", "heads=8", {shape({N, 256, 576}), shape({N, 256, 8})}));
   EXPECT_FALSE(output("ssd_scan", kScan, {shape({N, 576})}));
   EXPECT_FALSE(output("ssd_scan", "heads=4611686018427387904, head_dim=8", {shape({N, 2, 2})}));
