@@ -23,7 +23,8 @@ class Recorded {
       inputs.push_back(tape.record({.output = size_of(each)->as(core::DType::bfloat16), .parameters = {&source, 1}}));
     }
     tape.begin_layer(1);
-    OpCall call{.attributes = model::Attributes(attributes_)};
+    OpCall call;
+    call.attributes = model::Attributes(attributes_);
     const auto shape = rule_.output_shape({call.attributes, shapes_});
     EXPECT_TRUE(testing::succeeds(shape));
     call.shapes = shapes_;
