@@ -45,8 +45,10 @@ inline std::int64_t read_inner(ConfigFields& config, std::int64_t inner) {
   const double factor = config.number({"block_ffn_dim_multiplier"}, 1.0);
   const std::int64_t multiple = config.size_or({"block_multiple_of"}, 256);
   if (!adjusts) return inner;
-  const double wanted = static_cast<double>(2 * inner / 3) * factor;
-  if (!(wanted >= 1.0) || wanted > static_cast<double>(ConfigFields::kLargestSize / 2)) {
+  const std::int64_t share = 2 * inner / 3;
+  constexpr std::int64_t kMost = ConfigFields::kLargestSize / 2;
+  const double wanted = static_cast<double>(share) * factor;
+  if (!(wanted >= 1.0) || wanted > static_cast<double>(kMost)) {
     config.fail("makes the feed-forward layers too wide", "block_ffn_dim_multiplier");
     return 1;
   }

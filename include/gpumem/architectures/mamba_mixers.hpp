@@ -31,7 +31,8 @@ struct LayerKindName {
 [[nodiscard]] std::vector<LayerKind> mixer_kinds(ConfigFields& config, std::string_view field, std::int64_t layers);
 
 /// That the packages with the fused kernels are installed: without them the same layers keep a multiple.
-void doubt_kernels(Forward& forward, std::string_view packages);
+/// `more`: what else is taken as given of them.
+void doubt_kernels(Forward& forward, std::string_view packages, std::string_view more = {});
 
 /// Mamba-2's mixer.
 struct Mamba2Mixer {
@@ -136,11 +137,11 @@ inline std::vector<LayerKind> mixer_kinds(ConfigFields& config, std::string_view
   return kinds;
 }
 
-inline void doubt_kernels(Forward& forward, std::string_view packages) {
+inline void doubt_kernels(Forward& forward, std::string_view packages, std::string_view more) {
   forward.doubt({model::Doubt::About::kernels,
                  "the kernels of " + std::string(packages) +
                      " are taken to be installed; without them transformers computes these layers in plain PyTorch, " +
-                     "which keeps a multiple",
+                     "which keeps a multiple" + std::string(more),
                  false});
 }
 

@@ -279,8 +279,9 @@ inline core::Result<TensorId> record_gated(const OpCall& call, Tape& tape) {
 }  // namespace scan_detail
 
 inline constexpr std::array<Op, 6> kScanOps = {{
+    // Not cuDNN's: no workspace of its kind.
     {.traits = {.name = "causal_conv1d",
-                .family = OpFamily::conv,
+                .family = OpFamily::recurrent,
                 .parameters = scan_detail::convolution_parameters,
                 .keeps = Keeps::input,
                 .multiplies = true},

@@ -166,6 +166,12 @@ TEST(Vllm, WhatHoldsNoCacheIsNotServed) {
           "num_attention_heads": 12, "vocab_size": 30522, "max_position_embeddings": 512, "type_vocab_size": 2})");
   ASSERT_FALSE(encoder);
   EXPECT_EQ(encoder.error().code, core::ErrorCode::unknown_format);
+  const auto hybrid = read_served_model(
+      R"({"model_type": "lfm2", "hidden_size": 512, "num_hidden_layers": 4, "num_attention_heads": 8,
+      "intermediate_size": 1024, "vocab_size": 1000, "full_attn_idxs": [2], "max_position_embeddings": 512})");
+  ASSERT_FALSE(hybrid) << "its convolutions hold states besides the keys and values of one layer";
+  EXPECT_EQ(hybrid.error().code, core::ErrorCode::unknown_format);
+  EXPECT_NE(hybrid.error().message.find("states"), std::string::npos);
 }
 
 TEST(Vllm, UnknownIsSaid) {

@@ -358,7 +358,7 @@ GPUMEM_INLINE bool keeps_cache(const model::ModelGraph& graph) {
 GPUMEM_INLINE bool keeps_state(const model::ModelGraph& graph) {
   return std::ranges::any_of(graph.layers(), [&](const model::Layer& layer) {
     const model::OpTraits* op = graph.op_traits(layer);
-    return op != nullptr && (op->family == model::OpFamily::recurrent || op->name == "causal_conv1d");
+    return op != nullptr && op->family == model::OpFamily::recurrent;
   });
 }
 
