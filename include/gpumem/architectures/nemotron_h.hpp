@@ -197,7 +197,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
   // Source: NemotronHMamba2Mixer.cuda_kernels_forward: one function only if no token is masked and nothing is cached.
   doubt_kernels(f, "mamba-ssm and causal-conv1d",
                 "; they are taken as one function, as without padding and a cache: else convolution, scan and norm run "
-                "one by one and keep about twice as much");
+                "one by one and keep several times as much");
   if (std::ranges::find(model.kinds, LayerKind::experts) != model.kinds.end()) warn_of_routing(f);
   Tensor hidden = 0;
   {
