@@ -280,7 +280,8 @@ GPUMEM_INLINE Tensor Wiring::call_printed(const model::Layer& layer, const ops::
     attributes.emplace(known.begin(), known.end());
   }
   // Groups keep two figures each, so that their number, which no column shows, decides nothing.
-  if (op.traits.name == "group_norm" && printed.attributes.find("num_groups") == nullptr) {
+  const bool grouped = !op.traits.positional.empty() && op.traits.positional[0] == "num_groups";
+  if (grouped && printed.attributes.find("num_groups") == nullptr) {
     attributes->push_back({"num_groups", std::int64_t{32}});
   }
   const bool says = printed.attributes.find("inplace") != nullptr;
