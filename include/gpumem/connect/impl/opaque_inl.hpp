@@ -30,7 +30,7 @@ struct Told {
   double most = 0.0;
 };
 inline constexpr Told kImages = {0.75, 1.2, 3.0};
-inline constexpr Told kCopies = {0.75, 1.7, 3.0};
+inline constexpr Told kCopies = {0.75, 1.7, 4.0};
 inline constexpr Told kTokens = {1.0, 2.25, 4.0};
 /// Multiplications an output, of a depthwise convolution and a narrow one beside it.
 inline constexpr double kFewProducts = 64.0;
