@@ -52,4 +52,7 @@ struct Architecture {
   std::span<const std::string_view> tied_bias = {};
 };
 
+/// The architecture of a model type; null: none is known (architectures.hpp has the list).
+[[nodiscard]] const Architecture* architecture_of(std::string_view model_type);
+
 }  // namespace gpumem::architectures

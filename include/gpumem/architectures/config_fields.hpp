@@ -6,6 +6,8 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,6 +53,16 @@ class ConfigFields {
 
   /// Whatever model_type says, the model is of this type.
   void take_type(std::string_view type) { type_ = type; }
+  /// The fields of the object of this name, with those that it leaves out as this JSON object has them (the defaults of
+  /// its class). It lives as long as this, which reports what is wrong or not read in it under the name's path. Null:
+  /// no such object is there.
+  ConfigFields* part(std::string_view name, std::string_view usual = {});
+  /// Fields that are not there are as this JSON object has them.
+  void complete(std::string_view usual);
+  /// Fields are as this JSON object has them, whatever the config says.
+  void replace(std::string_view fields);
+  /// Fields of this that `part` has too: its own count.
+  void ignore_those_of(const ConfigFields& part);
 
   /// The config cannot be taken for what it says.
   void fail(std::string message, std::string_view field = {});
@@ -60,10 +72,10 @@ class ConfigFields {
   [[nodiscard]] core::Status status() const;
   /// Fields that nobody asked for and that may change memory: not those that only tokenizers, generation and training
   /// scripts read, nor texts, nulls and false.
-  [[nodiscard]] std::vector<std::string_view> unread() const;
+  [[nodiscard]] std::vector<std::string> unread() const;
   /// Those of them that can hold parameters or activations, by their names: experts, towers, states, ranks, further
   /// heads. Where the model type itself is not known, any size, list or object can.
-  [[nodiscard]] std::vector<std::string_view> unread_parts(bool known_type) const;
+  [[nodiscard]] std::vector<std::string> unread_parts(bool known_type) const;
 
   static constexpr std::int64_t kMostLayers = 4096;
   static constexpr std::int64_t kLargestSize = INT32_MAX;
@@ -73,6 +85,12 @@ class ConfigFields {
     const core::JsonValue* value = nullptr;
     bool read = false;
   };
+  /// Fields that do not come from the config.
+  struct Added {
+    std::string text;
+    std::optional<core::JsonDocument> document = {};
+  };
+  const core::JsonValue* add(std::string_view fields);
   const core::JsonValue* find_any(std::initializer_list<std::string_view> names);
   std::optional<std::int64_t> positive(std::initializer_list<std::string_view> names);
 
@@ -80,6 +98,9 @@ class ConfigFields {
   std::vector<std::string_view> missing_;
   std::optional<core::Error> fault_;
   std::string_view type_ = {};  ///< in place of model_type; empty: that counts
+  std::string name_;  ///< of the object in the config around it
+  std::list<ConfigFields> parts_;
+  std::vector<std::shared_ptr<const Added>> added_;
 };
 
 template <typename Value>

@@ -58,7 +58,10 @@ struct Rotary {
   Tensor cosines = 0;
   Tensor sines = 0;
   std::int64_t width = 0;
+  bool by_section = false;  ///< there are three tables of each, of which a layer joins sections
 };
+/// The tables that one layer reads: those, or a copy of sections of them (apply_multimodal_rotary_pos_emb of Qwen2-VL).
+[[nodiscard]] Rotary layer_tables(Forward& forward, const Rotary& rotary);
 [[nodiscard]] Rotary rotary_tables(Forward& forward, Tensor ids, std::int64_t width);
 /// How many elements of each head are turned: a share of them under one of these names.
 [[nodiscard]] std::int64_t rotary_width(ConfigFields& config, const DecoderSizes& sizes,
@@ -170,8 +173,11 @@ Tensor stack(Forward& forward, std::string_view name, std::string_view class_nam
              Block block) {
   const InModule list(forward, name, "ModuleList");
   for (std::int64_t index = 0; index < count && !forward.failed(); ++index) {
-    const InModule inside(forward, std::to_string(index), class_name);
-    hidden = block(hidden, index);
+    {
+      const InModule inside(forward, std::to_string(index), class_name);
+      hidden = block(hidden, index);
+    }
+    hidden = forward.after_block(hidden, index);
   }
   return hidden;
 }

@@ -8,14 +8,18 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "gpumem/architectures/module_tree.hpp"
 #include "gpumem/model/graph_builder.hpp"
+#include "gpumem/model/images.hpp"
 #include "gpumem/model/op_traits.hpp"
 
 namespace gpumem::architectures {
@@ -40,6 +44,23 @@ struct Linear {
   bool outlives_loss = false;     ///< its output is held until backward has run, in programs that keep no outputs too
 };
 
+/// How a language model is called as the part of another model that reads text: its own architecture writes it, and
+/// this is what the model around it changes (vision_language.hpp).
+struct TextPart {
+  /// Names and classes of the modules that stand in place of the text model's own outermost one ("model").
+  std::vector<std::pair<std::string, std::string>> modules = {};
+  std::size_t around = 0;  ///< how many of them are the outer model's: open while `embed` runs
+  std::string head = {};   ///< before the names of layers outside of that module: "language_model."
+  /// Called with the token ids and their embeddings, before the blocks; what the text model reads in their place.
+  std::function<Tensor(Tensor ids, Tensor embedded)> embed = {};
+  /// Called with what each block leaves.
+  std::function<Tensor(Tensor hidden, std::int64_t block)> after_block = {};
+  /// Rotary positions: one table for all samples; one a sample; or three a sample, of which each layer joins sections.
+  enum class Positions : std::uint8_t { shared, by_sample, by_section };
+  Positions positions = Positions::shared;
+  bool masks = false;  ///< attention gets a mask, by which an image's tokens see each other
+};
+
 class Forward {
  public:
   /// `vocabulary` must hold gpumem's ops, and outlive this.
@@ -53,6 +74,24 @@ class Forward {
   /// Calls from now on are in this module, until leave().
   void enter(std::string_view name, std::string_view class_name);
   void leave();
+  /// From now on a text model is written as this part of a model, until end_text(). `part` must live as long.
+  void begin_text(const TextPart& part);
+  void end_text();
+  /// The part that is being written; null: none is, or its `embed` runs.
+  [[nodiscard]] const TextPart* text_part() const { return text_hidden_ ? nullptr : text_; }
+  /// What the model around the part makes of what a block of it leaves.
+  [[nodiscard]] Tensor after_block(Tensor hidden, std::int64_t block);
+  /// The mask of the part's attention, where it has one.
+  [[nodiscard]] std::optional<Tensor> text_mask() const;
+
+  /// The images that samples bring, as far as the job says. What it computes depends on them.
+  [[nodiscard]] const model::Images& images();
+  void images(const model::Images& images) { images_ = images; }
+  [[nodiscard]] bool reads_images() const { return reads_images_; }
+  /// Something that was chosen, for the user.
+  void remark(std::string text) { builder_.remark(std::move(text)); }
+  [[nodiscard]] const model::Vocabulary& vocabulary() const { return vocabulary_; }
+
   /// Fails the graph if a printed layer with parameters of its own was not called: the model is not what its class
   /// says.
   void check_all_called();
@@ -64,6 +103,8 @@ class Forward {
   Tensor token_input(std::string_view name);
   /// The same of this many tokens, whatever the job says.
   Tensor fixed_token_input(std::string_view name, std::int64_t tokens);
+  /// Numbers [N rows, ...], one of the batch's tensors.
+  Tensor rows_input(std::string_view name, std::int64_t rows, const Sizes& sizes);
   /// Numbers [N, ...], one of the batch's tensors.
   Tensor sample_input(std::string_view name, const Sizes& sample);
 
@@ -155,6 +196,10 @@ class Forward {
                    std::span<const Tensor> inputs, std::span<const model::Attribute> attributes,
                    const Kind& kind = {0, false, false, Split::whole});
 
+  void open(std::string_view name, std::string_view class_name);
+  void close();
+  Tensor embed_text(Tensor ids, Tensor embedded);
+
   /// What the tree prints of the layer that is called; null without a tree, and for what it does not show.
   const model::Layer* printed(std::string_view name);
   [[nodiscard]] std::string path_of(std::string_view name) const;
@@ -169,6 +214,13 @@ class Forward {
   std::vector<std::string> modules_;  ///< that are open; kept only with a tree
   std::vector<bool> called_;          ///< by layer of the tree's graph
   Tensor next_input_ = model::kFirstGraphInput;
+  const TextPart* text_ = nullptr;
+  std::vector<std::pair<std::string, std::string>> in_text_;  ///< modules of the part that are open
+  bool text_hidden_ = false;
+  bool embedded_ = false;
+  std::optional<Tensor> text_mask_;
+  model::Images images_;
+  bool reads_images_ = false;
   bool repeats_ = false;
   bool freezes_ = false;
   std::uint32_t expert_ = 0;

@@ -75,6 +75,8 @@ class GraphBuilder {
   void run_settings(const RunSettings& settings) { graph_.run_settings_ = settings; }
   void printed_input(PrintedInput input) { graph_.printed_input_ = input; }
   void printed_outputs(std::int64_t elements) { graph_.printed_outputs_ = elements; }
+  void config(std::string_view text) { graph_.config_ = text; }
+  void remark(std::string text) { graph_.remarks_.push_back(std::move(text)); }
   /// After kMostWarnings only their number is kept.
   void warn(std::string message, std::int64_t line);
   /// A warning of a finished graph, by who holds it to something else.

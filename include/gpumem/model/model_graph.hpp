@@ -199,6 +199,10 @@ class ModelGraph {
   [[nodiscard]] const std::string& architecture() const { return architecture_; }
   [[nodiscard]] std::span<const Warning> warnings() const { return warnings_; }
   [[nodiscard]] std::span<const Doubt> doubts() const { return doubts_; }
+  /// What was chosen where the source leaves it to the job, such as the size of images.
+  [[nodiscard]] std::span<const std::string> remarks() const { return remarks_; }
+  /// The config.json that it was made of, if what it computes depends on a job's images; else empty.
+  [[nodiscard]] const std::string& config() const { return config_; }
   /// The batch size that the summary was printed at, which its shapes are scaled from; nothing if it prints none.
   [[nodiscard]] std::optional<std::int64_t> printed_batch_size() const { return printed_batch_size_; }
   [[nodiscard]] const std::optional<PrintedInput>& printed_input() const { return printed_input_; }
@@ -231,6 +235,8 @@ class ModelGraph {
   std::shared_ptr<const StepRecording> recording_;
   std::vector<Warning> warnings_;
   std::vector<Doubt> doubts_;
+  std::vector<std::string> remarks_;
+  std::string config_;
   std::string file_;
   std::string format_;
   std::string architecture_;

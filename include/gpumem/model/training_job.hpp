@@ -13,6 +13,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/core/shape.hpp"
 #include "gpumem/model/adaptation.hpp"
+#include "gpumem/model/images.hpp"
 #include "gpumem/model/layout.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/named.hpp"
@@ -76,6 +77,9 @@ struct TrainingJob {
   std::vector<std::int64_t> input_shape =
       {};  ///< one sample without the batch: {3, 224, 224}; empty: as the graph says
   std::optional<std::int64_t> sequence_length = {};  ///< tokens a sample, for models that read token ids
+  std::vector<std::int64_t> image = {};     ///< width and height of each image of a sample; empty: the model's usual
+  std::optional<std::int64_t> images = {};  ///< a sample, for models that read text and images
+  std::optional<std::int64_t> frames = {};  ///< of each video, in place of images
   Optimizer optimizer = Optimizer::adam;
   Precision precision = Precision::fp32;
   Loss loss = Loss::cross_entropy;
@@ -131,6 +135,13 @@ struct TrainingJob {
   /// The same graph, not one that is alike.
   friend bool operator==(const TrainingJob&, const TrainingJob&) = default;
 };
+
+/// What the job says about images. `job` is valid.
+[[nodiscard]] inline Images images_of(const TrainingJob& job) {
+  Images images = {.size = {}, .count = job.images, .frames = job.frames};
+  if (job.image.size() == 2) images.size = PictureSize{job.image[0], job.image[1]};
+  return images;
+}
 
 /// Done if every figure of the job is in range. Errors: invalid_argument, naming the field.
 [[nodiscard]] core::Status validate(const TrainingJob& job);

@@ -39,14 +39,16 @@ inline core::Result<core::Shape> positions_shape(const OpInput& input) {
   return shape;
 }
 
-/// [1, 1, S, width]: as heads are multiplied by them.
+/// [1, 1, S, width]: as heads are multiplied by them; or [N, 1, S, width], where samples have positions of their own
+/// ("padded").
 inline core::Result<core::Shape> table_shape(const OpInput& input) {
   const core::Result<core::Dim> tokens = tokens_of(input);
   if (!tokens) return tokens.error();
   const auto width = input.attributes.integer("width");
   if (!width) return missing("width");
+  const core::Dim samples = input.attributes.flag("padded", false) ? input.inputs[0][0] : core::Dim::fixed(1);
   core::Shape shape;
-  for (const core::Dim dim : {core::Dim::fixed(1), core::Dim::fixed(1), *tokens, core::Dim::fixed(*width)}) {
+  for (const core::Dim dim : {samples, core::Dim::fixed(1), *tokens, core::Dim::fixed(*width)}) {
     shape.push_back(dim);
   }
   return shape;

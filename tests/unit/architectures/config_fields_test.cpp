@@ -62,16 +62,16 @@ TEST(ConfigFields, ReadNumbersAndTexts) {
 TEST(ConfigFields, TellWhatNobodyAskedForAndMayMatter) {
   Read read(R"({"num_experts": 8, "is_composition": false, "bos_token_id": 1, "name": "x", "adapters": [], "window": 0,
     "mlp": {"a": 1}})");
-  EXPECT_EQ(read.fields.unread(), (std::vector<std::string_view>{"num_experts", "mlp"}));
+  EXPECT_EQ(read.fields.unread(), (std::vector<std::string>{"num_experts", "mlp"}));
   read.fields.ignore({"num_experts"});
-  EXPECT_EQ(read.fields.unread(), (std::vector<std::string_view>{"mlp"}));
+  EXPECT_EQ(read.fields.unread(), (std::vector<std::string>{"mlp"}));
 }
 
 TEST(ConfigFields, TellPartsOfAModelFromSettings) {
   Read read(R"({"num_experts": 8, "experts_scale": 2.5, "use_experts": true, "width": 64, "one": 1, "rope_step": 4,
     "expert_kind": "soft", "layer_types": ["full_attention"], "quantization_config": {"bits": 4}, "kv_lora_rank": 0})");
-  EXPECT_EQ(read.fields.unread_parts(true), (std::vector<std::string_view>{"num_experts"}));
-  EXPECT_EQ(read.fields.unread_parts(false), (std::vector<std::string_view>{"num_experts", "width"}));
+  EXPECT_EQ(read.fields.unread_parts(true), (std::vector<std::string>{"num_experts"}));
+  EXPECT_EQ(read.fields.unread_parts(false), (std::vector<std::string>{"num_experts", "width"}));
   read.fields.ignore({"num_experts"});
   EXPECT_TRUE(read.fields.unread_parts(true).empty());
 }

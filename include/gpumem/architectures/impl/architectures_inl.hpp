@@ -46,6 +46,7 @@
 #include "gpumem/architectures/phi.hpp"
 #include "gpumem/architectures/phi3.hpp"
 #include "gpumem/architectures/qwen3_next.hpp"
+#include "gpumem/architectures/qwen_vl.hpp"
 #include "gpumem/architectures/rwkv.hpp"
 #include "gpumem/architectures/stablelm.hpp"
 #include "gpumem/architectures/starcoder2.hpp"
@@ -165,7 +166,7 @@ GPUMEM_INLINE core::Result<Choice> choose(ConfigFields& config) {
                      {}};
 }
 
-GPUMEM_INLINE std::string listed(const std::vector<std::string_view>& fields) {
+GPUMEM_INLINE std::string listed(const std::vector<std::string>& fields) {
   constexpr std::size_t kMost = 8;
   std::string names;
   for (std::size_t at = 0; at < std::min(fields.size(), kMost); ++at) {
@@ -177,7 +178,7 @@ GPUMEM_INLINE std::string listed(const std::vector<std::string_view>& fields) {
 
 /// A field that nobody read may be a part of the model that is larger than all the rest.
 GPUMEM_INLINE core::Status check_parts(const ConfigFields& config, const Choice& choice) {
-  const std::vector<std::string_view> parts = config.unread_parts(choice.known);
+  const std::vector<std::string> parts = config.unread_parts(choice.known);
   if (parts.empty()) return core::Done{};
   const std::string type = "the model type " + core::quoted(choice.type);
   const std::string whose = choice.known ? type + " is read without the fields " + listed(parts) + ", which "
@@ -307,7 +308,19 @@ GPUMEM_INLINE core::Status holds_only(const model::ModelGraph& graph, const Know
   return core::Done{};
 }
 
+/// `images` must not be said of a model that reads none.
+GPUMEM_INLINE core::Status check_images(const model::Images& images, bool reads) {
+  if (reads || !images.said()) return core::Done{};
+  const std::string_view said = images.size ? "image" : images.count ? "images" : "frames";
+  return core::Error{
+      core::ErrorCode::invalid_argument, "the model reads no images; leave `" + std::string(said) + "` out", {}};
+}
+
 }  // namespace architectures_detail
+
+GPUMEM_INLINE const Architecture* architecture_of(std::string_view model_type) {
+  return architectures_detail::find(model_type);
+}
 
 GPUMEM_INLINE std::optional<KnownTree> known_tree(const model::ModelGraph& graph) {
   const bool tree = graph.format() == "module_tree" || graph.format() == "graph_json";
@@ -382,17 +395,18 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
-      &albert(),  &bamba(),    &bart(),       &bert(),     &bloom(),       &clip(),    &cohere(),      &deberta(),
-      &deci(),    &deepseek(), &distilbert(), &falcon(),   &gemma(),       &glm(),     &gpt2(),        &gpt_bigcode(),
-      &gpt_neo(), &gpt_neox(), &gpt_oss(),    &gptj(),     &granitemoe(),  &jamba(),   &kimi_linear(), &lfm2(),
-      &llama(),   &llama4(),   &mamba(),      &megatron(), &megatron_t5(), &mimo_v2(), &mixtral(),     &modernbert(),
-      &mpt(),     &nemotron(), &nemotron_h(), &olmo(),     &opt(),         &phi(),     &phi3(),        &qwen3_next(),
-      &rwkv(),    &stablelm(), &starcoder2(), &swin(),     &t5(),          &vit(),     &whisper(),     &xlnet()};
+      &albert(),      &bamba(),       &bart(),     &bert(),       &bloom(),      &clip(),     &cohere(),
+      &deberta(),     &deci(),        &deepseek(), &distilbert(), &falcon(),     &gemma(),    &glm(),
+      &gpt2(),        &gpt_bigcode(), &gpt_neo(),  &gpt_neox(),   &gpt_oss(),    &gptj(),     &granitemoe(),
+      &jamba(),       &kimi_linear(), &lfm2(),     &llama(),      &llama4(),     &mamba(),    &megatron(),
+      &megatron_t5(), &mimo_v2(),     &mixtral(),  &modernbert(), &mpt(),        &nemotron(), &nemotron_h(),
+      &olmo(),        &opt(),         &phi(),      &phi3(),       &qwen3_next(), &qwen_vl(),  &rwkv(),
+      &stablelm(),    &starcoder2(),  &swin(),     &t5(),         &vit(),        &whisper(),  &xlnet()};
   return kAll;
 }
 
 GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
-                                                          std::string_view file) {
+                                                          std::string_view file, const model::Images& images) {
   namespace detail = architectures_detail;
   const core::Result<core::JsonDocument> document = core::JsonDocument::parse(text, kConfigLimits);
   if (!document) return core::Error(document.error()).in_file(file);
@@ -403,6 +417,7 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text,
   model::GraphBuilder builder("config_json", file);
   builder.architecture(choice->architecture->name);
   Forward forward(builder, vocabulary);
+  forward.images(images);
   const Architecture& architecture = *choice->architecture;
   architecture.write(config, detail::named_head(config).value_or(architecture.usual_head), forward);
   if (const core::Status read = config.status(); !read) return core::Error(read.error()).in_file(file);
@@ -410,9 +425,20 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_config(std::string_view text,
   if (const core::Status whole = detail::check_parts(config, *choice); !whole) {
     return core::Error(whole.error()).in_file(file);
   }
+  const core::Status shown = detail::check_images(images, forward.reads_images());
+  if (!shown) return core::Error(shown.error()).in_file(file);
+  if (forward.reads_images()) builder.config(text);
   core::Result<model::ModelGraph> graph = std::move(builder).build();
   if (graph) detail::check_name(config, *graph);
   return graph;
+}
+
+GPUMEM_INLINE core::Result<model::ModelGraph> with_images(const model::ModelGraph& graph,
+                                                          const model::Vocabulary& vocabulary,
+                                                          const model::Images& images) {
+  if (!graph.config().empty()) return read_config(graph.config(), vocabulary, graph.file(), images);
+  const core::Status sound = architectures_detail::check_images(images, false);
+  return core::Error(sound.error()).in_file(graph.file());
 }
 
 }  // namespace gpumem::architectures

@@ -168,6 +168,53 @@ GPUMEM_INLINE ConfigFields::ConfigFields(const core::JsonValue& config) {
   for (const core::JsonValue& field : config.items()) fields_.push_back({&field, false});
 }
 
+GPUMEM_INLINE const core::JsonValue* ConfigFields::add(std::string_view fields) {
+  auto added = std::make_shared<Added>(Added{std::string(fields)});
+  core::Result<core::JsonDocument> document = core::JsonDocument::parse(added->text, kConfigLimits);
+  if (!document || !document->root().is(config_fields_detail::Kind::object)) {
+    fail("has fields that gpumem itself adds and cannot read");
+    return nullptr;
+  }
+  added->document = *std::move(document);
+  added_.push_back(std::move(added));
+  return &added_.back()->document->root();
+}
+
+GPUMEM_INLINE ConfigFields* ConfigFields::part(std::string_view name, std::string_view usual) {
+  const core::JsonValue* object = find(name);
+  if (object == nullptr) return nullptr;
+  if (!object->is(config_fields_detail::Kind::object)) {
+    fail("must be an object", name);
+    return nullptr;
+  }
+  ConfigFields& made = parts_.emplace_back(*object);
+  made.name_ = name;
+  if (!usual.empty()) made.complete(usual);
+  return &made;
+}
+
+GPUMEM_INLINE void ConfigFields::complete(std::string_view usual) {
+  const core::JsonValue* fields = add(usual);
+  if (fields == nullptr) return;
+  for (const core::JsonValue& field : fields->items()) {
+    const auto same = [&](const Field& there) { return there.value->key() == field.key(); };
+    if (std::none_of(fields_.begin(), fields_.end(), same)) fields_.push_back({&field, true});
+  }
+}
+
+GPUMEM_INLINE void ConfigFields::replace(std::string_view fields) {
+  const core::JsonValue* added = add(fields);
+  if (added == nullptr) return;
+  for (const core::JsonValue& field : added->items()) {
+    std::erase_if(fields_, [&](const Field& there) { return there.value->key() == field.key(); });
+    fields_.push_back({&field, true});
+  }
+}
+
+GPUMEM_INLINE void ConfigFields::ignore_those_of(const ConfigFields& part) {
+  for (const Field& field : part.fields_) (void)find(field.value->key());
+}
+
 GPUMEM_INLINE const core::JsonValue* ConfigFields::find(std::string_view name) {
   for (Field& field : fields_) {
     if (field.value->key() != name) continue;
@@ -290,26 +337,40 @@ GPUMEM_INLINE core::Status ConfigFields::status() const {
                        {}};
   }
   if (fault_) return *fault_;
+  for (const ConfigFields& part : parts_) {
+    if (const core::Status read = part.status(); !read) {
+      const bool missing = read.error().code == core::ErrorCode::missing_information;
+      core::Error error = core::below(part.name_, read.error());
+      if (missing) error.message = "in its " + part.name_ + " " + error.message;
+      return error;
+    }
+  }
   return core::Done{};
 }
 
-GPUMEM_INLINE std::vector<std::string_view> ConfigFields::unread() const {
+GPUMEM_INLINE std::vector<std::string> ConfigFields::unread() const {
   using config_fields_detail::Kind;
-  std::vector<std::string_view> names;
+  std::vector<std::string> names;
   for (const Field& field : fields_) {
     const core::JsonValue& value = *field.value;
     if (field.read || value.is(Kind::text) || !config_fields_detail::says(value)) continue;
-    if (!config_fields_detail::is_harmless(value.key())) names.push_back(value.key());
+    if (!config_fields_detail::is_harmless(value.key())) names.emplace_back(value.key());
+  }
+  for (const ConfigFields& part : parts_) {
+    for (const std::string& name : part.unread()) names.push_back(part.name_ + "." + name);
   }
   return names;
 }
 
-GPUMEM_INLINE std::vector<std::string_view> ConfigFields::unread_parts(bool known_type) const {
-  std::vector<std::string_view> names;
+GPUMEM_INLINE std::vector<std::string> ConfigFields::unread_parts(bool known_type) const {
+  std::vector<std::string> names;
   for (const Field& field : fields_) {
     const core::JsonValue& value = *field.value;
     if (field.read || !config_fields_detail::says(value)) continue;
-    if (config_fields_detail::is_part(value, known_type)) names.push_back(value.key());
+    if (config_fields_detail::is_part(value, known_type)) names.emplace_back(value.key());
+  }
+  for (const ConfigFields& part : parts_) {
+    for (const std::string& name : part.unread_parts(known_type)) names.push_back(part.name_ + "." + name);
   }
   return names;
 }

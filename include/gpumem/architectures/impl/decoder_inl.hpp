@@ -76,8 +76,22 @@ GPUMEM_INLINE Tensor repeat_heads(Forward& forward, Tensor tensor, std::int64_t 
 
 GPUMEM_INLINE Rotary rotary_tables(Forward& forward, Tensor ids, std::int64_t width) {
   const InModule inside(forward, "rotary_emb", "RotaryEmbedding");
-  const Tensor cosines = forward.call("rotary_table", {ids}, {{"width", width}});
-  return {cosines, forward.call("rotary_table", {ids}, {{"width", width}}), width};
+  const TextPart* part = forward.text_part();
+  const auto positions = part == nullptr ? TextPart::Positions::shared : part->positions;
+  const bool by_sample = positions != TextPart::Positions::shared;
+  const bool by_section = positions == TextPart::Positions::by_section;
+  const auto table = [&]() {
+    return forward.call("rotary_table", {ids}, {{"width", by_section ? 3 * width : width}, {"padded", by_sample}});
+  };
+  const Tensor cosines = table();
+  return {cosines, table(), width, by_section};
+}
+
+GPUMEM_INLINE Rotary layer_tables(Forward& forward, const Rotary& rotary) {
+  if (!rotary.by_section) return rotary;
+  const auto joined = [&](Tensor tables) { return forward.contiguous(forward.slice(tables, 3, 0, rotary.width)); };
+  const Tensor cosines = joined(rotary.cosines);
+  return {cosines, joined(rotary.sines), rotary.width, false};
 }
 
 GPUMEM_INLINE Tensor rotate(Forward& forward, Tensor heads, const Rotary& rotary, std::int64_t width) {
@@ -99,6 +113,12 @@ GPUMEM_INLINE Tensor attend(Forward& forward, const Heads& heads, const Attentio
                 repeat_heads(forward, heads.value, options.groups)};
   if (options.copies) {
     from = {forward.contiguous(from.query), forward.contiguous(from.key), forward.contiguous(from.value)};
+  }
+  if (const auto mask = forward.text_mask()) {
+    // PyTorch makes numbers of a mask of booleans in each call (convert_boolean_attn_mask).
+    const Tensor added = forward.as_type_of(*mask, from.query);
+    return merge_heads(forward, forward.call("scaled_dot_product_attention", {from.query, from.key, from.value, added},
+                                             {{"dropout_p", options.dropout}}));
   }
   const Tensor attended = forward.call("scaled_dot_product_attention", {from.query, from.key, from.value},
                                        {{"dropout_p", options.dropout}});
@@ -219,7 +239,7 @@ GPUMEM_INLINE Tensor rotary_attention(Forward& forward, const DecoderSizes& size
   const Tensor key = heads("k_proj", options.key_norm, sizes.kv_heads);
   const Tensor value = heads("v_proj", "", sizes.kv_heads);
   std::array<Tensor, 2> turned = {query, key};
-  if (options.turns) turned = turn_heads(forward, query, key, rotary, each, options.turning);
+  if (options.turns) turned = turn_heads(forward, query, key, layer_tables(forward, rotary), each, options.turning);
   if (!options.head_norm.empty() && options.norm_place == HeadNorm::turned) {
     turned[0] = forward.rms_norm(options.query_norm, turned[0], each, options.head_norm);
     turned[1] = forward.rms_norm(options.key_norm, turned[1], each, options.head_norm);

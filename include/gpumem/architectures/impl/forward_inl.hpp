@@ -48,14 +48,78 @@ GPUMEM_INLINE Forward::Forward(model::GraphBuilder& builder, const model::Vocabu
       body_(body),
       called_(tree.graph().layers().size(), false) {}
 
-GPUMEM_INLINE void Forward::enter(std::string_view name, std::string_view class_name) {
+GPUMEM_INLINE void Forward::open(std::string_view name, std::string_view class_name) {
   if (tree_ != nullptr) modules_.emplace_back(name);
   builder_.open_scope(name, class_name);
 }
 
-GPUMEM_INLINE void Forward::leave() {
+GPUMEM_INLINE void Forward::close() {
   if (tree_ != nullptr) modules_.pop_back();
   builder_.close_scope();
+}
+
+GPUMEM_INLINE void Forward::enter(std::string_view name, std::string_view class_name) {
+  const TextPart* part = text_part();
+  if (part == nullptr) return open(name, class_name);
+  if (in_text_.empty()) {
+    for (const auto& [outer, outer_class] : part->modules) open(outer, outer_class);
+  } else {
+    open(name, class_name);
+  }
+  in_text_.emplace_back(name, class_name);
+}
+
+GPUMEM_INLINE void Forward::leave() {
+  const TextPart* part = text_part();
+  if (part == nullptr) return close();
+  in_text_.pop_back();
+  const std::size_t count = in_text_.empty() ? part->modules.size() : 1;
+  for (std::size_t closed = 0; closed < count; ++closed) close();
+}
+
+GPUMEM_INLINE void Forward::begin_text(const TextPart& part) {
+  text_ = &part;
+  embedded_ = false;
+}
+
+GPUMEM_INLINE void Forward::end_text() {
+  text_ = nullptr;
+  text_mask_.reset();
+}
+
+GPUMEM_INLINE std::optional<Tensor> Forward::text_mask() const {
+  return text_part() == nullptr ? std::nullopt : text_mask_;
+}
+
+GPUMEM_INLINE Tensor Forward::after_block(Tensor hidden, std::int64_t block) {
+  const TextPart* part = text_part();
+  // Two modules are open: the model and its list of blocks; what is deeper is part of a block.
+  if (part == nullptr || !part->after_block || in_text_.size() != 2) return hidden;
+  text_hidden_ = true;
+  hidden = part->after_block(hidden, block);
+  text_hidden_ = false;
+  return hidden;
+}
+
+GPUMEM_INLINE const model::Images& Forward::images() {
+  reads_images_ = true;
+  return images_;
+}
+
+/// The text model's own modules close while the model around it computes what the part reads, and open again.
+GPUMEM_INLINE Tensor Forward::embed_text(Tensor ids, Tensor embedded) {
+  embedded_ = true;
+  const std::size_t own = text_->modules.size() - text_->around + in_text_.size() - 1;
+  for (std::size_t closed = 0; closed < own; ++closed) close();
+  text_hidden_ = true;
+  const Tensor joined = text_->embed(ids, embedded);
+  if (text_->masks) text_mask_ = call("causal_mask", {ids}, {{"padded", true}, {"dtype", std::string("bool")}});
+  text_hidden_ = false;
+  for (std::size_t at = text_->around; at < text_->modules.size(); ++at) {
+    open(text_->modules[at].first, text_->modules[at].second);
+  }
+  for (std::size_t at = 1; at < in_text_.size(); ++at) open(in_text_[at].first, in_text_[at].second);
+  return joined;
 }
 
 GPUMEM_INLINE std::string Forward::path_of(std::string_view name) const {
@@ -132,6 +196,11 @@ GPUMEM_INLINE Tensor Forward::add_layer(std::string_view name, std::string_view 
     const std::optional<core::Checked> held = traits->parameters(model::Attributes(attributes));
     tied = held ? held->value().value_or(0) : 0;
   }
+  std::string outside;
+  if (text_part() != nullptr && in_text_.empty() && !text_->head.empty()) {
+    outside = text_->head + std::string(name);
+    name = outside;
+  }
   const model::Layer* shown = printed(name);
   if (tree_ != nullptr && traits != nullptr) check_printed(shown, name, *traits, attributes);
   return builder_.add({.name = name,
@@ -160,6 +229,14 @@ GPUMEM_INLINE Tensor Forward::fixed_token_input(std::string_view name, std::int6
   return sample_input(name, {tokens});
 }
 
+GPUMEM_INLINE Tensor Forward::rows_input(std::string_view name, std::int64_t rows, const Sizes& sizes) {
+  core::Shape shape;
+  shape.push_back(core::Dim::batch(rows));
+  for (const std::int64_t size : sizes) shape.push_back(core::Dim::fixed(size));
+  builder_.add_input({std::string(name), shape, core::DType::float32});
+  return next_input_--;
+}
+
 GPUMEM_INLINE Tensor Forward::sample_input(std::string_view name, const Sizes& sample) {
   core::Shape shape;
   shape.push_back(core::Dim::batch());
@@ -184,7 +261,9 @@ GPUMEM_INLINE Tensor Forward::linear(std::string_view name, Tensor input, std::i
 GPUMEM_INLINE Tensor Forward::embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width,
                                         std::string_view class_name, Split split) {
   const std::array<model::Attribute, 2> attributes = {{{"num_embeddings", rows}, {"embedding_dim", width}}};
-  return add_layer(name, class_name, "embedding", {&ids, 1}, attributes, {.split = split});
+  const Tensor embedded = add_layer(name, class_name, "embedding", {&ids, 1}, attributes, {.split = split});
+  const bool first = text_part() != nullptr && !embedded_ && !in_text_.empty() && text_->embed;
+  return first ? embed_text(ids, embedded) : embedded;
 }
 
 GPUMEM_INLINE Tensor Forward::tied_embedding(std::string_view name, Tensor ids, std::int64_t rows, std::int64_t width) {

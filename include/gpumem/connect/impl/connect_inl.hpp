@@ -55,6 +55,12 @@ GPUMEM_INLINE core::Result<Connected> of_architecture(const model::TrainingJob& 
 }
 
 GPUMEM_INLINE core::Result<Connected> with_edges(const model::TrainingJob& job, const ops::Catalogue& ops) {
+  if (const model::Images images = images_of(job); images.said()) {
+    core::Result<model::ModelGraph> made =
+        architectures::with_images(*job.graph, ops::vocabulary_of(ops), images);
+    if (!made) return made.error();
+    return Connected{std::make_shared<const model::ModelGraph>(*std::move(made)), "given"};
+  }
   if (!job.graph->edges_inferred()) return Connected{job.graph, "given"};
   if (const auto known = architectures::known_tree(*job.graph)) return of_architecture(job, ops, *known);
   core::Result<Chained> chained = chain(job, ops);
@@ -84,6 +90,7 @@ GPUMEM_INLINE core::Result<WiredGraph> connect(const model::TrainingJob& job, co
   if (!connected) return connected.error();
   WiredGraph::Parts parts{std::move(connected->graph), std::move(connected->edges), {}, {}, connected->guesses};
   parts.ops = connect_detail::rules_of(*parts.graph, ops);
+  parts.remarks.assign(parts.graph->remarks().begin(), parts.graph->remarks().end());
   core::Result<LayerShapes> shapes = infer_shapes(job, *parts.graph, parts.ops);
   if (!shapes) return shapes.error();
   parts.shapes = *std::move(shapes);

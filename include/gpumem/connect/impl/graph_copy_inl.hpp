@@ -20,6 +20,8 @@ GPUMEM_INLINE GraphCopy::GraphCopy(const WiredGraph& source, const ops::Catalogu
   if (const auto batch = graph.printed_batch_size()) builder_.printed_batch_size(*batch);
   if (graph.printed_input()) builder_.printed_input(*graph.printed_input());
   builder_.run_settings(graph.run_settings());
+  for (const std::string& remark : graph.remarks()) builder_.remark(remark);
+  remarks_.assign(source.remarks().begin(), source.remarks().end());
   for (const model::Warning& warning : graph.warnings()) builder_.warn(warning.message, warning.place.line);
   const auto inputs = source.input_shapes();
   shapes_.inputs.assign(inputs.begin(), inputs.end());

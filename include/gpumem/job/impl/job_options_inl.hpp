@@ -45,6 +45,27 @@ inline constexpr JobOption kOptions[] = {
      .help = "tokens per sample, for models that read token ids",
      .after_recording = true,
      .place = plain<&TrainingJob::sequence_length>(kWhole)},
+    {.name = "image",
+     .group = OptionGroup::batch,
+     .flag = "image",
+     .value = "WxH",
+     .help = "the size of a sample's images in pixels, such as 1024x768, for models that read text and images",
+     .remark = "images of %",
+     .place = sizes<&TrainingJob::image>()},
+    {.name = "images",
+     .group = OptionGroup::batch,
+     .flag = "images",
+     .value = "N",
+     .help = "images (or videos) per sample; 0: text alone",
+     .remark = "% images a sample",
+     .place = plain<&TrainingJob::images>(kWhole)},
+    {.name = "frames",
+     .group = OptionGroup::batch,
+     .flag = "frames",
+     .value = "N",
+     .help = "samples bring videos of N frames in place of images",
+     .remark = "videos of % frames",
+     .place = plain<&TrainingJob::frames>(kWhole)},
     {.name = "optimizer",
      .group = OptionGroup::training,
      .flag = "optimizer",
@@ -411,7 +432,7 @@ GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text
             {}};
   }
   return {core::ErrorCode::invalid_argument,
-          "the " + std::string(option.name) + " " + core::quoted(text) + " is not of the form 3x224x224",
+          "the " + std::string(option.name) + " " + core::quoted(text) + " " + expectation(option),
           {}};
 }
 

@@ -98,7 +98,8 @@ GPUMEM_INLINE std::string expectation(const JobOption& option) {
     case OptionType::flag: return "must be \"true\" or \"false\"";
     case OptionType::whole_number: return "must be a whole number";
     case OptionType::fraction: return "must be a number";
-    case OptionType::dimensions: return "must be of the form 3x224x224";
+    case OptionType::dimensions:
+      return std::string("must be of the form ") + (option.name == "image" ? "1024x768" : "3x224x224");
     case OptionType::text:
     case OptionType::name_or_path: return "must be a text";
     case OptionType::choice:

@@ -74,6 +74,26 @@ GPUMEM_INLINE std::string layout_fault(const Layout& layout) {
   return {};
 }
 
+/// What is wrong with the images of a sample, in words; empty: nothing.
+GPUMEM_INLINE std::string images_fault(const TrainingJob& job) {
+  const bool sound = job.image.empty() || job.image.size() == 2;
+  if (!sound) return "the size of an image has two numbers, its width and its height, such as 1024x768";
+  for (const std::int64_t side : job.image) {
+    if (side >= 1 && side <= Images::kLargestSide) continue;
+    return "a side of an image is " + std::to_string(side) + " pixels; it must be from 1 to " +
+           std::to_string(Images::kLargestSide);
+  }
+  if (job.images && (*job.images < 0 || *job.images > Images::kMostImages)) {
+    return "a sample has " + std::to_string(*job.images) + " images; it must be from 0 to " +
+           std::to_string(Images::kMostImages);
+  }
+  if (job.frames && (*job.frames < 1 || *job.frames > Images::kMostImages)) {
+    return "a video has " + std::to_string(*job.frames) + " frames; it must be from 1 to " +
+           std::to_string(Images::kMostImages);
+  }
+  return {};
+}
+
 /// What a strict job may not take as given of its model.
 GPUMEM_INLINE core::Status check_doubts(const ModelGraph& graph) {
   for (const Doubt& doubt : graph.doubts()) {
@@ -112,6 +132,7 @@ GPUMEM_INLINE core::Status validate(const TrainingJob& job) {
     return not_positive("the number of samples an epoch", *job.samples_per_epoch);
   }
   if (std::string fault = training_job_detail::adapter_fault(job); !fault.empty()) return refuse(std::move(fault));
+  if (std::string fault = training_job_detail::images_fault(job); !fault.empty()) return refuse(std::move(fault));
   for (const std::int64_t dim : job.input_shape) {
     if (dim < 1) return not_positive("an input dimension", dim);
   }

@@ -12,6 +12,7 @@
 #include "gpumem/ops/dropout.hpp"
 #include "gpumem/ops/embedding.hpp"
 #include "gpumem/ops/experts.hpp"
+#include "gpumem/ops/images.hpp"
 #include "gpumem/ops/linear.hpp"
 #include "gpumem/ops/loss.hpp"
 #include "gpumem/ops/norm.hpp"
@@ -31,11 +32,12 @@ namespace gpumem::ops {
 namespace catalogue_detail {
 
 /// The families, one row a file.
-kActivationOps, kAdapterOps, kArithmeticOps, kAttentionOps, kCollectiveOps, kCompositeOps, kConvOps, kDropoutOps,
-    kEmbeddingOps, kExpertsOps, kLinearOps, kLossOps, kNormOps, kOpaqueOps, kParameterOps, kPointwiseOps, kPoolOps,
-    kPositionsOps, kRecurrentOps, kResampleOps, kRoiOps, kScanOps, kStateSpaceOps, kViewOps,
-}
-};
+inline constexpr std::array<std::span<const Op>, 24> kFamilies = {{
+    kActivationOps, kAdapterOps,   kArithmeticOps, kAttentionOps, kCollectiveOps, kCompositeOps,
+    kConvOps,       kDropoutOps,   kEmbeddingOps,  kExpertsOps,   kImagesOps,     kLinearOps,
+    kLossOps,       kNormOps,      kOpaqueOps,     kParameterOps, kPointwiseOps,  kPoolOps,
+    kPositionsOps,  kRecurrentOps, kResampleOps,   kRoiOps,       kScanOps,       kViewOps,
+}};
 
 GPUMEM_INLINE Catalogue all() {
   Catalogue result;

@@ -1,0 +1,163 @@
+#pragma once
+
+#include "gpumem/architectures/vision_language.hpp"
+
+#include <array>
+
+#include "gpumem/core/bytes.hpp"
+
+namespace gpumem::architectures {
+
+namespace vision_language_detail {
+
+/// A model type of a "text_config": whose architecture writes it, and what its class has where fields are left out.
+/// Source: transformers 4.57, models/*/configuration_*.py.
+struct TextType {
+  std::string_view type;
+  std::string_view known;  ///< the model type that is written; empty: itself
+  std::string_view usual;  ///< a JSON object
+};
+inline constexpr auto kTextTypes = std::to_array<TextType>({
+    {"llama", "",
+     R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 11008, "num_hidden_layers": 32,
+         "num_attention_heads": 32, "tie_word_embeddings": false})"},
+    {"mistral", "",
+     R"({"vocab_size": 32000, "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+         "num_attention_heads": 32, "num_key_value_heads": 8, "tie_word_embeddings": false})"},
+    {"qwen2", "",
+     R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+         "num_attention_heads": 32, "num_key_value_heads": 32, "tie_word_embeddings": false})"},
+    {"qwen3", "",
+     R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+         "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "tie_word_embeddings": false})"},
+    {"gemma", "",
+     R"({"vocab_size": 256000, "hidden_size": 3072, "intermediate_size": 24576, "num_hidden_layers": 28,
+         "num_attention_heads": 16, "num_key_value_heads": 16, "head_dim": 256, "tie_word_embeddings": true})"},
+    {"gemma2", "",
+     R"({"vocab_size": 256000, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "tie_word_embeddings": true})"},
+    {"gemma3_text", "",
+     R"({"vocab_size": 262208, "hidden_size": 2304, "intermediate_size": 9216, "num_hidden_layers": 26,
+         "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256, "tie_word_embeddings": true})"},
+    {"qwen2_vl_text", "qwen2",
+     R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568, "num_hidden_layers": 80,
+         "num_attention_heads": 64, "num_key_value_heads": 8, "tie_word_embeddings": false})"},
+    {"qwen2_5_vl_text", "qwen2",
+     R"({"vocab_size": 152064, "hidden_size": 8192, "intermediate_size": 29568, "num_hidden_layers": 80,
+         "num_attention_heads": 64, "num_key_value_heads": 8, "tie_word_embeddings": false})"},
+    {"qwen3_vl_text", "qwen3",
+     R"({"vocab_size": 151936, "hidden_size": 4096, "intermediate_size": 22016, "num_hidden_layers": 32,
+         "num_attention_heads": 32, "num_key_value_heads": 32, "head_dim": 128, "tie_word_embeddings": false})"},
+    {"qwen3_vl_moe_text", "qwen3_moe",
+     R"({"vocab_size": 151936, "hidden_size": 2048, "intermediate_size": 5632, "num_hidden_layers": 24,
+         "num_attention_heads": 16, "num_key_value_heads": 16, "moe_intermediate_size": 1408, "num_experts": 60,
+         "num_experts_per_tok": 4, "decoder_sparse_step": 1, "tie_word_embeddings": false})"},
+    {"llama4_text", "",
+     R"({"vocab_size": 202048, "hidden_size": 5120, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+         "num_hidden_layers": 48, "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
+         "num_local_experts": 16, "num_experts_per_tok": 1, "interleave_moe_layer_step": 1,
+         "tie_word_embeddings": false})"},
+    {"kimi_k2", "deepseek_v3", R"({"tie_word_embeddings": false})"},
+});
+
+GPUMEM_INLINE const TextType* row_of(std::string_view type) {
+  for (const TextType& row : kTextTypes) {
+    if (row.type == type) return &row;
+  }
+  return nullptr;
+}
+
+GPUMEM_INLINE std::string field(std::string_view name, std::string_view json) {
+  return "{\"" + std::string(name) + "\": " + std::string(json) + "}";
+}
+
+/// A tower that is held and not called: none of its parameters gets a gradient.
+GPUMEM_INLINE void hold(Forward& forward, const Tower& tower) {
+  model::GraphBuilder apart("config_json");
+  Forward dry(apart, forward.vocabulary());
+  (void)tower(dry);
+  const core::Result<model::ModelGraph> graph = std::move(apart).build();
+  if (!graph) return forward.fail("has an image tower that cannot be counted: " + graph.error().message);
+  (void)forward.parameter("images.unused", {graph->parameters()}, true);
+}
+
+}  // namespace vision_language_detail
+
+GPUMEM_INLINE Pictures pictures_of(Forward& forward) {
+  const model::Images& images = forward.images();
+  Pictures pictures;
+  pictures.said = images.said();
+  if (images.size) pictures.size = *images.size;
+  pictures.count = images.count.value_or(1);
+  pictures.frames = images.frames.value_or(0);
+  return pictures;
+}
+
+GPUMEM_INLINE void tell_pictures(Forward& forward, const Pictures& pictures, std::int64_t tokens) {
+  if (pictures.count == 0) return forward.remark("samples bring no images; the image tower is held and not called");
+  const bool one = pictures.count == 1;
+  const std::string what = pictures.frames > 0
+                               ? std::string(one ? " video" : " videos") + " of " + std::to_string(pictures.frames) + " frames of "
+                               : std::string(one ? " image" : " images") + " of ";
+  forward.remark("each sample brings " + std::to_string(pictures.count) + what + std::to_string(pictures.size.width) +
+                 " x " + std::to_string(pictures.size.height) + " pixels" +
+                 (pictures.said ? "" : ", as neither `image` nor `images` says otherwise") + ": " +
+                 core::with_separators(tokens) + " of its tokens");
+}
+
+GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type) {
+  namespace detail = vision_language_detail;
+  ConfigFields* inner = config.part("text_config");
+  ConfigFields* text = inner == nullptr ? &config : inner;
+  std::string type(inner == nullptr ? usual_type : inner->text({"model_type"}, usual_type));
+  // A model that was saved whole names its outer type in both places.
+  if (type == config.text({"model_type"}, "")) type = usual_type;
+  if (inner != nullptr) {
+    config.ignore_those_of(*inner);
+    const core::JsonValue* tied = config.find("tie_word_embeddings");
+    if (tied != nullptr && tied->is(core::JsonValue::Kind::boolean) && !inner->has("tie_word_embeddings")) {
+      inner->replace(detail::field("tie_word_embeddings", tied->boolean() ? "true" : "false"));
+    }
+  }
+  const detail::TextType* row = detail::row_of(type);
+  if (row != nullptr) text->complete(row->usual);
+  const std::string_view known = row == nullptr || row->known.empty() ? std::string_view(type) : row->known;
+  if (architecture_of(known) == nullptr) {
+    config.fail("names the text model " + core::quoted(type) + ", which is not known", inner == nullptr ? "model_type" : "text_config");
+    return nullptr;
+  }
+  text->replace(detail::field("model_type", "\"" + std::string(known) + "\""));
+  return text;
+}
+
+GPUMEM_INLINE void write_text(Forward& forward, ConfigFields& text, Head head, const TextPart& part) {
+  const Architecture* architecture = architecture_of(text.text({"model_type"}, ""));
+  if (architecture == nullptr) return;
+  forward.begin_text(part);
+  architecture->write(text, head, forward);
+  forward.end_text();
+}
+
+GPUMEM_INLINE Tensor with_features(Forward& forward, const Pictures& pictures, Tensor embedded, const Tower& tower) {
+  if (pictures.count == 0) {
+    vision_language_detail::hold(forward, tower);
+    return embedded;
+  }
+  return forward.call("masked_scatter", {embedded, tower(forward)});
+}
+
+GPUMEM_INLINE TextPart inner_text(std::string_view outer_class, std::string_view text_class) {
+  TextPart part;
+  part.modules = {{"model", std::string(outer_class)}, {"language_model", std::string(text_class)}};
+  part.around = 1;
+  return part;
+}
+
+GPUMEM_INLINE TextPart whole_text(std::string_view text_class) {
+  TextPart part;
+  part.modules = {{"language_model", std::string(text_class)}, {"model", std::string(text_class)}};
+  part.head = "language_model.";
+  return part;
+}
+
+}  // namespace gpumem::architectures

@@ -1,0 +1,298 @@
+// Qwen2-VL, Qwen2.5-VL, Qwen3-VL, Qwen3.5 and 3.6: images of any size, cut into patches of two frames each; all images
+// of a batch are one sequence of patches, and four patches make a token. Here each image is a row of its own, which
+// takes as much: attention goes image by image. The windows of Qwen2.5-VL's attention are not cut out: fused kernels
+// take as much memory with them as without.
+// Source: transformers 4.57, models/qwen2_vl/modeling_qwen2_vl.py, qwen2_5_vl, qwen3_vl, qwen3_vl_moe; 5.2, qwen3_5. The
+// bounds of pixels are those of the published checkpoints' preprocessor_config.json.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/vision_language.hpp"
+
+namespace gpumem::architectures {
+
+namespace qwen_vl_detail {
+
+struct Variant {
+  std::string_view model_type;
+  std::string_view prefix;     ///< of its class names
+  std::string_view text_type;  ///< where the config does not say
+  bool third = false;          ///< Qwen3-VL's tower: learned positions, further mergers
+  bool second = false;         ///< Qwen2-VL's tower: LayerNorm, two linear layers
+  bool moe = false;
+};
+inline constexpr auto kVariants = std::to_array<Variant>(
+    {{.model_type = "qwen2_vl", .prefix = "Qwen2VL", .text_type = "qwen2_vl_text", .second = true},
+     {.model_type = "qwen2_5_vl", .prefix = "Qwen2_5_VL", .text_type = "qwen2_5_vl_text"},
+     {.model_type = "qwen3_vl", .prefix = "Qwen3VL", .text_type = "qwen3_vl_text", .third = true},
+     {.model_type = "qwen3_vl_moe", .prefix = "Qwen3VLMoe", .text_type = "qwen3_vl_moe_text", .third = true},
+     {.model_type = "qwen3_5", .prefix = "Qwen3_5", .text_type = "qwen3_5_text", .third = true},
+     {.model_type = "qwen3_5_moe", .prefix = "Qwen3_5Moe", .text_type = "qwen3_5_moe_text", .third = true}});
+inline constexpr std::array<std::string_view, 6> kModelTypes = {"qwen2_vl",     "qwen2_5_vl", "qwen3_vl",
+                                                                "qwen3_vl_moe", "qwen3_5",    "qwen3_5_moe"};
+
+struct Vision {
+  Variant variant = kVariants[0];
+  DecoderSizes sizes;
+  std::int64_t channels = 3;
+  std::int64_t patch = 14;
+  std::int64_t temporal = 2;
+  std::int64_t merge = 2;
+  std::int64_t places = 0;  ///< learned positions
+  std::int64_t out = 1;
+  std::vector<std::int64_t> deep = {};  ///< blocks behind which a further merger reads
+
+  [[nodiscard]] std::string named(std::string_view part) const { return std::string(variant.prefix).append(part); }
+  [[nodiscard]] std::int64_t merged() const { return sizes.width * merge * merge; }
+};
+
+/// Numbers of blocks, each below `blocks`.
+inline std::vector<std::int64_t> blocks_of(ConfigFields& config, std::string_view name, std::int64_t blocks,
+                                           const std::vector<std::int64_t>& usual) {
+  const core::JsonValue* list = config.find(name);
+  if (list == nullptr) return usual;
+  std::vector<std::int64_t> numbers;
+  const bool is_list = list->is(core::JsonValue::Kind::list);
+  for (const core::JsonValue& item : is_list ? list->items() : core::JsonValue::Items(*list)) {
+    const bool block = is_list && item.is(core::JsonValue::Kind::integer) && item.integer() >= 0 && item.integer() < blocks;
+    if (block) numbers.push_back(item.integer());
+  }
+  if (!is_list || numbers.size() != list->size()) config.fail("must be a list of blocks of the tower", name);
+  return numbers;
+}
+
+/// What the classes have where the config leaves fields out.
+inline void read_sizes(ConfigFields& config, Vision& v) {
+  const Variant& variant = v.variant;
+  DecoderSizes& s = v.sizes;
+  s.layers = config.has("depth") ? config.layers({"depth"}) : variant.third ? 27 : 32;
+  s.heads = config.size_or({"num_heads"}, 16);
+  v.channels = config.size_or({"in_channels", "in_chans"}, 3);
+  v.patch = config.size_or({"patch_size", "spatial_patch_size"}, variant.third ? 16 : 14);
+  v.merge = config.size_or({"spatial_merge_size"}, 2);
+  v.temporal = config.size_or({"temporal_patch_size"}, 2);
+  s.activation = config.text({"hidden_act"}, variant.second ? "quick_gelu" : variant.third ? "gelu_pytorch_tanh" : "silu");
+  if (variant.second) {
+    s.width = config.size_or({"embed_dim"}, 1280);
+    v.out = config.size_or({"hidden_size"}, 3584);
+    s.inner = s.width * std::min<std::int64_t>(config.size_or({"mlp_ratio"}, 4), 64);
+  } else {
+    s.width = config.size_or({"hidden_size"}, variant.third ? 1152 : 3584);
+    v.out = config.size_or({"out_hidden_size"}, 3584);
+    s.inner = config.size_or({"intermediate_size"}, variant.third ? 4304 : 3420);
+  }
+}
+
+inline Vision read_vision(ConfigFields* config, const Variant& variant) {
+  Vision v;
+  v.variant = variant;
+  const bool stacks = variant.model_type.starts_with("qwen3_vl");
+  if (config == nullptr) return v;
+  read_sizes(*config, v);
+  if (variant.third) {
+    v.places = config->size_or({"num_position_embeddings"}, 2304);
+    v.deep = blocks_of(*config, "deepstack_visual_indexes", v.sizes.layers,
+                       stacks ? std::vector<std::int64_t>{8, 16, 24} : std::vector<std::int64_t>{});
+    if (!stacks && !v.deep.empty()) config->fail("is empty in this model", "deepstack_visual_indexes");
+  }
+  config->ignore({"model_type", "fullatt_block_indexes", "window_size", "tokens_per_second", "spatial_patch_size"});
+  if (v.sizes.width % (2 * v.sizes.heads) != 0) config->fail("does not divide the tower's width", "num_heads");
+  if (v.merge > 8 || v.patch > 64 || v.temporal > 8) config->fail("has patches larger than gpumem takes", "patch_size");
+  return v;
+}
+
+/// Rows and columns of patches of one image, and how many frames they are for.
+struct Grid {
+  std::int64_t images = 1;  ///< a sample
+  std::int64_t patches = 4;
+};
+
+inline Grid grid_of(Forward& f, const Vision& v, const Pictures& pictures) {
+  PixelBounds bounds = {.factor = v.patch * v.merge};
+  const std::int64_t square = bounds.factor * bounds.factor;
+  const bool third = v.variant.third;
+  if (pictures.frames == 0) {
+    bounds.least = third ? std::int64_t{64} * square : 4 * square;
+    bounds.most = 16384 * square;
+  } else if (third) {
+    bounds.frames = (pictures.frames + v.temporal - 1) / v.temporal * v.temporal;
+    bounds.least = 4 * square;
+    bounds.most = 24576 * square;
+  } else {
+    bounds.least = 128 * square;
+    bounds.most = 768 * square;
+  }
+  const auto size = smart_resize(pictures.size, bounds);
+  if (!size) {
+    f.fail("reads no image whose sides are more than 200 to 1; give another `image`");
+    return {};
+  }
+  const std::int64_t times = pictures.frames == 0 ? 1 : (pictures.frames + v.temporal - 1) / v.temporal;
+  return {std::max<std::int64_t>(pictures.count, 1), times * (size->width / v.patch) * (size->height / v.patch)};
+}
+
+inline Tensor norm(Forward& f, const Vision& v, std::string_view name, Tensor input) {
+  const bool squares = !v.variant.second && !v.variant.third;
+  return squares ? f.rms_norm(name, input, v.sizes.width, "Qwen2RMSNorm") : f.layer_norm(name, input, v.sizes.width);
+}
+
+/// Tables of the rows and columns of patches, float32.
+inline Rotary tables(Forward& f, const Vision& v, Tensor hidden) {
+  const InModule inside(f, "rotary_pos_emb", v.named("VisionRotaryEmbedding"));
+  const std::int64_t width = v.sizes.width / v.sizes.heads;
+  const auto table = [&]() {
+    return f.call("rotary_table", {hidden}, {{"width", width}, {"padded", true}, {"dtype", std::string("float32")}});
+  };
+  const Tensor cosines = table();
+  return {cosines, table(), width, false};
+}
+
+inline Tensor attention(Forward& f, const Vision& v, Tensor input, const Rotary& rotary) {
+  const InModule inside(f, "attn", v.named("VisionAttention"));
+  const std::int64_t width = v.sizes.width;
+  const std::int64_t each = width / v.sizes.heads;
+  const Tensor all = f.linear("qkv", input, width, 3 * width);
+  const std::vector<Tensor> parts = f.split(all, 2, {width, width, width});
+  const auto turned = [&](Tensor part) {
+    const Tensor heads = split_heads(f, part, each);
+    return f.as_type_of(rotate(f, f.to(heads, "float32"), rotary, each), heads);
+  };
+  const Tensor query = turned(parts[0]);
+  const Tensor key = turned(parts[1]);
+  const Tensor mixed = attend(f, {query, key, split_heads(f, parts[2], each)}, {.copies = false});
+  // torch.cat of what each image gives.
+  return f.linear("proj", f.call("clone", {mixed}), width, width);
+}
+
+inline Tensor block(Forward& f, const Vision& v, Tensor input, const Rotary& rotary) {
+  const Tensor attended = f.add(input, attention(f, v, norm(f, v, "norm1", input), rotary));
+  const Tensor again = norm(f, v, "norm2", attended);
+  const bool gated = !v.variant.second && !v.variant.third;
+  const Tensor fed = gated ? gated_feed_forward(f, v.sizes, again, v.named("MLP"), true)
+                           : feed_forward(f, v.sizes, again,
+                                          {.class_name = "VisionMlp",
+                                           .widen = v.variant.third ? "linear_fc1" : "fc1",
+                                           .narrow = v.variant.third ? "linear_fc2" : "fc2",
+                                           .activation = v.variant.third ? "act_fn" : "act"});
+  return f.add(attended, fed);
+}
+
+/// Four patches side by side: [.., patches, width] -> [.., patches / 4, 4 width].
+inline Tensor side_by_side(Forward& f, const Vision& v, Tensor hidden) {
+  return f.unflatten(f.flatten(hidden, 1, 2), 1, {-1, v.merged()});
+}
+
+inline Tensor merger(Forward& f, const Vision& v, std::string_view name, Tensor hidden, bool normed_merged) {
+  const InModule inside(f, name, v.named("PatchMerger"));
+  const std::int64_t wide = v.merged();
+  const bool third = v.variant.third;
+  Tensor merged = 0;
+  if (normed_merged) {
+    merged = f.layer_norm("norm", side_by_side(f, v, hidden), wide);
+  } else {
+    merged = side_by_side(f, v, norm(f, v, third ? "norm" : "ln_q", hidden));
+  }
+  if (third) {
+    const Tensor open = f.activation("act_fn", f.linear("linear_fc1", merged, wide, wide), "gelu");
+    return f.linear("linear_fc2", open, wide, v.out);
+  }
+  const InModule list(f, "mlp", "Sequential");
+  const Tensor open = f.activation("1", f.linear("0", merged, wide, wide), "gelu");
+  return f.linear("2", open, wide, v.out);
+}
+
+inline Tensor patches_of(Forward& f, const Vision& v, const Grid& grid) {
+  const std::int64_t area = v.channels * v.temporal * v.patch * v.patch;
+  const Tensor rows = f.rows_input("pixel_values", grid.images * grid.patches, {area});
+  const InModule inside(f, "patch_embed", v.named("VisionPatchEmbed"));
+  const Sizes kernel = {v.temporal, v.patch, v.patch};
+  const Tensor cut = f.layer("proj", "Conv3d", "conv3d",
+                             {f.unflatten(rows, 1, {v.channels, v.temporal, v.patch, v.patch})},
+                             {{"in_channels", v.channels},
+                              {"out_channels", v.sizes.width},
+                              {"kernel_size", kernel},
+                              {"stride", kernel},
+                              {"bias", v.variant.third}});
+  return f.unflatten(f.flatten(cut, 1, 4), 0, {-1, grid.patches});
+}
+
+/// fast_pos_embed_interpolate: four rows of the table for each patch, weighted and added up; then in the patches' order.
+inline Tensor placed(Forward& f, const Vision& v, const Grid& grid, Tensor hidden) {
+  constexpr std::int64_t kNeighbours = 4;
+  const Tensor numbers = f.rows_input("position_rows", kNeighbours * grid.images, {grid.patches});
+  const Tensor rows = f.unflatten(f.scale(f.embedding("pos_embed", numbers, v.places, v.sizes.width)), 0, {-1, kNeighbours});
+  Tensor sum = f.select(rows, 1, 0);
+  for (std::int64_t next = 1; next < kNeighbours; ++next) sum = f.add(sum, f.select(rows, 1, next));
+  return f.add(hidden, f.call("clone", {f.call("clone", {sum})}));
+}
+
+/// Features of the images, and of each further merger. The tower's module is called "visual".
+inline Tensor tower(Forward& f, const Vision& v, const Grid& grid, std::vector<Tensor>& deep) {
+  const InModule inside(f, "visual", v.named("VisionModel"));
+  Tensor hidden = patches_of(f, v, grid);
+  if (v.variant.third) hidden = placed(f, v, grid, hidden);
+  const Rotary rotary = tables(f, v, hidden);
+  const bool windows = !v.variant.second && !v.variant.third;
+  if (windows) hidden = f.call("clone", {hidden});  // in the order of its windows
+  std::vector<Tensor> behind(v.deep.size());
+  hidden = stack(f, "blocks", v.named("VisionBlock"), v.sizes.layers, hidden, [&](Tensor x, std::int64_t index) {
+    const Tensor made = block(f, v, x, rotary);
+    for (std::size_t at = 0; at < v.deep.size(); ++at) {
+      if (v.deep[at] == index) behind[at] = made;
+    }
+    return made;
+  });
+  if (!behind.empty()) {
+    const InModule list(f, "deepstack_merger_list", "ModuleList");
+    for (std::size_t at = 0; at < behind.size(); ++at) {
+      deep.push_back(merger(f, v, std::to_string(at), behind[at], true));
+    }
+  }
+  const Tensor merged = merger(f, v, "merger", hidden, false);
+  // torch.cat of the images; and, with windows, in the patches' order again.
+  return f.call("clone", {windows ? f.call("clone", {merged}) : merged});
+}
+
+inline void write(ConfigFields& config, Head head, Forward& f) {
+  Variant variant = kVariants[0];
+  for (const Variant& row : kVariants) {
+    if (row.model_type == config.text({"model_type"}, "")) variant = row;
+  }
+  const Pictures pictures = pictures_of(f);
+  ConfigFields* tower_fields = config.part("vision_config");
+  if (tower_fields == nullptr) config.complete(R"({"vision_config": {}})");
+  if (tower_fields == nullptr) tower_fields = config.part("vision_config");
+  const Vision vision = read_vision(tower_fields, variant);
+  ConfigFields* text = text_fields(config, variant.text_type);
+  config.ignore({"vision_config", "vision_token_id"});
+  if (text == nullptr || !config.status()) return;
+  const Grid grid = grid_of(f, vision, pictures);
+  if (f.failed()) return;
+  tell_pictures(f, pictures, grid.images * grid.patches / (vision.merge * vision.merge));
+  std::vector<Tensor> deep;
+  TextPart part = inner_text(vision.named("Model"), vision.named("TextModel"));
+  part.positions = variant.third ? TextPart::Positions::by_sample : TextPart::Positions::by_section;
+  part.embed = [&](Tensor, Tensor embedded) {
+    return with_features(f, pictures, embedded, [&](Forward& to) { return tower(to, vision, grid, deep); });
+  };
+  part.after_block = [&](Tensor hidden, std::int64_t index) {
+    const auto at = static_cast<std::size_t>(index);
+    if (pictures.count == 0 || at >= deep.size()) return hidden;
+    return f.call("add_features", {f.call("clone", {hidden}), deep[at]});
+  };
+  write_text(f, *text, head, part);
+}
+
+}  // namespace qwen_vl_detail
+
+[[nodiscard]] inline const Architecture& qwen_vl() {
+  static constexpr Architecture kArchitecture = {
+      .name = "qwen_vl", .model_types = qwen_vl_detail::kModelTypes, .write = qwen_vl_detail::write};
+  return kArchitecture;
+}
+
+}  // namespace gpumem::architectures
