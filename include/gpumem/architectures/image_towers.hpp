@@ -1,0 +1,229 @@
+// Input: the "vision_config" of a vision-language model, and the pictures that samples bring.
+// Output: the image towers that several such models have: CLIP's and SigLIP's encoders, Pixtral's, and the projectors
+// behind them.
+// Source: transformers 4.57, models/clip/modeling_clip.py, siglip/modeling_siglip.py, idefics3/modeling_idefics3.py,
+// pixtral/modeling_pixtral.py, llava/modeling_llava.py: LlavaMultiModalProjector.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/architectures/architecture.hpp"
+#include "gpumem/architectures/decoder.hpp"
+#include "gpumem/architectures/image_rules.hpp"
+
+namespace gpumem::architectures {
+
+struct ImageTower {
+  enum class Kind : std::uint8_t { clip, siglip, pixtral };
+  Kind kind = Kind::siglip;
+  DecoderSizes sizes;
+  std::int64_t side = 224;  ///< of the images that it reads; Pixtral: the longest
+  std::int64_t patch = 16;
+  std::int64_t channels = 3;
+  bool head = false;  ///< SigLIP pools its output, which nothing reads here
+
+  [[nodiscard]] std::int64_t patches() const { return (side / patch) * (side / patch); }
+  [[nodiscard]] bool has_class() const { return kind == Kind::clip; }
+};
+
+namespace image_towers_detail {
+
+struct Usual {
+  ImageTower::Kind kind;
+  std::string_view type;
+  std::int64_t width;
+  std::int64_t inner;
+  std::int64_t layers;
+  std::int64_t heads;
+  std::int64_t side;
+  std::int64_t patch;
+  std::string_view activation;
+};
+/// What the classes have where a config leaves fields out.
+inline constexpr auto kUsual = std::to_array<Usual>(
+    {{ImageTower::Kind::clip, "clip_vision_model", 768, 3072, 12, 12, 224, 32, "quick_gelu"},
+     {ImageTower::Kind::siglip, "siglip_vision_model", 768, 3072, 12, 12, 224, 16, "gelu_pytorch_tanh"},
+     {ImageTower::Kind::siglip, "idefics3_vision", 1152, 3072, 12, 16, 224, 32, "gelu_pytorch_tanh"},
+     {ImageTower::Kind::siglip, "smolvlm_vision", 1152, 3072, 12, 16, 224, 32, "gelu_pytorch_tanh"},
+     {ImageTower::Kind::pixtral, "pixtral", 1024, 4096, 24, 16, 1024, 16, "gelu"}});
+
+inline Tensor embedded(Forward& f, const ImageTower& t, Tensor pixels, std::int64_t images) {
+  const InModule embeddings(f, "embeddings", "VisionEmbeddings");
+  const std::int64_t width = t.sizes.width;
+  const Tensor cut = f.layer("patch_embedding", "Conv2d", "conv2d", {pixels},
+                             {{"in_channels", t.channels},
+                              {"out_channels", width},
+                              {"kernel_size", Sizes(2, t.patch)},
+                              {"stride", Sizes(2, t.patch)},
+                              {"bias", !t.has_class()}});
+  Tensor rows = f.permute(f.flatten(cut, 2, 3), {0, 2, 1});
+  if (t.has_class()) {
+    const std::vector<core::Dim> each = {core::Dim::batch(images), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+    const Tensor first = f.parameter("class_embedding", {1, 1, width});
+    rows = f.concatenate({f.call("expand", {first}, {{"shape", each}}), rows}, 1);
+  }
+  const std::int64_t places = t.patches() + (t.has_class() ? 1 : 0);
+  return f.add(rows, f.parameter("position_embedding.weight", {1, places, width}));
+}
+
+/// SiglipMultiheadAttentionPoolingHead: computed, and read by nobody; only its parameters matter.
+inline void pooling_head(Forward& f, const ImageTower& t) {
+  const InModule inside(f, "head", "SiglipMultiheadAttentionPoolingHead");
+  const std::int64_t w = t.sizes.width;
+  (void)f.parameter("probe", {1, 1, w}, true);
+  (void)f.parameter("attention.in_proj_weight", {3 * w, w}, true);
+  (void)f.parameter("attention.in_proj_bias", {3 * w}, true);
+  (void)f.parameter("attention.out_proj.weight", {w, w}, true);
+  (void)f.parameter("attention.out_proj.bias", {w}, true);
+  (void)f.parameter("layernorm.weight", {2, w}, true);
+  (void)f.parameter("mlp.weight", {2 * t.sizes.inner + 1, w}, true);
+  (void)f.parameter("mlp.bias", {t.sizes.inner}, true);
+}
+
+inline Tensor pixtral_block(Forward& f, const ImageTower& t, Tensor input, const Rotary& rotary, Tensor mask) {
+  const DecoderSizes& s = t.sizes;
+  const Linear plain = {.bias = false};
+  const Tensor normed = f.rms_norm("attention_norm", input, s.width, "PixtralRMSNorm");
+  Tensor mixed = 0;
+  {
+    const InModule inside(f, "attention", "PixtralAttention");
+    const auto heads = [&](std::string_view name) {
+      return split_heads(f, f.linear(name, normed, s.width, s.width, plain), s.width / s.heads);
+    };
+    const Tensor key = heads("k_proj");
+    const Tensor value = heads("v_proj");
+    const Tensor query = rotate(f, heads("q_proj"), rotary, rotary.width);
+    const Tensor turned = rotate(f, key, rotary, rotary.width);
+    const Tensor attended = f.call("scaled_dot_product_attention", {query, turned, value, mask});
+    mixed = f.linear("o_proj", merge_heads(f, attended), s.width, s.width, plain);
+  }
+  const Tensor attended = f.add(input, mixed);
+  const Tensor again = f.rms_norm("ffn_norm", attended, s.width, "PixtralRMSNorm");
+  const InModule inside(f, "feed_forward", "PixtralMLP");
+  const Tensor open = f.activation("act_fn", f.linear("gate_proj", again, s.width, s.inner, plain), s.activation);
+  const Tensor up = f.linear("up_proj", again, s.width, s.inner, plain);
+  return f.add(attended, f.linear("down_proj", f.multiply(open, up), s.inner, s.width, plain));
+}
+
+}  // namespace image_towers_detail
+
+/// Faults are remembered. `type`: where the config does not say its own.
+inline ImageTower read_image_tower(ConfigFields& config, std::string_view type) {
+  const std::string_view said = config.text({"model_type"}, type);
+  const image_towers_detail::Usual* usual = nullptr;
+  for (const image_towers_detail::Usual& row : image_towers_detail::kUsual) {
+    if (row.type == (said == "idefics3" || said == "smolvlm" ? type : said)) usual = &row;
+  }
+  if (usual == nullptr) {
+    config.fail("is an image tower that is not known", "model_type");
+    return {};
+  }
+  ImageTower t;
+  t.kind = usual->kind;
+  t.sizes.width = config.size_or({"hidden_size"}, usual->width);
+  t.sizes.inner = config.size_or({"intermediate_size"}, usual->inner);
+  t.sizes.layers = config.has("num_hidden_layers") ? config.layers({"num_hidden_layers"}) : usual->layers;
+  t.sizes.heads = config.size_or({"num_attention_heads"}, usual->heads);
+  t.sizes.activation = config.text({"hidden_act", "hidden_activation"}, usual->activation);
+  t.sizes.attention_dropout = config.number({"attention_dropout"}, 0.0);
+  t.side = config.size_or({"image_size"}, usual->side);
+  t.patch = config.size_or({"patch_size"}, usual->patch);
+  t.channels = config.size_or({"num_channels"}, 3);
+  t.head = t.kind == ImageTower::Kind::siglip && config.flag("vision_use_head", usual->type == "siglip_vision_model");
+  if (t.sizes.width % t.sizes.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
+  if (t.side < t.patch) config.fail("is smaller than patch_size", "image_size");
+  config.ignore({"projection_dim", "num_image_tokens", "vocab_size", "projector_hidden_act", "max_image_size", "size",
+                 "use_base_siglip", "num_key_value_heads", "head_dim", "is_causal", "vision_use_head"});
+  return t;
+}
+
+/// What a tower leaves of a sample's images, [N images, tokens, width], behind each of its layers, the embeddings
+/// first: CLIP's and SigLIP's, in a module "vision_model". `normed`: behind the last norm.
+struct TowerStates {
+  std::vector<Tensor> hidden = {};
+  Tensor normed = 0;
+};
+inline TowerStates image_states(Forward& f, const ImageTower& t, std::int64_t images) {
+  const InModule inside(f, "vision_model", t.has_class() ? "CLIPVisionTransformer" : "SiglipVisionTransformer");
+  const DecoderSizes& s = t.sizes;
+  const Tensor pixels = f.rows_input("pixel_values", images, {t.channels, t.side, t.side});
+  TowerStates states;
+  Tensor hidden = image_towers_detail::embedded(f, t, pixels, images);
+  if (t.has_class()) hidden = f.layer_norm("pre_layrnorm", hidden, s.width);
+  states.hidden.push_back(hidden);
+  {
+    const InModule encoder(f, "encoder", "VisionEncoder");
+    const StreamAttention attention = {.name = "self_attn",
+                                       .class_name = "VisionAttention",
+                                       .width = s.width,
+                                       .heads = s.heads,
+                                       .dropout = s.attention_dropout,
+                                       .copies = false};
+    hidden = stack(f, "layers", t.has_class() ? "CLIPEncoderLayer" : "SiglipEncoderLayer", s.layers, hidden,
+                   [&](Tensor x, std::int64_t) {
+                     const Tensor normed = f.layer_norm("layer_norm1", x, s.width);
+                     const Tensor attended = f.add(x, stream_attention(f, attention, normed, normed));
+                     const Tensor again = f.layer_norm("layer_norm2", attended, s.width);
+                     states.hidden.push_back(f.add(attended, feed_forward(f, s, again, {.class_name = "VisionMLP"})));
+                     return states.hidden.back();
+                   });
+  }
+  states.normed = f.layer_norm("post_layernorm", t.has_class() ? f.select(hidden, 1, 0) : hidden, s.width);
+  if (t.head) image_towers_detail::pooling_head(f, t);
+  return states;
+}
+
+/// Pixtral's tower: the patches of all images of a batch are one sequence, whose attention has a mask of all patches by
+/// all patches. [N images, patches, width].
+inline Tensor pixtral_states(Forward& f, const ImageTower& t, std::int64_t images, const PictureSize& size) {
+  const DecoderSizes& s = t.sizes;
+  const std::int64_t patches = (size.width / t.patch) * (size.height / t.patch);
+  const Tensor pixels = f.rows_input("pixel_values", images, {t.channels, size.height, size.width});
+  const Tensor cut = f.layer("patch_conv", "Conv2d", "conv2d", {pixels},
+                             {{"in_channels", t.channels},
+                              {"out_channels", s.width},
+                              {"kernel_size", Sizes(2, t.patch)},
+                              {"stride", Sizes(2, t.patch)},
+                              {"bias", false}});
+  const Tensor rows = f.call("clone", {f.permute(f.flatten(cut, 2, 3), {0, 2, 1})});  // torch.cat of the images
+  Tensor hidden = f.rms_norm("ln_pre", rows, s.width, "PixtralRMSNorm");
+  const Tensor numbers = f.rows_input("block_numbers", images * patches, {1});
+  const Tensor mask = f.add(numbers, f.permute(numbers, {1, 0}));
+  const std::int64_t each = s.width / s.heads;
+  const auto table = [&]() { return f.call("rotary_table", {hidden}, {{"width", each}, {"padded", true}}); };
+  const Tensor cosines = table();
+  const Rotary rotary = {cosines, table(), each, false};
+  const InModule inside(f, "transformer", "PixtralTransformer");
+  return stack(f, "layers", "PixtralAttentionLayer", s.layers, hidden,
+               [&](Tensor x, std::int64_t) { return image_towers_detail::pixtral_block(f, t, x, rotary, mask); });
+}
+
+/// linear_2(act(linear_1(x))), in the module "multi_modal_projector".
+inline Tensor two_linears(Forward& f, Tensor input, std::int64_t in, std::int64_t out, std::string_view activation,
+                          bool bias) {
+  const Tensor open = f.activation("act", f.linear("linear_1", input, in, out, {.bias = bias}), activation);
+  return f.linear("linear_2", open, out, out, {.bias = bias});
+}
+
+/// Which of a tower's states a config reads: 0 is the embeddings. One number, which may count from the end; a list of
+/// them is a fault.
+inline std::size_t feature_layer(ConfigFields& config, std::int64_t usual, std::int64_t layers) {
+  const core::JsonValue* value = config.find("vision_feature_layer");
+  std::int64_t layer = usual;
+  if (value != nullptr) {
+    if (!value->is(core::JsonValue::Kind::integer)) {
+      config.fail("must be one whole number", "vision_feature_layer");
+      return 0;
+    }
+    layer = value->integer();
+  }
+  const bool inside = layer >= -layers - 1 && layer <= layers;
+  if (!inside) config.fail("names no layer of the tower", "vision_feature_layer");
+  return static_cast<std::size_t>(!inside ? 0 : layer < 0 ? layers + 1 + layer : layer);
+}
+
+}  // namespace gpumem::architectures
