@@ -46,6 +46,8 @@ class ConfigFields {
   std::string_view text(std::initializer_list<std::string_view> names, std::string_view otherwise);
   /// The field of this name, counted as read; null: it is not there, or is null.
   const core::JsonValue* find(std::string_view name);
+  /// The same; if it is not there, that of the first part that has it.
+  const core::JsonValue* find_within(std::string_view name);
   /// Whether the field is there, and not null. Does not count as read.
   [[nodiscard]] bool has(std::string_view name) const;
   /// These fields change no memory here.

@@ -13,7 +13,7 @@ namespace gpumem::architectures {
 
 namespace internvl_detail {
 
-inline constexpr std::array<std::string_view, 1> kModelTypes = {"internvl"};
+inline constexpr std::array<std::string_view, 2> kModelTypes = {"internvl", "llama4"};
 
 struct Model {
   DecoderSizes sizes;  ///< of the tower
@@ -165,8 +165,132 @@ inline Tensor features_of(Forward& f, const Model& m, std::int64_t tiles) {
   return f.linear("linear_2", open, m.width, m.width);
 }
 
+/// Llama 4's tower.
+struct Llama4 {
+  DecoderSizes sizes;
+  std::int64_t side = 336;
+  std::int64_t patch = 14;
+  std::int64_t channels = 3;
+  std::int64_t projected_in = 4096;
+  std::int64_t projected = 4096;
+  std::int64_t out = 4096;
+  std::int64_t width = 1;  ///< of the text model
+  static constexpr std::int64_t kShuffle = 2;
+
+  [[nodiscard]] std::int64_t patches() const { return (side / patch) * (side / patch); }
+};
+
+/// The published models' tower where a config has none.
+inline Llama4 read_llama4(ConfigFields& config, Forward& f) {
+  Llama4 m;
+  if (!config.has("vision_config")) {
+    f.remark("the config has no vision_config: the image tower of Llama 4's published models is taken");
+    config.complete(R"({"vision_config": {"hidden_size": 1408, "image_size": 336, "vision_output_dim": 4096}})");
+  }
+  ConfigFields* tower = config.part("vision_config");
+  if (tower == nullptr) return m;
+  DecoderSizes& s = m.sizes;
+  s.width = tower->size_or({"hidden_size"}, 768);
+  s.inner = tower->size_or({"intermediate_size"}, 5632);
+  s.layers = tower->has("num_hidden_layers") ? tower->layers({"num_hidden_layers"}) : 34;
+  s.heads = tower->size_or({"num_attention_heads"}, 16);
+  s.activation = "gelu";
+  m.side = tower->size_or({"image_size"}, 448);
+  m.patch = tower->size_or({"patch_size"}, 14);
+  m.channels = tower->size_or({"num_channels"}, 3);
+  m.projected_in = tower->size_or({"projector_input_dim"}, 4096);
+  m.projected = tower->size_or({"projector_output_dim"}, 4096);
+  m.out = tower->size_or({"vision_output_dim"}, 7680);
+  tower->ignore({"pixel_shuffle_ratio", "vision_feature_layer", "vision_feature_select_strategy",
+                 "multi_modal_projector_bias", "projector_dropout", "attention_dropout", "hidden_act"});
+  if (s.width % (2 * s.heads) != 0) tower->fail("does not divide hidden_size", "num_attention_heads");
+  if (m.side < m.patch || (m.side / m.patch) % Llama4::kShuffle != 0)
+    tower->fail("does not divide image_size", "patch_size");
+  return m;
+}
+
+inline Tensor llama4_block(Forward& f, const Llama4& m, Tensor input, Tensor table) {
+  const DecoderSizes& s = m.sizes;
+  const std::int64_t each = s.width / s.heads;
+  const Tensor normed = f.layer_norm("input_layernorm", input, s.width);
+  Tensor mixed = 0;
+  {
+    const InModule inside(f, "self_attn", "Llama4VisionAttention");
+    const auto heads = [&](std::string_view name) {
+      return split_heads(f, f.linear(name, normed, s.width, s.width), each);
+    };
+    const auto turned = [&](Tensor part) {
+      return f.as_type_of(f.multiply(f.to(part, "float32"), table), part);  // a product of complex numbers
+    };
+    const Tensor query = heads("q_proj");
+    const Tensor key = heads("k_proj");
+    const Tensor value = heads("v_proj");
+    const Tensor turned_query = turned(query);
+    mixed = f.linear("o_proj", attend(f, {turned_query, turned(key), value}, {.copies = false}), s.width, s.width);
+  }
+  const Tensor attended = f.add(input, mixed);
+  const Tensor again = f.layer_norm("post_attention_layernorm", attended, s.width);
+  return f.add(attended, feed_forward(f, s, again, {.class_name = "Llama4VisionMLP"}));
+}
+
+inline Tensor llama4_tower(Forward& f, const Llama4& m, std::int64_t tiles) {
+  const InModule inside(f, "vision_model", "Llama4VisionModel");
+  const std::int64_t width = m.sizes.width;
+  const std::int64_t area = m.channels * m.patch * m.patch;
+  const Tensor pixels = f.rows_input("pixel_values", tiles, {m.channels, m.side, m.side});
+  Tensor hidden = 0;
+  {
+    const InModule unfold(f, "patch_embedding", "Llama4UnfoldConvolution");
+    const Tensor columns = f.unflatten(f.flatten(f.call("clone", {pixels}), 1, 3), 1, {-1, area});
+    hidden = f.linear("linear", columns, area, width, {.bias = false});
+  }
+  const std::vector<core::Dim> each = {core::Dim::batch(tiles), core::Dim::fixed(-1), core::Dim::fixed(-1)};
+  const Tensor last = f.call("expand", {f.parameter("class_embedding", {1, 1, width})}, {{"shape", each}});
+  hidden = f.concatenate({hidden, last}, 1);
+  hidden = f.add(hidden, f.parameter("positional_embedding_vlm", {m.patches() + 1, width}));
+  hidden = f.layer_norm("layernorm_pre", hidden, width);
+  const Tensor table =
+      f.call("rotary_table", {hidden}, {{"width", width / m.sizes.heads}, {"dtype", std::string("float32")}});
+  {
+    const InModule encoder(f, "model", "Llama4VisionEncoder");
+    hidden = stack(f, "layers", "Llama4VisionEncoderLayer", m.sizes.layers, hidden,
+                   [&](Tensor x, std::int64_t) { return llama4_block(f, m, x, table); });
+  }
+  hidden = f.slice(f.layer_norm("layernorm_post", hidden, width), 1, 0, -1);
+  const InModule adapter(f, "vision_adapter", "Llama4VisionPixelShuffleMLP");
+  const std::int64_t wide = width * Llama4::kShuffle * Llama4::kShuffle;
+  const Tensor shuffled = f.unflatten(f.flatten(f.call("clone", {f.call("clone", {hidden})}), 1, 2), 1, {-1, wide});
+  const InModule mlp(f, "mlp", "Llama4VisionMLP2");
+  const Tensor open =
+      f.activation("activation_fn", f.linear("fc1", shuffled, wide, m.projected_in, {.bias = false}), "gelu");
+  return f.activation("activation_fn", f.linear("fc2", open, m.projected_in, m.projected, {.bias = false}), "gelu");
+}
+
+inline void write_llama4(ConfigFields& config, Head head, Forward& f) {
+  constexpr std::int64_t kMostTiles = 16;
+  const Pictures pictures = pictures_of(f);
+  Llama4 model = read_llama4(config, f);
+  ConfigFields* text = text_fields(config, "llama4_text");
+  config.ignore({"boi_token_index", "eoi_token_index", "image_token_index"});
+  if (text == nullptr || !config.status()) return;
+  model.width = text->size({"hidden_size"});
+  const TileGrid grid = least_scaled_grid(pictures.size, model.side, kMostTiles);
+  const std::int64_t tiles = pictures.seen() * grid.with_thumbnail();
+  tell_pictures(f, pictures, tiles * (model.patches() / (Llama4::kShuffle * Llama4::kShuffle)));
+  TextPart part = whole_text("Llama4ForCausalLM");
+  part.embed = [&](Tensor, Tensor words) {
+    return with_features(f, pictures, words, [&](Forward& to) {
+      const Tensor features = llama4_tower(to, model, tiles);
+      const InModule inside(to, "multi_modal_projector", "Llama4MultiModalProjector");
+      return to.linear("linear_1", features, model.out, model.width, {.bias = false});
+    });
+  };
+  write_text(f, *text, head, part);
+}
+
 inline void write(ConfigFields& config, Head head, Forward& f) {
   constexpr std::int64_t kMostTiles = 12;
+  if (config.text({"model_type"}, "") == "llama4") return write_llama4(config, head, f);
   const Pictures pictures = pictures_of(f);
   Model model = read(config);
   ConfigFields* text = text_fields(config, "qwen2");

@@ -79,6 +79,12 @@ const std::vector<Change> kChanges = {
      },
      false, false},
     {[](TrainingJob& job) { job.sequence_length = 16; }, false, false},
+    {[](TrainingJob& job) {
+       job.image = {64, 64};
+     },
+     false, false},
+    {[](TrainingJob& job) { job.images = 2; }, false, false},
+    {[](TrainingJob& job) { job.frames = 4; }, false, false},
     {[](TrainingJob& job) { job.precision = Precision::amp_fp16; }, true, false},
     {[](TrainingJob& job) { job.loss = model::Loss::mse; }, true, false},
     {[](TrainingJob& job) {

@@ -6,6 +6,7 @@
 
 #include "expect.hpp"
 #include "gpumem/ops/catalogue.hpp"
+#include "published_vision_models.hpp"
 #include "recent_models.hpp"
 
 namespace gpumem::architectures {
@@ -103,6 +104,8 @@ TEST(Architectures, AnswerEachForTypesOfTheirOwn) {
 TEST(Architectures, EveryTypeIsAmongThePublishedModels) {
   std::string configs;
   for (const Published& model : all_published()) configs += model.config;
+  for (const Published& model : testing::kPublishedVision) configs += model.config;
+  configs += testing::kKimiVl;
   for (const Architecture* architecture : architectures()) {
     bool any = false;
     for (const std::string_view type : architecture->model_types) {

@@ -42,6 +42,7 @@
 #include "gpumem/architectures/mimo_v2.hpp"
 #include "gpumem/architectures/mixtral.hpp"
 #include "gpumem/architectures/modernbert.hpp"
+#include "gpumem/architectures/moonvit.hpp"
 #include "gpumem/architectures/mpt.hpp"
 #include "gpumem/architectures/nemotron.hpp"
 #include "gpumem/architectures/nemotron_h.hpp"
@@ -200,7 +201,7 @@ GPUMEM_INLINE void doubt_fields(ConfigFields& config, const Choice& choice, mode
     builder.doubt({About::model_type, "the model type " + core::quoted(choice.type) +
                                           " is not known: it is taken for a Llama of these sizes"});
   }
-  if (const core::JsonValue* quantized = config.find("quantization_config")) {
+  if (const core::JsonValue* quantized = config.find_within("quantization_config")) {
     std::string method;
     if (quantized->is(Kind::object)) {
       for (const core::JsonValue& field : quantized->items()) {
@@ -399,14 +400,14 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
-      &albert(),     &bamba(),      &bart(),        &bert(),       &bloom(),       &clip(),       &cohere(),
-      &deberta(),    &deci(),       &deepseek(),    &distilbert(), &falcon(),      &gemma(),      &gemma_vision(),
-      &glm(),        &gpt2(),       &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),    &gpt_oss(),    &gptj(),
-      &granitemoe(), &idefics3(),   &internvl(),    &jamba(),      &kimi_linear(), &lfm2(),       &llama(),
-      &llama4(),     &llava(),      &mamba(),       &megatron(),   &megatron_t5(), &mimo_v2(),    &mixtral(),
-      &modernbert(), &mpt(),        &nemotron(),    &nemotron_h(), &olmo(),        &opt(),        &phi(),
-      &phi3(),       &qwen3_next(), &qwen_vl(),     &rwkv(),       &stablelm(),    &starcoder2(), &swin(),
-      &t5(),         &vit(),        &whisper(),     &xlnet()};
+      &albert(),     &bamba(),    &bart(),        &bert(),       &bloom(),       &clip(),     &cohere(),
+      &deberta(),    &deci(),     &deepseek(),    &distilbert(), &falcon(),      &gemma(),    &gemma_vision(),
+      &glm(),        &gpt2(),     &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),    &gpt_oss(),  &gptj(),
+      &granitemoe(), &idefics3(), &internvl(),    &jamba(),      &kimi_linear(), &lfm2(),     &llama(),
+      &llama4(),     &llava(),    &mamba(),       &megatron(),   &megatron_t5(), &mimo_v2(),  &mixtral(),
+      &modernbert(), &moonvit(),  &mpt(),         &nemotron(),   &nemotron_h(),  &olmo(),     &opt(),
+      &phi(),        &phi3(),     &qwen3_next(),  &qwen_vl(),    &rwkv(),        &stablelm(), &starcoder2(),
+      &swin(),       &t5(),       &vit(),         &whisper(),    &xlnet()};
   return kAll;
 }
 

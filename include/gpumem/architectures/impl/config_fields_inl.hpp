@@ -224,6 +224,15 @@ GPUMEM_INLINE const core::JsonValue* ConfigFields::find(std::string_view name) {
   return nullptr;
 }
 
+GPUMEM_INLINE const core::JsonValue* ConfigFields::find_within(std::string_view name) {
+  const core::JsonValue* found = find(name);
+  for (ConfigFields& part : parts_) {
+    const core::JsonValue* inner = part.find_within(name);
+    if (found == nullptr) found = inner;
+  }
+  return found;
+}
+
 GPUMEM_INLINE bool ConfigFields::has(std::string_view name) const {
   return std::any_of(fields_.begin(), fields_.end(), [&](const Field& field) {
     return field.value->key() == name && !field.value->is(config_fields_detail::Kind::null);
