@@ -432,7 +432,8 @@ GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text
             {}};
   }
   return {core::ErrorCode::invalid_argument,
-          "the " + std::string(option.name) + " " + core::quoted(text) + " " + expectation(option),
+          "the " + std::string(option.name) + " " + core::quoted(text) + " is not of the form " +
+              (option.name == "image" ? "1024x768" : "3x224x224"),
           {}};
 }
 
