@@ -23,7 +23,7 @@ const std::map<std::string, Names> kShared = {
       "plain_graph_json", "graph_json_values", "recording_fields", "recording_checks", "model_folder"}},
     {"architectures",
      {"architecture", "config_fields", "forward", "decoder", "latent_attention", "mixture", "megatron_arguments",
-      "mamba_mixers", "module_tree", "tree_fields"}},
+      "mamba_mixers", "module_tree", "tree_fields", "vision_language", "image_rules", "image_towers"}},
     {"ops", {"op", "window", "tape", "broadcast", "matrix", "quantized", "axis", "language_loss"}},
     {"connect",
      {"block_rules", "chain", "complete", "connect", "containers", "cut_blocks", "declared_layers", "graph_copy",

@@ -51,8 +51,3 @@ using Tower = std::function<Tensor(Forward&)>;
 [[nodiscard]] TextPart whole_text(std::string_view text_class);
 
 }  // namespace gpumem::architectures
-
-#include "gpumem/core/config.hpp"
-#if defined(GPUMEM_HEADER_ONLY)
-#include "gpumem/architectures/impl/vision_language_inl.hpp"
-#endif
