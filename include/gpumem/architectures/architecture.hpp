@@ -48,6 +48,8 @@ struct Architecture {
   std::span<const ModelClass> classes = {};  ///< that are read from a printed tree
   /// Writes the fields that the tree shows, and those that it implies.
   void (*read_tree)(TreeFields&) = nullptr;
+  /// It writes another architecture's text model inside of its own, so it can be none itself.
+  bool holds_text_model = false;
   /// Containers whose own bias is their output layer's, and is printed twice.
   std::span<const std::string_view> tied_bias = {};
 };

@@ -99,8 +99,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }  // namespace gemma_vision_detail
 
 [[nodiscard]] inline const Architecture& gemma_vision() {
-  static constexpr Architecture kArchitecture = {
-      .name = "gemma_vision", .model_types = gemma_vision_detail::kModelTypes, .write = gemma_vision_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "gemma_vision",
+                                                 .model_types = gemma_vision_detail::kModelTypes,
+                                                 .write = gemma_vision_detail::write,
+                                                 .holds_text_model = true};
   return kArchitecture;
 }
 

@@ -74,8 +74,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }  // namespace idefics3_detail
 
 [[nodiscard]] inline const Architecture& idefics3() {
-  static constexpr Architecture kArchitecture = {
-      .name = "idefics3", .model_types = idefics3_detail::kModelTypes, .write = idefics3_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "idefics3",
+                                                 .model_types = idefics3_detail::kModelTypes,
+                                                 .write = idefics3_detail::write,
+                                                 .holds_text_model = true};
   return kArchitecture;
 }
 

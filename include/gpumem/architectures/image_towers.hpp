@@ -136,6 +136,7 @@ inline ImageTower read_image_tower(ConfigFields& config, std::string_view type) 
   t.head = t.kind == ImageTower::Kind::siglip && config.flag("vision_use_head", usual->type == "siglip_vision_model");
   if (t.sizes.width % t.sizes.heads != 0) config.fail("does not divide hidden_size", "num_attention_heads");
   if (t.side < t.patch) config.fail("is smaller than patch_size", "image_size");
+  if (t.side > model::Images::kLargestSide) config.fail("is more than gpumem takes", "image_size");
   config.ignore({"projection_dim", "num_image_tokens", "vocab_size", "projector_hidden_act", "max_image_size", "size",
                  "use_base_siglip", "num_key_value_heads", "head_dim", "is_causal", "vision_use_head"});
   return t;

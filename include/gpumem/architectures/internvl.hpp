@@ -204,6 +204,7 @@ inline Llama4 read_llama4(ConfigFields& config, Forward& f) {
   tower->ignore({"pixel_shuffle_ratio", "vision_feature_layer", "vision_feature_select_strategy",
                  "multi_modal_projector_bias", "projector_dropout", "attention_dropout", "hidden_act"});
   if (s.width % (2 * s.heads) != 0) tower->fail("does not divide hidden_size", "num_attention_heads");
+  if (m.side > model::Images::kLargestSide) tower->fail("is more than gpumem takes", "image_size");
   if (m.side < m.patch || (m.side / m.patch) % Llama4::kShuffle != 0)
     tower->fail("does not divide image_size", "patch_size");
   return m;
@@ -309,8 +310,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }  // namespace internvl_detail
 
 [[nodiscard]] inline const Architecture& internvl() {
-  static constexpr Architecture kArchitecture = {
-      .name = "internvl", .model_types = internvl_detail::kModelTypes, .write = internvl_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "internvl",
+                                                 .model_types = internvl_detail::kModelTypes,
+                                                 .write = internvl_detail::write,
+                                                 .holds_text_model = true};
   return kArchitecture;
 }
 

@@ -229,8 +229,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }  // namespace llava_detail
 
 [[nodiscard]] inline const Architecture& llava() {
-  static constexpr Architecture kArchitecture = {
-      .name = "llava", .model_types = llava_detail::kModelTypes, .write = llava_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "llava",
+                                                 .model_types = llava_detail::kModelTypes,
+                                                 .write = llava_detail::write,
+                                                 .holds_text_model = true};
   return kArchitecture;
 }
 

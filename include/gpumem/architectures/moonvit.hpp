@@ -149,8 +149,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }  // namespace moonvit_detail
 
 [[nodiscard]] inline const Architecture& moonvit() {
-  static constexpr Architecture kArchitecture = {
-      .name = "moonvit", .model_types = moonvit_detail::kModelTypes, .write = moonvit_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "moonvit",
+                                                 .model_types = moonvit_detail::kModelTypes,
+                                                 .write = moonvit_detail::write,
+                                                 .holds_text_model = true};
   return kArchitecture;
 }
 

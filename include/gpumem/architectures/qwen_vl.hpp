@@ -2,8 +2,8 @@
 // of a batch are one sequence of patches, and four patches make a token. Here each image is a row of its own, which
 // takes as much: attention goes image by image. The windows of Qwen2.5-VL's attention are not cut out: fused kernels
 // take as much memory with them as without.
-// Source: transformers 4.57, models/qwen2_vl/modeling_qwen2_vl.py, qwen2_5_vl, qwen3_vl, qwen3_vl_moe; 5.2, qwen3_5. The
-// bounds of pixels are those of the published checkpoints' preprocessor_config.json.
+// Source: transformers 4.57, models/qwen2_vl/modeling_qwen2_vl.py, qwen2_5_vl, qwen3_vl, qwen3_vl_moe; 5.2, qwen3_5.
+// The bounds of pixels are those of the published checkpoints' preprocessor_config.json.
 #pragma once
 
 #include <array>
@@ -23,7 +23,6 @@ struct Variant {
   std::string_view text_type;  ///< where the config does not say
   bool third = false;          ///< Qwen3-VL's tower: learned positions, further mergers
   bool second = false;         ///< Qwen2-VL's tower: LayerNorm, two linear layers
-  bool moe = false;
 };
 inline constexpr auto kVariants = std::to_array<Variant>(
     {{.model_type = "qwen2_vl", .prefix = "Qwen2VL", .text_type = "qwen2_vl_text", .second = true},
@@ -56,12 +55,15 @@ inline std::vector<std::int64_t> blocks_of(ConfigFields& config, std::string_vie
   const core::JsonValue* list = config.find(name);
   if (list == nullptr) return usual;
   std::vector<std::int64_t> numbers;
-  const bool is_list = list->is(core::JsonValue::Kind::list);
-  for (const core::JsonValue& item : is_list ? list->items() : core::JsonValue::Items(*list)) {
-    const bool block = is_list && item.is(core::JsonValue::Kind::integer) && item.integer() >= 0 && item.integer() < blocks;
-    if (block) numbers.push_back(item.integer());
+  if (!list->is(core::JsonValue::Kind::list)) {
+    config.fail("must be a list of blocks of the tower", name);
+    return numbers;
   }
-  if (!is_list || numbers.size() != list->size()) config.fail("must be a list of blocks of the tower", name);
+  for (const core::JsonValue& item : list->items()) {
+    const bool block = item.is(core::JsonValue::Kind::integer) && item.integer() >= 0 && item.integer() < blocks;
+    if (block) numbers.push_back(item.integer());
+    if (!block) config.fail("must be a list of blocks of the tower", name);
+  }
   return numbers;
 }
 
@@ -75,7 +77,9 @@ inline void read_sizes(ConfigFields& config, Vision& v) {
   v.patch = config.size_or({"patch_size", "spatial_patch_size"}, variant.third ? 16 : 14);
   v.merge = config.size_or({"spatial_merge_size"}, 2);
   v.temporal = config.size_or({"temporal_patch_size"}, 2);
-  s.activation = config.text({"hidden_act"}, variant.second ? "quick_gelu" : variant.third ? "gelu_pytorch_tanh" : "silu");
+  s.activation = config.text({"hidden_act"}, variant.second  ? "quick_gelu"
+                                             : variant.third ? "gelu_pytorch_tanh"
+                                                             : "silu");
   if (variant.second) {
     s.width = config.size_or({"embed_dim"}, 1280);
     v.out = config.size_or({"hidden_size"}, 3584);
@@ -210,21 +214,23 @@ inline Tensor patches_of(Forward& f, const Vision& v, const Grid& grid) {
   const Tensor rows = f.rows_input("pixel_values", grid.images * grid.patches, {area});
   const InModule inside(f, "patch_embed", v.named("VisionPatchEmbed"));
   const Sizes kernel = {v.temporal, v.patch, v.patch};
-  const Tensor cut = f.layer("proj", "Conv3d", "conv3d",
-                             {f.unflatten(rows, 1, {v.channels, v.temporal, v.patch, v.patch})},
-                             {{"in_channels", v.channels},
-                              {"out_channels", v.sizes.width},
-                              {"kernel_size", kernel},
-                              {"stride", kernel},
-                              {"bias", v.variant.third}});
+  const Tensor cut =
+      f.layer("proj", "Conv3d", "conv3d", {f.unflatten(rows, 1, {v.channels, v.temporal, v.patch, v.patch})},
+              {{"in_channels", v.channels},
+               {"out_channels", v.sizes.width},
+               {"kernel_size", kernel},
+               {"stride", kernel},
+               {"bias", v.variant.third}});
   return f.unflatten(f.flatten(cut, 1, 4), 0, {-1, grid.patches});
 }
 
-/// fast_pos_embed_interpolate: four rows of the table for each patch, weighted and added up; then in the patches' order.
+/// fast_pos_embed_interpolate: four rows of the table for each patch, weighted and added up; then in the patches'
+/// order.
 inline Tensor placed(Forward& f, const Vision& v, const Grid& grid, Tensor hidden) {
   constexpr std::int64_t kNeighbours = 4;
   const Tensor numbers = f.rows_input("position_rows", kNeighbours * grid.images, {grid.patches});
-  const Tensor rows = f.unflatten(f.scale(f.embedding("pos_embed", numbers, v.places, v.sizes.width)), 0, {-1, kNeighbours});
+  const Tensor rows =
+      f.unflatten(f.scale(f.embedding("pos_embed", numbers, v.places, v.sizes.width)), 0, {-1, kNeighbours});
   Tensor sum = f.select(rows, 1, 0);
   for (std::int64_t next = 1; next < kNeighbours; ++next) sum = f.add(sum, f.select(rows, 1, next));
   return f.add(hidden, f.call("clone", {f.call("clone", {sum})}));
@@ -290,8 +296,10 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
 }  // namespace qwen_vl_detail
 
 [[nodiscard]] inline const Architecture& qwen_vl() {
-  static constexpr Architecture kArchitecture = {
-      .name = "qwen_vl", .model_types = qwen_vl_detail::kModelTypes, .write = qwen_vl_detail::write};
+  static constexpr Architecture kArchitecture = {.name = "qwen_vl",
+                                                 .model_types = qwen_vl_detail::kModelTypes,
+                                                 .write = qwen_vl_detail::write,
+                                                 .holds_text_model = true};
   return kArchitecture;
 }
 

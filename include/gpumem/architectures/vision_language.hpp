@@ -25,7 +25,9 @@ struct Pictures {
 
   /// Images that a model sees which takes the frames of a video one by one; at least 1, so that its tower can be
   /// counted.
-  [[nodiscard]] std::int64_t seen() const { return std::max<std::int64_t>(count, 1) * std::max<std::int64_t>(frames, 1); }
+  [[nodiscard]] std::int64_t seen() const {
+    return std::max<std::int64_t>(count, 1) * std::max<std::int64_t>(frames, 1);
+  }
 };
 [[nodiscard]] Pictures pictures_of(Forward& forward);
 /// Says what samples bring, and how many of their tokens all of it takes.

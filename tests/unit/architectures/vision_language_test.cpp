@@ -114,6 +114,8 @@ TEST(VisionLanguage, FaultsInsideHaveTheirPlace) {
   const auto unknown = read(small(R"("text_config": {"model_type": "never_heard_of"})"));
   EXPECT_TRUE(fails(unknown, ErrorCode::malformed_input, 0, "'never_heard_of'"));
   EXPECT_FALSE(read(small(R"("text_config": 8)")).has_value());
+  EXPECT_TRUE(fails(read(small(R"("text_config": {"model_type": "llava", "text_config": {}})")),
+                    ErrorCode::malformed_input, 0, "'llava'"));
   EXPECT_FALSE(read(small(text_part(R"(, "num_attention_heads": -1)"))).has_value());
 }
 

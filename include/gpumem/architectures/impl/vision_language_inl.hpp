@@ -96,9 +96,9 @@ GPUMEM_INLINE Pictures pictures_of(Forward& forward) {
 GPUMEM_INLINE void tell_pictures(Forward& forward, const Pictures& pictures, std::int64_t tokens) {
   if (pictures.count == 0) return forward.remark("samples bring no images; the image tower is held and not called");
   const bool one = pictures.count == 1;
-  const std::string what = pictures.frames > 0
-                               ? std::string(one ? " video" : " videos") + " of " + std::to_string(pictures.frames) + " frames of "
-                               : std::string(one ? " image" : " images") + " of ";
+  const std::string what = pictures.frames > 0 ? std::string(one ? " video" : " videos") + " of " +
+                                                     std::to_string(pictures.frames) + " frames of "
+                                               : std::string(one ? " image" : " images") + " of ";
   forward.remark("each sample brings " + std::to_string(pictures.count) + what + std::to_string(pictures.size.width) +
                  " x " + std::to_string(pictures.size.height) + " pixels" +
                  (pictures.said ? "" : ", as neither `image` nor `images` says otherwise") + ": " +
@@ -122,8 +122,10 @@ GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view u
   const detail::TextType* row = detail::row_of(type);
   if (row != nullptr) text->complete(row->usual);
   const std::string_view known = row == nullptr || row->known.empty() ? std::string_view(type) : row->known;
-  if (architecture_of(known) == nullptr) {
-    config.fail("names the text model " + core::quoted(type) + ", which is not known", inner == nullptr ? "model_type" : "text_config");
+  const Architecture* architecture = architecture_of(known);
+  if (architecture == nullptr || architecture->holds_text_model) {
+    config.fail("names the text model " + core::quoted(type) + ", which is not known",
+                inner == nullptr ? "model_type" : "text_config");
     return nullptr;
   }
   text->replace(detail::field("model_type", "\"" + std::string(known) + "\""));
