@@ -17,6 +17,7 @@
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
 #include "gpumem/search/frameworks.hpp"
+#include "gpumem/serve/serving_questions.hpp"
 #include "gpumem/serve/vllm.hpp"
 #include "gpumem/serve/vllm_command.hpp"
 #include "gpumem/summary/graph_json_writer.hpp"

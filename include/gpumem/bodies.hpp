@@ -105,6 +105,7 @@
 #include "gpumem/search/impl/layout_time_inl.hpp"
 #include "gpumem/search/impl/memory_bound_inl.hpp"
 #include "gpumem/serve/impl/served_model_inl.hpp"
+#include "gpumem/serve/impl/serving_questions_inl.hpp"
 #include "gpumem/serve/impl/vllm_command_inl.hpp"
 #include "gpumem/serve/impl/vllm_inl.hpp"
 #include "gpumem/session/impl/session_inl.hpp"

@@ -376,6 +376,43 @@ GPUMEM_API gpumem_status gpumem_plan(const gpumem_summary* summary, const gpumem
                                      const gpumem_plan_question* question, gpumem_layout* layouts, size_t count,
                                      size_t* found, char* message, size_t message_size) GPUMEM_NOTHROW;
 
+/* ---- Servers -------------------------------------------------------------------------------------------------- */
+
+/* One GPU of a server of vLLM once it has started; of a pipeline, the one with the least room for the cache. */
+typedef struct gpumem_serving_result {
+  size_t size;                   /* sizeof(gpumem_serving_result) */
+  int64_t requested_bytes;       /* gpu_memory_utilization of the GPU's memory */
+  int64_t expected_bytes;        /* what the server takes once it runs: requested_bytes and cuda_graph_bytes */
+  int64_t weights_bytes;         /* as loaded */
+  int64_t activation_bytes;      /* of the profiling pass */
+  int64_t outside_pytorch_bytes; /* NCCL, libraries */
+  int64_t cuda_graph_bytes;
+  int64_t kv_cache_bytes;        /* what is left for it */
+  int64_t kv_cache_needed_bytes; /* by one request of max_model_len */
+  int64_t kv_cache_blocks;
+  int64_t kv_cache_tokens;
+  int64_t max_model_len;
+  int64_t largest_max_model_len; /* that this cache holds; 0: none */
+  double max_concurrency;        /* requests of max_model_len at once */
+  gpumem_verdict verdict;
+  int32_t starts;     /* 1: it does */
+  char* reason;       /* in: room for why it does not start, as for a message; NULL: not wanted */
+  size_t reason_size; /* in: its bytes */
+} gpumem_serving_result;
+#define GPUMEM_SERVING_RESULT_INIT \
+  { sizeof(gpumem_serving_result), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0.0, 0, 0, NULL, 0 }
+
+/*
+ * What a server of vLLM takes on each GPU, and whether it starts. `config`: a config.json, the folder of a model, or a
+ * name that the local HuggingFace cache holds. `gpu`: as in gpumem_job; NULL: the default. `engine_version`: "0.19.0";
+ * NULL: the newest whose rules are known. `words`: "vllm", "serve", NAME and the flags of the command, or none.
+ * A server that does not start is no error. Errors: GPUMEM_INVALID_ARGUMENT for a flag that has no rule, naming it;
+ * those of reading the config; GPUMEM_UNKNOWN_FORMAT for a model that holds no KV cache.
+ */
+GPUMEM_API gpumem_status gpumem_serve(const char* config, const char* gpu, const char* engine_version,
+                                      const char* const* words, size_t count, gpumem_serving_result* result,
+                                      char* message, size_t message_size) GPUMEM_NOTHROW;
+
 /* ---- Placement ------------------------------------------------------------------------------------------------ */
 
 /* A GPU of a server as its resource manager knows it; a MIG slice is a GPU of its own. */

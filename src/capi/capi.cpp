@@ -13,6 +13,7 @@
 #include "guarded.hpp"
 #include "job_struct.hpp"
 #include "layouts.hpp"
+#include "serving.hpp"
 #include "sized.hpp"
 
 /// A model, with analyses of its own: they go when it is freed.
@@ -426,6 +427,13 @@ GPUMEM_API gpumem_status gpumem_plan(const gpumem_summary* summary, const gpumem
     if (summary == nullptr) return gpumem::capi::null_pointer("summary");
     return gpumem::capi::make_plan(summary->model, job, question, layouts, count, found);
   });
+}
+
+GPUMEM_API gpumem_status gpumem_serve(const char* config, const char* gpu, const char* engine_version,
+                                      const char* const* words, size_t count, gpumem_serving_result* result,
+                                      char* message, size_t message_size) noexcept {
+  return guarded({message, message_size},
+                 [&] { return gpumem::capi::make_server(config, gpu, engine_version, words, count, result); });
 }
 
 GPUMEM_API gpumem_status gpumem_place(const gpumem_request* request, const gpumem_server_gpu* gpus, size_t count,

@@ -24,6 +24,7 @@
 #include "manual.hpp"
 #include "placement_arguments.hpp"
 #include "queue_arguments.hpp"
+#include "serving_arguments.hpp"
 #include "trainer_files.hpp"
 #include "wrong_words.hpp"
 
@@ -369,14 +370,7 @@ Command run_command(const std::vector<std::string>& theirs) {
 Command serve_command(const std::vector<std::string>& theirs) {
   const auto add = [theirs](CLI::App& parser) -> Run {
     const auto options = std::make_shared<ServeOptions>();
-    parser.add_option("config", options->config, "the model's config.json, or its folder; default: from the command");
-    parser.add_option("--gpu", options->gpu, "a name from 'gpumem gpus', or a profile")->capture_default_str();
-    parser.add_option("--engine-version", options->engine_version, "vLLM's version, such as 0.19.0");
-    parser.add_flag("--json", options->json, "print one JSON object");
-    parser.footer(
-        "Behind -- stands the command that starts the server:\n"
-        "  gpumem serve config.json --gpu h100-80gb -- vllm serve NAME --max-model-len 8192\n"
-        "Exit code 4 if the server does not start.");
+    add_serve(parser, *options);
     options->command = theirs;
     return [options] { return run_serve(*options); };
   };

@@ -3,6 +3,7 @@
 // that has to wait.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -86,9 +87,12 @@ struct GpusOptions {
 int run_gpus(const GpusOptions& options);
 
 struct ServeOptions {
-  std::string config;  ///< a config.json, or its folder; empty: the model that the command names
+  std::string config;  ///< a config.json, its folder, or a cached model; empty: the model that the command names
   std::string gpu = kDefaultGpu;
-  std::string engine_version;  ///< "0.19.0"; empty: the newest whose rules are known
+  std::string engine_version;                 ///< "0.19.0"; empty: the newest whose rules are known
+  std::map<std::string, std::string> values;  ///< of options, by vLLM's names
+  bool fit = false;                           ///< how far each option can go, instead of the memory
+  bool advise = false;                        ///< what would help, instead of the memory
   bool json = false;
   std::vector<std::string> command;  ///< "vllm serve ..."
 };

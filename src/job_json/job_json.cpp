@@ -1,6 +1,8 @@
 #include "job_json.hpp"
 
 #include "gpumem/core/result.hpp"
+#include "gpumem/estimate/memory_estimate.hpp"
+#include "gpumem/model/named.hpp"
 
 namespace gpumem::job_json {
 
@@ -115,6 +117,66 @@ Result<JobRequest> request_from(const Json& json, const JobRequest& defaults) {
 Json to_json(const std::optional<OptionValue>& value) {
   if (!value) return nullptr;
   return std::visit([](const auto& held) { return Json(held); }, *value);
+}
+
+Json to_json(const serve::ServingEstimate& estimate, const device::GpuProfile& gpu) {
+  const std::int64_t within = estimate.requested.count();
+  Json json;
+  json["schema"] = 1;
+  json["gpu"] = gpu.name;
+  json["capacity_bytes"] = gpu.capacity().count();
+  json["engine"] = "vllm";
+  json["rules_of"] = estimate.version;
+  json["stage"] = estimate.stage;
+  json["expected_bytes"] = estimate.expected().count();
+  json["lower_bytes"] = within + (estimate.starts ? estimate.cuda_graphs_lower.count() : 0);
+  json["upper_bytes"] = within + (estimate.starts ? estimate.cuda_graphs_upper.count() : 0);
+  json["requested_bytes"] = within;
+  json["weights_bytes"] = estimate.weights.count();
+  json["activation_bytes"] = estimate.activation.count();
+  json["outside_pytorch_bytes"] = estimate.outside_pytorch.count();
+  json["outside_pytorch_range"] = {estimate.outside_pytorch_lower.count(), estimate.outside_pytorch_upper.count()};
+  json["cuda_graph_bytes"] = estimate.cuda_graphs.count();
+  json["cuda_graph_range"] = {estimate.cuda_graphs_lower.count(), estimate.cuda_graphs_upper.count()};
+  json["kv_cache_bytes"] = estimate.kv_cache.count();
+  json["kv_cache_blocks"] = estimate.kv_cache_blocks;
+  json["kv_cache_tokens"] = estimate.kv_cache_tokens;
+  json["max_model_len"] = estimate.max_model_len;
+  json["largest_max_model_len"] = estimate.largest_max_model_len;
+  json["max_concurrency"] = estimate.concurrency;
+  json["max_num_seqs"] = estimate.max_num_seqs;
+  json["max_num_batched_tokens"] = estimate.max_num_batched_tokens;
+  json["kv_cache_needed_bytes"] = estimate.kv_cache_needed.count();
+  json["starts"] = estimate.starts;
+  json["fits"] = estimate.starts;
+  json["verdict"] = model::name_of(estimate::kVerdicts, estimate.verdict());
+  if (!estimate.starts) json["reason"] = estimate.reason;
+  json["assumed"] = estimate.assumed;
+  return json;
+}
+
+Json to_json(const serve::ServingLimits& limits) {
+  const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(nullptr); };
+  Json json;
+  json["longest_context"] = or_null(limits.longest_context);
+  json["most_sequences"] = or_null(limits.most_sequences);
+  json["smallest_utilization"] = or_null(limits.smallest_utilization);
+  json["fewest_ranks"] = or_null(limits.fewest_ranks);
+  json["smallest_gpu"] = limits.smallest_gpu.empty() ? Json(nullptr) : Json(limits.smallest_gpu);
+  return json;
+}
+
+Json to_json(const std::vector<serve::ServingChange>& advice) {
+  Json json = Json::array();
+  for (const serve::ServingChange& change : advice) {
+    json.push_back({{"option", change.option},
+                    {"value", change.value},
+                    {"costs", change.costs},
+                    {"starts", change.estimate.starts},
+                    {"kv_cache_tokens", change.estimate.kv_cache_tokens},
+                    {"max_concurrency", change.estimate.concurrency}});
+  }
+  return json;
 }
 
 }  // namespace gpumem::job_json

@@ -1,6 +1,6 @@
 // Input: one JSON object that describes a job.
-// Output: JobRequest, what the user asked for; and for reports the JSON of how a job is trained. The command line and
-// the C API share this.
+// Output: JobRequest, what the user asked for; and for reports the JSON of how a job is trained, and of answers about a
+// server. The command line, the C API and Python share this.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -9,7 +9,9 @@
 #include <string_view>
 
 #include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
 #include "gpumem/job/job_options.hpp"
+#include "gpumem/serve/serving_questions.hpp"
 
 namespace gpumem::job_json {
 
@@ -30,5 +32,10 @@ namespace gpumem::job_json {
 
 /// A value as JSON; null for none.
 [[nodiscard]] nlohmann::ordered_json to_json(const std::optional<job::OptionValue>& value);
+
+/// A server as `gpumem serve --json` prints it.
+[[nodiscard]] nlohmann::ordered_json to_json(const serve::ServingEstimate& estimate, const device::GpuProfile& gpu);
+[[nodiscard]] nlohmann::ordered_json to_json(const serve::ServingLimits& limits);
+[[nodiscard]] nlohmann::ordered_json to_json(const std::vector<serve::ServingChange>& advice);
 
 }  // namespace gpumem::job_json

@@ -21,6 +21,8 @@
 #include "options.hpp"
 #include "plan_report.hpp"
 #include "report.hpp"
+#include "reports.hpp"
+#include "serving.hpp"
 
 namespace gpumem::python {
 
@@ -88,20 +90,6 @@ std::string shown(const Summary& summary) {
 }
 
 // --- What the command line would print --------------------------------------------------------------------------
-
-/// Made when it is asked for; or, once it was pickled, as it was.
-struct Report {
-  std::function<std::string()> json;
-  std::function<std::string()> text;
-
-  static Report of(std::string json, std::string text) {
-    return {[json = std::move(json)] { return json; }, [text = std::move(text)] { return text; }};
-  }
-};
-
-std::string dumped(const nlohmann::ordered_json& json) {
-  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-}
 
 /// A job on its GPU, with the estimator that it asks for; its reports may outlive the summary.
 struct Asked {
@@ -430,16 +418,6 @@ void define_job(py::module_& module) {
       .def("options", &options_of);
 }
 
-void define_report(py::module_& module) {
-  py::class_<Report>(module, "Report", "What the command line would print of an answer.")
-      .def("json", [](const Report& self) { return text(self.json()); })
-      .def("text", [](const Report& self) { return text(self.text()); })
-      .def(py::pickle([](const Report& self) { return py::make_tuple(text(self.json()), text(self.text())); },
-                      [](const py::tuple& state) {
-                        return Report::of(state[0].cast<std::string>(), state[1].cast<std::string>());
-                      }));
-}
-
 void define_module(py::module_& module) {
   module.doc() = "The compiled part of gpumem; use the package.";
   py::register_exception_translator([](std::exception_ptr thrown) {
@@ -467,6 +445,7 @@ void define_module(py::module_& module) {
       },
       py::arg("summary"), py::arg("job"), py::arg("global_batch"), py::arg("gpus"), py::arg("framework"),
       py::arg("gpus_per_node"), py::arg("network_gbps"), py::arg("show"), py::arg("deadline_ms"));
+  define_serving(module);
   module.def("gpus", &gpus);
   module.def("read_server", &read_server, py::arg("window_ms"));
   module.def("estimators", &estimators);

@@ -35,7 +35,7 @@ inline const std::map<std::string, Names> kArrows = {
     {"job", {"core", "model"}},
     {"session",
      {"core", "model", "ops", "summary", "device", "analysis", "estimate", "utilisation", "place", "request", "search",
-      "job"}},
+      "serve", "job"}},
 };
 
 }  // namespace gpumem::architecture

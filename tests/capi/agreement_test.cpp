@@ -169,6 +169,46 @@ TEST(CApi, FindsTheSameLayouts) {
             GPUMEM_INVALID_ARGUMENT);
 }
 
+TEST(CApi, AServerIsTheSessions) {
+  const std::string config = GPUMEM_SOURCE_DIR "/examples/configs/llama3_8b/config.json";
+  serve::ServingRequest request{config, "h100-80gb", {}};
+  request.job.version = "0.19.0";
+  request.job.tensor_parallel = 2;
+  const auto expected = session::process_session().serve(request);
+  ASSERT_TRUE(expected) << core::to_string(expected.error());
+
+  const std::vector<const char*> words = {"vllm", "serve", "llama", "-tp", "2"};
+  gpumem_serving_result given = GPUMEM_SERVING_RESULT_INIT;
+  char message[1000];
+  char reason[1000] = "x";
+  given.reason = reason;
+  given.reason_size = sizeof reason;
+  ASSERT_EQ(
+      gpumem_serve(config.c_str(), "h100-80gb", "0.19.0", words.data(), words.size(), &given, message, sizeof message),
+      GPUMEM_OK)
+      << message;
+  EXPECT_EQ(given.weights_bytes, expected->weights.count());
+  EXPECT_EQ(given.kv_cache_bytes, expected->kv_cache.count());
+  EXPECT_EQ(given.kv_cache_tokens, expected->kv_cache_tokens);
+  EXPECT_EQ(given.max_concurrency, expected->concurrency);
+  EXPECT_EQ(given.starts, 1);
+  EXPECT_EQ(given.verdict, GPUMEM_FITS);
+  EXPECT_STREQ(reason, "");
+
+  ASSERT_EQ(gpumem_serve(config.c_str(), "t4-16gb", nullptr, nullptr, 0, &given, message, sizeof message), GPUMEM_OK);
+  EXPECT_EQ(given.starts, 0);
+  EXPECT_EQ(given.verdict, GPUMEM_DOES_NOT_FIT);
+  EXPECT_NE(std::string_view(reason).find("KV cache"), std::string_view::npos) << reason;
+
+  const std::vector<const char*> wrong = {"vllm", "serve", "llama", "--no-such-flag", "2"};
+  EXPECT_EQ(gpumem_serve(config.c_str(), nullptr, nullptr, wrong.data(), wrong.size(), &given, message, sizeof message),
+            GPUMEM_INVALID_ARGUMENT);
+  EXPECT_NE(std::string_view(message).find("--no-such-flag"), std::string_view::npos) << message;
+  EXPECT_EQ(gpumem_serve("/nowhere", nullptr, nullptr, nullptr, 0, &given, nullptr, 0), GPUMEM_UNREADABLE_FILE);
+  EXPECT_EQ(gpumem_serve(nullptr, nullptr, nullptr, nullptr, 0, &given, nullptr, 0), GPUMEM_INVALID_ARGUMENT);
+  EXPECT_EQ(gpumem_serve(config.c_str(), nullptr, nullptr, nullptr, 0, nullptr, nullptr, 0), GPUMEM_INVALID_ARGUMENT);
+}
+
 TEST(CApi, HasAVersionAndANameForEveryError) {
   EXPECT_STREQ(gpumem_version(), GPUMEM_VERSION_STRING);
   for (std::uint8_t code = 0; code <= static_cast<std::uint8_t>(ErrorCode::deadline_exceeded); ++code) {

@@ -161,6 +161,25 @@ AT(gpumem_layout, reserved, 164);
 AT(gpumem_layout, settings, 168);
 AT(gpumem_layout, settings_size, 176);
 AT(gpumem_layout, settings_length, 184);
+
+SIZE(gpumem_serving_result, 136);
+AT(gpumem_serving_result, requested_bytes, 8);
+AT(gpumem_serving_result, expected_bytes, 16);
+AT(gpumem_serving_result, weights_bytes, 24);
+AT(gpumem_serving_result, activation_bytes, 32);
+AT(gpumem_serving_result, outside_pytorch_bytes, 40);
+AT(gpumem_serving_result, cuda_graph_bytes, 48);
+AT(gpumem_serving_result, kv_cache_bytes, 56);
+AT(gpumem_serving_result, kv_cache_needed_bytes, 64);
+AT(gpumem_serving_result, kv_cache_blocks, 72);
+AT(gpumem_serving_result, kv_cache_tokens, 80);
+AT(gpumem_serving_result, max_model_len, 88);
+AT(gpumem_serving_result, largest_max_model_len, 96);
+AT(gpumem_serving_result, max_concurrency, 104);
+AT(gpumem_serving_result, verdict, 112);
+AT(gpumem_serving_result, starts, 116);
+AT(gpumem_serving_result, reason, 120);
+AT(gpumem_serving_result, reason_size, 128);
 #endif
 
 VALUE(GPUMEM_OK, 0);

@@ -31,6 +31,13 @@ struct ServingJob {
   bool enforce_eager = false;
 };
 
+/// A server that somebody asks about.
+struct ServingRequest {
+  std::string config;  ///< a config.json, the folder of a model, or a name that the local HuggingFace cache holds
+  std::string gpu = "a100-40gb";  ///< a name, an alias or a profile
+  ServingJob job;
+};
+
 /// One rank of the server once it has started. Every rank of a tensor parallel group takes the same; of a pipeline's
 /// stages, this is the one that has the least room for the cache.
 struct ServingEstimate {
@@ -50,6 +57,8 @@ struct ServingEstimate {
   std::int64_t kv_cache_blocks = 0;
   std::int64_t kv_cache_tokens = 0;
   std::int64_t max_model_len = 0;
+  std::int64_t max_num_seqs = 0;
+  std::int64_t max_num_batched_tokens = 0;
   std::int64_t largest_max_model_len = 0;  ///< that this cache holds; 0: none
   double concurrency = 0.0;                ///< requests of max_model_len at once
   bool starts = false;

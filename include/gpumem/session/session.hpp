@@ -46,6 +46,13 @@ struct Site;
 namespace gpumem::place {
 struct Margin;
 }  // namespace gpumem::place
+namespace gpumem::serve {
+struct ServedModel;
+struct ServingRequest;
+struct ServingEstimate;
+struct ServingLimits;
+struct ServingChange;
+}  // namespace gpumem::serve
 
 namespace gpumem::session {
 
@@ -199,12 +206,26 @@ class Session {
                                                           const place::Margin& margin, const request::Site& site,
                                                           std::shared_ptr<const Model> model = nullptr);
 
+  // --- Servers: gpumem/serve/serving_job.hpp and serving_questions.hpp ---------------------------------------------
+  // Errors: those of gpu(), of serve::read_served_model() and of the function that is named.
+
+  /// serve::estimate_vllm().
+  [[nodiscard]] core::Result<serve::ServingEstimate> serve(const serve::ServingRequest& request);
+  /// serve::find_serving_limits().
+  [[nodiscard]] core::Result<serve::ServingLimits> serving_limits(const serve::ServingRequest& request);
+  /// serve::advise_server().
+  [[nodiscard]] core::Result<std::vector<serve::ServingChange>> serving_advice(const serve::ServingRequest& request);
+
  private:
+  /// The model of a config.json, of a folder, or of a name in the local HuggingFace cache.
+  [[nodiscard]] core::Result<std::shared_ptr<const serve::ServedModel>> served(const std::string& config);
+
   std::shared_ptr<analysis::Analyses> analyses_;  ///< of the models that it reads
   Kept<Model> models_;
   Kept<device::GpuProfile> gpus_;
   Kept<estimate::Estimator> estimators_;
   Kept<utilisation::UtilisationEstimator> utilisation_estimators_;
+  Kept<serve::ServedModel> served_;
 };
 
 /// The Session of the process, for callers that have no place for one; made when it is first asked for.

@@ -63,6 +63,7 @@ if typing.TYPE_CHECKING or importlib.util.find_spec(f"{__name__}._gpumem") is no
     )
     from ._machine import read_server
     from ._plan import FRAMEWORKS, Layout, Plan, plan
+    from ._serve import Server, ServerChange, ServerLimits, advise_server, serve, serving_limits
 else:
 
     def __getattr__(name: str) -> object:
@@ -98,9 +99,13 @@ __all__ = [
     "Peak",
     "Plan",
     "RecordError",
+    "Server",
+    "ServerChange",
+    "ServerLimits",
     "Summary",
     "UsageError",
     "__version__",
+    "advise_server",
     "estimate",
     "estimate_module",
     "estimate_step",
@@ -113,6 +118,8 @@ __all__ = [
     "read_server",
     "read_summary",
     "record",
+    "serve",
+    "serving_limits",
 ]
 
 # They belong to the package, not to the files that define them: for help(), tracebacks and pickle.

@@ -12,6 +12,7 @@ OPTIMIZERS: tuple[str, ...]
 PRECISIONS: tuple[str, ...]
 SCHEDULES: tuple[str, ...]
 SHARDINGS: tuple[str, ...]
+SERVING_OPTIONS: tuple[str, ...]
 TRANSFORMERS: tuple[str, ...]
 ZERO_GRADS: tuple[str, ...]
 
@@ -54,6 +55,15 @@ def plan(
     gpus_per_node: int | None,
     network_gbps: float | None,
     show: int,
+    deadline_ms: int,
+) -> Report: ...
+def serve(
+    question: str,
+    model: bytes,
+    gpu: bytes,
+    version: str,
+    command: list[str],
+    options: dict[str, str],
     deadline_ms: int,
 ) -> Report: ...
 def gpus() -> list[dict[str, Any]]: ...

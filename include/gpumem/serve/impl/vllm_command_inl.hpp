@@ -14,26 +14,40 @@ namespace gpumem::serve {
 
 namespace vllm_command_detail {
 
-/// A flag whose value is a number of the job, or a word of it.
-struct VllmFlag {
-  std::string_view name;
-  std::string_view short_name = {};
-  std::int64_t ServingJob::*count = nullptr;
-  std::optional<std::int64_t> ServingJob::*limit = nullptr;
-  std::string ServingJob::*word = nullptr;
-};
-
-inline constexpr std::array kVllmFlags = {
-    VllmFlag{.name = "--tensor-parallel-size", .short_name = "-tp", .count = &ServingJob::tensor_parallel},
-    VllmFlag{.name = "--pipeline-parallel-size", .short_name = "-pp", .count = &ServingJob::pipeline_parallel},
-    VllmFlag{.name = "--data-parallel-size", .short_name = "-dp", .count = &ServingJob::data_parallel},
-    VllmFlag{.name = "--max-model-len", .limit = &ServingJob::max_model_len},
-    VllmFlag{.name = "--max-num-seqs", .limit = &ServingJob::max_num_seqs},
-    VllmFlag{.name = "--max-num-batched-tokens", .limit = &ServingJob::max_num_batched_tokens},
-    VllmFlag{.name = "--block-size", .limit = &ServingJob::block_size},
-    VllmFlag{.name = "--dtype", .word = &ServingJob::dtype},
-    VllmFlag{.name = "--kv-cache-dtype", .word = &ServingJob::kv_cache_dtype},
-    VllmFlag{.name = "--quantization", .short_name = "-q", .word = &ServingJob::quantization},
+inline constexpr std::array kServingOptions = {
+    ServingOption{.name = "tensor_parallel_size",
+                  .help = "GPUs that share each layer",
+                  .short_flag = "-tp",
+                  .count = &ServingJob::tensor_parallel},
+    ServingOption{.name = "pipeline_parallel_size",
+                  .help = "GPUs that hold the layers one after another",
+                  .short_flag = "-pp",
+                  .count = &ServingJob::pipeline_parallel},
+    ServingOption{.name = "data_parallel_size",
+                  .help = "copies of the server",
+                  .short_flag = "-dp",
+                  .count = &ServingJob::data_parallel},
+    ServingOption{.name = "max_model_len",
+                  .help = "tokens of the longest request; default: the model's positions",
+                  .limit = &ServingJob::max_model_len},
+    ServingOption{.name = "max_num_seqs", .help = "sequences that run at once", .limit = &ServingJob::max_num_seqs},
+    ServingOption{
+        .name = "max_num_batched_tokens", .help = "tokens of one step", .limit = &ServingJob::max_num_batched_tokens},
+    ServingOption{.name = "block_size", .help = "tokens of a block of the KV cache", .limit = &ServingJob::block_size},
+    ServingOption{.name = "gpu_memory_utilization",
+                  .help = "share of the GPU's memory that the server takes",
+                  .share = &ServingJob::gpu_memory_utilization},
+    ServingOption{.name = "dtype",
+                  .help = "type of weights and activations: auto, bfloat16, float16, float32",
+                  .word = &ServingJob::dtype},
+    ServingOption{.name = "kv_cache_dtype",
+                  .help = "auto, bfloat16, fp8, fp8_e4m3, fp8_e5m2",
+                  .word = &ServingJob::kv_cache_dtype},
+    ServingOption{.name = "quantization",
+                  .help = "fp8: weights are quantised while they are loaded",
+                  .short_flag = "-q",
+                  .word = &ServingJob::quantization},
+    ServingOption{.name = "enforce_eager", .help = "capture no CUDA graphs", .flag = &ServingJob::enforce_eager},
 };
 
 /// Flags that change no memory of the GPU, with a value.
@@ -92,40 +106,68 @@ inline std::optional<std::int64_t> whole_tokens(std::string_view text) {
   return std::nullopt;
 }
 
-/// Writes the value of a flag of kVllmFlags.
-inline core::Status set_flag(const VllmFlag& flag, std::string_view value, ServingJob& job) {
-  if (flag.word != nullptr) {
-    job.*flag.word = value;
+/// A share of the GPU's memory.
+inline std::optional<double> share_of(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  const double share = std::strtod(copy.c_str(), &end);
+  if (copy.empty() || *end != '\0' || !std::isfinite(share)) return std::nullopt;
+  return share;
+}
+
+/// Writes a value as it is spelled. `shown` is how the caller spells the option.
+inline core::Status set_value(const ServingOption& option, std::string_view shown, std::string_view value,
+                              ServingJob& job) {
+  if (option.word != nullptr) {
+    job.*option.word = value;
+    return core::Done{};
+  }
+  if (option.flag != nullptr) {
+    if (value != "true" && value != "false") return wrong_flag(shown, "give true or false");
+    job.*option.flag = value == "true";
+    return core::Done{};
+  }
+  if (option.share != nullptr) {
+    job.*option.share = share_of(value);
+    if (!(job.*option.share)) return wrong_flag(shown, "give a share of the GPU's memory, such as 0.9");
     return core::Done{};
   }
   const std::optional<std::int64_t> number = whole_tokens(value);
-  if (!number) return wrong_flag(flag.name, "give a whole number of at least 1");
-  if (flag.count != nullptr) job.*flag.count = *number;
-  if (flag.limit != nullptr) job.*flag.limit = *number;
+  if (!number) return wrong_flag(shown, "give a whole number of at least 1");
+  if (option.count != nullptr) job.*option.count = *number;
+  if (option.limit != nullptr) job.*option.limit = *number;
   return core::Done{};
 }
 
-inline core::Status set_utilization(const std::string& value, ServingJob& job) {
-  char* end = nullptr;
-  const double share = std::strtod(value.c_str(), &end);
-  if (value.empty() || *end != '\0' || !std::isfinite(share)) {
-    return wrong_flag("--gpu-memory-utilization", "give a share of the GPU's memory, such as 0.9");
+/// The option that a flag writes, "--max-model-len" or "-tp"; null: none.
+inline const ServingOption* option_of_flag(const std::string& flag) {
+  std::string name = flag.starts_with("--") ? flag.substr(2) : std::string();
+  std::replace(name.begin(), name.end(), '-', '_');
+  for (const ServingOption& option : kServingOptions) {
+    if (name == option.name || (!option.short_flag.empty() && flag == option.short_flag)) return &option;
   }
-  job.gpu_memory_utilization = share;
-  return core::Done{};
+  return nullptr;
 }
 
 /// One flag with its value.
 inline core::Status take_value(const std::string& name, const std::string& value, ServingJob& job) {
-  if (name == "--gpu-memory-utilization") return set_utilization(value, job);
-  for (const VllmFlag& flag : kVllmFlags) {
-    if (name == flag.name || name == flag.short_name) return set_flag(flag, value, job);
-  }
+  if (const ServingOption* option = option_of_flag(name)) return set_value(*option, name, value, job);
   if (std::ranges::find(kVllmValuesWithoutEffect, name) != kVllmValuesWithoutEffect.end()) return core::Done{};
   return wrong_flag(name, "gpumem has no rule for this flag of vLLM; leave it out if it changes no memory");
 }
 
 }  // namespace vllm_command_detail
+
+GPUMEM_INLINE std::span<const ServingOption> serving_options() { return vllm_command_detail::kServingOptions; }
+
+GPUMEM_INLINE core::Status set_serving_option(ServingJob& job, std::string_view name, std::string_view value) {
+  std::string known;
+  for (const ServingOption& option : vllm_command_detail::kServingOptions) {
+    if (option.name == name) return vllm_command_detail::set_value(option, name, value, job);
+    known.append(known.empty() ? "" : ", ").append(option.name);
+  }
+  return vllm_command_detail::wrong_flag(name, "is no option of a server that gpumem knows; known are " + known);
+}
 
 GPUMEM_INLINE core::Result<ServingJob> read_vllm_command(std::span<const std::string> words, ServingJob job) {
   if (words.size() < 2 || words[0] != "vllm" || words[1] != "serve") {
@@ -145,8 +187,9 @@ GPUMEM_INLINE core::Result<ServingJob> read_vllm_command(std::span<const std::st
       name.resize(equals);
     }
     if (name.starts_with("--")) std::replace(name.begin(), name.end(), '_', '-');
-    if (name == "--enforce-eager") {
-      job.enforce_eager = true;
+    const ServingOption* known = vllm_command_detail::option_of_flag(name);
+    if (known != nullptr && known->flag != nullptr && !value) {
+      job.*known->flag = true;
       continue;
     }
     if (std::ranges::find(vllm_command_detail::kVllmFlagsWithoutEffect, name) !=

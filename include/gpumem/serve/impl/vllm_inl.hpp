@@ -375,6 +375,8 @@ inline core::Result<ServingEstimate> estimate_rank(const ServedModel& model, con
       answer.requested.count() - answer.weights.count() - answer.activation.count() - answer.outside_pytorch.count();
   answer.kv_cache = core::Bytes(std::max<std::int64_t>(0, left));
   answer.max_model_len = start.length;
+  answer.max_num_seqs = start.sequences;
+  answer.max_num_batched_tokens = start.tokens;
   answer.reason = early_reason(model, start, gpu, logged, answer.requested);
   fill_cache(model, start, left, answer);
   answer.starts = answer.reason.empty();

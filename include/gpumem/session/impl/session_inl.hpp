@@ -6,9 +6,13 @@
 #include <system_error>
 #include <utility>
 
+#include "gpumem/core/file.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem/request/targets.hpp"
 #include "gpumem/search/find_layouts.hpp"
+#include "gpumem/serve/serving_questions.hpp"
+#include "gpumem/serve/vllm.hpp"
+#include "gpumem/summary/model_folder.hpp"
 #include "gpumem/summary/read.hpp"
 #include "gpumem/utilisation/utilisation_estimators.hpp"
 
@@ -20,6 +24,7 @@ namespace session_detail {
 inline constexpr std::size_t kMostModels = 1024;
 inline constexpr std::size_t kMostGpus = 256;
 inline constexpr std::size_t kMostEstimators = 64;
+inline constexpr std::size_t kLargestConfig = std::size_t{64} << 20;
 
 /// Becomes another when the file changes, or a file in the folder, as far as sizes and times tell. 0: no such file.
 GPUMEM_INLINE std::uint64_t stamp_of(const std::string& path) {
@@ -67,7 +72,8 @@ GPUMEM_INLINE Session::Session()
       models_(session_detail::kMostModels, true),  // many jobs may name one broken summary
       gpus_(session_detail::kMostGpus),
       estimators_(session_detail::kMostEstimators),
-      utilisation_estimators_(session_detail::kMostEstimators) {}
+      utilisation_estimators_(session_detail::kMostEstimators),
+      served_(session_detail::kMostModels, true) {}
 
 GPUMEM_INLINE Session::~Session() = default;
 
@@ -234,6 +240,46 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::request(const job::JobR
   auto made = request::make_request(target, *takes, *asked->gpu, margin, site);
   if (!made) return std::move(made.error()).in_file(asked->model->graph()->file());
   return made;
+}
+
+GPUMEM_INLINE core::Result<std::shared_ptr<const serve::ServedModel>> Session::served(const std::string& config) {
+  std::error_code failure;
+  std::string path = config;
+  if (!std::filesystem::exists(path, failure)) path = summary::cached_model(config).value_or(config);
+  if (std::filesystem::is_directory(path, failure)) path += "/config.json";
+  return served_.get(path, session_detail::stamp_of(path), [&]() -> Kept<serve::ServedModel>::Shared {
+    const core::Result<std::string> text =
+        path == "-" ? core::read_file(path) : core::read_regular_file(path, session_detail::kLargestConfig);
+    if (!text) return text.error();
+    core::Result<serve::ServedModel> model = serve::read_served_model(*text);
+    if (!model) return core::Error(model.error()).in_file(path);
+    return std::make_shared<const serve::ServedModel>(*std::move(model));
+  });
+}
+
+GPUMEM_INLINE core::Result<serve::ServingEstimate> Session::serve(const serve::ServingRequest& request) {
+  const auto profile = gpu(request.gpu);
+  if (!profile) return profile.error();
+  const auto model = served(request.config);
+  if (!model) return model.error();
+  return serve::estimate_vllm(**model, request.job, **profile);
+}
+
+GPUMEM_INLINE core::Result<serve::ServingLimits> Session::serving_limits(const serve::ServingRequest& request) {
+  const auto profile = gpu(request.gpu);
+  if (!profile) return profile.error();
+  const auto model = served(request.config);
+  if (!model) return model.error();
+  return serve::find_serving_limits(**model, request.job, **profile);
+}
+
+GPUMEM_INLINE core::Result<std::vector<serve::ServingChange>> Session::serving_advice(
+    const serve::ServingRequest& request) {
+  const auto profile = gpu(request.gpu);
+  if (!profile) return profile.error();
+  const auto model = served(request.config);
+  if (!model) return model.error();
+  return serve::advise_server(**model, request.job, **profile);
 }
 
 GPUMEM_INLINE Session& process_session() {

@@ -3,6 +3,7 @@
 #include "gpumem/summary/model_folder.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -41,6 +42,19 @@ struct Stored {
   std::vector<std::string> absent;                ///< files that the index names
   std::int64_t total_bytes = 0;                   ///< of all tensors, by the index; 0: it does not say
 };
+
+/// Where huggingface_hub keeps what it downloads; empty: the environment does not say.
+GPUMEM_INLINE std::string hub_cache() {
+  const auto variable = [](const char* name) {
+    const char* value = std::getenv(name);
+    return std::string(value == nullptr ? "" : value);
+  };
+  if (std::string cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
+  if (const std::string home = variable("HF_HOME"); !home.empty()) return home + "/hub";
+  if (const std::string home = variable("XDG_CACHE_HOME"); !home.empty()) return home + "/huggingface/hub";
+  const std::string home = variable("HOME");
+  return home.empty() ? home : home + "/.cache/huggingface/hub";
+}
 
 GPUMEM_INLINE bool is_packed(std::string_view type) {
   return type.starts_with('I') || type.starts_with('U') || type.starts_with("F8");
@@ -266,6 +280,21 @@ GPUMEM_INLINE core::Result<Comparison> compare(const model::ModelGraph& graph, S
 }
 
 }  // namespace model_folder_detail
+
+GPUMEM_INLINE std::optional<std::string> cached_model(const std::string& name) {
+  const std::size_t slash = name.find('/');
+  const bool hub_name = slash != std::string::npos && slash > 0 && name.find('/', slash + 1) == std::string::npos &&
+                        name.find("..") == std::string::npos && slash + 1 < name.size();
+  const std::string cache = model_folder_detail::hub_cache();
+  if (!hub_name || cache.empty()) return std::nullopt;
+  const std::string folder = cache + "/models--" + name.substr(0, slash) + "--" + name.substr(slash + 1);
+  core::Result<std::string> revision = core::read_file(folder + "/refs/main");
+  if (!revision) return std::nullopt;
+  while (!revision->empty() && (revision->back() == '\n' || revision->back() == '\r')) revision->pop_back();
+  if (revision->empty() || revision->find('/') != std::string::npos) return std::nullopt;
+  std::string snapshot = folder + "/snapshots/" + *revision;
+  return is_model_folder(snapshot) ? std::optional(std::move(snapshot)) : std::nullopt;
+}
 
 GPUMEM_INLINE bool is_model_folder(const std::string& path) {
   std::error_code ignored;

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "gpumem/serve/serving_questions.hpp"
+#include "gpumem/serve/vllm.hpp"
+#include "gpumem/serve/vllm_command.hpp"
+
+namespace gpumem::serve {
+
+namespace serving_questions_detail {
+
+inline constexpr std::int64_t kMostServed = 65536;  ///< sequences that are tried
+inline constexpr std::int64_t kHundredths = 100;    ///< of a GPU's memory
+inline constexpr std::int64_t kMostRanks = 64;
+
+/// Whether the server starts with `value` in place of what the job says. A value that vLLM refuses does not.
+template <typename Member, typename Value>
+bool starts_with(const ServedModel& model, ServingJob job, const device::GpuProfile& gpu, Member member, Value value) {
+  job.*member = value;
+  const core::Result<ServingEstimate> estimate = estimate_vllm(model, job, gpu);
+  return estimate && estimate->starts;
+}
+
+/// The largest count from 1 to `most` for which `holds`, which is so up to some count; nothing: for none.
+template <typename Holds>
+std::optional<std::int64_t> largest(std::int64_t most, const Holds& holds) {
+  std::int64_t found = 0;
+  for (std::int64_t low = 1, high = most; low <= high;) {
+    const std::int64_t middle = low + (high - low) / 2;
+    if (holds(middle)) {
+      found = middle;
+      low = middle + 1;
+    } else {
+      high = middle - 1;
+    }
+  }
+  return found > 0 ? std::optional(found) : std::nullopt;
+}
+
+inline std::optional<double> smallest_utilization(const ServedModel& model, const ServingJob& job,
+                                                  const device::GpuProfile& gpu) {
+  for (std::int64_t share = 1; share <= kHundredths; ++share) {
+    const double tried = static_cast<double>(share) / static_cast<double>(kHundredths);
+    if (starts_with(model, job, gpu, &ServingJob::gpu_memory_utilization, tried)) return tried;
+  }
+  return std::nullopt;
+}
+
+inline std::optional<std::int64_t> fewest_ranks(const ServedModel& model, const ServingJob& job,
+                                                const device::GpuProfile& gpu) {
+  for (std::int64_t ranks = 1; ranks <= kMostRanks; ranks *= 2) {
+    if (starts_with(model, job, gpu, &ServingJob::tensor_parallel, ranks)) return ranks;
+  }
+  return std::nullopt;
+}
+
+/// By memory that a job can have, and then by name.
+inline std::string smallest_gpu(const ServedModel& model, const ServingJob& job) {
+  std::optional<device::GpuProfile> best;
+  for (const device::BuiltinProfile& each : device::builtin_profiles()) {
+    core::Result<device::GpuProfile> profile = device::find_profile(each.name);
+    if (!profile) continue;
+    const auto size = [](const device::GpuProfile& of) { return std::pair(of.capacity().count(), of.name); };
+    if (best && size(*best) <= size(*profile)) continue;
+    const core::Result<ServingEstimate> estimate = estimate_vllm(model, job, *profile);
+    if (estimate && estimate->starts) best = *std::move(profile);
+  }
+  return best ? best->name : std::string();
+}
+
+/// What can be changed, in the order of what it costs.
+struct Change {
+  std::string_view option;
+  std::string_view value;  ///< "/4" and "*2": of what the job has
+  std::string_view costs;
+};
+inline constexpr auto kChanges = std::to_array<Change>({
+    {"gpu_memory_utilization", "0.95", "nothing, where nobody else uses the GPU"},
+    {"max_num_batched_tokens", "/4", "longer prompts take more steps"},
+    {"max_num_seqs", "/4", "fewer requests run at once"},
+    {"max_model_len", "largest", "requests must be shorter"},
+    {"kv_cache_dtype", "fp8", "slightly less exact answers"},
+    {"quantization", "fp8", "less exact answers"},
+    {"tensor_parallel_size", "*2", "twice as many GPUs"},
+});
+
+/// The value of the change; empty: it changes nothing.
+inline std::string value_of(const Change& change, const ServingJob& job, const ServingEstimate& now) {
+  if (change.value == "/4") {
+    const std::int64_t had = change.option == "max_num_seqs" ? now.max_num_seqs : now.max_num_batched_tokens;
+    return had >= 8 ? std::to_string(had / 4) : std::string();
+  }
+  if (change.value == "*2") return std::to_string(2 * job.tensor_parallel);
+  if (change.value == "largest") {
+    const bool shorter = now.largest_max_model_len > 0 && now.largest_max_model_len < now.max_model_len;
+    return shorter ? std::to_string(now.largest_max_model_len) : std::string();
+  }
+  if (change.option == "kv_cache_dtype" && job.kv_cache_dtype.starts_with("fp8")) return {};
+  if (change.option == "quantization" && !job.quantization.empty()) return {};
+  if (change.option == "gpu_memory_utilization" && job.gpu_memory_utilization.value_or(0.9) >= 0.95) return {};
+  return std::string(change.value);
+}
+
+}  // namespace serving_questions_detail
+
+GPUMEM_INLINE core::Result<ServingLimits> find_serving_limits(const ServedModel& model, const ServingJob& job,
+                                                              const device::GpuProfile& gpu) {
+  namespace detail = serving_questions_detail;
+  const core::Result<ServingEstimate> now = estimate_vllm(model, job, gpu);
+  if (!now) return now.error();
+  ServingLimits limits;
+  limits.longest_context = detail::largest(model.max_positions, [&](std::int64_t tokens) {
+    return detail::starts_with(model, job, gpu, &ServingJob::max_model_len, tokens);
+  });
+  limits.most_sequences = detail::largest(detail::kMostServed, [&](std::int64_t sequences) {
+    return detail::starts_with(model, job, gpu, &ServingJob::max_num_seqs, sequences);
+  });
+  limits.smallest_utilization = detail::smallest_utilization(model, job, gpu);
+  limits.fewest_ranks = detail::fewest_ranks(model, job, gpu);
+  limits.smallest_gpu = detail::smallest_gpu(model, job);
+  return limits;
+}
+
+GPUMEM_INLINE core::Result<std::vector<ServingChange>> advise_server(const ServedModel& model, const ServingJob& job,
+                                                                     const device::GpuProfile& gpu) {
+  namespace detail = serving_questions_detail;
+  const core::Result<ServingEstimate> now = estimate_vllm(model, job, gpu);
+  if (!now) return now.error();
+  std::vector<ServingChange> changes;
+  for (const detail::Change& change : detail::kChanges) {
+    std::string value = detail::value_of(change, job, *now);
+    if (value.empty()) continue;
+    ServingJob changed = job;
+    if (const core::Status set = set_serving_option(changed, change.option, value); !set) return set.error();
+    core::Result<ServingEstimate> estimate = estimate_vllm(model, changed, gpu);
+    if (!estimate) continue;  // vLLM refuses it: the heads cannot be shared out
+    const bool helps = now->starts ? estimate->kv_cache_tokens > now->kv_cache_tokens : true;
+    if (estimate->starts && helps)
+      changes.push_back({change.option, std::move(value), change.costs, *std::move(estimate)});
+  }
+  return changes;
+}
+
+}  // namespace gpumem::serve

@@ -1,0 +1,45 @@
+// Input: the sizes of a model, a serving job and a GPU.
+// Output: how far each option of the job can go on that GPU, and what would let the server start or hold more.
+// Units: tokens, sequences, GPUs; shares of a GPU's memory.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "gpumem/core/result.hpp"
+#include "gpumem/device/gpu_profile.hpp"
+#include "gpumem/serve/served_model.hpp"
+#include "gpumem/serve/serving_job.hpp"
+
+namespace gpumem::serve {
+
+/// The furthest value of each option with which the server starts, where all else stays as it is; nothing: with none.
+struct ServingLimits {
+  std::optional<std::int64_t> longest_context = {};  ///< max_model_len
+  std::optional<std::int64_t> most_sequences = {};   ///< max_num_seqs, at most 65,536
+  std::optional<double> smallest_utilization = {};   ///< gpu_memory_utilization, in hundredths
+  std::optional<std::int64_t> fewest_ranks = {};     ///< tensor_parallel_size: 1, 2, 4, ... 64
+  std::string smallest_gpu = {};                     ///< of the GPUs that are known, MIG slices among them; empty: none
+};
+
+/// Errors: those of estimate_vllm(), but those of single values, with which the server does not start.
+[[nodiscard]] core::Result<ServingLimits> find_serving_limits(const ServedModel& model, const ServingJob& job,
+                                                              const device::GpuProfile& gpu);
+
+/// One option changed.
+struct ServingChange {
+  std::string_view option;  ///< vLLM's name
+  std::string value;
+  std::string_view costs;    ///< in a few words
+  ServingEstimate estimate;  ///< of the server so changed
+};
+
+/// Changes after which the server starts, or after which its cache holds more tokens than now, in the order of what
+/// they cost: free ones, slower ones, less exact ones, further GPUs. Errors: those of estimate_vllm().
+[[nodiscard]] core::Result<std::vector<ServingChange>> advise_server(const ServedModel& model, const ServingJob& job,
+                                                                     const device::GpuProfile& gpu);
+
+}  // namespace gpumem::serve

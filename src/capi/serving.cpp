@@ -1,0 +1,84 @@
+#include "serving.hpp"
+
+#include <string>
+#include <vector>
+
+#include "gpumem/gpumem.hpp"
+#include "gpumem/serve/vllm_command.hpp"
+#include "message.hpp"
+#include "sized.hpp"
+
+namespace gpumem::capi {
+
+namespace {
+
+constexpr std::size_t kFirstServing = sizeof(gpumem_serving_result);
+constexpr std::size_t kMostWords = 100'000;
+
+std::string text_or(const char* text, const char* otherwise) {
+  return text == nullptr || *text == '\0' ? otherwise : text;
+}
+
+core::Result<serve::ServingRequest> serving_request(const char* config, const char* gpu, const char* engine_version,
+                                                    const char* const* words, std::size_t count) {
+  serve::ServingRequest request;
+  request.config = text_or(config, "");
+  if (request.config.empty()) return refused("config is a null pointer or empty");
+  if (request.config == "-") request.config = "./-";  // a file of that name, as everywhere in the C API
+  request.gpu = text_or(gpu, job::kDefaultGpu);
+  request.job.version = text_or(engine_version, "");
+  if (count == 0) return request;
+  if (words == nullptr || count > kMostWords) return refused("words is a null pointer, or count is above 100000");
+  std::vector<std::string> command;
+  for (std::size_t index = 0; index < count; ++index) {
+    if (words[index] == nullptr) return refused("a word is a null pointer");
+    command.emplace_back(words[index]);
+  }
+  core::Result<serve::ServingJob> job = serve::read_vllm_command(command, request.job);
+  if (!job) return job.error();
+  request.job = *std::move(job);
+  return request;
+}
+
+gpumem_verdict verdict_of(const serve::ServingEstimate& estimate) {
+  switch (estimate.verdict()) {
+    case estimate::Verdict::fits: return GPUMEM_FITS;
+    case estimate::Verdict::tight: return GPUMEM_TIGHT;
+    case estimate::Verdict::does_not_fit: return GPUMEM_DOES_NOT_FIT;
+    case estimate::Verdict::unknown: break;
+  }
+  return GPUMEM_NOT_KNOWN;
+}
+
+}  // namespace
+
+core::Status make_server(const char* config, const char* gpu, const char* engine_version, const char* const* words,
+                         std::size_t count, gpumem_serving_result* result) {
+  if (result == nullptr) return refused("result is a null pointer");
+  if (auto checked = check_size(result->size, kFirstServing, "gpumem_serving_result"); !checked) return checked;
+  const core::Result<serve::ServingRequest> request = serving_request(config, gpu, engine_version, words, count);
+  if (!request) return request.error();
+  const core::Result<serve::ServingEstimate> found = session::process_session().serve(*request);
+  if (!found) return found.error();
+  gpumem_serving_result given = room_of(result);
+  given.requested_bytes = found->requested.count();
+  given.expected_bytes = found->expected().count();
+  given.weights_bytes = found->weights.count();
+  given.activation_bytes = found->activation.count();
+  given.outside_pytorch_bytes = found->outside_pytorch.count();
+  given.cuda_graph_bytes = found->cuda_graphs.count();
+  given.kv_cache_bytes = found->kv_cache.count();
+  given.kv_cache_needed_bytes = found->kv_cache_needed.count();
+  given.kv_cache_blocks = found->kv_cache_blocks;
+  given.kv_cache_tokens = found->kv_cache_tokens;
+  given.max_model_len = found->max_model_len;
+  given.largest_max_model_len = found->largest_max_model_len;
+  given.max_concurrency = found->concurrency;
+  given.verdict = verdict_of(*found);
+  given.starts = found->starts ? 1 : 0;
+  write_text(found->reason, given.reason, given.reason_size);
+  give(given, result);
+  return core::Done{};
+}
+
+}  // namespace gpumem::capi

@@ -1,0 +1,46 @@
+#include "serving_arguments.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include "gpumem/serve/vllm_command.hpp"
+
+namespace gpumem::cli {
+
+namespace {
+
+/// vLLM's own options, for those who do not put its command behind "--".
+void add_vllm_options(CLI::App& command, ServeOptions& options) {
+  for (const serve::ServingOption& option : serve::serving_options()) {
+    std::string flag = "--" + std::string(option.name);
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    const auto set = [&options, name = std::string(option.name)](const std::string& value) {
+      options.values[name] = value;
+    };
+    const auto turn_on = [&options, name = std::string(option.name)](std::int64_t) { options.values[name] = "true"; };
+    const std::string help(option.help);
+    if (option.flag != nullptr) command.add_flag_function(flag, turn_on, help)->group("vLLM's options");
+    else command.add_option_function<std::string>(flag, set, help)->group("vLLM's options");
+  }
+}
+
+}  // namespace
+
+void add_serve(CLI::App& command, ServeOptions& options) {
+  command.add_option(
+      "config", options.config,
+      "the model's config.json, its folder, or a name in the local HuggingFace cache; default: from the command");
+  command.add_option("--gpu", options.gpu, "a name from 'gpumem gpus', or a profile")->capture_default_str();
+  command.add_option("--engine-version", options.engine_version, "vLLM's version, such as 0.19.0");
+  CLI::Option* fit = command.add_flag("--fit", options.fit, "how far each option can go on this GPU");
+  command.add_flag("--advise", options.advise, "changes with which it starts, or holds more, by what they cost")
+      ->excludes(fit);
+  command.add_flag("--json", options.json, "print one JSON object");
+  add_vllm_options(command, options);
+  command.footer(
+      "Behind -- comes the command that starts the server, or give its options here:\n"
+      "  gpumem serve config.json --gpu h100-80gb -- vllm serve NAME --max-model-len 8192\n"
+      "Exit code 4 if the server does not start.");
+}
+
+}  // namespace gpumem::cli

@@ -1,0 +1,115 @@
+#include "gpumem/serve/serving_questions.hpp"
+
+#include <gtest/gtest.h>
+
+#include "expect.hpp"
+#include "gpumem/core/file.hpp"
+#include "gpumem/serve/vllm.hpp"
+#include "gpumem/serve/vllm_command.hpp"
+
+namespace gpumem::serve {
+namespace {
+
+using testing::succeeds;
+
+ServedModel llama() {
+  const auto text = core::read_file(GPUMEM_SOURCE_DIR "/examples/configs/llama3_8b/config.json");
+  EXPECT_TRUE(succeeds(text));
+  const auto model = read_served_model(*text);
+  EXPECT_TRUE(succeeds(model));
+  return *model;
+}
+
+/// Whether the server starts with this option.
+bool starts(ServingJob job, std::string_view option, const std::string& value, std::string_view gpu) {
+  EXPECT_TRUE(set_serving_option(job, option, value));
+  const auto estimate = estimate_vllm(llama(), job, *device::find_profile(gpu));
+  return estimate && estimate->starts;
+}
+
+TEST(ServingLimits, AreTheLastValuesWithWhichItStarts) {
+  ServingJob job;
+  job.version = "0.19.0";
+  job.max_num_batched_tokens = 8192;
+  job.gpu_memory_utilization = 0.8;  // of 24 GB: some 3 GiB for the cache, and 8,192 positions take 1
+  const auto limits = find_serving_limits(llama(), job, *device::find_profile("l4"));
+  ASSERT_TRUE(succeeds(limits));
+  ASSERT_TRUE(limits->longest_context && limits->most_sequences && limits->smallest_utilization);
+  const std::string tokens = std::to_string(*limits->longest_context);
+  EXPECT_TRUE(starts(job, "max_model_len", tokens, "l4"));
+  EXPECT_EQ(limits->longest_context, llama().max_positions) << "the model ends here";
+  EXPECT_TRUE(starts(job, "max_num_seqs", std::to_string(*limits->most_sequences), "l4"));
+  EXPECT_FALSE(starts(job, "max_num_seqs", std::to_string(*limits->most_sequences + 1), "l4"));
+  EXPECT_TRUE(starts(job, "gpu_memory_utilization", std::to_string(*limits->smallest_utilization), "l4"));
+  EXPECT_FALSE(starts(job, "gpu_memory_utilization", std::to_string(*limits->smallest_utilization - 0.01), "l4"));
+  EXPECT_EQ(limits->fewest_ranks, 1);
+  const auto smallest = device::find_profile(limits->smallest_gpu);
+  ASSERT_TRUE(succeeds(smallest));
+  EXPECT_LE(smallest->capacity().count(), device::find_profile("l4")->capacity().count());
+}
+
+/// 14.4 of 24 GB: less than the weights.
+ServingJob too_small() {
+  ServingJob job;
+  job.gpu_memory_utilization = 0.6;
+  return job;
+}
+
+TEST(ServingLimits, OfAServerThatStartsWithNoContextHaveNone) {
+  const auto limits = find_serving_limits(llama(), too_small(), *device::find_profile("l4"));
+  ASSERT_TRUE(succeeds(limits));
+  EXPECT_FALSE(limits->longest_context);
+  EXPECT_FALSE(limits->most_sequences);
+  EXPECT_EQ(limits->fewest_ranks, 2) << "half of the weights fit";
+}
+
+TEST(AdviseServer, OffersWhatLetsItStartInTheOrderOfCost) {
+  const auto advice = advise_server(llama(), too_small(), *device::find_profile("l4"));
+  ASSERT_TRUE(succeeds(advice));
+  ASSERT_GE(advice->size(), 2U);
+  EXPECT_EQ(advice->front().option, "gpu_memory_utilization");
+  EXPECT_EQ(advice->back().option, "tensor_parallel_size");
+  for (const ServingChange& change : *advice) {
+    EXPECT_TRUE(change.estimate.starts) << change.option;
+    EXPECT_TRUE(starts(too_small(), change.option, change.value, "l4")) << change.option;
+  }
+}
+
+TEST(AdviseServer, OffersOnlyWhatHelpsAServerThatStarts) {
+  const auto gpu = *device::find_profile("h100-80gb");
+  const auto now = estimate_vllm(llama(), {}, gpu);
+  const auto advice = advise_server(llama(), {}, gpu);
+  ASSERT_TRUE(now && now->starts);
+  ASSERT_TRUE(succeeds(advice));
+  for (const ServingChange& change : *advice) {
+    EXPECT_GT(change.estimate.kv_cache_tokens, now->kv_cache_tokens) << change.option;
+  }
+}
+
+TEST(ServingOptions, EachIsSetByItsNameAndByItsFlag) {
+  for (const ServingOption& option : serving_options()) {
+    const std::string value = option.flag != nullptr    ? "true"
+                              : option.share != nullptr ? "0.5"
+                              : option.word != nullptr  ? "fp8"
+                                                        : "2";
+    ServingJob by_name;
+    ASSERT_TRUE(set_serving_option(by_name, option.name, value)) << option.name;
+    std::vector<std::string> words = {"vllm", "serve", "m", "--" + std::string(option.name)};
+    if (option.flag == nullptr) words.push_back(value);
+    const auto by_flag = read_vllm_command(words, {});
+    ASSERT_TRUE(succeeds(by_flag));
+    const auto same = [&](auto member) { return member == nullptr || by_name.*member == (*by_flag).*member; };
+    EXPECT_TRUE(same(option.count) && same(option.limit) && same(option.share) && same(option.word) &&
+                same(option.flag))
+        << option.name;
+  }
+  ServingJob job;
+  const auto wrong = set_serving_option(job, "max_len", "8");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().message.find("max_len"), std::string::npos);
+  EXPECT_NE(wrong.error().message.find("max_model_len"), std::string::npos) << "known names are listed";
+  EXPECT_FALSE(set_serving_option(job, "enforce_eager", "perhaps"));
+}
+
+}  // namespace
+}  // namespace gpumem::serve
