@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "gpumem/adapt/peft_config.hpp"
-#include "gpumem/core/result.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/core/json.hpp"
+#include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "gpumem_datasets/summary_shelf.hpp"
 

@@ -102,7 +102,7 @@ class PeftLayer {
   [[nodiscard]] static core::Shape fixed(const Sizes& sizes);
 
  private:
-  void take_base(const connect::WiredGraph& source, const model::WeightStorage& storage);
+  void take_base(const model::WeightStorage& storage);
   PeftTensor insert(std::string_view name, std::string_view op, std::initializer_list<PeftTensor> inputs,
                     const core::Shape& shape, Attributes attributes);
 

@@ -30,11 +30,10 @@ using Architectures = std::vector<const Architecture*>;
 ///
 /// Errors: malformed_input for text that is not a JSON object, or a field of the wrong kind or size;
 /// missing_information for fields that are not there, for an unknown model type, and for fields that are not understood
-/// and can hold parameters or activations (experts, towers, states, further heads); invalid_argument where `images` says
-/// something and the model reads none.
+/// and can hold parameters or activations (experts, towers, states, further heads); invalid_argument where `images`
+/// says something and the model reads none.
 [[nodiscard]] core::Result<model::ModelGraph> read_config(std::string_view text, const model::Vocabulary& vocabulary,
-                                                          std::string_view file = {},
-                                                          const model::Images& images = {});
+                                                          std::string_view file = {}, const model::Images& images = {});
 
 /// The same model as samples with these images run it. Errors: those of read_config(); invalid_argument where the graph
 /// was not made of a config that reads images.

@@ -100,7 +100,7 @@ class ConfigFields {
   std::vector<std::string_view> missing_;
   std::optional<core::Error> fault_;
   std::string_view type_ = {};  ///< in place of model_type; empty: that counts
-  std::string name_;  ///< of the object in the config around it
+  std::string name_;            ///< of the object in the config around it
   std::list<ConfigFields> parts_;
   std::vector<std::shared_ptr<const Added>> added_;
 };

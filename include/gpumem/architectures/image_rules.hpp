@@ -83,7 +83,8 @@ inline PictureSize best_resolution(const PictureSize& size, std::span<const Pict
   std::int64_t kept_most = 0;
   std::int64_t wasted_least = INT64_MAX;
   for (const PictureSize& canvas : canvases) {
-    const double scale = std::min(d::real(canvas.width) / d::real(size.width), d::real(canvas.height) / d::real(size.height));
+    const double scale =
+        std::min(d::real(canvas.width) / d::real(size.width), d::real(canvas.height) / d::real(size.height));
     const std::int64_t scaled = d::whole(d::real(size.width) * scale) * d::whole(d::real(size.height) * scale);
     const std::int64_t kept = std::min(scaled, size.width * size.height);
     const std::int64_t wasted = canvas.width * canvas.height - kept;
@@ -170,7 +171,8 @@ inline TileGrid least_scaled_grid(const PictureSize& size, std::int64_t tile, st
     for (std::int64_t columns = 1; columns <= tiles; ++columns) {
       if (tiles % columns != 0) continue;
       const TileGrid grid = {tiles / columns, columns};
-      const double scale = std::min(d::real(columns * tile) / d::real(size.width), d::real(grid.rows * tile) / d::real(size.height));
+      const double scale =
+          std::min(d::real(columns * tile) / d::real(size.width), d::real(grid.rows * tile) / d::real(size.height));
       const bool better = chosen >= 1.0 ? scale >= 1.0 && scale < chosen : scale > chosen;
       if (!better) continue;
       best = grid;

@@ -56,8 +56,7 @@ TEST(Architectures, CountTheLargestHybrids) {
   constexpr std::int64_t kExperts = 4 * 2 * 2048 * 5120 + 4 * 8192 + 2 * 8192 * 2048 + 2 * 8192 * 10240;
   constexpr std::int64_t kAttention = 2 * 8192 * 64 * 128 + 2 * 8192 * 2 * 128;
   constexpr std::int64_t kWords = std::int64_t{2} * 131072 * 8192;
-  EXPECT_EQ(ultra->parameters(),
-            kWords + 8192 * 8 + 2 * kMixer + 3 * kExperts + kAttention + 2 * 8192 * 5120);
+  EXPECT_EQ(ultra->parameters(), kWords + 8192 * 8 + 2 * kMixer + 3 * kExperts + kAttention + 2 * 8192 * 5120);
 }
 
 TEST(Architectures, SayWhichLayersHoldAState) {

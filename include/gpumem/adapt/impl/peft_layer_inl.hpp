@@ -25,14 +25,14 @@ GPUMEM_INLINE PeftLayer::PeftLayer(connect::GraphCopy& copy, const connect::Wire
                           : source.outputs(static_cast<std::size_t>(read))[0];
   output_.shape = source.outputs(base.layer)[0];
   if (settings.row().replaces_base) {
-    take_base(source, storage);
+    take_base(storage);
   } else {
     output_.at = copy.now(static_cast<model::LayerIndex>(base.layer));
   }
 }
 
 /// The base's weight and bias as tensors of their own, in the layer's place.
-GPUMEM_INLINE void PeftLayer::take_base(const connect::WiredGraph& source, const model::WeightStorage& storage) {
+GPUMEM_INLINE void PeftLayer::take_base(const model::WeightStorage& storage) {
   const auto tensor = [&](std::string name, Sizes sizes, std::size_t index) {
     PeftTensor made;
     made.shape = fixed(sizes);

@@ -452,17 +452,15 @@ GPUMEM_INLINE bool JobOption::is_named(std::string_view text) const {
 GPUMEM_INLINE std::span<const JobOption> job_options() { return job_options_detail::kOptions; }
 
 GPUMEM_INLINE const JobOption* find_option(std::string_view name) {
-  for (const JobOption& option : job_options()) {
-    if (option.is_named(name)) return &option;
-  }
-  return nullptr;
+  const auto named = [&](const JobOption& option) { return option.is_named(name); };
+  const auto found = std::ranges::find_if(job_options(), named);
+  return found == job_options().end() ? nullptr : &*found;
 }
 
 GPUMEM_INLINE const JobOption* find_flag(std::string_view flag) {
-  for (const JobOption& option : job_options()) {
-    if (option.flag == flag || option.name == flag) return &option;
-  }
-  return nullptr;
+  const auto named = [&](const JobOption& option) { return option.flag == flag || option.name == flag; };
+  const auto found = std::ranges::find_if(job_options(), named);
+  return found == job_options().end() ? nullptr : &*found;
 }
 
 GPUMEM_INLINE core::Status set_option(const JobOption& option, JobRequest& request, const OptionValue& value) {
@@ -480,8 +478,7 @@ GPUMEM_INLINE core::Status set_option(const JobOption& option, JobRequest& reque
 }
 
 GPUMEM_INLINE core::Status set_option_text(const JobOption& option, JobRequest& request, std::string_view word) {
-  const auto value = value_of_word(option.place.type, word);
-  if (value) return set_option(option, request, *value);
+  if (const auto value = value_of_word(option.place.type, word)) return set_option(option, request, *value);
   const std::string wanted = expectation(option) + ", not ";
   return core::Error{core::ErrorCode::malformed_input, wanted + core::quoted(word), {}};
 }
