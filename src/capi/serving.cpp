@@ -15,18 +15,18 @@ namespace {
 constexpr std::size_t kFirstServing = sizeof(gpumem_serving_result);
 constexpr std::size_t kMostWords = 100'000;
 
-std::string text_or(const char* text, const char* otherwise) {
+std::string word_or(const char* text, const char* otherwise) {
   return text == nullptr || *text == '\0' ? otherwise : text;
 }
 
 core::Result<serve::ServingRequest> serving_request(const char* config, const char* gpu, const char* engine_version,
                                                     const char* const* words, std::size_t count) {
   serve::ServingRequest request;
-  request.config = text_or(config, "");
+  request.config = word_or(config, "");
   if (request.config.empty()) return refused("config is a null pointer or empty");
   if (request.config == "-") request.config = "./-";  // a file of that name, as everywhere in the C API
-  request.gpu = text_or(gpu, job::kDefaultGpu);
-  request.job.version = text_or(engine_version, "");
+  request.gpu = word_or(gpu, job::kDefaultGpu);
+  request.job.version = word_or(engine_version, "");
   if (count == 0) return request;
   if (words == nullptr || count > kMostWords) return refused("words is a null pointer, or count is above 100000");
   std::vector<std::string> command;

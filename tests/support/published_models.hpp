@@ -1,5 +1,6 @@
 // Published models: the number of parameters that the model's card, its paper or transformers' num_parameters() gives,
-// and the fields of its config.json that layers follow from.
+// and the fields of its config.json that layers follow from. Qwen3.5-0.8B's is its total without its tower; Granite 4's
+// is counted by a formula of its config.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
-// Language models of 2024 to 2026 by their published number of parameters, as published_models.hpp has older ones.
-// Those that transformers does not build, layers for further tokens and towers, are not counted.
+// Language models of 2024 to 2026, as published_models.hpp has older ones. Where a model's card or its files say the
+// number of parameters to the digit, it is that one; else the card's rounded size, with the digits counted from its
+// config. Parameters that transformers does not build, layers for further tokens and towers, are not counted.
 #pragma once
 
 #include <vector>

@@ -83,6 +83,7 @@ def estimate(
     batch_size: int,
     # options of estimate(): begin
     input: str | Sequence[int] | None = None, seq_length: int | None = None,
+    image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
     optimizer: str = "adam", precision: str = "fp32", loss: str = "cross-entropy",
     samples: int | None = None, loop: str = "script", transformers: str = "4.48",
     batch_lengths: str = "alike", zero_grad: str = "before-forward", software: str | None = None,
@@ -97,9 +98,9 @@ def estimate(
     validation: bool = False, checkpointing: bool | str = False, attention: str = "sdpa",
     offload: str = "none", freeze: str | None = None, train: str | None = None,
     lora: int | None = None, lora_targets: str | None = None, lora_dtype: str = "fp32",
-    lora_dropout: float = 0.0, quantize: str = "none", base_dtype: str = "precision",
-    gpu: _Path = "a100-40gb", estimator: str = "replay", model: _Path | None = None,
-    strict: bool = False,
+    lora_dropout: float = 0.0, peft: str = "none", peft_options: str | None = None,
+    quantize: str = "none", base_dtype: str = "precision", gpu: _Path = "a100-40gb",
+    estimator: str = "replay", model: _Path | None = None, strict: bool = False,
     # options of estimate(): end
     deadline_ms: int = 0,
 ) -> Estimate:
@@ -125,6 +126,7 @@ def fit(
     batch_size: int | None = None,
     # options of fit(): begin
     input: str | Sequence[int] | None = None, seq_length: int | None = None,
+    image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
     optimizer: str = "adam", precision: str = "fp32", loss: str = "cross-entropy",
     samples: int | None = None, loop: str = "script", transformers: str = "4.48",
     batch_lengths: str = "alike", zero_grad: str = "before-forward", software: str | None = None,
@@ -139,9 +141,9 @@ def fit(
     validation: bool = False, checkpointing: bool | str = False, attention: str = "sdpa",
     offload: str = "none", freeze: str | None = None, train: str | None = None,
     lora: int | None = None, lora_targets: str | None = None, lora_dtype: str = "fp32",
-    lora_dropout: float = 0.0, quantize: str = "none", base_dtype: str = "precision",
-    gpu: _Path = "a100-40gb", estimator: str = "replay", model: _Path | None = None,
-    strict: bool = False,
+    lora_dropout: float = 0.0, peft: str = "none", peft_options: str | None = None,
+    quantize: str = "none", base_dtype: str = "precision", gpu: _Path = "a100-40gb",
+    estimator: str = "replay", model: _Path | None = None, strict: bool = False,
     # options of fit(): end
     deadline_ms: int = 0,
 ) -> Fit:
@@ -169,6 +171,7 @@ def estimate_module(
     *,
     batch_size: int | None = None,
     # options of estimate_module(): begin
+    image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
     optimizer: str = "adam", precision: str = "fp32", loss: str = "cross-entropy",
     samples: int | None = None, loop: str = "script", transformers: str = "4.48",
     batch_lengths: str = "alike", zero_grad: str = "before-forward", software: str | None = None,
@@ -183,9 +186,9 @@ def estimate_module(
     validation: bool = False, checkpointing: bool | str = False, attention: str = "sdpa",
     offload: str = "none", freeze: str | None = None, train: str | None = None,
     lora: int | None = None, lora_targets: str | None = None, lora_dtype: str = "fp32",
-    lora_dropout: float = 0.0, quantize: str = "none", base_dtype: str = "precision",
-    gpu: _Path = "a100-40gb", estimator: str = "replay", model: _Path | None = None,
-    strict: bool = False,
+    lora_dropout: float = 0.0, peft: str = "none", peft_options: str | None = None,
+    quantize: str = "none", base_dtype: str = "precision", gpu: _Path = "a100-40gb",
+    estimator: str = "replay", model: _Path | None = None, strict: bool = False,
     # options of estimate_module(): end
     deadline_ms: int = 0,
 ) -> Estimate:

@@ -21,6 +21,10 @@ OPTIONS_HELP = """
     batch_size: the batch size.
     input: one sample's shape, such as 3x224x224.
     seq_length: tokens per sample, for models that read token ids.
+    image: the size of a sample's images in pixels, such as 1024x768, for models that read text and
+        images.
+    images: images (or videos) per sample; 0: text alone.
+    frames: samples bring videos of N frames in place of images.
     optimizer: the optimizer: sgd, sgd-momentum, adam, adamw, adagrad, rmsprop, adafactor, lion,
         nadam, adamax, radam, adadelta, muon, adam-8bit, adamw-8bit, lion-8bit, paged-adamw,
         paged-adamw-8bit, adamw-4bit, adamw-fp8.
@@ -83,6 +87,13 @@ OPTIONS_HELP = """
         model.
     lora_dtype: the adapters' type: fp32, bf16.
     lora_dropout: dropout before each adapter, from 0 to less than 1.
+    peft: the kind of adapters, as PEFT has it; lora is their rank, lora_targets the layers: none,
+        lora, rslora, pissa, lora-fa, mica, dora, adalora, vera, pvera, randlora, tinylora, unilora,
+        vblora, gralora, lily, delora, peanut, deft, psoft, loha, lokr, hira, glora, fourierft,
+        waveft, c3a, shira, osf, ia3, beft, road, oft, boft, hra, miss, ln-tuning, trainable-tokens,
+        prompt-tuning, p-tuning, prefix-tuning, adaption-prompt, adamss, frod, cpt,
+        multitask-prompt-tuning, cartridge, supertuning, xlora, poly.
+    peft_options: settings of the method, by PEFT's names: n_frequency=1000.
     quantize: how the frozen linear layers are held: none, nf4, nf4-double, int8, gptq-4bit, float8.
     base_dtype: the type of frozen weights that are not quantised: the precision's, or the type they
         were loaded in: precision, fp32, bf16, fp16.

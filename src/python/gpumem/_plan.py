@@ -86,6 +86,7 @@ def plan(
     precision: str = "bf16-mixed",
     # options of plan(): begin
     input: str | Sequence[int] | None = None, seq_length: int | None = None,
+    image: str | Sequence[int] | None = None, images: int | None = None, frames: int | None = None,
     loss: str = "cross-entropy", samples: int | None = None, loop: str = "script",
     transformers: str = "4.48", batch_lengths: str = "alike", zero_grad: str = "before-forward",
     software: str | None = None, alloc_conf: str | None = None,
@@ -96,8 +97,8 @@ def plan(
     validation: bool = False, attention: str = "sdpa", offload: str = "none",
     freeze: str | None = None, train: str | None = None, lora: int | None = None,
     lora_targets: str | None = None, lora_dtype: str = "fp32", lora_dropout: float = 0.0,
-    quantize: str = "none", base_dtype: str = "precision", gpu: _Path = "a100-40gb",
-    strict: bool = False,
+    peft: str = "none", peft_options: str | None = None, quantize: str = "none",
+    base_dtype: str = "precision", gpu: _Path = "a100-40gb", strict: bool = False,
     # options of plan(): end
     deadline_ms: int = 0,
 ) -> Plan:

@@ -15,6 +15,7 @@ namespace {
 using core::ErrorCode;
 using testing::all_published;
 using testing::fails;
+using testing::kPublished;
 using testing::Published;
 using testing::succeeds;
 
