@@ -83,7 +83,8 @@ inline Tensor written_out(Forward& f, const Model& model, const Heads& heads) {
   const Tensor scores = f.call("matmul", {heads.query, f.permute(heads.key, {0, 1, 3, 2})});
   const Tensor masked = f.to(f.call("add", {f.scale(scores)}), "parameters");
   const Tensor weights = f.dropout("dropout", f.call("softmax", {masked}), model.sizes.attention_dropout);
-  return f.leave_function(merge_heads(f, f.call("matmul", {weights, heads.value})), {masked});
+  const Tensor merged = merge_heads(f, f.call("matmul", {weights, heads.value}));
+  return f.leave_function(merged, {masked, weights, heads.query, heads.key, heads.value});
 }
 
 inline Tensor attention(Forward& f, const Model& model, Tensor input) {
