@@ -127,6 +127,7 @@ struct Doubt {
     parameters,    ///< another figure of the source disagrees with the count
     quantization,  ///< the weights are stored in another type than they are trained in
     kernels,       ///< which kernels run depends on packages that the source does not name
+    images,        ///< no run of a model that reads images was measured
   };
   About about = About::model_type;
   std::string text = {};  ///< one clause for people

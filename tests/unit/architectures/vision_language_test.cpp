@@ -54,7 +54,9 @@ TEST(VisionLanguage, HaveThePublishedParameters) {
     const auto graph = read(model.config);
     ASSERT_TRUE(succeeds(graph)) << model.name;
     EXPECT_EQ(graph->parameters(), model.parameters) << model.name;
-    EXPECT_TRUE(graph->warnings().empty()) << model.name;
+    ASSERT_EQ(graph->doubts().size(), 1U) << model.name;
+    EXPECT_EQ(graph->doubts()[0].about, model::Doubt::About::images) << model.name;
+    EXPECT_EQ(graph->warnings().size(), 1U) << model.name;
     EXPECT_EQ(graph->remarks().size(), 1U) << model.name << " says what its samples bring";
     EXPECT_EQ(graph->config(), model.config);
   }
@@ -102,8 +104,9 @@ TEST(VisionLanguage, UnreadFieldsInsideAreNamedWithTheirPath) {
   EXPECT_TRUE(fails(read(unknown), ErrorCode::missing_information, 0, "'text_config.router_experts'"));
   const auto settings = read(small(text_part(R"(, "smoothing": 3)")));
   ASSERT_TRUE(succeeds(settings));
-  ASSERT_EQ(settings->doubts().size(), 1U);
-  EXPECT_NE(settings->doubts()[0].text.find("'text_config.smoothing'"), std::string::npos);
+  ASSERT_EQ(settings->doubts().size(), 2U);
+  EXPECT_EQ(settings->doubts()[1].about, model::Doubt::About::fields);
+  EXPECT_NE(settings->doubts()[1].text.find("'text_config.smoothing'"), std::string::npos);
   EXPECT_TRUE(fails(read(small("", R"(, "audio_config": {"layers": 8})")), ErrorCode::missing_information, 0,
                     "'audio_config'"));
 }

@@ -34,6 +34,7 @@ GPUMEM_INLINE std::string_view name_of(model::Doubt::About about) {
     case model::Doubt::About::parameters: return "parameters";
     case model::Doubt::About::quantization: return "quantize";
     case model::Doubt::About::kernels: return "kernels";
+    case model::Doubt::About::images: return "images";
   }
   return {};
 }

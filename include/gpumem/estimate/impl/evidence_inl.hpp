@@ -75,8 +75,8 @@ inline constexpr double kUnknownModelLess = 0.25;
 inline constexpr double kUnknownModelMore = 0.50;
 /// Fields that change what is computed and hold no parameters that are known.
 inline constexpr double kUnknownFields = 0.15;
-/// Kernels that follow their source and that no measured run of ours used.
-inline constexpr double kUnmeasuredKernels = 0.15;
+/// Kernels and towers that follow their source and that no measured run used.
+inline constexpr double kUnmeasured = 0.15;
 /// Beyond this a file that disagrees with its config says nothing about the memory.
 inline constexpr double kMostTimes = 16.0;
 
@@ -95,7 +95,8 @@ GPUMEM_INLINE void widen_for_doubts(Margin& margin, const model::ModelGraph& gra
         break;
       }
       case model::Doubt::About::quantization: break;
-      case model::Doubt::About::kernels: widen(margin, kUnmeasuredKernels); break;
+      case model::Doubt::About::kernels:
+      case model::Doubt::About::images: widen(margin, kUnmeasured); break;
     }
     margin.coverage.reset();
   }
