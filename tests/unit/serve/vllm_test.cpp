@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include "gpumem/core/file.hpp"
+#include "recent_models.hpp"
+
 namespace gpumem::serve {
 namespace {
 
@@ -172,6 +175,26 @@ TEST(Vllm, WhatHoldsNoCacheIsNotServed) {
   ASSERT_FALSE(hybrid) << "its convolutions hold states besides the keys and values of one layer";
   EXPECT_EQ(hybrid.error().code, core::ErrorCode::unknown_format);
   EXPECT_NE(hybrid.error().message.find("states"), std::string::npos);
+}
+
+TEST(Vllm, CachesAndLayersWithoutRulesAreRefused) {
+  const auto refusal = [](std::string_view config) {
+    const auto model = read_served_model(config);
+    EXPECT_FALSE(model);
+    return model ? std::string() : model.error().message;
+  };
+  const auto published = [&](std::string_view name) {
+    for (const testing::Published& each : testing::all_published()) {
+      if (each.name == name) return refusal(each.config);
+    }
+    return std::string();
+  };
+  const auto images = core::read_file(GPUMEM_SOURCE_DIR "/examples/configs/qwen3_vl_2b/config.json");
+  ASSERT_TRUE(images);
+  EXPECT_NE(refusal(*images).find("image tower"), std::string::npos);
+  EXPECT_NE(published("glm-5").find("indexer"), std::string::npos);
+  EXPECT_NE(published("mimo-v2-flash").find("window"), std::string::npos);
+  EXPECT_NE(published("nemotron-super-49b").find("differ"), std::string::npos);
 }
 
 TEST(Vllm, UnknownIsSaid) {

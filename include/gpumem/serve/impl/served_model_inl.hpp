@@ -172,19 +172,38 @@ inline void read_sizes(architectures::ConfigFields& fields, ServedModel& model) 
   read_windows(fields, model);
 }
 
-inline core::Status count_weights(const model::ModelGraph& graph, ServedModel& model) {
+/// Fields of models whose caches or layers are of a kind that has no rules, with what they say.
+struct UnservedField {
+  std::string_view field;
+  std::string_view says;
+};
+inline constexpr auto kUnserved =
+    std::to_array<UnservedField>({{"index_head_dim", "an indexer has a cache of its own"},
+                                  {"swa_num_key_value_heads", "layers with a window have other heads"},
+                                  {"block_configs", "its layers differ from each other"},
+                                  {"attention_chunk_size", "attention is in chunks"}});
+
+inline core::Status check_served(const model::ModelGraph& graph, const architectures::ConfigFields& fields) {
   constexpr auto kEncoders = std::to_array<std::string_view>({"bart", "t5", "whisper", "megatron_t5"});
+  const auto refused = [&](std::string_view why) {
+    return unknown("no rules for serving a \"" + std::string(graph.architecture()) + "\": " + std::string(why),
+                   "/model_type");
+  };
   const bool caches = architectures::keeps_cache(graph);
   if (!caches || std::find(kEncoders.begin(), kEncoders.end(), graph.architecture()) != kEncoders.end()) {
-    return unknown(
-        "no rules for serving a \"" + std::string(graph.architecture()) + "\": only decoders with a KV cache are known",
-        "/model_type");
+    return refused("only decoders with a KV cache are known");
   }
-  if (architectures::keeps_state(graph)) {
-    return unknown("no rules for serving a \"" + std::string(graph.architecture()) +
-                       "\": its layers hold states besides a KV cache",
-                   "/model_type");
+  if (architectures::keeps_state(graph)) return refused("its layers hold states besides a KV cache");
+  const auto of_images = [](const model::Doubt& doubt) { return doubt.about == model::Doubt::About::images; };
+  if (std::ranges::any_of(graph.doubts(), of_images))
+    return refused("the profiling pass of an image tower is not known");
+  for (const UnservedField& each : kUnserved) {
+    if (fields.has(each.field)) return refused(each.says);
   }
+  return core::Done{};
+}
+
+inline void count_weights(const model::ModelGraph& graph, ServedModel& model) {
   for (const model::Layer& layer : graph.layers()) count_layer(graph, layer, model);
   if (model.latent_dim == 0) {
     const core::Checked made = core::Checked(2 * model.layers) * core::Checked(model.hidden) *
@@ -194,7 +213,6 @@ inline core::Status count_weights(const model::ModelGraph& graph, ServedModel& m
   model.gated = names(graph, "gate_proj") || names(graph, "gate_up_proj") || names(graph, "w1") || model.experts > 0;
   if (!has_rotary(graph.architecture())) model.rotary_dim = 0;
   model.doubts.assign(graph.doubts().begin(), graph.doubts().end());
-  return core::Done{};
 }
 
 }  // namespace served_model_detail
@@ -206,11 +224,12 @@ GPUMEM_INLINE core::Result<ServedModel> read_served_model(std::string_view confi
       core::JsonDocument::parse(config_json, architectures::kConfigLimits);
   if (!document) return document.error();
   architectures::ConfigFields fields(document->root());
+  if (const core::Status served = served_model_detail::check_served(*graph, fields); !served) return served.error();
   ServedModel model;
   model.model_type = fields.text({"model_type"}, "");
   served_model_detail::read_sizes(fields, model);
   if (core::Status read = fields.status(); !read) return read.error();
-  if (const core::Status counted = served_model_detail::count_weights(*graph, model); !counted) return counted.error();
+  served_model_detail::count_weights(*graph, model);
   if (const core::JsonValue* of = fields.find("quantization_config");
       of != nullptr && of->is(core::JsonValue::Kind::object)) {
     std::erase_if(model.doubts, [](const auto& doubt) { return doubt.about == model::Doubt::About::quantization; });
