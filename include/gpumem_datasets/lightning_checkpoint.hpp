@@ -3,7 +3,7 @@
 // Output: LightningCheckpoint: the tensors of its "state_dict" by name, as views of these bytes, and the program that
 // wrote it.
 //
-// No code of the file runs (ml/pickle.hpp), and no element is copied until it is asked for.
+// No code of the file runs (gpumem_datasets/pickle.hpp), and no element is copied until it is asked for.
 #pragma once
 
 #include <cstdint>

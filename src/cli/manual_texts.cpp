@@ -81,8 +81,7 @@ constexpr ManualText kTexts[] = {
      .description =
          "Prints what each GPU of a vLLM server takes, how many tokens its KV cache holds, and whether it starts, or "
          "why it does not. It follows what vLLM does at its start. --fit says how far each option can go, --advise "
-         "which "
-         "changes let it start or hold more tokens.",
+         "which changes let it start or hold more tokens.",
      .examples = {"gpumem serve config.json --gpu h100-80gb --engine-version 0.19.0 -- vllm serve NAME "
                   "--tensor-parallel-size 2"},
      .see_also = {"gpus"}},

@@ -28,7 +28,9 @@ Result<serve::ServingRequest> serving_request_of(const ServeOptions& options) {
     if (const core::Status set = serve::set_serving_option(request.job, name, value); !set) return set.error();
   }
   if (request.config.empty()) {
-    return Error{core::ErrorCode::invalid_argument, "give a config.json, or a folder that has one", {}};
+    return Error{core::ErrorCode::invalid_argument,
+                 "give a config.json, a folder that has one, or a name in the local HuggingFace cache",
+                 {}};
   }
   return request;
 }

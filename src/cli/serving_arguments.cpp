@@ -19,8 +19,9 @@ void add_vllm_options(CLI::App& command, ServeOptions& options) {
     };
     const auto turn_on = [&options, name = std::string(option.name)](std::int64_t) { options.values[name] = "true"; };
     const std::string help(option.help);
+    const char* const type = option.word != nullptr ? "NAME" : option.share != nullptr ? "SHARE" : "N";
     if (option.flag != nullptr) command.add_flag_function(flag, turn_on, help)->group("vLLM's options");
-    else command.add_option_function<std::string>(flag, set, help)->group("vLLM's options");
+    else command.add_option_function<std::string>(flag, set, help)->type_name(type)->group("vLLM's options");
   }
 }
 
@@ -40,7 +41,8 @@ void add_serve(CLI::App& command, ServeOptions& options) {
   command.footer(
       "Behind -- comes the command that starts the server, or give its options here:\n"
       "  gpumem serve config.json --gpu h100-80gb -- vllm serve NAME --max-model-len 8192\n"
-      "Exit code 4 if the server does not start.");
+      "Exit code 4 if the server does not start; with --fit if it starts with no context, with --advise if no change "
+      "helps.");
 }
 
 }  // namespace gpumem::cli

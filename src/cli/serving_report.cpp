@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <optional>
 
 #include "gpumem/core/bytes.hpp"
 #include "table.hpp"

@@ -34,7 +34,7 @@ std::vector<adapt::PeftSetting> settings_of(const Setting& root) {
 void read(TrainerReading& from) {
   for (const Setting& field : from.root().items) from.know(field.key);
   const auto config = adapt::peft_config(settings_of(from.root()));
-  if (!config) return;
+  if (!config) return from.job().not_modelled.push_back("peft_type");
   if (from.job().model.empty()) from.job().model = config->base_model;
   for (const adapt::PeftOption& option : config->options) from.want(option.option, option.value, option.key);
   for (const std::string& text : config->not_modelled) from.job().not_modelled.push_back(text);

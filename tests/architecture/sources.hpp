@@ -11,7 +11,7 @@
 namespace gpumem::architecture {
 
 struct Source {
-  std::string path;  ///< below include/gpumem or src: "ops/conv.hpp", "estimate/impl/horus_inl.hpp", "cli/main.cpp"
+  std::string path;  ///< below include/gpumem or src: "ops/conv.hpp", "estimate/impl/published_inl.hpp", "cli/main.cpp"
   std::vector<std::string> includes;  ///< as written between the brackets or quotes
 };
 

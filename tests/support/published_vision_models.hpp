@@ -1,6 +1,6 @@
 // Vision-language models: their parameters, and the fields of their config.json that layers follow from. The totals of
 // Qwen2.5-VL-7B, Qwen3-VL-8B and Gemma 3 27B are those of the models' files; the others are as model cards give them,
-// and were not compared with a file.
+// with the digits counted from the config.
 #pragma once
 
 #include "published_models.hpp"

@@ -16,10 +16,10 @@ namespace gpumem::adapt {
 /// Puts the adapter of a layer of the source after it, which was copied last; what reads the layer then reads their
 /// sum.
 void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
-                 const model::TrainingJob& job, model::Quantization quantization);
+                 const model::TrainingJob& job, model::Quantization quantization, std::int64_t rank);
 
 /// The same of an embedding: F.embedding of A's transpose, times B's. There is no dropout.
 void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseEmbedding& base,
-                 const model::TrainingJob& job);
+                 const model::TrainingJob& job, std::int64_t rank);
 
 }  // namespace gpumem::adapt

@@ -58,9 +58,6 @@ class PeftLayer {
   [[nodiscard]] bool has_bias() const { return has_bias_; }
   /// Whether the base's weight needs no copy in the adapters' type.
   [[nodiscard]] bool holds_base_in_own_type() const { return base_type_ == type_; }
-  [[nodiscard]] std::int64_t bytes_of_base_type() const {
-    return static_cast<std::int64_t>(core::element_size(base_type_));
-  }
 
   /// The input in the adapters' type; then with the adapters' dropout.
   PeftTensor cast_input();

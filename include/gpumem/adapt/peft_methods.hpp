@@ -54,6 +54,9 @@ struct PeftMethodRow {
 /// The row with PEFT's name for it, "FOURIERFT"; null: PEFT has no such method. LORA is the first of its family.
 [[nodiscard]] const PeftMethodRow* peft_row_of_type(std::string_view peft_type);
 
+/// Whether a key "rank_pattern.NAME" names layers by the last part of their path: no path, no regular expression.
+[[nodiscard]] bool is_plain_pattern(std::string_view key);
+
 /// A method's settings: those of the job, and PEFT's defaults. Names are those of the row.
 class PeftSettings {
  public:
@@ -73,6 +76,7 @@ class PeftSettings {
   struct Setting {
     std::string name;
     std::string value;
+    std::string usual;  ///< as the method's row has it, with the choices
   };
   core::Status take(std::string_view options, bool given);
 

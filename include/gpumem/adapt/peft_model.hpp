@@ -70,6 +70,7 @@ class PeftModel {
   std::vector<std::uint32_t> cached_;        ///< layers that put keys or values into the cache
   std::vector<model::LayerIndex> prefixes_;  ///< of the copy: one each
   std::int64_t kept_width_ = 0;              ///< of the keys of one layer
+  bool alike_ = true;                        ///< of all cached layers it is the same
   std::int64_t more_tokens_ = 0;
   model::LayerIndex table_ = 0;
   model::LayerIndex rows_ = 0;

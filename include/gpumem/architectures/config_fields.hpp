@@ -38,9 +38,10 @@ class ConfigFields {
   std::int64_t count_or(std::string_view name, std::int64_t otherwise);
   /// A size that may be a list of one a layer, all the same; layers that differ are a fault.
   std::int64_t size_of_layers(std::string_view name, std::int64_t otherwise);
-  /// Which layers have this entry in a list of one a layer; empty: the field is no list. A shorter list is a fault.
+  /// Which layers have this entry in a list of one a layer, where the others have `other`; empty: the field is no list,
+  /// or an empty one. A shorter list, and any other entry, is a fault.
   template <typename Value>
-  std::vector<bool> layers_with(std::string_view name, std::int64_t layers, Value value);
+  std::vector<bool> layers_with(std::string_view name, std::int64_t layers, Value value, Value other);
   bool flag(std::string_view name, bool otherwise);
   double number(std::initializer_list<std::string_view> names, double otherwise);
   std::string_view text(std::initializer_list<std::string_view> names, std::string_view otherwise);
@@ -106,12 +107,14 @@ class ConfigFields {
 };
 
 template <typename Value>
-std::vector<bool> ConfigFields::layers_with(std::string_view name, std::int64_t layers, Value value) {
+std::vector<bool> ConfigFields::layers_with(std::string_view name, std::int64_t layers, Value value, Value other) {
   std::vector<bool> found;
   const core::JsonValue* list = find(name);
-  if (list == nullptr || !list->is(core::JsonValue::Kind::list)) return found;
+  if (list == nullptr || !list->is(core::JsonValue::Kind::list) || list->size() == 0) return found;
   for (const core::JsonValue& entry : list->items()) {
-    if (static_cast<std::int64_t>(found.size()) < layers) found.push_back(entry.is(value));
+    if (static_cast<std::int64_t>(found.size()) == layers) break;
+    found.push_back(entry.is(value));
+    if (!entry.is(value) && !entry.is(other)) fail("names a kind of layer that is not known", name);
   }
   if (static_cast<std::int64_t>(found.size()) < layers) fail("has fewer entries than the model has layers", name);
   found.resize(static_cast<std::size_t>(layers), false);

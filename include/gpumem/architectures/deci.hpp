@@ -94,9 +94,10 @@ inline Block read_block(ConfigFields& config, const core::JsonValue& entry, cons
   const bool heads = block.kv_heads > 0 && sizes.heads % block.kv_heads == 0;
   if (block.attention == Part::whole && !heads) config.fail("has no groups that divide the heads", "block_configs");
   if (block.feed_forward == Part::whole && block.inner == 0) config.fail("has no ffn_mult", "block_configs");
-  for (const std::string_view other : {"window_length", "num_sink_tokens", "sparsify"}) {
+  for (const std::string_view other : {"window_length", "num_sink_tokens", "sparsify", "mamba", "llama4"}) {
     if (field(*attention, other) != nullptr) config.fail("has attention that is not known", "block_configs");
   }
+  if (field(*fed, "moe") != nullptr) config.fail("has experts, which are not known", "block_configs");
   return block;
 }
 
@@ -109,6 +110,9 @@ inline Model read(ConfigFields& config) {
   sizes.layers = config.layers({"num_hidden_layers"});
   sizes.heads = config.size({"num_attention_heads"});
   sizes.head_width = config.size_or({"head_dim"}, std::max<std::int64_t>(sizes.width / sizes.heads, 1));
+  if (!config.has("head_dim") && sizes.width % sizes.heads != 0) {
+    config.fail("does not divide hidden_size", "num_attention_heads");
+  }
   sizes.attention_dropout = config.number({"attention_dropout"}, 0.0);
   sizes.activation = config.text({"hidden_act"}, "silu");
   sizes.tied = config.flag("tie_word_embeddings", false);

@@ -83,7 +83,8 @@ inline std::vector<bool> mixing_layers(ConfigFields& config, const Model& model)
   const std::int64_t layers = model.sizes.layers;
   const std::int64_t dense = config.count_or("first_k_dense_replace", 0);
   const std::int64_t every = config.size_or({"moe_layer_freq"}, 1);
-  std::vector<bool> mixes = config.layers_with("mlp_layer_types", layers, std::string_view("sparse"));
+  std::vector<bool> mixes =
+      config.layers_with("mlp_layer_types", layers, std::string_view("sparse"), std::string_view("dense"));
   if (!mixes.empty()) return mixes;
   for (std::int64_t at = 0; at < layers; ++at) mixes.push_back(at >= dense && at % every == 0);
   return mixes;
@@ -91,7 +92,8 @@ inline std::vector<bool> mixing_layers(ConfigFields& config, const Model& model)
 
 /// Which layers take over the keys that an earlier layer's indexer chose (GlmMoeDsaConfig).
 inline std::vector<bool> sharing_layers(ConfigFields& config, std::int64_t layers) {
-  std::vector<bool> shares = config.layers_with("indexer_types", layers, std::string_view("shared"));
+  std::vector<bool> shares =
+      config.layers_with("indexer_types", layers, std::string_view("shared"), std::string_view("full"));
   const std::int64_t every = config.size_or({"index_topk_freq"}, 1);
   const std::int64_t offset = config.count_or("index_skip_topk_offset", 2);
   const bool listed = !shares.empty();

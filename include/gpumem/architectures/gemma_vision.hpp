@@ -33,15 +33,14 @@ inline std::int64_t square_root(std::int64_t value) {
 inline Model read(ConfigFields& config) {
   Model m;
   m.pools = config.text({"model_type"}, "gemma3") == "gemma3";
-  if (!config.has("vision_config")) config.complete(R"({"vision_config": {}})");
-  ConfigFields* tower = config.part("vision_config");
+  ConfigFields* tower = vision_fields(config);
   if (tower == nullptr) return m;
   if (!m.pools) m.projected = config.size_or({"projection_dim"}, 2048);
   if (!m.pools) m.projected = tower->size_or({"projection_dim"}, m.projected);
   m.tower = read_image_tower(*tower, "siglip_vision_model");
   m.tokens = m.pools ? config.size_or({"mm_tokens_per_image"}, 256) : m.tower.patches();
   const std::int64_t side = m.tower.side / m.tower.patch;
-  const std::int64_t kept = square_root(m.tokens);
+  const std::int64_t kept = m.pools ? square_root(m.tokens) : 1;
   if (m.pools && (kept * kept != m.tokens || side % kept != 0)) {
     config.fail("does not divide the tower's patches", "mm_tokens_per_image");
   }

@@ -27,8 +27,7 @@ struct Model {
 inline Model read(ConfigFields& config) {
   Model m;
   m.small = config.text({"model_type"}, "idefics3") == "smolvlm";
-  if (!config.has("vision_config")) config.complete(R"({"vision_config": {}})");
-  if (ConfigFields* tower = config.part("vision_config")) {
+  if (ConfigFields* tower = vision_fields(config)) {
     m.tower = read_image_tower(*tower, m.small ? "smolvlm_vision" : "idefics3_vision");
   }
   m.shuffle = config.size_or({"scale_factor"}, 2);

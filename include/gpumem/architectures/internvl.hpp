@@ -79,8 +79,7 @@ inline void read_tower(ConfigFields& config, Model& m) {
 
 inline Model read(ConfigFields& config) {
   Model m;
-  if (!config.has("vision_config")) config.complete(R"({"vision_config": {}})");
-  if (ConfigFields* tower = config.part("vision_config")) read_tower(*tower, m);
+  if (ConfigFields* tower = vision_fields(config)) read_tower(*tower, m);
   const double ratio = config.number({"downsample_ratio"}, 0.5);
   m.shuffle = ratio > 0.0 && ratio <= 1.0 ? static_cast<std::int64_t>(std::min(1.0 / ratio, 64.0)) : 0;
   if (m.shuffle < 1 || (m.side / m.patch) % m.shuffle != 0) {
@@ -185,9 +184,9 @@ inline Llama4 read_llama4(ConfigFields& config, Forward& f) {
   Llama4 m;
   if (!config.has("vision_config")) {
     f.remark("the config has no vision_config: the image tower of Llama 4's published models is taken");
-    config.complete(R"({"vision_config": {"hidden_size": 1408, "image_size": 336, "vision_output_dim": 4096}})");
+    config.replace(R"({"vision_config": {"hidden_size": 1408, "image_size": 336, "vision_output_dim": 4096}})");
   }
-  ConfigFields* tower = config.part("vision_config");
+  ConfigFields* tower = vision_fields(config);
   if (tower == nullptr) return m;
   DecoderSizes& s = m.sizes;
   s.width = tower->size_or({"hidden_size"}, 768);

@@ -60,9 +60,8 @@ inline void read_delta(ConfigFields& config, Model& model) {
   model.kinds = mixer_kinds(config, "layer_types", model.sizes.layers);
   std::vector<LayerKind> usual(layers, LayerKind::recurrent);
   for (std::size_t at = kInterval - 1; at < layers; at += kInterval) usual[at] = LayerKind::attention;
-  if (const core::JsonValue* own = config.find("linear_attn_config"); own != nullptr) {
-    if (!own->is(core::JsonValue::Kind::object)) return config.fail("must be an object", "linear_attn_config");
-    ConfigFields fields(*own);
+  if (ConfigFields* own = config.part("linear_attn_config"); own != nullptr) {
+    ConfigFields& fields = *own;
     model.delta = {.heads = fields.size_or({"num_heads"}, model.delta.heads),
                    .width = fields.size_or({"head_dim"}, model.delta.width),
                    .kernel = fields.size_or({"short_conv_kernel_size"}, model.delta.kernel)};

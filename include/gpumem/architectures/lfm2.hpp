@@ -53,6 +53,7 @@ inline std::int64_t read_inner(ConfigFields& config, std::int64_t inner) {
     return 1;
   }
   const std::int64_t rounded = (static_cast<std::int64_t>(wanted) + multiple - 1) / multiple * multiple;
+  if (rounded > ConfigFields::kLargestSize) config.fail("makes the feed-forward layers too wide", "block_multiple_of");
   return std::min(rounded, ConfigFields::kLargestSize);
 }
 

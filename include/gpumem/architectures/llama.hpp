@@ -92,9 +92,8 @@ inline Model read(ConfigFields& config) {
   if (model.unturned > 0) model.unturned = config.size_or({"no_rope_layer_interval"}, model.unturned);
   if (seed) model.residual_dropout = config.number({"residual_dropout"}, 0.1);
   if (seed) model.sizes.attention_dropout = config.number({"attention_dropout"}, 0.1);
-  if (type == "mimo" && config.has("num_nextn_predict_layers")) {
-    model.further_tokens = config.layers({"num_nextn_predict_layers"});
-  }
+  const core::JsonValue* further = type == "mimo" ? config.find("num_nextn_predict_layers") : nullptr;
+  if (further != nullptr && !further->is(0)) model.further_tokens = config.layers({"num_nextn_predict_layers"});
   if (type == "ernie4_5") model.sizes.attention_dropout = 0.0;
   config.ignore(
       {"no_rope_layers", "embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling"});

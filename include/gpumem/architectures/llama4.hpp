@@ -39,14 +39,13 @@ inline Model read(ConfigFields& config) {
   model.dense_inner = config.size_or({"intermediate_size_mlp"}, model.sizes.inner);
   const std::int64_t step = config.size_or({"interleave_moe_layer_step"}, 1);
   const std::int64_t unturned = config.size_or({"no_rope_layer_interval", "nope_layer_interval"}, 4);
-  model.turns = config.layers_with("no_rope_layers", layers, 1);
+  model.turns = config.layers_with("no_rope_layers", layers, 1, 0);
   const bool listed = !model.turns.empty();
   for (std::int64_t at = 0; at < layers; ++at) {
     model.mixes.push_back((at + 1) % step == 0);
     if (!listed) model.turns.push_back((at + 1) % unturned != 0);
   }
-  if (const core::JsonValue* own = config.find("moe_layers");
-      own != nullptr && own->is(core::JsonValue::Kind::list) && own->size() > 0) {
+  if (const core::JsonValue* own = config.find("moe_layers"); own != nullptr && own->is(core::JsonValue::Kind::list)) {
     model.mixes.assign(static_cast<std::size_t>(layers), false);
     for (const core::JsonValue& index : own->items()) {
       const bool sound = index.is(core::JsonValue::Kind::integer) && index.integer() >= 0 && index.integer() < layers;

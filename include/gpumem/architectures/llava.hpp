@@ -80,8 +80,7 @@ inline Model read(ConfigFields& config) {
   const bool vision = m.type == "llava_onevision";
   // The classes of the wrappers have towers of their own where the config has none.
   const bool given = config.has("vision_config");
-  if (!given) config.complete(R"({"vision_config": {}})");
-  if (ConfigFields* tower = config.part("vision_config")) {
+  if (ConfigFields* tower = vision_fields(config)) {
     if (!given) {
       tower->complete(third    ? R"({"hidden_size": 1024, "intermediate_size": 4096, "num_hidden_layers": 24,
                                  "num_attention_heads": 16, "image_size": 1540, "patch_size": 14})"
@@ -193,7 +192,7 @@ inline Tensor features_of(Forward& f, const Model& m, const Pictures& pictures, 
       hidden = pixtral_states(f, m.tower, plan.images, plan.size);
     } else {
       kept = image_states(f, m.tower, plan.images * plan.tiles).hidden;
-      hidden = kept[m.layer];
+      hidden = m.layer < kept.size() ? kept[m.layer] : kept.back();  // a tower that has failed ends early
     }
   }
   if (m.type == "mistral3") return mistral_projector(f, m, hidden);

@@ -33,9 +33,9 @@ struct Model {
 
 /// By layer, of two fields that either version of the config has; else what the model has.
 inline std::vector<bool> layers_of(ConfigFields& config, std::int64_t layers, std::string_view numbers,
-                                   std::string_view words, std::string_view word) {
-  std::vector<bool> found = config.layers_with(numbers, layers, 1);
-  std::vector<bool> named = config.layers_with(words, layers, word);
+                                   std::string_view words, std::string_view word, std::string_view other) {
+  std::vector<bool> found = config.layers_with(numbers, layers, 1, 0);
+  std::vector<bool> named = config.layers_with(words, layers, word, other);
   return found.empty() ? named : found;
 }
 
@@ -43,11 +43,11 @@ inline Model read(ConfigFields& config) {
   Model model;
   model.sizes = decoder_sizes(config);
   const std::int64_t layers = model.sizes.layers;
-  model.value_width = config.size_or({"v_head_dim", "swa_v_head_dim"}, model.sizes.head_width);
+  model.value_width = config.size_or({"v_head_dim"}, model.sizes.head_width);
   model.near_kv_heads = config.size_or({"swa_num_key_value_heads"}, 2 * model.sizes.kv_heads);
   model.rotary_width = rotary_width(config, model.sizes, {"partial_rotary_factor"}, 0.334);
-  model.near = layers_of(config, layers, "hybrid_layer_pattern", "layer_types", "sliding_attention");
-  model.mixes = layers_of(config, layers, "moe_layer_freq", "mlp_layer_types", "sparse");
+  model.near = layers_of(config, layers, "hybrid_layer_pattern", "layer_types", "sliding_attention", "full_attention");
+  model.mixes = layers_of(config, layers, "moe_layer_freq", "mlp_layer_types", "sparse", "dense");
   constexpr std::int64_t kPattern = 6;  // of MiMoV2FlashConfig: the first and every sixth layer read all tokens
   const bool near_listed = !model.near.empty();
   const bool mixes_listed = !model.mixes.empty();
@@ -64,7 +64,8 @@ inline Model read(ConfigFields& config) {
   model.far_sinks = config.flag("add_full_attention_sink_bias", false);
   if (model.sizes.heads % model.near_kv_heads != 0) config.fail("does not divide the heads", "swa_num_key_value_heads");
   for (const auto& [field, size] :
-       {std::pair{"swa_head_dim", model.sizes.head_width}, std::pair{"swa_num_attention_heads", model.sizes.heads}}) {
+       {std::pair{"swa_head_dim", model.sizes.head_width}, std::pair{"swa_v_head_dim", model.value_width},
+        std::pair{"swa_num_attention_heads", model.sizes.heads}}) {
     if (config.size_or({field}, size) != size) config.fail("differs from that of the other layers", field);
   }
   if (model.value_width > ConfigFields::kLargestSize / model.sizes.heads)

@@ -155,7 +155,9 @@ inline std::vector<bool> mixing_layers(ConfigFields& config, const Model& model)
   const std::int64_t dense = model.variant.router == Router::sigmoid ? config.count_or("first_k_dense_replace", 1) : 0;
   const bool ernie = model.is("ernie4_5_moe");
   const std::int64_t first = ernie ? config.count_or("moe_layer_start_index", 1) : dense;
-  const std::int64_t last = ernie ? config.count_or("moe_layer_end_index", layers) : layers;
+  const core::JsonValue* end = config.find("moe_layer_end_index");
+  const bool to_end = !ernie || end == nullptr || end->is(-1);
+  const std::int64_t last = to_end ? layers : config.count_or("moe_layer_end_index", layers);
   const std::int64_t every = config.size_or({ernie ? "moe_layer_interval" : "decoder_sparse_step"}, 1);
   for (std::int64_t index = 0; index < layers; ++index) {
     mixes[static_cast<std::size_t>(index)] = index >= first && index <= last && (index + 1) % every == 0;

@@ -32,8 +32,7 @@ struct Model {
 inline Model read(ConfigFields& config) {
   Model m;
   m.large = config.text({"model_type"}, "kimi_vl") == "kimi_k25";
-  if (!config.has("vision_config")) config.complete(R"({"vision_config": {}})");
-  ConfigFields* tower = config.part("vision_config");
+  ConfigFields* tower = vision_fields(config);
   if (tower == nullptr) return m;
   m.sizes.width = tower->size_or({"vt_hidden_size", "hidden_size"}, 1152);
   m.sizes.inner = tower->size_or({"vt_intermediate_size", "intermediate_size"}, 4304);
@@ -49,6 +48,13 @@ inline Model read(ConfigFields& config) {
                  "pos_emb_type", "projector_hidden_act", "projector_ln_eps", "text_hidden_size", "video_attn_type"});
   config.ignore({"use_unified_vision_chunk", "video_placeholder", "ignore_index", "media_placeholder_token_id"});
   if (m.sizes.width % (2 * m.sizes.heads) != 0) tower->fail("does not divide the tower's width", "num_attention_heads");
+  if (const core::JsonValue* merged = tower->find("merge_kernel_size"); merged != nullptr) {
+    bool known = merged->is(core::JsonValue::Kind::list);
+    if (known) {
+      for (const core::JsonValue& side : merged->items()) known = known && side.is(2);
+    }
+    if (!known) tower->fail("must be [2, 2]", "merge_kernel_size");
+  }
   if (m.patch > 64) tower->fail("is more than gpumem takes", "patch_size");
   return m;
 }

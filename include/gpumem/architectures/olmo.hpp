@@ -36,7 +36,8 @@ inline Model read(ConfigFields& config) {
   model.sizes = decoder_sizes(config);
   if (model.exaone && config.has("sliding_window")) {
     const std::int64_t layers = model.sizes.layers;
-    model.sliding = config.layers_with("layer_types", layers, std::string_view("sliding_attention"));
+    model.sliding = config.layers_with("layer_types", layers, std::string_view("sliding_attention"),
+                                       std::string_view("full_attention"));
     const bool listed = !model.sliding.empty();
     constexpr std::int64_t kPattern = 4;  // of Exaone4Config: every fourth layer reads all tokens
     for (std::int64_t at = 0; !listed && at < layers; ++at) model.sliding.push_back((at + 1) % kPattern != 0);

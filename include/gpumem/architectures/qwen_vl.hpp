@@ -83,7 +83,9 @@ inline void read_sizes(ConfigFields& config, Vision& v) {
   if (variant.second) {
     s.width = config.size_or({"embed_dim"}, 1280);
     v.out = config.size_or({"hidden_size"}, 3584);
-    s.inner = s.width * std::min<std::int64_t>(config.size_or({"mlp_ratio"}, 4), 64);
+    const std::int64_t ratio = config.size_or({"mlp_ratio"}, 4);
+    if (ratio > 64) config.fail("is more than gpumem takes", "mlp_ratio");
+    s.inner = s.width * std::min<std::int64_t>(ratio, 64);
   } else {
     s.width = config.size_or({"hidden_size"}, variant.third ? 1152 : 3584);
     v.out = config.size_or({"out_hidden_size"}, 3584);
@@ -101,6 +103,10 @@ inline Vision read_vision(ConfigFields* config, const Variant& variant) {
     v.places = config->size_or({"num_position_embeddings"}, 2304);
     v.deep = blocks_of(*config, "deepstack_visual_indexes", v.sizes.layers,
                        stacks ? std::vector<std::int64_t>{8, 16, 24} : std::vector<std::int64_t>{});
+    const bool within = std::ranges::all_of(v.deep, [&](std::int64_t block) { return block < v.sizes.layers; });
+    if (!within || static_cast<std::int64_t>(v.deep.size()) > v.sizes.layers) {
+      config->fail("must name blocks of the tower, each once", "deepstack_visual_indexes");
+    }
     if (!stacks && !v.deep.empty()) config->fail("is empty in this model", "deepstack_visual_indexes");
   }
   config->ignore({"model_type", "fullatt_block_indexes", "window_size", "tokens_per_second", "spatial_patch_size"});
@@ -269,10 +275,7 @@ inline void write(ConfigFields& config, Head head, Forward& f) {
     if (row.model_type == config.text({"model_type"}, "")) variant = row;
   }
   const Pictures pictures = pictures_of(f);
-  ConfigFields* tower_fields = config.part("vision_config");
-  if (tower_fields == nullptr) config.complete(R"({"vision_config": {}})");
-  if (tower_fields == nullptr) tower_fields = config.part("vision_config");
-  const Vision vision = read_vision(tower_fields, variant);
+  const Vision vision = read_vision(vision_fields(config), variant);
   ConfigFields* text = text_fields(config, variant.text_type);
   config.ignore({"vision_config", "vision_token_id"});
   if (text == nullptr || !config.status()) return;

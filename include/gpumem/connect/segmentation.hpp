@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,6 +28,12 @@ inline std::span<const Part> parts_of(const Wiring& wiring, const Container& of,
   return part && part->container ? std::span(wiring.container(*part).parts) : std::span<const Part>();
 }
 
+/// Twice a side, within what a plan can count.
+inline std::int64_t twice(std::int64_t side) {
+  constexpr std::int64_t kLongest = std::int64_t{1} << 40;
+  return 2 * std::min(side, kLongest);
+}
+
 inline Tensor enlarged(Wiring& wiring, Tensor images, std::int64_t height, std::int64_t width) {
   const std::vector<std::int64_t> size = {height, width};
   return wiring.failed() ? images : wiring.operation("upsample", {&images, 1}, {{"size", size}});
@@ -34,7 +41,7 @@ inline Tensor enlarged(Wiring& wiring, Tensor images, std::int64_t height, std::
 
 inline Tensor doubled(Wiring& wiring, Tensor images) {
   const core::Shape& shape = wiring.shape(images);
-  return enlarged(wiring, images, 2 * fixed(shape, 2), 2 * fixed(shape, 3));
+  return enlarged(wiring, images, twice(fixed(shape, 2)), twice(fixed(shape, 3)));
 }
 
 /// The latest tensor with these channels that is as large as `like` or a pixel larger, of the containers around the one
@@ -177,7 +184,7 @@ inline Tensor decode_unet(Wiring& wiring, const Container& decoder, const Featur
     if (wiring.failed()) return output;
     const std::int64_t skipped =
         wiring.first_width(part, "in_channels", "in_channels").value_or(0) - wiring.channels(output);
-    const auto skip = features.find(skipped, 2 * fixed(wiring.shape(output), 2));
+    const auto skip = features.find(skipped, twice(fixed(wiring.shape(output), 2)));
     output = decoded(wiring, part, output, skip ? std::vector<Tensor>{*skip} : std::vector<Tensor>());
   }
   return output;
@@ -196,7 +203,7 @@ inline Tensor decode_nested(Wiring& wiring, const Container& decoder, const Feat
   };
   std::vector<Tensor> levels = {Calls(wiring, decoder)("center", features.last())};  // from the smallest on
   while (levels.size() <= depth && !wiring.failed()) {
-    const auto level = features.find(0, 2 * fixed(wiring.shape(levels.back()), 2));
+    const auto level = features.find(0, twice(fixed(wiring.shape(levels.back()), 2)));
     if (!level) return features.last();
     levels.push_back(*level);
   }

@@ -183,7 +183,8 @@ inline TensorId record_sinks(Tape& tape, std::span<const TensorId> inputs, const
                              const TensorSize& rows, std::int64_t keys, bool drops) {
   const bool sinks = inputs.size() > 4;
   const TensorSize scores = rows.times(keys);
-  const TensorSize all = rows.times(keys + (sinks ? 1 : 0));
+  TensorSize all = scores;
+  if (sinks) all.elements += rows.elements;
   const TensorId scaled = elementwise(tape, record_scores(tape, inputs.first(3), output, scores, keys));
   const std::array<TensorId, 2> masked_of = {scaled, inputs[3]};
   const TensorId masked =

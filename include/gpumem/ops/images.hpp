@@ -53,7 +53,7 @@ inline core::Result<TensorId> record_scatter(const OpCall& call, Tape& tape) {
   const core::Dim width = call.output[2];
   const TensorSize copied = call.size.as(core::DType::boolean);
   const TensorSize before = call.size.as(core::DType::int64);
-  const TensorSize chosen = features_of(call, 3 * width.size);
+  const TensorSize chosen = features_of(call, width.size).times(3);
   const bool checks = call.attributes.flag("checks", true);
   if (checks) {
     const std::array<TensorSize, 1> indices = {chosen};

@@ -23,10 +23,10 @@ namespace gpumem::ops {
 
 namespace scan_detail {
 
-/// A positive attribute; `otherwise` where it is missing or not one.
+/// A positive attribute; `otherwise` where it is missing, or larger than any of a kernel is.
 inline std::int64_t size_attribute(const OpCall& call, std::string_view name, std::int64_t otherwise = 1) {
   const std::int64_t found = call.attributes.integer(name).value_or(otherwise);
-  return found < 1 ? otherwise : found;
+  return found < 1 || found > INT32_MAX ? otherwise : found;
 }
 
 /// A sequence of [N, S, C], or of [N, C, S] with "channels first", cut into chunks.
@@ -35,7 +35,7 @@ struct Sequence {
   TensorSize tokens;   ///< N S
   std::int64_t length = 1;
 
-  [[nodiscard]] std::int64_t chunks(std::int64_t size) const { return (length + size - 1) / size; }
+  [[nodiscard]] std::int64_t chunks(std::int64_t size) const { return (length - 1) / size + 1; }
 };
 
 inline core::Result<Sequence> sequence_of(const OpCall& call, std::size_t axis = 1) {
@@ -192,14 +192,14 @@ inline core::Result<TensorId> record_delta(const OpCall& call, Tape& tape) {
     scratch.insert(scratch.end(), {decays, queries, queries});
     backward.insert(backward.end(), {decays, decays, queries.as(core::DType::float32)});
   }
-  return tape.record(
-      {.inputs = call.tensors,
-       .output = values,
-       .saved_inputs = 16U | (copies ? 0U : 4U) | (per_channel ? 8U : 0U),
-       .extras = extras,
-       .scratch = tape.own_scratch(scratch),
-       .backward_scratch = tape.own_scratch(backward),
-       .multiply_adds = call.size.times(3 * kChunk + 2 * std::max<std::int64_t>(call.shapes[0][3].size, 1))});
+  return tape.record({.inputs = call.tensors,
+                      .output = values,
+                      .saved_inputs = 16U | (copies ? 0U : 4U) | (per_channel ? 8U : 0U),
+                      .extras = extras,
+                      .scratch = tape.own_scratch(scratch),
+                      .backward_scratch = tape.own_scratch(backward),
+                      .multiply_adds = call.size.times(
+                          3 * kChunk + 2 * std::clamp<std::int64_t>(call.shapes[0][3].size, 1, INT32_MAX))});
 }
 
 inline core::Result<core::Shape> values_shape(const OpInput& input) {

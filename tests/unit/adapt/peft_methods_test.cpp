@@ -127,9 +127,14 @@ TEST(PeftMethods, SayWhatIsWrong) {
       {with_method(PeftMethod::fourierft, {}, "colour=1"), "it has n_frequency"},
       {with_method(PeftMethod::fourierft, {}, "n_frequency=many"), "must be a whole number"},
       {with_method(PeftMethod::deft, 2, "para=perhaps"), "must be true or false"},
-      {with_method(PeftMethod::osf, {}, "rank_pattern.q_proj=none"), "at least 1"},
+      {with_method(PeftMethod::osf, {}, "rank_pattern.q_proj=none"), "a whole number from 1"},
+      {with_method(PeftMethod::loha, {}, "rank_pattern.model.layers.0.q_proj=4"), "paths and regular expressions"},
+      {with_method(PeftMethod::ia3, {}, "rank_pattern.k_proj=4"), "no setting"},
+      {with_method(PeftMethod::vblora, {}, "topk=-1"), "a whole number from 0 on"},
+      {with_method(PeftMethod::road, {}, "variant=road_9"), "one of road_1|road_2|road_4"},
+      {with_method(PeftMethod::dora, std::int64_t{1} << 40), "the rank must be at most"},
       {with_method(PeftMethod::prompt_tuning), "virtual tokens"},
-      {with_method(PeftMethod::prefix_tuning, {}, "num_virtual_tokens=4"), "its cache of keys and values"},
+      {with_method(PeftMethod::prefix_tuning, {}, "num_virtual_tokens=4"), "a cache of keys and values"},
   };
   for (const auto& [job, part] : cases) {
     const std::string error = trained_by(job).error;
@@ -146,6 +151,44 @@ TEST(PeftMethods, SayWhatIsWrong) {
 TEST(PeftMethods, TakeASettingOfALayerByItsName) {
   TrainingJob job = with_method(PeftMethod::osf, {}, "effective_rank=12,rank_pattern.q_proj=14");
   EXPECT_EQ(trained_by(job).trained, (2 * 32 + 2) + (4 * 32 + 4)) << trained_by(job).error;
+}
+
+TEST(PeftMethods, LorasRankIsThatOfItsPattern) {
+  EXPECT_EQ(trained_by(with_method(PeftMethod::lora, 2)).trained, 2 * 2 * 32);
+  EXPECT_EQ(trained_by(with_method(PeftMethod::lora, 2, "rank_pattern.q_proj=4")).trained, (4 + 2) * 32);
+  const auto config = peft_config(std::vector<PeftSetting>{
+      {"peft_type", "LORA"}, {"r", "2"}, {"rank_pattern.q_proj", "4"}, {"rank_pattern.a.b", "8"}});
+  ASSERT_TRUE(config);
+  std::string options;
+  for (const PeftOption& option : config->options) options += std::string(option.option) + "=" + option.value + " ";
+  EXPECT_EQ(options, "peft=lora lora=2 peft_options=rank_pattern.q_proj=4 ");
+  EXPECT_EQ(config->not_modelled, std::vector<std::string>{"rank_pattern.a.b 8"});
+}
+
+/// A graph whose file says of a layer what no model has.
+std::string refusal_of(PeftMethod method, const std::string& options, const std::string& nodes) {
+  const auto graph =
+      parse_summary(R"({"format": "gpumem-graph", "version": 1, "inputs": [{"name": "ids", "shape": ["N", 8],
+      "dtype": "int64"}, {"name": "x", "shape": ["N", 4, 8, 16]}], "nodes": [)" +
+                    nodes + "]}");
+  EXPECT_TRUE(graph) << graph.error().message;
+  if (!graph) return {};
+  TrainingJob job(*graph, 1);
+  job.peft = method;
+  job.peft_options = options;
+  return trained_by(job).error;
+}
+
+TEST(PeftMethods, HostileGraphsAreRefused) {
+  const std::string words = R"({"name": "words", "op": "embedding", "inputs": ["ids"],
+      "attrs": {"num_embeddings": 100, "embedding_dim": 64}},)";
+  const std::string cached_input = R"({"name": "k", "op": "relu", "inputs": ["x"], "attrs": {"cache": true}})";
+  EXPECT_NE(
+      refusal_of(PeftMethod::prefix_tuning, "num_virtual_tokens=20", words + cached_input).find("a cache of keys"),
+      std::string::npos);
+  const std::string wide = R"({"name": "q_proj", "op": "linear", "inputs": ["words"],
+      "attrs": {"in_features": 64, "out_features": 4294967311, "bias": false}})";
+  EXPECT_FALSE(refusal_of(PeftMethod::boft, "boft_block_size=2147483648", words + wide).empty());
 }
 
 TEST(PeftMethods, ReadPeftsConfigs) {

@@ -99,6 +99,18 @@ TEST(VisionLanguage, WithoutImagesTheTowerIsHeldAndNotCalled) {
   EXPECT_EQ(count(*without, "masked_scatter") + count(*without, "add_features"), 0);
 }
 
+TEST(VisionLanguage, HostileTowersAreRefused) {
+  const std::string text = R"("text_config": {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2,
+      "num_attention_heads": 4, "intermediate_size": 128, "vocab_size": 100})";
+  const std::string unknown = R"({"model_type": "llava", "vision_config": {"model_type": "clip_vision_model",
+      "hidden_act": "foo"}, )" +
+                              text + "}";
+  EXPECT_TRUE(fails(read(unknown), ErrorCode::malformed_input, 0, "foo"));
+  const std::string none = R"({"model_type": "llava", "text_config": {"model_type": "vit", "hidden_size": 64}})";
+  EXPECT_TRUE(fails(read(none), ErrorCode::malformed_input, 0, "'vit'"));
+  EXPECT_TRUE(succeeds(read(R"({"model_type": "llava", "vision_config": null, )" + text + "}")));
+}
+
 TEST(VisionLanguage, UnreadFieldsInsideAreNamedWithTheirPath) {
   const std::string unknown = small(text_part(R"(, "router_experts": 8)"));
   EXPECT_TRUE(fails(read(unknown), ErrorCode::missing_information, 0, "'text_config.router_experts'"));

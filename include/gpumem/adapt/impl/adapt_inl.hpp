@@ -109,7 +109,11 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt_by_peft(const connect::Wir
   model::TrainingJob longer = job;
   const auto shapes = wired.input_shapes();
   if (!shapes.empty() && shapes[0].rank() >= 2 && shapes[0][1].kind == core::Dim::Kind::fixed) {
-    longer.sequence_length = shapes[0][1].size + peft.more_tokens();
+    const auto tokens = (core::Checked(shapes[0][1].size) + core::Checked(peft.more_tokens())).value();
+    if (!tokens) {
+      return core::Error{core::ErrorCode::overflow, "the tokens and those of the prompt do not fit 64 bits", {}};
+    }
+    longer.sequence_length = *tokens;
   }
   return std::move(copy).finish(longer);
 }
@@ -126,9 +130,11 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   core::Result<LoraTargets> found = adapt_detail::targets_of(wired, job, linears, embeddings, own);
   if (!found) return found.error();
   const LoraTargets& targets = *found;
+  std::optional<PeftSettings> ranks;
   if (job.has_adapters()) {
     core::Result<PeftSettings> settings = PeftSettings::of(job);
     if (!settings) return settings.error();
+    ranks = *settings;
     if (own && (!adapt_detail::is_lora(job) || !job.lora)) {
       return core::Error{core::ErrorCode::invalid_argument,
                          "litgpt's own models have LoRA of a given rank only; say `lora=16`, and leave `peft` out",
@@ -153,11 +159,17 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     if (own) continue;
     const bool table = embedding < embeddings.size() && embeddings[embedding].layer == index;
     const bool adapted = table && targets.embeddings[embedding];
-    if (adapted) add_adapter(copy, wired, embeddings[embedding], job);
+    if (adapted && ranks) {
+      const std::string_view name = wired.graph().name(wired.graph().layers()[index]);
+      add_adapter(copy, wired, embeddings[embedding], job, ranks->rank_of(name));
+    }
     if (inputs_need_gradients(job) && !adapted) inputs.behind(copy, index);
     if (table) ++embedding;
     if (linear == linears.size() || linears[linear].layer != index) continue;
-    if (targets.chosen[linear]) add_adapter(copy, wired, linears[linear], job, weights.quantization);
+    if (targets.chosen[linear] && ranks) {
+      const std::int64_t rank = ranks->rank_of(linears[linear].leaf());
+      add_adapter(copy, wired, linears[linear], job, weights.quantization, rank);
+    }
     ++linear;
   }
   if (litgpt && !litgpt->leaves_out().empty()) {

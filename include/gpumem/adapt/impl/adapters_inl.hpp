@@ -64,13 +64,10 @@ GPUMEM_INLINE bool is_autocast(model::Precision precision) {
   return precision == model::Precision::amp_fp16 || precision == model::Precision::amp_bf16;
 }
 
-/// PEFT's default where only the method is given.
-GPUMEM_INLINE std::int64_t rank_of(const model::TrainingJob& job) { return job.lora.value_or(peft_row(job).rank); }
-
 }  // namespace adapters_detail
 
 GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseLinear& base,
-                               const model::TrainingJob& job, model::Quantization quantization) {
+                               const model::TrainingJob& job, model::Quantization quantization, std::int64_t rank) {
   using adapters_detail::LayerIndex;
   using adapters_detail::Quantization;
   const model::LayerIndex read = source.inputs(base.layer)[0];
@@ -89,7 +86,6 @@ GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGra
   LayerIndex x = copy.now(read);
   if (casts) x = calls.cast_to_own(x, in);
   const LayerIndex seen = job.lora_dropout > 0.0 ? calls.call("dropout", {x}, in, {{"p", job.lora_dropout}}) : x;
-  const std::int64_t rank = adapters_detail::rank_of(job);
   const LayerIndex a = calls.weight("lora_A", seen, base.in, in, rank, job.peft == model::PeftMethod::lora_fa);
   LayerIndex b = calls.weight("lora_B", a, rank, in, base.out, job.peft == model::PeftMethod::mica);
   if (gptq && casts) b = calls.call("cast", {b, whole}, out);
@@ -105,14 +101,13 @@ GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGra
 }
 
 GPUMEM_INLINE void add_adapter(connect::GraphCopy& copy, const connect::WiredGraph& source, const BaseEmbedding& base,
-                               const model::TrainingJob& job) {
+                               const model::TrainingJob& job, std::int64_t rank) {
   using adapters_detail::LayerIndex;
   const core::Shape out = source.outputs(base.layer)[0];
   const std::string name(source.graph().name(source.graph().layers()[base.layer]));
   const LayerIndex layer = copy.now(static_cast<LayerIndex>(base.layer));
   const LayerIndex ids = copy.now(source.inputs(base.layer)[0]);
   adapters_detail::AdapterCalls calls(copy, name, job.lora_dtype);
-  const std::int64_t rank = adapters_detail::rank_of(job);
   const LayerIndex a = calls.table(ids, base.rows, out, rank);
   LayerIndex b = calls.weight("lora_embedding_B", a, rank, out, base.width);
   b = calls.call("mul", {b}, out);

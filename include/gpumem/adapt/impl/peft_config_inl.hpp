@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "gpumem/adapt/peft_methods.hpp"
 
@@ -154,7 +155,8 @@ class Reading {
       return std::move(config_);
     }
     // A rank alone means LoRA.
-    if (method() != model::PeftMethod::lora || word("r").empty()) {
+    const auto of_pattern = [](const PeftSetting& each) { return each.key.starts_with("rank_pattern."); };
+    if (method() != model::PeftMethod::lora || word("r").empty() || std::ranges::any_of(settings_, of_pattern)) {
       want("peft", std::string(model::name_of(model::kPeftMethods, method())), "peft_type");
     }
     for (const PeftSetting& setting : settings_) take(setting);
@@ -201,6 +203,13 @@ class Reading {
     }
   }
 
+  /// What AdaLoRA saves there are masks, which change no size.
+  void take_pattern(const PeftSetting& setting) {
+    if (row_->value == model::PeftMethod::adalora) return;
+    if (!is_plain_pattern(setting.key)) return config_.not_modelled.push_back(setting.key + " " + setting.word);
+    set(setting.key, setting.word);
+  }
+
   void take(const PeftSetting& setting) {
     const std::string_view key = setting.key;
     const std::string_view head = head_of(key);
@@ -214,8 +223,7 @@ class Reading {
       if (!is_off(word, "")) want("lora_dropout", setting.word, key);
       return;
     }
-    // What AdaLoRA saves there are masks, which change no size.
-    if (head == "rank_pattern") return row_->value == model::PeftMethod::adalora ? void() : set(key, word);
+    if (head == "rank_pattern") return take_pattern(setting);
     for (const NotModelledKey& row : kNotModelled) {
       if (row.key != head) continue;
       if (!is_off(word, row.off)) config_.not_modelled.push_back(setting.key + " " + setting.word);

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "gpumem/core/bytes.hpp"
+
 namespace gpumem::adapt::peft_calls {
 
 namespace peft_low_rank_detail {
@@ -170,12 +172,14 @@ GPUMEM_INLINE void vblora(PeftLayer& layer) {
   const auto matrix = [&](const char* name, std::int64_t width, const PeftLayer::Sizes& sizes) {
     const std::int64_t places = width / length * rank;
     const PeftTensor logits = layer.parameter(name, {places, vectors});
-    const std::int64_t chosen = places * best;
+    const std::int64_t chosen = core::bounded_product({places, best});
+    const std::int64_t figures = core::bounded_product({chosen, length});
+    const std::int64_t numbers = core::bounded_product({chosen, detail::kInt64Figures});
     // Kept: the places, the weights, the vectors that they choose; summed over the best.
     return layer.function(std::string(name) + ".matrix", {logits, bank}, sizes,
-                          {{"kept", PeftLayer::Sizes{chosen * detail::kInt64Figures, chosen, chosen * length}},
-                           {"scratch", PeftLayer::Sizes{chosen * length}},
-                           {"backward", PeftLayer::Sizes{chosen * length, chosen * length}}});
+                          {{"kept", PeftLayer::Sizes{numbers, chosen, figures}},
+                           {"scratch", PeftLayer::Sizes{figures}},
+                           {"backward", PeftLayer::Sizes{figures, figures}}});
   };
   const PeftTensor a = matrix("vblora_logits_A", layer.in(), {rank, layer.in()});
   const PeftTensor b = matrix("vblora_logits_B", layer.out(), {layer.out(), rank});

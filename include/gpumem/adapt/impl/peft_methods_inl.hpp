@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <optional>
+#include <utility>
 
 #include "gpumem/adapt/peft_low_rank.hpp"
 #include "gpumem/adapt/peft_rotations.hpp"
@@ -18,8 +20,10 @@ namespace peft_methods_detail {
 using M = model::PeftMethod;
 using T = PeftTargets;
 
-/// Numbers among settings must be small enough to be sizes of matrices.
-inline constexpr std::int64_t kLargest = std::int64_t{1} << 32;
+/// Numbers among settings must be small enough to be sizes of matrices, and ranks so small that their squares are.
+inline constexpr std::int64_t kLargest = std::int64_t{1} << 31;
+inline constexpr std::int64_t kLargestRank = std::int64_t{1} << 24;
+inline constexpr std::string_view kPattern = "rank_pattern.";
 inline constexpr std::string_view kLora = "lora_dropout";
 
 inline constexpr auto kRows = std::to_array<PeftMethodRow>({
@@ -61,7 +65,7 @@ inline constexpr auto kRows = std::to_array<PeftMethodRow>({
     {M::osf, "OSF", "osf", 0, T::all_linear, "effective_rank=0", "", true, &peft_calls::osf},
     {M::ia3, "IA3", "ia3", 0, T::keys, "feedforward_modules=usual", "", true, &peft_calls::ia3},
     {M::beft, "BEFT", "beft", 0, T::values, "", "", false, &peft_calls::beft},
-    {M::road, "ROAD", "road", 0, T::usual, "variant=road_1", "", false, &peft_calls::road},
+    {M::road, "ROAD", "road", 0, T::usual, "variant=road_1|road_2|road_4", "", false, &peft_calls::road},
     {M::oft, "OFT", "oft", 0, T::usual,
      "oft_block_size=32,r=0,block_share=false,use_cayley_neumann=true,num_cayley_neumann_terms=5", "", true,
      &peft_calls::oft},
@@ -115,7 +119,48 @@ GPUMEM_INLINE core::Error wrong(std::string message) {
 
 GPUMEM_INLINE bool is_flag(std::string_view word) { return word == "true" || word == "false"; }
 
+/// Whether layers of the method have a rank that a pattern can change.
+GPUMEM_INLINE bool has_patterns(const PeftMethodRow& row) {
+  return row.rank > 0 || row.value == M::osf || row.value == M::oft;
+}
+
+/// A pattern names layers by the last part of their path.
+GPUMEM_INLINE core::Status check_pattern(std::string_view name, std::string_view value) {
+  if (!is_plain_pattern(name)) {
+    return wrong("the pattern in " + core::quoted(name) + " must be the name of a layer, such as q_proj: paths and " +
+                 "regular expressions are not modelled");
+  }
+  const std::int64_t rank = number(value).value_or(0);
+  if (rank >= 1 && rank <= kLargestRank) return core::Done{};
+  return wrong("the rank of " + core::quoted(name) + " must be a whole number from 1 to " +
+               std::to_string(kLargestRank));
+}
+
+/// Of a setting with choices, "road_1|road_2", the usual one is the first.
+GPUMEM_INLINE bool is_choice(std::string_view choices, std::string_view value) {
+  while (!choices.empty()) {
+    const std::size_t bar = choices.find('|');
+    if (choices.substr(0, bar) == value) return true;
+    choices = bar == std::string_view::npos ? std::string_view() : choices.substr(bar + 1);
+  }
+  return false;
+}
+
+/// Whether a given value is of the kind that the usual one is.
+GPUMEM_INLINE bool is_alike(std::string_view name, std::string_view choices, std::string_view value) {
+  const std::string_view usual = choices.substr(0, choices.find('|'));
+  if (name == "token_indices" || name == "weight_tying") return true;
+  if (usual.size() < choices.size()) return is_choice(choices, value);
+  if (number(usual)) return number(value) && (name == "decompose_factor" || *number(value) >= 0);
+  return !is_flag(usual) || is_flag(value) || name == "init_weights";
+}
+
 }  // namespace peft_methods_detail
+
+GPUMEM_INLINE bool is_plain_pattern(std::string_view key) {
+  const std::size_t before = std::string_view("rank_pattern.").size();
+  return key.size() > before && key.find_first_of(".^$*[](){}|\\+?,=", before) == std::string_view::npos;
+}
 
 GPUMEM_INLINE std::span<const PeftMethodRow> peft_methods() { return peft_methods_detail::kRows; }
 
@@ -146,6 +191,9 @@ GPUMEM_INLINE core::Result<PeftSettings> PeftSettings::of(const model::TrainingJ
     return detail::wrong("PEFT's " + name + " has no rank; leave `lora` out");
   }
   settings.rank_ = job.lora.value_or(row.rank);
+  if (settings.rank_ > detail::kLargestRank) {
+    return detail::wrong("the rank must be at most " + std::to_string(detail::kLargestRank));
+  }
   (void)settings.take(row.options, false);
   core::Status taken = settings.take(job.peft_options, true);
   if (!taken) return std::move(taken).error();
@@ -163,7 +211,7 @@ GPUMEM_INLINE core::Status PeftSettings::take(std::string_view options, bool giv
     const std::string_view value = equal == std::string_view::npos ? "true" : one.substr(equal + 1);
     const auto same = [&](const Setting& setting) { return setting.name == name; };
     const auto found = std::ranges::find_if(settings_, same);
-    const bool pattern = given && name.starts_with("rank_pattern.");
+    const bool pattern = given && name.starts_with(detail::kPattern) && detail::has_patterns(*row_);
     if (given && found == settings_.end() && !pattern) {
       std::string known;
       for (const Setting& setting : settings_) known += (known.empty() ? "" : ", ") + setting.name;
@@ -171,20 +219,22 @@ GPUMEM_INLINE core::Status PeftSettings::take(std::string_view options, bool giv
                            " has no setting " + core::quoted(name) + " that changes memory" +
                            (known.empty() ? "" : "; it has " + known));
     }
-    if (pattern || found == settings_.end()) {
-      if (pattern && detail::number(value).value_or(0) < 1) {
-        return detail::wrong("the rank in " + core::quoted(one) + " must be a whole number of at least 1");
-      }
-      settings_.push_back({std::string(name), std::string(value)});
+    if (pattern) {
+      if (core::Status fits = detail::check_pattern(name, value); !fits) return fits;
+      settings_.push_back({std::string(name), std::string(value), {}});
       continue;
     }
-    const std::string_view usual = found->value;
-    const bool fits = detail::number(usual)
-                          ? detail::number(value).has_value()
-                          : !detail::is_flag(usual) || detail::is_flag(value) || name == "init_weights";
-    if (!fits && name != "token_indices" && name != "weight_tying") {
+    if (found == settings_.end()) {
+      settings_.push_back({std::string(name), std::string(value.substr(0, value.find('|'))), std::string(value)});
+      continue;
+    }
+    if (!detail::is_alike(name, found->usual, value)) {
+      const std::string_view usual = found->usual;
+      const bool chosen = usual.find('|') != std::string_view::npos;
       return detail::wrong("the setting " + core::quoted(one) + " must be " +
-                           (detail::number(usual) ? "a whole number" : "true or false"));
+                           (chosen                  ? "one of " + std::string(usual)
+                            : detail::number(usual) ? "a whole number from 0 on"
+                                                    : "true or false"));
     }
     found->value = value;
   }
@@ -207,9 +257,9 @@ GPUMEM_INLINE bool PeftSettings::flag(std::string_view name) const { return text
 GPUMEM_INLINE std::int64_t PeftSettings::rank_of(std::string_view leaf) const {
   for (const Setting& setting : settings_) {
     const std::string_view name = setting.name;
-    if (!name.starts_with("rank_pattern.")) continue;
-    const std::string_view pattern = name.substr(std::string_view("rank_pattern.").size());
-    if (pattern.substr(pattern.rfind('.') + 1) == leaf) return peft_methods_detail::number(setting.value).value_or(0);
+    if (!name.starts_with(peft_methods_detail::kPattern)) continue;
+    if (name.substr(peft_methods_detail::kPattern.size()) == leaf)
+      return peft_methods_detail::number(setting.value).value_or(0);
   }
   if (row_->value == model::PeftMethod::osf) return whole("effective_rank");
   if (row_->value == model::PeftMethod::oft) return whole("r");

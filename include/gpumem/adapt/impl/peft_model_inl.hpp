@@ -4,11 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
+
+#include "gpumem/core/bytes.hpp"
 
 namespace gpumem::adapt {
 
 namespace peft_model_detail {
+
+/// No layer is as wide; the squares of such widths fit 64 bits.
+inline constexpr std::int64_t kWidest = std::int64_t{1} << 30;
 
 /// Names that a row of PEFT's tables has; those that a model has are taken.
 inline constexpr std::array<std::string_view, 12> kKeys = {"k_proj",   "v_proj", "query_key_value", "c_attn",
@@ -83,10 +89,16 @@ GPUMEM_INLINE void PeftModel::find_cache() {
   if (settings_.row().value != model::PeftMethod::prefix_tuning) return;
   const auto layers = wired_.graph().layers();
   for (std::uint32_t at = 0; at < layers.size(); ++at) {
+    // Any layer of a graph's file may say that it is cached.
     if (!wired_.graph().attributes(layers[at]).flag("cache", false)) continue;
-    cached_.push_back(at);
+    const auto read = wired_.inputs(at);
+    if (read.size() != 1 || read[0] < 0 || wired_.outputs(at).empty()) continue;
     const core::Shape shape = wired_.outputs(at)[0];
-    if (shape.rank() == 4) kept_width_ = shape[1].size * shape[3].size;
+    if (shape.rank() != 4) continue;
+    const std::int64_t width = core::bounded_product({shape[1].size, shape[3].size});
+    alike_ = alike_ && (cached_.empty() || width == kept_width_);
+    kept_width_ = width;
+    cached_.push_back(at);
   }
 }
 
@@ -100,8 +112,14 @@ GPUMEM_INLINE core::Status PeftModel::check() const {
   };
   const bool tokens = row.targets == PeftTargets::prompts || row.targets == PeftTargets::tokens;
   if (tokens && !has_embedding_) return missing("the embedding of its tokens");
-  if (row.value == model::PeftMethod::prefix_tuning && (cached_.empty() || kept_width_ < 1)) {
-    return missing("its cache of keys and values");
+  if (row.value == model::PeftMethod::prefix_tuning && (cached_.empty() || kept_width_ < 1 || !alike_)) {
+    return missing("a cache of keys and values that are as wide in every layer");
+  }
+  for (const BaseLinear& linear : linears_) {
+    if (adapted_at(linear.layer) == nullptr || std::max(linear.in, linear.out) <= peft_model_detail::kWidest) continue;
+    return core::Error{core::ErrorCode::overflow,
+                       "is too wide for an adapter",
+                       {wired_.graph().file(), 0, wired_.graph().path(wired_.graph().layers()[linear.layer])}};
   }
   if (changes_shapes() && wired_.graph().shapes_printed()) {
     return missing("shapes for any number of tokens (a config.json does)");
@@ -208,7 +226,7 @@ GPUMEM_INLINE bool PeftModel::replace_table(connect::GraphCopy& copy, std::uint3
     const model::Layer& at = wired_.graph().layers()[linear.layer];
     if (linear.layer == layer && at.tied_parameters > 0 && at.tied_parameters == at.parameters) head = &linear;
   }
-  if (!is_table && head == nullptr) return false;
+  if (!is_table && (head == nullptr || rows_ == 0)) return false;
   const std::string name(wired_.graph().name(wired_.graph().layers()[layer]));
   const PeftLayer::Sizes sizes = {embedding_.rows, embedding_.width};
   if (is_table) {
@@ -308,7 +326,7 @@ GPUMEM_INLINE void PeftModel::put_prefixes(connect::GraphCopy& copy) {
   const std::int64_t rows = settings_.whole("num_virtual_tokens");
   const model::LayerIndex embedded = copy.now(static_cast<model::LayerIndex>(embedding_.layer));
   const auto parts = static_cast<std::int64_t>(cached_.size());
-  const model::LayerIndex all = lookup(copy, rows, parts * kept_width_);
+  const model::LayerIndex all = lookup(copy, rows, core::bounded_product({parts, kept_width_}));
   const model::LayerIndex typed =
       copy.insert({.name = "past.to", .op = "cast", .inputs = {all, embedded}, .output = {}});
   const model::LayerIndex split =
@@ -319,13 +337,14 @@ GPUMEM_INLINE void PeftModel::put_prefixes(connect::GraphCopy& copy) {
                    .attributes = {{"dim", std::int64_t{2}}, {"sizes", PeftLayer::Sizes(cached_.size(), kept_width_)}}});
   for (std::size_t at = 0; at < cached_.size(); ++at) {
     const core::Shape kept = wired_.outputs(cached_[at])[0];
-    const model::LayerIndex item = copy.insert({.name = "past.item",
-                                                .op = "item",
-                                                .inputs = {split},
-                                                .output = {},
-                                                .attributes = {{"dim", std::int64_t{2}},
-                                                               {"start", static_cast<std::int64_t>(at) * kept_width_},
-                                                               {"length", kept_width_}}});
+    const model::LayerIndex item =
+        copy.insert({.name = "past.item",
+                     .op = "item",
+                     .inputs = {split},
+                     .output = {},
+                     .attributes = {{"dim", std::int64_t{2}},
+                                    {"start", core::bounded_product({static_cast<std::int64_t>(at), kept_width_})},
+                                    {"length", kept_width_}}});
     const model::LayerIndex heads = copy.insert(
         {.name = "past.heads",
          .op = "unflatten",

@@ -33,10 +33,15 @@ GPUMEM_INLINE bool scales_input(const PeftLayer& layer) {
 /// adjust_oft_parameters(): the nearest number that divides the side.
 GPUMEM_INLINE std::int64_t nearest_divisor(std::int64_t side, std::int64_t wanted) {
   if (wanted >= side) return side;
-  std::int64_t higher = wanted;
-  while (higher <= side && side % higher != 0) ++higher;
-  std::int64_t lower = wanted;
-  while (lower > 1 && side % lower != 0) --lower;
+  std::int64_t lower = 1;
+  std::int64_t higher = side;
+  for (std::int64_t one = 1; one <= side / one; ++one) {
+    if (side % one != 0) continue;
+    for (const std::int64_t divisor : {one, side / one}) {
+      if (divisor <= wanted) lower = std::max(lower, divisor);
+      if (divisor >= wanted) higher = std::min(higher, divisor);
+    }
+  }
   return wanted - lower <= higher - wanted ? lower : higher;
 }
 
@@ -119,7 +124,8 @@ GPUMEM_INLINE void boft(PeftLayer& layer) {
   const std::int64_t in = layer.in();
   const std::int64_t given = layer.settings().whole("boft_block_size");
   const std::int64_t number = layer.settings().whole("boft_block_num");
-  const std::int64_t size = given > 0 ? given : in / std::max<std::int64_t>(number, 1);
+  const std::int64_t asked = given > 0 ? given : in / std::max<std::int64_t>(number, 1);
+  const std::int64_t size = std::clamp<std::int64_t>(asked, 1, std::max<std::int64_t>(in, 1));
   const std::int64_t blocks = in / std::max<std::int64_t>(size, 1);
   const std::int64_t square = blocks * size * size;
   const PeftTensor permutation = layer.buffer("boft_P", {in, in});

@@ -20,7 +20,8 @@ GPUMEM_INLINE std::pair<std::int64_t, std::int64_t> factors_of(std::int64_t side
   std::int64_t length = less + more;
   while (less < more) {
     std::int64_t next = less + 1;
-    while (side % next != 0) ++next;
+    while (next <= side / next && side % next != 0) ++next;
+    if (side % next != 0) break;  // a prime is left
     const std::int64_t other = side / next;
     if (next + other > length || next > factor) break;
     less = next;

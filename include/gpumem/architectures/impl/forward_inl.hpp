@@ -83,6 +83,7 @@ GPUMEM_INLINE void Forward::begin_text(const TextPart& part) {
 }
 
 GPUMEM_INLINE void Forward::end_text() {
+  if (text_ != nullptr && text_->embed && !embedded_ && !failed()) fail("has a text model that embeds no tokens");
   text_ = nullptr;
   text_mask_.reset();
 }

@@ -105,6 +105,11 @@ GPUMEM_INLINE void tell_pictures(Forward& forward, const Pictures& pictures, std
                  core::with_separators(tokens) + " of its tokens");
 }
 
+GPUMEM_INLINE ConfigFields* vision_fields(ConfigFields& config) {
+  if (!config.has("vision_config")) config.replace(R"({"vision_config": {}})");
+  return config.part("vision_config");
+}
+
 GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view usual_type) {
   namespace detail = vision_language_detail;
   ConfigFields* inner = config.part("text_config");
@@ -123,7 +128,7 @@ GPUMEM_INLINE ConfigFields* text_fields(ConfigFields& config, std::string_view u
   if (row != nullptr) text->complete(row->usual);
   const std::string_view known = row == nullptr || row->known.empty() ? std::string_view(type) : row->known;
   const Architecture* architecture = architecture_of(known);
-  if (architecture == nullptr || architecture->holds_text_model) {
+  if (architecture == nullptr || architecture->holds_text_model || architecture->usual_head != Head::causal_lm) {
     config.fail("names the text model " + core::quoted(type) + ", which is not known",
                 inner == nullptr ? "model_type" : "text_config");
     return nullptr;

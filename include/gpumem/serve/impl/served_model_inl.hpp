@@ -75,7 +75,7 @@ inline std::int64_t linear_elements(const model::ModelGraph& graph, const model:
   const model::Attributes attributes = graph.attributes(layer);
   const auto in = attributes.integer("in_features");
   const auto out = attributes.integer("out_features");
-  if (in && out && *in <= layer.parameters / *out) return *in * *out;
+  if (in && out && *out > 0 && *in <= layer.parameters / *out) return *in * *out;
   // The experts of a layer in one tensor.
   const model::AttributeValue* shape = graph.op(layer) == model::kParameterOp ? attributes.find("shape") : nullptr;
   const auto* sizes = shape == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(shape);

@@ -144,10 +144,15 @@ inline core::Result<VllmStart> vllm_start(const ServedModel& model, const Servin
   const bool large = gpu.memory_bytes.value >= std::int64_t{70} << 30 && gpu.name.find("a100") == std::string::npos;
   start.block = job.block_size.value_or(16);
   start.tokens = job.max_num_batched_tokens.value_or(large ? 8192 : 2048);
-  start.sequences = std::min(job.max_num_seqs.value_or(large ? 1024 : 256), start.tokens);
+  start.sequences = job.max_num_seqs.value_or(std::min<std::int64_t>(large ? 1024 : 256, start.tokens));
   start.length = job.max_model_len.value_or(model.max_positions);
   if (std::min({start.block, start.tokens, start.sequences, start.length}) < 1) {
     return refused("block_size, max_model_len, max_num_seqs and max_num_batched_tokens must be at least 1");
+  }
+  // Source: config/scheduler.py, SchedulerConfig.verify_max_model_len().
+  if (start.sequences > start.tokens) {
+    return refused("max_num_seqs is " + std::to_string(start.sequences) + " and max_num_batched_tokens " +
+                   std::to_string(start.tokens) + "; vLLM wants at least as many tokens as sequences");
   }
   start.rank_kv_heads = std::max<std::int64_t>(1, model.kv_heads / start.ranks);
   return start;
