@@ -159,17 +159,13 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     if (own) continue;
     const bool table = embedding < embeddings.size() && embeddings[embedding].layer == index;
     const bool adapted = table && targets.embeddings[embedding];
-    if (adapted && ranks) {
-      const std::string_view name = wired.graph().name(wired.graph().layers()[index]);
-      add_adapter(copy, wired, embeddings[embedding], job, ranks->rank_of(name));
-    }
+    const std::string_view name = wired.graph().name(wired.graph().layers()[index]);
+    if (adapted && ranks) add_adapter(copy, wired, embeddings[embedding], job, ranks->rank_of(name));
     if (inputs_need_gradients(job) && !adapted) inputs.behind(copy, index);
     if (table) ++embedding;
     if (linear == linears.size() || linears[linear].layer != index) continue;
-    if (targets.chosen[linear] && ranks) {
-      const std::int64_t rank = ranks->rank_of(linears[linear].leaf());
-      add_adapter(copy, wired, linears[linear], job, weights.quantization, rank);
-    }
+    const std::int64_t rank = ranks ? ranks->rank_of(linears[linear].leaf()) : 0;
+    if (targets.chosen[linear]) add_adapter(copy, wired, linears[linear], job, weights.quantization, rank);
     ++linear;
   }
   if (litgpt && !litgpt->leaves_out().empty()) {
