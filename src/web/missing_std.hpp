@@ -110,6 +110,21 @@ bool all_of(Range&& range, Predicate predicate) {
   return std::all_of(std::begin(range), std::end(range), std::move(predicate));
 }
 
+template <typename Range, typename Predicate>
+bool none_of(Range&& range, Predicate predicate) {
+  return std::none_of(std::begin(range), std::end(range), std::move(predicate));
+}
+
+template <typename Range, typename Predicate>
+auto find_if(Range&& range, Predicate predicate) {
+  return std::find_if(std::begin(range), std::end(range), std::move(predicate));
+}
+
+template <typename Range, typename Value>
+auto count(Range&& range, const Value& value) {
+  return std::count(std::begin(range), std::end(range), value);
+}
+
 template <typename Left, typename Right>
 bool equal(const Left& left, const Right& right) {
   return std::equal(std::begin(left), std::end(left), std::begin(right), std::end(right));
