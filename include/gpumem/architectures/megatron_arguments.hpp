@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "gpumem/architectures/config_fields.hpp"
-#include "gpumem/model/op_traits.hpp"
+#include "gpumem/model/model_graph.hpp"
 
 namespace gpumem::architectures {
 
