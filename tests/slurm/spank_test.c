@@ -191,7 +191,7 @@ static void test_every_option_of_a_job(void) {
     } else if (strcmp(option->name, "lora_targets") == 0) {
       REFUSED("'?'", kModel, kBatch, word, "gpumem-lora=4"); /* they are asked for only with a rank */
     } else if (strcmp(option->name, "peft_options") == 0) {
-      REFUSED("'?'", kModel, kBatch, word, "gpumem-peft=fourierft"); /* and these only with a method */
+      REFUSED("'?'", kModel, kBatch, word, "gpumem-peft=fourierft", "gpumem-lora-targets=all-linear");
     } else {
       REFUSED("'?'", kModel, kBatch, word);
     }
