@@ -35,9 +35,10 @@ inline Model read(ConfigFields& config) {
   model.normed_heads = !second && config.flag("use_qk_norm", false);
   const std::int64_t layers = model.sizes.layers;
   const std::int64_t pattern = config.size_or({"sliding_window_pattern"}, 4);
-  if (second)
+  if (second) {
     model.turns = config.layers_with("layer_types", layers, std::string_view("sliding_attention"),
                                      std::string_view("full_attention"));
+  }
   for (std::int64_t at = static_cast<std::int64_t>(model.turns.size()); at < layers; ++at) {
     model.turns.push_back(!second || (at + 1) % pattern != 0);
   }

@@ -59,19 +59,19 @@ struct Model {
 };
 
 inline LatentAttention read_attention(ConfigFields& config, const Model& model) {
-  const LatentAttention attention = {.width = model.sizes.width,
-                                     .heads = model.sizes.heads,
-                                     .query_rank = config.size_or({"q_lora_rank"}, 0),
-                                     .kv_rank = config.size({"kv_lora_rank"}),
-                                     .plain_width = config.size({"qk_nope_head_dim"}),
-                                     .rotary_width = config.size({"qk_rope_head_dim"}),
-                                     .value_width = config.size({"v_head_dim"}),
-                                     .bias = config.flag("attention_bias", false),
-                                     .dropout = model.sizes.attention_dropout,
-                                     .index_heads = model.variant.indexes ? config.size({"index_n_heads"}) : 0,
-                                     .index_width = model.variant.indexes ? config.size({"index_head_dim"}) : 1,
-                                     .class_name = model.named("Attention"),
-                                     .norm_class = model.named("RMSNorm")};
+  LatentAttention attention = {.width = model.sizes.width,
+                               .heads = model.sizes.heads,
+                               .query_rank = config.size_or({"q_lora_rank"}, 0),
+                               .kv_rank = config.size({"kv_lora_rank"}),
+                               .plain_width = config.size({"qk_nope_head_dim"}),
+                               .rotary_width = config.size({"qk_rope_head_dim"}),
+                               .value_width = config.size({"v_head_dim"}),
+                               .bias = config.flag("attention_bias", false),
+                               .dropout = model.sizes.attention_dropout,
+                               .index_heads = model.variant.indexes ? config.size({"index_n_heads"}) : 0,
+                               .index_width = model.variant.indexes ? config.size({"index_head_dim"}) : 1,
+                               .class_name = model.named("Attention"),
+                               .norm_class = model.named("RMSNorm")};
   check_latent_attention(config, attention, "qk_nope_head_dim");
   if (attention.index_heads > ConfigFields::kLargestSize / attention.index_width)
     config.fail("makes the indexer too wide", "index_n_heads");

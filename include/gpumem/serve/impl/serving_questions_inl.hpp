@@ -18,7 +18,9 @@ inline constexpr std::int64_t kMostRanks = 64;
 
 /// Whether the server starts with `value` in place of what the job says. A value that vLLM refuses does not.
 template <typename Member, typename Value>
-bool starts_with(const ServedModel& model, ServingJob job, const device::GpuProfile& gpu, Member member, Value value) {
+bool starts_with(const ServedModel& model, const ServingJob& asked, const device::GpuProfile& gpu, Member member,
+                 Value value) {
+  ServingJob job = asked;
   job.*member = value;
   const core::Result<ServingEstimate> estimate = estimate_vllm(model, job, gpu);
   return estimate && estimate->starts;

@@ -79,7 +79,7 @@ GPUMEM_INLINE std::optional<std::int64_t> hundredths_of(std::string_view text) {
   constexpr std::int64_t kLargest = std::int64_t{1} << 30;
   const bool two = decimals.size() == 3 && is_digit(decimals[1]) && is_digit(decimals[2]);
   if (!whole || *whole > kLargest / 100 || !two) return std::nullopt;
-  return *whole * 100 + (decimals[1] - '0') * 10 + (decimals[2] - '0');
+  return *whole * 100 + std::int64_t{10} * (decimals[1] - '0') + (decimals[2] - '0');
 }
 
 /// The bytes of the unit in front of the colon: " (MB)". Newer versions of torchinfo choose it by the size.
