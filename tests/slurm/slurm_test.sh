@@ -133,7 +133,7 @@ say "a model file that is broken is refused in the parser's words"
 sed 's/295,168/295;168/' "$vgg16" > broken.txt
 refused "broken.txt:" --gpumem-model=broken.txt --gpumem-batch=64
 sed 's/Conv2d-1 /Convoluted-1 /' "$vgg16" > unknown.txt
-refused "unknown.txt:" --gpumem-model=unknown.txt --gpumem-batch=64
+refused "unknown.txt:" --gpumem-model=unknown.txt --gpumem-batch=64 --gpumem-strict
 contains "the message" "$said" Convoluted
 refused "No such file" --gpumem-model=missing.txt --gpumem-batch=64
 
