@@ -43,6 +43,8 @@ struct Stored {
   std::int64_t total_bytes = 0;                   ///< of all tensors, by the index; 0: it does not say
 };
 
+inline constexpr std::size_t kLongestRevision = 256;  ///< bytes of a commit or a tag
+
 /// Where huggingface_hub keeps what it downloads; empty: the environment does not say.
 GPUMEM_INLINE std::string hub_cache() {
   const auto variable = [](const char* name) {
@@ -288,7 +290,8 @@ GPUMEM_INLINE std::optional<std::string> cached_model(const std::string& name) {
   const std::string cache = model_folder_detail::hub_cache();
   if (!hub_name || cache.empty()) return std::nullopt;
   const std::string folder = cache + "/models--" + name.substr(0, slash) + "--" + name.substr(slash + 1);
-  core::Result<std::string> revision = core::read_file(folder + "/refs/main");
+  core::Result<std::string> revision =
+      core::read_regular_file(folder + "/refs/main", model_folder_detail::kLongestRevision);
   if (!revision) return std::nullopt;
   while (!revision->empty() && (revision->back() == '\n' || revision->back() == '\r')) revision->pop_back();
   if (revision->empty() || revision->find('/') != std::string::npos) return std::nullopt;
