@@ -196,7 +196,17 @@ void add_batch(CLI::App& command, BatchOptions& options) {
 
 void add_gpus(CLI::App& command, GpusOptions& options) {
   command.add_option("name", options.name, "show this profile in full, with the source of each figure");
-  command.add_flag("--json", options.json, "print the profiles as a JSON list");
+  command.add_option("--for", options.request.summary,
+                     "say which of them hold this model's job, and how large a batch");
+  add_job_options(command, options.request, {"gpu"});
+  name_estimators(command, Estimators::one);
+  options.request.training.batch_size = 1;
+  command.get_option("--batch")->default_str("1");
+  command
+      .add_option("--price", options.prices, "with --for: what an hour on a GPU costs, GPU=PRICE; the cheapest first")
+      ->delimiter(',');
+  command.add_flag("--json", options.json, "print a JSON list");
+  command.footer("Exit code 4 with --for if no GPU holds the job.");
 }
 
 void add_evaluate(CLI::App& command, EvaluateOptions& options) {
@@ -440,8 +450,9 @@ int run(int argc, char** argv) {
   app.formatter(std::make_shared<HelpText>(help_width()));
 
   const CutWords cut = cut_command({argv, static_cast<std::size_t>(argc)});
-  const std::vector<std::string> words = with_switches_joined(cut.ours);
+  std::vector<std::string> words = with_switches_joined(cut.ours);
   const Run run_asked = add_commands(app, commands(words, cut.theirs), word_at(words, 0));
+  name_as_usual(command_of(app, words), words);
   app.footer(std::string(kExamples) + "\n" + kExitCodes);  // commands made after this would have it too
   std::vector<const char*> arguments;
   arguments.reserve(words.size());

@@ -81,7 +81,9 @@ class BatchAnswers {
 };
 
 struct GpusOptions {
-  std::string name;  ///< one profile in full; empty: the list
+  std::string name;                 ///< one profile in full; empty: the list
+  JobRequest request;               ///< with a summary: what this job takes on each of them
+  std::vector<std::string> prices;  ///< "h100-80gb=2.5": of an hour, in a currency of the user's own
   bool json = false;
 };
 int run_gpus(const GpusOptions& options);

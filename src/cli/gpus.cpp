@@ -1,11 +1,17 @@
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "commands.hpp"
 #include "gpumem/core/file.hpp"
+#include "gpumem/estimate/fit.hpp"
+#include "report.hpp"
 #include "table.hpp"
 
 namespace gpumem::cli {
@@ -33,10 +39,124 @@ int print_one(const std::string& name) {
   return 0;
 }
 
+/// The price of an hour, by the names of profiles. Errors: unknown_gpu, or invalid_argument for what is no price.
+Result<std::map<std::string, double>> prices_of(const std::vector<std::string>& words) {
+  std::map<std::string, double> prices;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.rfind('=');
+    double price = 0.0;
+    const char* const end = word.data() + word.size();
+    const auto read = std::from_chars(equals == std::string::npos ? end : word.data() + equals + 1, end, price);
+    if (read.ec != std::errc() || read.ptr != end || !(price > 0.0)) {
+      return Error{ErrorCode::invalid_argument, "--price is " + core::quoted(word) + "; say it as h100-80gb=2.50", {}};
+    }
+    const Result<GpuProfile> profile = find_profile(word.substr(0, equals));
+    if (!profile) return profile.error();
+    prices[profile->name] = price;
+  }
+  return prices;
+}
+
+struct Choice {
+  estimate::GpuFit fit;
+  std::optional<double> price;
+};
+
+/// Where prices are known, what fits goes by its price.
+void sort_by_price(std::vector<Choice>& choices) {
+  std::stable_sort(choices.begin(), choices.end(), [](const Choice& one, const Choice& other) {
+    const bool both_fit = one.fit.takes.verdict == other.fit.takes.verdict;
+    return both_fit && one.price && (!other.price || *one.price < *other.price);
+  });
+}
+
+std::string price_text(const std::optional<double>& price) {
+  if (!price) return "-";
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", *price);
+  return text.data();
+}
+
+std::string batch_text(const estimate::GpuFit& fit) {
+  return (fit.batch_at_least ? "at least " : "") + core::with_separators(fit.largest_batch);
+}
+
+nlohmann::ordered_json to_json(const EstimatedJob& job, const std::vector<Choice>& choices) {
+  nlohmann::ordered_json json = to_json(job);
+  json.erase("estimates");
+  json.erase("gpu");
+  json.erase("capacity_bytes");
+  json["gpus"] = nlohmann::ordered_json::array();
+  for (const Choice& choice : choices) {
+    const MemoryEstimate& takes = choice.fit.takes;
+    nlohmann::ordered_json one = {{"gpu", choice.fit.gpu.name},
+                                  {"title", choice.fit.gpu.title},
+                                  {"capacity_bytes", choice.fit.gpu.capacity().count()},
+                                  {"verdict", estimate::to_string(takes.verdict)},
+                                  {"expected_bytes", takes.expected.count()},
+                                  {"upper_bytes", takes.upper.count()},
+                                  {"headroom_bytes", choice.fit.headroom.count()},
+                                  {"largest_batch", choice.fit.largest_batch},
+                                  {"at_least", choice.fit.batch_at_least}};
+    if (choice.price) one["price"] = *choice.price;
+    json["gpus"].push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string to_text(const std::vector<Choice>& choices, bool priced) {
+  std::vector<Column> columns = {{.title = "gpu"},
+                                 {.title = "fits"},
+                                 {.title = "expected", .right = true},
+                                 {.title = "upper", .right = true},
+                                 {.title = "headroom", .right = true},
+                                 {.title = "largest batch", .right = true}};
+  if (priced) columns.push_back({.title = "price", .right = true});
+  columns.push_back({.title = "GPU", .spare = true});
+  Table table(std::move(columns));
+  for (const Choice& choice : choices) {
+    const estimate::GpuFit& fit = choice.fit;
+    std::vector<Cell> cells = {
+        fit.gpu.name, fits_cell(fit.takes.verdict), fit.takes.expected, fit.takes.upper, fit.headroom, batch_text(fit)};
+    if (priced) cells.emplace_back(price_text(choice.price));
+    cells.emplace_back(fit.gpu.title);
+    table.add(std::move(cells));
+  }
+  return table.text(terminal_of(STDOUT_FILENO));
+}
+
+/// What the job takes on each GPU.
+int print_for(const GpusOptions& options) {
+  const auto prices = prices_of(options.prices);
+  if (!prices) return report_error(prices.error());
+  Session session;
+  Result<EstimatedJob> job = read_job(session, options.request);
+  if (!job) return report_error(job.error());
+  const auto fits = session.gpus(options.request, job->model);
+  if (!fits) return report_error(fits.error());
+  std::vector<Choice> choices;
+  for (const estimate::GpuFit& fit : *fits) {
+    const auto price = prices->find(fit.gpu.name);
+    choices.push_back({fit, price == prices->end() ? std::nullopt : std::optional(price->second)});
+  }
+  sort_by_price(choices);
+  print_warnings(*job);
+  const std::string text =
+      options.json ? to_json(*job, choices).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
+                   : to_text(choices, !prices->empty());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  const bool any = std::any_of(choices.begin(), choices.end(), [](const Choice& choice) {
+    return choice.fit.takes.verdict == estimate::Verdict::fits || choice.fit.takes.verdict == estimate::Verdict::tight;
+  });
+  return any ? 0 : core::exit_code(ErrorCode::missing_information);
+}
+
 }  // namespace
 
 int run_gpus(const GpusOptions& options) {
   if (!options.name.empty()) return print_one(options.name);
+  if (!options.request.summary.empty()) return print_for(options);
+  if (!options.prices.empty()) return report_error({ErrorCode::invalid_argument, "--price needs --for", {}});
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   Table table({{.title = "name"},
                {.title = "memory", .right = true},

@@ -90,6 +90,17 @@ std::vector<std::string> with_switches_joined(std::span<const char* const> argum
   return words;
 }
 
+void name_as_usual(const CLI::App& command, std::vector<std::string>& words) {
+  for (std::string& word : words) {
+    if (!word.starts_with("--")) continue;
+    const std::size_t end = std::min(word.find('='), word.size());
+    const JobOption* const option = job::find_flag(std::string_view(word).substr(2, end - 2));
+    if (option == nullptr || command.get_option_no_throw(word.substr(0, end)) != nullptr) continue;
+    const std::string usual = "--" + std::string(option->flag);
+    if (command.get_option_no_throw(usual) != nullptr) word.replace(0, end, usual);
+  }
+}
+
 CutWords cut_command(std::span<const char* const> arguments) {
   const auto is_word = [](std::string_view word) { return !word.starts_with('-'); };
   const auto first =

@@ -31,6 +31,10 @@ struct OptionRefused : std::runtime_error {
 /// "--checkpointing=every:2". CLI11 takes a flag's value in that form only.
 [[nodiscard]] std::vector<std::string> with_switches_joined(std::span<const char* const> arguments);
 
+/// Writes an option of a job that `words` have by another of its names ("--batch-size=4") by the one that the command
+/// has: "--batch=4".
+void name_as_usual(const CLI::App& command, std::vector<std::string>& words);
+
 /// The words of a command line, those of the user's own command apart.
 struct CutWords {
   std::span<const char* const> ours;

@@ -1,6 +1,8 @@
 #include "wrong_words.hpp"
 
 #include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include "gpumem/core/result.hpp"
 
@@ -15,11 +17,25 @@ std::string named(const CLI::App& app) {
   return names;
 }
 
-/// About words that are left over, the first option among them. CLI11 turns their order round.
-std::string left_over(const std::vector<std::string>& words, const std::string& command) {
-  const auto option = std::find_if(words.begin(), words.end(), [](const auto& word) { return word.starts_with('-'); });
-  if (option != words.end()) return command + " has no option " + core::quoted(*option);
-  return command + " takes no further word " + core::quoted(words.back());
+/// The options of the command that was parsed, by their long names.
+std::vector<std::string> options_of(const CLI::App& app) {
+  const std::vector<CLI::App*> commands = app.get_subcommands();
+  if (!commands.empty()) return options_of(*commands.front());
+  std::vector<std::string> names;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string nearest_of(const std::string& word, const std::vector<std::string>& names) {
+  return core::did_you_mean(word, std::vector<std::string_view>(names.begin(), names.end()));
+}
+
+/// The first option among words that are left over; CLI11 turns their order round.
+std::optional<std::string> unknown_option(const std::vector<std::string>& left) {
+  const auto option = std::find_if(left.rbegin(), left.rend(), [](const auto& word) { return word.starts_with('-'); });
+  return option == left.rend() ? std::nullopt : std::optional(option->substr(0, option->find('=')));
 }
 
 }  // namespace
@@ -32,6 +48,16 @@ std::string_view word_at(const std::vector<std::string>& words, std::size_t posi
   return {};
 }
 
+const CLI::App& command_of(const CLI::App& app, const std::vector<std::string>& words) {
+  const CLI::App* place = &app;
+  for (std::size_t position = 0;; ++position) {
+    const std::string_view word = word_at(words, position);
+    const auto commands = place->get_subcommands([word](const CLI::App* one) { return one->get_name() == word; });
+    if (commands.empty()) return *place;
+    place = commands.front();
+  }
+}
+
 std::optional<std::string> unknown_command(const CLI::App& app, const std::vector<std::string>& words) {
   const CLI::App* place = &app;
   std::string known = app.get_name();
@@ -40,7 +66,10 @@ std::optional<std::string> unknown_command(const CLI::App& app, const std::vecto
     if (word.empty()) return std::nullopt;
     const auto commands = place->get_subcommands([&word](const CLI::App* one) { return one->get_name() == word; });
     if (commands.empty()) {
-      return "there is no command " + core::quoted(word) + "; " + known + " --help lists the commands";
+      std::vector<std::string> names;
+      for (const CLI::App* one : place->get_subcommands(nullptr)) names.push_back(one->get_name());
+      return "there is no command " + core::quoted(word) + nearest_of(word, names) + "; " + known +
+             " --help lists the commands";
     }
     place = commands.front();
     known += " " + word;
@@ -52,8 +81,10 @@ std::string what_is_wrong(const CLI::App& app, const CLI::ParseError& wrong) {
   const std::string command = named(app);
   std::string message = wrong.what();
   const std::vector<std::string> left = app.remaining(true);
-  if (dynamic_cast<const CLI::ExtrasError*>(&wrong) != nullptr && !left.empty()) {
-    message = left_over(left, command);
+  if (const auto option = unknown_option(left)) {  // before what is missing: it may be misspelt
+    message = command + " has no option " + core::quoted(*option) + nearest_of(*option, options_of(app));
+  } else if (dynamic_cast<const CLI::ExtrasError*>(&wrong) != nullptr && !left.empty()) {
+    message = command + " takes no further word " + core::quoted(left.back());
   } else if (message.find("subcommand is required") != std::string::npos) {
     message = "no command is named";
   }

@@ -1,5 +1,10 @@
 #include "job_json.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <vector>
+
 #include "gpumem/core/result.hpp"
 #include "gpumem/estimate/memory_estimate.hpp"
 #include "gpumem/model/named.hpp"
@@ -19,13 +24,22 @@ using Json = nlohmann::ordered_json;
 
 Error malformed(std::string message) { return {ErrorCode::malformed_input, std::move(message), {}}; }
 
-std::string field_names() {
-  std::string names = "id, summary";
+std::vector<std::string_view> field_names() {
+  std::vector<std::string_view> names = {"id", "summary"};
   for (const JobOption& option : job::job_options()) {
-    names += ", " + std::string(option.name);
-    for (const std::string_view alias : option.aliases) names += (alias.empty() ? "" : ", ") + std::string(alias);
+    names.push_back(option.name);
+    std::copy_if(option.aliases.begin(), option.aliases.end(), std::back_inserter(names),
+                 [](std::string_view alias) { return !alias.empty(); });
   }
   return names;
+}
+
+Error no_field(const std::string& name) {
+  const std::vector<std::string_view> names = field_names();
+  std::string list;
+  for (const std::string_view known : names) list += (list.empty() ? "" : ", ") + std::string(known);
+  return malformed("a job has no field " + core::quoted(name) + core::did_you_mean(name, names) + "; its fields are " +
+                   list);
 }
 
 std::optional<std::int64_t> integer(const Json& field) {
@@ -70,9 +84,7 @@ core::Status take_field(const std::string& name, const Json& field, JobRequest& 
     return core::Done{};
   }
   const JobOption* option = job::find_option(name);
-  if (option == nullptr) {
-    return malformed("a job has no field " + core::quoted(name) + "; its fields are " + field_names());
-  }
+  if (option == nullptr) return no_field(name);
   const auto value = value_of(option->place.type, field);
   return value ? job::set_option(*option, request, *value) : core::Status(wrong_type());
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <string_view>
+#include <vector>
 
 #include "gpumem/ml/trained_model.hpp"
 #include "gpumem/request/targets.hpp"
@@ -32,13 +34,21 @@ const JobOption* option_of(std::string_view flag) {
   return option != nullptr && option->flag == flag ? option : nullptr;
 }
 
-std::string names() {
-  std::string all = "gpus-per-node, margin, summary";
-  for (const PodField& field : kPodTexts) all += ", " + std::string(field.name);
+std::vector<std::string_view> names() {
+  std::vector<std::string_view> all = {"gpus-per-node", "margin", "summary"};
+  for (const PodField& field : kPodTexts) all.push_back(field.name);
   for (const JobOption& option : job::job_options()) {
-    if (option_of(option.flag) != nullptr) all += ", " + std::string(option.flag);
+    if (option_of(option.flag) != nullptr) all.push_back(option.flag);
   }
   return all;
+}
+
+Error unknown(const Annotation& annotation, std::string_view name) {
+  const std::vector<std::string_view> all = names();
+  std::string list;
+  for (const std::string_view known : all) list += (list.empty() ? "" : ", ") + std::string(known);
+  return malformed(annotation,
+                   "is unknown" + core::did_you_mean(name, all) + "; gpumem.io/ must be followed by one of " + list);
 }
 
 core::Status take_margin(const Annotation& annotation, PodJob& job) {
@@ -75,7 +85,7 @@ core::Status take(const Annotation& annotation, PodJob& job) {
     return core::Done{};
   }
   const JobOption* option = option_of(name);
-  if (option == nullptr) return malformed(annotation, "is unknown; gpumem.io/ must be followed by one of " + names());
+  if (option == nullptr) return unknown(annotation, name);
   core::Status taken = job::set_option_text(*option, job.request, annotation.value);
   if (!taken && taken.error().code == ErrorCode::malformed_input) return malformed(annotation, taken.error().message);
   return taken;

@@ -40,10 +40,18 @@ void expect_failures(const std::vector<Failure>& failures) {
 TEST(CliErrors, WrongWordsAreNamed) {
   expect_failures({
       {"unknown command", "frobnicate", 2, "there is no command 'frobnicate'; gpumem --help lists the commands"},
-      {"unknown command of model", "model shwo", 2, "there is no command 'shwo'; gpumem model --help"},
+      {"unknown command of model", "model shwo", 2,
+       "there is no command 'shwo' (did you mean 'show'?); gpumem model --help"},
       {"no command of model", "model", 2, "no command is named; see gpumem model --help"},
-      {"unknown option", "gpus --optimiser adam", 2, "gpumem gpus has no option '--optimiser'; see gpumem gpus --help"},
+      {"unknown option", "gpus --optimiser adam", 2, "gpumem gpus has no option '--optimiser' (did you mean '--optimizer'?); see gpumem gpus --help"},
       {"a word too many", "gpus a100 t4", 2, "gpumem gpus takes no further word 't4'"},
+      {"misspelt option before a missing one", std::string("estimate ") + kResnet50 + " --bacth 4", 2,
+       "gpumem estimate has no option '--bacth' (did you mean '--batch'?)"},
+      {"misspelt command", "estimat x", 2, "there is no command 'estimat' (did you mean 'estimate'?)"},
+      {"a model that nobody loaded", "estimate nobody/Nothing-1B --batch 1", 3,
+       "the HuggingFace cache of this machine has none"},
+      {"a price without a job", "gpus --price h100=2", 2, "--price needs --for"},
+      {"no price", std::string("gpus --for ") + kResnet50 + " --price h100", 2, "say it as h100-80gb=2.50"},
       {"no batch", std::string("estimate ") + kResnet50, 2, "--batch is required"},
       {"batch not a number", resnet50("--batch many"), 2, "many"},
       {"batch zero", resnet50("--batch 0"), 2, "the batch size is 0"},
@@ -160,6 +168,20 @@ TEST(CliGpus, PrintsOneProfileAsItsFileHasIt) {
   const Outcome result = run("gpus T4");
   ASSERT_EQ(result.exit, 0) << result.err;
   EXPECT_EQ(result.out, testing::text_of(fs::path(GPUMEM_SOURCE_DIR) / "models/gpus/t4-16gb.json"));
+}
+
+TEST(CliGpus, SayWhichHoldAJob) {
+  const std::string asked =
+      std::string("gpus --for ") + kResnet50 + " --batch 180 --price 4090=0.4,t4=0.1,a10=0.2 --json";
+  const Outcome result = run(asked);
+  ASSERT_EQ(result.exit, 0) << result.err;
+  const nlohmann::json gpus = nlohmann::json::parse(result.out)["gpus"];
+  EXPECT_EQ(gpus.size(), device::builtin_profiles().size());
+  EXPECT_EQ(gpus[0]["gpu"], "a10-24gb");  // the T4, which is cheaper, does not hold it
+  EXPECT_EQ(gpus[0]["price"], 0.2);
+  EXPECT_EQ(gpus[1]["gpu"], "rtx4090-24gb");
+  EXPECT_GE(gpus[0]["largest_batch"], 180);
+  EXPECT_EQ(gpus.back()["verdict"], "does not fit");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cassert>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -62,6 +63,13 @@ struct Error {
 
 /// A piece of untrusted text fit for a message: quoted, at most 60 bytes, control bytes replaced.
 [[nodiscard]] std::string quoted(std::string_view text);
+
+/// The name that somebody who wrote `word` most likely meant: upper and lower case, '-' and '_' alike, at most a third
+/// of its letters otherwise. Empty: no name is so near, or two are equally near.
+[[nodiscard]] std::string_view nearest(std::string_view word, std::span<const std::string_view> names);
+
+/// " (did you mean 'adamw'?)", or nothing where no name is near.
+[[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string_view> names);
 
 // A value or an Error: always one of the two, never both.
 

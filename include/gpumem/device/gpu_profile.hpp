@@ -102,8 +102,9 @@ struct GpuProfile {
 /// A user's own profile. Errors: also unreadable_file.
 [[nodiscard]] core::Result<GpuProfile> load_profile(const std::string& path);
 
-/// The built-in profile of this name or alias, upper and lower case alike; a path (anything with a '/' or
-/// ending in .json) is loaded. Errors: unknown_gpu, and those of load_profile.
+/// The built-in profile of this name, alias or title ("NVIDIA A100 40GB"), however its words are parted or capitalised;
+/// a part of a name that only one GPU has is enough ("4090"). A path (anything with a '/' or ending in .json) is
+/// loaded. Errors: unknown_gpu, with the profiles that the name may mean or the nearest name; those of load_profile.
 [[nodiscard]] core::Result<GpuProfile> find_profile(std::string_view name);
 
 /// A built-in profile as the library carries it.

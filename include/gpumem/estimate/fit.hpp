@@ -1,8 +1,8 @@
 // Input: a training job, a GPU and an estimator.
 // Output: Fit: the largest batch that fits on the GPU, or the longest sequence, what it takes, and what one more sample
 // or token would take; and of the batches below it the largest safe one, and the largest for which the allocator gives
-// back no cached memory. The rules are those of verdict_of(), the same for every estimator and precision.
-// Units: batch sizes in samples, sequences in tokens.
+// back no cached memory; or all of several GPUs, with what the job takes on each. The rules are those of verdict_of(),
+// the same for every estimator and precision. Units: batch sizes in samples, sequences in tokens.
 //
 // Need grows with either, though not at every step: an allocator's rounding can make a larger batch fit where a smaller
 // one does not. What is returned is a boundary that was checked on both sides: what is found fits, and one more does
@@ -11,6 +11,8 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/estimate/estimator.hpp"
@@ -57,5 +59,20 @@ struct Fit {
 /// The same of a job's Analysis, which is left at the length that was tried last.
 [[nodiscard]] core::Result<Fit> longest_sequence(analysis::Analysis& analysis, const device::GpuProfile& gpu,
                                                  const Estimator& estimator);
+
+/// A job on one of several GPUs.
+struct GpuFit {
+  device::GpuProfile gpu;
+  MemoryEstimate takes;            ///< at the job's batch size
+  core::Bytes headroom;            ///< of the GPU's capacity beyond takes.upper; 0: none
+  std::int64_t largest_batch = 0;  ///< as of largest_batch(); 0: not even one sample fits
+  bool batch_at_least = false;     ///< perhaps more
+};
+
+/// The job on each of the GPUs: those that it surely fits on, the smallest first; those where it is tight; the others,
+/// the largest first. Errors: those of largest_batch().
+[[nodiscard]] core::Result<std::vector<GpuFit>> fit_each(analysis::Analysis& analysis,
+                                                         std::span<const device::GpuProfile> gpus,
+                                                         const Estimator& estimator);
 
 }  // namespace gpumem::estimate

@@ -227,9 +227,23 @@ constexpr OptionPlace plain(OptionType type) {
   return {type, is_of_training(kMember), &set_plain<kMember>, &get_plain<kMember>};
 }
 
+/// "AdamW" as "adamw", "amp_bf16" as "amp-bf16", and PyTorch's names of types as the lists have them.
+inline std::string spelled_as_listed(std::string_view word) {
+  constexpr std::array<std::array<std::string_view, 2>, 2> kTypes = {{{"bfloat16", "bf16"}, {"float32", "fp32"}}};
+  std::string text;
+  for (const char byte : word) {
+    const bool upper = byte >= 'A' && byte <= 'Z';
+    text += byte == '_' ? '-' : upper ? static_cast<char>(byte - 'A' + 'a') : byte;
+  }
+  for (const auto& [theirs, ours] : kTypes) {
+    if (text == theirs) return std::string(ours);
+  }
+  return text;
+}
+
 template <auto kMember, const auto& kList>
 bool set_choice(JobRequest& request, const OptionValue& value) {
-  const auto known = model::value_of(kList, std::get<std::string>(value));
+  const auto known = model::value_of(kList, spelled_as_listed(std::get<std::string>(value)));
   if (known) member(request, kMember) = *known;
   return known.has_value();
 }
@@ -255,7 +269,7 @@ constexpr OptionPlace choice() {
 /// A choice with a number.
 template <auto kMember, const auto& kList>
 bool set_counted(JobRequest& request, const OptionValue& value) {
-  const auto known = counted_of(kList, std::get<std::string>(value));
+  const auto known = counted_of(kList, spelled_as_listed(std::get<std::string>(value)));
   if (known) member(request, kMember) = *known;
   return known.has_value();
 }

@@ -187,6 +187,9 @@ class Session {
   /// estimate::longest_sequence(), at the request's batch size.
   [[nodiscard]] core::Result<estimate::Fit> fit_sequence(const job::JobRequest& request,
                                                          std::shared_ptr<const Model> model = nullptr);
+  /// estimate::fit_each(), of all GPUs that gpumem knows; the request's own is not looked at.
+  [[nodiscard]] core::Result<std::vector<estimate::GpuFit>> gpus(const job::JobRequest& request,
+                                                                 std::shared_ptr<const Model> model = nullptr);
   /// estimate::advise().
   [[nodiscard]] core::Result<estimate::Advice> advise(const job::JobRequest& request,
                                                       std::shared_ptr<const Model> model = nullptr);

@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "gpumem/core/result.hpp"
 #include "gpumem/model/model_graph.hpp"
@@ -16,10 +17,17 @@ namespace gpumem::summary {
 /// Whether the path is a folder with a config.json.
 [[nodiscard]] bool is_model_folder(const std::string& path);
 
+/// Whether the text may be the name of a model: "OWNER/NAME".
+[[nodiscard]] bool is_hub_name(std::string_view name);
+
 /// The folder of the model of this name ("meta-llama/Llama-3.1-8B") in this user's HuggingFace cache, of the revision
 /// that "main" is; nothing: there is none with a config.json. Source: huggingface_hub 0.27, constants.py (HF_HUB_CACHE,
 /// HF_HOME, XDG_CACHE_HOME) and file_download.py (models--OWNER--NAME, refs, snapshots).
 [[nodiscard]] std::optional<std::string> cached_model(const std::string& name);
+
+/// The path of the model that somebody names: the name, if something of that name is there or no cache has it; else
+/// its folder in the cache.
+[[nodiscard]] std::string path_of_model(const std::string& name);
 
 /// Warnings of the graph name the first tensor of each thing that differs: counts, types, tied weights, files that are
 /// not there. Counts and types are its doubts as well; without the files, the bytes that their index says are held

@@ -73,6 +73,17 @@ TEST(JobArguments, ASwitchAndAChoiceBehindItBecomeOneWord) {
             (Words{"estimate", "--fused", "full", "--checkpointing"}));
 }
 
+TEST(JobArguments, AnOptionHasTheNamesThatTablesAndTrainersKnow) {
+  CLI::App command;
+  JobRequest request;
+  add_job_options(command, request);
+  command.add_option("--seq-len");  // of the command's own
+  std::vector<std::string> words = {"--batch-size=4",           "--seq-length", "8", "--seq-len",
+                                    "--gradient-checkpointing", "--what"};
+  name_as_usual(command, words);
+  EXPECT_EQ(words, (std::vector<std::string>{"--batch=4", "--seq", "8", "--seq-len", "--checkpointing", "--what"}));
+}
+
 TEST(JobArguments, ReadWholeNumbersAsPeopleWriteThem) {
   EXPECT_EQ(parsed({"--batch", "010"}).training.batch_size, 10);
   EXPECT_EQ(parsed({"--batch", "-5"}).training.batch_size, -5);

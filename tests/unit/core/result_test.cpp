@@ -97,5 +97,25 @@ TEST(Status, IsDoneOrAnError) {
   EXPECT_FALSE(Status(Error{ErrorCode::overflow, "m", {}}));
 }
 
+constexpr std::array<std::string_view, 4> kKnown = {"adam", "adamw", "sgd-momentum", "lion"};
+
+TEST(Nearest, ForgivesCaseDashesAndALetter) {
+  EXPECT_EQ(nearest("AdamW", kKnown), "adamw");
+  EXPECT_EQ(nearest("sgd_momentun", kKnown), "sgd-momentum");
+  EXPECT_EQ(nearest("lino", kKnown), "lion");
+}
+
+TEST(Nearest, SaysNothingOfWhatIsFarOrAmbiguous) {
+  EXPECT_EQ(nearest("adamm", kKnown), "");  // adam and adamw are as near
+  EXPECT_EQ(nearest("rmsprop", kKnown), "");
+  EXPECT_EQ(nearest("", kKnown), "");
+  EXPECT_EQ(nearest(std::string(1000, 'a'), kKnown), "");
+}
+
+TEST(DidYouMean, IsPartOfAMessageOrEmpty) {
+  EXPECT_EQ(did_you_mean("lino", kKnown), " (did you mean 'lion'?)");
+  EXPECT_EQ(did_you_mean("rmsprop", kKnown), "");
+}
+
 }  // namespace
 }  // namespace gpumem::core

@@ -21,7 +21,7 @@ TEST(BuiltinProfiles, AreThoseUnderModels) {
   std::set<std::string> names;
   for (const BuiltinProfile& builtin : builtin_profiles()) names.emplace(builtin.name);
   EXPECT_EQ(names, files);
-  EXPECT_GE(names.size(), 28U);
+  EXPECT_GE(names.size(), 48U);
 }
 
 TEST(BuiltinProfiles, AreSoundAndNamedAsTheirFiles) {
@@ -81,11 +81,44 @@ TEST(BuiltinProfiles, ASliceIsSmallerThanItsWholeGpu) {
 }
 
 TEST(FindProfile, TakesNamesAndAliasesInAnyCase) {
-  for (const char* name : {"a100-40gb", "A100-40GB", "a100", "A100", "a100-sxm4-40gb"}) {
+  for (const char* name : {"a100-40gb", "A100-40GB", "NVIDIA A100 40GB", "a100 40gb", "NVIDIA A100-SXM4-40GB"}) {
     const auto profile = find_profile(name);
     ASSERT_TRUE(succeeds(profile)) << name;
     EXPECT_EQ(profile->name, "a100-40gb");
   }
+}
+
+TEST(FindProfile, TakesWhatPeopleAndDriversWrite) {
+  const std::map<std::string, std::string> kNames = {{"4090", "rtx4090-24gb"},
+                                                     {"RTX 3090", "rtx3090-24gb"},
+                                                     {"NVIDIA GeForce RTX 3080", "rtx3080-10gb"},
+                                                     {"2080 Ti", "rtx2080ti-11gb"},
+                                                     {"4080", "rtx4080-16gb"},
+                                                     {"4070 ti super", "rtx4070ti-super-16gb"},
+                                                     {"A6000", "a6000-48gb"},
+                                                     {"RTX A5000", "a5000-24gb"},
+                                                     {"H20", "h20-96gb"},
+                                                     {"GH200", "gh200-96gb"},
+                                                     {"H100 PCIe", "h100-pcie-80gb"},
+                                                     {"NVIDIA H100 80GB HBM3", "h100-80gb"},
+                                                     {"NVIDIA A100 80GB PCIe", "a100-80gb"},
+                                                     {"Tesla T4", "t4-16gb"},
+                                                     {"l40s", "l40s-48gb"}};
+  for (const auto& [name, profile] : kNames) {
+    const auto found = find_profile(name);
+    ASSERT_TRUE(succeeds(found)) << name;
+    EXPECT_EQ(found->name, profile) << name;
+  }
+}
+
+TEST(FindProfile, SaysWhichGpusANameMayMean) {
+  EXPECT_TRUE(fails(find_profile("A100"), ErrorCode::unknown_gpu, 0, "GPU 'A100' may be one of a100-40gb, a100-80gb"));
+  EXPECT_TRUE(fails(find_profile("v100"), ErrorCode::unknown_gpu, 0, "may be one of v100-16gb, v100-32gb"));
+}
+
+TEST(FindProfile, SaysWhatIsNearOrWhyThereIsNone) {
+  EXPECT_TRUE(fails(find_profile("rtx4090-24g"), ErrorCode::unknown_gpu, 0, "(did you mean 'rtx4090-24gb'?)"));
+  EXPECT_TRUE(fails(find_profile("MI300X"), ErrorCode::unknown_gpu, 0, "AMD makes it"));
 }
 
 TEST(FindProfile, NamesWhereTheListIs) {

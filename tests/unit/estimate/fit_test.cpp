@@ -339,5 +339,23 @@ TEST(LongestSequence, IsALeastFigureWhereTheLongestThatIsTriedFits) {
   EXPECT_TRUE(fit->at_least);
 }
 
+TEST(FitEach, PutsTheSmallestGpuThatHoldsTheJobFirst) {
+  model::TrainingJob job = small_job();
+  job.batch_size = 90;  // 1,000 bytes are live, 1,050 are reserved, 1,100 needed at most
+  analysis::Analysis analysis(std::move(job));
+  const std::vector<GpuProfile> gpus = {gpu_of(500), gpu_of(20'000), gpu_of(1'100), gpu_of(1'020), gpu_of(900)};
+  const auto fits = fit_each(analysis, gpus, Allocating());
+  ASSERT_TRUE(testing::succeeds(fits));
+  std::vector<std::int64_t> capacities;
+  for (const GpuFit& fit : *fits) capacities.push_back(fit.gpu.capacity().count());
+  EXPECT_EQ(capacities, (std::vector<std::int64_t>{1'100, 20'000, 1'020, 900, 500}));
+  EXPECT_EQ(fits->front().takes.expected, Bytes(1'050));
+  EXPECT_EQ(fits->front().headroom, Bytes(50));
+  EXPECT_EQ(fits->front().largest_batch, 100);
+  EXPECT_EQ(fits->back().headroom, Bytes(0));
+  EXPECT_EQ(fits->back().largest_batch, 40);
+  EXPECT_EQ((*fits)[2].takes.verdict, Verdict::tight);
+}
+
 }  // namespace
 }  // namespace gpumem::estimate

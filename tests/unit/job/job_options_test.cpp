@@ -86,6 +86,16 @@ TEST(JobOptions, TakeEveryChoiceThatTheirHelpNames) {
   EXPECT_EQ(option("optimizer").place.choices().size(), model::kOptimizers.size());
 }
 
+TEST(JobOptions, TakeNamesInAnyCaseAndTypesByTheirNamesInPyTorch) {
+  JobRequest request;
+  ASSERT_TRUE(succeeds(set_option_text(option("optimizer"), request, "AdamW")));
+  ASSERT_TRUE(succeeds(set_option_text(option("precision"), request, "bfloat16")));
+  EXPECT_EQ(request.training.optimizer, model::Optimizer::adamw);
+  EXPECT_EQ(request.training.precision, model::Precision::bf16);
+  EXPECT_TRUE(fails(set_option_text(option("precision"), request, "amp-bf61"), ErrorCode::invalid_argument, 0,
+                    "there is no precision 'amp-bf61' (did you mean 'amp-bf16'?); choose one of"));
+}
+
 TEST(JobOptions, RefuseWhatTheyDoNotTake) {
   JobRequest request;
   EXPECT_TRUE(fails(set_option_text(option("optimizer"), request, "adamm"), ErrorCode::invalid_argument, 0,

@@ -2,6 +2,10 @@
 
 #include "gpumem/core/result.hpp"
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+
 namespace gpumem::core {
 
 GPUMEM_INLINE std::string_view to_string(ErrorCode code) {
@@ -70,6 +74,67 @@ GPUMEM_INLINE std::string shortened(std::string_view text, std::size_t longest) 
 GPUMEM_INLINE std::string quoted(std::string_view text) {
   constexpr std::size_t kLongest = 60;
   return "'" + error_detail::printable(shortened(text, kLongest)) + "'";
+}
+
+namespace nearest_detail {
+
+/// Longer words are no misspelt names.
+inline constexpr std::size_t kLongest = 40;
+
+GPUMEM_INLINE std::string plain(std::string_view word) {
+  std::string text;
+  for (const char byte : word) {
+    if (byte == '-' || byte == '_') continue;
+    text += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+  }
+  return text;
+}
+
+/// How many letters have to be added, dropped, replaced or swapped with their neighbour (optimal string alignment).
+GPUMEM_INLINE std::size_t distance(std::string_view one, std::string_view other) {
+  using Row = std::array<std::size_t, kLongest + 1>;
+  Row before{};
+  Row last{};
+  Row row{};
+  for (std::size_t column = 0; column <= other.size(); ++column) last[column] = column;
+  for (std::size_t line = 1; line <= one.size(); ++line) {
+    row[0] = line;
+    for (std::size_t column = 1; column <= other.size(); ++column) {
+      const bool same = one[line - 1] == other[column - 1];
+      row[column] = std::min({last[column] + 1, row[column - 1] + 1, last[column - 1] + (same ? 0 : 1)});
+      const bool swapped =
+          line > 1 && column > 1 && one[line - 1] == other[column - 2] && one[line - 2] == other[column - 1];
+      if (swapped) row[column] = std::min(row[column], before[column - 2] + 1);
+    }
+    before = last;
+    last = row;
+  }
+  return last[other.size()];
+}
+
+}  // namespace nearest_detail
+
+GPUMEM_INLINE std::string_view nearest(std::string_view word, std::span<const std::string_view> names) {
+  constexpr std::size_t kShare = 3;
+  const std::string written = nearest_detail::plain(word);
+  if (written.empty() || written.size() > nearest_detail::kLongest) return {};
+  std::size_t least = written.size() / kShare + 1;
+  std::string_view found;
+  for (const std::string_view name : names) {
+    const std::string meant = nearest_detail::plain(name);
+    if (meant.size() > nearest_detail::kLongest) continue;
+    const std::size_t distance = nearest_detail::distance(written, meant);
+    if (distance == least) found = {};
+    if (distance >= least) continue;
+    least = distance;
+    found = name;
+  }
+  return found;
+}
+
+GPUMEM_INLINE std::string did_you_mean(std::string_view word, std::span<const std::string_view> names) {
+  const std::string_view near = nearest(word, names);
+  return near.empty() ? std::string() : " (did you mean " + quoted(near) + "?)";
 }
 
 }  // namespace gpumem::core

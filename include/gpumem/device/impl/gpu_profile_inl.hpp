@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "gpumem/core/file.hpp"
 #include "gpumem/device/workspace.hpp"
@@ -226,6 +228,97 @@ GPUMEM_INLINE std::string lower_case(std::string_view text) {
   return lower;
 }
 
+using Words = std::vector<std::string>;
+
+/// "NVIDIA GeForce RTX 4090" as {"rtx", "4090"}, "rtx4090-24gb" as {"rtx", "4090", "24", "gb"}: people and drivers part
+/// the words of a GPU's name differently, and what every GPU of its maker is called says nothing.
+GPUMEM_INLINE Words words_of(std::string_view name) {
+  constexpr std::array<std::string_view, 4> kSaysNothing = {"nvidia", "geforce", "quadro", "tesla"};
+  Words words;
+  char last = ' ';
+  const auto is_digit = [](char byte) { return byte >= '0' && byte <= '9'; };
+  const auto is_letter = [](char byte) { return byte >= 'a' && byte <= 'z'; };
+  for (const char byte : lower_case(name)) {
+    const bool joins = (is_digit(byte) && is_digit(last)) || (is_letter(byte) && is_letter(last));
+    if (is_digit(byte) || is_letter(byte)) {
+      if (!joins) words.emplace_back();
+      words.back() += byte;
+    }
+    last = byte;
+  }
+  std::erase_if(words, [&](const std::string& word) {
+    return std::find(kSaysNothing.begin(), kSaysNothing.end(), word) != kSaysNothing.end();
+  });
+  return words;
+}
+
+/// The names under which a profile is found.
+GPUMEM_INLINE std::vector<std::string> names_of(const GpuProfile& profile) {
+  std::vector<std::string> names = profile.aliases;
+  names.push_back(profile.name);
+  names.push_back(profile.title);
+  return names;
+}
+
+/// Why there is none, where the name is that of a GPU which no profile can describe.
+GPUMEM_INLINE std::string why_not(const Words& wanted) {
+  struct OtherMaker {
+    std::string_view word;
+    std::string_view maker;
+  };
+  constexpr std::array<OtherMaker, 6> kOthers = {{{"mi", "AMD"},
+                                                  {"instinct", "AMD"},
+                                                  {"radeon", "AMD"},
+                                                  {"gaudi", "Intel"},
+                                                  {"tpu", "Google"},
+                                                  {"ascend", "Huawei"}}};
+  for (const OtherMaker& other : kOthers) {
+    if (std::find(wanted.begin(), wanted.end(), other.word) == wanted.end()) continue;
+    return std::string(other.maker) +
+           " makes it: gpumem knows the contexts, workspaces and kernels of NVIDIA's GPUs alone";
+  }
+  return {};
+}
+
+GPUMEM_INLINE core::Error no_profile(std::string_view name, const Words& wanted,
+                                     const std::vector<GpuProfile>& profiles) {
+  std::string message = "there is no GPU profile " + core::quoted(name);
+  if (const std::string reason = why_not(wanted); !reason.empty()) {
+    return {core::ErrorCode::unknown_gpu, message + "; " + reason, {}};
+  }
+  std::vector<std::string_view> names;
+  for (const GpuProfile& profile : profiles) {
+    if (!profile.parent.empty()) continue;
+    names.push_back(profile.name);
+    names.insert(names.end(), profile.aliases.begin(), profile.aliases.end());
+  }
+  message += core::did_you_mean(name, names);
+  return {core::ErrorCode::unknown_gpu,
+          message + "; 'gpumem gpus' lists the built-in ones, and a path to a profile of your own works too",
+          {}};
+}
+
+/// The profile one of whose names has these words alone; else the only one of a whole GPU that has them side by side in
+/// a name.
+GPUMEM_INLINE core::Result<GpuProfile> by_its_words(std::string_view name, const std::vector<GpuProfile>& profiles) {
+  const Words wanted = words_of(name);
+  std::vector<const GpuProfile*> found;
+  for (const GpuProfile& profile : profiles) {
+    bool has_part = false;
+    for (const std::string& known : names_of(profile)) {
+      const Words words = words_of(known);
+      if (words == wanted) return profile;
+      has_part = has_part || std::search(words.begin(), words.end(), wanted.begin(), wanted.end()) != words.end();
+    }
+    if (has_part && profile.parent.empty()) found.push_back(&profile);
+  }
+  if (wanted.empty() || found.empty()) return no_profile(name, wanted, profiles);
+  if (found.size() == 1) return *found.front();
+  std::string names;
+  for (const GpuProfile* profile : found) names += (names.empty() ? "" : ", ") + profile->name;
+  return core::Error{core::ErrorCode::unknown_gpu, "GPU " + core::quoted(name) + " may be one of " + names, {}};
+}
+
 }  // namespace gpu_profile_detail
 
 GPUMEM_INLINE core::Result<GpuProfile> parse_profile(std::string_view json, std::string_view file) {
@@ -256,22 +349,19 @@ GPUMEM_INLINE core::Result<GpuProfile> load_profile(const std::string& path) {
 GPUMEM_INLINE std::span<const BuiltinProfile> builtin_profiles() { return builtin::kProfiles; }
 
 GPUMEM_INLINE core::Result<GpuProfile> find_profile(std::string_view name) {
+  namespace detail = gpu_profile_detail;
   if (name.find('/') != std::string_view::npos || name.ends_with(".json")) return load_profile(std::string(name));
-  const std::string wanted = gpu_profile_detail::lower_case(name);
+  const std::string wanted = detail::lower_case(name);
   for (const BuiltinProfile& builtin : builtin_profiles()) {
     if (builtin.name == wanted) return parse_profile(builtin.json, builtin.name);
   }
+  std::vector<GpuProfile> profiles;
   for (const BuiltinProfile& builtin : builtin_profiles()) {
     core::Result<GpuProfile> profile = parse_profile(builtin.json, builtin.name);
     if (!profile) return profile;
-    for (const std::string& alias : profile->aliases) {
-      if (alias == wanted) return profile;
-    }
+    profiles.push_back(*std::move(profile));
   }
-  return core::Error{core::ErrorCode::unknown_gpu,
-                     "there is no GPU profile " + core::quoted(name) +
-                         "; 'gpumem gpus' lists the built-in ones, and a path to a profile of your own works too",
-                     {}};
+  return detail::by_its_words(name, profiles);
 }
 
 }  // namespace gpumem::device

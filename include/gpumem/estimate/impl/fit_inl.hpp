@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "gpumem/parallel/layout.hpp"
@@ -197,7 +198,9 @@ class Search {
 
   [[nodiscard]] core::Error counts_nothing() const {
     return {core::ErrorCode::invalid_argument,
-            "a longer " + std::string(axis_.name) + " takes no more memory: the model reads no tokens",
+            "a longer " + std::string(axis_.name) +
+                " takes no more memory: the model reads no tokens; leave out "
+                "`batch_size` to ask for the largest batch",
             {analysis_.job().graph->file(), 0, {}}};
   }
 
@@ -304,6 +307,49 @@ GPUMEM_INLINE core::Result<Fit> longest_sequence(analysis::Analysis& analysis, c
   fit->of_sequence = true;
   fit->batch_size = analysis.job().batch_size;
   return fit;
+}
+
+namespace fit_detail {
+
+GPUMEM_INLINE core::Result<GpuFit> fit_one(analysis::Analysis& analysis, std::int64_t batch,
+                                           const device::GpuProfile& gpu, const Estimator& estimator) {
+  const core::Result<Fit> fit = largest_batch(analysis, gpu, estimator);
+  if (!fit) return fit.error();
+  analysis.set_batch_size(batch);
+  core::Result<MemoryEstimate> takes = estimator.estimate(analysis, gpu);
+  if (!takes) return std::move(takes.error());
+  const std::int64_t spare = gpu.capacity().count() - takes->upper.count();
+  return GpuFit{gpu, *std::move(takes), core::Bytes(std::max<std::int64_t>(spare, 0)), fit->batch_size, fit->at_least};
+}
+
+/// Smaller is better: the verdict, and among those that it fits on the memory that would be idle; else what is missing.
+GPUMEM_INLINE std::tuple<int, std::int64_t> rank_of(const GpuFit& one) {
+  const std::int64_t capacity = one.gpu.capacity().count();
+  switch (one.takes.verdict) {
+    case Verdict::fits: return {0, capacity};
+    case Verdict::tight: return {1, capacity};
+    case Verdict::unknown: return {2, -capacity};
+    case Verdict::does_not_fit: break;
+  }
+  return {3, -capacity};
+}
+
+}  // namespace fit_detail
+
+GPUMEM_INLINE core::Result<std::vector<GpuFit>> fit_each(analysis::Analysis& analysis,
+                                                         std::span<const device::GpuProfile> gpus,
+                                                         const Estimator& estimator) {
+  const std::int64_t batch = analysis.job().batch_size;
+  std::vector<GpuFit> fits;
+  for (const device::GpuProfile& gpu : gpus) {
+    core::Result<GpuFit> fit = fit_detail::fit_one(analysis, batch, gpu, estimator);
+    if (!fit) return std::move(fit.error());
+    fits.push_back(*std::move(fit));
+  }
+  std::stable_sort(fits.begin(), fits.end(), [](const GpuFit& one, const GpuFit& other) {
+    return fit_detail::rank_of(one) < fit_detail::rank_of(other);
+  });
+  return fits;
 }
 
 }  // namespace gpumem::estimate

@@ -40,7 +40,7 @@ inline constexpr JobOption kOptions[] = {
     {.name = "seq_length",
      .group = OptionGroup::batch,
      .flag = "seq",
-     .aliases = {"seq"},
+     .aliases = {"seq", "seq_len"},
      .value = "N",
      .help = "tokens per sample, for models that read token ids",
      .after_recording = true,
@@ -298,6 +298,7 @@ inline constexpr JobOption kOptions[] = {
     {.name = "checkpointing",
      .group = OptionGroup::saving_memory,
      .flag = "checkpointing",
+     .aliases = {"gradient_checkpointing"},
      .help = "activation checkpointing of every block, or as `checkpointing=KIND`",
      .remark = "checkpointing",
      .place = {OptionType::switch_or_choice, true, &set_checkpointing, &get_checkpointing, &checkpointing_names}},
@@ -428,7 +429,8 @@ inline constexpr JobOption kOptions[] = {
 GPUMEM_INLINE core::Error refused(const JobOption& option, std::string_view text) {
   if (option.place.choices != nullptr) {
     return {core::ErrorCode::invalid_argument,
-            "there is no " + std::string(option.name) + " " + core::quoted(text) + "; " + expectation(option),
+            "there is no " + std::string(option.name) + " " + core::quoted(text) +
+                core::did_you_mean(text, option.place.choices()) + "; " + expectation(option),
             {}};
   }
   return {core::ErrorCode::invalid_argument,
@@ -458,7 +460,9 @@ GPUMEM_INLINE const JobOption* find_option(std::string_view name) {
 }
 
 GPUMEM_INLINE const JobOption* find_flag(std::string_view flag) {
-  const auto named = [&](const JobOption& option) { return option.flag == flag || option.name == flag; };
+  std::string name(flag);
+  std::replace(name.begin(), name.end(), '-', '_');
+  const auto named = [&](const JobOption& option) { return option.flag == flag || option.is_named(name); };
   const auto found = std::ranges::find_if(job_options(), named);
   return found == job_options().end() ? nullptr : &*found;
 }

@@ -79,7 +79,7 @@ GPUMEM_INLINE Session::~Session() = default;
 
 GPUMEM_INLINE core::Result<std::shared_ptr<const Model>> Session::read(const std::string& path, bool lenient) {
   // What standard input gave is not there a second time.
-  const std::uint64_t stamp = path == "-" ? 0 : session_detail::stamp_of(path);
+  const std::uint64_t stamp = path == "-" ? 0 : session_detail::stamp_of(summary::path_of_model(path));
   return models_.get((lenient ? "lenient:" : "strict:") + path, stamp, [&]() -> Kept<Model>::Shared {
     core::Result<model::ModelGraph> graph = read_summary(path, lenient);
     if (!graph) return graph.error();
@@ -186,6 +186,22 @@ GPUMEM_INLINE core::Result<estimate::Fit> Session::fit_sequence(const job::JobRe
   return estimate::longest_sequence(*analysis, *asked->gpu, **chosen);
 }
 
+GPUMEM_INLINE core::Result<std::vector<estimate::GpuFit>> Session::gpus(const job::JobRequest& request,
+                                                                        std::shared_ptr<const Model> model) {
+  const auto chosen = estimator(request);
+  if (!chosen) return chosen.error();
+  const core::Result<Asked> asked = ask(request, std::move(model));
+  if (!asked) return asked.error();
+  std::vector<device::GpuProfile> known;
+  for (const device::BuiltinProfile& builtin : device::builtin_profiles()) {
+    core::Result<device::GpuProfile> profile = device::parse_profile(builtin.json, builtin.name);
+    if (!profile) return std::move(profile.error());
+    known.push_back(*std::move(profile));
+  }
+  const auto analysis = asked->analysis();
+  return estimate::fit_each(*analysis, known, **chosen);
+}
+
 GPUMEM_INLINE core::Result<estimate::Advice> Session::advise(const job::JobRequest& request,
                                                              std::shared_ptr<const Model> model) {
   const auto chosen = estimator(request);
@@ -244,8 +260,7 @@ GPUMEM_INLINE core::Result<request::GpuRequest> Session::request(const job::JobR
 
 GPUMEM_INLINE core::Result<std::shared_ptr<const serve::ServedModel>> Session::served(const std::string& config) {
   std::error_code failure;
-  std::string path = config;
-  if (!std::filesystem::exists(path, failure)) path = summary::cached_model(config).value_or(config);
+  std::string path = summary::path_of_model(config);
   if (std::filesystem::is_directory(path, failure)) path += "/config.json";
   return served_.get(path, session_detail::stamp_of(path), [&]() -> Kept<serve::ServedModel>::Shared {
     const core::Result<std::string> text =

@@ -283,12 +283,16 @@ GPUMEM_INLINE core::Result<Comparison> compare(const model::ModelGraph& graph, S
 
 }  // namespace model_folder_detail
 
+GPUMEM_INLINE bool is_hub_name(std::string_view name) {
+  const std::size_t slash = name.find('/');
+  return slash != std::string_view::npos && slash > 0 && name.find('/', slash + 1) == std::string_view::npos &&
+         name.find("..") == std::string_view::npos && slash + 1 < name.size();
+}
+
 GPUMEM_INLINE std::optional<std::string> cached_model(const std::string& name) {
   const std::size_t slash = name.find('/');
-  const bool hub_name = slash != std::string::npos && slash > 0 && name.find('/', slash + 1) == std::string::npos &&
-                        name.find("..") == std::string::npos && slash + 1 < name.size();
   const std::string cache = model_folder_detail::hub_cache();
-  if (!hub_name || cache.empty()) return std::nullopt;
+  if (!is_hub_name(name) || cache.empty()) return std::nullopt;
   const std::string folder = cache + "/models--" + name.substr(0, slash) + "--" + name.substr(slash + 1);
   core::Result<std::string> revision =
       core::read_regular_file(folder + "/refs/main", model_folder_detail::kLongestRevision);
@@ -297,6 +301,12 @@ GPUMEM_INLINE std::optional<std::string> cached_model(const std::string& name) {
   if (revision->empty() || revision->find('/') != std::string::npos) return std::nullopt;
   std::string snapshot = folder + "/snapshots/" + *revision;
   return is_model_folder(snapshot) ? std::optional(std::move(snapshot)) : std::nullopt;
+}
+
+GPUMEM_INLINE std::string path_of_model(const std::string& name) {
+  std::error_code ignored;
+  if (name == "-" || std::filesystem::exists(name, ignored)) return name;
+  return cached_model(name).value_or(name);
 }
 
 GPUMEM_INLINE bool is_model_folder(const std::string& path) {

@@ -3,6 +3,7 @@
 #include "gpumem/summary/read.hpp"
 
 #include <cstring>
+#include <filesystem>
 
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/core/file.hpp"
@@ -66,7 +67,22 @@ GPUMEM_INLINE std::optional<core::Error> fault_of(std::string_view text) {
   if (const std::size_t at = find_invalid_utf8(text); at != std::string_view::npos) {
     return malformed("holds bytes that are not UTF-8; the file is cut off, or in another encoding", at);
   }
+  constexpr std::string_view kBlanks = " \t\r\n";
+  const std::size_t last = text.find_last_not_of(kBlanks);
+  if (text[text.find_first_not_of(kBlanks)] == '{' && text[last] != '}') {
+    return malformed("is JSON that ends in the middle; the file is cut off", last);
+  }
   return std::nullopt;
+}
+
+/// About a path that cannot be read: it may be the name of a model that nobody has loaded here.
+GPUMEM_INLINE core::Error no_file(const std::string& path, core::Error error) {
+  std::error_code ignored;
+  if (!is_hub_name(path) || std::filesystem::exists(path, ignored)) return error;
+  error.message +=
+      "; if it is the name of a model, the HuggingFace cache of this machine has none of that name: give the "
+      "path of its config.json";
+  return error;
 }
 
 GPUMEM_INLINE std::string names_of(const Formats& known) {
@@ -124,9 +140,10 @@ GPUMEM_INLINE core::Result<model::ModelGraph> read_file(const std::string& path,
                                                         const Formats& known) {
   ReadOptions named = options;
   if (named.file.empty()) named.file = path;
-  if (is_model_folder(path)) return read_folder(path, named);
-  const core::Result<std::string> text = core::read_file(path);
-  if (!text) return text.error();
+  const std::string place = path_of_model(path);
+  if (is_model_folder(place)) return read_folder(place, named);
+  const core::Result<std::string> text = core::read_file(place);
+  if (!text) return read_detail::no_file(path, text.error());
   return read(*text, named, known);
 }
 
