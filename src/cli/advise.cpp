@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "commands.hpp"
+#include "answers.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "report.hpp"
 
@@ -61,12 +61,6 @@ std::string to_text(const Advice& advice, const GpuProfile& gpu, const Terminal&
   return text;
 }
 
-bool helps(const Advice& advice) {
-  const auto fits = [](const ChangeEffect& effect) { return effect.estimate && estimate::is_enough(*effect.estimate); };
-  return estimate::is_enough(advice.now) || advice.together ||
-         std::any_of(advice.single.begin(), advice.single.end(), fits);
-}
-
 Json effect_json(const ChangeEffect& effect) {
   Json json;
   json["settings"] = Json::object();
@@ -80,46 +74,60 @@ Json effect_json(const ChangeEffect& effect) {
   return json;
 }
 
-Json advice_json(const EstimatedJob& estimated_job, std::string_view estimator, const Advice& advice) {
-  Json json = head_json(estimated_job);
-  json["estimator"] = estimator;
-  json["estimate"] = to_json(advice.now);
+}  // namespace
+
+bool helps(const Advice& advice) {
+  const auto fits = [](const ChangeEffect& effect) { return effect.estimate && estimate::is_enough(*effect.estimate); };
+  return estimate::is_enough(advice.now) || advice.together ||
+         std::any_of(advice.single.begin(), advice.single.end(), fits);
+}
+
+Json to_json(const FoundAdvice& found) {
+  Json json = head_json(found.estimated_job);
+  json["estimator"] = found.estimator;
+  json["estimate"] = to_json(found.advice.now);
   json["changes"] = Json::array();
-  for (const ChangeEffect& effect : advice.single) json["changes"].push_back(effect_json(effect));
-  if (advice.together) json["together"] = effect_json(*advice.together);
+  for (const ChangeEffect& effect : found.advice.single) json["changes"].push_back(effect_json(effect));
+  if (found.advice.together) json["together"] = effect_json(*found.advice.together);
   return json;
 }
 
-}  // namespace
-
-int run_advise(const AdviseOptions& options) {
-  Session session;
+Result<FoundAdvice> find_advice(const AdviseOptions& options, Session& session) {
   const auto estimators = session.estimators(options.request);
-  if (!estimators) return report_error(estimators.error());
+  if (!estimators) return estimators.error();
   if (estimators->size() > 1) {
-    return report_error({ErrorCode::invalid_argument, "advise takes one estimator, not all of them", {}});
+    return Error{ErrorCode::invalid_argument, "advise takes one estimator, not all of them", {}};
   }
   Result<EstimatedJob> estimated_job = read_job(session, options.request);
-  if (!estimated_job) return report_error(estimated_job.error());
+  if (!estimated_job) return estimated_job.error();
   const Estimator& estimator = *estimators->front();
-  const Result<Advice> advice = estimate::advise(estimated_job->job, *estimated_job->gpu, estimator);
-  if (!advice) return report_error(advice.error());
+  Result<Advice> advice = estimate::advise(estimated_job->job, *estimated_job->gpu, estimator);
+  if (!advice) return advice.error();
   if (!advice->now.coverage.edges.empty()) {
     const auto analysis = estimated_job->analysis();
     estimated_job->guesses = guesses_of(*analysis);
   }
-  print_warnings(*estimated_job);
+  return FoundAdvice{*std::move(estimated_job), estimator.name(), *std::move(advice)};
+}
+
+Error no_advice(const FoundAdvice& found) {
+  return {ErrorCode::missing_information,
+          "none of these changes makes the job fit on " + found.estimated_job.gpu->name,
+          {found.estimated_job.graph->file(), 0, {}}};
+}
+
+int run_advise(const AdviseOptions& options) {
+  Session session;
+  const Result<FoundAdvice> found = find_advice(options, session);
+  if (!found) return report_error(found.error());
+  print_warnings(found->estimated_job);
   if (options.json) {
-    const Json json = advice_json(*estimated_job, estimator.name(), *advice);
-    std::printf("%s\n", json.dump(2, ' ', false, Json::error_handler_t::replace).c_str());
+    std::printf("%s\n", to_json(*found).dump(2, ' ', false, Json::error_handler_t::replace).c_str());
   } else {
-    std::printf("%s%s", headline(*estimated_job).c_str(),
-                to_text(*advice, *estimated_job->gpu, terminal_of(STDOUT_FILENO)).c_str());
+    std::printf("%s%s", headline(found->estimated_job).c_str(),
+                to_text(found->advice, *found->estimated_job.gpu, terminal_of(STDOUT_FILENO)).c_str());
   }
-  if (helps(*advice)) return 0;
-  return report_error({ErrorCode::missing_information,
-                       "none of these changes makes the job fit on " + estimated_job->gpu->name,
-                       {estimated_job->graph->file(), 0, {}}});
+  return helps(found->advice) ? 0 : report_error(no_advice(*found));
 }
 
 }  // namespace gpumem::cli

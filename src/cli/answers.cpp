@@ -73,6 +73,23 @@ Result<FoundTimeline> find_timeline(const JobRequest& request, Session& session)
   return FoundTimeline{*std::move(estimated_job), *std::move(timeline)};
 }
 
+core::Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& options) {
+  const auto wrong = [](const std::string& what) { return Error{ErrorCode::invalid_argument, what, {}}; };
+  for (const auto& [name, value] : asked.items()) {
+    if (name == "framework" && value.is_string()) options.framework = value.get<std::string>();
+    else if (name == "network_gbps" && value.is_number()) options.network_gbps = value.get<double>();
+    else if (name == "framework") return wrong("framework must be a name");
+    else if (name == "network_gbps") return wrong("network_gbps must be a number");
+    else if (!value.is_number_integer()) return wrong(name + " must be a whole number");
+    else if (name == "gpus") options.gpus = value.get<std::int64_t>();
+    else if (name == "global_batch") options.global_batch = value.get<std::int64_t>();
+    else if (name == "gpus_per_node") options.gpus_per_node = value.get<std::int64_t>();
+    else if (name == "show") options.show = value.get<std::int64_t>();
+    else return wrong("a plan has no option " + core::quoted(name));
+  }
+  return core::Done{};
+}
+
 Result<FoundPlan> find_plan(const PlanOptions& options, Session& session,
                             const std::function<void(std::size_t done, std::size_t all)>& progress) {
   Result<search::Question> question = question_of(options);

@@ -4,9 +4,14 @@
 
 #include <cstddef>
 #include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "commands.hpp"
+#include "gpumem/estimate/advise.hpp"
+#include "gpumem/estimate/fit.hpp"
 #include "gpumem/search/find_layouts.hpp"
 
 namespace gpumem::cli {
@@ -21,6 +26,30 @@ struct FoundFit {
 /// of the job; invalid_argument for options that do not go together.
 [[nodiscard]] Result<FoundFit> find_fit(const FitOptions& options, Session& session);
 
+struct FoundAdvice {
+  EstimatedJob estimated_job;
+  std::string_view estimator;
+  estimate::Advice advice;
+};
+[[nodiscard]] Result<FoundAdvice> find_advice(const AdviseOptions& options, Session& session);
+/// Whether the job fits, or something is advised that makes it fit.
+[[nodiscard]] bool helps(const estimate::Advice& advice);
+[[nodiscard]] Error no_advice(const FoundAdvice& found);
+[[nodiscard]] nlohmann::ordered_json to_json(const FoundAdvice& found);
+
+/// A GPU that is known, what the job takes there, and what an hour costs where the user said so.
+struct GpuChoice {
+  estimate::GpuFit fit;
+  std::optional<double> price;
+};
+struct FoundGpus {
+  EstimatedJob estimated_job;
+  std::vector<GpuChoice> choices;  ///< the best first
+};
+/// Errors: also invalid_argument for a price that is none, and unknown_gpu for that of a GPU which is not known.
+[[nodiscard]] Result<FoundGpus> find_gpus(const GpusOptions& options, Session& session);
+[[nodiscard]] nlohmann::ordered_json to_json(const FoundGpus& found);
+
 struct FoundTimeline {
   EstimatedJob estimated_job;
   Timeline timeline;
@@ -32,6 +61,8 @@ struct FoundPlan {
   search::Question question;
   search::LayoutPlan plan;
 };
+/// The options that a plan has of its own, by their names in JSON. Errors: invalid_argument, naming one.
+[[nodiscard]] core::Status take_plan_options(const nlohmann::ordered_json& asked, PlanOptions& options);
 /// `progress` is told how many layouts of how many are done.
 [[nodiscard]] Result<FoundPlan> find_plan(const PlanOptions& options, Session& session,
                                           const std::function<void(std::size_t done, std::size_t all)>& progress);

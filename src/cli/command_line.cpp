@@ -194,6 +194,12 @@ void add_batch(CLI::App& command, BatchOptions& options) {
       "The options are defaults for what a job leaves out. The answer to a bad line is an error object.");
 }
 
+void add_mcp(CLI::App& command, McpOptions& /*options*/) {
+  command.footer(
+      "Tools: estimate, fit, advise, gpus, plan. An assistant's settings name the command `gpumem mcp`.\n"
+      "It reads the files that a call names, and nothing else; it uses no network.");
+}
+
 void add_gpus(CLI::App& command, GpusOptions& options) {
   command.add_option("name", options.name, "show this profile in full, with the source of each figure");
   command.add_option("--for", options.request.summary,
@@ -423,6 +429,8 @@ std::vector<Command> commands(const std::vector<std::string>& words, const std::
       command("replay-trace", kCheck, "replay a recorded run through a model of PyTorch's allocator", add_replay_trace,
               run_replay_trace),
       command("simulate", kPlace, "simulate a placement policy on a trace of jobs", add_simulate, run_simulate),
+      command("mcp", kAsk, "answer an assistant, over the Model Context Protocol on standard input and output", add_mcp,
+              run_mcp),
       command("completion", kKnow, "a completion script for bash, zsh or fish", add_completion, run_completion),
       command("man", kKnow, "the manual page of a command, as roff", add_man, run_man),
   };

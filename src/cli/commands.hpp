@@ -100,6 +100,10 @@ struct ServeOptions {
 };
 int run_serve(const ServeOptions& options);
 
+struct McpOptions {};
+/// Answers a client of the Model Context Protocol on standard input and output, until that ends.
+int run_mcp(const McpOptions& options);
+
 struct EvaluateOptions {
   std::string runs;  ///< a table of measured runs
   std::string estimator = kDefaultEstimator;

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "commands.hpp"
+#include "answers.hpp"
 #include "gpumem/core/file.hpp"
 #include "gpumem/estimate/fit.hpp"
 #include "report.hpp"
@@ -57,14 +57,9 @@ Result<std::map<std::string, double>> prices_of(const std::vector<std::string>& 
   return prices;
 }
 
-struct Choice {
-  estimate::GpuFit fit;
-  std::optional<double> price;
-};
-
 /// Where prices are known, what fits goes by its price.
-void sort_by_price(std::vector<Choice>& choices) {
-  std::stable_sort(choices.begin(), choices.end(), [](const Choice& one, const Choice& other) {
+void sort_by_price(std::vector<GpuChoice>& choices) {
+  std::stable_sort(choices.begin(), choices.end(), [](const GpuChoice& one, const GpuChoice& other) {
     const bool both_fit = one.fit.takes.verdict == other.fit.takes.verdict;
     return both_fit && one.price && (!other.price || *one.price < *other.price);
   });
@@ -81,13 +76,70 @@ std::string batch_text(const estimate::GpuFit& fit) {
   return (fit.batch_at_least ? "at least " : "") + core::with_separators(fit.largest_batch);
 }
 
-nlohmann::ordered_json to_json(const EstimatedJob& job, const std::vector<Choice>& choices) {
-  nlohmann::ordered_json json = to_json(job);
-  json.erase("estimates");
+std::string to_text(const std::vector<GpuChoice>& choices, bool priced) {
+  std::vector<Column> columns = {{.title = "gpu"},
+                                 {.title = "fits"},
+                                 {.title = "expected", .right = true},
+                                 {.title = "upper", .right = true},
+                                 {.title = "headroom", .right = true},
+                                 {.title = "largest batch", .right = true}};
+  if (priced) columns.push_back({.title = "price", .right = true});
+  columns.push_back({.title = "GPU", .spare = true});
+  Table table(std::move(columns));
+  for (const GpuChoice& choice : choices) {
+    const estimate::GpuFit& fit = choice.fit;
+    std::vector<Cell> cells = {
+        fit.gpu.name, fits_cell(fit.takes.verdict), fit.takes.expected, fit.takes.upper, fit.headroom, batch_text(fit)};
+    if (priced) cells.emplace_back(price_text(choice.price));
+    cells.emplace_back(fit.gpu.title);
+    table.add(std::move(cells));
+  }
+  return table.text(terminal_of(STDOUT_FILENO));
+}
+
+bool is_held(const GpuChoice& choice) {
+  const estimate::Verdict verdict = choice.fit.takes.verdict;
+  return verdict == estimate::Verdict::fits || verdict == estimate::Verdict::tight;
+}
+
+/// What the job takes on each GPU.
+int print_for(const GpusOptions& options) {
+  Session session;
+  const Result<FoundGpus> found = find_gpus(options, session);
+  if (!found) return report_error(found.error());
+  print_warnings(found->estimated_job);
+  const std::string text =
+      options.json ? to_json(*found).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
+                   : to_text(found->choices, !options.prices.empty());
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  const bool any = std::any_of(found->choices.begin(), found->choices.end(), is_held);
+  return any ? 0 : core::exit_code(ErrorCode::missing_information);
+}
+
+}  // namespace
+
+Result<FoundGpus> find_gpus(const GpusOptions& options, Session& session) {
+  const auto prices = prices_of(options.prices);
+  if (!prices) return prices.error();
+  Result<EstimatedJob> job = read_job(session, options.request);
+  if (!job) return job.error();
+  const auto fits = session.gpus(options.request, job->model);
+  if (!fits) return fits.error();
+  FoundGpus found{*std::move(job), {}};
+  for (const estimate::GpuFit& fit : *fits) {
+    const auto price = prices->find(fit.gpu.name);
+    found.choices.push_back({fit, price == prices->end() ? std::nullopt : std::optional(price->second)});
+  }
+  sort_by_price(found.choices);
+  return found;
+}
+
+nlohmann::ordered_json to_json(const FoundGpus& found) {
+  nlohmann::ordered_json json = head_json(found.estimated_job);
   json.erase("gpu");
   json.erase("capacity_bytes");
   json["gpus"] = nlohmann::ordered_json::array();
-  for (const Choice& choice : choices) {
+  for (const GpuChoice& choice : found.choices) {
     const MemoryEstimate& takes = choice.fit.takes;
     nlohmann::ordered_json one = {{"gpu", choice.fit.gpu.name},
                                   {"title", choice.fit.gpu.title},
@@ -103,55 +155,6 @@ nlohmann::ordered_json to_json(const EstimatedJob& job, const std::vector<Choice
   }
   return json;
 }
-
-std::string to_text(const std::vector<Choice>& choices, bool priced) {
-  std::vector<Column> columns = {{.title = "gpu"},
-                                 {.title = "fits"},
-                                 {.title = "expected", .right = true},
-                                 {.title = "upper", .right = true},
-                                 {.title = "headroom", .right = true},
-                                 {.title = "largest batch", .right = true}};
-  if (priced) columns.push_back({.title = "price", .right = true});
-  columns.push_back({.title = "GPU", .spare = true});
-  Table table(std::move(columns));
-  for (const Choice& choice : choices) {
-    const estimate::GpuFit& fit = choice.fit;
-    std::vector<Cell> cells = {
-        fit.gpu.name, fits_cell(fit.takes.verdict), fit.takes.expected, fit.takes.upper, fit.headroom, batch_text(fit)};
-    if (priced) cells.emplace_back(price_text(choice.price));
-    cells.emplace_back(fit.gpu.title);
-    table.add(std::move(cells));
-  }
-  return table.text(terminal_of(STDOUT_FILENO));
-}
-
-/// What the job takes on each GPU.
-int print_for(const GpusOptions& options) {
-  const auto prices = prices_of(options.prices);
-  if (!prices) return report_error(prices.error());
-  Session session;
-  Result<EstimatedJob> job = read_job(session, options.request);
-  if (!job) return report_error(job.error());
-  const auto fits = session.gpus(options.request, job->model);
-  if (!fits) return report_error(fits.error());
-  std::vector<Choice> choices;
-  for (const estimate::GpuFit& fit : *fits) {
-    const auto price = prices->find(fit.gpu.name);
-    choices.push_back({fit, price == prices->end() ? std::nullopt : std::optional(price->second)});
-  }
-  sort_by_price(choices);
-  print_warnings(*job);
-  const std::string text =
-      options.json ? to_json(*job, choices).dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
-                   : to_text(choices, !prices->empty());
-  std::fwrite(text.data(), 1, text.size(), stdout);
-  const bool any = std::any_of(choices.begin(), choices.end(), [](const Choice& choice) {
-    return choice.fit.takes.verdict == estimate::Verdict::fits || choice.fit.takes.verdict == estimate::Verdict::tight;
-  });
-  return any ? 0 : core::exit_code(ErrorCode::missing_information);
-}
-
-}  // namespace
 
 int run_gpus(const GpusOptions& options) {
   if (!options.name.empty()) return print_one(options.name);

@@ -17,7 +17,8 @@ namespace {
 
 constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
-/// Reads one line; of a longer one only the first kLongestLine bytes are kept. False at the end of the stream.
+}  // namespace
+
 bool read_line(std::istream& stream, std::string& line) {
   line.clear();
   std::streambuf& buffer = *stream.rdbuf();
@@ -29,6 +30,8 @@ bool read_line(std::istream& stream, std::string& line) {
   }
   return any;
 }
+
+namespace {
 
 /// Reads the lines that are there, at least one unless the stream ends, and not too many: their answers are held.
 std::vector<std::string> read_portion(std::istream& stream) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <istream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -20,6 +21,9 @@ using AnswerLine = std::function<std::string(std::string_view line, std::int64_t
 /// The answers to all lines that are there are written before more are waited for. Of a line beyond 1 MiB, `answer`
 /// sees as much as fault_of() needs. Errors: unreadable_file.
 [[nodiscard]] core::Status answer_lines(const std::string& file, const AnswerLine& answer, unsigned threads = 1);
+
+/// Reads one line; of a longer one only the first MiB is kept. False at the end of the stream.
+[[nodiscard]] bool read_line(std::istream& stream, std::string& line);
 
 /// What keeps a line from being JSON at all; nothing if it may be.
 [[nodiscard]] std::optional<std::string> fault_of(std::string_view line);

@@ -64,6 +64,13 @@ constexpr ManualText kTexts[] = {
          "the jobs, each as soon as those before it are there.",
      .examples = {"gpumem batch jobs.jsonl --gpu a100-40gb"},
      .see_also = {"estimate"}},
+    {.command = "mcp",
+     .description =
+         "Answers an assistant over the Model Context Protocol, on standard input and output. Its tools are estimate, "
+         "fit, "
+         "advise, gpus and plan. It reads the files that a call names, and nothing else; it uses no network.",
+     .examples = {"gpumem mcp"},
+     .see_also = {"batch", "estimate"}},
     {.command = "evaluate",
      .description = "Compares estimates with measured runs, and prints how far off they are.",
      .examples = {"gpumem evaluate runs.csv --estimator replay --out predictions.csv"},

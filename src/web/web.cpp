@@ -79,27 +79,9 @@ EM_JS(void, report_progress, (double done, double all), {
 });
 // clang-format on
 
-/// What `gpumem plan` has as options of its own.
-core::Status take_plan(const Json& asked, cli::PlanOptions& options) {
-  for (const auto& [name, value] : asked.items()) {
-    if (name == "framework" && value.is_string()) options.framework = value.get<std::string>();
-    else if (name == "network_gbps" && value.is_number()) options.network_gbps = value.get<double>();
-    else if (name == "framework") return Error{ErrorCode::invalid_argument, "framework must be a name", {}};
-    else if (name == "network_gbps") return Error{ErrorCode::invalid_argument, "network_gbps must be a number", {}};
-    else if (!value.is_number_integer())
-      return Error{ErrorCode::invalid_argument, name + " must be a whole number", {}};
-    else if (name == "gpus") options.gpus = value.get<std::int64_t>();
-    else if (name == "global_batch") options.global_batch = value.get<std::int64_t>();
-    else if (name == "gpus_per_node") options.gpus_per_node = value.get<std::int64_t>();
-    else if (name == "show") options.show = value.get<std::int64_t>();
-    else return Error{ErrorCode::invalid_argument, "a plan has no option " + core::quoted(name), {}};
-  }
-  return core::Done{};
-}
-
 Json plan(const JobRequest& request, const Json& question) {
   cli::PlanOptions options{.request = request};
-  if (const auto taken = take_plan(question.value("plan", Json::object()), options); !taken) {
+  if (const auto taken = cli::take_plan_options(question.value("plan", Json::object()), options); !taken) {
     return error_reply(taken.error());
   }
   const auto found = cli::find_plan(options, *page().session, [](std::size_t done, std::size_t all) {

@@ -1,0 +1,93 @@
+#include "mcp.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "gpumem/job/job_options.hpp"
+
+namespace gpumem::cli {
+namespace {
+
+using Json = nlohmann::json;
+
+Json reply(McpServer& server, const Json& message) {
+  const auto answer = server.answer(message.dump());
+  return answer ? Json::parse(*answer) : Json();
+}
+
+Json request(const std::string& method, const Json& parameters = Json::object()) {
+  return {{"jsonrpc", "2.0"}, {"id", 7}, {"method", method}, {"params", parameters}};
+}
+
+Json call(McpServer& server, const std::string& tool, const Json& arguments) {
+  return reply(server, request("tools/call", {{"name", tool}, {"arguments", arguments}}));
+}
+
+const std::string kResnet50 = std::string(GPUMEM_SOURCE_DIR) + "/models/summaries/resnet50.torchsummary.txt";
+
+TEST(Mcp, SaysWhoItIsAndIsSilentOnNotifications) {
+  McpServer server;
+  const Json said = reply(server, request("initialize", {{"protocolVersion", "2025-06-18"}}));
+  EXPECT_EQ(said["id"], 7);
+  EXPECT_EQ(said["result"]["serverInfo"]["name"], "gpumem");
+  EXPECT_TRUE(said["result"]["capabilities"].contains("tools"));
+  EXPECT_FALSE(server.answer(R"({"jsonrpc":"2.0","method":"notifications/initialized"})"));
+}
+
+TEST(Mcp, SchemasHaveEveryOptionOfAJob) {
+  McpServer server;
+  const Json tools = reply(server, request("tools/list"))["result"]["tools"];
+  ASSERT_EQ(tools.size(), 5U);
+  for (const Json& tool : tools) {
+    const Json& properties = tool["inputSchema"]["properties"];
+    EXPECT_TRUE(properties.contains("summary")) << tool["name"];
+    for (const job::JobOption& option : job::job_options()) {
+      const bool found_by_tool = option.name == "batch_size" && (tool["name"] == "fit" || tool["name"] == "plan");
+      EXPECT_EQ(properties.contains(option.name), !found_by_tool) << tool["name"] << " " << option.name;
+    }
+  }
+}
+
+TEST(Mcp, AnswersAsTheCommandLineDoes) {
+  McpServer server;
+  const Json job = {{"summary", kResnet50}, {"batch_size", 32}, {"gpu", "t4-16gb"}};
+  const Json answer = call(server, "estimate", job)["result"];
+  EXPECT_FALSE(answer["isError"]);
+  EXPECT_GT(answer["structuredContent"]["estimates"][0]["expected_bytes"], 1'000'000'000);
+  EXPECT_EQ(Json::parse(answer["content"][0]["text"].get<std::string>()), answer["structuredContent"]);
+  const Json fit = call(server, "fit", {{"summary", kResnet50}, {"gpu", "t4-16gb"}})["result"]["structuredContent"];
+  EXPECT_GT(fit["largest_batch"], 100);
+  EXPECT_FALSE(call(server, "advise", job)["result"]["structuredContent"]["changes"].empty());
+  EXPECT_FALSE(call(server, "gpus", job)["result"]["structuredContent"]["gpus"].empty());
+}
+
+TEST(Mcp, AWrongArgumentIsContentThatSaysHowToMendIt) {
+  McpServer server;
+  for (const auto& [arguments, part] : std::vector<std::pair<Json, std::string>>{
+           {{{"summary", kResnet50}, {"batch_sise", 3}}, "did you mean 'batch_size'?"},
+           {{{"summary", kResnet50}}, "batch"},
+           {{{"summary", "-"}, {"batch_size", 3}}, "not standard input"},
+           {{{"summary", "nowhere.txt"}, {"batch_size", 3}}, "cannot open"}}) {
+    const Json result = call(server, "estimate", arguments)["result"];
+    EXPECT_TRUE(result["isError"]) << arguments;
+    EXPECT_NE(result["content"][0]["text"].get<std::string>().find(part), std::string::npos) << result;
+  }
+}
+
+TEST(Mcp, RefusesWhatIsNoRequest) {
+  McpServer server;
+  const auto code = [&](const std::string& line) {
+    return Json::parse(server.answer(line).value_or("{}")).value("/error/code"_json_pointer, 0);
+  };
+  EXPECT_EQ(code("nonsense"), -32700);
+  EXPECT_EQ(code(std::string(100, '[')), -32700);
+  EXPECT_EQ(code("[]"), -32600);
+  EXPECT_EQ(code(R"({"id": 1})"), -32600);
+  EXPECT_EQ(code(R"({"id": 1, "method": "resources/list"})"), -32601);
+  EXPECT_EQ(code(R"({"id": 1, "method": "tools/call"})"), -32602);
+  EXPECT_EQ(code(R"({"id": 1, "method": "tools/call", "params": {"name": "estimate", "arguments": 3}})"), -32602);
+}
+
+}  // namespace
+}  // namespace gpumem::cli
