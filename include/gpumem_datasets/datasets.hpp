@@ -14,7 +14,9 @@
 namespace gpumem::datasets {
 
 /// Reads a table of measured runs in any form (see read_runs.hpp), with every op and every format of summaries that
-/// gpumem knows. `summaries` is the folder with the summaries, for tables that only name models.
-[[nodiscard]] core::Result<MeasuredRuns> read_runs(const std::string& path, const std::string& summaries = {});
+/// gpumem knows. `summaries` is the folder with the summaries, for tables that only name models; `read_settings` reads
+/// the settings of training programs, for tables that hold those.
+[[nodiscard]] core::Result<MeasuredRuns> read_runs(const std::string& path, const std::string& summaries = {},
+                                                   decltype(RunsOptions::read_settings) read_settings = {});
 
 }  // namespace gpumem::datasets

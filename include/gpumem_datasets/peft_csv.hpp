@@ -3,8 +3,8 @@
 // Output: MeasuredRuns. The figure is the 99th percentile of torch.cuda.memory_reserved() over the steps of training.
 // Units: bytes in the table, MiB in the runs.
 //
-// The model is a config.json of its name in configs/ next to the table ("meta-llama--Llama-3.2-3B.json"), or one of the
-// few whose sizes kModels in the body has. The data set of the comparison is not in the table: the batch behind the
+// The model is a config.json of its name (SummaryShelf::take_model()), or one of the few whose sizes kModels in the body
+// has. The data set of the comparison is not in the table: the batch behind the
 // figure is taken to be 4 x 545 tokens (kTokens in the body says why).
 #pragma once
 

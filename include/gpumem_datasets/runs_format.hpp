@@ -1,17 +1,31 @@
 // The type RunsFormat of a format of measured runs: a name, a way to recognise it by its header, and a way to read it.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "gpumem/core/csv.hpp"
 #include "gpumem/core/result.hpp"
+#include "gpumem/job/job_request.hpp"
 #include "gpumem/model/model_graph.hpp"
 #include "gpumem/model/op_traits.hpp"
 #include "gpumem_datasets/measured_run.hpp"
 
 namespace gpumem::datasets {
+
+/// What a training program's own settings say about a job.
+struct ToldJob {
+  job::JobRequest request = {};
+  std::string program = {};                    ///< whose settings they are
+  std::string model = {};                      ///< as the settings name it; empty: they name none
+  std::string frozen_parts = {};               ///< modules that are not trained where the model has them, joined by ','
+  std::vector<std::string> not_modelled = {};  ///< settings that change memory and have no option, a clause each
+  std::vector<std::string> missing = {};       ///< what the job depends on and the settings do not say
+  bool shorter = false;                        ///< samples have at most the length, and are not padded to it
+};
 
 struct RunsOptions {
   /// The ops of nets that a file of runs spells out itself. read_runs() of datasets.hpp passes ops::vocabulary(). Must
@@ -23,6 +37,9 @@ struct RunsOptions {
   std::function<core::Result<model::ModelGraph>(std::string_view text, const std::string& name)> parse_summary = {};
   /// The folder with the summaries of models that a file of runs only names.
   std::string summaries = {};
+  /// Reads a training program's own settings (JSON) for a job on so many GPUs. The readers of trainers' files are not
+  /// part of this library; the command line passes them.
+  std::function<core::Result<ToldJob>(std::string_view settings, std::int64_t gpus)> read_settings = {};
 };
 
 struct RunsFormat {

@@ -1,6 +1,12 @@
 // Input: paths of model summaries. Many rows may name the same one.
 // Output: their graphs, each read once and shared.
+// A model that is only named ("Qwen/Qwen3-8B") has the config of its name, OWNER--MODEL.json, in a folder whose name
+// begins with `configs`: next to the table, next to its folder or one above, or in the folder of summaries. Copies of a
+// model by others, its quantised forms and what was fine-tuned from it have its sizes: unsloth/Qwen3-8B-bnb-4bit.
 #pragma once
+
+#include <filesystem>
+#include <map>
 
 #include <memory>
 #include <string>
@@ -18,15 +24,25 @@ class SummaryShelf {
   /// Errors: those of reading the summary; "-" is none, for standard input cannot be read for many rows.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take(const std::string& path);
 
+  /// Of the model of this name, for a table in this folder. Errors: those of reading it; missing_information where no
+  /// config has its name.
+  [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> take_model(std::string_view name,
+                                                                                  const std::filesystem::path& folder);
+
   /// Of a summary that is no file. Errors: those of reading it.
   [[nodiscard]] core::Result<std::shared_ptr<const model::ModelGraph>> parse(const std::string& name,
                                                                              std::string_view text);
 
  private:
+  /// The configs that the table at this folder can name, by the key of their model's name.
+  void look_for_configs(const std::filesystem::path& folder);
+
   using Shared = core::Result<std::shared_ptr<const model::ModelGraph>>;
 
   const RunsOptions& options_;
   std::unordered_map<std::string, Shared> read_;
+  std::map<std::string, std::string, std::less<>> configs_;  ///< paths by whole name and by the name's key
+  bool looked_ = false;
 };
 
 }  // namespace gpumem::datasets

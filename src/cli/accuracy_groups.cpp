@@ -29,7 +29,7 @@ AccuracyGroups grouped(std::string_view by, const std::vector<Prediction>& predi
     auto found = std::find_if(all.begin(), all.end(), [&](const Gathered& one) { return one.group.name == name; });
     if (found == all.end()) found = all.insert(found, {AccuracyGroup{std::move(name), 0, {}}, {}});
     ++found->group.runs;
-    if (!prediction.error) found->judged.push_back(judged(prediction));
+    if (!prediction.error && !prediction.run->at_most) found->judged.push_back(judged(prediction));
   }
   AccuracyGroups result{by, {}};
   for (Gathered& one : all) {

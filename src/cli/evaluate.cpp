@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <thread>
+#include <utility>
 
 #include "accuracy_groups.hpp"
 #include "commands.hpp"
@@ -10,6 +11,7 @@
 #include "prediction.hpp"
 #include "progress.hpp"
 #include "report.hpp"
+#include "trainer_files.hpp"
 
 namespace gpumem::cli {
 
@@ -27,6 +29,8 @@ struct Verdict {
   Accuracy accuracy;
   Accuracy several_gpus;
   std::vector<const Prediction*> failed;
+  /// Of runs whose samples were shorter than the job's: the job needs at least what was measured.
+  std::vector<const Prediction*> at_most;
   bool ranged = false;
 };
 
@@ -48,6 +52,30 @@ Selection select(const std::vector<MeasuredRun>& all, const std::string& filter)
   return selection;
 }
 
+/// What a trainer's file or its arguments say about a job.
+Result<datasets::ToldJob> told_by_trainer(std::string_view settings, std::int64_t gpus) {
+  auto job = trainer_files::parse_trainer_job(settings);
+  if (!job) return job.error();
+  datasets::ToldJob told{.program = job->format,
+                         .model = job->model,
+                         .frozen_parts = job->frozen_parts,
+                         .missing = std::exchange(job->missing, {}),
+                         .shorter = job->shorter};
+  if (!job->deepspeed.empty()) told.missing.push_back("the file " + job->deepspeed);
+  auto notes = trainer_files::apply(*job, told.request);
+  if (!notes) return notes.error();
+  told.not_modelled = *std::move(notes);
+  if (const core::Status spread = trainer_files::spread(*job, gpus, told.request); !spread) return spread.error();
+  return told;
+}
+
+/// How often what was measured is no more than the estimate, of runs that it must bound.
+std::int64_t bounded(const Verdict& verdict) {
+  return std::count_if(verdict.at_most.begin(), verdict.at_most.end(), [](const Prediction* prediction) {
+    return prediction->run->measured_mib.value_or(0.0) <= prediction->upper_mib + prediction->run->rounding_mib;
+  });
+}
+
 Result<std::shared_ptr<const GpuProfile>> gpu_of(const MeasuredRun& run, Session& session,
                                                  const std::string& gpu_for_all) {
   const std::string& name = gpu_for_all.empty() ? run.gpu : gpu_for_all;
@@ -64,6 +92,10 @@ void judge(Verdict& verdict) {
       continue;
     }
     verdict.ranged = verdict.ranged || prediction.ranged;
+    if (prediction.run->at_most) {
+      verdict.at_most.push_back(&prediction);
+      continue;
+    }
     if (prediction.run->gpus == 1) verdict.judged.push_back(&prediction);
     (prediction.run->gpus == 1 ? one : several).push_back(judged(prediction));
   }
@@ -163,6 +195,11 @@ std::string to_table(const Verdict& verdict) {
             percent_of(verdict.several_gpus.relative_error.mean) + " in the mean, " +
             percent_of(verdict.several_gpus.relative_error.median) + " in the median\n";
   }
+  if (!verdict.at_most.empty()) {
+    const auto runs = static_cast<std::int64_t>(verdict.at_most.size());
+    text += "  with samples at most as long: " + count_of_runs(runs) + ", " + count(bounded(verdict)) +
+            " of them at most the upper figure\n";
+  }
   return text + (has_groups(verdict.predictions) ? groups_table(verdict.predictions) : failures(verdict));
 }
 
@@ -205,6 +242,7 @@ Json to_json(const Verdict& verdict) {
       {"false_alarms", accuracy.false_alarms},
       {"several_gpus",
        {{"fitted", verdict.several_gpus.fitted}, {"relative_error", to_json(verdict.several_gpus.relative_error)}}}};
+  json["at_most"] = {{"runs", verdict.at_most.size()}, {"below_upper", bounded(verdict)}};
   if (accuracy.worst) {
     const Prediction& worst = *verdict.judged[*accuracy.worst];
     json["worst"] = {{"name", worst.run->name},
@@ -272,7 +310,7 @@ int run_evaluate(const EvaluateOptions& options) {
   if (!options.gpu.empty()) {
     if (const auto gpu = session.gpu(options.gpu); !gpu) return report_error(gpu.error());
   }
-  const auto all = datasets::read_runs(options.runs, options.summaries);
+  const auto all = datasets::read_runs(options.runs, options.summaries, &told_by_trainer);
   if (!all) return report_error(all.error());
   const Selection selection = select(all->runs, options.filter);
   const std::vector<Verdict> verdicts = judge_all(selection, *estimators, session, options.gpu);

@@ -122,7 +122,9 @@ void predict_all(std::vector<PredictionTask>& tasks, const std::vector<std::shar
 }
 
 datasets::Judged judged(const Prediction& prediction) {
-  return {.measured_mib = prediction.run->measured_mib.value_or(0.0),
+  const double published = prediction.run->measured_mib.value_or(0.0);
+  const double rounding = prediction.run->rounding_mib;
+  return {.measured_mib = std::clamp(prediction.expected_mib, published - rounding, published + rounding),
           .expected_mib = prediction.expected_mib,
           .upper_mib = prediction.upper_mib,
           .out_of_memory = prediction.run->out_of_memory,

@@ -141,11 +141,7 @@ core::Status take_adapter(const core::CsvCells& cells, const std::filesystem::pa
 
 core::Status take_model(const core::CsvCells& cells, const std::filesystem::path& folder, SummaryShelf& shelf,
                         const job::JobRequest& request, MeasuredRun& run) {
-  std::string file(cells.text("model"));
-  const std::size_t slash = file.find('/');
-  if (slash != std::string::npos) file.replace(slash, 1, "--");
-  const std::string path = (folder / "configs" / (file + ".json")).lexically_normal().string();
-  auto graph = shelf.take(path);
+  auto graph = shelf.take_model(cells.text("model"), folder);
   for (const KnownModel& known : kModels) {
     if (graph || known.name != cells.text("model")) continue;
     graph = shelf.parse(std::string(known.name), known.config);

@@ -1,6 +1,7 @@
 #include "gpumem_datasets/read_runs.hpp"
 
 #include "gpumem/core/file.hpp"
+#include "gpumem_datasets/framework_csv.hpp"
 #include "gpumem_datasets/gpumemnet_csv.hpp"
 #include "gpumem_datasets/language_model_csv.hpp"
 #include "gpumem_datasets/peft_csv.hpp"
@@ -10,8 +11,8 @@
 namespace gpumem::datasets {
 
 std::span<const RunsFormat* const> runs_formats() {
-  static const std::array<const RunsFormat*, 5> kAll = {
-      &runs_csv(), &language_model_csv(), &peft_csv(), &gpumemnet_csv(), &xmem_csv(),
+  static const std::array<const RunsFormat*, 6> kAll = {
+      &runs_csv(), &language_model_csv(), &peft_csv(), &framework_csv(), &gpumemnet_csv(), &xmem_csv(),
   };
   return kAll;
 }

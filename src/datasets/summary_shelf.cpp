@@ -1,6 +1,119 @@
 #include "gpumem_datasets/summary_shelf.hpp"
 
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "gpumem/core/csv.hpp"
+#include "gpumem/core/result.hpp"
+
 namespace gpumem::datasets {
+
+namespace {
+namespace summary_shelf_detail {
+
+namespace fs = std::filesystem;
+
+/// How names of copies, quantised forms and fine-tuned models end, in lower case.
+constexpr std::array<std::string_view, 21> kEndings = {"-unsloth-bnb-4bit",
+                                                       "-bnb-4bit",
+                                                       "-linearized-bnb-nf4-bf16",
+                                                       "-dequantized",
+                                                       "-fp8",
+                                                       "-nvfp4",
+                                                       "-bf16",
+                                                       "-awq",
+                                                       "-gptq-int4",
+                                                       "-gptq-int8",
+                                                       "-instruct-2507",
+                                                       "-thinking-2507",
+                                                       "-2507",
+                                                       "-instruct",
+                                                       "-chat",
+                                                       "-thinking",
+                                                       "-base",
+                                                       "-it",
+                                                       "-pt",
+                                                       "-hf",
+                                                       "-v0.1"};
+
+/// The model's name without its owner and such endings: all of one key have the same sizes.
+std::string key_of(std::string_view name) {
+  std::string key = core::lower_case(name.substr(name.rfind('/') + 1));
+  for (bool more = true; more;) {
+    more = false;
+    for (const std::string_view ending : kEndings) {
+      if (!key.ends_with(ending)) continue;
+      key.resize(key.size() - ending.size());
+      more = true;
+    }
+  }
+  return key;
+}
+
+/// "Qwen--Qwen3-8B.json" as "Qwen/Qwen3-8B".
+std::string name_of(const fs::path& file) {
+  std::string name = file.stem().string();
+  const std::size_t dashes = name.find("--");
+  return dashes == std::string::npos ? name : name.replace(dashes, 2, "/");
+}
+
+void add_folders(const fs::path& folder, std::vector<fs::path>& found) {
+  std::error_code failed;
+  for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
+    if (at->path().filename().string().starts_with("configs") && at->is_directory()) found.push_back(at->path());
+  }
+}
+
+/// Next to the table; next to its folder, and in the folders there.
+std::vector<fs::path> config_folders(const fs::path& table) {
+  std::vector<fs::path> found;
+  add_folders(table, found);
+  const fs::path whole = fs::absolute(table).lexically_normal();
+  for (const fs::path& above : {whole.parent_path(), whole.parent_path().parent_path()}) {
+    add_folders(above, found);
+    std::error_code failed;
+    for (fs::directory_iterator at(above, failed), end; !failed && at != end; at.increment(failed)) {
+      if (at->is_directory() && !fs::equivalent(at->path(), whole, failed)) add_folders(at->path(), found);
+    }
+  }
+  return found;
+}
+
+}  // namespace summary_shelf_detail
+}  // namespace
+
+void SummaryShelf::look_for_configs(const std::filesystem::path& folder) {
+  namespace detail = summary_shelf_detail;
+  if (looked_) return;
+  looked_ = true;
+  std::vector<std::filesystem::path> folders = detail::config_folders(folder);
+  if (!options_.summaries.empty()) folders.emplace(folders.begin(), options_.summaries);
+  for (const std::filesystem::path& place : folders) {
+    std::vector<std::filesystem::path> files;
+    std::error_code failed;
+    for (std::filesystem::directory_iterator at(place, failed), end; !failed && at != end; at.increment(failed)) {
+      if (at->path().extension() == ".json") files.push_back(at->path());
+    }
+    std::sort(files.begin(), files.end());
+    for (const std::filesystem::path& file : files) {
+      const std::string name = detail::name_of(file);
+      configs_.emplace(name, file.string());
+      configs_.emplace(detail::key_of(name), file.string());
+    }
+  }
+}
+
+core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take_model(std::string_view name,
+                                                                                const std::filesystem::path& folder) {
+  look_for_configs(folder);
+  auto found = configs_.find(name);
+  if (found == configs_.end()) found = configs_.find(summary_shelf_detail::key_of(name));
+  if (found != configs_.end()) return take(found->second);
+  return core::Error{core::ErrorCode::missing_information,
+                     "there is no config of " + core::quoted(name) + "; name the folder with it (`summaries`)",
+                     {}};
+}
 
 core::Result<std::shared_ptr<const model::ModelGraph>> SummaryShelf::take(const std::string& path) {
   if (path == "-") {

@@ -44,9 +44,23 @@ constexpr std::string_view kWithoutEffect[] = {"base_model_*",
                                                "use_tensorboard",
                                                "val_set_size",
                                                "wandb_*",
-                                               "xformers_attention",
                                                "save_*",
-                                               "plugins"};
+                                               "attn_implementation",
+                                               "auto_resume_from_checkpoints",
+                                               "ddp_*",
+                                               "eot_tokens",
+                                               "experimental_skip_move_to_device",
+                                               "fsdp*",
+                                               "gradient_checkpointing_kwargs",
+                                               "loss_watchdog_*",
+                                               "low_cpu_mem_usage",
+                                               "model_type",
+                                               "roles_to_train",
+                                               "skip_prepare_dataset",
+                                               "split_thinking",
+                                               "train_on_eos",
+                                               "use_mistral_common",
+                                               "max_steps"};
 
 void read_adapter(TrainerReading& from) {
   const auto adapter = from.word("adapter");
@@ -61,9 +75,8 @@ void read_adapter(TrainerReading& from) {
   want_lora_targets(from, "lora_target_modules");
   if (from.on("lora_target_linear")) from.want("lora_targets", "all-linear", "lora_target_linear");
   from.take("lora_dropout", "lora_dropout");
-  for (const std::string_view path : {"lora_modules_to_save", "peft_use_dora", "lora_target_parameters"}) {
-    from.not_modelled(path);
-  }
+  if (from.on("peft_use_dora")) from.want("peft", "dora", "peft_use_dora");
+  for (const std::string_view path : {"lora_modules_to_save", "lora_target_parameters"}) from.not_modelled(path);
 }
 
 void read_attention(TrainerReading& from) {
@@ -72,13 +85,31 @@ void read_attention(TrainerReading& from) {
   for (const auto& [path, kind] : kKinds) {
     if (from.on(path)) from.want("attention", std::string(kind), path);
   }
+  const std::string named = from.word("attn_implementation").value_or("");
+  if (named.find("flash") != std::string::npos) from.want("attention", "flash", "attn_implementation");
+  else if (named == "sdpa" || named == "eager") from.want("attention", named, "attn_implementation");
+  else from.not_modelled("attn_implementation");
   from.not_modelled("xformers_attention");
   from.not_modelled("s2_attention");
   from.not_modelled("flex_attention");
 }
 
+/// Apple's plugin is on unless `cut_cross_entropy` says otherwise (integrations/cut_cross_entropy/args.py); Liger's has
+/// a setting for each kernel; others bring kernels and methods of their own.
+void read_plugins(TrainerReading& from) {
+  const Setting* const plugins = from.at("plugins");
+  if (plugins == nullptr) return;
+  for (const Setting& plugin : plugins->items) {
+    const bool cuts = plugin.word.find("CutCrossEntropyPlugin") != std::string::npos;
+    if (cuts && from.word("cut_cross_entropy").value_or("true") == "true") from.want("loss", "fused", "plugins");
+    const bool liger = plugin.word.find("LigerPlugin") != std::string::npos;
+    if (!cuts && !liger) from.job().not_modelled.push_back("plugins " + plugin.word);
+  }
+}
+
 /// Liger's and Apple's kernels never make the logits whole.
 void read_loss(TrainerReading& from) {
+  read_plugins(from);
   for (const std::string_view path : {"liger_fused_linear_cross_entropy", "cut_cross_entropy"}) {
     if (from.on(path)) from.want("loss", "fused", path);
   }
@@ -95,6 +126,32 @@ void read_checkpointing(TrainerReading& from) {
   from.want("checkpointing", "full", "gradient_checkpointing");
   if (*kind == "offload" || *kind == "offload_disk") from.want("offload", "activations", "gradient_checkpointing");
   else if (*kind != "true") from.not_modelled("gradient_checkpointing");
+  if (from.on("activation_offloading")) from.want("offload", "activations", "activation_offloading");
+}
+
+/// fully_shard() is what `fsdp_version: 2` or a config without the version since axolotl 0.11 asks for.
+void read_fsdp(TrainerReading& from) {
+  const Setting* const config = from.at("fsdp_config");
+  if (config == nullptr) return;
+  const bool second = from.word("fsdp_version").value_or(from.word("fsdp_config.fsdp_version").value_or("2")) == "2";
+  from.want("sharding", second ? "fsdp2" : "fsdp1", "fsdp_config");
+  const bool offloads = from.on("fsdp_config.offload_params") || from.on("fsdp_config.fsdp_offload_params");
+  if (offloads) from.want("offload", "parameters", "fsdp_config");
+  if (from.on("fsdp_config.activation_checkpointing") || from.on("fsdp_config.fsdp_activation_checkpointing")) {
+    from.want("checkpointing", "full", "fsdp_config");
+  }
+}
+
+/// Patterns of the names of parameters that are trained (utils/freeze.py: freeze_layers_except).
+void read_unfrozen(TrainerReading& from) {
+  const Setting* const names = from.at("unfrozen_parameters");
+  if (names == nullptr || names->items.empty()) return;
+  std::string patterns;
+  for (const Setting& name : names->items) {
+    if (name.word.find_first_of("()[]|\\+$") != std::string::npos) return from.not_modelled("unfrozen_parameters");
+    patterns += (patterns.empty() ? "" : ",") + name.word;
+  }
+  from.want("train", patterns, "unfrozen_parameters");
 }
 
 void read_precision(TrainerReading& from) {
@@ -121,8 +178,16 @@ void read(TrainerReading& from) {
   read_loss(from);
   read_checkpointing(from);
   read_precision(from);
+  read_fsdp(from);
+  read_unfrozen(from);
+  // A quantised checkpoint is made whole, or kept as it is, which is not modelled.
+  if (!from.on("model_quantization_config_kwargs.dequantize")) from.not_modelled("model_quantization_config");
+  from.know("model_quantization_config");
+  from.know("model_quantization_config_kwargs");
+  from.job().shorter = !from.on("sample_packing") && !from.on("pad_to_sequence_len");
+  if (from.word("processor_type")) from.job().missing.emplace_back("the size and number of its images");
   for (const std::string_view path :
-       {"rl", "unfrozen_parameters", "relora_steps", "sequence_parallel_degree", "context_parallel_size",
+       {"rl", "use_kernels", "freeze_mm_modules", "llama4_linearized_experts", "dp_shard_size", "relora_steps", "sequence_parallel_degree", "context_parallel_size",
         "tensor_parallel_size", "reward_model", "mean_resizing_embeddings"}) {
     from.not_modelled(path);
   }

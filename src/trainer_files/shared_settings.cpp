@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "gpumem/adapt/lora_targets.hpp"
 #include "gpumem/core/csv.hpp"
 
 namespace gpumem::trainer_files {
@@ -136,10 +137,23 @@ void want_precision(TrainerReading& from, bool bf16_weights, bool bf16, bool fp1
 void want_lora_targets(TrainerReading& from, std::string_view path) {
   auto targets = from.word(path);
   if (!targets) return;
+  if (targets->find_first_of("*()[]|\\") != std::string::npos) {
+    if (auto names = adapt::targets_of_expression(*targets)) from.want("lora_targets", *std::move(names), path);
+    else from.not_modelled(path);
+    return;
+  }
   std::erase(*targets, ' ');
   std::replace(targets->begin(), targets->end(), ',', '+');
   if (*targets == "all") *targets = "all-linear";
   from.want("lora_targets", *std::move(targets), path);
+}
+
+void want_zero(TrainerReading& from, std::string_view preset, std::string_view path) {
+  const bool offloads = preset.ends_with("_offload");
+  if (offloads) preset.remove_suffix(std::string_view("_offload").size());
+  if (preset == "zero0") return;
+  from.want("sharding", "zero-" + std::string(preset.substr(preset.size() - 1)), path);
+  if (offloads) from.want("offload", preset == "zero3" ? "parameters" : "optimizer", path);
 }
 
 void read_training_arguments(TrainerReading& from) {

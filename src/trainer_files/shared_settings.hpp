@@ -21,7 +21,10 @@ void read_training_arguments(TrainerReading& from);
 /// Precision by the type of the weights and by autocast. `bf16_weights`: the model is loaded in bfloat16.
 void want_precision(TrainerReading& from, bool bf16_weights, bool bf16, bool fp16, std::string_view path);
 
-/// LoRA's targets: a list, "a,b", or the word for all linear layers ("all", "all-linear").
+/// A DeepSpeed config that the program brings: "zero2", "zero3_offload".
+void want_zero(TrainerReading& from, std::string_view preset, std::string_view path);
+
+/// LoRA's targets: a list, "a,b", PEFT's regular expression, or the word for all linear layers ("all", "all-linear").
 void want_lora_targets(TrainerReading& from, std::string_view path);
 
 }  // namespace gpumem::trainer_files

@@ -11,6 +11,7 @@
 #include "gpumem/core/result.hpp"
 #include "gpumem/job/job_options.hpp"
 #include "llama_factory.hpp"
+#include "ms_swift.hpp"
 #include "peft_adapter.hpp"
 #include "torchtune.hpp"
 #include "training_arguments.hpp"
@@ -108,9 +109,9 @@ core::Status take_adapter_file(const fs::path& folder, const std::string& adapte
 }  // namespace
 
 std::span<const TrainerFormat* const> trainer_formats() {
-  // LLaMA-Factory's files and axolotl's hold TrainingArguments as well, so these come last.
-  static const std::array<const TrainerFormat*, 5> kAll = {
-      &llama_factory(), &axolotl(), &torchtune(), &deepspeed(), &training_arguments(),
+  // LLaMA-Factory's files, axolotl's and ms-swift's hold TrainingArguments as well, so these come last.
+  static const std::array<const TrainerFormat*, 6> kAll = {
+      &llama_factory(), &axolotl(), &ms_swift(), &torchtune(), &deepspeed(), &training_arguments(),
   };
   return kAll;
 }
@@ -187,8 +188,28 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
     notes.push_back(not_modelled(shown(wanted)));
   }
   for (const std::string& text : job.not_modelled) notes.push_back(not_modelled(text));
+  for (const std::string& text : job.missing) notes.push_back("the file does not say " + text);
   if (!job.unknown.empty()) notes.push_back("gpumem does not know its keys " + unknown_keys(job.unknown));
   return notes;
+}
+
+core::Status spread(const TrainerJob& job, std::int64_t gpus, job::JobRequest& request) {
+  model::Layout& layout = request.training.layout;
+  const std::int64_t one_model = layout.tensor_parallel * layout.pipeline_parallel * layout.context_parallel;
+  if (gpus < 1 || one_model < 1 || gpus % one_model != 0) {
+    return core::Error{core::ErrorCode::invalid_argument,
+                       "its layout takes " + std::to_string(one_model) + " GPUs, which do not divide " +
+                           std::to_string(gpus),
+                       {}};
+  }
+  const auto is_open = [&](std::string_view name) { return !job::is_given(*job::find_option(name), request); };
+  if (is_open("data_parallel")) layout.data_parallel = gpus / one_model;
+  if (layout.data_parallel > 1 && layout.sharding == model::Sharding()) layout.sharding = {model::Shardings::ddp, 0};
+  if (job.global_batch > 0 && request.training.batch_size > 0 && is_open("accumulate")) {
+    const std::int64_t pass = request.training.batch_size * layout.data_parallel;
+    request.training.gradient_accumulation = std::max<std::int64_t>(1, job.global_batch / pass);
+  }
+  return core::Done{};
 }
 
 core::Result<std::string> find_model(const TrainerJob& job, const std::string& trainer_file) {

@@ -38,6 +38,10 @@ namespace gpumem::trainer_files {
 /// format named, and keys that it does not know. Errors: malformed_input for what is no number, with the key.
 [[nodiscard]] core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequest& request);
 
+/// What follows where the job runs on so many GPUs: all that the layout leaves are data parallel, and share the global
+/// batch. Options that are given stay. Errors: invalid_argument where the layout does not divide the GPUs.
+[[nodiscard]] core::Status spread(const TrainerJob& job, std::int64_t gpus, job::JobRequest& request);
+
 /// The config.json of the job's model: the path itself, or in the folder, relative to here or to the trainer's file.
 /// Errors: missing_information if the file names no model, or one that is not here.
 [[nodiscard]] core::Result<std::string> find_model(const TrainerJob& job, const std::string& trainer_file);

@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "gpumem/adapt/name_patterns.hpp"
 #include "gpumem/core/bytes.hpp"
 
 namespace gpumem::adapt {
@@ -13,6 +14,7 @@ namespace gpumem::adapt {
 namespace lora_targets_detail {
 
 inline constexpr std::string_view kAllLinear = "all-linear";
+inline constexpr std::string_view kNot = "not:";
 
 /// The usual targets of models whose layers have all of these names; the first row that fits is taken.
 struct UsualTargets {
@@ -47,6 +49,7 @@ GPUMEM_INLINE std::vector<std::string_view> parted(std::string_view targets) {
 
 GPUMEM_INLINE bool is_named(std::string_view path, std::string_view target) {
   if (path == target) return true;
+  if (target.find('*') != std::string_view::npos) return NamePatterns(target).match(path);
   return path.size() > target.size() && path.ends_with(target) && path[path.size() - target.size() - 1] == '.';
 }
 
@@ -78,7 +81,99 @@ GPUMEM_INLINE std::string names_of(const std::vector<BaseLinear>& linears) {
   return text.empty() ? "none" : text;
 }
 
+/// What the targets leave out, as patterns.
+GPUMEM_INLINE NamePatterns left_out(const std::vector<std::string_view>& targets) {
+  std::string patterns;
+  for (const std::string_view target : targets) {
+    if (target.starts_with(kNot)) patterns.append(target.substr(kNot.size())).append(",");
+  }
+  return NamePatterns(patterns);
+}
+
+/// Texts of which each may be the beginning of a name.
+class Expansion {
+ public:
+  void append(std::string_view text) {
+    for (std::string& name : names_) name += text;
+  }
+
+  /// Each name goes on with each of the alternatives. False: there are too many.
+  [[nodiscard]] bool append_any(const std::vector<std::string>& alternatives) {
+    constexpr std::size_t kMost = 256;
+    std::vector<std::string> all;
+    for (const std::string& name : names_) {
+      for (const std::string& alternative : alternatives) all.push_back(name + alternative);
+    }
+    names_ = std::move(all);
+    return names_.size() <= kMost;
+  }
+
+  [[nodiscard]] std::string joined() const {
+    std::string text;
+    for (const std::string& name : names_) text += (text.empty() ? "" : "+") + name;
+    return text;
+  }
+
+ private:
+  std::vector<std::string> names_ = {{}};
+};
+
+/// The length of what means any digits or any text at the beginning of the expression; 0: nothing does.
+GPUMEM_INLINE std::size_t wildcard_length(std::string_view rest) {
+  for (const std::string_view text : {"[\\d]+", "[0-9]+", "\\d+", "\\d*", ".*", ".+"}) {
+    if (rest.starts_with(text)) return text.size();
+  }
+  return 0;
+}
+
+/// "(q|v)" or "(a.)?" at the beginning, which is taken away; nothing: it holds more than plain texts.
+GPUMEM_INLINE std::optional<std::vector<std::string>> take_group(std::string_view& rest) {
+  const std::size_t close = rest.find(')');
+  if (close == std::string_view::npos) return std::nullopt;
+  std::string_view inside = rest.substr(1, close - 1);
+  rest.remove_prefix(close + 1);
+  if (inside.starts_with("?:")) inside.remove_prefix(2);
+  if (inside.find_first_of("*+?[]{}(\\^$") != std::string_view::npos) return std::nullopt;
+  std::vector<std::string> alternatives;
+  while (true) {
+    const std::size_t bar = inside.find('|');
+    alternatives.emplace_back(inside.substr(0, bar));
+    if (bar == std::string_view::npos) break;
+    inside.remove_prefix(bar + 1);
+  }
+  if (rest.starts_with('?')) {
+    rest.remove_prefix(1);
+    alternatives.emplace_back();
+  }
+  return alternatives;
+}
+
 }  // namespace lora_targets_detail
+
+GPUMEM_INLINE std::optional<std::string> targets_of_expression(std::string_view expression) {
+  namespace detail = lora_targets_detail;
+  if (expression.starts_with('^')) expression.remove_prefix(1);
+  if (expression.ends_with('$')) expression.remove_suffix(1);
+  detail::Expansion names;
+  while (!expression.empty()) {
+    if (const std::size_t length = detail::wildcard_length(expression); length > 0) {
+      names.append("*");
+      expression.remove_prefix(length);
+    } else if (expression.front() == '(') {
+      const auto group = detail::take_group(expression);
+      if (!group || !names.append_any(*group)) return std::nullopt;
+    } else if (expression.starts_with("\\.")) {
+      names.append(".");
+      expression.remove_prefix(2);
+    } else if (std::string_view("*+?[]{}|)\\^$,").find(expression.front()) != std::string_view::npos) {
+      return std::nullopt;
+    } else {
+      names.append(expression.substr(0, 1));
+      expression.remove_prefix(1);
+    }
+  }
+  return names.joined();
+}
 
 GPUMEM_INLINE core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets,
                                                      const std::vector<BaseEmbedding>& embeddings) {
@@ -93,11 +188,15 @@ GPUMEM_INLINE core::Result<LoraTargets> lora_targets(const std::vector<BaseLinea
   }
   LoraTargets found{std::vector<bool>(linears.size(), false), std::vector<bool>(embeddings.size(), false), {}};
   bool one = false;
-  for (const std::string_view target : detail::parted(targets)) {
+  const auto parts = detail::parted(targets);
+  NamePatterns left_out = detail::left_out(parts);
+  for (const std::string_view target : parts) {
+    if (target.starts_with(detail::kNot)) continue;
     bool any = false;
     for (std::size_t at = 0; at < linears.size(); ++at) {
       const bool all = target == detail::kAllLinear && !linears[at].output;
       if (!all && !detail::is_named(linears[at].path, target)) continue;
+      if (left_out.match(linears[at].path)) continue;
       found.chosen[at] = true;
       any = true;
     }

@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "gpumem/adapt/lora_targets.hpp"
 #include "gpumem/adapt/peft_methods.hpp"
 
 namespace gpumem::adapt {
@@ -196,10 +197,11 @@ class Reading {
   }
 
   void take_targets(const PeftSetting& setting) {
-    const bool pattern = setting.word.find_first_of("*()[]|\\^$,") != std::string::npos;
-    if (pattern) return config_.not_modelled.push_back("target_modules " + setting.word);
+    const bool expression = setting.word.find_first_of("*()[]|\\^$,") != std::string::npos;
+    auto targets = expression ? targets_of_expression(setting.word) : std::optional(setting.word);
+    if (!targets) return config_.not_modelled.push_back("target_modules " + setting.word);
     if (row_->targets != PeftTargets::tokens && row_->targets != PeftTargets::prompts) {
-      want("lora_targets", setting.word, setting.key);
+      want("lora_targets", *std::move(targets), setting.key);
     }
   }
 

@@ -1,0 +1,310 @@
+#include "gpumem_datasets/framework_csv.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <map>
+#include <utility>
+
+#include "gpumem/core/csv.hpp"
+#include "gpumem/core/json.hpp"
+#include "gpumem/core/result.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "gpumem_datasets/summary_shelf.hpp"
+
+namespace gpumem::datasets {
+
+namespace {
+namespace framework_csv_detail {
+
+constexpr std::array<std::string_view, 8> kColumns = {"name", "model",  "method",       "gpus",
+                                                      "gpu",  "figure", "measured_mib", "args"};
+
+/// A part of what the table calls a GPU, and the profile; the first that fits counts. Where only its class is told, or
+/// nothing is, the figure hardly depends on the GPU: allocated and reserved memory by its libraries' workspaces.
+constexpr std::pair<std::string_view, std::string_view> kGpus[] = {
+    {"A100-SXM4-40GB", "a100-40gb"}, {"80 GB class", "a100-80gb"}, {"A100", "a100-80gb"}, {"H100", "h100-80gb"},
+    {"H200", "h200-141gb"},          {"B200", "b200-180gb"},       {"L40S", "l40s-48gb"}, {"A40", "a40-48gb"},
+    {"NVIDIA L4", "l4-24gb"},        {"T4", "t4-16gb"},            {"A10", "a10-24gb"},   {"4090", "rtx4090-24gb"},
+    {"3090", "rtx3090-24gb"},        {"not stated", "a100-80gb"}};
+
+/// How the table's words for a figure begin. People who write down one of two figures see what the program logs, which
+/// is reserved memory.
+constexpr std::pair<std::string_view, Figure> kFigureWords[] = {
+    {"device or reserved", Figure::reserved}, {"device", Figure::device}, {"reserved", Figure::reserved},
+    {"allocated or reserved", Figure::reserved}, {"allocated", Figure::allocated}, {"peak VRAM", Figure::device}};
+
+using Settings = std::map<std::string, std::string, std::less<>>;
+
+/// The settings of one level, numbers and switches as words; empty: this is no JSON object.
+Settings settings_of(std::string_view text) {
+  using Kind = core::JsonValue::Kind;
+  Settings settings;
+  const auto document = core::JsonDocument::parse(text);
+  if (!document || !document->root().is(Kind::object)) return settings;
+  for (const core::JsonValue& field : document->root().items()) {
+    std::string word;
+    if (field.is(Kind::text)) word = field.text();
+    else if (field.is(Kind::boolean)) word = field.boolean() ? "true" : "false";
+    else if (field.is(Kind::integer)) word = std::to_string(field.integer());
+    settings.emplace(field.key(), std::move(word));
+  }
+  return settings;
+}
+
+std::string word_of(const Settings& settings, std::string_view key) {
+  const auto found = settings.find(key);
+  return found == settings.end() ? std::string() : found->second;
+}
+
+core::Error missing(const core::CsvCells& cells, MeasuredRun& run, std::string what) {
+  run.refusal = "missing: " + what;
+  return {core::ErrorCode::missing_information, "its settings lack " + std::move(what),
+          core::Place{std::string(cells.file()), cells.line(), {}}};
+}
+
+core::Error not_modelled(const core::CsvCells& cells, MeasuredRun& run, const std::vector<std::string>& clauses) {
+  std::string text;
+  for (const std::string& clause : clauses) text += (text.empty() ? "" : "; ") + clause;
+  run.refusal = "not modelled: " + std::string(cells.text("method"));
+  return cells.malformed(text);
+}
+
+/// "['q_proj','v_proj',]" as "q_proj+v_proj".
+std::string joined_names(std::string_view list) {
+  std::string names;
+  std::string name;
+  for (const char letter : list) {
+    const bool of_name = std::string_view("[]'\", ").find(letter) == std::string_view::npos;
+    if (of_name) {
+      name += letter;
+    } else if (!name.empty()) {
+      names += (names.empty() ? "" : "+") + std::exchange(name, {});
+    }
+  }
+  return names;
+}
+
+void set(job::JobRequest& request, std::string_view option, const std::string& word) {
+  const job::JobOption* const found = job::find_option(option);
+  if (found != nullptr && !word.empty()) (void)job::set_option_text(*found, request, word);
+}
+
+/// What Unsloth's models do. Source: unsloth 2025.8, models/llama.py (weights in bfloat16, on a GPU without it in
+/// float16; 4-bit weights are nf4 with double quantisation; adapters in float32), kernels/cross_entropy_loss.py and
+/// unsloth_zoo's fused_losses (no float32 copy of the logits), gradient_checkpointing.py ("unsloth": inputs of blocks go
+/// to the host).
+void take_unsloth(const Settings& settings, bool has_bf16, ToldJob& told) {
+  job::JobRequest& request = told.request;
+  const std::string type = has_bf16 ? "bf16" : "fp16";
+  set(request, "precision", "amp-" + type);
+  set(request, "base_dtype", type);
+  set(request, "loss", "fused");
+  const bool quantized = word_of(settings, "load4") == "True" || told.model.ends_with("bnb-4bit");
+  if (quantized) set(request, "quantize", "nf4-double");
+  if (word_of(settings, "load8") == "True") set(request, "quantize", "int8");
+  if (word_of(settings, "gc").find("unsloth") != std::string::npos) set(request, "offload", "activations");
+}
+
+/// A notebook of Unsloth or TRL: the table has the values that its cells pass.
+ToldJob told_by_notebook(const Settings& settings, const core::CsvCells& cells, bool has_bf16) {
+  ToldJob told;
+  told.program = cells.text("software").starts_with("unsloth") ? "unsloth" : "trl";
+  told.model = word_of(settings, "model");
+  job::JobRequest& request = told.request;
+  set(request, "loop", "hf-trainer");
+  set(request, "transformers", "4.51");
+  set(request, "seq_length", word_of(settings, "max_seq"));
+  set(request, "batch_size", word_of(settings, "batch"));
+  set(request, "accumulate", word_of(settings, "accum"));
+  const std::string optimizer = word_of(settings, "optim");
+  set(request, "optimizer", optimizer == "adamw_8bit" ? "adamw-8bit" : "adamw");
+  set(request, "weight_decay", "true");
+  if (word_of(settings, "fullft") != "True") {
+    set(request, "lora", word_of(settings, "r"));
+    const std::string names = joined_names(word_of(settings, "targets"));
+    const bool whole = word_of(settings, "fv") != "False";
+    set(request, "lora_targets",
+        !names.empty() ? names
+        : whole        ? "all-linear"
+                       : "all-linear+not:model.visual+not:model.vision_tower+not:model.multi_modal_projector");
+  }
+  if (word_of(settings, "gc") != "False") set(request, "checkpointing", "full");
+  if (told.program == "unsloth") take_unsloth(settings, has_bf16, told);
+  else set(request, "precision", has_bf16 ? "amp-bf16" : "amp-fp16");
+  told.shorter = word_of(settings, "packing") != "True";
+  if (word_of(settings, "trainer").empty()) told.not_modelled.emplace_back("a loss of embeddings");
+  return told;
+}
+
+core::Result<ToldJob> told_by(const core::CsvCells& cells, const RunsOptions& options, MeasuredRun& run) {
+  const std::string_view args = cells.text("args");
+  const Settings settings = settings_of(args);
+  if (settings.empty()) return missing(cells, run, "the program's arguments");
+  if (settings.contains("peak") && settings.contains("start")) {
+    return told_by_notebook(settings, cells, run.gpu != "t4-16gb");
+  }
+  const std::string command = word_of(settings, "command");
+  const std::size_t recipe = command.find("--recipe ");
+  if (recipe != std::string::npos) {
+    return missing(cells, run, "what Megatron-Bridge's recipe sets");
+  }
+  if (!options.read_settings) return missing(cells, run, "a reader of trainers' files");
+  auto told = options.read_settings(args, run.gpus);
+  if (!told && told.error().code == core::ErrorCode::unknown_format) {
+    return missing(cells, run, "keys of a program that is known");
+  }
+  if (!told) return cells.malformed(told.error().message);
+  return told;
+}
+
+/// Half of what `digits` names: "1 GiB", "about 0.1 GiB".
+double rounding_of(std::string_view digits) {
+  constexpr double kMibOfGib = 1024.0;
+  if (digits.starts_with("about ")) digits.remove_prefix(6);
+  double unit = 0.0;
+  const auto [stop, fault] = std::from_chars(digits.data(), digits.data() + digits.size(), unit);
+  if (fault != std::errc() || unit < 0.0) return 0.0;
+  const bool mib = std::string_view(stop, static_cast<std::size_t>(digits.data() + digits.size() - stop)) == " MiB";
+  return unit / 2.0 * (mib ? 1.0 : kMibOfGib);
+}
+
+core::Status take_measurement(const core::CsvCells& cells, MeasuredRun& run) {
+  const auto gpus = cells.whole("gpus");
+  if (!gpus) return gpus.error();
+  run.gpus = std::max<std::int64_t>(1, gpus->value_or(1));
+  const auto measured = cells.number("measured_mib");
+  if (!measured) return measured.error();
+  run.measured_mib = *measured;
+  run.rounding_mib = rounding_of(cells.text("digits"));
+  run.out_of_memory = cells.text("status").starts_with("OOM");
+  const std::string_view words = cells.text("figure");
+  for (const auto& [beginning, figure] : kFigureWords) {
+    if (!words.starts_with(beginning)) continue;
+    run.figure = figure;
+    return core::Done{};
+  }
+  return cells.malformed("figure is " + core::quoted(words) + "; it must be allocated, reserved or device");
+}
+
+/// The figure is the card's size, of another run, or of no training step.
+bool is_dropped(std::string_view status) {
+  constexpr std::array<std::string_view, 4> kOthers = {"weak: may be the card", "suspect", "upper bound",
+                                                       "not a measurement"};
+  return std::any_of(kOthers.begin(), kOthers.end(), [&](std::string_view one) { return status.starts_with(one); });
+}
+
+/// The names of the parts that the model has, joined by ','.
+std::string parts_of(const model::ModelGraph& graph, std::string_view names) {
+  std::string found;
+  while (!names.empty()) {
+    const std::size_t comma = std::min(names.find(','), names.size());
+    const std::string name(names.substr(0, comma));
+    names.remove_prefix(std::min(comma + 1, names.size()));
+    const auto layers = graph.layers();
+    const bool has = std::any_of(layers.begin(), layers.end(), [&](const model::Layer& layer) {
+      return layer.parameters > 0 && graph.path(layer).starts_with(name + ".");
+    });
+    if (has) found += (found.empty() ? "" : ",") + name;
+  }
+  return found;
+}
+
+/// Images of a model that reads them: those that the settings tell; a job of text otherwise.
+void take_images(const model::ModelGraph& graph, MeasuredRun& run, job::JobRequest& request) {
+  const bool told = job::is_given(*job::find_option("image"), request);
+  if (graph.config().empty()) request.training.image = {};
+  else if (told) run.at_most = true;
+  else request.training.images = 0;
+}
+
+core::Status take_model(const core::CsvCells& cells, const ToldJob& told, SummaryShelf& shelf, MeasuredRun& run) {
+  const std::filesystem::path folder = std::filesystem::path(cells.file()).parent_path();
+  auto graph = shelf.take_model(cells.text("model"), folder);
+  if (!graph && !told.model.empty()) graph = shelf.take_model(told.model, folder);
+  if (!graph && graph.error().code == core::ErrorCode::missing_information) {
+    return missing(cells, run, "a config of " + core::quoted(cells.text("model")) + " (`summaries`)");
+  }
+  if (!graph) {
+    run.refusal = "a model that is not read";
+    return graph.error();
+  }
+  job::JobRequest request = told.request;
+  take_images(**graph, run, request);
+  if (const std::string frozen = parts_of(**graph, told.frozen_parts); !frozen.empty()) set(request, "freeze", frozen);
+  auto job = job::job_from(request, *std::move(graph));
+  if (!job) return cells.malformed(job.error().message);
+  run.job = *std::move(job);
+  run.alloc_conf = request.alloc_conf;
+  return core::Done{};
+}
+
+core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, SummaryShelf& shelf, MeasuredRun& run) {
+  const std::string_view algorithm = cells.text("algorithm");
+  if (!algorithm.empty() && algorithm != "sft" && algorithm != "pretrain") {
+    run.refusal = "not modelled: " + std::string(algorithm);
+    return cells.malformed(run.refusal);
+  }
+  const auto told = told_by(cells, options, run);
+  if (!told) return told.error();
+  run.source = told->program;
+  if (!told->not_modelled.empty()) return not_modelled(cells, run, told->not_modelled);
+  if (!told->missing.empty()) return missing(cells, run, told->missing.front());
+  if (told->request.training.batch_size < 1) return missing(cells, run, "a batch size");
+  if (told->request.training.sequence_length < 1) return missing(cells, run, "a length of its samples");
+  run.at_most = told->shorter;
+  return take_model(cells, *told, shelf, run);
+}
+
+MeasuredRun run_of(const core::CsvCells& cells, const RunsOptions& options, SummaryShelf& shelf) {
+  MeasuredRun run;
+  run.line = cells.line();
+  run.name = cells.text("name");
+  run.gpu = cells.text("gpu").empty() ? "a100-80gb" : std::string(cells.text("gpu"));
+  for (const auto& [words, profile] : kGpus) {
+    if (run.gpu.find(words) == std::string::npos) continue;
+    run.gpu = profile;
+    break;
+  }
+  run.source = "unknown";
+  run.training = cells.text("method");
+  core::Status read = take_measurement(cells, run);
+  if (read) read = take_job(cells, options, shelf, run);
+  if (!read) run.error = std::move(read).error();
+  if (run.error && run.refusal.empty()) run.refusal = "a row that is malformed";
+  return run;
+}
+
+bool sniff(const core::CsvTable& table) {
+  return table.has("args") && table.has("micro_batch") && table.has("measured_mib");
+}
+
+core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& options) {
+  for (const std::string_view column : kColumns) {
+    if (table.has(column)) continue;
+    return core::Error{core::ErrorCode::malformed_input, "has no column " + core::quoted(column),
+                       core::Place{table.file, 1, {}}};
+  }
+  SummaryShelf shelf(options);
+  MeasuredRuns all;
+  all.format = framework_csv().name;
+  for (const core::CsvRow& row : table.rows) {
+    const core::CsvCells cells(table, row);
+    if (is_dropped(cells.text("status"))) ++all.dropped;
+    else all.runs.push_back(run_of(cells, options, shelf));
+  }
+  return all;
+}
+
+}  // namespace framework_csv_detail
+}  // namespace
+
+const RunsFormat& framework_csv() {
+  static constexpr RunsFormat kFormat = {
+      "frameworks", "runs of training programs' examples, with their arguments as JSON (name,model,method,...,args)",
+      &framework_csv_detail::sniff, &framework_csv_detail::read};
+  return kFormat;
+}
+
+}  // namespace gpumem::datasets

@@ -1,0 +1,252 @@
+#include "ms_swift.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "shared_settings.hpp"
+
+namespace gpumem::trainer_files {
+
+namespace {
+namespace ms_swift_detail {
+
+constexpr std::string_view kWithoutEffect[] = {
+    "add_non_thinking_prefix", "add_version", "agent_template", "apply_wd_to_qk_layernorm", "async_save", "attn_impl",
+    "attention_backend", "cached_*", "ce_loss_*", "check_model", "columns", "create_checkpoint_symlink", "custom_*",
+    "dataset*", "decoder_*_pipeline_num_layers", "env:CUDA_VISIBLE_DEVICES", "env:ENABLE_AUDIO_OUTPUT", "env:HF_*",
+    "env:INFONCE_TEMPERATURE", "env:MASTER_*", "env:MODELSCOPE_*", "env:NNODES", "env:NODE_RANK", "env:NPROC_PER_NODE",
+    "env:OMP_NUM_THREADS", "env:PYTORCH_CUDA_ALLOC_CONF", "env:RANK", "env:SWIFT_*", "env:USE_*", "env:WANDB_*",
+    "env:WORLD_SIZE", "finetune", "galore_*", "gradient_checkpointing_kwargs", "lisa_*", "llamapro_*",
+    "load_from_cache_file", "load_args", "lora_*", "loss_scale", "lr", "max_epochs", "merge_lora", "min_lr",
+    "model_author", "model_name", "model_type", "moe_aux_loss_coeff", "moe_enable_deepep", "moe_grouped_gemm",
+    "moe_permute_fusion", "moe_router_dtype", "moe_shared_expert_overlap", "moe_token_dispatcher_type", "no_load_*",
+    "no_save_*", "num_labels", "num_train_epochs", "overlap_*", "padding_free", "problem_type",
+    "router_aux_loss_coef", "safe_serialization", "shuffle_buffer_size", "split_dataset_ratio", "streaming",
+    "stopping_strategy", "system", "template*", "train_dataloader_shuffle", "train_iters", "truncation_strategy",
+    "use_chat_template", "use_hf", "vit_gradient_checkpointing", "vit_lr", "aligner_lr", "target_regex"};
+
+/// Where image and audio towers and what joins them to the text are, in transformers' models (swift/model/model_arch.py).
+constexpr std::array<std::string_view, 4> kTowers = {"model.visual", "model.vision_tower", "model.vision_model",
+                                                     "model.audio_tower"};
+constexpr std::array<std::string_view, 4> kAligners = {"model.visual.merger", "model.visual.deepstack_merger_list",
+                                                       "model.multi_modal_projector", "model.connector"};
+
+bool is_megatron(const Setting& root) {
+  return root.field("micro_batch_size") != nullptr && root.field("per_device_train_batch_size") == nullptr;
+}
+
+/// A switch that is on unless the file says otherwise.
+bool on_unless_off(TrainerReading& from, std::string_view path) { return from.word(path).value_or("true") != "false"; }
+
+/// The parts that stay as they are: joined, each behind the prefix.
+std::string frozen_parts(TrainerReading& from, std::string_view before, std::string_view between) {
+  std::string text;
+  const auto add = [&](auto& parts) {
+    for (const std::string_view part : parts) {
+      text += (text.empty() ? "" : std::string(between)) + std::string(before) + std::string(part);
+    }
+  };
+  if (on_unless_off(from, "freeze_vit")) add(kTowers);
+  if (on_unless_off(from, "freeze_aligner")) add(kAligners);
+  return text;
+}
+
+void read_lora(TrainerReading& from) {
+  from.want("lora", from.word("lora_rank").value_or("8"), "lora_rank");
+  from.want("lora_dropout", from.word("lora_dropout").value_or("0.05"), "lora_dropout");
+  std::string targets = from.word("target_modules").value_or("all-linear");
+  std::replace(targets.begin(), targets.end(), ' ', '+');
+  const std::string left_out = frozen_parts(from, "not:", "+");
+  if (targets.starts_with("all-linear") && !left_out.empty()) targets += "+" + left_out;
+  from.want("lora_targets", targets, "target_modules");
+  for (const std::string_view path : {"modules_to_save", "target_regex", "target_parameters"}) from.not_modelled(path);
+  if (from.on("use_dora")) from.want("peft", "dora", "use_dora");
+  if (from.on("use_rslora")) from.want("peft", "rslora", "use_rslora");
+}
+
+/// PEFT's methods by the names that swift has for them, with what swift asks of each (pipelines/train/tuner.py).
+void read_other_tuner(TrainerReading& from, const std::string& tuner) {
+  if (tuner == "adalora") {
+    from.want("peft", "adalora", "tuner_type");
+    from.want("lora", from.word("adalora_init_r").value_or("12"), "adalora_init_r");
+    from.want("lora_targets", "all-linear");
+  } else if (tuner == "boft") {
+    from.want("peft", "boft", "tuner_type");
+    from.want("lora_targets", "all-linear");
+    from.want("peft_options", "boft_block_size=" + from.word("boft_block_size").value_or("4"), "boft_block_size");
+  } else if (tuner == "bone") {
+    from.want("peft", "miss", "tuner_type");
+    // The rank of a Bone adapter is ReFT's (tuner.py: BoneConfig(r=args.reft_rank)).
+    from.want("lora", from.word("reft_rank").value_or("4"), "reft_rank");
+    from.want("lora_targets", "all-linear");
+  } else {
+    from.not_modelled("tuner_type");
+  }
+}
+
+void read_tuner(TrainerReading& from, std::string_view usual) {
+  const std::string key = from.root().field("tuner_type") == nullptr ? "train_type" : "tuner_type";
+  const std::string tuner = from.word(key).value_or(std::string(usual));
+  if (tuner == "lora") return read_lora(from);
+  if (tuner != "full") return read_other_tuner(from, tuner);
+  from.job().frozen_parts = frozen_parts(from, "", ",");
+  for (const std::string_view path : {"freeze_parameters", "freeze_parameters_ratio", "freeze_parameters_regex",
+                                      "trainable_parameters", "trainable_parameters_regex"}) {
+    from.not_modelled(path);
+  }
+}
+
+/// Rewards, embeddings and classes have losses of their own.
+void read_task(TrainerReading& from) {
+  from.not_modelled("task_type", "causal_lm");
+  if (from.on("freeze_llm")) from.not_modelled("freeze_llm");
+  for (const std::string_view path : {"loss_type", "new_special_tokens", "rlhf_type", "enable_dft_loss",
+                                      "enable_channel_loss", "predict_with_generate"}) {
+    from.not_modelled(path);
+  }
+}
+
+/// Packed samples fill the length; all others have at most so many tokens.
+void read_lengths(TrainerReading& from) {
+  from.take("max_length", "seq_length");
+  from.job().shorter = !from.on("packing");
+}
+
+/// The largest square that the processor leaves as it is. A token of Qwen's processors stands for 28 (Qwen3-VL: 32)
+/// pixels a side.
+void read_images(TrainerReading& from) {
+  constexpr std::int64_t kTokenSide = 32;
+  std::int64_t pixels = 0;
+  for (const std::string_view path : {"max_pixels", "env:MAX_PIXELS"}) pixels = from.whole(path).value_or(pixels);
+  if (const auto tokens = from.whole("env:IMAGE_MAX_TOKEN_NUM")) pixels = *tokens * kTokenSide * kTokenSide;
+  for (const std::string_view path : {"env:VIDEO_MAX_TOKEN_NUM", "env:VIDEO_MAX_PIXELS", "env:VIDEO_MIN_PIXELS",
+                                      "env:FPS_MAX_FRAMES", "env:FPS", "model_kwargs"}) {
+    from.know(path);
+  }
+  constexpr std::int64_t kLargest = 1 << 16;
+  std::int64_t side = 0;
+  while (side < kLargest && (side + 1) * (side + 1) <= pixels) ++side;
+  if (side > 0) from.want("image", std::to_string(side) + "x" + std::to_string(side), "max_pixels");
+}
+
+void read_transformers(TrainerReading& from) {
+  read_training_arguments(from);
+  from.want("batch_size", from.word("per_device_train_batch_size").value_or("1"), "per_device_train_batch_size");
+  if (!from.word("gradient_accumulation_steps")) from.job().global_batch = 16;
+  want_optimizer(from, from.word("optim").value_or("adamw_torch_fused"), "optim");
+  if (!from.word("weight_decay")) from.want("weight_decay", "true");
+  read_tuner(from, "lora");
+  const std::string type = from.word("torch_dtype").value_or("bfloat16");
+  const bool adapts = from.job().find("lora") != nullptr || from.job().find("peft") != nullptr;
+  if (type == "bfloat16") from.want("precision", adapts ? "amp-bf16" : "bf16", "torch_dtype");
+  else if (type == "float16") from.want("precision", "amp-fp16", "torch_dtype");
+  else from.not_modelled("torch_dtype");
+  if (adapts) from.want("base_dtype", type == "bfloat16" ? "bf16" : "fp16", "torch_dtype");
+  if (on_unless_off(from, "gradient_checkpointing")) from.want("checkpointing", "full", "gradient_checkpointing");
+  const std::string attention = from.word("attn_impl").value_or("sdpa");
+  if (attention.starts_with("flash")) from.want("attention", "flash", "attn_impl");
+  else from.want("attention", attention, "attn_impl");
+  // Without padding, a batch is one sequence, and there is no mask.
+  if (from.on("padding_free") || from.on("packing")) from.want("padding", "false", "padding_free");
+  if (const auto zero = from.word("deepspeed"); zero && zero->starts_with("zero")) {
+    from.job().deepspeed.clear();
+    want_zero(from, *zero, "deepspeed");
+    from.want("precision", "bf16-mixed", "deepspeed");
+    if (*zero == "zero2" || *zero == "zero2_offload") from.want("zero_reduce_bucket", "200000000", "deepspeed");
+  }
+  for (const std::string_view path : {"sequence_parallel_size", "use_galore", "lisa_activated_layers",
+                                      "experts_impl", "quant_bits", "quant_method", "tuner_backend"}) {
+    from.not_modelled(path);
+  }
+}
+
+void read_recomputation(TrainerReading& from) {
+  const std::string kind = from.word("recompute_granularity").value_or("selective");
+  if (kind == "selective") {
+    from.not_modelled("recompute_modules", "core_attn");
+    from.want("checkpointing", "selective-attention", "recompute_granularity");
+  } else if (kind == "full") {
+    from.not_modelled("recompute_method", "uniform");
+    const std::string layers = from.word("recompute_num_layers").value_or("1");
+    from.want("checkpointing", layers == "1" ? "full" : "full:" + layers, "recompute_num_layers");
+  }
+}
+
+void read_megatron_layout(TrainerReading& from) {
+  from.take("tensor_model_parallel_size", "tensor_parallel");
+  from.take("pipeline_model_parallel_size", "pipeline_parallel");
+  from.take("context_parallel_size", "context_parallel");
+  from.take("expert_model_parallel_size", "expert_parallel");
+  from.take("virtual_pipeline_model_parallel_size", "virtual_stages");
+  if (from.on("sequence_parallel") && from.whole("tensor_model_parallel_size").value_or(1) > 1) {
+    from.want("sequence_parallel", "true", "sequence_parallel");
+  }
+  from.not_modelled("expert_tensor_parallel_size", "1");
+  from.want("sharding", on_unless_off(from, "use_distributed_optimizer") ? "distributed-optimizer" : "ddp",
+            "use_distributed_optimizer");
+}
+
+/// States on the host: all of them, or a part, which is not modelled.
+void read_megatron_optimizer(TrainerReading& from) {
+  if (from.on("optimizer_cpu_offload")) {
+    from.not_modelled("optimizer_offload_fraction", "1");
+    from.want("offload", "optimizer", "optimizer_cpu_offload");
+  }
+  from.know("use_precision_aware_optimizer");
+  for (const std::string_view path : {"exp_avg_dtype", "exp_avg_sq_dtype", "main_grads_dtype", "main_params_dtype"}) {
+    from.not_modelled(path, "fp32");
+  }
+  from.want("optimizer", "adamw");
+  from.want("fused", "true");
+  from.not_modelled("optimizer", "adam");
+}
+
+void read_megatron(TrainerReading& from) {
+  from.want("loop", "megatron");
+  from.take("micro_batch_size", "batch_size");
+  from.job().global_batch = from.whole("global_batch_size").value_or(16);
+  from.want("precision", "bf16-mixed");
+  from.not_modelled("torch_dtype", "bfloat16");
+  read_megatron_layout(from);
+  read_megatron_optimizer(from);
+  read_recomputation(from);
+  read_tuner(from, "full");
+  const std::string attention = from.word("attention_backend").value_or("flash");
+  from.want("attention", attention == "unfused" || attention == "local" ? "eager" : "flash", "attention_backend");
+  if (on_unless_off(from, "cross_entropy_loss_fusion")) from.want("loss", "fused-ce", "cross_entropy_loss_fusion");
+  for (const std::string_view path : {"fp8_format", "fp8_recipe", "fp8_param_gather", "fp4_format", "mtp_num_layers",
+                                      "moe_expert_capacity_factor", "use_megatron_fsdp", "language_model_only"}) {
+    from.not_modelled(path);
+  }
+  constexpr std::string_view kMore[] = {"cross_entropy_fusion_impl", "eval_*", "save_*", "dataloader_*", "output_dir",
+                                        "logging_*", "seed", "group_by_length", "lr_*", "weight_decay", "report_to",
+                                        "linear_decoupled_in_proj"};
+  from.without_effect(kMore);
+}
+
+bool sniff(const Setting& root) {
+  const bool named = root.field("tuner_type") != nullptr || root.field("train_type") != nullptr;
+  return root.field("model") != nullptr && (named || (is_megatron(root) && root.field("global_batch_size") != nullptr));
+}
+
+void read(TrainerReading& from) {
+  from.job().model = from.word("model").value_or("");
+  if (is_megatron(from.root())) read_megatron(from);
+  else read_transformers(from);
+  read_task(from);
+  read_lengths(from);
+  read_images(from);
+  from.without_effect(kWithoutEffect);
+}
+
+}  // namespace ms_swift_detail
+}  // namespace
+
+const TrainerFormat& ms_swift() {
+  static constexpr TrainerFormat kFormat = {"ms-swift", "ms-swift's arguments", &ms_swift_detail::sniff,
+                                            &ms_swift_detail::read};
+  return kFormat;
+}
+
+}  // namespace gpumem::trainer_files
