@@ -58,8 +58,10 @@ std::string word_of(const Settings& settings, std::string_view key) {
   return found == settings.end() ? std::string() : found->second;
 }
 
-core::Error missing(const core::CsvCells& cells, MeasuredRun& run, std::string what) {
+/// `name`: of what it is, where many rows lack the same of different things.
+core::Error missing(const core::CsvCells& cells, MeasuredRun& run, std::string what, const std::string& name = {}) {
   run.refusal = "missing: " + what;
+  if (!name.empty()) what += " (" + name + ")";
   return {core::ErrorCode::missing_information, "its settings lack " + std::move(what),
           core::Place{std::string(cells.file()), cells.line(), {}}};
 }
@@ -95,16 +97,27 @@ void set(job::JobRequest& request, std::string_view option, const std::string& w
 /// float16; 4-bit weights are nf4 with double quantisation; adapters in float32), kernels/cross_entropy_loss.py and
 /// unsloth_zoo's fused_losses (no float32 copy of the logits), gradient_checkpointing.py ("unsloth": inputs of blocks go
 /// to the host).
-void take_unsloth(const Settings& settings, bool has_bf16, ToldJob& told) {
+void take_unsloth(const Settings& settings, std::string_view software, bool has_bf16, ToldJob& told) {
   job::JobRequest& request = told.request;
   const std::string type = has_bf16 ? "bf16" : "fp16";
   set(request, "precision", "amp-" + type);
-  set(request, "base_dtype", type);
-  set(request, "loss", "fused");
+  if (request.training.lora) set(request, "base_dtype", type);
+  // Before 2024.11 the logits were made, and their gradient written over them.
+  const bool older = software.starts_with("unsloth 2024.10") || !software.starts_with("unsloth 2");
+  set(request, "loss", older ? "fused-ce" : "fused");
   const bool quantized = word_of(settings, "load4") == "True" || told.model.ends_with("bnb-4bit");
   if (quantized) set(request, "quantize", "nf4-double");
   if (word_of(settings, "load8") == "True") set(request, "quantize", "int8");
   if (word_of(settings, "gc").find("unsloth") != std::string::npos) set(request, "offload", "activations");
+}
+
+/// Whether 4-bit weights come from Unsloth's own checkpoints, since December 2024: some of their layers are whole, by a
+/// list in each (quantization_config.llm_int8_skip_modules). Source: unsloth, models/mapper.py and loader.py.
+bool is_dynamic(const Settings& settings, std::string_view software) {
+  const std::string model = word_of(settings, "model");
+  const bool older = software.starts_with("unsloth 2024") || !software.starts_with("unsloth 2");
+  if (model.ends_with("unsloth-bnb-4bit")) return true;
+  return word_of(settings, "load4") == "True" && !older && !model.ends_with("bnb-4bit");
 }
 
 /// A notebook of Unsloth or TRL: the table has the values that its cells pass.
@@ -131,7 +144,7 @@ ToldJob told_by_notebook(const Settings& settings, const core::CsvCells& cells, 
                        : "all-linear+not:model.visual+not:model.vision_tower+not:model.multi_modal_projector");
   }
   if (word_of(settings, "gc") != "False") set(request, "checkpointing", "full");
-  if (told.program == "unsloth") take_unsloth(settings, has_bf16, told);
+  if (told.program == "unsloth") take_unsloth(settings, cells.text("software"), has_bf16, told);
   else set(request, "precision", has_bf16 ? "amp-bf16" : "amp-fp16");
   told.shorter = word_of(settings, "packing") != "True";
   if (word_of(settings, "trainer").empty()) told.not_modelled.emplace_back("a loss of embeddings");
@@ -143,12 +156,16 @@ core::Result<ToldJob> told_by(const core::CsvCells& cells, const RunsOptions& op
   const Settings settings = settings_of(args);
   if (settings.empty()) return missing(cells, run, "the program's arguments");
   if (settings.contains("peak") && settings.contains("start")) {
+    if (is_dynamic(settings, cells.text("software"))) {
+      return missing(cells, run, "the layers that Unsloth's dynamic 4-bit weights leave whole");
+    }
     return told_by_notebook(settings, cells, run.gpu != "t4-16gb");
   }
   const std::string command = word_of(settings, "command");
   const std::size_t recipe = command.find("--recipe ");
   if (recipe != std::string::npos) {
-    return missing(cells, run, "what Megatron-Bridge's recipe sets");
+    const std::string name = command.substr(recipe + std::string_view("--recipe ").size());
+    return missing(cells, run, "what Megatron-Bridge's recipe sets", name.substr(0, name.find(' ')));
   }
   if (!options.read_settings) return missing(cells, run, "a reader of trainers' files");
   auto told = options.read_settings(args, run.gpus);
@@ -224,7 +241,7 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
   auto graph = shelf.take_model(cells.text("model"), folder);
   if (!graph && !told.model.empty()) graph = shelf.take_model(told.model, folder);
   if (!graph && graph.error().code == core::ErrorCode::missing_information) {
-    return missing(cells, run, "a config of " + core::quoted(cells.text("model")) + " (`summaries`)");
+    return missing(cells, run, "a config of its model", std::string(cells.text("model")) + ": `summaries`");
   }
   if (!graph) {
     run.refusal = "a model that is not read";

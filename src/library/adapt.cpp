@@ -6,6 +6,7 @@
 #include "gpumem/adapt/impl/base_linears_inl.hpp"
 #include "gpumem/adapt/impl/litgpt_model_inl.hpp"
 #include "gpumem/adapt/impl/lora_targets_inl.hpp"
+#include "gpumem/adapt/impl/megatron_model_inl.hpp"
 #include "gpumem/adapt/impl/name_patterns_inl.hpp"
 #include "gpumem/adapt/impl/peft_config_inl.hpp"
 #include "gpumem/adapt/impl/peft_layer_inl.hpp"

@@ -26,6 +26,14 @@ constexpr std::string_view kWithoutEffect[] = {
     "stopping_strategy", "system", "template*", "train_dataloader_shuffle", "train_iters", "truncation_strategy",
     "use_chat_template", "use_hf", "vit_gradient_checkpointing", "vit_lr", "aligner_lr", "target_regex"};
 
+/// PYTORCH_CUDA_ALLOC_CONF in a script's quotes.
+void read_environment(TrainerReading& from) {
+  auto settings = from.word("env:PYTORCH_CUDA_ALLOC_CONF");
+  if (!settings) return;
+  std::erase_if(*settings, [](char letter) { return letter == '\'' || letter == '"'; });
+  from.want("alloc_conf", *settings, "env:PYTORCH_CUDA_ALLOC_CONF");
+}
+
 /// Where image and audio towers and what joins them to the text are, in transformers' models (swift/model/model_arch.py).
 constexpr std::array<std::string_view, 4> kTowers = {"model.visual", "model.vision_tower", "model.vision_model",
                                                      "model.audio_tower"};
@@ -134,6 +142,7 @@ void read_transformers(TrainerReading& from) {
   read_training_arguments(from);
   from.want("batch_size", from.word("per_device_train_batch_size").value_or("1"), "per_device_train_batch_size");
   if (!from.word("gradient_accumulation_steps")) from.job().global_batch = 16;
+  from.job().one_process = from.root().field("env:NPROC_PER_NODE") == nullptr;
   want_optimizer(from, from.word("optim").value_or("adamw_torch_fused"), "optim");
   if (!from.word("weight_decay")) from.want("weight_decay", "true");
   read_tuner(from, "lora");
@@ -237,6 +246,7 @@ void read(TrainerReading& from) {
   read_task(from);
   read_lengths(from);
   read_images(from);
+  read_environment(from);
   from.without_effect(kWithoutEffect);
 }
 

@@ -195,6 +195,9 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
 
 core::Status spread(const TrainerJob& job, std::int64_t gpus, job::JobRequest& request) {
   model::Layout& layout = request.training.layout;
+  if (job.one_process && gpus > 1) {
+    return core::Error{core::ErrorCode::invalid_argument, "one process on several GPUs (device_map) is not modelled", {}};
+  }
   const std::int64_t one_model = layout.tensor_parallel * layout.pipeline_parallel * layout.context_parallel;
   if (gpus < 1 || one_model < 1 || gpus % one_model != 0) {
     return core::Error{core::ErrorCode::invalid_argument,

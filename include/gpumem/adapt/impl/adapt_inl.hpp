@@ -11,6 +11,7 @@
 #include "gpumem/adapt/base_linears.hpp"
 #include "gpumem/adapt/litgpt_model.hpp"
 #include "gpumem/adapt/lora_targets.hpp"
+#include "gpumem/adapt/megatron_model.hpp"
 #include "gpumem/adapt/peft_methods.hpp"
 #include "gpumem/adapt/peft_model.hpp"
 #include "gpumem/adapt/trained_weights.hpp"
@@ -147,6 +148,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
   connect::GraphCopy copy(wired, ops);
   adapt_detail::InputGradients inputs(wired);
   std::optional<LitgptModel> litgpt;
+  const bool megatron = is_megatron_model(wired.graph(), job);
   if (own) litgpt.emplace(wired, linears, *storage, targets.chosen, job);
   std::size_t linear = 0;
   std::size_t embedding = 0;
@@ -155,6 +157,7 @@ GPUMEM_INLINE core::Result<connect::WiredGraph> adapt(const connect::WiredGraph&
     if (pace.late()) return core::deadline_error();
     const model::WeightStorage& weights = (*storage)[index];
     if (litgpt && litgpt->take(copy, index)) continue;
+    if (megatron && take_megatron_layer(copy, wired, index, weights)) continue;
     copy.copy(weights, wholly_frozen(wired, wired.graph().layers()[index], weights), {}, !own);
     if (own) continue;
     const bool table = embedding < embeddings.size() && embeddings[embedding].layer == index;

@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "gpumem/adapt/megatron_model.hpp"
 #include "gpumem/core/deadline.hpp"
 #include "gpumem/device/workspace.hpp"
 #include "gpumem/model/step_recording.hpp"
@@ -159,7 +160,7 @@ GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::wired() {
 }
 
 GPUMEM_INLINE core::Result<const connect::WiredGraph*> Analysis::adapted() {
-  if (!adapt::adapts(job_)) return wired();
+  if (!adapt::adapts(job_) && !adapt::is_megatron_model(*job_.graph, job_)) return wired();
   return made(adapted_, [&]() -> core::Result<connect::WiredGraph> {
     const auto graph = wired();
     if (!graph) return graph.error();
