@@ -28,4 +28,9 @@ struct Range {
 /// mixture's expert is a block: of some mixtures a layer has more experts than the model has layers.
 [[nodiscard]] std::vector<Range> repeated_blocks(const model::ModelGraph& graph);
 
+/// The same, and the blocks of every other class whose siblings in a list hold attention: of an image tower or an
+/// encoder beside the decoder. What transformers checkpoints (modeling_layers.py, GradientCheckpointingLayer) and FSDP
+/// wraps (`_no_split_modules`).
+[[nodiscard]] std::vector<Range> blocks_of_all_stacks(const model::ModelGraph& graph);
+
 }  // namespace gpumem::connect

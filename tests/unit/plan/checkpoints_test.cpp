@@ -44,6 +44,19 @@ TEST(RepeatedBlocks, AreToldByDottedNames) {
   EXPECT_EQ(repeated_blocks(*net().graph), std::vector<Range>({{1, 4}, {4, 7}}));
 }
 
+TEST(RepeatedBlocks, OfATowerStandBesideTheTextModels) {
+  const auto graph = parse_summary(
+      R"({"model_type": "qwen2_5_vl", "text_config": {"model_type": "qwen2_5_vl_text", "vocab_size": 64,
+          "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2,
+          "num_key_value_heads": 2}, "vision_config": {"model_type": "qwen2_5_vl", "depth": 2, "hidden_size": 16,
+          "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 16, "patch_size": 14, "window_size": 112,
+          "fullatt_block_indexes": [1], "spatial_merge_size": 2, "temporal_patch_size": 2}})");
+  ASSERT_TRUE(testing::succeeds(graph));
+  EXPECT_EQ(repeated_blocks(**graph).size(), 3U);
+  EXPECT_EQ(blocks_of_all_stacks(**graph).size(), 5U);
+  EXPECT_EQ(blocks_of_all_stacks(*net().graph), repeated_blocks(*net().graph));
+}
+
 TEST(RepeatedBlocks, AreToldByContainersOfOneClass) {
   const auto graph = parse_summary(R"(Net(
   (stem): Linear(in_features=4, out_features=4, bias=True)

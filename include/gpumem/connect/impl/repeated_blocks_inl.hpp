@@ -3,7 +3,9 @@
 #include "gpumem/connect/repeated_blocks.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -19,6 +21,7 @@ struct Container {
   std::string kind = {};      ///< equal for containers of one class; empty: never a block
   std::int64_t products = 0;  ///< layers with weights inside it
   bool empty = true;          ///< no layer is inside it
+  bool attends = false;       ///< attention is inside it
 };
 
 struct Containers {
@@ -85,13 +88,16 @@ GPUMEM_INLINE Containers by_name(const model::ModelGraph& graph) {
 GPUMEM_INLINE void count_products(const model::ModelGraph& graph, Containers& containers) {
   for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {
     const model::OpTraits* op = graph.op_traits(graph.layers()[layer]);
-    if (op != nullptr && op->multiplies) ++containers.all[containers.of[layer]].products;
-    containers.all[containers.of[layer]].empty = false;
+    Container& container = containers.all[containers.of[layer]];
+    if (op != nullptr && op->multiplies) ++container.products;
+    if (op != nullptr && op->family == model::OpFamily::attention) container.attends = true;
+    container.empty = false;
   }
   for (std::size_t at = containers.all.size(); at-- > 1;) {
     Container& parent = containers.all[containers.all[at].parent];
     parent.products += containers.all[at].products;
     parent.empty = parent.empty && containers.all[at].empty;
+    parent.attends = parent.attends || containers.all[at].attends;
   }
 }
 
@@ -153,13 +159,27 @@ GPUMEM_INLINE void take_operations(const model::ModelGraph& graph, std::vector<R
   }
 }
 
-GPUMEM_INLINE std::vector<Range> runs_of(const Containers& containers, std::string_view kind) {
+/// The kinds with siblings in a list that hold attention.
+GPUMEM_INLINE std::set<std::string, std::less<>> attending_kinds(const Containers& containers) {
+  std::map<std::pair<std::uint32_t, std::string_view>, int> siblings;
+  std::set<std::string, std::less<>> kinds;
+  for (std::size_t at = 1; at < containers.all.size(); ++at) {
+    const Container& container = containers.all[at];
+    const bool listed = container.parent > 0 && containers.all[container.parent].kind.empty();
+    if (!listed || !container.attends || container.kind.empty() || container.products < 2) continue;
+    if (++siblings[{container.parent, container.kind}] > 1) kinds.insert(container.kind);
+  }
+  return kinds;
+}
+
+GPUMEM_INLINE std::vector<Range> runs_of(const Containers& containers,
+                                         const std::set<std::string, std::less<>>& kinds) {
   constexpr std::uint32_t kNone = UINT32_MAX;
   std::vector<std::uint32_t> block_of(containers.all.size(), kNone);
   for (std::uint32_t at = 1; at < containers.all.size(); ++at) {
     const Container& container = containers.all[at];
     block_of[at] = block_of[container.parent];
-    if (block_of[at] == kNone && container.kind == kind) block_of[at] = at;
+    if (block_of[at] == kNone && kinds.contains(container.kind)) block_of[at] = at;
   }
   std::vector<Range> blocks;
   std::uint32_t open = kNone;
@@ -173,20 +193,30 @@ GPUMEM_INLINE std::vector<Range> runs_of(const Containers& containers, std::stri
   return blocks;
 }
 
-}  // namespace repeated_blocks_detail
-
-GPUMEM_INLINE std::vector<Range> repeated_blocks(const model::ModelGraph& graph) {
-  namespace detail = repeated_blocks_detail;
-  detail::Containers containers = graph.scopes() > 1 ? detail::by_scope(graph) : detail::by_name(graph);
-  detail::count_products(graph, containers);
+GPUMEM_INLINE std::vector<Range> blocks_in(const model::ModelGraph& graph, bool all_stacks) {
+  Containers containers = graph.scopes() > 1 ? by_scope(graph) : by_name(graph);
+  count_products(graph, containers);
   for (std::size_t layer = 0; layer < containers.of.size(); ++layer) {
     if (graph.layers()[layer].expert > 0) containers.all[containers.of[layer]].kind.clear();
   }
-  const std::string kind = detail::most_repeated(containers);
+  std::string kind = most_repeated(containers);
   if (kind.empty()) return {};
-  std::vector<Range> blocks = detail::runs_of(containers, kind);
-  if (containers.by_name) detail::take_operations(graph, blocks);
+  std::set<std::string, std::less<>> kinds;
+  if (all_stacks && !containers.by_name) kinds = attending_kinds(containers);
+  kinds.insert(std::move(kind));
+  std::vector<Range> blocks = runs_of(containers, kinds);
+  if (containers.by_name) take_operations(graph, blocks);
   return blocks;
+}
+
+}  // namespace repeated_blocks_detail
+
+GPUMEM_INLINE std::vector<Range> repeated_blocks(const model::ModelGraph& graph) {
+  return repeated_blocks_detail::blocks_in(graph, false);
+}
+
+GPUMEM_INLINE std::vector<Range> blocks_of_all_stacks(const model::ModelGraph& graph) {
+  return repeated_blocks_detail::blocks_in(graph, true);
 }
 
 }  // namespace gpumem::connect

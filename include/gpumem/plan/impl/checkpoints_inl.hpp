@@ -118,7 +118,7 @@ GPUMEM_INLINE core::Result<std::vector<Range>> parts_of(const model::ModelGraph&
     }
     return parts;
   }
-  std::vector<Range> blocks = repeated_blocks(graph);
+  std::vector<Range> blocks = blocks_of_all_stacks(graph);
   if (blocks.empty()) return nothing_repeats(graph);
   const bool some = policy.kind == model::Checkpoints::first || policy.kind == model::Checkpoints::every;
   return some ? chosen(blocks, policy) : blocks;

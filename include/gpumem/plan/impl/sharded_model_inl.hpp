@@ -70,7 +70,7 @@ GPUMEM_INLINE void ShardedModel::find_blocks() {
   const auto functions = tape.functions();
   std::vector<std::uint32_t> unit_of_layer(state_.forward_pass().wired.graph().layers().size(), kRoot);
   std::uint32_t at = 0;
-  for (const Range& block : repeated_blocks(state_.forward_pass().wired.graph())) {
+  for (const Range& block : blocks_of_all_stacks(state_.forward_pass().wired.graph())) {
     Unit unit;
     while (at < functions.size() && functions[at].layer < block.first) ++at;
     const std::uint32_t first = at;
