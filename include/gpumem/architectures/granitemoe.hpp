@@ -1,9 +1,9 @@
 // GraniteMoe (Granite 3.0 and PowerMoE): Granite's decoder, whose experts hold their weights in one tensor. The tokens
 // are copied in the order of their experts; each expert multiplies its own rows of them. GraniteMoeHybrid
 // (Granite 4.0): most layers are Mamba-2's, attention usually has no positions, and each layer has a feed-forward layer
-// that all tokens go to, beside the experts or without any. Source: transformers 4.48,
-// models/granitemoe/modeling_granitemoe.py; 4.57, models/granitemoehybrid/modeling_granitemoehybrid.py;
-// arXiv:2408.13359.
+// that all tokens go to, beside the experts or without any; GraniteMoeShared has that one beside its experts. Source:
+// transformers 4.48, models/granitemoe/modeling_granitemoe.py; 4.57,
+// models/granitemoehybrid/modeling_granitemoehybrid.py; arXiv:2408.13359.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@ namespace gpumem::architectures {
 
 namespace granitemoe_detail {
 
-inline constexpr std::array<std::string_view, 2> kModelTypes = {"granitemoe", "granitemoehybrid"};
+inline constexpr std::array<std::string_view, 3> kModelTypes = {"granitemoe", "granitemoeshared", "granitemoehybrid"};
 
 struct Model {
   DecoderSizes sizes;
@@ -83,10 +83,13 @@ inline Model read(ConfigFields& config) {
   Model model;
   model.hybrid = config.text({"model_type"}, "granitemoe") == "granitemoehybrid";
   if (model.hybrid) model.prefix = "GraniteMoeHybrid";
+  const bool shares = config.text({"model_type"}, "granitemoe") == "granitemoeshared";
+  if (shares) model.prefix = "GraniteMoeShared";
   model.sizes = decoder_sizes(config, {.inner_factor = model.hybrid ? 1 : 0});
   model.bias = config.flag("attention_bias", false);
   read_mixture(config, model);
   if (model.hybrid) read_hybrid(config, model);
+  if (shares) model.shared_inner = config.count_or("shared_intermediate_size", 0);
   config.ignore({"embedding_multiplier", "residual_multiplier", "attention_multiplier", "logits_scaling",
                  "router_aux_loss_coef", "output_router_logits"});
   return model;
@@ -152,7 +155,7 @@ inline Tensor mixed(Forward& f, const Model& model, Tensor input, const Rotary& 
 }
 
 inline Tensor fed(Forward& f, const Model& model, Tensor input) {
-  if (!model.hybrid) return mixture(f, model, input);
+  if (model.shared_inner == 0) return mixture(f, model, input);
   if (model.mixture.experts == 0) return shared_layer(f, model, input);
   const Tensor routed = mixture(f, model, input);
   return f.add(routed, shared_layer(f, model, input));

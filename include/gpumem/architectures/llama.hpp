@@ -1,8 +1,9 @@
 // Llama 1 to 3.3, and the models that are built like it: Mistral, Qwen2 and Qwen2.5, Qwen3, Granite, SmolLM3, Seed-OSS,
-// ERNIE 4.5, Hunyuan, Helium, Arcee, MiMo, CWM.
+// ERNIE 4.5, Hunyuan, Helium, Arcee, MiMo, CWM, InternLM3.
 // Source: transformers 4.48 (Qwen3: 4.51; SmolLM3: 4.53, modular_smollm3.py: SmolLM3Config, SmolLM3Attention; Arcee:
 // 4.53; ERNIE 4.5: 4.54; Seed-OSS, Hunyuan: 4.56; CWM: 4.57), models/llama/modeling_llama.py and what the others'
-// modular_*.py change in it; MiMo: modeling_mimo.py of MiMo-7B.
+// modular_*.py change in it; MiMo: modeling_mimo.py of MiMo-7B; InternLM3:
+// modeling_internlm3.py of internlm3-8b-instruct.
 #pragma once
 
 #include <array>
@@ -51,7 +52,12 @@ inline constexpr auto kVariants = std::to_array<Variant>(
      {.model_type = "helium", .prefix = "Helium", .turning = Turning::pairs, .output_bias = ""},
      {.model_type = "arcee", .prefix = "Arcee", .ungated = true},
      {.model_type = "mimo", .prefix = "MiMo", .biased_queries = true, .output_bias = "", .mlp_bias = ""},
-     {.model_type = "cwm", .prefix = "Cwm"}});
+     {.model_type = "cwm", .prefix = "Cwm"},
+     {.model_type = "internlm3",
+      .prefix = "InternLM3",
+      .bias = "qkv_bias",
+      .output_bias = "bias",
+      .mlp_bias = "bias"}});
 inline constexpr auto kModelTypes = [] {
   std::array<std::string_view, kVariants.size()> types;
   for (std::size_t at = 0; at < types.size(); ++at) types[at] = kVariants[at].model_type;

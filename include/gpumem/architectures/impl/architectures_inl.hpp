@@ -19,6 +19,7 @@
 #include "gpumem/architectures/distilbert.hpp"
 #include "gpumem/architectures/falcon.hpp"
 #include "gpumem/architectures/gemma.hpp"
+#include "gpumem/architectures/gemma4.hpp"
 #include "gpumem/architectures/gemma_vision.hpp"
 #include "gpumem/architectures/glm.hpp"
 #include "gpumem/architectures/gpt2.hpp"
@@ -400,14 +401,14 @@ GPUMEM_INLINE bool ties_bias(std::string_view class_name) {
 
 GPUMEM_INLINE const Architectures& architectures() {
   static const Architectures kAll = {
-      &albert(),     &bamba(),    &bart(),        &bert(),       &bloom(),       &clip(),     &cohere(),
-      &deberta(),    &deci(),     &deepseek(),    &distilbert(), &falcon(),      &gemma(),    &gemma_vision(),
-      &glm(),        &gpt2(),     &gpt_bigcode(), &gpt_neo(),    &gpt_neox(),    &gpt_oss(),  &gptj(),
-      &granitemoe(), &idefics3(), &internvl(),    &jamba(),      &kimi_linear(), &lfm2(),     &llama(),
-      &llama4(),     &llava(),    &mamba(),       &megatron(),   &megatron_t5(), &mimo_v2(),  &mixtral(),
-      &modernbert(), &moonvit(),  &mpt(),         &nemotron(),   &nemotron_h(),  &olmo(),     &opt(),
-      &phi(),        &phi3(),     &qwen3_next(),  &qwen_vl(),    &rwkv(),        &stablelm(), &starcoder2(),
-      &swin(),       &t5(),       &vit(),         &whisper(),    &xlnet()};
+      &albert(),   &bamba(),       &bart(),       &bert(),       &bloom(),       &clip(),     &cohere(),
+      &deberta(),  &deci(),        &deepseek(),   &distilbert(), &falcon(),      &gemma(),    &gemma_vision(),
+      &gemma4(),   &gemma4_text(), &glm(),        &gpt2(),       &gpt_bigcode(), &gpt_neo(),  &gpt_neox(),
+      &gpt_oss(),  &gptj(),        &granitemoe(), &idefics3(),   &internvl(),    &jamba(),    &kimi_linear(),
+      &lfm2(),     &llama(),       &llama4(),     &llava(),      &mamba(),       &megatron(), &megatron_t5(),
+      &mimo_v2(),  &mixtral(),     &modernbert(), &moonvit(),    &mpt(),         &nemotron(), &nemotron_h(),
+      &olmo(),     &opt(),         &phi(),        &phi3(),       &qwen3_next(),  &qwen_vl(),  &rwkv(),
+      &stablelm(), &starcoder2(),  &swin(),       &t5(),         &vit(),         &whisper(),  &xlnet()};
   return kAll;
 }
 
