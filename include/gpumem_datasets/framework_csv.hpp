@@ -6,8 +6,8 @@
 //
 // A program's own settings are read by RunsOptions::read_settings. `model` is a name on the hub; its config.json is
 // found by SummaryShelf::take_model(). Samples that are neither packed nor padded are shorter than the length that the
-// settings name: such a run is marked, for its figure is at most the estimate. Rows whose figure may be the card's size,
-// or that measure something else, are dropped (`status`).
+// settings name: such a run is marked, for its figure is at most the estimate. Rows whose figure may be the card's
+// size, or that measure something else, are dropped (`status`).
 #pragma once
 
 #include "gpumem_datasets/runs_format.hpp"

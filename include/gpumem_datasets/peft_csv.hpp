@@ -3,9 +3,9 @@
 // Output: MeasuredRuns. The figure is the 99th percentile of torch.cuda.memory_reserved() over the steps of training.
 // Units: bytes in the table, MiB in the runs.
 //
-// The model is a config.json of its name (SummaryShelf::take_model()), or one of the few whose sizes kModels in the body
-// has. The data set of the comparison is not in the table: the batch behind the
-// figure is taken to be 4 x 545 tokens (kTokens in the body says why).
+// The model is a config.json of its name (SummaryShelf::take_model()), or one of the few whose sizes kModels in the
+// body has. The data set of the comparison is not in the table: the batch behind the figure is taken to be 4 x 545
+// tokens (kTokens in the body says why).
 #pragma once
 
 #include "gpumem_datasets/runs_format.hpp"

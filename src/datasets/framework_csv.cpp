@@ -23,16 +23,25 @@ constexpr std::array<std::string_view, 8> kColumns = {"name", "model",  "method"
 
 /// A part of what the table calls a GPU, and the profile; the first that fits counts. Where only its class is told, or
 /// nothing is, the figure hardly depends on the GPU: allocated and reserved memory by its libraries' workspaces.
-constexpr std::pair<std::string_view, std::string_view> kGpus[] = {
-    {"A100-SXM4-40GB", "a100-40gb"}, {"80 GB class", "a100-80gb"}, {"A100", "a100-80gb"}, {"H100", "h100-80gb"},
-    {"H200", "h200-141gb"},          {"B200", "b200-180gb"},       {"L40S", "l40s-48gb"}, {"A40", "a40-48gb"},
-    {"NVIDIA L4", "l4-24gb"},        {"T4", "t4-16gb"},            {"A10", "a10-24gb"},   {"4090", "rtx4090-24gb"},
-    {"3090", "rtx3090-24gb"},        {"not stated", "a100-80gb"}};
+constexpr std::pair<std::string_view, std::string_view> kGpus[] = {{"A100-SXM4-40GB", "a100-40gb"},
+                                                                   {"80 GB class", "a100-80gb"},
+                                                                   {"A100", "a100-80gb"},
+                                                                   {"H100", "h100-80gb"},
+                                                                   {"H200", "h200-141gb"},
+                                                                   {"B200", "b200-180gb"},
+                                                                   {"L40S", "l40s-48gb"},
+                                                                   {"A40", "a40-48gb"},
+                                                                   {"NVIDIA L4", "l4-24gb"},
+                                                                   {"T4", "t4-16gb"},
+                                                                   {"A10", "a10-24gb"},
+                                                                   {"4090", "rtx4090-24gb"},
+                                                                   {"3090", "rtx3090-24gb"},
+                                                                   {"not stated", "a100-80gb"}};
 
 /// How the table's words for a figure begin. People who write down one of two figures see what the program logs, which
 /// is reserved memory.
 constexpr std::pair<std::string_view, Figure> kFigureWords[] = {
-    {"device or reserved", Figure::reserved}, {"device", Figure::device}, {"reserved", Figure::reserved},
+    {"device or reserved", Figure::reserved},    {"device", Figure::device},       {"reserved", Figure::reserved},
     {"allocated or reserved", Figure::reserved}, {"allocated", Figure::allocated}, {"peak VRAM", Figure::device}};
 
 using Settings = std::map<std::string, std::string, std::less<>>;
@@ -95,8 +104,8 @@ void set(job::JobRequest& request, std::string_view option, const std::string& w
 
 /// What Unsloth's models do. Source: unsloth 2025.8, models/llama.py (weights in bfloat16, on a GPU without it in
 /// float16; 4-bit weights are nf4 with double quantisation; adapters in float32), kernels/cross_entropy_loss.py and
-/// unsloth_zoo's fused_losses (no float32 copy of the logits), gradient_checkpointing.py ("unsloth": inputs of blocks go
-/// to the host).
+/// unsloth_zoo's fused_losses (no float32 copy of the logits), gradient_checkpointing.py ("unsloth": inputs of blocks
+/// go to the host).
 void take_unsloth(const Settings& settings, std::string_view software, bool has_bf16, ToldJob& told) {
   job::JobRequest& request = told.request;
   const std::string type = has_bf16 ? "bf16" : "fp16";
@@ -257,6 +266,13 @@ core::Status take_model(const core::CsvCells& cells, const ToldJob& told, Summar
   return core::Done{};
 }
 
+/// By the name of the checkpoint, which says how its weights are held.
+bool holds_few_bits(std::string_view model) {
+  constexpr std::array<std::string_view, 5> kEndings = {"-AWQ", "-GPTQ-Int4", "-GPTQ-Int8", "-FP8", "-NVFP4"};
+  return std::any_of(kEndings.begin(), kEndings.end(),
+                     [&](std::string_view ending) { return model.ends_with(ending); });
+}
+
 core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, SummaryShelf& shelf, MeasuredRun& run) {
   const std::string_view algorithm = cells.text("algorithm");
   if (!algorithm.empty() && algorithm != "sft" && algorithm != "pretrain") {
@@ -268,6 +284,12 @@ core::Status take_job(const core::CsvCells& cells, const RunsOptions& options, S
   run.source = told->program;
   if (!told->not_modelled.empty()) return not_modelled(cells, run, told->not_modelled);
   if (!told->missing.empty()) return missing(cells, run, told->missing.front());
+  const bool shards = told->request.training.layout.sharding != model::Sharding();
+  if (shards && run.gpus == 1) return missing(cells, run, "how many GPUs share the model");
+  if (holds_few_bits(cells.text("model"))) {
+    run.refusal = "not modelled: weights that the checkpoint holds in few bits";
+    return cells.malformed(run.refusal);
+  }
   if (told->request.training.batch_size < 1) return missing(cells, run, "a batch size");
   if (told->request.training.sequence_length < 1) return missing(cells, run, "a length of its samples");
   run.at_most = told->shorter;

@@ -187,8 +187,9 @@ void read(TrainerReading& from) {
   from.job().shorter = !from.on("sample_packing") && !from.on("pad_to_sequence_len");
   if (from.word("processor_type")) from.job().missing.emplace_back("the size and number of its images");
   for (const std::string_view path :
-       {"rl", "use_kernels", "freeze_mm_modules", "llama4_linearized_experts", "dp_shard_size", "relora_steps", "sequence_parallel_degree", "context_parallel_size",
-        "tensor_parallel_size", "reward_model", "mean_resizing_embeddings"}) {
+       {"rl", "use_kernels", "freeze_mm_modules", "llama4_linearized_experts", "dp_shard_size", "relora_steps",
+        "sequence_parallel_degree", "context_parallel_size", "tensor_parallel_size", "reward_model",
+        "mean_resizing_embeddings"}) {
     from.not_modelled(path);
   }
   from.without_effect(kWithoutEffect);

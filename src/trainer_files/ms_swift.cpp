@@ -11,20 +11,84 @@ namespace gpumem::trainer_files {
 namespace {
 namespace ms_swift_detail {
 
-constexpr std::string_view kWithoutEffect[] = {
-    "add_non_thinking_prefix", "add_version", "agent_template", "apply_wd_to_qk_layernorm", "async_save", "attn_impl",
-    "attention_backend", "cached_*", "ce_loss_*", "check_model", "columns", "create_checkpoint_symlink", "custom_*",
-    "dataset*", "decoder_*_pipeline_num_layers", "env:CUDA_VISIBLE_DEVICES", "env:ENABLE_AUDIO_OUTPUT", "env:HF_*",
-    "env:INFONCE_TEMPERATURE", "env:MASTER_*", "env:MODELSCOPE_*", "env:NNODES", "env:NODE_RANK", "env:NPROC_PER_NODE",
-    "env:OMP_NUM_THREADS", "env:PYTORCH_CUDA_ALLOC_CONF", "env:RANK", "env:SWIFT_*", "env:USE_*", "env:WANDB_*",
-    "env:WORLD_SIZE", "finetune", "galore_*", "gradient_checkpointing_kwargs", "lisa_*", "llamapro_*",
-    "load_from_cache_file", "load_args", "lora_*", "loss_scale", "lr", "max_epochs", "merge_lora", "min_lr",
-    "model_author", "model_name", "model_type", "moe_aux_loss_coeff", "moe_enable_deepep", "moe_grouped_gemm",
-    "moe_permute_fusion", "moe_router_dtype", "moe_shared_expert_overlap", "moe_token_dispatcher_type", "no_load_*",
-    "no_save_*", "num_labels", "num_train_epochs", "overlap_*", "padding_free", "problem_type",
-    "router_aux_loss_coef", "safe_serialization", "shuffle_buffer_size", "split_dataset_ratio", "streaming",
-    "stopping_strategy", "system", "template*", "train_dataloader_shuffle", "train_iters", "truncation_strategy",
-    "use_chat_template", "use_hf", "vit_gradient_checkpointing", "vit_lr", "aligner_lr", "target_regex"};
+constexpr std::string_view kWithoutEffect[] = {"add_non_thinking_prefix",
+                                               "add_version",
+                                               "agent_template",
+                                               "apply_wd_to_qk_layernorm",
+                                               "async_save",
+                                               "attn_impl",
+                                               "attention_backend",
+                                               "cached_*",
+                                               "ce_loss_*",
+                                               "check_model",
+                                               "columns",
+                                               "create_checkpoint_symlink",
+                                               "custom_*",
+                                               "dataset*",
+                                               "decoder_*_pipeline_num_layers",
+                                               "env:CUDA_VISIBLE_DEVICES",
+                                               "env:ENABLE_AUDIO_OUTPUT",
+                                               "env:HF_*",
+                                               "env:INFONCE_TEMPERATURE",
+                                               "env:MASTER_*",
+                                               "env:MODELSCOPE_*",
+                                               "env:NNODES",
+                                               "env:NODE_RANK",
+                                               "env:NPROC_PER_NODE",
+                                               "env:OMP_NUM_THREADS",
+                                               "env:PYTORCH_CUDA_ALLOC_CONF",
+                                               "env:RANK",
+                                               "env:SWIFT_*",
+                                               "env:USE_*",
+                                               "env:WANDB_*",
+                                               "env:WORLD_SIZE",
+                                               "finetune",
+                                               "galore_*",
+                                               "gradient_checkpointing_kwargs",
+                                               "lisa_*",
+                                               "llamapro_*",
+                                               "load_from_cache_file",
+                                               "load_args",
+                                               "lora_*",
+                                               "loss_scale",
+                                               "lr",
+                                               "max_epochs",
+                                               "merge_lora",
+                                               "min_lr",
+                                               "model_author",
+                                               "model_name",
+                                               "model_type",
+                                               "moe_aux_loss_coeff",
+                                               "moe_enable_deepep",
+                                               "moe_grouped_gemm",
+                                               "moe_permute_fusion",
+                                               "moe_router_dtype",
+                                               "moe_shared_expert_overlap",
+                                               "moe_token_dispatcher_type",
+                                               "no_load_*",
+                                               "no_save_*",
+                                               "num_labels",
+                                               "num_train_epochs",
+                                               "overlap_*",
+                                               "padding_free",
+                                               "problem_type",
+                                               "router_aux_loss_coef",
+                                               "safe_serialization",
+                                               "shuffle_buffer_size",
+                                               "split_dataset_ratio",
+                                               "streaming",
+                                               "stopping_strategy",
+                                               "system",
+                                               "template*",
+                                               "train_dataloader_shuffle",
+                                               "train_iters",
+                                               "truncation_strategy",
+                                               "use_chat_template",
+                                               "use_hf",
+                                               "vit_gradient_checkpointing",
+                                               "vit_lr",
+                                               "aligner_lr",
+                                               "target_regex"};
 
 /// PYTORCH_CUDA_ALLOC_CONF in a script's quotes.
 void read_environment(TrainerReading& from) {
@@ -34,7 +98,8 @@ void read_environment(TrainerReading& from) {
   from.want("alloc_conf", *settings, "env:PYTORCH_CUDA_ALLOC_CONF");
 }
 
-/// Where image and audio towers and what joins them to the text are, in transformers' models (swift/model/model_arch.py).
+/// Where image and audio towers and what joins them to the text are, in transformers' models
+/// (swift/model/model_arch.py).
 constexpr std::array<std::string_view, 4> kTowers = {"model.visual", "model.vision_tower", "model.vision_model",
                                                      "model.audio_tower"};
 constexpr std::array<std::string_view, 4> kAligners = {"model.visual.merger", "model.visual.deepstack_merger_list",
@@ -132,6 +197,10 @@ void read_images(TrainerReading& from) {
                                       "env:FPS_MAX_FRAMES", "env:FPS", "model_kwargs"}) {
     from.know(path);
   }
+  // What a model that reads images is given otherwise depends on the data.
+  const auto asks = [&](std::string_view path) { return from.root().field(path) != nullptr; };
+  const bool seen = asks("env:FPS_MAX_FRAMES") || asks("env:VIDEO_MAX_PIXELS") || asks("freeze_vit");
+  if (pixels == 0 && seen) from.job().missing.emplace_back("the size and number of its images");
   constexpr std::int64_t kLargest = 1 << 16;
   std::int64_t side = 0;
   while (side < kLargest && (side + 1) * (side + 1) <= pixels) ++side;
@@ -143,7 +212,6 @@ void read_transformers(TrainerReading& from) {
   from.want("batch_size", from.word("per_device_train_batch_size").value_or("1"), "per_device_train_batch_size");
   if (!from.word("gradient_accumulation_steps")) from.job().global_batch = 16;
   from.job().one_process = from.root().field("env:NPROC_PER_NODE") == nullptr;
-  want_optimizer(from, from.word("optim").value_or("adamw_torch_fused"), "optim");
   if (!from.word("weight_decay")) from.want("weight_decay", "true");
   read_tuner(from, "lora");
   const std::string type = from.word("torch_dtype").value_or("bfloat16");
@@ -164,8 +232,8 @@ void read_transformers(TrainerReading& from) {
     from.want("precision", "bf16-mixed", "deepspeed");
     if (*zero == "zero2" || *zero == "zero2_offload") from.want("zero_reduce_bucket", "200000000", "deepspeed");
   }
-  for (const std::string_view path : {"sequence_parallel_size", "use_galore", "lisa_activated_layers",
-                                      "experts_impl", "quant_bits", "quant_method", "tuner_backend"}) {
+  for (const std::string_view path : {"sequence_parallel_size", "use_galore", "lisa_activated_layers", "experts_impl",
+                                      "quant_bits", "quant_method", "tuner_backend"}) {
     from.not_modelled(path);
   }
 }
@@ -228,8 +296,17 @@ void read_megatron(TrainerReading& from) {
                                       "moe_expert_capacity_factor", "use_megatron_fsdp", "language_model_only"}) {
     from.not_modelled(path);
   }
-  constexpr std::string_view kMore[] = {"cross_entropy_fusion_impl", "eval_*", "save_*", "dataloader_*", "output_dir",
-                                        "logging_*", "seed", "group_by_length", "lr_*", "weight_decay", "report_to",
+  constexpr std::string_view kMore[] = {"cross_entropy_fusion_impl",
+                                        "eval_*",
+                                        "save_*",
+                                        "dataloader_*",
+                                        "output_dir",
+                                        "logging_*",
+                                        "seed",
+                                        "group_by_length",
+                                        "lr_*",
+                                        "weight_decay",
+                                        "report_to",
                                         "linear_decoupled_in_proj"};
   from.without_effect(kMore);
 }

@@ -196,14 +196,15 @@ core::Result<std::vector<std::string>> apply(const TrainerJob& job, job::JobRequ
 core::Status spread(const TrainerJob& job, std::int64_t gpus, job::JobRequest& request) {
   model::Layout& layout = request.training.layout;
   if (job.one_process && gpus > 1) {
-    return core::Error{core::ErrorCode::invalid_argument, "one process on several GPUs (device_map) is not modelled", {}};
+    return core::Error{
+        core::ErrorCode::invalid_argument, "one process on several GPUs (device_map) is not modelled", {}};
   }
   const std::int64_t one_model = layout.tensor_parallel * layout.pipeline_parallel * layout.context_parallel;
   if (gpus < 1 || one_model < 1 || gpus % one_model != 0) {
-    return core::Error{core::ErrorCode::invalid_argument,
-                       "its layout takes " + std::to_string(one_model) + " GPUs, which do not divide " +
-                           std::to_string(gpus),
-                       {}};
+    return core::Error{
+        core::ErrorCode::invalid_argument,
+        "its layout takes " + std::to_string(one_model) + " GPUs, which do not divide " + std::to_string(gpus),
+        {}};
   }
   const auto is_open = [&](std::string_view name) { return !job::is_given(*job::find_option(name), request); };
   if (is_open("data_parallel")) layout.data_parallel = gpus / one_model;

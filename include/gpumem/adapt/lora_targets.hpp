@@ -21,9 +21,9 @@ struct LoraTargets {
   std::vector<std::string> unknown;  ///< names that no such layer has: PEFT takes them, if another name is known
 };
 
-/// `targets`: "q_proj+v_proj", "all-linear", "all-linear+lm_head"; "model.language_model.*", where a star stands for any
-/// text of the whole name; "all-linear+not:model.visual", where what follows "not:" is left out; empty: the usual ones
-/// of the model, by the names that its layers have. An embedding gets an adapter where a name says it. Errors:
+/// `targets`: "q_proj+v_proj", "all-linear", "all-linear+lm_head"; "model.language_model.*", where a star stands for
+/// any text of the whole name; "all-linear+not:model.visual", where what follows "not:" is left out; empty: the usual
+/// ones of the model, by the names that its layers have. An embedding gets an adapter where a name says it. Errors:
 /// invalid_argument where no name is known; missing_information where no usual ones are.
 [[nodiscard]] core::Result<LoraTargets> lora_targets(const std::vector<BaseLinear>& linears, std::string_view targets,
                                                      const std::vector<BaseEmbedding>& embeddings = {});

@@ -51,6 +51,24 @@ TEST(LoraTargets, AreWholeNamesOrTheirLastParts) {
   EXPECT_EQ(chosen(linears, "a.up"), "a.up");
 }
 
+TEST(LoraTargets, MayLeaveModulesOutAndHaveStars) {
+  const auto linears =
+      layers({"model.visual.0.up", "model.language_model.0.up", "model.language_model.1.q", "lm_head"});
+  EXPECT_EQ(chosen(linears, "all-linear+not:model.visual"), "model.language_model.0.up model.language_model.1.q");
+  EXPECT_EQ(chosen(linears, "all-linear+not:model.elsewhere+not:*.up"), "model.language_model.1.q");
+  EXPECT_EQ(chosen(linears, "model.language_model.*.up"), "model.language_model.0.up");
+}
+
+TEST(LoraTargets, AreMadeOfPeftsExpressions) {
+  EXPECT_EQ(
+      targets_of_expression("^model.layers.[\\d]+.(mlp|attn).(up|q)_proj$"),
+      "model.layers.*.mlp.up_proj+model.layers.*.mlp.q_proj+model.layers.*.attn.up_proj+model.layers.*.attn.q_proj");
+  EXPECT_EQ(targets_of_expression(".*\\.(wrapped.)?up"), "*.wrapped.up+*.up");
+  for (const char* more : {"a[bc]", "a+", "(a|(b))", "(a", "a{2}", "a|b", "\\w+", "a,b"}) {
+    EXPECT_FALSE(targets_of_expression(more)) << more;
+  }
+}
+
 TEST(LoraTargets, MayBeEmbeddings) {
   const auto linears = layers({"model.layers.0.up", "lm_head"});
   const std::vector<BaseEmbedding> embeddings = {{0, 100, 8, "model.embed_tokens"}, {1, 50, 8, "model.positions"}};

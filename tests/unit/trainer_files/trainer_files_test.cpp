@@ -127,6 +127,76 @@ TEST(TrainerFiles, ReadsAxolotl) {
   EXPECT_EQ(parsed(R"({"base_model": "m", "rl": "dpo"})").not_modelled, std::vector<std::string>{"rl dpo"});
 }
 
+TEST(TrainerFiles, AxolotlsPluginsAndLayouts) {
+  const TrainerJob job =
+      parsed(R"({"base_model": "m", "plugins": ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin",
+    "axolotl.integrations.liger.LigerPlugin"], "attn_implementation": "flash_attention_2", "sample_packing": true,
+    "fsdp_version": 2, "fsdp_config": {"offload_params": true}, "activation_offloading": true,
+    "gradient_checkpointing": true, "unfrozen_parameters": ["model.layers.*", "lm_head.*"]})");
+  expect_wanted(
+      job, {{"loss", "fused"}, {"attention", "flash"}, {"sharding", "fsdp2"}, {"train", "model.layers.*,lm_head.*"}});
+  EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
+  EXPECT_FALSE(job.shorter);
+  expect_wanted(parsed(R"({"base_model": "m", "cut_cross_entropy": false,
+    "plugins": ["axolotl.integrations.cut_cross_entropy.CutCrossEntropyPlugin"]})"),
+                {{"loss", "-"}});
+  const TrainerJob images =
+      parsed(R"({"base_model": "m", "processor_type": "AutoProcessor", "plugins": ["an.Other"]})");
+  EXPECT_EQ(images.missing, std::vector<std::string>{"the size and number of its images"});
+  EXPECT_EQ(images.not_modelled, std::vector<std::string>{"plugins an.Other"});
+  EXPECT_TRUE(images.shorter);
+}
+
+TEST(TrainerFiles, ReadsMsSwift) {
+  const TrainerJob job = read("ms_swift.json");
+  EXPECT_EQ(job.format, "ms-swift");
+  EXPECT_EQ(job.model, "tinyllama");
+  expect_wanted(job, {{"batch_size", "2"},
+                      {"seq_length", "1024"},
+                      {"accumulate", "8"},
+                      {"lora", "16"},
+                      {"lora_dropout", "0.05"},
+                      {"precision", "amp-bf16"},
+                      {"base_dtype", "bf16"},
+                      {"attention", "flash"},
+                      {"padding", "false"},
+                      {"checkpointing", "full"},
+                      {"optimizer", "adamw"}});
+  EXPECT_TRUE(wanted(job, "lora_targets").starts_with("all-linear+not:model.visual")) << "its towers are frozen";
+  EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
+  EXPECT_FALSE(job.shorter);
+  const TrainerJob full =
+      parsed(R"({"model": "m", "tuner_type": "full", "deepspeed": "zero2", "env:MAX_PIXELS": "10000"})");
+  expect_wanted(full, {{"precision", "bf16-mixed"}, {"sharding", "zero-2"}, {"image", "100x100"}, {"lora", "-"}});
+  EXPECT_TRUE(full.frozen_parts.starts_with("model.visual,")) << full.frozen_parts;
+  EXPECT_TRUE(full.shorter);
+  EXPECT_EQ(full.global_batch, 16);
+}
+
+TEST(TrainerFiles, ReadsMsSwiftsMegatron) {
+  TrainerJob job = parsed(R"({"model": "m", "micro_batch_size": "1", "global_batch_size": "16", "packing": "true",
+    "tensor_model_parallel_size": "4", "sequence_parallel": "true", "recompute_granularity": "full",
+    "recompute_method": "uniform", "recompute_num_layers": "2", "max_length": "8192",
+    "env:PYTORCH_CUDA_ALLOC_CONF": "'expandable_segments:True'"})");
+  expect_wanted(job, {{"loop", "megatron"},
+                      {"batch_size", "1"},
+                      {"precision", "bf16-mixed"},
+                      {"tensor_parallel", "4"},
+                      {"sequence_parallel", "true"},
+                      {"sharding", "distributed-optimizer"},
+                      {"checkpointing", "full:2"},
+                      {"attention", "flash"},
+                      {"loss", "fused-ce"},
+                      {"alloc_conf", "expandable_segments:True"}});
+  EXPECT_TRUE(job.unknown.empty()) << job.unknown.front();
+  job::JobRequest request;
+  ASSERT_TRUE(succeeds(apply(job, request)));
+  ASSERT_TRUE(succeeds(spread(job, 8, request)));
+  EXPECT_EQ(request.training.layout.data_parallel, 2);
+  EXPECT_EQ(request.training.gradient_accumulation, 8);
+  EXPECT_FALSE(spread(job, 6, request)) << "four do not divide six";
+}
+
 TEST(TrainerFiles, ReadsTorchtune) {
   if (!reads_yaml()) GTEST_SKIP() << "built without yaml-cpp";
   const TrainerJob job = read("torchtune.yaml");

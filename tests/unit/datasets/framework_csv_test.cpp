@@ -1,0 +1,147 @@
+#include "gpumem_datasets/framework_csv.hpp"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "expect.hpp"
+#include "gpumem/job/job_options.hpp"
+#include "run_tables.hpp"
+
+namespace gpumem::datasets {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string kHeader =
+    "name,model,algorithm,method,micro_batch,gpus,gpu,figure,measured_mib,digits,status,software,args\n";
+
+/// What a test's program says: one batch of 2 x 16, packed.
+core::Result<ToldJob> tell(std::string_view settings, std::int64_t gpus) {
+  if (settings.find("odd") != std::string_view::npos) {
+    return core::Error{core::ErrorCode::unknown_format, "keys of nobody", {}};
+  }
+  ToldJob told{.program = "a-program"};
+  told.request.training.batch_size = 2;
+  told.request.training.sequence_length = 16;
+  told.request.training.layout.data_parallel = gpus;
+  if (settings.find("neat") != std::string_view::npos) told.not_modelled.emplace_back("neat true is not modelled");
+  told.shorter = settings.find("short") != std::string_view::npos;
+  return told;
+}
+
+/// A folder with a table's configs, of which each is the small model.
+class FrameworkCsv : public ::testing::Test {
+ protected:
+  FrameworkCsv() {
+    fs::create_directories(folder_ / "configs_of_tests");
+    std::ofstream(folder_ / "configs_of_tests" / "Who--Talks-3B.json") << "{}";
+  }
+  ~FrameworkCsv() override { fs::remove_all(folder_.parent_path()); }
+  FrameworkCsv(const FrameworkCsv&) = delete;
+  FrameworkCsv& operator=(const FrameworkCsv&) = delete;
+
+  MeasuredRuns read(const std::string& rows) {
+    const auto table = core::parse_csv(kHeader + rows, (folder_ / "runs.csv").string());
+    EXPECT_TRUE(testing::succeeds(table));
+    EXPECT_TRUE(framework_csv().sniff(*table));
+    RunsOptions options = testing::small_shelf();
+    options.read_summary = [](const std::string& path) -> core::Result<model::ModelGraph> {
+      return testing::small_model(path);
+    };
+    options.read_settings = &tell;
+    const auto all = framework_csv().read(*table, options);
+    EXPECT_TRUE(testing::succeeds(all));
+    return all ? *all : MeasuredRuns();
+  }
+  MeasuredRun read_one(const std::string& row) {
+    MeasuredRuns all = read(row + "\n");
+    return all.runs.empty() ? MeasuredRun() : all.runs.front();
+  }
+
+ private:
+  fs::path folder_ = fs::temp_directory_path() / ("gpumem_framework_csv_" + std::to_string(::getpid())) / "a" / "table";
+};
+
+TEST_F(FrameworkCsv, TakesTheProgramsSettingsAndTheModelOfItsName) {
+  const MeasuredRun run = read_one(
+      "a,Who/Talks-3B,sft,lora,2,4,\"80 GB class (A100), not stated\",\"device (nvidia-smi)\",10240,1 GiB,ok,,"
+      "\"{\"\"key\"\": 1}\"");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.job.batch_size, 2);
+  EXPECT_EQ(run.job.layout.data_parallel, 4);
+  EXPECT_EQ(run.gpus, 4);
+  EXPECT_EQ(run.gpu, "a100-80gb");
+  EXPECT_EQ(run.figure, Figure::device);
+  EXPECT_EQ(run.rounding_mib, 512.0);
+  EXPECT_EQ(run.source, "a-program");
+  EXPECT_EQ(run.training, "lora");
+  EXPECT_FALSE(run.at_most);
+  EXPECT_TRUE(run.job.graph->file().ends_with("Who--Talks-3B.json"));
+}
+
+TEST_F(FrameworkCsv, TakesCopiesAndTunedModelsForTheirBase) {
+  for (const char* name : {"unsloth/talks-3b-Instruct-bnb-4bit", "Who/Talks-3B-it", "Other/Talks-3B-Base"}) {
+    const MeasuredRun run = read_one(std::string("a,") + name + R"(,sft,full,2,1,H100,reserved,9,,ok,,"{""key"": 1}")");
+    EXPECT_FALSE(run.error) << name;
+  }
+  const MeasuredRun other = read_one(R"(a,Who/Talks-7B,sft,full,2,1,H100,reserved,9,,ok,,"{""key"": 1}")");
+  ASSERT_TRUE(other.error);
+  EXPECT_EQ(other.refusal, "missing: a config of its model");
+}
+
+TEST_F(FrameworkCsv, SaysWhatRowsLack) {
+  const auto refusal = [&](const std::string& args, const std::string& algorithm = "sft") {
+    return read_one("a,Who/Talks-3B," + algorithm + ",full,2,1,H100,\"allocated, peak\",9,,ok,," + args).refusal;
+  };
+  EXPECT_EQ(refusal(""), "missing: the program's arguments");
+  EXPECT_EQ(refusal(R"("{""odd"": 1}")"), "missing: keys of a program that is known");
+  EXPECT_EQ(refusal(R"("{""command"": ""train.sh --recipe of_somebody --steps 2""}")"),
+            "missing: what Megatron-Bridge's recipe sets");
+  EXPECT_EQ(refusal(R"("{""neat"": true}")"), "not modelled: full");
+  EXPECT_EQ(refusal(R"("{""key"": 1}")", "grpo"), "not modelled: grpo");
+}
+
+TEST_F(FrameworkCsv, MarksShorterSamplesAndDropsFiguresOfTheCard) {
+  EXPECT_TRUE(read_one(R"(a,Who/Talks-3B,sft,full,2,1,H100,reserved,9,about 0.1 GiB,ok,,"{""short"": 1}")").at_most);
+  const MeasuredRuns all = read(
+      "a,Who/Talks-3B,sft,full,2,1,H100,reserved,9,,weak: may be the card,,\"{\"\"key\"\": 1}\"\n"
+      "b,Who/Talks-3B,sft,full,2,1,H100,reserved,9,,ok,,\"{\"\"key\"\": 1}\"\n");
+  EXPECT_EQ(all.dropped, 1);
+  ASSERT_EQ(all.runs.size(), 1U);
+  EXPECT_EQ(all.runs.front().name, "b");
+}
+
+TEST_F(FrameworkCsv, ReadsWhatANotebookSets) {
+  const std::string args =
+      R"("{""peak"": ""1.5"", ""start"": ""1.0"", ""model"": ""Who/Talks-3B"", ""trainer"": ""SFTTrainer"", )"
+      R"(""max_seq"": ""64"", ""batch"": ""2"", ""accum"": ""4"", ""r"": ""8"", ""gc"": ""\""unsloth\"""", )"
+      R"(""optim"": ""adamw_8bit"", ""packing"": ""True"", ""targets"": ""['q_proj','v_proj',]"", ""load4"": ""LOAD""}")";
+  const auto with = [&](const std::string& load, const std::string& software) {
+    std::string text = args;
+    text.replace(text.find("LOAD"), 4, load);
+    return read_one("a,Who/Talks-3B,sft,lora,2,1,Tesla T4,reserved (torch),9,,ok," + software + "," + text);
+  };
+  const MeasuredRun run = with("False", "unsloth 2025.8.9");
+  ASSERT_FALSE(run.error) << core::to_string(*run.error);
+  EXPECT_EQ(run.gpu, "t4-16gb");
+  EXPECT_EQ(run.source, "unsloth");
+  EXPECT_EQ(run.job.lora, 8);
+  EXPECT_EQ(run.job.lora_targets, "q_proj+v_proj");
+  EXPECT_EQ(run.job.precision, model::Precision::amp_fp16) << "a T4 has no bfloat16";
+  EXPECT_EQ(run.job.offload, model::Offload::activations);
+  EXPECT_EQ(run.job.gradient_accumulation, 4);
+  EXPECT_FALSE(run.at_most);
+  EXPECT_EQ(with("True", "unsloth 2025.8.9").refusal,
+            "missing: the layers that Unsloth's dynamic 4-bit weights leave whole");
+}
+
+TEST_F(FrameworkCsv, AsksForItsColumns) {
+  const auto table = core::parse_csv("args,micro_batch,measured_mib\na,1,2\n", "runs.csv");
+  ASSERT_TRUE(testing::succeeds(table));
+  EXPECT_FALSE(framework_csv().read(*table, {}));
+}
+
+}  // namespace
+}  // namespace gpumem::datasets
