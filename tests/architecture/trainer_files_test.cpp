@@ -63,6 +63,7 @@ TEST(TrainerFiles, EveryFormatHasAnExample) {
   const std::set<std::pair<std::string, std::string>> examples = {{"axolotl", "axolotl.yaml"},
                                                                   {"deepspeed", "ds_config.json"},
                                                                   {"llama_factory", "llama_factory.yaml"},
+                                                                  {"ms_swift", "ms_swift.json"},
                                                                   {"peft_adapter", "adapter/adapter_config.json"},
                                                                   {"torchtune", "torchtune.yaml"},
                                                                   {"training_arguments", "training_arguments.json"}};

@@ -23,7 +23,8 @@ constexpr double kTolerance = 0.005;
 /// of parts of a weight (GraniteMoe) are cast as views, whose copies autocast does not keep for later calls. Experts
 /// that all are one tensor, and attention with sinks, have names of functions too (gpt-oss, Llama 4, MiniMax-M2);
 /// GLM-4.5's router leaves lower types under autocast. Mamba-2's one function is recorded as its parts, each of which
-/// gives back what it holds.
+/// gives back what it holds. Keys that Gemma 4's later layers read are made again by each block that runs again, and
+/// held.
 struct Known {
   std::string_view model_type;
   double autocast;
@@ -49,6 +50,7 @@ constexpr Known kKnown[] = {{"gpt2", 0.025, kTolerance},
                             {"granitemoe", 0.03, kTolerance},
                             {"gpt_oss", 0.016, 0.011},
                             {"llama4_text", 0.03, 0.021},
+                            {"gemma4_text", 0.025, 0.025},
                             {"minimax_m2", 0.008, kTolerance},
                             {"glm4_moe", 0.016, kTolerance},
                             {"mamba2", kTolerance, 0.01},

@@ -37,9 +37,9 @@ TEST(MegatronModel, IsNoConfigOfItsOwnArguments) {
   const auto graph = parse_summary(kLlama);
   ASSERT_TRUE(testing::succeeds(graph));
   TrainingJob job(*graph, 1);
-  EXPECT_FALSE(is_megatron_model(**graph, job));
+  EXPECT_FALSE(is_megatron_model(*graph, job));
   job.loop = model::Loop::megatron;
-  EXPECT_TRUE(is_megatron_model(**graph, job));
+  EXPECT_TRUE(is_megatron_model(*graph, job));
 }
 
 }  // namespace

@@ -101,6 +101,26 @@ TEST(Architectures, AnswerEachForTypesOfTheirOwn) {
   }
 }
 
+TEST(Architectures, GraniteMoeSharedHasALayerOfAllTokensBesideItsExperts) {
+  const auto parameters = [](std::string_view type, std::string_view more) {
+    const auto graph = read(R"({"model_type": ")" + std::string(type) +
+                            R"(", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+        "intermediate_size": 32, "vocab_size": 100, "num_local_experts": 4, "num_experts_per_tok": 2)" +
+                            std::string(more) + "}");
+    EXPECT_TRUE(succeeds(graph));
+    return graph ? graph->parameters() : 0;
+  };
+  const std::int64_t experts = parameters("granitemoe", "");
+  EXPECT_EQ(parameters("granitemoeshared", ""), experts);
+  EXPECT_EQ(parameters("granitemoeshared", R"(, "shared_intermediate_size": 48)"), experts + 2 * (3 * 64 * 48));
+}
+
+TEST(Architectures, Gemma4WithAnAudioTowerIsRefused) {
+  const auto graph = read(R"({"model_type": "gemma4", "audio_config": {"hidden_size": 64}, "vision_config": {},
+      "text_config": {"model_type": "gemma4_text"}})");
+  EXPECT_TRUE(fails(graph, ErrorCode::malformed_input, 0, "audio tower"));
+}
+
 TEST(Architectures, EveryTypeIsAmongThePublishedModels) {
   std::string configs;
   for (const Published& model : all_published()) configs += model.config;

@@ -52,8 +52,8 @@ TEST(RepeatedBlocks, OfATowerStandBesideTheTextModels) {
           "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 16, "patch_size": 14, "window_size": 112,
           "fullatt_block_indexes": [1], "spatial_merge_size": 2, "temporal_patch_size": 2}})");
   ASSERT_TRUE(testing::succeeds(graph));
-  EXPECT_EQ(repeated_blocks(**graph).size(), 3U);
-  EXPECT_EQ(blocks_of_all_stacks(**graph).size(), 5U);
+  EXPECT_EQ(repeated_blocks(*graph).size(), 3U);
+  EXPECT_EQ(blocks_of_all_stacks(*graph).size(), 5U);
   EXPECT_EQ(blocks_of_all_stacks(*net().graph), repeated_blocks(*net().graph));
 }
 

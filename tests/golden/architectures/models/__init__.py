@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from . import bloom, decoders, encoder_decoders, encoders, experts, gemma, granitemoe, hybrids, latest_decoders, latest_encoders, llama, more_decoders, towers, xlnet
+from . import bloom, decoders, encoder_decoders, encoders, experts, gemma, gemma4, granitemoe, hybrids, latest_decoders, latest_encoders, llama, more_decoders, towers, xlnet
 
 BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **llama.BUILDERS,
@@ -16,6 +16,7 @@ BUILDERS: dict[str, Callable[[dict[str, Any]], nn.Module]] = {
     **experts.BUILDERS,
     **hybrids.BUILDERS,
     **gemma.BUILDERS,
+    **gemma4.BUILDERS,
     **decoders.BUILDERS,
     **more_decoders.BUILDERS,
     **bloom.BUILDERS,
