@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,5 +50,8 @@ struct RunsFormat {
   /// Errors are those of the whole file; what is wrong with one row is in its run.
   core::Result<MeasuredRuns> (*read)(const core::CsvTable& table, const RunsOptions& options);
 };
+
+/// Errors: malformed_input, with the first of the columns that the table does not have.
+[[nodiscard]] core::Status needs_columns(const core::CsvTable& table, std::span<const std::string_view> columns);
 
 }  // namespace gpumem::datasets

@@ -1,6 +1,7 @@
 #include "gpumem_datasets/read_runs.hpp"
 
 #include "gpumem/core/file.hpp"
+#include "gpumem/core/result.hpp"
 #include "gpumem_datasets/framework_csv.hpp"
 #include "gpumem_datasets/gpumemnet_csv.hpp"
 #include "gpumem_datasets/language_model_csv.hpp"
@@ -15,6 +16,15 @@ std::span<const RunsFormat* const> runs_formats() {
       &runs_csv(), &language_model_csv(), &peft_csv(), &framework_csv(), &gpumemnet_csv(), &xmem_csv(),
   };
   return kAll;
+}
+
+core::Status needs_columns(const core::CsvTable& table, std::span<const std::string_view> columns) {
+  for (const std::string_view column : columns) {
+    if (table.has(column)) continue;
+    return core::Error{core::ErrorCode::malformed_input, "has no column " + core::quoted(column),
+                       core::Place{table.file, 1, {}}};
+  }
+  return core::Done{};
 }
 
 core::Result<MeasuredRuns> parse_runs(std::string_view text, const RunsOptions& options, std::string_view file) {

@@ -149,11 +149,7 @@ bool sniff(const core::CsvTable& table) {
 }
 
 core::Result<MeasuredRuns> read(const core::CsvTable& table, const RunsOptions& options) {
-  for (const std::string_view column : kColumns) {
-    if (table.has(column)) continue;
-    return core::Error{core::ErrorCode::malformed_input, "has no column " + core::quoted(column),
-                       core::Place{table.file, 1, {}}};
-  }
+  if (const core::Status whole = needs_columns(table, kColumns); !whole) return whole.error();
   SummaryShelf shelf(options);
   const std::filesystem::path folder = std::filesystem::path(table.file).parent_path();
   MeasuredRuns all;

@@ -25,7 +25,7 @@ constexpr std::string_view kWithoutEffect[] = {"add_non_thinking_prefix",
                                                "create_checkpoint_symlink",
                                                "custom_*",
                                                "dataset*",
-                                               "decoder_*_pipeline_num_layers",
+
                                                "env:CUDA_VISIBLE_DEVICES",
                                                "env:ENABLE_AUDIO_OUTPUT",
                                                "env:HF_*",
@@ -210,6 +210,9 @@ void read_images(TrainerReading& from) {
 void read_transformers(TrainerReading& from) {
   read_training_arguments(from);
   from.want("batch_size", from.word("per_device_train_batch_size").value_or("1"), "per_device_train_batch_size");
+  // A script may leave the number to its shell.
+  const bool shell = from.word("gradient_accumulation_steps").value_or("").starts_with('$');
+  if (shell) from.want("accumulate", "1", "gradient_accumulation_steps");
   if (!from.word("gradient_accumulation_steps")) from.job().global_batch = 16;
   from.job().one_process = from.root().field("env:NPROC_PER_NODE") == nullptr;
   if (!from.word("weight_decay")) from.want("weight_decay", "true");
@@ -293,6 +296,7 @@ void read_megatron(TrainerReading& from) {
   from.want("attention", attention == "unfused" || attention == "local" ? "eager" : "flash", "attention_backend");
   if (on_unless_off(from, "cross_entropy_loss_fusion")) from.want("loss", "fused-ce", "cross_entropy_loss_fusion");
   for (const std::string_view path : {"fp8_format", "fp8_recipe", "fp8_param_gather", "fp4_format", "mtp_num_layers",
+                                      "decoder_first_pipeline_num_layers", "decoder_last_pipeline_num_layers",
                                       "moe_expert_capacity_factor", "use_megatron_fsdp", "language_model_only"}) {
     from.not_modelled(path);
   }

@@ -99,7 +99,7 @@ TEST_F(FrameworkCsv, SaysWhatRowsLack) {
   EXPECT_EQ(refusal(R"("{""odd"": 1}")"), "missing: keys of a program that is known");
   EXPECT_EQ(refusal(R"("{""command"": ""train.sh --recipe of_somebody --steps 2""}")"),
             "missing: what Megatron-Bridge's recipe sets");
-  EXPECT_EQ(refusal(R"("{""neat"": true}")"), "not modelled: full");
+  EXPECT_EQ(refusal(R"("{""neat"": true}")"), "not modelled: neat");
   EXPECT_EQ(refusal(R"("{""key"": 1}")", "grpo"), "not modelled: grpo");
 }
 
