@@ -58,24 +58,33 @@ std::string name_of(const fs::path& file) {
   return dashes == std::string::npos ? name : name.replace(dashes, 2, "/");
 }
 
+bool is_folder(const fs::directory_entry& entry) {
+  std::error_code fault;
+  return entry.is_directory(fault);
+}
+
 void add_folders(const fs::path& folder, std::vector<fs::path>& found) {
   std::error_code failed;
   for (fs::directory_iterator at(folder, failed), end; !failed && at != end; at.increment(failed)) {
-    if (at->path().filename().string().starts_with("configs") && at->is_directory()) found.push_back(at->path());
+    if (at->path().filename().string().starts_with("configs") && is_folder(*at)) found.push_back(at->path());
   }
 }
 
 /// Next to the table; next to its folder, and in the folders there.
 std::vector<fs::path> config_folders(const fs::path& table) {
   std::vector<fs::path> found;
-  add_folders(table, found);
-  const fs::path whole = fs::absolute(table).lexically_normal();
+  std::error_code fault;
+  const fs::path whole = table.empty() ? fs::current_path(fault) : fs::absolute(table, fault).lexically_normal();
+  add_folders(whole, found);
   for (const fs::path& above : {whole.parent_path(), whole.parent_path().parent_path()}) {
+    const auto nearer = static_cast<std::ptrdiff_t>(found.size());
     add_folders(above, found);
     std::error_code failed;
     for (fs::directory_iterator at(above, failed), end; !failed && at != end; at.increment(failed)) {
-      if (at->is_directory() && !fs::equivalent(at->path(), whole, failed)) add_folders(at->path(), found);
+      if (is_folder(*at) && at->path() != whole) add_folders(at->path(), found);
     }
+    // A folder has no order of its own.
+    std::sort(found.begin() + nearer, found.end());
   }
   return found;
 }
