@@ -17,8 +17,8 @@
 
 namespace gpumem::plan {
 
-using connect::Range;
 using connect::blocks_of_all_stacks;
+using connect::Range;
 using connect::repeated_blocks;
 
 /// The functions of each part that runs again: of all repeated blocks, of some, or of each attention. Errors:
